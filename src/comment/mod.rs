@@ -1,0 +1,1 @@
+//! Source text -> annotations, or diagnostics with places.

@@ -1,0 +1,1 @@
+//! cubin bytes -> resources and SASS.

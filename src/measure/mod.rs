@@ -1,0 +1,1 @@
+//! Candidates -> timings, in a process of their own.

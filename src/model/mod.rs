@@ -1,0 +1,3 @@
+//! Resources, SASS, PTX profile, architecture tables -> score.
+
+pub mod profile;

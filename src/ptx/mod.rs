@@ -1,0 +1,1 @@
+//! PTX as text: its entries, their parameters and performance directives, and their instructions by line.

@@ -1,0 +1,50 @@
+//! One configuration: one value for each axis of a kernel's space.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A grid or block shape: threads or blocks in x, y and z.
+pub type Dim3 = [u32; 3];
+
+/// One value for each axis.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Configuration {
+    /// Threads of a block in x, y and z.
+    pub block: Dim3,
+    /// Register cap (`maxrregcount`) in registers a thread; 0 is "none given".
+    pub cap: u32,
+    /// The grid, where the grid itself is an axis (`grid({..})`); otherwise it follows from the block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grid: Option<Dim3>,
+    /// Values of the macro axes by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub macros: BTreeMap<String, i64>,
+}
+
+/// How a kernel is launched under one configuration and workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Launch {
+    /// Blocks of the grid in x, y and z.
+    pub grid: Dim3,
+    /// Threads of a block in x, y and z.
+    pub block: Dim3,
+    /// Dynamic shared memory of a block in bytes.
+    pub shared: u32,
+}
+
+impl Launch {
+    /// Threads of one block.
+    pub fn block_threads(&self) -> u32 {
+        self.block.iter().product()
+    }
+
+    /// Blocks of the grid.
+    pub fn blocks(&self) -> u64 {
+        self.grid.iter().map(|&n| u64::from(n)).product()
+    }
+
+    /// Threads of the whole grid.
+    pub fn threads(&self) -> u64 {
+        self.blocks() * u64::from(self.block_threads())
+    }
+}
