@@ -1,0 +1,190 @@
+//! Winners -> the text of `STEM.tune.h`: launch parameters as macros for C and C++, and functions for C++.
+//!
+//! The text depends on nothing but the values given, so equal results give equal bytes.
+
+use crate::search::Provenance;
+use crate::space::Dim3;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// The header of one source file.
+#[derive(Clone, Debug)]
+pub struct Header {
+    /// The source's file name, for the comment at the top.
+    pub source: String,
+    pub kernels: Vec<HeaderKernel>,
+}
+
+/// What the header says of one kernel.
+#[derive(Clone, Debug)]
+pub struct HeaderKernel {
+    /// The kernel's name, or that of its `name` clause.
+    pub name: String,
+    pub block: Dim3,
+    /// Register cap; 0 is none.
+    pub cap: u32,
+    /// The macro axes with their chosen values.
+    pub macros: BTreeMap<String, i64>,
+    pub provenance: Provenance,
+    /// The GPU's name and architecture, `NVIDIA H200, sm_90`.
+    pub gpu: String,
+    /// Blocks of the grid in x, y and z.
+    pub grid: HostFunction,
+    /// Dynamic shared memory of a block in bytes.
+    pub shared: HostFunction,
+}
+
+/// A host function over the scalar arguments that its clause names.
+#[derive(Clone, Debug, Default)]
+pub struct HostFunction {
+    /// Types and names.
+    pub parameters: Vec<(String, String)>,
+    /// C++ expressions of a 64-bit integer type: three for a grid, one for a size.
+    pub values: Vec<String>,
+}
+
+/// `name` as the start of a macro name: upper case, what cannot be in an identifier as `_`.
+pub fn macro_name(name: &str) -> String {
+    name.chars()
+        .map(|character| if character.is_ascii_alphanumeric() { character.to_ascii_uppercase() } else { '_' })
+        .collect()
+}
+
+impl Header {
+    /// The file name of the header of a source with this stem.
+    pub fn file_name(stem: &str) -> String {
+        format!("{stem}.tune.h")
+    }
+
+    /// The whole text.
+    pub fn text(&self) -> String {
+        let stem = self.source.rsplit_once('.').map_or(self.source.as_str(), |(stem, _)| stem);
+        let guard = format!("NVTUNE_{}_TUNE_H", macro_name(stem));
+        let mut text = String::new();
+        let mut line = |arguments: std::fmt::Arguments<'_>| {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "{arguments}");
+        };
+        let version = env!("CARGO_PKG_VERSION");
+        line(format_args!("/* made by nvtune {version} from {}: do not edit */", self.source));
+        line(format_args!("#ifndef {guard}\n#define {guard}"));
+        for kernel in &self.kernels {
+            let name = macro_name(&kernel.name);
+            let [x, y, z] = kernel.block;
+            line(format_args!(""));
+            line(format_args!("#define {name}_BLOCK_X {x}"));
+            line(format_args!("#define {name}_BLOCK_Y {y}"));
+            line(format_args!("#define {name}_BLOCK_Z {z}"));
+            line(format_args!("#define {name}_BLOCK_SIZE {}", u64::from(x) * u64::from(y) * u64::from(z)));
+            line(format_args!("#define {name}_REGS {}", kernel.cap));
+            line(format_args!("#define {name}_PROVENANCE \"{}\"", kernel.provenance));
+            line(format_args!("#define {name}_GPU \"{}\"", kernel.gpu.replace(['"', '\\'], "")));
+            for (name, value) in &kernel.macros {
+                // The tuned file itself is compiled with -D: the guard keeps the two from meeting.
+                line(format_args!("#ifndef {name}\n#define {name} {value}\n#endif"));
+            }
+        }
+        line(format_args!("\n#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)\nnamespace nvtune {{"));
+        for kernel in &self.kernels {
+            let [x, y, z] = kernel.block;
+            line(format_args!("struct {} {{", kernel.name));
+            line(format_args!("  static dim3 block() {{ return dim3({x}, {y}, {z}); }}"));
+            let grid: Vec<String> =
+                kernel.grid.values.iter().map(|value| format!("static_cast<unsigned int>({value})")).collect();
+            line(format_args!(
+                "  static dim3 grid({}) {{ return dim3({}); }}",
+                parameters(&kernel.grid),
+                grid.join(", ")
+            ));
+            line(format_args!(
+                "  static size_t shared({}) {{ return static_cast<size_t>({}); }}",
+                parameters(&kernel.shared),
+                kernel.shared.values.first().map_or("0", String::as_str)
+            ));
+            line(format_args!("}};"));
+        }
+        line(format_args!("}}  // namespace nvtune\n#endif\n\n#endif"));
+        text
+    }
+}
+
+fn parameters(function: &HostFunction) -> String {
+    function.parameters.iter().map(|(kind, name)| format!("{kind} {name}")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+
+    #[test]
+    fn the_header_of_two_kernels() {
+        let saxpy = HeaderKernel {
+            name: "saxpy".into(),
+            block: [192, 1, 1],
+            cap: 0,
+            macros: BTreeMap::new(),
+            provenance: Provenance::Measured,
+            gpu: "NVIDIA H200, sm_90".into(),
+            grid: HostFunction {
+                parameters: vec![("int".into(), "n".into())],
+                values: vec!["(static_cast<long long>(n) + 191) / 192".into(), "1".into(), "1".into()],
+            },
+            shared: HostFunction { parameters: vec![], values: vec!["0".into()] },
+        };
+        let tiled = HeaderKernel {
+            name: "tiled".into(),
+            block: [16, 4, 1],
+            cap: 64,
+            macros: BTreeMap::from([("TILE".into(), 16), ("WORK".into(), 4)]),
+            provenance: Provenance::Predicted,
+            ..saxpy.clone()
+        };
+        let text = Header { source: "my-file.cu".into(), kernels: vec![saxpy, tiled] }.text();
+        expect![[r#"
+            /* made by nvtune 0.1.0 from my-file.cu: do not edit */
+            #ifndef NVTUNE_MY_FILE_TUNE_H
+            #define NVTUNE_MY_FILE_TUNE_H
+
+            #define SAXPY_BLOCK_X 192
+            #define SAXPY_BLOCK_Y 1
+            #define SAXPY_BLOCK_Z 1
+            #define SAXPY_BLOCK_SIZE 192
+            #define SAXPY_REGS 0
+            #define SAXPY_PROVENANCE "measured"
+            #define SAXPY_GPU "NVIDIA H200, sm_90"
+
+            #define TILED_BLOCK_X 16
+            #define TILED_BLOCK_Y 4
+            #define TILED_BLOCK_Z 1
+            #define TILED_BLOCK_SIZE 64
+            #define TILED_REGS 64
+            #define TILED_PROVENANCE "predicted"
+            #define TILED_GPU "NVIDIA H200, sm_90"
+            #ifndef TILE
+            #define TILE 16
+            #endif
+            #ifndef WORK
+            #define WORK 4
+            #endif
+
+            #if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
+            namespace nvtune {
+            struct saxpy {
+              static dim3 block() { return dim3(192, 1, 1); }
+              static dim3 grid(int n) { return dim3(static_cast<unsigned int>((static_cast<long long>(n) + 191) / 192), static_cast<unsigned int>(1), static_cast<unsigned int>(1)); }
+              static size_t shared() { return static_cast<size_t>(0); }
+            };
+            struct tiled {
+              static dim3 block() { return dim3(16, 4, 1); }
+              static dim3 grid(int n) { return dim3(static_cast<unsigned int>((static_cast<long long>(n) + 191) / 192), static_cast<unsigned int>(1), static_cast<unsigned int>(1)); }
+              static size_t shared() { return static_cast<size_t>(0); }
+            };
+            }  // namespace nvtune
+            #endif
+
+            #endif
+        "#]]
+        .assert_eq(&text);
+    }
+}

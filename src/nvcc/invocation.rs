@@ -1,0 +1,233 @@
+//! argv and environment -> [`Invocation`]: what a call of nvcc asks for, as far as nvtune must know.
+//!
+//! The arguments themselves are kept as they came: whatever is handed to the real nvcc is the user's own list.
+
+use super::option::{self, Arity};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Up to which stage a call compiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Device code is compiled to machine code and ends in an output (`-c`, `-dc`, `-cubin`, `-fatbin`, linking, ...).
+    Code,
+    /// No machine code is made: `-E`, `-M`, `-ptx`, `-dlink`, ...
+    NoCode,
+}
+
+/// A call of nvcc, understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invocation {
+    /// The arguments as given, without argv[0].
+    pub arguments: Vec<OsString>,
+    /// CUDA sources among the inputs, in order.
+    pub sources: Vec<PathBuf>,
+    pub phase: Phase,
+    /// `-o`, where given.
+    pub output: Option<PathBuf>,
+    /// `-odir`, where given.
+    pub output_directory: Option<PathBuf>,
+    /// Folders searched for quoted includes after the source's own (`-I`).
+    pub include_paths: Vec<PathBuf>,
+    /// `--dryrun` or `--clean-targets`: nothing is compiled.
+    pub dry: bool,
+    /// `-G`: device code without optimisation.
+    pub device_debug: bool,
+    /// `-maxrregcount`, where given: the register cap that plain nvcc uses for kernels without launch bounds.
+    pub register_cap: Option<u32>,
+}
+
+/// A call that cannot be understood; nvcc itself will have the better message.
+#[derive(Debug, Error)]
+pub enum InvocationError {
+    #[error("cannot read option file '{}': {source}", path.display())]
+    OptionFile { path: PathBuf, source: std::io::Error },
+    #[error("option files are nested more than {0} deep")]
+    Nesting(usize),
+}
+
+const MAX_NESTING: usize = 16;
+
+impl Invocation {
+    /// Reads the arguments (without argv[0]) as nvcc does: the words of `NVCC_PREPEND_FLAGS` before them, those of
+    /// `NVCC_APPEND_FLAGS` behind them, option files expanded.
+    pub fn new(
+        arguments: &[OsString],
+        prepend: Option<&OsStr>,
+        append: Option<&OsStr>,
+    ) -> Result<Self, InvocationError> {
+        let mut words = split_words(prepend);
+        words.extend_from_slice(arguments);
+        words.extend(split_words(append));
+        let mut invocation = Self {
+            arguments: arguments.to_vec(),
+            sources: Vec::new(),
+            phase: Phase::Code,
+            output: None,
+            output_directory: None,
+            include_paths: Vec::new(),
+            dry: false,
+            device_debug: false,
+            register_cap: None,
+        };
+        let mut reader = Reader { language_is_cuda: false, inputs: Vec::new() };
+        invocation.read(&words, &mut reader, 0)?;
+        for (path, cuda) in reader.inputs {
+            if cuda || reader.language_is_cuda || path.extension() == Some(OsStr::new("cu")) {
+                invocation.sources.push(path);
+            }
+        }
+        Ok(invocation)
+    }
+
+    fn read(&mut self, words: &[OsString], reader: &mut Reader, depth: usize) -> Result<(), InvocationError> {
+        if depth > MAX_NESTING {
+            return Err(InvocationError::Nesting(MAX_NESTING));
+        }
+        let mut rest = words.iter();
+        while let Some(word) = rest.next() {
+            // Option names are ASCII; a word that is not UTF-8 can only be a path or a value.
+            let Some((option, glued)) = word.to_str().and_then(option::lookup) else {
+                if word.as_bytes().first() != Some(&b'-') || word.len() == 1 {
+                    reader.inputs.push((PathBuf::from(word), false));
+                }
+                continue;
+            };
+            let value = match (option.arity, glued) {
+                (Arity::Flag, _) => OsString::new(),
+                (_, Some(value)) => OsString::from(value),
+                (_, None) => match rest.next() {
+                    Some(value) => value.clone(),
+                    None => break,
+                },
+            };
+            self.apply(option.short, &value, reader, depth)?;
+        }
+        Ok(())
+    }
+
+    fn apply(
+        &mut self,
+        short: &str,
+        value: &OsStr,
+        reader: &mut Reader,
+        depth: usize,
+    ) -> Result<(), InvocationError> {
+        match short {
+            "-E" | "-M" | "-MM" | "-ptx" | "-optix-ir" | "-ltoir" | "-cuda" | "-dlink" | "-code-ls" | "-arch-ls"
+            | "-fdevice-syntax-only" | "-h" | "-V" => self.phase = Phase::NoCode,
+            "-dryrun" | "-clean" => self.dry = true,
+            "-G" => self.device_debug = true,
+            "-o" => self.output = Some(PathBuf::from(value)),
+            "-odir" => self.output_directory = Some(PathBuf::from(value)),
+            "-I" => self.include_paths.extend(
+                value.as_bytes().split(|&byte| byte == b',').map(|part| PathBuf::from(OsStr::from_bytes(part))),
+            ),
+            "-x" => reader.language_is_cuda = value == "cu",
+            "-maxrregcount" => self.register_cap = value.to_str().and_then(|text| text.parse().ok()),
+            "-optf" => {
+                for part in value.as_bytes().split(|&byte| byte == b',') {
+                    let path = PathBuf::from(OsStr::from_bytes(part));
+                    let text = std::fs::read(&path)
+                        .map_err(|source| InvocationError::OptionFile { path: path.clone(), source })?;
+                    self.read(&split_words(Some(OsStr::from_bytes(&text))), reader, depth + 1)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The folder that the header of `source` goes to: that of the object file.
+    pub fn object_folder(&self) -> PathBuf {
+        let of_output = self.output.as_deref().and_then(Path::parent).filter(|parent| !parent.as_os_str().is_empty());
+        of_output.or(self.output_directory.as_deref()).unwrap_or(Path::new(".")).to_path_buf()
+    }
+}
+
+struct Reader {
+    language_is_cuda: bool,
+    inputs: Vec<(PathBuf, bool)>,
+}
+
+/// Splits option text as nvcc does: at white space, with single and double quotes and backslashes as in a shell.
+fn split_words(text: Option<&OsStr>) -> Vec<OsString> {
+    let mut words = Vec::new();
+    let mut word: Option<Vec<u8>> = None;
+    let mut quote = None;
+    let mut bytes = text.map(OsStr::as_bytes).unwrap_or_default().iter().copied();
+    while let Some(byte) = bytes.next() {
+        match (byte, quote) {
+            (b'\'' | b'"', None) => {
+                quote = Some(byte);
+                word.get_or_insert_default();
+            }
+            (_, Some(open)) if byte == open => quote = None,
+            (b'\\', open) if open != Some(b'\'') => word.get_or_insert_default().extend(bytes.next()),
+            (byte, None) if byte.is_ascii_whitespace() => words.extend(word.take()),
+            (byte, _) => word.get_or_insert_default().push(byte),
+        }
+    }
+    words.extend(word);
+    words.into_iter().map(OsString::from_vec).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Invocation {
+        Invocation::new(&split_words(Some(OsStr::new(line))), None, None).expect("no option files are named")
+    }
+
+    #[test]
+    fn sources_are_cuda_inputs_only() {
+        let cases: [(&str, &[&str]); 7] = [
+            ("-c a.cu -o a.o", &["a.cu"]),
+            ("-c a.cu b.cu c.cpp d.o", &["a.cu", "b.cu"]),
+            ("-x cu -c a.cpp", &["a.cpp"]),
+            ("-Xcompiler a.cu -c b.cpp", &[]),
+            ("-MD -MT x.cu -MF y.cu -x cu -rdc=true -c s.cu -o o", &["s.cu"]),
+            ("-x cu -c -", &["-"]),
+            ("--version", &[]),
+        ];
+        for (line, sources) in cases {
+            assert_eq!(read(line).sources, sources.iter().map(PathBuf::from).collect::<Vec<_>>(), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_phase_tells_whether_machine_code_is_made() {
+        for line in ["-c a.cu", "a.cu", "-dc a.cu", "-cubin a.cu", "-fatbin a.cu", "-run a.cu"] {
+            assert_eq!(read(line).phase, Phase::Code, "{line}");
+        }
+        for line in ["-E a.cu", "-M a.cu", "-ptx a.cu", "-dlink a.o"] {
+            assert_eq!(read(line).phase, Phase::NoCode, "{line}");
+        }
+    }
+
+    #[test]
+    fn option_files_and_environment_flags_count() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let inner = folder.path().join("inner.rsp");
+        let outer = folder.path().join("outer.rsp");
+        std::fs::write(&inner, "-I \"a b\" -G").expect("written");
+        std::fs::write(&outer, format!("-optf {}", inner.display())).expect("written");
+        let arguments = [OsString::from("--options-file"), outer.into_os_string(), "-c".into(), "a.cu".into()];
+        let invocation = Invocation::new(&arguments, Some(OsStr::new("-I pre")), Some(OsStr::new("-o 'x y.o'")))
+            .expect("both files can be read");
+        assert_eq!(invocation.include_paths, [PathBuf::from("pre"), PathBuf::from("a b")]);
+        assert!(invocation.device_debug);
+        assert_eq!(invocation.output, Some(PathBuf::from("x y.o")));
+        assert_eq!(invocation.arguments, arguments);
+    }
+
+    #[test]
+    fn the_header_goes_beside_the_object() {
+        for (line, folder) in [("-c a.cu -o build/a.o", "build"), ("-c src/a.cu", "."), ("-c a.cu -odir out", "out")] {
+            assert_eq!(read(line).object_folder(), PathBuf::from(folder), "{line}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Which files of a compile carry tuning comments: the source itself and what it includes with quotes.
+//!
+//! This runs at every compile, so it reads files once and looks at nothing but `#include "..."` and the marker.
+
+use crate::comment::is_marked;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+/// A file with at least one tuning comment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarkedFile {
+    /// The path as a compiler would print it.
+    pub path: PathBuf,
+    pub text: Vec<u8>,
+}
+
+/// The marked files among `source` and its quoted includes, in the order in which they are met, and whether one of
+/// them includes the header `header_name`.
+pub fn marked_files(source: &Path, include_paths: &[PathBuf], header_name: &str) -> (Vec<MarkedFile>, bool) {
+    let mut marked = Vec::new();
+    let mut includes_header = false;
+    let mut seen = HashSet::new();
+    let mut pending = vec![source.to_path_buf()];
+    while let Some(path) = pending.pop() {
+        if !seen.insert(path.clone()) {
+            continue;
+        }
+        // A file that cannot be read is nvcc's to complain about.
+        let Ok(text) = std::fs::read(&path) else { continue };
+        let folder = path.parent().unwrap_or(Path::new(""));
+        for name in quoted_includes(&text) {
+            includes_header |= Path::new(name).file_name().is_some_and(|file| file == header_name);
+            let found = std::iter::once(folder)
+                .chain(include_paths.iter().map(PathBuf::as_path))
+                .map(|folder| folder.join(name))
+                .find(|candidate| candidate.is_file());
+            pending.extend(found);
+        }
+        if is_marked(&text) {
+            marked.push(MarkedFile { path, text });
+        }
+    }
+    (marked, includes_header)
+}
+
+/// The names in `#include "name"` directives.
+fn quoted_includes(text: &[u8]) -> impl Iterator<Item = &str> {
+    memchr::memmem::find_iter(text, b"include").filter_map(move |position| {
+        let line_start = memchr::memrchr(b'\n', &text[..position]).map_or(0, |newline| newline + 1);
+        let before = text[line_start..position].trim_ascii();
+        if before.strip_prefix(b"#")?.trim_ascii() != b"" {
+            return None;
+        }
+        let after = text[position + b"include".len()..].trim_ascii_start();
+        let name = after.strip_prefix(b"\"")?;
+        let end = name.iter().position(|&byte| byte == b'"' || byte == b'\n')?;
+        (name.get(end) == Some(&b'"')).then(|| std::str::from_utf8(&name[..end]).ok())?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_are_found_through_quoted_includes() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().expect("it has one")).expect("a folder");
+            std::fs::write(&path, text).expect("written");
+            path
+        };
+        let kernel = write("inc/kernel.cu", "//@tune block(auto)\n__global__ void k() {}\n");
+        write("inc/loop.cuh", "#include \"loop.cuh\"\n");
+        let source = write(
+            "main.cu",
+            "# include \"kernel.cu\"\n#include \"loop.cuh\"\n#include <vector>\n#include \"main.tune.h\"\n",
+        );
+        let (marked, includes_header) = marked_files(&source, &[folder.path().join("inc")], "main.tune.h");
+        assert_eq!(marked.iter().map(|file| &file.path).collect::<Vec<_>>(), [&kernel]);
+        assert!(includes_header);
+        assert_eq!(marked_files(&source, &[], "main.tune.h"), (vec![], true));
+    }
+}

@@ -1,0 +1,141 @@
+//! Where the real nvcc is: environment, launcher argument, PATH, then the usual places; never nvtune itself.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// The compiler that nvtune stands in for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RealNvcc {
+    /// An absolute path: nvcc finds its toolkit from the name it is called by.
+    pub path: PathBuf,
+}
+
+/// No nvcc but nvtune's own links could be found.
+#[derive(Debug, Error)]
+pub enum NotFound {
+    #[error(
+        "no nvcc found: set NVTUNE_NVCC to the path of NVIDIA's nvcc, or put its folder on PATH (looked at NVTUNE_NVCC, PATH, CUDA_HOME, CUDA_PATH, /usr/local/cuda, /opt/cuda)"
+    )]
+    Nowhere,
+    #[error("NVTUNE_NVCC names '{}', which {problem}", path.display())]
+    Named { path: PathBuf, problem: &'static str },
+    #[error("'{}' is not NVIDIA's nvcc: it {problem}", path.display())]
+    Launcher { path: PathBuf, problem: &'static str },
+}
+
+/// Where nvcc is installed when nothing else tells.
+const USUAL_PLACES: [&str; 2] = ["/usr/local/cuda", "/opt/cuda"];
+
+impl RealNvcc {
+    /// Looks for nvcc: `NVTUNE_NVCC`; else `launcher` (the path in `nvtune /path/nvcc ...`; a bare name is looked up
+    /// on PATH); else the first `nvcc` on PATH; else `CUDA_HOME`, `CUDA_PATH` and the usual places.
+    pub fn find(
+        launcher: Option<&OsStr>,
+        environment: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, NotFound> {
+        let own = OwnIdentity::new();
+        let set = |name: &str| environment(name).filter(|value| !value.is_empty());
+        if let Some(named) = set("NVTUNE_NVCC") {
+            let path = PathBuf::from(named);
+            return own.judge(&path).map_err(|problem| NotFound::Named { path, problem });
+        }
+        if let Some(name) = launcher
+            && name.as_encoded_bytes().contains(&b'/')
+        {
+            let path = PathBuf::from(name);
+            return own.judge(&path).map_err(|problem| NotFound::Launcher { path, problem });
+        }
+        let on_path = which::which_in_all("nvcc", set("PATH"), ".").into_iter().flatten();
+        let homes = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(set).map(PathBuf::from);
+        let usual = USUAL_PLACES.iter().map(PathBuf::from);
+        on_path
+            .chain(homes.chain(usual).map(|home| home.join("bin/nvcc")))
+            .find_map(|path| own.judge(&path).ok())
+            .ok_or(NotFound::Nowhere)
+    }
+}
+
+/// What tells nvtune's own binary from the real nvcc: the file's identity or, for a copy, its bytes.
+struct OwnIdentity {
+    path: Option<PathBuf>,
+}
+
+impl OwnIdentity {
+    fn new() -> Self {
+        Self { path: std::env::current_exe().ok() }
+    }
+
+    fn judge(&self, path: &Path) -> Result<RealNvcc, &'static str> {
+        let Ok(metadata) = path.metadata() else { return Err("does not exist") };
+        if !metadata.is_file() {
+            return Err("is not a file");
+        }
+        if metadata.mode() & 0o111 == 0 {
+            return Err("is not executable");
+        }
+        if self.is_own(path, &metadata) {
+            return Err("is nvtune itself");
+        }
+        let path = std::path::absolute(path).map_err(|_| "has no absolute path")?;
+        Ok(RealNvcc { path })
+    }
+
+    fn is_own(&self, path: &Path, metadata: &std::fs::Metadata) -> bool {
+        let Some(own) = &self.path else { return false };
+        let Ok(own_metadata) = own.metadata() else { return false };
+        if (own_metadata.dev(), own_metadata.ino()) == (metadata.dev(), metadata.ino()) {
+            return true;
+        }
+        // A copy has the same length; only then are the bytes worth reading.
+        own_metadata.len() == metadata.len()
+            && matches!((std::fs::read(own), std::fs::read(path)), (Ok(a), Ok(b)) if a == b)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn tool(folder: &Path, name: &str) -> PathBuf {
+        let path = folder.join(name);
+        std::fs::create_dir_all(folder).expect("a folder");
+        std::fs::write(&path, "#!/bin/sh\n").expect("written");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("executable");
+        path
+    }
+
+    #[test]
+    fn the_first_nvcc_that_is_not_nvtune_is_found() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let own = std::env::current_exe().expect("the test knows its path");
+        let (links, copies, real) = (folder.path().join("l"), folder.path().join("c"), folder.path().join("r"));
+        std::fs::create_dir_all(&links).expect("a folder");
+        std::fs::create_dir_all(&copies).expect("a folder");
+        symlink(&own, links.join("nvcc")).expect("linked");
+        std::fs::copy(&own, copies.join("nvcc")).expect("copied");
+        let nvcc = tool(&real, "nvcc");
+        let path = std::env::join_paths([&links, &copies, &real]).expect("no colons");
+        let found = RealNvcc::find(None, |name| (name == "PATH").then(|| path.clone()));
+        assert_eq!(found.expect("the third entry is real").path, nvcc);
+    }
+
+    #[test]
+    fn what_is_named_is_used_or_refused() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let nvcc = tool(folder.path(), "nvcc");
+        let named = |value: &Path| {
+            let value = value.as_os_str().to_owned();
+            RealNvcc::find(None, move |name| (name == "NVTUNE_NVCC").then(|| value.clone()))
+        };
+        assert_eq!(named(&nvcc).expect("it is there").path, nvcc);
+        let own = std::env::current_exe().expect("the test knows its path");
+        assert!(named(&own).expect_err("it is nvtune").to_string().ends_with("is nvtune itself"));
+        let missing = folder.path().join("none");
+        assert!(named(&missing).expect_err("it is missing").to_string().ends_with("does not exist"));
+        let launcher = RealNvcc::find(Some(nvcc.as_os_str()), |_| None);
+        assert_eq!(launcher.expect("it is there").path, nvcc);
+    }
+}

@@ -1,0 +1,140 @@
+//! The `ptxas` of the overlay toolkit: writes the winners' register caps into the PTX that nvcc hands it, runs the
+//! real ptxas, and compares the machine code with what was timed.
+
+use crate::emit::{Ticket, TicketKernel, TicketOutcome};
+use crate::ptx;
+use crate::variant::code_digest;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+
+/// The name under which the overlay holds the real ptxas.
+pub const REAL_PTXAS: &str = "nvtune-real-ptxas";
+
+/// Exit code of the shim where the code is not what was timed; ptxas itself ends with 255 on an error.
+const MISMATCH: u8 = 255;
+
+/// Runs as ptxas; `arguments` begin with the name it was called by. Returns the exit code.
+pub fn run(arguments: &[OsString]) -> u8 {
+    let own_path = arguments.first().map(PathBuf::from).unwrap_or_default();
+    let options = arguments.get(1..).unwrap_or_default();
+    let mut ptxas = Command::new(real_ptxas(&own_path));
+    ptxas.args(options);
+    let ticket = std::env::var_os(Ticket::VARIABLE).and_then(|path| std::fs::read(path).ok());
+    let Some(ticket) = ticket.and_then(|text| serde_json::from_slice::<Ticket>(&text).ok()) else {
+        return cannot_start(&ptxas.exec());
+    };
+    let call = Call::new(options);
+    let kernels = call.kernels(&ticket);
+    let edited = call.edit(&kernels);
+    let status = match ptxas.status() {
+        Ok(status) => status,
+        Err(error) => return cannot_start(&error),
+    };
+    if !status.success() {
+        return exit_code(status);
+    }
+    let outcomes: Vec<TicketOutcome> = kernels
+        .iter()
+        .map(|kernel| TicketOutcome {
+            architecture: kernel.architecture.clone(),
+            symbol: kernel.symbol.clone(),
+            problem: edited.clone().and_then(|()| call.compare(kernel)).err(),
+        })
+        .collect();
+    let wrong = outcomes.iter().any(|outcome| outcome.problem.is_some());
+    match answer(&ticket, &outcomes) {
+        Ok(()) if !wrong => 0,
+        // Without an answer nvtune takes the kernel for one that was not compared, and builds again without a ticket.
+        _ => MISMATCH,
+    }
+}
+
+/// What a call of ptxas is about.
+struct Call {
+    architecture: String,
+    input: Option<PathBuf>,
+    output: Option<PathBuf>,
+}
+
+impl Call {
+    fn new(options: &[OsString]) -> Self {
+        let mut call = Self { architecture: String::new(), input: None, output: None };
+        let mut rest = options.iter();
+        while let Some(option) = rest.next() {
+            let bytes = option.as_bytes();
+            if let Some(value) = bytes.strip_prefix(b"-arch=").or(bytes.strip_prefix(b"--gpu-name=")) {
+                call.architecture = String::from_utf8_lossy(value).into_owned();
+            } else if option == "-arch" || option == "--gpu-name" {
+                call.architecture = rest.next().map(|value| value.to_string_lossy().into_owned()).unwrap_or_default();
+            } else if option == "-o" || option == "--output-file" {
+                call.output = rest.next().map(PathBuf::from);
+            } else if Path::new(option).extension() == Some(OsStr::new("ptx")) && !bytes.starts_with(b"-") {
+                call.input = Some(PathBuf::from(option));
+            }
+        }
+        call
+    }
+
+    /// The kernels of the ticket that this call assembles.
+    fn kernels<'a>(&self, ticket: &'a Ticket) -> Vec<&'a TicketKernel> {
+        let text = self.input.as_deref().and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+        ticket
+            .kernels
+            .iter()
+            .filter(|kernel| kernel.architecture == self.architecture)
+            .filter(|kernel| ptx::directives::has_entry(&text, &kernel.symbol))
+            .collect()
+    }
+
+    /// Writes the caps into the PTX file, whole or not at all.
+    fn edit(&self, kernels: &[&TicketKernel]) -> Result<(), String> {
+        let Some(path) = self.input.as_deref().filter(|_| kernels.iter().any(|kernel| kernel.cap != 0)) else {
+            return Ok(());
+        };
+        let mut text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+        for kernel in kernels.iter().filter(|kernel| kernel.cap != 0) {
+            text = ptx::directives::set_register_cap(&text, &kernel.symbol, kernel.cap)
+                .map_err(|error| error.to_string())?;
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| error.to_string())?;
+        std::io::Write::write_all(&mut file, text.as_bytes()).map_err(|error| error.to_string())?;
+        file.persist(path).map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Ship what was timed: the code of the kernel in the cubin must be that of the ticket.
+    fn compare(&self, kernel: &TicketKernel) -> Result<(), String> {
+        let path = self.output.as_deref().ok_or("ptxas was given no output")?;
+        let cubin = std::fs::read(path).map_err(|error| error.to_string())?;
+        let digest = code_digest(&cubin, &kernel.symbol).map_err(|error| error.to_string())?;
+        if digest == kernel.digest { Ok(()) } else { Err("its machine code is not what was timed".to_owned()) }
+    }
+}
+
+fn answer(ticket: &Ticket, outcomes: &[TicketOutcome]) -> std::io::Result<()> {
+    if outcomes.is_empty() {
+        return Ok(());
+    }
+    let mut file = tempfile::Builder::new().suffix(".json").tempfile_in(&ticket.answers)?;
+    serde_json::to_writer(&mut file, outcomes)?;
+    file.keep().map(drop).map_err(|error| error.error)
+}
+
+/// The real ptxas beside the shim; nvcc calls the shim by a path or through the PATH that it sets.
+fn real_ptxas(own_path: &Path) -> PathBuf {
+    let beside = own_path.with_file_name(REAL_PTXAS);
+    if own_path.components().count() > 1 { beside } else { PathBuf::from(REAL_PTXAS) }
+}
+
+fn cannot_start(error: &std::io::Error) -> u8 {
+    eprintln!("nvtune error   : cannot start ptxas: {error}");
+    1
+}
+
+fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    u8::try_from(code & 0xff).unwrap_or(1)
+}

@@ -1,0 +1,122 @@
+//! Which configurations are sent to the GPU: the strategies of Liang et al. (ASP-DAC 2013) and Ryoo et al. (CGO 2008).
+
+use super::pareto::pareto_front;
+use crate::model::Score;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+/// How candidates are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Strategy {
+    /// Exhaustive: every configuration.
+    Es,
+    /// Those with the highest RO; ties are measured (Liang et al., section IV).
+    Ros,
+    /// The Pareto-optimal ones in (T, C) within each value of total threads (Liang et al., algorithm 1).
+    Pos,
+    /// POS, filtered by occupancy (Liang et al., section IV).
+    Posf,
+    /// The Pareto-optimal ones in efficiency and utilization, one for each cluster of equal metrics (Ryoo et al., section 5).
+    Ryoo,
+}
+
+impl Strategy {
+    /// Every strategy, by the name that `NVTUNE_STRATEGY` and `strategy(...)` use.
+    pub const ALL: [(&'static str, Self); 5] =
+        [("es", Self::Es), ("ros", Self::Ros), ("pos", Self::Pos), ("posf", Self::Posf), ("ryoo", Self::Ryoo)];
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::ALL.iter().find(|(_, strategy)| strategy == self).map_or("", |(name, _)| name);
+        formatter.write_str(name)
+    }
+}
+
+impl FromStr for Strategy {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        Self::ALL.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, strategy)| *strategy).ok_or(())
+    }
+}
+
+/// A feasible configuration as the search sees it.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// Threads of the whole grid.
+    pub threads: u64,
+    /// Identity of the machine code: points of one variant and equal metrics differ in shape alone.
+    pub variant: usize,
+    pub score: Score,
+}
+
+/// POSF keeps occupancies in this range. The paper's 0.3 to 0.5 was fitted to a GTX 480; the bounds here are what the
+/// recorded exhaustive runs under `kernels/results/h200/` allow: no kernel's best point lies outside them.
+const POSF_OCCUPANCY: std::ops::RangeInclusive<f64> = 0.2..=1.0;
+
+/// Of shapes that tie in (T, C), POSF sends this many of each variant, those with the least predicted time.
+const TIES: usize = 3;
+
+/// The indices of the configurations to time, in the order of predicted time.
+pub fn candidates(strategy: Strategy, points: &[Point]) -> Vec<usize> {
+    let mut chosen = match strategy {
+        Strategy::Es => (0..points.len()).collect(),
+        Strategy::Ros => highest_ro(points),
+        Strategy::Pos => po_pareto(points, |_| true),
+        Strategy::Posf => {
+            let filtered = po_pareto(points, |score| POSF_OCCUPANCY.contains(&score.occupancy));
+            // A kernel whose every configuration has a low occupancy is still tuned.
+            let kept = if filtered.is_empty() { po_pareto(points, |_| true) } else { filtered };
+            thinned(points, kept, TIES)
+        }
+        Strategy::Ryoo => thinned(points, ryoo_pareto(points), 1),
+    };
+    sort_by_prediction(points, &mut chosen);
+    chosen
+}
+
+fn sort_by_prediction(points: &[Point], indices: &mut [usize]) {
+    indices.sort_by(|&a, &b| points[a].score.predicted_us.total_cmp(&points[b].score.predicted_us).then(a.cmp(&b)));
+}
+
+fn highest_ro(points: &[Point]) -> Vec<usize> {
+    let highest = points.iter().map(|point| point.score.ro).fold(f64::NEG_INFINITY, f64::max);
+    (0..points.len()).filter(|&index| points[index].score.ro == highest).collect()
+}
+
+/// Algorithm 1 of Liang et al.: different numbers of threads do different work each, so their T and C do not compare.
+fn po_pareto(points: &[Point], keep: impl Fn(&Score) -> bool) -> Vec<usize> {
+    let mut by_threads: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    for (index, point) in points.iter().enumerate().filter(|(_, point)| keep(&point.score)) {
+        by_threads.entry(point.threads).or_default().push(index);
+    }
+    let mut chosen = Vec::new();
+    for group in by_threads.into_values() {
+        let metrics: Vec<(f64, f64)> = group.iter().map(|&index| (points[index].score.t, points[index].score.c)).collect();
+        chosen.extend(pareto_front(&metrics).into_iter().map(|member| group[member]));
+    }
+    chosen
+}
+
+fn ryoo_pareto(points: &[Point]) -> Vec<usize> {
+    let metrics: Vec<(f64, f64)> =
+        points.iter().map(|point| (-point.score.efficiency, -point.score.utilization)).collect();
+    pareto_front(&metrics)
+}
+
+/// At most `most` of the points that share their variant and (T, C), those with the least predicted time.
+fn thinned(points: &[Point], mut chosen: Vec<usize>, most: usize) -> Vec<usize> {
+    sort_by_prediction(points, &mut chosen);
+    let mut seen: BTreeMap<(usize, u64, u64), usize> = BTreeMap::new();
+    chosen.retain(|&index| {
+        let point = &points[index];
+        let count = seen.entry((point.variant, point.score.t.to_bits(), point.score.c.to_bits())).or_default();
+        *count += 1;
+        *count <= most
+    });
+    chosen
+}

@@ -1,0 +1,211 @@
+//! The compiler's own steps for one source and architecture, run on demand.
+
+use crate::nvcc::{Dryrun, Pipeline};
+use crate::ptx;
+use crate::space::Configuration;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use thiserror::Error;
+
+/// What cicc is told the module id is while variants are made: it only reaches names of internal symbols, and the true
+/// one takes a run of cudafe++.
+const PLACEHOLDER_MODULE_ID: &str = "_nvtune_module_id";
+
+/// Runs the steps of one [`Pipeline`] with other macros, register caps and outputs.
+#[derive(Debug)]
+pub struct Toolchain {
+    environment: Vec<(String, String)>,
+    pipeline: Pipeline,
+    folder: tempfile::TempDir,
+    /// Options for the preprocessor that make the baseline's header visible to the source.
+    header_options: Vec<OsString>,
+    next: AtomicU32,
+}
+
+/// What the front end makes of the source under one set of macros.
+#[derive(Clone, Debug)]
+pub struct FrontEnd {
+    pub ptx: String,
+    /// The host stubs that cicc writes: what the compiler says of every kernel's name and parameter types.
+    pub stub: String,
+}
+
+#[derive(Debug, Error)]
+pub enum ToolError {
+    #[error("cannot use '{}': {source}", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error("cannot start {program}: {source}")]
+    Start { program: String, source: std::io::Error },
+    /// The tool's own words.
+    #[error("{program} failed: {message}")]
+    Failed { program: String, message: String },
+    #[error(transparent)]
+    Ptx(#[from] ptx::directives::Error),
+    #[error(transparent)]
+    Cubin(#[from] crate::cubin::Error),
+    #[error("the compiler made no kernel `{0}`")]
+    NoKernel(String),
+}
+
+impl Toolchain {
+    /// Prepares to run `pipeline`; its outputs go to a temporary folder that goes with this.
+    pub fn new(dryrun: &Dryrun, pipeline: Pipeline) -> Result<Self, ToolError> {
+        let folder = tempfile::Builder::new()
+            .prefix("nvtune-")
+            .tempdir()
+            .map_err(|source| ToolError::Io { path: std::env::temp_dir(), source })?;
+        Ok(Self {
+            environment: dryrun.environment.clone(),
+            pipeline,
+            folder,
+            header_options: Vec::new(),
+            next: AtomicU32::new(0),
+        })
+    }
+
+    /// Makes the header `name` with this text visible to the source in place of one that an earlier build left.
+    pub fn provide_header(&mut self, name: &str, text: &str) -> Result<(), ToolError> {
+        let path = self.folder.path().join(name);
+        write(&path, text)?;
+        // A quoted include finds a stale header beside the source first; the include guard makes that one empty.
+        self.header_options = vec!["-I".into(), self.folder.path().into(), "-include".into(), path.into()];
+        Ok(())
+    }
+
+    /// Runs the front end with these macros defined.
+    pub fn front_end(&self, macros: &BTreeMap<String, i64>) -> Result<FrontEnd, ToolError> {
+        let front_end = self.front_end_with(macros, PLACEHOLDER_MODULE_ID)?;
+        if !front_end.ptx.contains(PLACEHOLDER_MODULE_ID) {
+            return Ok(front_end);
+        }
+        // A kernel or variable in an anonymous namespace is named after the module id: only the true one will do.
+        self.front_end_with(macros, &self.module_id(macros)?)
+    }
+
+    fn front_end_with(&self, macros: &BTreeMap<String, i64>, module_id: &str) -> Result<FrontEnd, ToolError> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let place = |extension: &str| self.folder.path().join(format!("{number}.{extension}"));
+        let (preprocessed, ptx, stub, id) = (place("ii"), place("ptx"), place("stub.c"), place("module_id"));
+        write(&id, module_id)?;
+        let Pipeline { preprocess, cicc, .. } = &self.pipeline;
+        let source = preprocess.option("-o").unwrap_or_default();
+        self.run("gcc -E", &preprocess.rewritten(&[(source, &preprocessed)], &self.preprocessor_options(macros)))?;
+        let named = |option: &str| cicc.option(option).unwrap_or_default();
+        let line = cicc.rewritten(
+            &[
+                (source, &preprocessed),
+                (named("-o"), &ptx),
+                (named("--stub_file_name"), &stub),
+                (named("--module_id_file_name"), &id),
+                (named("--gen_c_file_name"), &place("c")),
+                (named("--gen_device_file_name"), &place("gpu")),
+            ],
+            &[],
+        );
+        self.run("cicc", &line)?;
+        Ok(FrontEnd { ptx: read(&ptx)?, stub: read(&stub)? })
+    }
+
+    /// The module id as cudafe++ computes it.
+    fn module_id(&self, macros: &BTreeMap<String, i64>) -> Result<String, ToolError> {
+        let [host, cudafe] = self.pipeline.module_id.as_slice() else {
+            return Err(ToolError::Failed { program: "cudafe++".into(), message: "it is not among nvcc's steps".into() });
+        };
+        let place = |name: &str| self.folder.path().join(name);
+        let (preprocessed, id) = (place("host.ii"), place("true.module_id"));
+        let source = host.option("-o").unwrap_or_default();
+        self.run("gcc -E", &host.rewritten(&[(source, &preprocessed)], &self.preprocessor_options(macros)))?;
+        let named = |option: &str| cudafe.option(option).unwrap_or_default();
+        let line = cudafe.rewritten(
+            &[
+                (source, &preprocessed),
+                (named("--module_id_file_name"), &id),
+                (named("--gen_c_file_name"), &place("host.cpp")),
+            ],
+            &[],
+        );
+        self.run("cudafe++", &line)?;
+        read(&id)
+    }
+
+    fn preprocessor_options(&self, macros: &BTreeMap<String, i64>) -> Vec<OsString> {
+        let mut options = self.header_options.clone();
+        options.extend(macros.iter().map(|(name, value)| OsString::from(format!("-D{name}={value}"))));
+        options
+    }
+
+    /// Assembles one entry of `ptx` under a register cap (0: none but what the source or the command line asks for).
+    ///
+    /// `-lineinfo` leaves the code as it is and adds the table from its instructions to lines of the PTX.
+    pub fn assemble(&self, ptx: &str, entry: &str, cap: u32) -> Result<Vec<u8>, ToolError> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let place = |extension: &str| self.folder.path().join(format!("{number}.{extension}"));
+        let (input, output) = (place("ptx"), place("cubin"));
+        match cap {
+            0 => write(&input, ptx)?,
+            _ => write(&input, &ptx::directives::set_register_cap(ptx, entry, cap)?)?,
+        }
+        let Pipeline { cicc, ptxas, .. } = &self.pipeline;
+        let replacements = [
+            (cicc.option("-o").unwrap_or_default(), input.as_path()),
+            (ptxas.option("-o").unwrap_or_default(), output.as_path()),
+        ];
+        let mut extra: Vec<OsString> = vec!["--entry".into(), entry.into()];
+        if !["--generate-line-info", "-lineinfo"].iter().any(|option| ptxas.has(option)) {
+            extra.push("-lineinfo".into());
+        }
+        self.run("ptxas", &ptxas.rewritten(&replacements, &extra))?;
+        let cubin = std::fs::read(&output).map_err(|source| ToolError::Io { path: output.clone(), source })?;
+        for used in [input, output] {
+            // Thousands of variants would fill the temporary folder; a file that stays is removed with the folder.
+            let _ = std::fs::remove_file(used);
+        }
+        Ok(cubin)
+    }
+
+    /// The architecture that the pipeline compiles for, as ptxas names it (`sm_90`).
+    pub fn architecture(&self) -> &str {
+        &self.pipeline.architecture
+    }
+
+    fn run(&self, program: &str, line: &std::ffi::OsStr) -> Result<(), ToolError> {
+        let output = Command::new("sh")
+            .arg("-c")
+            .arg(line)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .output()
+            .map_err(|source| ToolError::Start { program: program.to_owned(), source })?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let mut message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        if message.is_empty() {
+            message = output.status.to_string();
+        }
+        Err(ToolError::Failed { program: program.to_owned(), message })
+    }
+}
+
+/// The identity of a variant: a digest of its machine code and of what a launch of it depends on.
+pub fn code_digest(cubin: &[u8], kernel: &str) -> Result<String, ToolError> {
+    let cubin = crate::cubin::Cubin::parse(cubin)?;
+    let kernel = cubin.kernels().iter().find(|found| found.name == kernel).ok_or_else(|| ToolError::NoKernel(kernel.into()))?;
+    Ok(format!("{:x}", Sha256::digest(kernel.placeless_code())))
+}
+
+/// The configuration's part that decides its variant: macros and register cap.
+pub fn variant_key(configuration: &Configuration) -> (BTreeMap<String, i64>, u32) {
+    (configuration.macros.clone(), configuration.cap)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), ToolError> {
+    std::fs::write(path, text).map_err(|source| ToolError::Io { path: path.to_path_buf(), source })
+}
+
+fn read(path: &Path) -> Result<String, ToolError> {
+    std::fs::read_to_string(path).map_err(|source| ToolError::Io { path: path.to_path_buf(), source })
+}
