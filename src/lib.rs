@@ -7,16 +7,44 @@
 //!      -> Candidate -> Timing -> Winner -> object file + header (+ record)
 //! ```
 
+pub mod cli;
 pub mod comment;
+pub mod compile;
+pub mod console;
 pub mod cubin;
+pub mod emit;
 pub mod measure;
 pub mod model;
+pub mod nvcc;
 pub mod ptx;
+pub mod record;
+pub mod search;
+pub mod settings;
 pub mod space;
+pub mod tune;
+pub mod variant;
 pub mod workload;
 
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::ExitCode;
+
 /// Runs the program with `arguments` (the first is the name it was called by) and gives its exit code.
-pub fn run(arguments: Vec<std::ffi::OsString>) -> std::process::ExitCode {
-    let _ = arguments;
-    std::process::ExitCode::SUCCESS
+///
+/// Called as `nvcc` it is nvcc, called as `ptxas` (by nvcc, from the overlay toolkit) it is the shim; `nvtune nvcc ARGS` and
+/// `nvtune /path/to/nvcc ARGS` are nvcc too; all else is nvtune's own command line.
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    let name = |argument: Option<&OsString>| argument.and_then(|text| Path::new(text).file_name()).map(OsStr::to_owned);
+    let rest = |from: usize| arguments.get(from..).unwrap_or_default();
+    let is_nvcc = |name: &OsString| name == "nvcc";
+    let code = if name(arguments.first()).as_ref().is_some_and(is_nvcc) {
+        compile::run(rest(1), arguments.first().map(OsString::as_os_str))
+    } else if name(arguments.first()).is_some_and(|name| name == "ptxas") {
+        nvcc::shim::run(&arguments)
+    } else if name(arguments.get(1)).as_ref().is_some_and(is_nvcc) {
+        compile::run(rest(2), arguments.get(1).map(OsString::as_os_str))
+    } else {
+        cli::run(&arguments)
+    };
+    ExitCode::from(code)
 }

@@ -86,60 +86,52 @@ pub const VARIABLES: [Variable; 7] = [
 
 const DEFAULT_BUDGET: f64 = 30.0;
 
+const MODES: [(&str, Mode); 4] =
+    [("off", Mode::Off), ("locked", Mode::Locked), ("static", Mode::Static), ("measure", Mode::Measure)];
+
 impl Settings {
     /// Reads the variables; what is wrong with them comes back as text, and the default is used.
     pub fn new(environment: impl Fn(&str) -> Option<OsString>) -> (Self, Vec<String>) {
         let mut problems = Vec::new();
-        let text = |name: &str| {
-            environment(name).map(|value| value.to_string_lossy().into_owned()).filter(|value| !value.is_empty())
-        };
-        let mut read = |name: &str, parse: &dyn Fn(&str) -> bool, expected: &str| {
-            if let Some(value) = text(name)
-                && !parse(&value)
-            {
-                problems.push(format!("{name}='{value}' is not understood; expected {expected}"));
-            }
-        };
-        let mode = std::cell::Cell::new(Mode::Measure);
-        read(
-            "NVTUNE",
-            &|value| {
-                let found = match value {
-                    "off" => Mode::Off,
-                    "locked" => Mode::Locked,
-                    "static" => Mode::Static,
-                    "measure" => Mode::Measure,
-                    _ => return false,
-                };
-                mode.set(found);
-                true
-            },
-            "off, locked, static or measure",
-        );
-        let strategy = std::cell::Cell::new(Strategy::Posf);
-        read(
-            "NVTUNE_STRATEGY",
-            &|value| value.parse().map(|found| strategy.set(found)).is_ok(),
-            "es, ros, pos, posf or ryoo",
-        );
-        let budget = std::cell::Cell::new(DEFAULT_BUDGET);
-        read(
-            "NVTUNE_BUDGET",
-            &|value| {
-                let seconds = value.parse::<f64>().ok().filter(|seconds| seconds.is_finite() && *seconds > 0.0);
-                seconds.map(|seconds| budget.set(seconds)).is_some()
-            },
-            "a number of seconds above 0",
-        );
+        let mode = parsed(&environment, &mut problems, "NVTUNE", "off, locked, static or measure", |text| {
+            MODES.iter().find(|(name, _)| *name == text).map(|(_, mode)| *mode)
+        });
+        let expected = "es, ros, pos, posf or ryoo";
+        let strategy =
+            parsed(&environment, &mut problems, "NVTUNE_STRATEGY", expected, |text| text.parse().ok());
+        let budget = parsed(&environment, &mut problems, "NVTUNE_BUDGET", "a number of seconds above 0", |text| {
+            text.parse::<f64>().ok().filter(|seconds| seconds.is_finite() && *seconds > 0.0)
+        });
         let settings = Self {
-            mode: mode.get(),
-            strategy: strategy.get(),
-            budget: budget.get(),
-            header_folder: environment("NVTUNE_HEADER_DIR").filter(|value| !value.is_empty()).map(PathBuf::from),
-            strict: text("NVTUNE_STRICT").is_some_and(|value| value != "0"),
+            mode: mode.unwrap_or(Mode::Measure),
+            strategy: strategy.unwrap_or(Strategy::Posf),
+            budget: budget.unwrap_or(DEFAULT_BUDGET),
+            header_folder: set(&environment, "NVTUNE_HEADER_DIR").map(PathBuf::from),
+            strict: set(&environment, "NVTUNE_STRICT").is_some_and(|value| value != "0"),
         };
         (settings, problems)
     }
+}
+
+/// The value of a variable that is set and not empty.
+fn set(environment: &impl Fn(&str) -> Option<OsString>, name: &str) -> Option<OsString> {
+    environment(name).filter(|value| !value.is_empty())
+}
+
+/// Reads one variable; a value that `parse` does not take becomes a problem.
+fn parsed<T>(
+    environment: &impl Fn(&str) -> Option<OsString>,
+    problems: &mut Vec<String>,
+    name: &str,
+    expected: &str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Option<T> {
+    let value = set(environment, name)?.to_string_lossy().into_owned();
+    let found = parse(&value);
+    if found.is_none() {
+        problems.push(format!("{name}='{value}' is not understood; expected {expected}"));
+    }
+    found
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! nvcc finds its home from argv[0] without resolving links and reads `nvcc.profile` there. So a folder of links, a
 //! profile whose `TOP` names the real root, and a `ptxas` of our own make nvcc itself run the shim; all else stays nvcc's.
 
-use super::shim;
+use super::{mirror::mirror, shim};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -41,35 +41,16 @@ impl Overlay {
 
     fn fill(&self, bin: &Path, program: &Path) -> Result<(), OverlayError> {
         let io = |path: &Path, source| OverlayError::Io { path: path.to_path_buf(), source };
-        let own_bin = self.folder.path().join("bin");
-        std::fs::create_dir(&own_bin).map_err(|source| io(&own_bin, source))?;
-        // nvcc looks for `targets/` beside its folder to set _TARGET_DIR_: the rest of the root is there too.
-        if let Some(root) = bin.parent() {
-            link_entries(root, self.folder.path(), "bin")?;
-        }
-        link_entries(bin, &own_bin, "nvcc.profile")?;
-        let (shim, real) = (own_bin.join("ptxas"), own_bin.join(shim::REAL_PTXAS));
-        std::fs::rename(&shim, &real).map_err(|source| io(&shim, source))?;
-        symlink(program, &shim).map_err(|source| io(&shim, source))?;
+        let own_bin = mirror(bin, self.folder.path(), |name| name != "nvcc.profile" && name != "ptxas")
+            .and_then(|own_bin| symlink(program, own_bin.join("ptxas")).map(|()| own_bin))
+            .and_then(|own_bin| symlink(bin.join("ptxas"), own_bin.join(shim::REAL_PTXAS)).map(|()| own_bin))
+            .map_err(|source| io(self.folder.path(), source))?;
         let profile = bin.join("nvcc.profile");
         let text = std::fs::read_to_string(&profile).map_err(|source| io(&profile, source))?;
         let text = overlaid_profile(&text, bin).ok_or(OverlayError::Profile { path: profile })?;
         let place = own_bin.join("nvcc.profile");
         std::fs::write(&place, text).map_err(|source| io(&place, source))
     }
-}
-
-/// Links every entry of `from` but `left_out` into `to`.
-fn link_entries(from: &Path, to: &Path, left_out: &str) -> Result<(), OverlayError> {
-    let io = |path: &Path, source| OverlayError::Io { path: path.to_path_buf(), source };
-    for entry in std::fs::read_dir(from).map_err(|source| io(from, source))? {
-        let entry = entry.map_err(|source| io(from, source))?;
-        if entry.file_name() != left_out {
-            let place = to.join(entry.file_name());
-            symlink(entry.path(), &place).map_err(|source| io(&place, source))?;
-        }
-    }
-    Ok(())
 }
 
 /// The profile with the real folder in its definition of `TOP`; other uses of `_HERE_` mean the overlay.

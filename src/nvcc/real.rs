@@ -21,18 +21,21 @@ pub enum NotFound {
     Nowhere,
     #[error("NVTUNE_NVCC names '{}', which {problem}", path.display())]
     Named { path: PathBuf, problem: &'static str },
-    #[error("'{}' is not NVIDIA's nvcc: it {problem}", path.display())]
-    Launcher { path: PathBuf, problem: &'static str },
 }
+
+/// The link to the real nvcc that `nvtune shims` puts beside its own.
+pub const REAL_NVCC: &str = "nvtune-real-nvcc";
 
 /// Where nvcc is installed when nothing else tells.
 const USUAL_PLACES: [&str; 2] = ["/usr/local/cuda", "/opt/cuda"];
 
 impl RealNvcc {
-    /// Looks for nvcc: `NVTUNE_NVCC`; else `launcher` (the path in `nvtune /path/nvcc ...`; a bare name is looked up
-    /// on PATH); else the first `nvcc` on PATH; else `CUDA_HOME`, `CUDA_PATH` and the usual places.
+    /// Looks for nvcc: `NVTUNE_NVCC`; else `name`, what nvtune was called by or the compiler in `nvtune /path/nvcc ...`,
+    /// where it is a path; else the first `nvcc` on PATH; else `CUDA_HOME`, `CUDA_PATH` and the usual places.
+    ///
+    /// Where one of these is nvtune in a folder that `nvtune shims` made, the nvcc that the folder stands for is meant.
     pub fn find(
-        launcher: Option<&OsStr>,
+        name: Option<&OsStr>,
         environment: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, NotFound> {
         let own = OwnIdentity::new();
@@ -41,18 +44,15 @@ impl RealNvcc {
             let path = PathBuf::from(named);
             return own.judge(&path).map_err(|problem| NotFound::Named { path, problem });
         }
-        if let Some(name) = launcher
-            && name.as_encoded_bytes().contains(&b'/')
-        {
-            let path = PathBuf::from(name);
-            return own.judge(&path).map_err(|problem| NotFound::Launcher { path, problem });
-        }
+        let called = name.filter(|name| name.as_encoded_bytes().contains(&b'/')).map(PathBuf::from);
         let on_path = which::which_in_all("nvcc", set("PATH"), ".").into_iter().flatten();
         let homes = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(set).map(PathBuf::from);
         let usual = USUAL_PLACES.iter().map(PathBuf::from);
-        on_path
+        called
+            .into_iter()
+            .chain(on_path)
             .chain(homes.chain(usual).map(|home| home.join("bin/nvcc")))
-            .find_map(|path| own.judge(&path).ok())
+            .find_map(|path| own.judge(&path).or_else(|_| own.judge(&path.with_file_name(REAL_NVCC))).ok())
             .ok_or(NotFound::Nowhere)
     }
 }
@@ -78,7 +78,9 @@ impl OwnIdentity {
         if self.is_own(path, &metadata) {
             return Err("is nvtune itself");
         }
-        let path = std::path::absolute(path).map_err(|_| "has no absolute path")?;
+        // The link of `nvtune shims` names the real place, which nvcc must be called by.
+        let linked = path.file_name().filter(|name| *name == REAL_NVCC).and_then(|_| path.read_link().ok());
+        let path = std::path::absolute(linked.as_deref().unwrap_or(path)).map_err(|_| "has no absolute path")?;
         Ok(RealNvcc { path })
     }
 

@@ -1,0 +1,45 @@
+//! `nvtune doctor`: what a build on this machine would use.
+
+use crate::measure::{Measurer, Options, Process};
+use crate::nvcc::RealNvcc;
+use crate::settings::{Settings, VARIABLES};
+use std::process::Command;
+
+/// Prints what is found; the exit code tells whether a build could go on.
+pub fn run() -> u8 {
+    println!("nvtune  {}", env!("CARGO_PKG_VERSION"));
+    let nvcc = RealNvcc::find(None, |name| std::env::var_os(name));
+    match &nvcc {
+        Ok(nvcc) => {
+            println!("nvcc    {}", nvcc.path.display());
+            println!("toolkit {}", release(nvcc).unwrap_or_else(|| "unknown: nvcc --version says nothing".to_owned()));
+        }
+        Err(error) => println!("nvcc    {error}"),
+    }
+    match Process::start(Options::default()) {
+        Ok(process) => {
+            let device = process.device();
+            let (major, minor) = (device.driver / 1000, device.driver % 1000 / 10);
+            println!("gpu     {}, sm_{}, {} multiprocessors", device.name, device.compute_capability, device.sms);
+            println!("driver  CUDA {major}.{minor}");
+        }
+        Err(error) => println!("gpu     none is used: {error}"),
+    }
+    for variable in &VARIABLES {
+        if let Some(value) = std::env::var_os(variable.name) {
+            println!("{}={}", variable.name, value.to_string_lossy());
+        }
+    }
+    let (_, problems) = Settings::new(|name| std::env::var_os(name));
+    for problem in &problems {
+        println!("problem {problem}");
+    }
+    u8::from(nvcc.is_err() || !problems.is_empty())
+}
+
+fn release(nvcc: &RealNvcc) -> Option<String> {
+    let output = Command::new(&nvcc.path).arg("--version").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().find(|line| line.contains("release"))?;
+    Some(line.rsplit_once("release ")?.1.to_owned())
+}

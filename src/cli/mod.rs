@@ -1,0 +1,36 @@
+//! nvtune's own command line: everything that is not a call of nvcc.
+
+mod arguments;
+mod bench;
+mod doctor;
+mod report;
+mod shims;
+
+pub use arguments::{Arguments, command, man_page};
+
+use arguments::Subcommand;
+use clap::Parser;
+use std::ffi::OsString;
+
+/// Exit code of a usage error, as clap has it.
+const USAGE: u8 = 2;
+
+/// Runs a subcommand; `arguments` begin with the program's name.
+pub fn run(arguments: &[OsString]) -> u8 {
+    let arguments = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version end well; where even printing fails there is nobody left to tell.
+            let _ = error.print();
+            return if error.use_stderr() { USAGE } else { 0 };
+        }
+    };
+    match arguments.subcommand {
+        Subcommand::Report { records } => report::run(&records),
+        Subcommand::Doctor => doctor::run(),
+        Subcommand::Bench { out, arguments } => bench::run(&out, &arguments),
+        Subcommand::Shims { folder } => shims::run(&folder),
+        Subcommand::Measure { arguments } => crate::measure::serve(&arguments),
+        Subcommand::Man { folder } => arguments::write_man_pages(&folder),
+    }
+}

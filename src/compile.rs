@@ -1,0 +1,374 @@
+//! A call of nvcc: handed over where nothing is marked, else tuned and then built by nvcc itself.
+
+use crate::comment::{self, Annotation, Source};
+use crate::console::Console;
+use crate::emit::{Header, HeaderKernel, Ticket, TicketKernel};
+use crate::nvcc::{Dryrun, Invocation, MarkedFile, Overlay, Phase, Pipeline, RealNvcc, marked_files};
+use crate::record::{FORMAT, Record};
+use crate::settings::{Mode, Settings};
+use crate::tune::{self, Tuned, Tuner};
+use crate::variant::Toolchain;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+
+/// Exit code of nvcc where the front end finds errors in the source.
+const SOURCE_ERROR: u8 = 2;
+const FATAL: u8 = 1;
+
+/// Runs as nvcc with `arguments` (without argv[0]); `name` is what nvtune was called by, or the compiler named in
+/// `nvtune /path/nvcc ...`. Comes back only where nvcc was not given the process.
+pub fn run(arguments: &[OsString], name: Option<&OsStr>) -> u8 {
+    let (settings, problems) = Settings::new(|name| std::env::var_os(name));
+    let console = Console::new(settings.strict);
+    let nvcc = match RealNvcc::find(name, |name| std::env::var_os(name)) {
+        Ok(nvcc) => nvcc,
+        Err(error) => {
+            console.fatal(&error.to_string());
+            return FATAL;
+        }
+    };
+    if settings.mode == Mode::Off {
+        return hand_over(&nvcc, arguments, &console);
+    }
+    let flags = |name: &str| std::env::var_os(name);
+    let (prepend, append) = (flags("NVCC_PREPEND_FLAGS"), flags("NVCC_APPEND_FLAGS"));
+    // What nvtune cannot read, nvcc has the better message for.
+    let Ok(invocation) = Invocation::new(arguments, prepend.as_deref(), append.as_deref()) else {
+        return hand_over(&nvcc, arguments, &console);
+    };
+    let marked = marked_sources(&invocation);
+    if marked.is_empty() {
+        return hand_over(&nvcc, arguments, &console);
+    }
+    for problem in problems {
+        console.warning(&problem);
+    }
+    let mut build = Build { console: &console, settings: &settings, nvcc: &nvcc, invocation: &invocation };
+    build.run(marked)
+}
+
+/// Gives the process to nvcc: no parent stays.
+fn hand_over(nvcc: &RealNvcc, arguments: &[OsString], console: &Console) -> u8 {
+    let error = Command::new(&nvcc.path).args(arguments).exec();
+    console.fatal(&format!("cannot start '{}': {error}", nvcc.path.display()));
+    FATAL
+}
+
+/// A source of the call that is marked, itself or in what it includes.
+struct MarkedSource {
+    path: PathBuf,
+    /// The source's name without folder and extension.
+    stem: String,
+    files: Vec<MarkedFile>,
+    includes_header: bool,
+}
+
+fn marked_sources(invocation: &Invocation) -> Vec<MarkedSource> {
+    if invocation.phase == Phase::NoCode || invocation.dry {
+        return Vec::new();
+    }
+    let sources = invocation.sources.iter().filter_map(|path| {
+        let stem = path.file_stem()?.to_string_lossy().into_owned();
+        let (files, includes_header) = marked_files(path, &invocation.include_paths, &Header::file_name(&stem));
+        (!files.is_empty()).then(|| MarkedSource { path: path.clone(), stem, files, includes_header })
+    });
+    sources.collect()
+}
+
+/// A compile with marked sources.
+struct Build<'a> {
+    console: &'a Console,
+    settings: &'a Settings,
+    nvcc: &'a RealNvcc,
+    invocation: &'a Invocation,
+}
+
+/// A marked source with its annotations and, later, what was decided.
+struct Tuning {
+    source: MarkedSource,
+    annotations: Vec<Annotation>,
+    tuned: Vec<Tuned>,
+}
+
+impl Build<'_> {
+    fn run(&mut self, marked: Vec<MarkedSource>) -> u8 {
+        let Ok(mut tunings) = self.annotate(marked) else { return SOURCE_ERROR };
+        if tunings.iter().all(|tuning| tuning.annotations.is_empty()) {
+            return self.plain();
+        }
+        if self.invocation.device_debug {
+            self.console.warning("not tuned: -G compiles device code without optimisation");
+            return self.stop_or_plain();
+        }
+        let folder = match self.header_folder() {
+            Ok(folder) => folder,
+            Err(problem) => {
+                self.console.fatal(&problem);
+                return FATAL;
+            }
+        };
+        let dryrun = match Dryrun::ask(&self.nvcc.path, &self.invocation.arguments) {
+            Ok(dryrun) => dryrun,
+            // nvcc itself says what is wrong with the call.
+            Err(_) => return self.plain(),
+        };
+        let mut tuner = Tuner::new(self.settings, self.console);
+        for tuning in &mut tunings {
+            self.tune(&dryrun, tuning, &mut tuner);
+        }
+        drop(tuner);
+        if self.console.failed() {
+            return FATAL;
+        }
+        self.build(&dryrun, &folder, &tunings)
+    }
+
+    /// Reads the tuning comments of every marked file; all errors are printed before giving up.
+    fn annotate(&self, marked: Vec<MarkedSource>) -> Result<Vec<Tuning>, ()> {
+        let mut failed = false;
+        let mut tunings = Vec::new();
+        for source in marked {
+            let mut annotations = Vec::new();
+            for file in &source.files {
+                match comment::annotations(&Source::new(&file.path, &file.text)) {
+                    Ok(found) => annotations.extend(found),
+                    Err(diagnostics) => {
+                        failed = true;
+                        diagnostics.iter().for_each(|diagnostic| self.console.diagnostic(diagnostic));
+                    }
+                }
+            }
+            tunings.push(Tuning { source, annotations, tuned: Vec::new() });
+        }
+        if failed { Err(()) } else { Ok(tunings) }
+    }
+
+    /// The folder for headers and records: it must be there before anything is written.
+    fn header_folder(&self) -> Result<PathBuf, String> {
+        if let Some(folder) = &self.settings.header_folder {
+            std::fs::create_dir_all(folder)
+                .map_err(|error| format!("cannot make NVTUNE_HEADER_DIR '{}': {error}", folder.display()))?;
+            return Ok(folder.clone());
+        }
+        let folder = self.invocation.object_folder();
+        if folder.is_dir() {
+            return Ok(folder);
+        }
+        Err(format!("output folder '{}' does not exist; make it first", folder.display()))
+    }
+
+    /// Tunes the kernels of one source; what cannot be tuned is warned of and stays as nvcc builds it.
+    fn tune(&self, dryrun: &Dryrun, tuning: &mut Tuning, tuner: &mut Tuner<'_>) {
+        let source = tuning.source.path.to_string_lossy().into_owned();
+        let Some(pipeline) = chosen_pipeline(dryrun, &source, tuner.device_architecture()) else {
+            self.console.warning(&format!(
+                "{source}: not tuned: nvcc makes no linked machine code of it in this call (-rdc, -dlto or a virtual architecture)"
+            ));
+            return;
+        };
+        let mut toolchain = match Toolchain::new(dryrun, pipeline) {
+            Ok(toolchain) => toolchain,
+            Err(error) => return self.console.warning(&format!("{source}: not tuned: {error}")),
+        };
+        if tuning.source.includes_header {
+            let text = Header {
+                source: tuning.source.file_name(),
+                kernels: tune::baseline_headers(&tuning.annotations, toolchain.architecture()),
+            }
+            .text();
+            if let Err(error) = toolchain.provide_header(&Header::file_name(&tuning.source.stem), &text) {
+                return self.console.warning(&format!("{source}: not tuned: {error}"));
+            }
+        }
+        tuning.tuned = tuner.tune(&toolchain, &tuning.annotations);
+        for tuned in &tuning.tuned {
+            self.console.summary(&tuned.summary());
+        }
+    }
+
+    /// Writes headers and records and lets nvcc build with the winners.
+    fn build(&self, dryrun: &Dryrun, folder: &Path, tunings: &[Tuning]) -> u8 {
+        for tuning in tunings {
+            let kernels = tuning.header_kernels();
+            if let Err(problem) = self.write_results(folder, tuning, kernels) {
+                self.console.fatal(&problem);
+                return FATAL;
+            }
+        }
+        let options = extra_options(folder, tunings);
+        let kernels: Vec<TicketKernel> =
+            tunings.iter().flat_map(|tuning| &tuning.tuned).filter_map(Tuned::ticket).collect();
+        if kernels.is_empty() {
+            return self.exec(&options);
+        }
+        match self.build_with_ticket(dryrun, &options, kernels) {
+            Ok(Built::Done(status)) => exit_code(status),
+            Ok(Built::Differs(problem)) => self.fall_back(folder, tunings, &problem),
+            Err(problem) => self.fall_back(folder, tunings, &problem),
+        }
+    }
+
+    fn build_with_ticket(
+        &self,
+        dryrun: &Dryrun,
+        options: &[OsString],
+        kernels: Vec<TicketKernel>,
+    ) -> Result<Built, String> {
+        let bin = real_bin(dryrun, self.nvcc);
+        let own = std::env::current_exe().map_err(|error| format!("cannot find nvtune's own program: {error}"))?;
+        let overlay = Overlay::new(&bin, &own).map_err(|error| error.to_string())?;
+        let folder = tempfile::Builder::new().prefix("nvtune-").tempdir();
+        let folder = folder.map_err(|error| format!("cannot make a temporary folder: {error}"))?;
+        let answers = folder.path().join("answers");
+        let ticket_file = folder.path().join("ticket.json");
+        let ticket = Ticket { answers: answers.clone(), kernels };
+        std::fs::create_dir(&answers)
+            .and_then(|()| std::fs::write(&ticket_file, serde_json::to_vec(&ticket)?))
+            .map_err(|error| format!("cannot write the ticket: {error}"))?;
+        let status = Command::new(bin.join("nvcc"))
+            .arg0(overlay.nvcc())
+            .args(&self.invocation.arguments)
+            .args(options)
+            .env(Ticket::VARIABLE, &ticket_file)
+            .status()
+            .map_err(|error| format!("cannot start nvcc: {error}"))?;
+        let outcomes = Ticket::outcomes(&answers).map_err(|error| format!("cannot read the shim's answers: {error}"))?;
+        if let Some(outcome) = outcomes.iter().find(|outcome| outcome.problem.is_some()) {
+            let problem = outcome.problem.as_deref().unwrap_or_default();
+            return Ok(Built::Differs(format!("{}: {problem}", outcome.symbol)));
+        }
+        let compared = |kernel: &TicketKernel| outcomes.iter().any(|outcome| outcome.symbol == kernel.symbol);
+        if status.success()
+            && let Some(kernel) = ticket.kernels.iter().find(|kernel| !compared(kernel))
+        {
+            return Ok(Built::Differs(format!("{}: nvcc did not assemble it", kernel.symbol)));
+        }
+        Ok(Built::Done(status))
+    }
+
+    /// Builds with baselines: the object must be one that plain nvcc would make.
+    fn fall_back(&self, folder: &Path, tunings: &[Tuning], problem: &str) -> u8 {
+        self.console.warning(&format!("the tuned result is not used: {problem}"));
+        if self.console.failed() {
+            return FATAL;
+        }
+        for tuning in tunings {
+            let kernels = tuning.tuned.iter().map(Tuned::baseline_header).collect();
+            if let Err(problem) = self.write_results(folder, tuning, kernels) {
+                self.console.fatal(&problem);
+                return FATAL;
+            }
+        }
+        self.exec(&include_options(folder, tunings))
+    }
+
+    fn write_results(&self, folder: &Path, tuning: &Tuning, kernels: Vec<HeaderKernel>) -> Result<(), String> {
+        if kernels.is_empty() {
+            return Ok(());
+        }
+        let text = Header { source: tuning.source.file_name(), kernels }.text();
+        write_if_changed(&folder.join(Header::file_name(&tuning.source.stem)), text.as_bytes())?;
+        let record = Record {
+            format: FORMAT,
+            nvtune: env!("CARGO_PKG_VERSION").to_owned(),
+            source: tuning.source.path.to_string_lossy().into_owned(),
+            kernels: tuning.tuned.iter().map(|tuned| tuned.decision.clone()).collect(),
+        };
+        let text = serde_json::to_vec_pretty(&record).map_err(|error| format!("cannot write the record: {error}"))?;
+        write_if_changed(&folder.join(format!("{}.tune.json", tuning.source.stem)), &text)
+    }
+
+    fn exec(&self, options: &[OsString]) -> u8 {
+        let mut arguments = self.invocation.arguments.clone();
+        arguments.extend_from_slice(options);
+        hand_over(self.nvcc, &arguments, self.console)
+    }
+
+    fn plain(&self) -> u8 {
+        self.exec(&[])
+    }
+
+    fn stop_or_plain(&self) -> u8 {
+        if self.console.failed() { FATAL } else { self.plain() }
+    }
+}
+
+enum Built {
+    Done(ExitStatus),
+    /// The code is not what was timed.
+    Differs(String),
+}
+
+impl MarkedSource {
+    fn file_name(&self) -> String {
+        self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+}
+
+impl Tuning {
+    fn header_kernels(&self) -> Vec<HeaderKernel> {
+        self.tuned.iter().map(Tuned::header).collect()
+    }
+}
+
+/// The pipeline to tune for: that of the device's architecture, else of the newest one; never of a relocatable or
+/// link-time-optimised compile, whose machine code is made later.
+fn chosen_pipeline(dryrun: &Dryrun, source: &str, device: Option<u32>) -> Option<Pipeline> {
+    let pipelines: Vec<Pipeline> = dryrun
+        .pipelines()
+        .into_iter()
+        .filter(|pipeline| pipeline.source == source)
+        .filter(|pipeline| !["-c", "--compile-only"].iter().any(|option| pipeline.ptxas.has(option)))
+        .collect();
+    let exact = pipelines.iter().find(|pipeline| tune::architecture_number(&pipeline.architecture) == device);
+    exact.or(pipelines.iter().max_by_key(|pipeline| tune::architecture_number(&pipeline.architecture))).cloned()
+}
+
+/// The folder that nvcc takes for its own; for a script that starts another nvcc, the other one's.
+fn real_bin(dryrun: &Dryrun, nvcc: &RealNvcc) -> PathBuf {
+    let here = dryrun.variable("_HERE_").map(PathBuf::from).filter(|here| here.join("nvcc.profile").is_file());
+    here.and_then(|here| std::path::absolute(here).ok())
+        .or_else(|| nvcc.path.parent().map(Path::to_path_buf))
+        .unwrap_or_default()
+}
+
+/// What the final build is given besides the user's own arguments.
+fn extra_options(folder: &Path, tunings: &[Tuning]) -> Vec<OsString> {
+    let mut options = include_options(folder, tunings);
+    for tuned in tunings.iter().flat_map(|tuning| &tuning.tuned) {
+        options.extend(tuned.macros().map(|(name, value)| OsString::from(format!("-D{name}={value}"))));
+    }
+    options
+}
+
+/// The header's folder is on the include path where a source includes the header.
+fn include_options(folder: &Path, tunings: &[Tuning]) -> Vec<OsString> {
+    if tunings.iter().any(|tuning| tuning.source.includes_header && !tuning.tuned.is_empty()) {
+        vec!["-I".into(), folder.as_os_str().to_owned()]
+    } else {
+        Vec::new()
+    }
+}
+
+/// Writes a file whole or not at all, and not when it has these contents already: make would rebuild what uses it.
+fn write_if_changed(path: &Path, contents: &[u8]) -> Result<(), String> {
+    if std::fs::read(path).is_ok_and(|present| present == contents) {
+        return Ok(());
+    }
+    let write = || -> std::io::Result<()> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // As any file that a compiler writes: open to all that the user's umask lets in.
+        let mode: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+        let mut file = tempfile::Builder::new().prefix(".nvtune-").permissions(mode).tempfile_in(folder)?;
+        std::io::Write::write_all(&mut file, contents)?;
+        file.persist(path).map(drop).map_err(|error| error.error)
+    };
+    write().map_err(|error| format!("cannot write '{}': {error}", path.display()))
+}
+
+fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    u8::try_from(code & 0xff).unwrap_or(FATAL)
+}

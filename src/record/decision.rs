@@ -1,0 +1,142 @@
+//! The JSON record of a tuned source: every configuration with its variant, score, Pareto membership and timing.
+
+use crate::measure::Device;
+use crate::model::Score;
+use crate::search::{Provenance, Strategy};
+use crate::space::{Configuration, Launch};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Version of the record's format; it rises when a reader of an older one would misread a newer one.
+pub const FORMAT: u32 = 1;
+
+/// All decisions for one source file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Record {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// Version of nvtune.
+    pub nvtune: String,
+    /// The source as nvcc was given it.
+    pub source: String,
+    pub kernels: Vec<Decision>,
+}
+
+/// The decision for one kernel and architecture.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Decision {
+    /// The kernel's name in header and lock.
+    pub name: String,
+    /// Its symbol in the PTX.
+    pub symbol: String,
+    /// `sm_90`.
+    pub architecture: String,
+    /// What it was timed on; absent where nothing was timed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<Device>,
+    pub strategy: Strategy,
+    pub provenance: Provenance,
+    /// Indices into `configurations`.
+    pub baseline: usize,
+    pub winner: usize,
+    /// Time of the baseline over time of the winner: timed in paired rounds, or predicted.
+    pub speedup: f64,
+    /// Configurations of the space, and how many of them the search timed.
+    pub points: usize,
+    pub timed: usize,
+    pub seconds: Seconds,
+    /// The exhaustive timing of the space in the same run, where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub truth: Option<Truth>,
+    /// What the user should know: refused candidates, why nothing was timed, ...
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    pub variants: Vec<RecordedVariant>,
+    pub configurations: Vec<RecordedConfiguration>,
+}
+
+/// Where the time of a decision went, in seconds of wall clock.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Seconds {
+    /// Front end and ptxas for all variants.
+    pub compile: f64,
+    /// Profiles and scores.
+    pub model: f64,
+    /// The GPU, its process included.
+    pub measure: f64,
+}
+
+impl Seconds {
+    /// All of it.
+    pub fn total(&self) -> f64 {
+        self.compile + self.model + self.measure
+    }
+}
+
+/// One variant: distinct machine code.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RecordedVariant {
+    pub macros: BTreeMap<String, i64>,
+    /// The register caps that gave this code.
+    pub caps: Vec<u32>,
+    pub digest: String,
+    pub registers: u32,
+    /// Static shared memory of a block, and stack of a thread, in bytes.
+    pub static_shared: u32,
+    pub stack: u32,
+    /// Local loads and stores in the code.
+    pub spills: u32,
+}
+
+/// One configuration.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RecordedConfiguration {
+    #[serde(flatten)]
+    pub configuration: Configuration,
+    pub launch: Launch,
+    /// Index into the variants; absent where the compiler refused the macros.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variant: Option<usize>,
+    /// Absent where there is no variant or a block of it cannot be resident.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub score: Option<Score>,
+    /// Member of the strategy's Pareto set: sent to the GPU where there is one.
+    pub candidate: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timing: Option<RecordedTiming>,
+    /// Why it must not be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
+/// Times of one configuration.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RecordedTiming {
+    /// Median in microseconds.
+    pub median_us: f64,
+    /// Interquartile range over the median.
+    pub spread: f64,
+    pub samples: usize,
+    /// Median of the paired rounds with the baseline, for finalists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paired_us: Option<f64>,
+    /// Median within the exhaustive timing of the space.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exhaustive_us: Option<f64>,
+}
+
+/// What the exhaustive timing of the space says of the decision.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Truth {
+    /// Index of the best configuration, and its time and the winner's and the baseline's in microseconds, all from one
+    /// set of paired rounds.
+    pub best: usize,
+    pub best_us: f64,
+    pub winner_us: f64,
+    pub baseline_us: f64,
+    /// Time of the winner over time of the best, less 1.
+    pub regret: f64,
+    /// Configurations timed, and seconds that took.
+    pub timed: usize,
+    pub seconds: f64,
+}

@@ -1,0 +1,5 @@
+//! What was decided, as data: the record beside the object.
+
+mod decision;
+
+pub use decision::{Decision, FORMAT, Record, RecordedConfiguration, RecordedVariant, Seconds, Truth, RecordedTiming};
