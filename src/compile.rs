@@ -5,7 +5,7 @@ use crate::console::Console;
 use crate::emit::{Header, HeaderKernel, Ticket, TicketKernel};
 use crate::nvcc::{Dryrun, Invocation, MarkedFile, Overlay, Phase, Pipeline, RealNvcc, marked_files};
 use crate::record::{FORMAT, Record};
-use crate::settings::{Mode, Settings};
+use crate::settings::{Mode, Settings, Timing};
 use crate::tune::{self, Tuned, Tuner};
 use crate::variant::Toolchain;
 use std::ffi::{OsStr, OsString};
@@ -19,7 +19,7 @@ const FATAL: u8 = 1;
 
 /// Runs as nvcc with `arguments` (without argv[0]); `name` is what nvtune was called by, or the compiler named in
 /// `nvtune /path/nvcc ...`. Comes back only where nvcc was not given the process.
-pub fn run(arguments: &[OsString], name: Option<&OsStr>) -> u8 {
+pub fn run(arguments: &[OsString], name: Option<&OsStr>, timing: Timing) -> u8 {
     let (settings, problems) = Settings::new(|name| std::env::var_os(name));
     let console = Console::new(settings.strict);
     let nvcc = match RealNvcc::find(name, |name| std::env::var_os(name)) {
@@ -45,7 +45,7 @@ pub fn run(arguments: &[OsString], name: Option<&OsStr>) -> u8 {
     for problem in problems {
         console.warning(&problem);
     }
-    let mut build = Build { console: &console, settings: &settings, nvcc: &nvcc, invocation: &invocation };
+    let mut build = Build { console: &console, settings: &settings, timing, nvcc: &nvcc, invocation: &invocation };
     build.run(marked)
 }
 
@@ -81,6 +81,7 @@ fn marked_sources(invocation: &Invocation) -> Vec<MarkedSource> {
 struct Build<'a> {
     console: &'a Console,
     settings: &'a Settings,
+    timing: Timing,
     nvcc: &'a RealNvcc,
     invocation: &'a Invocation,
 }
@@ -114,7 +115,7 @@ impl Build<'_> {
             // nvcc itself says what is wrong with the call.
             Err(_) => return self.plain(),
         };
-        let mut tuner = Tuner::new(self.settings, self.console);
+        let mut tuner = Tuner::new(self.settings, self.timing, self.console);
         for tuning in &mut tunings {
             self.tune(&dryrun, tuning, &mut tuner);
         }

@@ -25,6 +25,7 @@ pub mod tune;
 pub mod variant;
 pub mod workload;
 
+use settings::Timing;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
@@ -38,11 +39,11 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let rest = |from: usize| arguments.get(from..).unwrap_or_default();
     let is_nvcc = |name: &OsString| name == "nvcc";
     let code = if name(arguments.first()).as_ref().is_some_and(is_nvcc) {
-        compile::run(rest(1), arguments.first().map(OsString::as_os_str))
+        compile::run(rest(1), arguments.first().map(OsString::as_os_str), Timing::Candidates)
     } else if name(arguments.first()).is_some_and(|name| name == "ptxas") {
         nvcc::shim::run(&arguments)
     } else if name(arguments.get(1)).as_ref().is_some_and(is_nvcc) {
-        compile::run(rest(2), arguments.get(1).map(OsString::as_os_str))
+        compile::run(rest(2), arguments.get(1).map(OsString::as_os_str), Timing::Candidates)
     } else {
         cli::run(&arguments)
     };

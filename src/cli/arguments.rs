@@ -29,15 +29,12 @@ pub enum Subcommand {
     },
     /// Says which nvcc, GPU and driver would be used
     Doctor,
-    /// Runs nvcc with ARGS as a build would, then times the whole space of each marked kernel, so that the record says how
-    /// far the winner is from the best
+    /// Compiles as `nvcc ARGS` would, then times the whole space of each marked kernel, so that the record says how far
+    /// the winner is from the best
     Bench {
-        /// Also write the record here
-        #[arg(long, value_name = "FILE")]
-        out: Option<PathBuf>,
-        /// nvcc's arguments
-        #[arg(required = true, last = true, value_name = "ARGS")]
-        arguments: Vec<OsString>,
+        /// The compiler (`nvcc`, or a path) and its arguments
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "NVCC ARGS")]
+        call: Vec<OsString>,
     },
     /// Makes a toolkit root whose bin/nvcc is nvtune and whose other entries are links to the real toolkit, for builds
     /// that take CUDA_HOME rather than a compiler

@@ -84,7 +84,11 @@ impl Header {
                 line(format_args!("#ifndef {name}\n#define {name} {value}\n#endif"));
             }
         }
-        line(format_args!("\n#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)\nnamespace nvtune {{"));
+        line(format_args!("\n#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)"));
+        if self.uses_detail() {
+            line(format_args!("{DETAIL}"));
+        }
+        line(format_args!("namespace nvtune {{"));
         for kernel in &self.kernels {
             let [x, y, z] = kernel.block;
             line(format_args!("struct {} {{", kernel.name));
@@ -107,6 +111,26 @@ impl Header {
         text
     }
 }
+
+impl Header {
+    fn uses_detail(&self) -> bool {
+        let values = self.kernels.iter().flat_map(|kernel| kernel.grid.values.iter().chain(&kernel.shared.values));
+        values.into_iter().any(|value| value.contains("detail::"))
+    }
+}
+
+/// The functions of the comment's language that C++ has not; several headers may be included side by side.
+const DETAIL: &str = "\
+#ifndef NVTUNE_DETAIL
+#define NVTUNE_DETAIL
+namespace nvtune {
+namespace detail {
+inline long long ceildiv(long long a, long long b) { return a / b + (a % b != 0 && (a < 0) == (b < 0)); }
+template <class A, class B> auto min(A a, B b) -> decltype(b < a ? b : a) { return b < a ? b : a; }
+template <class A, class B> auto max(A a, B b) -> decltype(a < b ? b : a) { return a < b ? b : a; }
+}  // namespace detail
+}  // namespace nvtune
+#endif";
 
 fn parameters(function: &HostFunction) -> String {
     function.parameters.iter().map(|(kind, name)| format!("{kind} {name}")).collect::<Vec<_>>().join(", ")

@@ -1,0 +1,107 @@
+//! `nvtune report RECORD...`: a decision in a table.
+
+use crate::record::{Decision, FORMAT, Record, RecordedConfiguration};
+use std::path::{Path, PathBuf};
+
+/// Rows shown of a space: the winner, the baseline and the best of the others.
+const ROWS: usize = 12;
+
+/// Prints every record; a file that is none is an error, the others are printed all the same.
+pub fn run(records: &[PathBuf]) -> u8 {
+    let mut failed = false;
+    for path in records {
+        match read(path) {
+            Ok(record) => record.kernels.iter().for_each(|decision| print!("{}", text(&record.source, decision))),
+            Err(problem) => {
+                eprintln!("nvtune fatal   : '{}': {problem}", path.display());
+                failed = true;
+            }
+        }
+    }
+    u8::from(failed)
+}
+
+fn read(path: &Path) -> Result<Record, String> {
+    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    let record: Record = serde_json::from_slice(&bytes).map_err(|error| format!("is no record of nvtune: {error}"))?;
+    if record.format > FORMAT {
+        return Err(format!(
+            "is of format {}, and this nvtune reads up to {FORMAT}: use the nvtune that wrote it ({})",
+            record.format, record.nvtune
+        ));
+    }
+    Ok(record)
+}
+
+fn text(source: &str, decision: &Decision) -> String {
+    let device = decision.device.as_ref().map_or("no GPU", |device| device.name.as_str());
+    let mut text = format!(
+        "{} ({source}, {}, {device}): {}, {:.2}x over the baseline\n",
+        decision.name, decision.architecture, decision.provenance, decision.speedup
+    );
+    text.push_str(&format!(
+        "  {} points, {} distinct machine codes, {} timed by {}; compile {:.2} s, model {:.2} s, measure {:.2} s\n",
+        decision.points,
+        decision.variants.len(),
+        decision.timed,
+        decision.strategy,
+        decision.seconds.compile,
+        decision.seconds.model,
+        decision.seconds.measure
+    ));
+    if let Some(truth) = &decision.truth {
+        text.push_str(&format!(
+            "  whole space: best {:.2} us ({}), winner {:.2} us, regret {:.2}%, {} points in {:.1} s\n",
+            truth.best_us,
+            decision.configurations[truth.best].configuration,
+            truth.winner_us,
+            100.0 * truth.regret,
+            truth.timed,
+            truth.seconds
+        ));
+    }
+    text.push_str("    time us  predicted  regs  occupancy      T          C  configuration\n");
+    let mut shown: Vec<usize> = (0..decision.configurations.len()).collect();
+    shown.sort_by(|&a, &b| time(&decision.configurations[a]).total_cmp(&time(&decision.configurations[b])));
+    shown.retain(|&index| index != decision.winner && index != decision.baseline);
+    shown.truncate(ROWS);
+    shown.insert(0, decision.baseline);
+    if decision.winner != decision.baseline {
+        shown.insert(0, decision.winner);
+    }
+    for index in shown {
+        text.push_str(&row(decision, index));
+    }
+    for note in &decision.notes {
+        text.push_str(&format!("  note: {note}\n"));
+    }
+    text
+}
+
+/// Measured time; predicted where there is none, behind all that are measured.
+fn time(configuration: &RecordedConfiguration) -> f64 {
+    match (&configuration.timing, &configuration.score) {
+        (Some(timing), _) => timing.median_us,
+        (None, Some(score)) => 1e12 + score.predicted_us,
+        (None, None) => f64::INFINITY,
+    }
+}
+
+fn row(decision: &Decision, index: usize) -> String {
+    let configuration = &decision.configurations[index];
+    let mark = match index {
+        _ if index == decision.winner => " <- winner",
+        _ if index == decision.baseline => " <- baseline",
+        _ => "",
+    };
+    let measured = configuration.timing.as_ref().map_or("-".to_owned(), |timing| format!("{:.2}", timing.median_us));
+    let score = match &configuration.score {
+        Some(score) => format!(
+            "{:>9.2}  {:>4}  {:>9.3}  {:>5.0}  {:>9.0}",
+            score.predicted_us, score.registers, score.occupancy, score.t, score.c
+        ),
+        None => format!("{:>9}  {:>4}  {:>9}  {:>5}  {:>9}", "-", "-", "-", "-", "-"),
+    };
+    let refused = configuration.refused.as_ref().map(|reason| format!(" (refused: {reason})")).unwrap_or_default();
+    format!("  {measured:>9}  {score}  {}{mark}{refused}\n", configuration.configuration)
+}

@@ -1,0 +1,193 @@
+//! What the host side is told of a kernel: the header's functions from the comment's expressions.
+
+use crate::comment::{Annotation, Expr, Grid, Node};
+use crate::emit::{HeaderKernel, HostFunction};
+use crate::model::{Architecture, auto_caps};
+use crate::search::Provenance;
+use crate::space::{Configuration, Limits, Space};
+use crate::workload::{Entry, Scalar, Type};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// C++ types of the scalar parameters by name.
+pub type Types = BTreeMap<String, &'static str>;
+
+/// The type of a parameter of the header's functions where the compiler has not been asked yet.
+const UNKNOWN_TYPE: &str = "long long";
+
+/// What configurations may be at most on this architecture. `bounds` are the kernel's launch bounds in threads.
+pub fn limits(architecture: &Architecture, bounds: Option<u32>) -> Limits {
+    Limits {
+        auto_caps: auto_caps(architecture),
+        max_threads: bounds,
+        max_dynamic_shared: architecture.max_shared_per_block,
+        ..Limits::default()
+    }
+}
+
+/// The baseline of a comment, as far as it can be known without the compiler.
+pub fn baseline(annotation: &Annotation, architecture: &str) -> Result<Configuration, super::kernel::Problem> {
+    let unknown = || super::kernel::Problem::Architecture(architecture.to_owned());
+    let architecture = super::architecture_number(architecture).and_then(Architecture::of).ok_or_else(unknown)?;
+    Ok(Space::new(annotation, &limits(architecture, None))?.baseline())
+}
+
+/// Headers of the baselines, for a source that includes its header before anything is decided.
+pub fn baseline_headers(annotations: &[Annotation], architecture: &str) -> Vec<HeaderKernel> {
+    annotations
+        .iter()
+        .filter_map(|annotation| {
+            let configuration = baseline(annotation, architecture).ok()?;
+            Some(header(annotation, &Types::new(), &configuration, Provenance::Baseline, architecture))
+        })
+        .collect()
+}
+
+/// The C++ types of the kernel's scalar parameters, as the compiler has them.
+pub fn types(annotation: &Annotation, entry: &Entry) -> Types {
+    let parameters = annotation.kernel.parameters.iter().zip(&entry.parameters);
+    parameters
+        .filter_map(|(name, kind)| match Type::parse(kind) {
+            Type::Scalar(scalar) => Some((name.clone()?, c_type(scalar))),
+            _ => None,
+        })
+        .collect()
+}
+
+fn c_type(scalar: Scalar) -> &'static str {
+    match scalar {
+        Scalar::I8 => "signed char",
+        Scalar::U8 => "unsigned char",
+        Scalar::I16 => "short",
+        Scalar::U16 => "unsigned short",
+        Scalar::I32 => "int",
+        Scalar::U32 => "unsigned int",
+        Scalar::I64 => "long long",
+        Scalar::U64 => "unsigned long long",
+        Scalar::F16 | Scalar::Bf16 | Scalar::F32 => "float",
+        Scalar::F64 => "double",
+    }
+}
+
+/// What the header says of a kernel under one configuration.
+pub fn header(
+    annotation: &Annotation,
+    types: &Types,
+    configuration: &Configuration,
+    provenance: Provenance,
+    gpu: &str,
+) -> HeaderKernel {
+    let writer = Writer { annotation, types, configuration };
+    HeaderKernel {
+        name: annotation.name.clone(),
+        block: configuration.block,
+        cap: configuration.cap,
+        macros: configuration.macros.clone(),
+        provenance,
+        gpu: gpu.to_owned(),
+        grid: writer.grid(),
+        shared: writer.shared(),
+    }
+}
+
+struct Writer<'a> {
+    annotation: &'a Annotation,
+    types: &'a Types,
+    configuration: &'a Configuration,
+}
+
+impl Writer<'_> {
+    fn grid(&self) -> HostFunction {
+        if let Some(grid) = self.configuration.grid {
+            return constants(grid);
+        }
+        let block = self.configuration.block;
+        match (&self.annotation.grid, &self.annotation.threads) {
+            (Some(grid), _) => match &grid.value {
+                Grid::Expressions(expressions) => {
+                    let values = expressions.iter().map(|expression| self.cpp(expression));
+                    self.function(expressions, padded(values.collect()))
+                }
+                Grid::Lists(_) => constants([1, 1, 1]),
+            },
+            (None, Some(threads)) => {
+                let values = threads.value.iter().zip(block).map(|(expression, block)| {
+                    format!("({} + {}) / {block}", self.cpp(expression), block.saturating_sub(1))
+                });
+                self.function(&threads.value, padded(values.collect()))
+            }
+            (None, None) => constants([1, 1, 1]),
+        }
+    }
+
+    fn shared(&self) -> HostFunction {
+        match &self.annotation.shared {
+            Some(expression) => self.function(std::slice::from_ref(expression), vec![self.cpp(expression)]),
+            None => HostFunction { parameters: Vec::new(), values: vec!["0".to_owned()] },
+        }
+    }
+
+    /// A function over the scalar parameters that the expressions name, in the kernel's order.
+    fn function(&self, expressions: &[Expr], values: Vec<String>) -> HostFunction {
+        let mut used = BTreeSet::new();
+        for expression in expressions {
+            expression.names(&mut |name, _| {
+                used.insert(name.clone());
+            });
+        }
+        let parameters = self.annotation.kernel.parameters.iter().flatten().filter(|name| used.contains(*name));
+        let typed = parameters.map(|name| (self.type_of(name).to_owned(), name.clone()));
+        HostFunction { parameters: typed.collect(), values }
+    }
+
+    fn type_of(&self, name: &str) -> &'static str {
+        self.types.get(name).copied().unwrap_or(UNKNOWN_TYPE)
+    }
+
+    /// The expression in C++, in 64-bit arithmetic as the comment's language has it.
+    fn cpp(&self, expression: &Expr) -> String {
+        match &expression.node {
+            Node::Value(value) => value.to_string(),
+            Node::Name(name) => self.name(name),
+            Node::Unary(operator, a) => format!("({}{})", operator.symbol(), self.cpp(a)),
+            Node::Binary(operator, _, a, b) => format!("({} {} {})", self.cpp(a), operator.symbol(), self.cpp(b)),
+            Node::Choice(condition, a, b) => {
+                format!("({} ? {} : {})", self.cpp(condition), self.cpp(a), self.cpp(b))
+            }
+            Node::Call(function, arguments) => {
+                let arguments: Vec<String> = arguments.iter().map(|argument| self.cpp(argument)).collect();
+                arguments
+                    .into_iter()
+                    .reduce(|left, right| format!("detail::{}({left}, {right})", function.name()))
+                    .unwrap_or_default()
+            }
+        }
+    }
+
+    fn name(&self, name: &str) -> String {
+        let [x, y, z] = self.configuration.block;
+        let grid = self.configuration.grid.unwrap_or([1, 1, 1]);
+        match name {
+            "block.x" => x.to_string(),
+            "block.y" => y.to_string(),
+            "block.z" => z.to_string(),
+            "block.size" => (u64::from(x) * u64::from(y) * u64::from(z)).to_string(),
+            "grid.x" => grid[0].to_string(),
+            "grid.y" => grid[1].to_string(),
+            "grid.z" => grid[2].to_string(),
+            _ => match self.configuration.macros.get(name) {
+                Some(value) => value.to_string(),
+                None if matches!(self.type_of(name), "float" | "double") => format!("static_cast<double>({name})"),
+                None => format!("static_cast<long long>({name})"),
+            },
+        }
+    }
+}
+
+fn constants(values: [u32; 3]) -> HostFunction {
+    HostFunction { parameters: Vec::new(), values: values.iter().map(u32::to_string).collect() }
+}
+
+fn padded(mut values: Vec<String>) -> Vec<String> {
+    values.resize(3, "1".to_owned());
+    values
+}

@@ -1,0 +1,244 @@
+//! One kernel: annotation -> winner.
+
+use super::measured::{self, Measured};
+use super::scored::{self, Scored};
+use super::tuned::Tuned;
+use super::variants::{FrontEnds, Macros, Variants, merged};
+use super::{Tuner, host};
+use crate::comment::{Annotation, Diagnostic};
+use crate::console::Console;
+use crate::measure::Measurer;
+use crate::model::{Architecture, Machine};
+use crate::ptx;
+use crate::record::{Decision, RecordedConfiguration, RecordedVariant, Seconds};
+use crate::search::{self, Provenance, Strategy};
+use crate::settings::Timing;
+use crate::space::{Configuration, Launch, Space};
+use crate::variant::{FrontEnd, ToolError, Toolchain};
+use crate::workload::{self, Entry, Workload};
+use std::sync::Arc;
+use std::time::Instant;
+use thiserror::Error;
+
+/// Why a kernel is not tuned.
+#[derive(Debug, Error)]
+pub enum Problem {
+    /// With places in the source.
+    #[error("its tuning comment does not fit it")]
+    Comment(Vec<Diagnostic>),
+    #[error("{0}")]
+    Tool(Arc<ToolError>),
+    #[error("{0}")]
+    Ptx(#[from] ptx::Error),
+    #[error("{0} is not an architecture that this version of nvtune knows")]
+    Architecture(String),
+    #[error("its baseline ({configuration}) cannot be built or launched: {reason}")]
+    Baseline { configuration: Configuration, reason: String },
+}
+
+impl From<Vec<Diagnostic>> for Problem {
+    fn from(diagnostics: Vec<Diagnostic>) -> Self {
+        Self::Comment(diagnostics)
+    }
+}
+
+impl From<Diagnostic> for Problem {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self::Comment(vec![diagnostic])
+    }
+}
+
+impl Problem {
+    /// Says that the kernel stays as nvcc builds it, and why.
+    pub fn print(&self, console: &Console, annotation: &Annotation) {
+        if let Self::Comment(diagnostics) = self {
+            diagnostics.iter().for_each(|diagnostic| console.source_error(diagnostic));
+            return;
+        }
+        console.warning(&format!("{}: not tuned: {self}", annotation.name));
+    }
+}
+
+/// The number in `sm_90`, `sm_90a`, `compute_90`.
+pub fn architecture_number(name: &str) -> Option<u32> {
+    let digits = name.rsplit('_').next()?;
+    digits.trim_end_matches(|character: char| character.is_ascii_alphabetic()).parse().ok()
+}
+
+/// What is known of a kernel once the front end has run.
+pub struct Subject<'a> {
+    pub annotation: &'a Annotation,
+    pub entry: Entry,
+    pub space: Space,
+    pub architecture: &'static Architecture,
+    pub machine: Machine,
+}
+
+impl Subject<'_> {
+    /// The launch and the workload of a configuration; no workload where the comment has no `args`.
+    pub fn launch(&self, configuration: &Configuration) -> Result<(Launch, Option<Workload>), Problem> {
+        let launch = self.space.launch(configuration)?;
+        let workload = match self.annotation.has_workload() {
+            true => Some(workload::bind(self.annotation, &self.entry, &self.space, configuration)?),
+            false => None,
+        };
+        Ok((launch, workload))
+    }
+}
+
+/// Decides for one kernel. `in_force` are the values of the macro axes of the whole file.
+pub fn tune(
+    tuner: &mut Tuner<'_>,
+    toolchain: &Toolchain,
+    front_ends: &mut FrontEnds<'_>,
+    annotation: &Annotation,
+    in_force: &Macros,
+) -> Result<Tuned, Problem> {
+    let clock = Instant::now();
+    let subject = subject(tuner, toolchain, front_ends, annotation, in_force)?;
+    let symbol = subject.entry.symbol.clone();
+    let variants = Variants::compile(front_ends, toolchain, &symbol, &subject.space, in_force);
+    let compiled = clock.elapsed().as_secs_f64();
+    let scored = scored::score(&subject, front_ends, &variants, in_force)?;
+    let modelled = clock.elapsed().as_secs_f64();
+    let strategy = strategy(annotation, tuner.settings.strategy);
+    let candidates = scored.candidates(strategy);
+    let mut decision = Decision {
+        name: annotation.name.clone(),
+        symbol,
+        architecture: toolchain.architecture().to_owned(),
+        device: tuner.measurer.as_ref().map(|measurer| measurer.device().clone()),
+        strategy,
+        provenance: Provenance::Baseline,
+        baseline: scored.baseline,
+        winner: scored.baseline,
+        speedup: 1.0,
+        points: scored.configurations.len(),
+        timed: 0,
+        seconds: Seconds { compile: compiled, model: modelled - compiled, measure: 0.0 },
+        truth: None,
+        notes: Vec::new(),
+        variants: variants.all.iter().enumerate().map(|(index, _)| recorded_variant(&variants, index)).collect(),
+        configurations: recorded(&scored, &candidates),
+    };
+    decide(tuner, &subject, &variants, &scored, &candidates, &mut decision);
+    decision.seconds.measure = clock.elapsed().as_secs_f64() - modelled;
+    Tuned::new(&subject, &variants, &scored, decision)
+}
+
+/// Measures where that is possible, else lets the model choose.
+fn decide(
+    tuner: &mut Tuner<'_>,
+    subject: &Subject<'_>,
+    variants: &Variants,
+    scored: &Scored,
+    candidates: &[usize],
+    decision: &mut Decision,
+) {
+    let budget = subject.annotation.budget.unwrap_or(tuner.settings.budget);
+    let can_measure = tuner.measurer.is_some() && subject.annotation.has_workload();
+    if let Some(measurer) = tuner.measurer.as_mut().filter(|_| can_measure) {
+        let context = Measured { subject, variants, scored, budget };
+        match measured::decide(&context, measurer, candidates, decision) {
+            Ok(()) => {
+                for note in &decision.notes {
+                    tuner.console.warning(&format!("{}: {note}", decision.name));
+                }
+                if tuner.timing == Timing::Exhaustive
+                    && let Err(error) = measured::exhaust(&context, measurer, decision)
+                {
+                    tuner.console.warning(&format!("{}: the space is not timed: {error}", decision.name));
+                }
+                return;
+            }
+            Err(error) => {
+                tuner.console.warning(&format!("{}: not timed: {error}", decision.name));
+                decision.notes.push(error.to_string());
+            }
+        }
+    } else if tuner.measurer.is_some() {
+        decision.notes.push("not timed: the comment has no `args` clause".to_owned());
+    }
+    decision.device = None;
+    let times: Vec<(usize, f64)> =
+        candidates.iter().filter_map(|&index| Some((index, scored.scores[index].as_ref()?.predicted_us))).collect();
+    let baseline_us = scored.scores[scored.baseline].as_ref().map_or(f64::NAN, |score| score.predicted_us);
+    if let Some(winner) = search::predicted_winner(&times, baseline_us) {
+        decision.provenance = Provenance::Predicted;
+        decision.winner = winner;
+        decision.speedup = scored.scores[winner].as_ref().map_or(1.0, |score| baseline_us / score.predicted_us);
+    }
+}
+
+fn strategy(annotation: &Annotation, default: Strategy) -> Strategy {
+    annotation.strategy.as_deref().and_then(|name| name.parse().ok()).unwrap_or(default)
+}
+
+/// Runs the front end under the baseline's macros and learns what the compiler knows of the kernel.
+fn subject<'a>(
+    tuner: &Tuner<'_>,
+    toolchain: &Toolchain,
+    front_ends: &mut FrontEnds<'_>,
+    annotation: &'a Annotation,
+    in_force: &Macros,
+) -> Result<Subject<'a>, Problem> {
+    let name = toolchain.architecture();
+    let unknown = || Problem::Architecture(name.to_owned());
+    let architecture = architecture_number(name).and_then(Architecture::of).ok_or_else(unknown)?;
+    let machine = match &tuner.measurer {
+        Some(measurer) => Machine::of_device(architecture, measurer.device()),
+        None => Machine::nominal(architecture),
+    };
+    let baseline = Space::new(annotation, &host::limits(architecture, None))?.baseline();
+    let front_end = one(front_ends, &merged(in_force, &baseline.macros))?;
+    let entries = workload::entries(&front_end.stub);
+    let entry = workload::find(&entries, annotation)?.clone();
+    let module = ptx::Module::parse(&front_end.ptx)?;
+    let bounds = module.entry(&entry.symbol).and_then(launch_bounds);
+    let space = Space::new(annotation, &host::limits(architecture, bounds))?;
+    Ok(Subject { annotation, entry, space, architecture, machine })
+}
+
+fn one(front_ends: &mut FrontEnds<'_>, macros: &Macros) -> Result<Arc<FrontEnd>, Problem> {
+    match front_ends.get(std::slice::from_ref(macros)).pop() {
+        Some(made) => made.map_err(Problem::Tool),
+        None => Err(Problem::Tool(Arc::new(ToolError::NoKernel(String::new())))),
+    }
+}
+
+/// The threads that a block may have by `.maxntid` or must have by `.reqntid`.
+fn launch_bounds(entry: &ptx::Function) -> Option<u32> {
+    let bound = entry.directives.iter().find(|directive| matches!(&*directive.name, ".maxntid" | ".reqntid"))?;
+    u32::try_from(bound.values.iter().product::<u64>()).ok()
+}
+
+fn recorded(scored: &Scored, candidates: &[usize]) -> Vec<RecordedConfiguration> {
+    let rows = scored.configurations.iter().enumerate().map(|(index, configuration)| RecordedConfiguration {
+        configuration: configuration.clone(),
+        launch: scored.launches[index],
+        variant: scored.variants[index].as_ref().ok().copied(),
+        score: scored.scores[index].clone(),
+        candidate: candidates.contains(&index),
+        timing: None,
+        refused: scored.variants[index].as_ref().err().cloned(),
+    });
+    rows.collect()
+}
+
+fn recorded_variant(variants: &Variants, index: usize) -> RecordedVariant {
+    let variant = &variants.all[index];
+    let resources = variants
+        .cubin(index)
+        .ok()
+        .and_then(|cubin| cubin.kernels().first().map(|kernel| (kernel.resources.clone(), kernel.spills())));
+    let (resources, spills) = resources.unwrap_or_default();
+    RecordedVariant {
+        macros: variant.macros.clone(),
+        caps: variant.caps.clone(),
+        digest: variant.digest.clone(),
+        registers: resources.registers,
+        static_shared: resources.static_shared,
+        stack: resources.stack_frame,
+        spills,
+    }
+}

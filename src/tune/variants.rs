@@ -1,0 +1,114 @@
+//! All variants of a kernel: the front end once for each set of macros, ptxas once for each register cap, in parallel.
+
+use crate::cubin::Cubin;
+use crate::space::{Configuration, Space};
+use crate::variant::{FrontEnd, ToolError, Toolchain, code_digest};
+use rayon::prelude::*;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// Values of macros by name.
+pub type Macros = BTreeMap<String, i64>;
+
+/// What the front end made of each set of macros so far; kernels of one source share it.
+pub struct FrontEnds<'a> {
+    toolchain: &'a Toolchain,
+    made: HashMap<Macros, Result<Arc<FrontEnd>, Arc<ToolError>>>,
+}
+
+impl<'a> FrontEnds<'a> {
+    pub fn new(toolchain: &'a Toolchain) -> Self {
+        Self { toolchain, made: HashMap::new() }
+    }
+
+    /// The front end's output under each of these sets, run in parallel where it is not there yet.
+    pub fn get(&mut self, sets: &[Macros]) -> Vec<Result<Arc<FrontEnd>, Arc<ToolError>>> {
+        let missing: Vec<&Macros> = sets.iter().filter(|set| !self.made.contains_key(*set)).collect();
+        let toolchain = self.toolchain;
+        let made: Vec<(Macros, Result<Arc<FrontEnd>, Arc<ToolError>>)> = missing
+            .into_par_iter()
+            .map(|set| (set.clone(), toolchain.front_end(set).map(Arc::new).map_err(Arc::new)))
+            .collect();
+        self.made.extend(made);
+        sets.iter().filter_map(|set| self.made.get(set).cloned()).collect()
+    }
+}
+
+/// Distinct machine code of one kernel.
+pub struct Variant {
+    /// The macros of the whole file, not only of the kernel's own axes.
+    pub macros: Macros,
+    /// The register caps that give this code, ascending.
+    pub caps: Vec<u32>,
+    pub digest: String,
+    pub cubin: Arc<[u8]>,
+}
+
+/// Every variant of a kernel.
+pub struct Variants {
+    pub all: Vec<Variant>,
+    /// By the axes' macros and the cap: the index of the variant, or what the compiler said.
+    by_key: HashMap<(Macros, u32), Result<usize, String>>,
+}
+
+impl Variants {
+    /// Compiles what the space needs. `in_force` are the macros of the file's other kernels.
+    pub fn compile(
+        front_ends: &mut FrontEnds<'_>,
+        toolchain: &Toolchain,
+        symbol: &str,
+        space: &Space,
+        in_force: &Macros,
+    ) -> Self {
+        let axes: Vec<Macros> = space.macro_sets();
+        let full: Vec<Macros> = axes.iter().map(|set| merged(in_force, set)).collect();
+        let made = front_ends.get(&full);
+        let jobs: Vec<(usize, u32)> =
+            (0..axes.len()).flat_map(|set| space.caps().iter().map(move |&cap| (set, cap))).collect();
+        let assembled: Vec<Result<(Arc<[u8]>, String), String>> = jobs
+            .par_iter()
+            .map(|&(set, cap)| {
+                let front_end = made[set].as_ref().map_err(|error| error.to_string())?;
+                let cubin = toolchain.assemble(&front_end.ptx, symbol, cap).map_err(|error| error.to_string())?;
+                let digest = code_digest(&cubin, symbol).map_err(|error| error.to_string())?;
+                Ok((Arc::from(cubin), digest))
+            })
+            .collect();
+        let mut variants = Self { all: Vec::new(), by_key: HashMap::new() };
+        for ((set, cap), result) in jobs.into_iter().zip(assembled) {
+            let index = result.map(|(cubin, digest)| variants.index_of(&full[set], cap, cubin, digest));
+            variants.by_key.insert((axes[set].clone(), cap), index);
+        }
+        variants
+    }
+
+    /// Variants are told apart by their machine code, and by their macros, which may reach host code.
+    fn index_of(&mut self, macros: &Macros, cap: u32, cubin: Arc<[u8]>, digest: String) -> usize {
+        let same = |variant: &Variant| variant.digest == digest && variant.macros == *macros;
+        if let Some(index) = self.all.iter().position(same) {
+            self.all[index].caps.push(cap);
+            return index;
+        }
+        self.all.push(Variant { macros: macros.clone(), caps: vec![cap], digest, cubin });
+        self.all.len() - 1
+    }
+
+    /// The variant of a configuration, or why there is none.
+    pub fn of(&self, configuration: &Configuration) -> Result<usize, &str> {
+        match self.by_key.get(&(configuration.macros.clone(), configuration.cap)) {
+            Some(Ok(index)) => Ok(*index),
+            Some(Err(problem)) => Err(problem),
+            None => Err("was not compiled"),
+        }
+    }
+
+    /// Parses the cubin of a variant; it was parsed once already, to tell variants apart.
+    pub fn cubin(&self, variant: usize) -> Result<Cubin<'_>, ToolError> {
+        Ok(Cubin::parse(&self.all[variant].cubin)?)
+    }
+}
+
+/// `own` on top of `in_force`.
+pub fn merged(in_force: &Macros, own: &Macros) -> Macros {
+    in_force.iter().chain(own).map(|(name, value)| (name.clone(), *value)).collect()
+}
