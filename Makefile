@@ -1,0 +1,89 @@
+# nvtune's own commands; `make help` lists them. GNU make, bash, Python 3, cargo; an nvcc is found or got (.ci/toolkit.py).
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+
+CARGO ?= cargo
+PYTHON ?= python3
+PREFIX ?= /usr/local
+DESTDIR ?=
+CARGO_TARGET_DIR ?= target
+export PYTHONDONTWRITEBYTECODE := 1
+
+RELEASE := $(CARGO_TARGET_DIR)/release/nvtune
+# The nvtune that scripts run: the one named, else the one that cargo makes.
+NVTUNE_BINARY ?=
+NVTUNE := $(or $(NVTUNE_BINARY),$(RELEASE))
+# A recipe's first line: every program that it starts finds the real nvcc.
+FIND_NVCC = NVTUNE_NVCC="$$($(PYTHON) .ci/toolkit.py)"; export NVTUNE_NVCC
+# The architecture of this machine's GPU, sm_90 without one.
+ARCH ?= $(or $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sed -n '1s/^\([0-9]*\)\.\([0-9]\)$$/sm_\1\2/p'),sm_90)
+
+.PHONY: help build toolkit demo test lint checks test-gpu bench-gpu bench install clean
+
+help: ## what there is to make
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
+
+build: ## the release binary (none is built when NVTUNE_BINARY names one)
+	@$(if $(NVTUNE_BINARY),test -x '$(NVTUNE_BINARY)' || { echo 'make: NVTUNE_BINARY is no program' >&2; exit 1; },$(CARGO) build --release --locked)
+
+toolkit: ## an nvcc: the installed one, else one in .toolkit/
+	@$(PYTHON) .ci/toolkit.py
+
+# A cache of the demo's own: it shows a first build each time, and leaves the user's cache alone.
+demo: build toolkit ## build the N-body kernel through nvtune, and show what the build gets
+	@$(FIND_NVCC)
+	rm -rf demo
+	mkdir -p demo/bin
+	ln -s '$(abspath $(NVTUNE))' demo/bin/nvcc
+	export PATH="$$PWD/demo/bin:$$PATH" NVTUNE_CACHE_DIR="$$PWD/demo/cache"
+	say() { printf '\n$$ %s\n' "$$*"; "$$@"; }
+	say nvcc -O3 -arch=$(ARCH) -c kernels/nbody/nbody.cu -o demo/nbody.o
+	if [[ -e demo/nbody.tune.h ]]; then say cat demo/nbody.tune.h; fi
+	say nvcc -arch=$(ARCH) demo/nbody.o -o demo/nbody
+	if nvidia-smi -L >/dev/null 2>&1; then say demo/nbody --check; fi
+	printf '\nobject  demo/nbody.o\n'
+	if [[ -e demo/nbody.tune.h ]]; then echo 'header  demo/nbody.tune.h'; fi
+	if [[ -d demo/cache ]]; then find demo/cache -type f -not -name '*.lock' | sort | sed 's/^/record  /'; fi
+
+test: lint checks ## all that needs no GPU: format, lints, the suite's builds, cargo's tests
+	@$(FIND_NVCC)
+	$(CARGO) test --locked
+
+lint:
+	@$(CARGO) fmt --check
+	$(CARGO) clippy --locked --all-targets -- -D warnings
+
+checks: toolkit
+	@$(FIND_NVCC)
+	.ci/checks
+
+# Where there is no cargo, GPU_TEST_BINARY is the test program that `cargo test --release --test gpu --no-run` makes.
+test-gpu: toolkit ## the tests that need a GPU; what they say is kept in kernels/results/
+	@$(FIND_NVCC)
+	folder="kernels/results/$$($(PYTHON) kernels/machine.py)"
+	mkdir -p "$$folder"
+	if [[ -n '$(GPU_TEST_BINARY)' ]]; then tests=('$(GPU_TEST_BINARY)'); else tests=($(CARGO) test --locked --release --test gpu --); fi
+	"$${tests[@]}" --include-ignored --test-threads=1 2>&1 | tee "$$folder/test-gpu.txt"
+
+bench-gpu: build toolkit ## time the suite on this GPU: plain nvcc, nvtune, the whole space
+	@$(FIND_NVCC)
+	NVTUNE_BINARY='$(abspath $(NVTUNE))' $(PYTHON) kernels/bench.py $(BENCH_OPTIONS)
+
+bench: build toolkit ## time compiles through nvtune against plain nvcc
+	@$(FIND_NVCC)
+	NVTUNE_BINARY='$(abspath $(NVTUNE))' $(PYTHON) kernels/compile_time.py $(BENCH_OPTIONS)
+
+install: build ## put nvtune and its man pages under PREFIX (/usr/local)
+	@install -d '$(DESTDIR)$(PREFIX)/bin'
+	install -m 755 '$(NVTUNE)' '$(DESTDIR)$(PREFIX)/bin/nvtune'
+	shopt -s nullglob
+	for page in man/*.1; do install -D -m 644 "$$page" "$(DESTDIR)$(PREFIX)/share/man/man1/$${page##*/}"; done
+
+clean: ## remove what was built; the toolkit stays
+	@rm -rf build demo
+	$(CARGO) clean
+
+.ONESHELL:
