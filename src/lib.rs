@@ -17,6 +17,8 @@ pub mod workload;
 
 /// Runs the program with `arguments` (the first is the name it was called by) and gives its exit code.
 pub fn run(arguments: Vec<std::ffi::OsString>) -> std::process::ExitCode {
-    let _ = arguments;
+    if arguments.get(1).is_some_and(|name| name == "measure") {
+        return measure::serve(&arguments[2..]);
+    }
     std::process::ExitCode::SUCCESS
 }
