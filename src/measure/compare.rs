@@ -187,7 +187,7 @@ fn scan(
             part.count += 1;
             let index = first_index + (r * RUN + i) as u64;
             part.first
-                .get_or_insert_with(|| (index, lane, a.to_string(), b.to_string()));
+                .get_or_insert_with(|| (index, lane, a.show(scalar), b.show(scalar)));
         }
     }
     part
@@ -228,6 +228,15 @@ impl Value {
         }
     }
 
+    /// As short as tells it from its neighbours.
+    fn show(self, scalar: Scalar) -> String {
+        match self {
+            Value::Integer(value) => value.to_string(),
+            Value::Float(value) if scalar == Scalar::F64 => format!("{value:?}"),
+            Value::Float(value) => format!("{:?}", value as f32),
+        }
+    }
+
     /// Whether `got` is close enough to `self`, the expected value.
     fn agrees(self, got: Value, tolerance: Tolerance) -> bool {
         match (self, got) {
@@ -240,15 +249,6 @@ impl Value {
             }
             (Value::Integer(a), Value::Integer(b)) => a == b,
             _ => false,
-        }
-    }
-}
-
-impl std::fmt::Display for Value {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Value::Integer(value) => value.fmt(f),
-            Value::Float(value) => value.fmt(f),
         }
     }
 }

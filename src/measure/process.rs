@@ -305,8 +305,12 @@ impl Measurer for Process {
             let request = Request::Time {
                 jobs,
                 plan: Plan {
-                    budget_s: seconds(left).as_secs_f64(),
-                    keep: plan.keep.max(1.0).min(1e9),
+                    budget_s: if left > 0.0 { left.min(1e9) } else { 0.0 },
+                    keep: if plan.keep > 1.0 {
+                        plan.keep.min(1e9)
+                    } else {
+                        1.0
+                    },
                     patience_s: self.patience.as_secs_f64(),
                     ..*plan
                 },
@@ -473,7 +477,11 @@ impl Batch {
     }
 }
 
-/// A duration of so many seconds, whatever the number (`max` and `min` pass over NaN, `clamp` does not).
+/// A duration of so many seconds: at least a millisecond, at most some days, whatever the number.
 fn seconds(seconds: f64) -> Duration {
-    Duration::from_secs_f64(seconds.max(0.001).min(1e6))
+    let longest = Duration::from_secs(1_000_000);
+    let positive = if seconds > 0.0 { seconds } else { 0.0 };
+    Duration::try_from_secs_f64(positive)
+        .unwrap_or(longest)
+        .clamp(Duration::from_millis(1), longest)
 }
