@@ -1,1 +1,60 @@
 //! Candidates -> timings, in a process of their own.
+//!
+//! In: [`Candidate`]s (machine code, launch, workload) and a [`Plan`]. Out: an [`Outcome`] for each: its timing, or why it was
+//! refused. What always holds: the caller's process never touches the driver, so no kernel can crash or hang it; a candidate is
+//! timed only after its results were found to agree with the baseline's; a child that is slow, dead or talks nonsense is an
+//! [`Error`] or a refused candidate, never a panic and never a wait without end.
+//!
+//! ```text
+//! caller:  Process (process, link) -- requests over stdin ------> serve -> schedule -> Bench = Gpu | Replay
+//!                                  <- replies over stdout (protocol) ----
+//! ```
+
+mod bench;
+mod candidate;
+pub mod compare;
+mod device;
+mod gpu;
+mod link;
+mod outcome;
+mod process;
+mod protocol;
+mod replay;
+mod runner;
+mod schedule;
+mod serve;
+pub mod verdict;
+
+pub use candidate::{Candidate, Plan};
+pub use device::Device;
+pub use outcome::{Difference, Outcome, Reason, Timing, Timings};
+pub use process::{Error, Options, Process};
+pub use runner::{RunnerError, split};
+pub use serve::serve;
+
+/// Something that times candidates: [`Process`], or what a test puts in its place.
+pub trait Measurer {
+    /// The device that candidates are timed on.
+    fn device(&self) -> &Device;
+
+    /// Runs `baseline`, compares the results of each candidate with its results, and times those that agree.
+    ///
+    /// The outcomes are in the order of `candidates`. A candidate that crashes, hangs or gives other results is refused and the
+    /// rest goes on; a baseline that does so is an error, for then there is nothing to compare with.
+    fn time(
+        &mut self,
+        baseline: &Candidate,
+        candidates: &[Candidate],
+        plan: &Plan,
+    ) -> Result<Timings, Error>;
+
+    /// Times `contenders` (which have been through [`time`](Self::time)) in `rounds` rounds, each of them once a round in an
+    /// order drawn anew, so that samples of one round are pairs under the same conditions.
+    ///
+    /// Gives, for each contender, its time of each round in microseconds; `None` where it crashed or hung.
+    fn duel(
+        &mut self,
+        contenders: &[Candidate],
+        rounds: u32,
+    ) -> Result<Vec<Option<Vec<f64>>>, Error>;
+}

@@ -1,0 +1,51 @@
+//! What is to be timed, and how much time that may take.
+
+use crate::space::Launch;
+use crate::workload::Workload;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A configuration that is sent to the GPU.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The caller's number for it. Not looked at here.
+    pub id: u32,
+    /// The configuration as words (`block=128 cap=64 TILE=16`), for messages and as a key of recorded timings.
+    pub label: String,
+    /// The variant's machine code. Sent once, however many candidates share it.
+    pub cubin: Arc<[u8]>,
+    /// The kernel's symbol in the cubin.
+    pub kernel: String,
+    pub launch: Launch,
+    /// Sent once, however many candidates share it.
+    pub workload: Arc<Workload>,
+}
+
+/// How thoroughly to time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Seconds that the whole of it may take, restarts included. What could not be reached in time is
+    /// [`Outcome::Skipped`](super::Outcome::Skipped).
+    pub budget_s: f64,
+    /// Samples of each candidate that is within a factor of [`Plan::keep`] of the best. Kernels under 20 us get three times
+    /// as many.
+    pub rounds: u32,
+    /// A candidate that is slower than this times the best so far after its first sample is not sampled again.
+    pub keep: f64,
+    /// Seconds that a launch may take before it counts as hung, where 20 times the baseline's time is less.
+    pub patience_s: f64,
+    /// Seed of the order within rounds.
+    pub seed: u64,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Plan {
+            budget_s: 30.0,
+            rounds: 9,
+            keep: 2.0,
+            patience_s: 10.0,
+            seed: 0x6e76_7475_6e65,
+        }
+    }
+}

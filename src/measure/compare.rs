@@ -1,0 +1,266 @@
+//! Bytes of two result buffers -> the first difference between them, if there is one.
+//!
+//! In: the baseline's bytes and a candidate's, the element type and how closely they must agree. Out: a [`Difference`] or
+//! nothing. Pure. Integers must agree exactly; floats within |got - expected| <= absolute + relative * |expected|. A NaN agrees
+//! with a NaN only, an infinity with the same infinity only. Padding within elements is not looked at.
+
+use super::Difference;
+use crate::workload::{Element, Scalar, contents};
+
+/// How closely floats must agree. Both are 0 for integers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerance {
+    pub relative: f64,
+    pub absolute: f64,
+}
+
+impl Tolerance {
+    /// What counts where the tuning comment says nothing.
+    ///
+    /// `relative` is 1e-4, or two units in the last place where the type is coarser than that. `absolute` lets sums that cancel
+    /// differ by rounding: a hundredth of `relative` of the typical magnitude, which is the median magnitude of up to 4096
+    /// elements that are neither 0 nor infinite (a fixed number would pass anything in a buffer of small values).
+    pub fn default_for(element: &Element, expected: &[u8]) -> Tolerance {
+        let relative = match element.scalar {
+            Scalar::F16 => 2.0 / 1024.0,
+            Scalar::Bf16 => 2.0 / 128.0,
+            Scalar::F32 | Scalar::F64 => 1e-4,
+            _ => {
+                return Tolerance {
+                    relative: 0.0,
+                    absolute: 0.0,
+                };
+            }
+        };
+        let layout = Layout::of(element);
+        let elements = expected.len() / layout.stride;
+        let step = elements.div_ceil(4096).max(1);
+        let mut magnitudes: Vec<f64> = expected
+            .chunks_exact(layout.stride)
+            .step_by(step)
+            .filter_map(|bytes| bytes.get(..layout.scalar))
+            .filter_map(|bytes| Value::decode(element.scalar, bytes).float())
+            .map(f64::abs)
+            .filter(|magnitude| magnitude.is_finite() && *magnitude > 0.0)
+            .collect();
+        magnitudes.sort_by(f64::total_cmp);
+        let typical = super::outcome::quantile(&magnitudes, 0.5).unwrap_or(0.0);
+        Tolerance {
+            relative,
+            absolute: 0.01 * relative * typical,
+        }
+    }
+}
+
+/// Compares `got` with `expected`, both the contents of a buffer called `name`. Buffers of different length differ at the
+/// first element that only one has.
+pub fn compare(
+    name: &str,
+    element: &Element,
+    tolerance: Tolerance,
+    expected: &[u8],
+    got: &[u8],
+) -> Option<Difference> {
+    let layout = Layout::of(element);
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(16));
+    // A slice for each thread, whole elements, and none so small that starting the thread costs more than it saves.
+    let slice = (expected.len() / threads)
+        .max(1 << 20)
+        .next_multiple_of(layout.stride);
+    let pairs: Vec<_> = expected
+        .chunks(slice)
+        .zip(got.chunks(slice))
+        .enumerate()
+        .collect();
+    let scan = |&(i, (expected, got)): &(usize, (&[u8], &[u8]))| {
+        scan(
+            element.scalar,
+            layout,
+            tolerance,
+            (i * slice / layout.stride) as u64,
+            expected,
+            got,
+        )
+    };
+    let parts: Vec<Part> = if pairs.len() <= 1 {
+        pairs.iter().map(scan).collect()
+    } else {
+        std::thread::scope(|scope| {
+            let running: Vec<_> = pairs
+                .iter()
+                .map(|pair| scope.spawn(move || scan(pair)))
+                .collect();
+            running
+                .into_iter()
+                .map(|thread| thread.join().expect("a comparison does not panic"))
+                .collect()
+        })
+    };
+    let of = (expected.len() / layout.stride) as u64;
+    let missing = (expected.len().abs_diff(got.len()) / layout.stride) as u64;
+    let count = parts.iter().map(|part| part.count).sum::<u64>() + missing;
+    if count == 0 {
+        return None;
+    }
+    let first = parts.into_iter().find_map(|part| part.first);
+    let (index, lane, expected, got) = first.unwrap_or_else(|| {
+        let shared = (expected.len().min(got.len()) / layout.stride) as u64;
+        (shared, 0, "present".to_owned(), "missing".to_owned())
+    });
+    Some(Difference {
+        buffer: name.to_owned(),
+        index,
+        lane,
+        expected,
+        got,
+        count,
+        of,
+    })
+}
+
+/// Where scalars lie in an element.
+#[derive(Clone, Copy)]
+struct Layout {
+    stride: usize,
+    scalar: usize,
+    lanes: usize,
+}
+
+impl Layout {
+    fn of(element: &Element) -> Layout {
+        let stride = contents::element_size(element).max(1);
+        let scalar = match element.scalar {
+            Scalar::I8 | Scalar::U8 => 1,
+            Scalar::I16 | Scalar::U16 | Scalar::F16 | Scalar::Bf16 => 2,
+            Scalar::I32 | Scalar::U32 | Scalar::F32 => 4,
+            Scalar::I64 | Scalar::U64 | Scalar::F64 => 8,
+        };
+        Layout {
+            stride,
+            scalar,
+            lanes: usize::from(element.lanes.max(1)).min(stride / scalar),
+        }
+    }
+}
+
+/// What one thread found: how many elements differ, and the first (index, lane, expected, got).
+#[derive(Default)]
+struct Part {
+    count: u64,
+    first: Option<(u64, u8, String, String)>,
+}
+
+fn scan(
+    scalar: Scalar,
+    layout: Layout,
+    tolerance: Tolerance,
+    first_index: u64,
+    expected: &[u8],
+    got: &[u8],
+) -> Part {
+    /// Elements that are compared as bytes before any is decoded: most of a buffer agrees to the bit.
+    const RUN: usize = 256;
+    let mut part = Part::default();
+    let run = RUN * layout.stride;
+    for (r, (expected, got)) in expected.chunks(run).zip(got.chunks(run)).enumerate() {
+        if expected == got {
+            continue;
+        }
+        let elements = expected
+            .chunks_exact(layout.stride)
+            .zip(got.chunks_exact(layout.stride));
+        for (i, (expected, got)) in elements.enumerate() {
+            let lanes = expected
+                .chunks_exact(layout.scalar)
+                .zip(got.chunks_exact(layout.scalar))
+                .take(layout.lanes);
+            let differing = lanes.enumerate().find_map(|(lane, (a, b))| {
+                if a == b {
+                    return None;
+                }
+                let (a, b) = (Value::decode(scalar, a), Value::decode(scalar, b));
+                (!a.agrees(b, tolerance)).then_some((lane as u8, a, b))
+            });
+            let Some((lane, a, b)) = differing else {
+                continue;
+            };
+            part.count += 1;
+            let index = first_index + (r * RUN + i) as u64;
+            part.first
+                .get_or_insert_with(|| (index, lane, a.show(scalar), b.show(scalar)));
+        }
+    }
+    part
+}
+
+/// A scalar of a buffer.
+#[derive(Clone, Copy)]
+enum Value {
+    Integer(i128),
+    Float(f64),
+}
+
+impl Value {
+    /// `bytes` are of the scalar's size; missing ones count as 0.
+    fn decode(scalar: Scalar, bytes: &[u8]) -> Value {
+        let mut word = [0; 8];
+        for (to, from) in word.iter_mut().zip(bytes) {
+            *to = *from;
+        }
+        let bits = u64::from_le_bytes(word);
+        match scalar {
+            Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64 => Value::Integer(bits.into()),
+            Scalar::I8 => Value::Integer((bits as i8).into()),
+            Scalar::I16 => Value::Integer((bits as i16).into()),
+            Scalar::I32 => Value::Integer((bits as i32).into()),
+            Scalar::I64 => Value::Integer((bits as i64).into()),
+            Scalar::F16 => Value::Float(half(bits as u16)),
+            Scalar::Bf16 => Value::Float(f32::from_bits((bits as u32) << 16).into()),
+            Scalar::F32 => Value::Float(f32::from_bits(bits as u32).into()),
+            Scalar::F64 => Value::Float(f64::from_bits(bits)),
+        }
+    }
+
+    fn float(self) -> Option<f64> {
+        match self {
+            Value::Integer(_) => None,
+            Value::Float(value) => Some(value),
+        }
+    }
+
+    /// As short as tells it from its neighbours.
+    fn show(self, scalar: Scalar) -> String {
+        match self {
+            Value::Integer(value) => value.to_string(),
+            Value::Float(value) if scalar == Scalar::F64 => format!("{value:?}"),
+            Value::Float(value) => format!("{:?}", value as f32),
+        }
+    }
+
+    /// Whether `got` is close enough to `self`, the expected value.
+    fn agrees(self, got: Value, tolerance: Tolerance) -> bool {
+        match (self, got) {
+            (Value::Float(a), Value::Float(b)) if a.is_nan() || b.is_nan() => {
+                a.is_nan() && b.is_nan()
+            }
+            (Value::Float(a), Value::Float(b)) if a.is_infinite() || b.is_infinite() => a == b,
+            (Value::Float(a), Value::Float(b)) => {
+                (b - a).abs() <= tolerance.absolute + tolerance.relative * a.abs()
+            }
+            (Value::Integer(a), Value::Integer(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+/// IEEE 754 binary16.
+fn half(bits: u16) -> f64 {
+    let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
+    let fraction = f64::from(bits & 0x3ff);
+    sign * match bits >> 10 & 0x1f {
+        0 => fraction * 2f64.powi(-24),
+        0x1f if fraction == 0.0 => f64::INFINITY,
+        0x1f => f64::NAN,
+        exponent => (1.0 + fraction / 1024.0) * 2f64.powi(i32::from(exponent) - 15),
+    }
+}

@@ -1,0 +1,379 @@
+//! What this program needs of the CUDA driver, each handle with its end and each result checked.
+//!
+//! The driver library is looked for at run time. A [`Context`] is made once and stays current on the thread that made it; all
+//! other handles here are made after it, on that thread, and cannot leave it.
+
+use super::super::Device;
+use cudarc::driver::{DriverError, result, sys};
+use std::ffi::{CString, c_void};
+use std::marker::PhantomData;
+
+pub(super) type Result<T> = std::result::Result<T, DriverError>;
+
+/// CUDA's name of an error: `CUDA_ERROR_ILLEGAL_ADDRESS`.
+pub(super) fn name(error: &DriverError) -> String {
+    match error.error_name() {
+        Ok(name) => name.to_string_lossy().into_owned(),
+        Err(_) => format!("{:?}", error.0),
+    }
+}
+
+/// What an error of the driver means for what comes after it.
+#[derive(Debug)]
+pub(super) enum DriverFault {
+    /// The context is of no more use.
+    Context(DriverError),
+    /// The block takes more than the device has.
+    Resources,
+    /// Memory of so many bytes does not fit; 0 where the number is not known.
+    OutOfMemory(u64),
+    Other(DriverError),
+}
+
+impl From<DriverError> for DriverFault {
+    fn from(error: DriverError) -> Self {
+        use sys::CUresult::*;
+        match error.0 {
+            CUDA_ERROR_OUT_OF_MEMORY => DriverFault::OutOfMemory(0),
+            CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES => DriverFault::Resources,
+            CUDA_ERROR_ILLEGAL_ADDRESS
+            | CUDA_ERROR_LAUNCH_TIMEOUT
+            | CUDA_ERROR_CONTEXT_IS_DESTROYED
+            | CUDA_ERROR_ASSERT
+            | CUDA_ERROR_HARDWARE_STACK_ERROR
+            | CUDA_ERROR_ILLEGAL_INSTRUCTION
+            | CUDA_ERROR_MISALIGNED_ADDRESS
+            | CUDA_ERROR_INVALID_ADDRESS_SPACE
+            | CUDA_ERROR_INVALID_PC
+            | CUDA_ERROR_LAUNCH_FAILED
+            | CUDA_ERROR_ECC_UNCORRECTABLE
+            | CUDA_ERROR_UNKNOWN => DriverFault::Context(error),
+            _ => DriverFault::Other(error),
+        }
+    }
+}
+
+/// The primary context of the first visible device, current on this thread.
+pub(super) struct Context {
+    pub device: Device,
+    _here: PhantomData<*const ()>,
+}
+
+impl Context {
+    /// The error is a sentence for the user.
+    pub fn open() -> std::result::Result<Context, String> {
+        // SAFETY: it only looks for the library; the driver's initializers have no precondition.
+        if !unsafe { sys::is_culib_present() } {
+            return Err("there is no CUDA driver (libcuda)".to_owned());
+        }
+        let failed = |what: &'static str| {
+            move |error: DriverError| format!("{what} failed: {}", name(&error))
+        };
+        result::init().map_err(failed("the CUDA driver's start"))?;
+        let ordinal = result::device::get(0).map_err(failed("looking for a GPU"))?;
+        let device = describe(ordinal).map_err(failed("asking for the GPU's properties"))?;
+        // SAFETY: `ordinal` is a device that the driver just gave; its primary context is kept to the end of the process.
+        let context = unsafe { result::primary_ctx::retain(ordinal) }
+            .map_err(failed("making a context on the GPU"))?;
+        // SAFETY: `context` was just made and is not released.
+        unsafe { result::ctx::set_current(context) }
+            .map_err(failed("making a context on the GPU"))?;
+        Ok(Context {
+            device,
+            _here: PhantomData,
+        })
+    }
+
+    /// Waits for all that was launched.
+    pub fn synchronize(&self) -> Result<()> {
+        result::ctx::synchronize()
+    }
+}
+
+/// What the driver says of a device. What it does not know stays 0.
+fn describe(ordinal: sys::CUdevice) -> Result<Device> {
+    use sys::CUdevice_attribute_enum as A;
+    let get = |attribute| {
+        // SAFETY: `ordinal` is a device that the driver gave.
+        let value = unsafe { result::device::get_attribute(ordinal, attribute) };
+        value.map_or(0, |value| u32::try_from(value).unwrap_or(0))
+    };
+    let mut version = 0;
+    // SAFETY: `version` is a place for the one integer that is written.
+    unsafe { sys::cuDriverGetVersion(&mut version) }.result()?;
+    let uuid = result::device::get_uuid(ordinal)?;
+    let hex: String = uuid
+        .bytes
+        .iter()
+        .map(|byte| format!("{:02x}", *byte as u8))
+        .collect();
+    let group = |range: std::ops::Range<usize>| hex.get(range).unwrap_or_default();
+    let (clock, width) = (
+        get(A::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
+        get(A::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH),
+    );
+    Ok(Device {
+        name: result::device::get_name(ordinal)?,
+        uuid: format!(
+            "GPU-{}-{}-{}-{}-{}",
+            group(0..8),
+            group(8..12),
+            group(12..16),
+            group(16..20),
+            group(20..32)
+        ),
+        compute_capability: 10 * get(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
+            + get(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+        driver: u32::try_from(version).unwrap_or(0),
+        sms: get(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+        clock_khz: get(A::CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
+        memory_clock_khz: clock,
+        memory_bus_bits: width,
+        // SAFETY: `ordinal` is a device that the driver gave.
+        memory_bytes: unsafe { result::device::total_mem(ordinal) }? as u64,
+        l2_bytes: get(A::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE).into(),
+        bandwidth: f64::from(clock) * 1e3 * 2.0 * f64::from(width) / 8.0,
+        shared_per_block: get(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
+        shared_per_block_optin: get(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
+        shared_per_sm: get(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
+        registers_per_sm: get(A::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR),
+        threads_per_sm: get(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR),
+        blocks_per_sm: get(A::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR),
+        threads_per_block: get(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
+    })
+}
+
+/// Device memory. All operations are in order on the default stream.
+pub(super) struct Memory {
+    address: sys::CUdeviceptr,
+    bytes: usize,
+    _here: PhantomData<*const ()>,
+}
+
+impl Memory {
+    /// At least one byte is allocated, so that every memory has an address of its own.
+    pub fn allocate(_: &Context, bytes: usize) -> Result<Memory> {
+        // SAFETY: a context is current on this thread, as the borrowed one shows.
+        let address = unsafe { result::malloc_sync(bytes.max(1)) }?;
+        Ok(Memory {
+            address,
+            bytes,
+            _here: PhantomData,
+        })
+    }
+
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Fills all of it with one byte; does not wait.
+    pub fn set(&self, byte: u8) -> Result<()> {
+        // SAFETY: the range is this allocation's.
+        unsafe { result::memset_d8_async(self.address, byte, self.bytes, std::ptr::null_mut()) }
+    }
+
+    /// Copies `bytes` to `offset`, as many as fit; waits.
+    pub fn write(&self, offset: usize, bytes: &[u8]) -> Result<()> {
+        let room = self.bytes.saturating_sub(offset);
+        let bytes = bytes.get(..room).unwrap_or(bytes);
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: `offset` and the length, cut to the room behind it, lie within this allocation.
+        unsafe { result::memcpy_htod_sync(self.address + offset as u64, bytes) }
+    }
+
+    /// Copies its beginning into all of `bytes`, or as much as there is; waits.
+    pub fn read(&self, bytes: &mut [u8]) -> Result<()> {
+        let length = bytes.len().min(self.bytes);
+        if length == 0 {
+            return Ok(());
+        }
+        // SAFETY: the length is within this allocation, and the destination is a slice of that length.
+        unsafe { result::memcpy_dtoh_sync(&mut bytes[..length], self.address) }
+    }
+
+    /// Copies the contents of `other`, as much as fits; does not wait.
+    pub fn copy_from(&self, other: &Memory) -> Result<()> {
+        let length = self.bytes.min(other.bytes);
+        // SAFETY: the length is within both allocations, which do not overlap, and the default stream keeps the order.
+        unsafe {
+            result::memcpy_dtod_async(self.address, other.address, length, std::ptr::null_mut())
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the allocation is this value's alone. An error means that the context is gone, and the memory with it.
+        let _ = unsafe { result::free_sync(self.address) };
+    }
+}
+
+/// Loaded machine code (or PTX, which the driver compiles).
+pub(super) struct Module {
+    handle: sys::CUmodule,
+}
+
+impl Module {
+    pub fn load(_: &Context, image: &[u8]) -> Result<Module> {
+        // The driver takes a pointer alone: it finds the end of a cubin from its ELF header and that of PTX from a zero.
+        let complete = image.starts_with(b"\x7fELF") && whole_elf(image);
+        if !complete && image.starts_with(b"\x7fELF") {
+            return Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_IMAGE));
+        }
+        let mut terminated = image.to_vec();
+        terminated.push(0);
+        // SAFETY: the image is text that ends in a zero, or an ELF file whose header tables lie within it.
+        let handle = unsafe { result::module::load_data(terminated.as_ptr().cast()) }?;
+        Ok(Module { handle })
+    }
+
+    /// A kernel by its symbol. It must not outlive the module.
+    pub fn function(&self, symbol: &str) -> Result<Function> {
+        let not_found = DriverError(sys::CUresult::CUDA_ERROR_NOT_FOUND);
+        let symbol = CString::new(symbol).map_err(|_| not_found)?;
+        // SAFETY: the module is loaded.
+        let handle = unsafe { result::module::get_function(self.handle, symbol) }?;
+        Ok(Function { handle })
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        // SAFETY: the module is this value's alone. An error means that the context is gone, and the module with it.
+        let _ = unsafe { result::module::unload(self.handle) };
+    }
+}
+
+/// Whether the section table of a 64-bit ELF file, and each section, ends within the file.
+fn whole_elf(image: &[u8]) -> bool {
+    use object::read::elf::{FileHeader, SectionHeader};
+    type Header = object::elf::FileHeader64<object::LittleEndian>;
+    let whole = || -> object::read::Result<bool> {
+        let header = Header::parse(image)?;
+        let endian = header.endian()?;
+        let sections = header.section_headers(endian, image)?;
+        let segments = header.program_headers(endian, image)?;
+        let _ = segments;
+        Ok(sections.iter().all(|s| s.data(endian, image).is_ok()))
+    };
+    whole().unwrap_or(false)
+}
+
+/// A kernel of a loaded module.
+#[derive(Clone, Copy)]
+pub(super) struct Function {
+    handle: sys::CUfunction,
+}
+
+impl Function {
+    pub fn attribute(&self, attribute: sys::CUfunction_attribute_enum) -> Result<u32> {
+        // SAFETY: the module of the function is loaded.
+        let value = unsafe { result::function::get_function_attribute(self.handle, attribute) }?;
+        Ok(u32::try_from(value).unwrap_or(0))
+    }
+
+    /// Lets blocks have this many bytes of dynamic shared memory, where that is more than the 48 KiB that need no asking.
+    pub fn allow_shared(&self, bytes: u32) -> Result<()> {
+        use sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
+        // SAFETY: the module of the function is loaded.
+        unsafe {
+            result::function::set_function_attribute(
+                self.handle,
+                CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                bytes,
+            )
+        }
+    }
+
+    /// Sizes of the parameters in bytes. `None` where the driver (before CUDA 12.4) cannot tell.
+    pub fn parameters(&self, context: &Context) -> Result<Option<Vec<usize>>> {
+        if context.device.driver < 12040 {
+            return Ok(None);
+        }
+        let mut sizes = Vec::new();
+        loop {
+            let (mut offset, mut size) = (0, 0);
+            // SAFETY: the module of the function is loaded, and both places take what is written.
+            let told = unsafe {
+                sys::cuFuncGetParamInfo(self.handle, sizes.len(), &mut offset, &mut size)
+            };
+            match told.result() {
+                Ok(()) => sizes.push(size),
+                Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE)) => {
+                    return Ok(Some(sizes));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Launches on the default stream; does not wait.
+    ///
+    /// # Safety
+    /// There is one argument for each parameter, of its size. (What the kernel then does to memory is the kernel's: it is kept
+    /// from this process's own memory by the device, and what it does to device memory is checked by digest.)
+    pub unsafe fn launch(
+        &self,
+        grid: [u32; 3],
+        block: [u32; 3],
+        shared: u32,
+        arguments: &mut [Vec<u8>],
+    ) -> Result<()> {
+        let mut pointers: Vec<*mut c_void> = arguments
+            .iter_mut()
+            .map(|bytes| bytes.as_mut_ptr().cast())
+            .collect();
+        // SAFETY: the module is loaded; the driver copies the arguments before it returns, and the caller vouches for them.
+        unsafe {
+            result::launch_kernel(
+                self.handle,
+                grid.into(),
+                block.into(),
+                shared,
+                std::ptr::null_mut(),
+                &mut pointers,
+            )
+        }
+    }
+}
+
+/// A point in the default stream that the device puts a time to.
+pub(super) struct Event {
+    handle: sys::CUevent,
+}
+
+impl Event {
+    pub fn new(_: &Context) -> Result<Event> {
+        let handle = result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT)?;
+        Ok(Event { handle })
+    }
+
+    pub fn record(&self) -> Result<()> {
+        // SAFETY: the event exists; the default stream always does.
+        unsafe { result::event::record(self.handle, std::ptr::null_mut()) }
+    }
+
+    /// Waits for this event and gives the microseconds since `start`.
+    pub fn since(&self, start: &Event) -> Result<f64> {
+        // SAFETY: both events exist and were recorded on the default stream.
+        let milliseconds = unsafe {
+            result::event::synchronize(self.handle)?;
+            result::event::elapsed(start.handle, self.handle)?
+        };
+        Ok(f64::from(milliseconds) * 1e3)
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: the event is this value's alone. An error means that the context is gone, and the event with it.
+        let _ = unsafe { result::event::destroy(self.handle) };
+    }
+}

@@ -1,0 +1,528 @@
+//! [`Bench`] by the GPU: the one place that runs kernels.
+//!
+//! What always holds: the buffers have their contents of before a launch when a job is checked, and those that the kernel reads
+//! have them when it is sampled; a candidate that wrote where the baseline does not is refused, and what it spoiled is made good
+//! before the next.
+
+mod driver;
+mod pool;
+
+use super::bench::{Bench, Halt};
+use super::compare::{Tolerance, compare};
+use super::protocol::Job;
+use super::{Device, Reason};
+use crate::workload::{Argument, Check, Workload};
+use cudarc::driver::sys::CUfunction_attribute_enum as Attribute;
+use driver::{Context, DriverFault, Event, Function, Memory, Module, name};
+use pool::Pool;
+use std::collections::HashMap;
+
+/// The first visible GPU.
+pub(super) struct Gpu {
+    // In the order in which they are to be dropped: what was made in the context before the context.
+    functions: HashMap<(usize, String), Kernel>,
+    modules: HashMap<usize, Module>,
+    reference: Option<Reference>,
+    pool: Pool,
+    /// Twice the L2 cache; writing it leaves nothing else there.
+    flush: Memory,
+    start: Event,
+    stop: Event,
+    context: Context,
+    variants: Vec<Vec<u8>>,
+    workloads: Vec<Workload>,
+}
+
+/// A kernel that is ready to launch.
+#[derive(Clone)]
+struct Kernel {
+    function: Function,
+    parameters: Option<Vec<usize>>,
+}
+
+/// What the baseline left behind.
+struct Reference {
+    workload: usize,
+    /// For each buffer of its workload, what it wrote; `None` where it wrote nothing.
+    results: Vec<Option<Written>>,
+}
+
+/// The contents that the baseline gave a buffer.
+struct Written {
+    digest: u64,
+    /// For a buffer that is compared: its bytes, guard included, and how closely they must agree.
+    compared: Option<(Vec<u8>, Tolerance)>,
+}
+
+impl Gpu {
+    /// Opens the first visible device. The error says why there is none.
+    pub fn open() -> Result<Gpu, String> {
+        let context = Context::open()?;
+        let failed = |error| format!("preparing the GPU failed: {}", name(&error));
+        let flush = (2 * context.device.l2_bytes as usize).max(32 << 20);
+        Ok(Gpu {
+            functions: HashMap::new(),
+            modules: HashMap::new(),
+            reference: None,
+            pool: Pool::new(&context).map_err(failed)?,
+            flush: Memory::allocate(&context, flush).map_err(failed)?,
+            start: Event::new(&context).map_err(failed)?,
+            stop: Event::new(&context).map_err(failed)?,
+            context,
+            variants: Vec::new(),
+            workloads: Vec::new(),
+        })
+    }
+
+    pub fn device(&self) -> &Device {
+        &self.context.device
+    }
+
+    fn workload(&self, job: &Job) -> Result<Workload, Halt> {
+        let missing = || Halt::Failed(format!("there is no workload {}", job.workload));
+        self.workloads
+            .get(job.workload)
+            .cloned()
+            .ok_or_else(missing)
+    }
+
+    /// The kernel of a job, loaded, with as much shared memory as it asks for.
+    fn kernel(&mut self, job: &Job, workload: &Workload) -> Result<Kernel, Halt> {
+        let key = (job.variant, job.kernel.clone());
+        let kernel = match self.functions.get(&key) {
+            Some(kernel) => kernel.clone(),
+            None => {
+                let kernel = self.load_kernel(job)?;
+                self.functions.insert(key, kernel.clone());
+                kernel
+            }
+        };
+        fits(&self.context.device, kernel.function, job)?;
+        agree(&kernel, workload)?;
+        Ok(kernel)
+    }
+
+    fn load_kernel(&mut self, job: &Job) -> Result<Kernel, Halt> {
+        let refused = |stage: &str| {
+            let stage = stage.to_owned();
+            move |error| {
+                Halt::Refused(Reason::LaunchFailed {
+                    stage,
+                    error: name(&error),
+                })
+            }
+        };
+        if !self.modules.contains_key(&job.variant) {
+            let image = self
+                .variants
+                .get(job.variant)
+                .ok_or_else(|| Halt::Failed(format!("there is no variant {}", job.variant)))?;
+            let module = Module::load(&self.context, image).map_err(refused("loading its code"))?;
+            self.modules.insert(job.variant, module);
+        }
+        let missing = || Halt::Failed("a module was lost".to_owned());
+        let module = self.modules.get(&job.variant).ok_or_else(missing)?;
+        let finding = format!("finding the kernel `{}`", job.kernel);
+        let function = module.function(&job.kernel).map_err(refused(&finding))?;
+        let parameters = function
+            .parameters(&self.context)
+            .map_err(refused("asking for its parameters"))?;
+        Ok(Kernel {
+            function,
+            parameters,
+        })
+    }
+
+    /// One launch, timed; waits for its end.
+    fn launch(
+        &self,
+        kernel: &Kernel,
+        job: &Job,
+        workload: &Workload,
+        places: &[usize],
+    ) -> Result<f64, Halt> {
+        let mut arguments = Vec::with_capacity(workload.arguments.len());
+        for argument in &workload.arguments {
+            arguments.push(match argument {
+                Argument::Scalar(bytes) => bytes.clone(),
+                Argument::Buffer(index) => {
+                    let slab = places
+                        .get(*index)
+                        .and_then(|place| self.pool.slabs.get(*place));
+                    let missing = || Halt::Failed(format!("the workload has no buffer {index}"));
+                    let address = slab.ok_or_else(missing)?.live.address();
+                    address.to_le_bytes().to_vec()
+                }
+            });
+        }
+        let launch = &job.launch;
+        self.start.record().map_err(faulted)?;
+        // SAFETY: number and sizes of the arguments were compared with the kernel's own parameters in `agree`, as far as the
+        // driver tells them.
+        let launched = unsafe {
+            kernel
+                .function
+                .launch(launch.grid, launch.block, launch.shared, &mut arguments)
+        };
+        launched.map_err(|error| match DriverFault::from(error) {
+            DriverFault::Resources => Halt::Refused(Reason::TooManyResources {
+                what: format!(
+                    "a block of {} threads takes more registers or shared memory than there are",
+                    launch.block_threads()
+                ),
+            }),
+            DriverFault::Context(error) => Halt::Faulted(Reason::Faulted {
+                error: name(&error),
+            }),
+            DriverFault::OutOfMemory(_) => launch_failed("CUDA_ERROR_OUT_OF_MEMORY".to_owned()),
+            DriverFault::Other(error) => launch_failed(name(&error)),
+        })?;
+        self.stop.record().map_err(faulted)?;
+        self.stop.since(&self.start).map_err(faulted)
+    }
+
+    /// Runs a job whose buffers nobody has run a kernel on, to find which of them it writes, and puts those back.
+    ///
+    /// Gives the microseconds of the launch, the places of the buffers, and for each the digest afterwards where it changed.
+    fn learn(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<Learned, Halt> {
+        let workload = self.workload(job)?;
+        let kernel = self.kernel(job, &workload)?;
+        let places = self
+            .pool
+            .take(&self.context, &workload.buffers, alive)
+            .map_err(preparing)?;
+        for place in &places {
+            if let Some(slab) = self.pool.slabs.get(*place) {
+                slab.restore().map_err(faulted)?;
+            }
+        }
+        self.context.synchronize().map_err(faulted)?;
+        let us = self.launch(&kernel, job, &workload, &places)?;
+        alive();
+        let digests = self.pool.digests(&places).map_err(faulted)?;
+        let mut changed = Vec::with_capacity(places.len());
+        for (place, digest) in places.iter().zip(digests) {
+            let before = self.pool.slabs.get(*place).map(|slab| slab.digest);
+            changed.push((before != Some(digest)).then_some(digest));
+        }
+        Ok(Learned {
+            us,
+            workload,
+            kernel,
+            places,
+            changed,
+        })
+    }
+
+    /// The bytes of a slab, guard included.
+    fn bytes(&self, place: usize) -> Result<Vec<u8>, Halt> {
+        let Some(slab) = self.pool.slabs.get(place) else {
+            return Err(Halt::Failed("a buffer was lost".to_owned()));
+        };
+        let mut bytes = vec![0; slab.live.bytes()];
+        slab.live.read(&mut bytes).map_err(faulted)?;
+        Ok(bytes)
+    }
+
+    /// Compares the buffers as they are now with what the baseline left.
+    fn differs(
+        &self,
+        reference: &Reference,
+        workload: &Workload,
+        places: &[usize],
+        alive: &mut dyn FnMut(),
+    ) -> Result<Option<Reason>, Halt> {
+        let digests = self.pool.digests(places).map_err(faulted)?;
+        for (((buffer, place), digest), result) in workload
+            .buffers
+            .iter()
+            .zip(places)
+            .zip(digests)
+            .zip(&reference.results)
+        {
+            let Some(slab) = self.pool.slabs.get(*place) else {
+                continue;
+            };
+            let stray = || Reason::Stray {
+                buffer: buffer.name.clone(),
+            };
+            match result {
+                None if digest != slab.digest => return Ok(Some(stray())),
+                Some(Written {
+                    digest: expected,
+                    compared: Some((bytes, tolerance)),
+                }) if digest != *expected => {
+                    alive();
+                    let got = self.bytes(*place)?;
+                    let end = slab.used();
+                    let (Some((expected, expected_guard)), Some((got, got_guard))) =
+                        (bytes.split_at_checked(end), got.split_at_checked(end))
+                    else {
+                        return Ok(Some(stray()));
+                    };
+                    alive();
+                    let difference =
+                        compare(&buffer.name, &buffer.element, *tolerance, expected, got);
+                    if let Some(difference) = difference {
+                        return Ok(Some(Reason::Differs(difference)));
+                    }
+                    if expected_guard != got_guard {
+                        return Ok(Some(stray()));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// What one run of a job showed.
+struct Learned {
+    us: f64,
+    workload: Workload,
+    kernel: Kernel,
+    places: Vec<usize>,
+    /// The digest of each buffer that the kernel wrote.
+    changed: Vec<Option<u64>>,
+}
+
+impl Bench for Gpu {
+    fn load(&mut self, variants: Vec<Vec<u8>>, workloads: Vec<Workload>) {
+        self.functions.clear();
+        self.modules.clear();
+        self.reference = None;
+        self.pool
+            .keep_only(workloads.iter().flat_map(|workload| &workload.buffers));
+        self.variants = variants;
+        self.workloads = workloads;
+    }
+
+    fn reference(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<f64, Halt> {
+        let learned = self.learn(job, alive)?;
+        let (workload, places) = (&learned.workload, &learned.places);
+        let mut results = Vec::with_capacity(places.len());
+        for (index, (changed, place)) in learned.changed.iter().zip(places).enumerate() {
+            let Some(digest) = *changed else {
+                results.push(None);
+                continue;
+            };
+            let tolerance = match &workload.checks {
+                None => Some(None),
+                Some(checks) => checks.iter().find(|c| c.buffer == index).map(Some),
+            };
+            let compared = match (tolerance, workload.buffers.get(index)) {
+                (Some(check), Some(buffer)) => {
+                    alive();
+                    let bytes = self.bytes(*place)?;
+                    let own = Tolerance::default_for(&buffer.element, &bytes);
+                    let tolerance = check.map_or(own, |check: &Check| Tolerance {
+                        relative: check.relative,
+                        absolute: check.absolute,
+                    });
+                    Some((bytes, tolerance))
+                }
+                _ => None,
+            };
+            results.push(Some(Written { digest, compared }));
+        }
+        let reference = Reference {
+            workload: job.workload,
+            results,
+        };
+        for (place, changed) in places.iter().zip(&learned.changed) {
+            if changed.is_some() {
+                self.pool
+                    .set_written(&self.context, *place, alive)
+                    .map_err(preparing)?;
+            }
+        }
+        // Once more: results that change from run to run cannot tell a wrong candidate from a right one.
+        self.context.synchronize().map_err(faulted)?;
+        self.launch(&learned.kernel, job, workload, places)?;
+        alive();
+        if let Some(reason) = self.differs(&reference, workload, places, alive)? {
+            let reason = match reason {
+                Reason::Differs(difference) => Reason::Unsteady(difference),
+                other => other,
+            };
+            return Err(Halt::Refused(reason));
+        }
+        self.reference = Some(reference);
+        Ok(learned.us)
+    }
+
+    fn check(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<f64, Halt> {
+        let workload = self.workload(job)?;
+        let Some(reference) = self.reference.take() else {
+            return Err(Halt::Failed(
+                "there is no baseline to compare with".to_owned(),
+            ));
+        };
+        let result = self.check_against(&reference, job, &workload, alive);
+        self.reference = Some(reference);
+        result
+    }
+
+    fn warm(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<(), Halt> {
+        let learned = self.learn(job, alive)?;
+        for (place, changed) in learned.places.iter().zip(&learned.changed) {
+            if changed.is_some() {
+                self.pool
+                    .set_written(&self.context, *place, alive)
+                    .map_err(preparing)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn sample(&mut self, job: &Job) -> Result<f64, Halt> {
+        let workload = self.workload(job)?;
+        let kernel = self.kernel(job, &workload)?;
+        let places = self
+            .pool
+            .take(&self.context, &workload.buffers, &mut || {})
+            .map_err(preparing)?;
+        for place in &places {
+            if let Some(slab) = self.pool.slabs.get(*place)
+                && slab.read()
+            {
+                slab.restore().map_err(faulted)?;
+            }
+        }
+        // Written before the launch and not waited for: while the device writes, the launch is queued behind it, so that the time
+        // between the events holds no wait for the host.
+        self.flush.set(0).map_err(faulted)?;
+        self.launch(&kernel, job, &workload, &places)
+    }
+}
+
+impl Gpu {
+    fn check_against(
+        &mut self,
+        reference: &Reference,
+        job: &Job,
+        workload: &Workload,
+        alive: &mut dyn FnMut(),
+    ) -> Result<f64, Halt> {
+        let baseline = self
+            .workloads
+            .get(reference.workload)
+            .ok_or_else(|| Halt::Failed("the baseline's workload was lost".to_owned()))?;
+        // Buffers are compared by their place in the workload, so those that are compared must be of one shape there.
+        let buffers = baseline.buffers.iter().zip(&reference.results);
+        for (index, (expected, result)) in buffers.enumerate() {
+            let compared = result.as_ref().is_some_and(|r| r.compared.is_some());
+            let alike = workload
+                .buffers
+                .get(index)
+                .is_some_and(|b| b.element == expected.element && b.count == expected.count);
+            if compared && !alike {
+                return Err(Halt::Refused(Reason::Incomparable {
+                    buffer: expected.name.clone(),
+                }));
+            }
+        }
+        let kernel = self.kernel(job, workload)?;
+        let places = self
+            .pool
+            .take(&self.context, &workload.buffers, alive)
+            .map_err(preparing)?;
+        for (place, result) in places.iter().zip(&reference.results) {
+            if result.is_some() {
+                self.pool
+                    .set_written(&self.context, *place, alive)
+                    .map_err(preparing)?;
+            }
+        }
+        self.context.synchronize().map_err(faulted)?;
+        let us = self.launch(&kernel, job, workload, &places)?;
+        alive();
+        let reason = self.differs(reference, workload, &places, alive)?;
+        match reason {
+            None => Ok(us),
+            Some(reason) => {
+                let all: Vec<usize> = (0..self.pool.slabs.len()).collect();
+                self.pool.repair(&all, alive).map_err(preparing)?;
+                Err(Halt::Refused(reason))
+            }
+        }
+    }
+}
+
+/// Refuses a job whose block takes more than the device has, where that can be told before the launch; asks for its shared
+/// memory.
+fn fits(device: &Device, function: Function, job: &Job) -> Result<(), Halt> {
+    let asked = |attribute| function.attribute(attribute).map_err(faulted);
+    let too_many = |what: String| Err(Halt::Refused(Reason::TooManyResources { what }));
+    let threads: u64 = job.launch.block.iter().map(|n| u64::from(*n)).product();
+    let most = asked(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
+    if threads > most.into() {
+        return too_many(format!(
+            "a block of {threads} threads is more than the {most} that its code allows"
+        ));
+    }
+    let fixed = asked(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
+    let shared = u64::from(fixed) + u64::from(job.launch.shared);
+    let most = device.shared_per_block_optin.max(device.shared_per_block);
+    if shared > most.into() {
+        return too_many(format!(
+            "{shared} bytes of shared memory are more than the {most} of the GPU"
+        ));
+    }
+    if shared > device.shared_per_block.into() {
+        function
+            .allow_shared(job.launch.shared)
+            .map_err(|error| launch_failed(name(&error)))?;
+    }
+    Ok(())
+}
+
+/// Refuses a workload whose arguments are not what the kernel takes, as far as the driver can tell.
+fn agree(kernel: &Kernel, workload: &Workload) -> Result<(), Halt> {
+    let Some(parameters) = &kernel.parameters else {
+        return Ok(());
+    };
+    if parameters.len() != workload.arguments.len() {
+        return Err(launch_failed(format!(
+            "the kernel takes {} arguments, the workload gives {}",
+            parameters.len(),
+            workload.arguments.len()
+        )));
+    }
+    for (i, (size, argument)) in parameters.iter().zip(&workload.arguments).enumerate() {
+        let given = match argument {
+            Argument::Scalar(bytes) => bytes.len(),
+            Argument::Buffer(_) => 8,
+        };
+        if given != *size {
+            return Err(launch_failed(format!(
+                "argument {i} has {given} bytes, the kernel takes {size}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn launch_failed(error: String) -> Halt {
+    Halt::Refused(Reason::LaunchFailed {
+        stage: "its launch".to_owned(),
+        error,
+    })
+}
+
+/// An error of a call that fails only where a kernel has broken the context before.
+fn faulted(error: cudarc::driver::DriverError) -> Halt {
+    Halt::Faulted(Reason::Faulted {
+        error: name(&error),
+    })
+}
+
+/// An error while buffers are made.
+fn preparing(fault: DriverFault) -> Halt {
+    match fault {
+        DriverFault::OutOfMemory(bytes) => Halt::Refused(Reason::OutOfMemory { bytes }),
+        DriverFault::Resources => launch_failed("CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES".to_owned()),
+        DriverFault::Context(error) | DriverFault::Other(error) => faulted(error),
+    }
+}

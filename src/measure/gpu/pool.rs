@@ -1,0 +1,234 @@
+//! Buffers of workloads in device memory, kept from one job to the next.
+//!
+//! In: descriptions of buffers. Out: memory with their contents, and digests of it. What always holds: behind each buffer lies a
+//! guard of poison, and the digest covers it; the contents before a launch can be had again.
+
+use super::driver::{Context, DriverFault, Function, Memory, Module, Result};
+use crate::workload::{Buffer, Fill, contents};
+
+/// Bytes of poison behind each buffer.
+const GUARD: usize = 256;
+const GUARD_BYTE: u8 = 0xb7;
+
+/// Bytes that are made and uploaded at a time.
+const CHUNK: usize = 32 << 20;
+
+/// A buffer in device memory.
+pub(super) struct Slab {
+    pub buffer: Buffer,
+    used: usize,
+    /// The buffer, filled up to a multiple of 8 bytes, and the guard.
+    pub live: Memory,
+    /// A copy of the contents before a launch, once it is known that kernels write the buffer.
+    pristine: Option<Memory>,
+    /// Digest of the contents before a launch.
+    pub digest: u64,
+}
+
+impl Slab {
+    /// Bytes of the buffer itself; what lies behind them is guard.
+    pub fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Whether its contents before a launch may matter to the kernel's running time.
+    pub fn read(&self) -> bool {
+        self.buffer.fill != Fill::Poison
+    }
+
+    /// Puts back the contents before a launch; does not wait. Of a buffer that no kernel writes nothing is put back.
+    pub fn restore(&self) -> Result<()> {
+        match &self.pristine {
+            Some(pristine) => self.live.copy_from(pristine),
+            None => Ok(()),
+        }
+    }
+}
+
+/// All buffers in device memory.
+pub(super) struct Pool {
+    pub slabs: Vec<Slab>,
+    digester: Function,
+    /// Keeps `digester` loaded.
+    _module: Module,
+    sums: Memory,
+}
+
+/// Sums that one read-back of digests holds.
+const SUMS: usize = 256;
+
+impl Pool {
+    pub fn new(context: &Context) -> Result<Pool> {
+        let module = Module::load(context, include_bytes!("digest.ptx"))?;
+        Ok(Pool {
+            slabs: Vec::new(),
+            digester: module.function("nvtune_digest")?,
+            _module: module,
+            sums: Memory::allocate(context, SUMS * 8)?,
+        })
+    }
+
+    /// Frees what none of `buffers` describes.
+    pub fn keep_only<'a>(&mut self, buffers: impl Iterator<Item = &'a Buffer> + Clone) {
+        self.slabs
+            .retain(|slab| buffers.clone().any(|buffer| *buffer == slab.buffer));
+    }
+
+    /// The slabs of `buffers` in their order; makes those that are missing. `Err` with the bytes wanted where they do not fit.
+    pub fn take(
+        &mut self,
+        context: &Context,
+        buffers: &[Buffer],
+        alive: &mut dyn FnMut(),
+    ) -> std::result::Result<Vec<usize>, DriverFault> {
+        let mut taken: Vec<usize> = Vec::with_capacity(buffers.len());
+        for buffer in buffers {
+            // Two parameters may have equal buffers, which are still two.
+            let known = (0..self.slabs.len()).find(|i| {
+                !taken.contains(i) && self.slabs.get(*i).is_some_and(|s| s.buffer == *buffer)
+            });
+            let place = match known {
+                Some(place) => place,
+                None => {
+                    let live = allocate(context, buffer)?;
+                    upload(buffer, &live, alive)?;
+                    let slab = Slab {
+                        digest: 0,
+                        used: size(buffer),
+                        buffer: buffer.clone(),
+                        live,
+                        pristine: None,
+                    };
+                    self.slabs.push(slab);
+                    let place = self.slabs.len() - 1;
+                    let digest = self.digests(&[place])?;
+                    if let (Some(slab), Some(digest)) = (self.slabs.last_mut(), digest.first()) {
+                        slab.digest = *digest;
+                    }
+                    place
+                }
+            };
+            taken.push(place);
+        }
+        Ok(taken)
+    }
+
+    /// Notes that kernels write this buffer: keeps a copy of its contents before a launch, made anew, and puts them back.
+    pub fn set_written(
+        &mut self,
+        context: &Context,
+        place: usize,
+        alive: &mut dyn FnMut(),
+    ) -> std::result::Result<(), DriverFault> {
+        let Some(slab) = self.slabs.get_mut(place) else {
+            return Ok(());
+        };
+        if slab.pristine.is_none() {
+            let pristine = allocate(context, &slab.buffer)?;
+            upload(&slab.buffer, &pristine, alive)?;
+            slab.pristine = Some(pristine);
+        }
+        Ok(slab.restore()?)
+    }
+
+    /// Uploads anew what of the slabs a stray write has changed, copies included.
+    pub fn repair(
+        &mut self,
+        places: &[usize],
+        alive: &mut dyn FnMut(),
+    ) -> std::result::Result<(), DriverFault> {
+        for &place in places {
+            let Some(slab) = self.slabs.get(place) else {
+                continue;
+            };
+            let memory = slab.pristine.as_ref().unwrap_or(&slab.live);
+            if self.digest_all(&[memory])?.first() != Some(&slab.digest) {
+                upload(&slab.buffer, memory, alive)?;
+            }
+            slab.restore()?;
+        }
+        Ok(())
+    }
+
+    /// Digests of the present contents of the slabs, guards included; waits for what was launched.
+    pub fn digests(&self, places: &[usize]) -> Result<Vec<u64>> {
+        let memories: Vec<&Memory> = places
+            .iter()
+            .filter_map(|place| self.slabs.get(*place))
+            .map(|slab| &slab.live)
+            .collect();
+        self.digest_all(&memories)
+    }
+
+    fn digest_all(&self, memories: &[&Memory]) -> Result<Vec<u64>> {
+        let mut digests = Vec::with_capacity(memories.len());
+        for memories in memories.chunks(SUMS) {
+            self.sums.set(0)?;
+            for (i, memory) in memories.iter().enumerate() {
+                let words = (memory.bytes() / 8) as u64;
+                let blocks = words.div_ceil(256).clamp(1, 1024) as u32;
+                let sum = self.sums.address() + 8 * i as u64;
+                let mut arguments =
+                    [memory.address(), words, sum].map(|n| n.to_le_bytes().to_vec());
+                // SAFETY: digest.cu takes three arguments of 8 bytes: the words, their number, and where the sum goes. Both
+                // memories hold as much.
+                unsafe {
+                    self.digester
+                        .launch([blocks, 1, 1], [256, 1, 1], 0, &mut arguments)
+                }?;
+            }
+            let mut bytes = vec![0; memories.len() * 8];
+            self.sums.read(&mut bytes)?;
+            digests.extend(bytes.chunks_exact(8).map(|word| {
+                word.iter()
+                    .rev()
+                    .fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+            }));
+        }
+        Ok(digests)
+    }
+}
+
+/// Bytes of a buffer that was allocated.
+fn size(buffer: &Buffer) -> usize {
+    buffer.count as usize * contents::element_size(&buffer.element)
+}
+
+/// Memory for a buffer and its guard.
+fn allocate(context: &Context, buffer: &Buffer) -> std::result::Result<Memory, DriverFault> {
+    let size = contents::element_size(&buffer.element) as u64;
+    let wanted = buffer.count.saturating_mul(size);
+    let bytes = usize::try_from(wanted)
+        .ok()
+        .and_then(|bytes| bytes.checked_next_multiple_of(8)?.checked_add(GUARD))
+        .ok_or(DriverFault::OutOfMemory(wanted))?;
+    Memory::allocate(context, bytes).map_err(|error| match DriverFault::from(error) {
+        DriverFault::OutOfMemory(_) => DriverFault::OutOfMemory(wanted),
+        other => other,
+    })
+}
+
+/// Makes the contents of a buffer, by several threads, and uploads them and the guard.
+fn upload(buffer: &Buffer, to: &Memory, alive: &mut dyn FnMut()) -> Result<()> {
+    to.set(GUARD_BYTE)?;
+    let size = contents::element_size(&buffer.element).max(1);
+    let total = usize::try_from(buffer.count).unwrap_or(usize::MAX);
+    let elements = (CHUNK / size).max(1);
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(16));
+    let mut bytes = vec![0; elements.min(total) * size];
+    for first in (0..total).step_by(elements) {
+        alive();
+        let count = elements.min(total - first);
+        let bytes = bytes.get_mut(..count * size).unwrap_or_default();
+        let share = count.div_ceil(threads).max(4096);
+        std::thread::scope(|scope| {
+            for (i, part) in bytes.chunks_mut(share * size).enumerate() {
+                scope.spawn(move || {
+                    contents::fill_bytes(buffer, (first + i * share) as u64, part);
+                });
+            }
+        });
+        to.write(first * size, bytes)?;
+    }
+    Ok(())
+}

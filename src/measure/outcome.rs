@@ -1,0 +1,165 @@
+//! What came of a candidate: its timing, or why it was refused, in words for the user.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What came of the baseline and of each candidate, in the order given.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Timings {
+    pub baseline: Timing,
+    pub candidates: Vec<Outcome>,
+}
+
+/// What came of one candidate.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    Timed(Timing),
+    /// It must not be used.
+    Refused(Reason),
+    /// The budget was used up before its turn came.
+    Skipped,
+}
+
+/// Times of one candidate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Timing {
+    /// Microseconds of each launch, in the order taken; never empty.
+    pub samples_us: Vec<f64>,
+    pub median_us: f64,
+    /// Interquartile range over the median; 0 for fewer than four samples.
+    pub spread: f64,
+}
+
+impl Timing {
+    /// `None` where there is no sample.
+    pub fn new(samples_us: Vec<f64>) -> Option<Timing> {
+        let mut sorted = samples_us.clone();
+        sorted.sort_by(f64::total_cmp);
+        let median_us = quantile(&sorted, 0.5)?;
+        let spread = match (quantile(&sorted, 0.25), quantile(&sorted, 0.75)) {
+            (Some(low), Some(high)) if sorted.len() >= 4 && median_us > 0.0 => {
+                (high - low) / median_us
+            }
+            _ => 0.0,
+        };
+        Some(Timing {
+            samples_us,
+            median_us,
+            spread,
+        })
+    }
+}
+
+/// The quantile `q` of sorted values, interpolated between neighbours; `None` where there are none.
+pub(super) fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
+    let place = q * sorted.len().checked_sub(1)? as f64;
+    let low = *sorted.get(place.floor() as usize)?;
+    let high = *sorted.get(place.ceil() as usize)?;
+    Some(low + (high - low) * place.fract())
+}
+
+/// Why a candidate was refused.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Its results are not the baseline's.
+    Differs(Difference),
+    /// It is the baseline, and its results change from run to run.
+    Unsteady(Difference),
+    /// It wrote to a buffer that the baseline only reads, or past the end of one.
+    Stray { buffer: String },
+    /// Its workload gives a buffer that is compared another shape than the baseline's.
+    Incomparable { buffer: String },
+    /// The driver would not load or launch it; `error` is CUDA's name.
+    LaunchFailed { stage: String, error: String },
+    /// The block takes more than the device has.
+    TooManyResources { what: String },
+    /// It crashed on the device; `error` is CUDA's name.
+    Faulted { error: String },
+    /// It did not end within this many seconds.
+    Hung { limit_s: f64 },
+    /// The measuring process died while it ran.
+    Died { how: String },
+    /// Its buffers do not fit.
+    OutOfMemory { bytes: u64 },
+}
+
+/// The first place where results differ from the baseline's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Difference {
+    pub buffer: String,
+    /// Element, from 0.
+    pub index: u64,
+    /// The scalar within a vector element, from 0.
+    pub lane: u8,
+    /// The baseline's value there, and the candidate's.
+    pub expected: String,
+    pub got: String,
+    /// Number of elements that differ.
+    pub count: u64,
+    /// Number of elements of the buffer.
+    pub of: u64,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Differs(difference) => difference.fmt(f),
+            Reason::Unsteady(Difference {
+                buffer,
+                index,
+                expected,
+                got,
+                count,
+                of,
+                ..
+            }) => write!(
+                f,
+                "its results change from run to run: {count} of {of} elements of `{buffer}`, {buffer}[{index}] is {expected}, then {got}; `check(...)` can name what is to be compared"
+            ),
+            Reason::Stray { buffer } => write!(
+                f,
+                "writes to `{buffer}` where the baseline leaves it alone (an index out of bounds?)"
+            ),
+            Reason::Incomparable { buffer } => write!(
+                f,
+                "`{buffer}` has another size or type than the baseline's, so the results cannot be compared"
+            ),
+            Reason::LaunchFailed { stage, error } => write!(f, "{stage} failed: {error}"),
+            Reason::TooManyResources { what } => f.write_str(what),
+            Reason::Faulted { error } => write!(f, "crashed on the GPU: {error}"),
+            Reason::Hung { limit_s } => write!(f, "did not end within {limit_s} s"),
+            Reason::Died { how } => {
+                write!(f, "the measuring process died while it ran: {how}")
+            }
+            Reason::OutOfMemory { bytes } => {
+                write!(
+                    f,
+                    "its buffers ({bytes} bytes) do not fit into the GPU's memory"
+                )
+            }
+        }
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Difference {
+            buffer,
+            index,
+            lane,
+            expected,
+            got,
+            count,
+            of,
+        } = self;
+        let lane = match lane {
+            0 => String::new(),
+            n => format!(", lane {n}"),
+        };
+        write!(
+            f,
+            "{count} of {of} elements of `{buffer}` differ from the baseline's: {buffer}[{index}]{lane} is {got}, not {expected}"
+        )
+    }
+}

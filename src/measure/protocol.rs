@@ -1,0 +1,209 @@
+//! What the caller and the measuring process say to each other over two byte streams.
+//!
+//! The measuring process speaks first: the line [`HELLO`], so that anything else that a broken runner prints is told apart at
+//! once. After it both sides send frames: the length of a JSON text and of a payload (both little-endian 32-bit), the text,
+//! the payload. Nothing else is shared, so the two may run on different machines.
+
+use super::{Device, Plan, Reason};
+use crate::space::Launch;
+use crate::workload::Workload;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::io::{self, Read, Write};
+
+/// First line from the measuring process: a name and the version of the protocol.
+pub(super) const HELLO: &str = "nvtune-measure 1";
+
+/// Longest JSON text and longest payload that are believed.
+const TEXT_LIMIT: u32 = 64 << 20;
+const PAYLOAD_LIMIT: u32 = 512 << 20;
+
+/// From the caller. Variants and workloads are numbered from 0 in the order sent; the numbers end with the next
+/// [`Request::Time`] or [`Request::Duel`].
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Request {
+    /// Machine code, in the payload.
+    Variant,
+    Workload(Workload),
+    /// The first job is the baseline.
+    Time {
+        jobs: Vec<Job>,
+        plan: Plan,
+    },
+    Duel {
+        jobs: Vec<Job>,
+        rounds: u32,
+        seed: u64,
+    },
+}
+
+/// A candidate of a request.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Job {
+    /// The caller's number for it, which replies repeat.
+    pub slot: u32,
+    pub label: String,
+    pub kernel: String,
+    pub launch: Launch,
+    /// Numbers of the variant and the workload.
+    pub variant: usize,
+    pub workload: usize,
+    /// Its results were found right before (the process died of another candidate since).
+    pub checked: bool,
+}
+
+/// From the measuring process.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum Reply {
+    /// The first frame: there is a device.
+    Ready(Device),
+    /// The first and only frame: there is none.
+    NoDevice(String),
+    /// Still alive, and busy with something other than a kernel.
+    Working,
+    /// About to launch this candidate; if nothing follows, it is to blame.
+    Running(u32),
+    /// The candidate's results agree with the baseline's; microseconds of that first launch.
+    Checked(u32, f64),
+    /// Microseconds of one launch.
+    Sample(u32, f64),
+    Refused(u32, Reason),
+    /// The candidate took the device's context with it; the process ends after this.
+    Faulted(u32, Reason),
+    /// The request could not be served, for a reason that is no candidate's fault.
+    Failed(String),
+    /// The request is served.
+    Done,
+}
+
+/// Writes one frame and flushes.
+pub(super) fn write<T: Serialize>(
+    out: &mut impl Write,
+    message: &T,
+    payload: &[u8],
+) -> io::Result<()> {
+    out.write_all(&frame(message, payload)?)?;
+    out.flush()
+}
+
+/// The bytes of one frame.
+pub(super) fn frame<T: Serialize>(message: &T, payload: &[u8]) -> io::Result<Vec<u8>> {
+    let text = serde_json::to_vec(message)?;
+    let too_long = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
+    let text_length = u32::try_from(text.len()).ok().filter(|n| *n <= TEXT_LIMIT);
+    let payload_length = u32::try_from(payload.len())
+        .ok()
+        .filter(|n| *n <= PAYLOAD_LIMIT);
+    let mut bytes = Vec::with_capacity(8 + text.len() + payload.len());
+    bytes.extend(
+        text_length
+            .ok_or_else(|| too_long("message too long"))?
+            .to_le_bytes(),
+    );
+    bytes.extend(
+        payload_length
+            .ok_or_else(|| too_long("machine code too long"))?
+            .to_le_bytes(),
+    );
+    bytes.extend(text);
+    bytes.extend(payload);
+    Ok(bytes)
+}
+
+/// Reads one frame; `None` where the stream ends between frames. What is no frame is an error of kind `InvalidData`.
+pub(super) fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<(T, Vec<u8>)>> {
+    let mut head = [0; 8];
+    let mut filled = 0;
+    while filled < head.len() {
+        match from.read(&mut head[filled..]) {
+            Ok(0) if filled == 0 => return Ok(None),
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(n) => filled += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let [a, b, c, d, e, f, g, h] = head;
+    let (text, payload) = (
+        u32::from_le_bytes([a, b, c, d]),
+        u32::from_le_bytes([e, f, g, h]),
+    );
+    if text > TEXT_LIMIT || payload > PAYLOAD_LIMIT {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("\"{}\"", head.escape_ascii()),
+        ));
+    }
+    let text = exactly(from, text)?;
+    let payload = exactly(from, payload)?;
+    let message = serde_json::from_slice(&text).map_err(|error| {
+        let start = text.get(..80).unwrap_or(&text);
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("\"{}\" ({error})", start.escape_ascii()),
+        )
+    })?;
+    Ok(Some((message, payload)))
+}
+
+/// Reads `length` bytes, growing the buffer only as they arrive (the length may be nonsense).
+fn exactly(from: &mut impl Read, length: u32) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(length.into()).read_to_end(&mut bytes)?;
+    if bytes.len() < length as usize {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_survive_the_stream() {
+        let reason = Reason::Stray {
+            buffer: "x".to_owned(),
+        };
+        let messages = [
+            Reply::Ready(Device {
+                name: "NVIDIA H200".to_owned(),
+                bandwidth: 4.8e12,
+                ..Device::default()
+            }),
+            Reply::NoDevice("none".to_owned()),
+            Reply::Sample(3, 0.1 + 0.2),
+            Reply::Refused(4, reason),
+            Reply::Done,
+        ];
+        let payloads = [vec![], vec![0, 255, 10], vec![1; 100_000], vec![], vec![7]];
+        let mut stream = Vec::new();
+        for (message, payload) in messages.iter().zip(&payloads) {
+            write(&mut stream, message, payload).unwrap();
+        }
+        let mut from = stream.as_slice();
+        for (message, payload) in messages.iter().zip(&payloads) {
+            let (got, bytes) = read::<Reply>(&mut from).unwrap().unwrap();
+            assert_eq!((&got, &bytes), (message, payload));
+        }
+        assert!(read::<Reply>(&mut from).unwrap().is_none());
+    }
+
+    #[test]
+    fn nonsense_is_an_error() {
+        let whole = frame(&Reply::Sample(1, 2.0), &[1, 2, 3]).unwrap();
+        for length in 1..whole.len() {
+            let error = read::<Reply>(&mut &whole[..length]).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{length} bytes");
+        }
+        for (bytes, expected) in [
+            (&b"Last login: Mon"[..], "\"Last log\""),
+            (
+                b"\x02\0\0\0\0\0\0\0[]",
+                "\"[]\" (expected value at line 1 column 1)",
+            ),
+        ] {
+            let error = read::<Reply>(&mut &*bytes).unwrap_err();
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! A file of recorded timings -> a bench that answers from them, for a machine without a GPU.
+//!
+//! ```json
+//! {
+//!   "device": {"name": "NVIDIA H200", "compute_capability": 90},
+//!   "start": "ready",
+//!   "entries": [
+//!     {"kernel": "saxpy", "block": [64, 1, 1], "label": "cap=32", "time_us": 12.5},
+//!     {"label": "block=96", "refused": {"faulted": {"error": "CUDA_ERROR_ILLEGAL_ADDRESS"}}},
+//!     {"label": "block=128", "fault": "hang"},
+//!     {"time_us": 20.0, "spread": 0.01}
+//!   ]
+//! }
+//! ```
+//!
+//! The first entry whose conditions all hold answers a job: `kernel`, `grid`, `block` and `shared` are the launch's, and each
+//! word of `label` is a word of the candidate's label. `time_us` is its time, with a deterministic noise of up to `spread`
+//! (a share of it) up and down; `refused` refuses it; `fault` breaks the process: `die`, `hang`, `garbage`. `start` breaks it
+//! before it is ready: `die`, `hang`, `garbage`, `version`, `no-device`, or `banner`, which is harmless.
+
+use super::bench::{Bench, Halt};
+use super::protocol::Job;
+use super::{Device, Reason};
+use crate::space::Dim3;
+use crate::workload::Workload;
+use serde::Deserialize;
+use std::io::Write;
+use std::path::Path;
+
+/// Recorded timings.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Recording {
+    #[serde(default)]
+    pub device: Device,
+    #[serde(default)]
+    pub start: Start,
+    entries: Vec<Entry>,
+}
+
+/// How the process starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Start {
+    #[default]
+    Ready,
+    Die,
+    Hang,
+    Garbage,
+    Version,
+    NoDevice,
+    Banner,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    kernel: Option<String>,
+    grid: Option<Dim3>,
+    block: Option<Dim3>,
+    shared: Option<u32>,
+    label: Option<String>,
+    time_us: Option<f64>,
+    #[serde(default)]
+    spread: f64,
+    refused: Option<Reason>,
+    fault: Option<Fault>,
+}
+
+/// How a process breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Fault {
+    Die,
+    Hang,
+    Garbage,
+}
+
+impl Recording {
+    /// Reads a recording; the error is a message with the file's name.
+    pub fn read(path: &Path) -> Result<Recording, String> {
+        let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        serde_json::from_slice(&bytes).map_err(|error| format!("{}: {error}", path.display()))
+    }
+}
+
+impl Entry {
+    fn answers(&self, job: &Job) -> bool {
+        fn is<T: PartialEq>(wanted: &Option<T>, is: &T) -> bool {
+            wanted.as_ref().is_none_or(|wanted| wanted == is)
+        }
+        is(&self.kernel, &job.kernel)
+            && is(&self.grid, &job.launch.grid)
+            && is(&self.block, &job.launch.block)
+            && is(&self.shared, &job.launch.shared)
+            && self.label.iter().all(|label| {
+                label
+                    .split_whitespace()
+                    .all(|word| job.label.split_whitespace().any(|w| w == word))
+            })
+    }
+}
+
+/// The bench. `stdout` is the stream to the caller, for the fault that spoils it.
+pub(super) struct Replay<W> {
+    recording: Recording,
+    stdout: W,
+    samples: u64,
+}
+
+impl<W: Write> Replay<W> {
+    pub fn new(recording: Recording, stdout: W) -> Self {
+        Replay {
+            recording,
+            stdout,
+            samples: 0,
+        }
+    }
+
+    fn answer(&mut self, job: &Job) -> Result<f64, Halt> {
+        let missing = || {
+            Halt::Failed(format!(
+                "nothing is recorded for {} with {}",
+                job.kernel, job.label
+            ))
+        };
+        let entry = self
+            .recording
+            .entries
+            .iter()
+            .find(|entry| entry.answers(job))
+            .ok_or_else(missing)?;
+        if let Some(fault) = entry.fault {
+            break_down(fault, &mut self.stdout);
+        }
+        match &entry.refused {
+            Some(reason @ Reason::Faulted { .. }) => return Err(Halt::Faulted(reason.clone())),
+            Some(reason) => return Err(Halt::Refused(reason.clone())),
+            None => {}
+        }
+        let time = entry.time_us.ok_or_else(missing)?;
+        // A low-discrepancy sequence: the same each time, and evenly spread over -1 to 1.
+        self.samples += 1;
+        let noise = (self.samples as f64 * 0.618_033_988_749_895).fract() * 2.0 - 1.0;
+        Ok(time * (1.0 + entry.spread * noise))
+    }
+}
+
+impl<W: Write> Bench for Replay<W> {
+    fn load(&mut self, _: Vec<Vec<u8>>, _: Vec<Workload>) {}
+
+    fn reference(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, Halt> {
+        self.answer(job)
+    }
+
+    fn check(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, Halt> {
+        self.answer(job)
+    }
+
+    fn warm(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<(), Halt> {
+        self.answer(job).map(drop)
+    }
+
+    fn sample(&mut self, job: &Job) -> Result<f64, Halt> {
+        self.answer(job)
+    }
+}
+
+/// Breaks this process as `fault` says. Returns only from [`Fault::Garbage`].
+pub(super) fn break_down(fault: Fault, stdout: &mut impl Write) {
+    match fault {
+        Fault::Die => {
+            eprintln!("recorded death");
+            std::process::exit(9)
+        }
+        Fault::Hang => loop {
+            std::thread::park();
+        },
+        Fault::Garbage => {
+            // The caller may be gone already; there is nobody to tell.
+            let _ = stdout.write_all(b"Segmentation fault (core dumped)\n");
+            let _ = stdout.flush();
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Jobs and a plan -> the order in which a bench checks and samples them, and the replies that tell of it.
+//!
+//! The method is nvbench's cold measurement (`measure_cold.cuh`: one launch a sample, the L2 cache flushed before each), but
+//! with the samples of all candidates interleaved round by round, so that a drift of the clocks meets all of them alike. What
+//! always holds: no candidate is sampled before its results were found to agree, and each sample is announced before.
+
+use super::Plan;
+use super::bench::{Bench, Halt};
+use super::protocol::{Job, Reply};
+use std::time::{Duration, Instant};
+
+/// The baseline is run for this long before the first sample, for the clocks to rise from idle, but not more often than this.
+const WARM_UP: Duration = Duration::from_millis(50);
+const WARM_UP_LAUNCHES: u32 = 50;
+
+/// Kernels under this many microseconds are noisier, and cheap: they get this many times the samples.
+const SHORT_US: f64 = 20.0;
+const SHORT_FACTOR: u32 = 3;
+
+/// Share of the budget after which no further candidate is checked, so that some is left for those that were.
+const CHECK_SHARE: f64 = 0.7;
+
+/// Serves [`Request::Time`](super::protocol::Request::Time): the first job is the baseline. An error means that the bench is of
+/// no more use; the replies were sent.
+pub(super) fn time(
+    bench: &mut dyn Bench,
+    jobs: &[Job],
+    plan: &Plan,
+    send: &mut dyn FnMut(Reply),
+) -> Result<(), Unusable> {
+    let begin = Instant::now();
+    let spent = || begin.elapsed().as_secs_f64();
+    let Some((baseline, candidates)) = jobs.split_first() else {
+        send(Reply::Done);
+        return Ok(());
+    };
+
+    send(Reply::Running(baseline.slot));
+    let first = bench.reference(baseline, &mut || send(Reply::Working));
+    let Some(us) = tell(baseline, first, send)? else {
+        send(Reply::Done);
+        return Ok(());
+    };
+    send(Reply::Checked(baseline.slot, us));
+    if !warm_up(bench, baseline, send)? {
+        send(Reply::Done);
+        return Ok(());
+    }
+
+    // Each candidate is sampled right after its check: it is loaded and warm, and each has a sample however short the budget.
+    let mut field: Vec<(&Job, f64)> = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        if !field.is_empty() && spent() > CHECK_SHARE * plan.budget_s {
+            break;
+        }
+        send(Reply::Running(job.slot));
+        if !job.checked && job.slot != baseline.slot {
+            let checked = bench.check(job, &mut || send(Reply::Working));
+            let Some(us) = tell(job, checked, send)? else {
+                continue;
+            };
+            send(Reply::Checked(job.slot, us));
+        }
+        if let Some(us) = sample(bench, job, send)? {
+            field.push((job, us));
+        }
+    }
+
+    let mut order = Order::new(plan.seed, candidates.len());
+    let mut round = 1;
+    'rounds: loop {
+        let best = field.iter().map(|(_, us)| *us).fold(f64::MAX, f64::min);
+        let factor = if best < SHORT_US { SHORT_FACTOR } else { 1 };
+        if round >= plan.rounds.saturating_mul(factor) {
+            break;
+        }
+        field.retain(|(job, us)| job.slot == baseline.slot || *us <= plan.keep * best);
+        order.shuffle(&mut field);
+        for (job, fastest) in &mut field {
+            if spent() > plan.budget_s {
+                break 'rounds;
+            }
+            // A candidate that fails now is refused by the reply; infinity takes it out of the field.
+            *fastest = match sample(bench, job, send)? {
+                Some(us) => fastest.min(us),
+                None => f64::INFINITY,
+            };
+        }
+        field.retain(|(_, us)| us.is_finite());
+        round += 1;
+    }
+    send(Reply::Done);
+    Ok(())
+}
+
+/// Serves [`Request::Duel`](super::protocol::Request::Duel).
+pub(super) fn duel(
+    bench: &mut dyn Bench,
+    jobs: &[Job],
+    rounds: u32,
+    seed: u64,
+    send: &mut dyn FnMut(Reply),
+) -> Result<(), Unusable> {
+    let mut field = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        send(Reply::Running(job.slot));
+        let warm = bench.warm(job, &mut || send(Reply::Working));
+        if tell(job, warm, send)?.is_some() && warm_up(bench, job, send)? {
+            field.push((job, true));
+        }
+    }
+    let mut order = Order::new(seed, jobs.len());
+    for _ in 0..rounds {
+        order.shuffle(&mut field);
+        for (job, well) in &mut field {
+            *well = sample(bench, job, send)?.is_some();
+        }
+        field.retain(|(_, well)| *well);
+    }
+    send(Reply::Done);
+    Ok(())
+}
+
+/// The bench cannot be used any more.
+#[derive(Debug)]
+pub(super) struct Unusable;
+
+/// Runs `job` until the clocks have risen. False where it was refused.
+fn warm_up(
+    bench: &mut dyn Bench,
+    job: &Job,
+    send: &mut dyn FnMut(Reply),
+) -> Result<bool, Unusable> {
+    let begin = Instant::now();
+    for _ in 0..WARM_UP_LAUNCHES {
+        send(Reply::Running(job.slot));
+        let result = bench.sample(job);
+        if tell(job, result, send)?.is_none() {
+            return Ok(false);
+        }
+        if begin.elapsed() > WARM_UP {
+            break;
+        }
+    }
+    Ok(true)
+}
+
+/// Takes one sample and tells it. `None` where the job was refused.
+fn sample(
+    bench: &mut dyn Bench,
+    job: &Job,
+    send: &mut dyn FnMut(Reply),
+) -> Result<Option<f64>, Unusable> {
+    send(Reply::Running(job.slot));
+    let result = bench.sample(job);
+    let sample = tell(job, result, send)?;
+    if let Some(us) = sample {
+        send(Reply::Sample(job.slot, us));
+    }
+    Ok(sample)
+}
+
+/// Tells why a job did not run to its end, if it did not.
+fn tell<T>(
+    job: &Job,
+    result: Result<T, Halt>,
+    send: &mut dyn FnMut(Reply),
+) -> Result<Option<T>, Unusable> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(Halt::Refused(reason)) => {
+            send(Reply::Refused(job.slot, reason));
+            Ok(None)
+        }
+        Err(Halt::Faulted(reason)) => {
+            send(Reply::Faulted(job.slot, reason));
+            Err(Unusable)
+        }
+        Err(Halt::Failed(message)) => {
+            send(Reply::Failed(message));
+            Err(Unusable)
+        }
+    }
+}
+
+/// A stream of orders, the same for the same seed (xorshift64*, Vigna 2016).
+struct Order(u64);
+
+impl Order {
+    fn new(seed: u64, jobs: usize) -> Order {
+        Order((seed ^ jobs as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// Fisher and Yates.
+    fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            let other = (u128::from(self.next()) * (last as u128 + 1)) >> 64;
+            items.swap(last, other as usize);
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The measuring process: requests from standard input -> replies on standard output.
+//!
+//! What always holds: standard output carries nothing but the protocol (what a kernel prints goes to standard error), and the
+//! process ends at once, whatever runs, when its standard input does: nobody has to kill it.
+
+use super::bench::Bench;
+use super::gpu::Gpu;
+use super::protocol::{self, HELLO, Reply, Request};
+use super::replay::{Fault, Recording, Replay, Start, break_down};
+use super::schedule;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufReader, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::mpsc;
+
+/// Runs `nvtune measure`; `arguments` are those after it: none, or `--replay FILE` to answer from recorded timings.
+pub fn serve(arguments: &[OsString]) -> ExitCode {
+    let recording = match arguments {
+        [] => None,
+        [option, path] if option == "--replay" => match Recording::read(Path::new(path)) {
+            Ok(recording) => Some(recording),
+            Err(message) => return complain(&message),
+        },
+        _ => return complain("usage: nvtune measure [--replay FILE]"),
+    };
+    if io::stdin().is_terminal() {
+        return complain(
+            "this command is started by nvtune itself, to time kernels in a process of their own",
+        );
+    }
+    let mut stdout = match take_stdout() {
+        Ok(stdout) => stdout,
+        Err(error) => return complain(&format!("standard output: {error}")),
+    };
+    let requests = listen();
+    let start = recording.as_ref().map_or(Start::Ready, |r| r.start);
+    match start {
+        Start::Ready | Start::NoDevice => {}
+        Start::Die => break_down(Fault::Die, &mut stdout),
+        Start::Hang => break_down(Fault::Hang, &mut stdout),
+        Start::Garbage => break_down(Fault::Garbage, &mut stdout),
+        Start::Version => say(&mut stdout, b"nvtune-measure 0\n"),
+        Start::Banner => say(&mut stdout, b"Welcome to gpu01!\n"),
+    }
+    say(&mut stdout, format!("{HELLO}\n").as_bytes());
+
+    match recording {
+        Some(_) if start == Start::NoDevice => {
+            send(&mut stdout, Reply::NoDevice("as recorded".to_owned()));
+        }
+        Some(recording) => {
+            send(&mut stdout, Reply::Ready(recording.device.clone()));
+            match stdout.try_clone() {
+                Ok(spoiled) => answer(&mut Replay::new(recording, spoiled), &requests, &mut stdout),
+                Err(error) => return complain(&format!("standard output: {error}")),
+            }
+        }
+        None => match Gpu::open() {
+            Ok(mut gpu) => {
+                send(&mut stdout, Reply::Ready(gpu.device().clone()));
+                answer(&mut gpu, &requests, &mut stdout);
+                // A context that faulted, or one of a driver that is unloading, may hang where it is taken down in order.
+                exit_now(0);
+            }
+            Err(reason) => send(&mut stdout, Reply::NoDevice(reason)),
+        },
+    }
+    ExitCode::SUCCESS
+}
+
+/// Serves requests until the bench is of no more use.
+fn answer(bench: &mut dyn Bench, requests: &mpsc::Receiver<(Request, Vec<u8>)>, stdout: &mut File) {
+    let (mut variants, mut workloads) = (Vec::new(), Vec::new());
+    // The other side hangs up by ending standard input, which ends the process (see `listen`).
+    while let Ok((request, payload)) = requests.recv() {
+        let mut tell = |reply| send(stdout, reply);
+        let served = match request {
+            Request::Variant => {
+                variants.push(payload);
+                continue;
+            }
+            Request::Workload(workload) => {
+                workloads.push(workload);
+                continue;
+            }
+            Request::Time { jobs, plan } => {
+                bench.load(
+                    std::mem::take(&mut variants),
+                    std::mem::take(&mut workloads),
+                );
+                schedule::time(bench, &jobs, &plan, &mut tell)
+            }
+            Request::Duel { jobs, rounds, seed } => {
+                bench.load(
+                    std::mem::take(&mut variants),
+                    std::mem::take(&mut workloads),
+                );
+                schedule::duel(bench, &jobs, rounds, seed, &mut tell)
+            }
+        };
+        if served.is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads requests in a thread of their own, so that the end of standard input is seen while a kernel runs.
+fn listen() -> mpsc::Receiver<(Request, Vec<u8>)> {
+    let (sender, requests) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut stdin = BufReader::new(io::stdin().lock());
+        loop {
+            match protocol::read(&mut stdin) {
+                Ok(Some(request)) => {
+                    if sender.send(request).is_err() {
+                        return;
+                    }
+                }
+                Ok(None) => exit_now(0),
+                Err(error) => {
+                    eprintln!("nvtune measure: standard input is no request: {error}");
+                    exit_now(2)
+                }
+            }
+        }
+    });
+    requests
+}
+
+/// Sends a reply. Where nobody listens any more there is nothing left to do.
+fn send(stdout: &mut File, reply: Reply) {
+    if protocol::write(stdout, &reply, &[]).is_err() {
+        exit_now(0);
+    }
+}
+
+fn say(stdout: &mut File, bytes: &[u8]) {
+    if stdout
+        .write_all(bytes)
+        .and_then(|()| stdout.flush())
+        .is_err()
+    {
+        exit_now(0);
+    }
+}
+
+fn complain(message: &str) -> ExitCode {
+    eprintln!("nvtune measure: {message}");
+    ExitCode::from(2)
+}
+
+/// The stream to the caller, and standard output turned over to standard error: `printf` in a kernel writes to it.
+#[cfg(unix)]
+fn take_stdout() -> io::Result<File> {
+    use std::os::fd::{AsFd, AsRawFd};
+    unsafe extern "C" {
+        fn dup2(from: std::ffi::c_int, to: std::ffi::c_int) -> std::ffi::c_int;
+    }
+    let ours = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let (from, to) = (io::stderr().as_raw_fd(), io::stdout().as_raw_fd());
+    // SAFETY: both are the process's standard streams, which stay open; POSIX's dup2 touches nothing else.
+    if unsafe { dup2(from, to) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(ours)
+}
+
+/// The stream to the caller.
+#[cfg(windows)]
+fn take_stdout() -> io::Result<File> {
+    use std::os::windows::io::AsHandle;
+    Ok(File::from(io::stdout().as_handle().try_clone_to_owned()?))
+}
+
+/// Ends the process without running what the driver registered for its end, which may wait for a kernel that never ends.
+fn exit_now(code: i32) -> ! {
+    unsafe extern "C" {
+        fn _exit(code: std::ffi::c_int) -> !;
+    }
+    // SAFETY: _exit of the C library takes any code, and no destructor of ours has to run: all state is this process's.
+    unsafe { _exit(code) }
+}

@@ -1,0 +1,73 @@
+//! Paired samples of two candidates -> whether one is faster.
+//!
+//! In: times of the baseline and of a challenger, pair by pair from the same rounds. Out: a [`Verdict`]. Pure, and the same for
+//! the same samples. What always holds: a challenger is called faster only with 99% confidence and a gain of at least 1%.
+
+/// A gain below this is not worth a change of the build.
+pub const MINIMUM_GAIN: f64 = 1.01;
+
+/// Pairs needed before a verdict other than [`Verdict::Ambiguous`] is possible: with fewer, even all of them pointing one way
+/// happens by chance more often than [`ERROR_RATE`] (2 * 0.5^7 = 0.016).
+pub const MINIMUM_PAIRS: usize = 8;
+
+/// How often the confidence interval may miss the true ratio.
+pub const ERROR_RATE: f64 = 0.01;
+
+/// What the samples say of the challenger.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Verdict {
+    /// It is faster: `ratio` is the median of baseline time over its time.
+    Faster { ratio: f64 },
+    /// Its gain is surely below [`MINIMUM_GAIN`] (it may well be a loss).
+    Slower { ratio: f64 },
+    /// More samples could decide either way. `ratio` is 0 where there is no sample.
+    Ambiguous { ratio: f64 },
+}
+
+/// Judges `challenger` against `baseline`, microseconds of the same rounds in the same order; what exceeds the shorter of the two
+/// is not looked at, nor is a pair that is not finite and positive.
+///
+/// The median of the paired ratios is bracketed by order statistics: of `n` samples the k-th smallest and the k-th largest
+/// enclose the true median with probability 1 - 2 * P(Binomial(n, 1/2) < k) whatever the distribution (the interval that
+/// belongs to the sign test; Gibbons and Chakraborti, Nonparametric Statistical Inference, 5.2).
+pub fn faster(baseline: &[f64], challenger: &[f64]) -> Verdict {
+    let mut ratios: Vec<f64> = baseline
+        .iter()
+        .zip(challenger)
+        .map(|(b, c)| b / c)
+        .filter(|ratio| ratio.is_finite() && *ratio > 0.0)
+        .collect();
+    ratios.sort_by(f64::total_cmp);
+    let ratio = super::outcome::quantile(&ratios, 0.5).unwrap_or(0.0);
+    let Some((low, high)) = median_interval(&ratios) else {
+        return Verdict::Ambiguous { ratio };
+    };
+    if low > 1.0 && ratio >= MINIMUM_GAIN {
+        Verdict::Faster { ratio }
+    } else if high < MINIMUM_GAIN {
+        Verdict::Slower { ratio }
+    } else {
+        Verdict::Ambiguous { ratio }
+    }
+}
+
+/// The confidence interval of the median of sorted samples; `None` for fewer than [`MINIMUM_PAIRS`].
+fn median_interval(sorted: &[f64]) -> Option<(f64, f64)> {
+    let n = sorted.len();
+    if n < MINIMUM_PAIRS {
+        return None;
+    }
+    // The largest k with 2 * P(Binomial(n, 1/2) < k) <= ERROR_RATE, by logarithms so that no n underflows.
+    let mut log_term = n as f64 * 0.5f64.ln();
+    let mut tail = 0.0;
+    let mut k = 0;
+    while k < n / 2 {
+        tail += log_term.exp();
+        if 2.0 * tail > ERROR_RATE {
+            break;
+        }
+        log_term += ((n - k) as f64 / (k + 1) as f64).ln();
+        k += 1;
+    }
+    Some((*sorted.get(k.checked_sub(1)?)?, *sorted.get(n - k)?))
+}

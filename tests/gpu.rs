@@ -1,0 +1,446 @@
+//! Measuring on a GPU. Needs the CUDA driver and nothing else: `cargo test --test gpu`, or the executable carried to a machine
+//! with a GPU; `gpu NAME` runs the cases whose names contain NAME.
+//!
+//! Called as `gpu measure` it is the measuring process, which it starts itself. No GPU is a failure here, not a pass.
+
+use nvtune::measure::verdict::{Verdict, faster};
+use nvtune::measure::{Candidate, Error, Measurer, Options, Outcome, Plan, Process, Timings};
+use nvtune::space::Launch;
+use nvtune::workload::{Argument, Buffer, Check, Element, Fill, Scalar, Workload};
+use std::panic::catch_unwind;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+const CASES: &[(&str, fn())] = &[
+    ("device", device),
+    ("right_candidates_are_timed", right_candidates_are_timed),
+    ("wrong_candidates_are_refused", wrong_candidates_are_refused),
+    ("in_out_buffers_are_restored", in_out_buffers_are_restored),
+    ("crashes_do_not_end_the_work", crashes_do_not_end_the_work),
+    ("too_many_resources", too_many_resources),
+    ("baselines_that_cannot_serve", baselines_that_cannot_serve),
+    ("checks_say_what_is_compared", checks_say_what_is_compared),
+    ("workloads_may_differ", workloads_may_differ),
+    ("timings_repeat", timings_repeat),
+    ("duels_tell_apart", duels_tell_apart),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    if arguments.get(1).is_some_and(|word| word == "measure") {
+        return nvtune::measure::serve(&arguments[2..]);
+    }
+    let wanted: Vec<_> = arguments[1..].iter().map(|a| a.to_string_lossy()).collect();
+    let (mut run, mut failed) = (0, 0);
+    for (name, case) in CASES {
+        let names = wanted.iter().filter(|word| !word.starts_with('-'));
+        if names.clone().count() > 0 && !names.clone().any(|word| name.contains(&**word)) {
+            continue;
+        }
+        let begin = Instant::now();
+        let well = catch_unwind(case).is_ok();
+        let seconds = begin.elapsed().as_secs_f64();
+        println!(
+            "test {name} ... {} ({seconds:.2} s)",
+            if well { "ok" } else { "FAILED" }
+        );
+        run += 1;
+        failed += usize::from(!well);
+    }
+    println!("{run} cases, {failed} failed");
+    ExitCode::from(u8::from(failed > 0 || run == 0))
+}
+
+/// Elements of the buffers: large enough that a launch takes tens of microseconds, and no multiple of any block.
+const N: u64 = (1 << 24) - 13;
+
+fn start() -> Process {
+    Process::start(Options::default()).expect("these cases need a GPU")
+}
+
+fn buffer(name: &str, count: u64, fill: Fill, seed: u64) -> Buffer {
+    Buffer {
+        name: name.to_owned(),
+        element: Element {
+            scalar: Scalar::F32,
+            lanes: 1,
+        },
+        count,
+        fill,
+        seed,
+    }
+}
+
+const RANDOM: Fill = Fill::Random { lo: 0.0, hi: 1.0 };
+
+/// `(int n, float a, const float *x, float *y)`
+fn workload(n: u64, y: Fill) -> Workload {
+    Workload {
+        arguments: vec![
+            Argument::Scalar((n as i32).to_le_bytes().to_vec()),
+            Argument::Scalar(2f32.to_le_bytes().to_vec()),
+            Argument::Buffer(0),
+            Argument::Buffer(1),
+        ],
+        buffers: vec![buffer("x", n, RANDOM, 1), buffer("y", n, y, 2)],
+        checks: None,
+    }
+}
+
+fn candidate(kernel: &str, block: u32, workload: &Arc<Workload>) -> Candidate {
+    let n = workload.buffers[0].count as u32;
+    Candidate {
+        id: 0,
+        label: format!("block={block}"),
+        cubin: Arc::from(&include_bytes!("gpu/kernels.ptx")[..]),
+        kernel: kernel.to_owned(),
+        launch: Launch {
+            grid: [n.div_ceil(block), 1, 1],
+            block: [block, 1, 1],
+            shared: 0,
+        },
+        workload: Arc::clone(workload),
+    }
+}
+
+fn plan() -> Plan {
+    Plan {
+        rounds: 9,
+        patience_s: 2.0,
+        ..Plan::default()
+    }
+}
+
+/// The reason of a refusal, or `timed`.
+fn outcomes(timings: &Timings) -> Vec<String> {
+    let short = |outcome: &Outcome| match outcome {
+        Outcome::Timed(_) => "timed".to_owned(),
+        Outcome::Refused(reason) => reason.to_string(),
+        Outcome::Skipped => "skipped".to_owned(),
+    };
+    timings.candidates.iter().map(short).collect()
+}
+
+/// Times kernels of blocks against `scale` with blocks of 256.
+fn against_scale(process: &mut Process, kernels: &[(&str, u32)]) -> Timings {
+    let workload = Arc::new(workload(N, Fill::Poison));
+    let candidates: Vec<_> = kernels
+        .iter()
+        .map(|(kernel, block)| candidate(kernel, *block, &workload))
+        .collect();
+    process
+        .time(&candidate("scale", 256, &workload), &candidates, &plan())
+        .unwrap()
+}
+
+fn device() {
+    let begin = Instant::now();
+    let process = start();
+    println!("ready after {:.0} ms", begin.elapsed().as_secs_f64() * 1e3);
+    let device = process.device();
+    println!("{device:?}");
+    assert!(device.name.contains("NVIDIA") || !device.name.is_empty());
+    assert_eq!(device.uuid.len(), "GPU-".len() + 36);
+    assert!((50..200).contains(&device.compute_capability));
+    assert!(device.driver >= 11000);
+    assert!(device.sms > 0 && device.l2_bytes > 0 && device.memory_bytes > 1 << 30);
+    assert!(device.bandwidth > 1e10);
+    assert!(device.shared_per_block_optin >= device.shared_per_block);
+}
+
+fn right_candidates_are_timed() {
+    let mut process = start();
+    let bandwidth = process.device().bandwidth;
+    let kernels = [
+        ("scale", 64),
+        ("scale", 1024),
+        ("slow", 256),
+        ("rounded", 128),
+        ("prints", 256),
+    ];
+    let begin = Instant::now();
+    let timings = against_scale(&mut process, &kernels);
+    println!("timed after {:.0} ms", begin.elapsed().as_secs_f64() * 1e3);
+    println!(
+        "baseline {:.2} us, spread {:.4}",
+        timings.baseline.median_us, timings.baseline.spread
+    );
+    assert_eq!(outcomes(&timings), ["timed"; 5]);
+    // All of x is read and all of y is written, from and to memory.
+    let bytes = 2.0 * 4.0 * N as f64;
+    let least = bytes / bandwidth * 1e6;
+    for (outcome, (kernel, block)) in timings.candidates.iter().zip(kernels) {
+        let Outcome::Timed(timing) = outcome else {
+            unreachable!("all were timed")
+        };
+        println!(
+            "{kernel} {block}: {:.2} us, spread {:.4}",
+            timing.median_us, timing.spread
+        );
+        assert!(
+            timing.median_us > 0.7 * least,
+            "{kernel}: faster than memory ({least} us)"
+        );
+        assert!(timing.median_us < 100.0 * least);
+        let dropped = timing.median_us > plan().keep * timings.baseline.median_us;
+        assert!(dropped || timing.samples_us.len() >= 9);
+    }
+}
+
+fn wrong_candidates_are_refused() {
+    let kernels = [
+        ("wrong_at_96", 128),
+        ("wrong_at_96", 96),
+        ("untouched", 256),
+        ("stray", 256),
+        ("overrun", 256),
+        ("missing", 256),
+        // What the wrong ones spoiled is made good again.
+        ("scale", 512),
+    ];
+    let outcomes = outcomes(&against_scale(&mut start(), &kernels));
+    println!("{outcomes:#?}");
+    assert_eq!(outcomes[0], "timed");
+    let wrong = N.div_ceil(1000);
+    let begins = format!("{wrong} of {N} elements of `y` differ from the baseline's: y[7] is ");
+    assert!(outcomes[1].starts_with(&begins));
+    let first = N - 100;
+    let begins = format!("100 of {N} elements of `y` differ from the baseline's: y[{first}] is ");
+    assert!(outcomes[2].starts_with(&begins));
+    assert!(outcomes[3].starts_with("writes to `x` where the baseline leaves it alone"));
+    assert!(outcomes[4].starts_with("writes to `y` where the baseline leaves it alone"));
+    assert_eq!(
+        outcomes[5],
+        "finding the kernel `missing` failed: CUDA_ERROR_NOT_FOUND"
+    );
+    assert_eq!(outcomes[6], "timed");
+}
+
+fn in_out_buffers_are_restored() {
+    let workload = Arc::new(workload(N, RANDOM));
+    let candidates = [64, 128, 1024].map(|block| candidate("saxpy", block, &workload));
+    let mut process = start();
+    // A second time: the first has left its results in the buffers.
+    for _ in 0..2 {
+        let timings = process
+            .time(&candidate("saxpy", 256, &workload), &candidates, &plan())
+            .unwrap();
+        assert_eq!(outcomes(&timings), ["timed"; 3]);
+    }
+    let timings = process
+        .time(
+            &candidate("saxpy", 256, &workload),
+            &[candidate("scale", 256, &workload)],
+            &plan(),
+        )
+        .unwrap();
+    assert!(outcomes(&timings)[0].contains("elements of `y` differ"));
+}
+
+fn crashes_do_not_end_the_work() {
+    let kernels = [
+        ("scale", 64),
+        ("fault", 256),
+        ("scale", 128),
+        ("forever", 256),
+        ("trap", 256),
+        ("scale", 512),
+    ];
+    let begin = Instant::now();
+    let timings = against_scale(&mut start(), &kernels);
+    println!("done after {:.2} s", begin.elapsed().as_secs_f64());
+    let outcomes = outcomes(&timings);
+    println!("{outcomes:#?}");
+    for right in [0, 2, 5] {
+        assert_eq!(outcomes[right], "timed");
+    }
+    assert_eq!(
+        outcomes[1],
+        "crashed on the GPU: CUDA_ERROR_ILLEGAL_ADDRESS"
+    );
+    assert_eq!(outcomes[3], "did not end within 2 s");
+    assert!(
+        ["CUDA_ERROR_LAUNCH_FAILED", "CUDA_ERROR_ILLEGAL_INSTRUCTION"]
+            .iter()
+            .any(|error| outcomes[4] == format!("crashed on the GPU: {error}"))
+    );
+}
+
+fn too_many_resources() {
+    let workload = Arc::new(workload(N, Fill::Poison));
+    let mut process = start();
+    let most = process.device().shared_per_block_optin;
+    let with_shared = |bytes: u32| {
+        let mut candidate = candidate("shared", 256, &workload);
+        candidate.launch.shared = bytes;
+        candidate
+    };
+    let mut fewer = (*workload).clone();
+    fewer.arguments.pop();
+    let mut narrow = (*workload).clone();
+    narrow.arguments[0] = Argument::Scalar(vec![0; 8]);
+    let candidates = [
+        with_shared(1024),
+        with_shared(most),
+        with_shared(most + 4),
+        candidate("scale", 2048, &workload),
+        candidate("scale", 256, &Arc::new(fewer)),
+        candidate("scale", 256, &Arc::new(narrow)),
+    ];
+    let timings = process
+        .time(&candidate("scale", 256, &workload), &candidates, &plan())
+        .unwrap();
+    let outcomes = outcomes(&timings);
+    println!("{outcomes:#?}");
+    assert_eq!(outcomes[..2], ["timed", "timed"]);
+    assert_eq!(
+        outcomes[2],
+        format!(
+            "{} bytes of shared memory are more than the {most} of the GPU",
+            most + 4
+        )
+    );
+    assert_eq!(
+        outcomes[3],
+        "a block of 2048 threads is more than the 1024 that its code allows"
+    );
+    if process.device().driver >= 12040 {
+        assert_eq!(
+            outcomes[4],
+            "its launch failed: the kernel takes 4 arguments, the workload gives 3"
+        );
+        assert_eq!(
+            outcomes[5],
+            "its launch failed: argument 0 has 8 bytes, the kernel takes 4"
+        );
+    }
+}
+
+fn baselines_that_cannot_serve() {
+    let sound = Arc::new(workload(N, Fill::Poison));
+    let mut huge = workload(N, Fill::Poison);
+    huge.buffers.push(buffer("z", 1 << 50, Fill::Zeros, 3));
+    let mut process = start();
+    for (baseline, expected) in [
+        (
+            candidate("unsteady", 256, &sound),
+            "its results change from run to run",
+        ),
+        (candidate("fault", 256, &sound), "crashed on the GPU"),
+        (
+            candidate("scale", 256, &Arc::new(huge)),
+            "do not fit into the GPU's memory",
+        ),
+    ] {
+        let error = process.time(&baseline, &[], &plan()).unwrap_err();
+        assert!(matches!(error, Error::Baseline(_)));
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    // The process serves on.
+    process
+        .time(&candidate("scale", 256, &sound), &[], &plan())
+        .unwrap();
+}
+
+fn checks_say_what_is_compared() {
+    let checked = |checks| {
+        let mut workload = workload(N, Fill::Poison);
+        workload.checks = Some(checks);
+        Arc::new(workload)
+    };
+    let check = |relative| Check {
+        buffer: 1,
+        relative,
+        absolute: 0.0,
+    };
+    for (checks, expected) in [
+        (vec![check(1e-6)], "elements of `y` differ"),
+        (vec![check(1e-4)], "timed"),
+        (vec![], "timed"),
+    ] {
+        let workload = checked(checks);
+        let timings = start()
+            .time(
+                &candidate("scale", 256, &workload),
+                &[candidate("rounded", 256, &workload)],
+                &plan(),
+            )
+            .unwrap();
+        let said = outcomes(&timings).concat();
+        assert!(said.contains(expected), "{said}");
+    }
+}
+
+fn workloads_may_differ() {
+    let whole = Arc::new(workload(N, Fill::Poison));
+    let half = Arc::new(workload(N / 2, Fill::Poison));
+    let timings = start()
+        .time(
+            &candidate("scale", 256, &whole),
+            &[
+                candidate("scale", 256, &half),
+                candidate("scale", 128, &whole),
+            ],
+            &plan(),
+        )
+        .unwrap();
+    assert_eq!(
+        outcomes(&timings),
+        [
+            "`y` has another size or type than the baseline's, so the results cannot be compared",
+            "timed"
+        ]
+    );
+}
+
+fn timings_repeat() {
+    let mut process = start();
+    let medians = |timings: &Timings| -> Vec<f64> {
+        let timed = timings
+            .candidates
+            .iter()
+            .filter_map(|outcome| match outcome {
+                Outcome::Timed(timing) => Some(timing.median_us),
+                _ => None,
+            });
+        std::iter::once(timings.baseline.median_us)
+            .chain(timed)
+            .collect()
+    };
+    let kernels = [
+        ("scale", 64),
+        ("scale", 128),
+        ("scale", 512),
+        ("rounded", 256),
+    ];
+    let first = medians(&against_scale(&mut process, &kernels));
+    let second = medians(&against_scale(&mut process, &kernels));
+    let fresh = medians(&against_scale(&mut start(), &kernels));
+    println!("{first:.2?}\n{second:.2?}\n{fresh:.2?}");
+    for other in [second, fresh] {
+        for (a, b) in first.iter().zip(other) {
+            assert!((a / b - 1.0).abs() < 0.05, "{a} and {b}");
+        }
+    }
+}
+
+fn duels_tell_apart() {
+    let workload = Arc::new(workload(N, Fill::Poison));
+    let contenders = [
+        candidate("scale", 256, &workload),
+        candidate("scale", 256, &workload),
+        candidate("slow", 256, &workload),
+        candidate("fault", 256, &workload),
+    ];
+    let begin = Instant::now();
+    let rounds = start().duel(&contenders, 30).unwrap();
+    println!("dueled after {:.2} s", begin.elapsed().as_secs_f64());
+    let [Some(baseline), Some(same), Some(slow), None] = rounds.as_slice() else {
+        panic!("{rounds:?}");
+    };
+    println!("{:?} {:?}", faster(baseline, same), faster(baseline, slow));
+    assert!(!matches!(faster(baseline, same), Verdict::Faster { .. }));
+    assert!(matches!(faster(baseline, slow), Verdict::Slower { .. }));
+    assert!(matches!(faster(slow, baseline), Verdict::Faster { .. }));
+}

@@ -1,0 +1,108 @@
+// Kernels of tests/gpu.rs: one that is right, and the ways to be wrong. kernels.ptx is made from this file by
+//   nvcc -ptx -arch=compute_75 -o kernels.ptx kernels.cu
+// with the .version line lowered to 6.5 by hand, so that drivers older than the toolkit compile it too.
+#include <cstdio>
+
+#define INDEX (blockIdx.x * blockDim.x + threadIdx.x)
+
+// y is written only.
+extern "C" __global__ void scale(int n, float a, const float *x, float *y)
+{
+    int i = INDEX;
+    if (i < n) y[i] = a * x[i];
+}
+
+// y is read and written: each launch must find it as it was.
+extern "C" __global__ void saxpy(int n, float a, const float *x, float *y)
+{
+    int i = INDEX;
+    if (i < n) y[i] = a * x[i] + y[i];
+}
+
+// As scale, by another path, and ten times the memory traffic.
+extern "C" __global__ void slow(int n, float a, const float *x, float *y)
+{
+    int i = INDEX;
+    if (i >= n) return;
+    float sum = 0;
+    for (int k = 0; k < 10; ++k) sum += ((const volatile float *)x)[(i + k * 12347) % n];
+    y[i] = sum > -1.0f ? a * x[i] : sum;
+}
+
+// As scale, but for a rounding difference.
+extern "C" __global__ void rounded(int n, float a, const float *x, float *y)
+{
+    int i = INDEX;
+    if (i < n) y[i] = a * x[i] * 1.00001f;
+}
+
+// Right but for blocks of 96 threads.
+extern "C" __global__ void wrong_at_96(int n, float a, const float *x, float *y)
+{
+    int i = INDEX;
+    if (i < n) y[i] = a * x[i] + (blockDim.x == 96 && i % 1000 == 7 ? 1.0f : 0.0f);
+}
+
+// Leaves the last 100 elements as they are.
+extern "C" __global__ void untouched(int n, float a, const float *x, float *y)
+{
+    int i = INDEX;
+    if (i < n - 100) y[i] = a * x[i];
+}
+
+// Writes to what it should only read.
+extern "C" __global__ void stray(int n, float a, float *x, float *y)
+{
+    int i = INDEX;
+    if (i < n) y[i] = a * x[i];
+    if (i == 3) x[i] = -1.0f;
+}
+
+// Writes one element past the end.
+extern "C" __global__ void overrun(int n, float a, const float *x, float *y)
+{
+    int i = INDEX;
+    if (i < n) y[i] = a * x[i];
+    if (i == n - 1) y[n] = 1.0f;
+}
+
+extern "C" __global__ void fault(int n, float a, const float *x, float *y)
+{
+    int i = INDEX;
+    if (i < n) y[i + (1ll << 40)] = a * x[i];
+}
+
+extern "C" __global__ void trap(int n, float a, const float *x, float *y)
+{
+    if (INDEX == 0) __trap();
+    if (INDEX < n) y[INDEX] = a * x[INDEX];
+}
+
+extern "C" __global__ void forever(int n, float a, const float *x, float *y)
+{
+    while (((volatile float *)x)[0] > -1.0f) { }
+    if (INDEX < n) y[INDEX] = a * x[INDEX];
+}
+
+extern "C" __global__ void shared(int n, float a, const float *x, float *y)
+{
+    extern __shared__ float tile[];
+    int i = INDEX;
+    tile[threadIdx.x] = i < n ? x[i] : 0.0f;
+    __syncthreads();
+    if (i < n) y[i] = a * tile[threadIdx.x];
+}
+
+extern "C" __global__ void prints(int n, float a, const float *x, float *y)
+{
+    int i = INDEX;
+    if (i == 0) printf("nvtune-measure 1\nhello from the kernel\n");
+    if (i < n) y[i] = a * x[i];
+}
+
+// Other results each time.
+extern "C" __global__ void unsteady(int n, float a, const float *x, float *y)
+{
+    int i = INDEX;
+    if (i < n) y[i] = a * x[i] + (float)(clock64() & 0xffff);
+}
