@@ -1,1 +1,28 @@
 //! Source text -> annotations, or diagnostics with places.
+//!
+//! [`is_marked`] says in a moment whether a file can hold a tuning comment; [`annotations`] finds the comments, reads their
+//! clauses and finds the kernels that they stand above. Nothing here touches the world.
+
+mod annotation;
+mod annotations;
+mod clause;
+mod cxx;
+mod diagnostic;
+mod expression;
+mod kernel;
+mod marker;
+mod parser;
+mod source;
+mod token;
+mod value;
+mod workload_clause;
+
+pub use annotation::{Annotation, Block, CheckClause, Defaults, Given, GivenValue, Grid, Launching, MacroAxis, Regs, Spanned};
+pub use annotations::annotations;
+pub use diagnostic::{Diagnostic, Severity, render};
+pub(crate) use diagnostic::suggestion;
+pub use expression::{Expr, Located, Node};
+pub use kernel::Kernel;
+pub use marker::is_marked;
+pub use source::{Source, Span};
+pub use value::{Binary, Fault, Function, Unary, Value};

@@ -1,5 +1,13 @@
 //! Annotation -> configurations: what a tuning comment spans, enumerated lazily and under its constraints.
 
+mod build;
 mod configuration;
+mod limits;
+mod shapes;
+#[allow(clippy::module_inception)]
+mod space;
+mod walk;
 
 pub use configuration::{Configuration, Dim3, Launch};
+pub use limits::Limits;
+pub use space::Space;

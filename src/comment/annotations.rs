@@ -1,0 +1,184 @@
+//! A source -> the tuning comments in it, each with its kernel.
+//!
+//! A tuning comment begins its line; it is one `/*@tune ... */` or as many `//@tune` lines as stand before the next code.
+//! Either every comment of the file is good, or all that is wrong with all of them is reported.
+
+use super::annotation::{Annotation, Given, GivenValue, Regs};
+use super::clause::{Clauses, clauses};
+use super::cxx::{CxxKind, CxxToken, cxx_tokens};
+use super::diagnostic::{Diagnostic, suggestion};
+use super::kernel::{Kernel, kernel};
+use super::marker::{is_marked, opening};
+use super::source::{Source, Span};
+use super::token::tokens;
+use std::sync::Arc;
+
+/// The tuning comments of a source in order.
+///
+/// # Errors
+/// Everything that is wrong with them, in no promised order (see [`render`](super::render)).
+pub fn annotations(source: &Source) -> Result<Vec<Annotation>, Vec<Diagnostic>> {
+    if !is_marked(source.text.as_bytes()) {
+        return Ok(Vec::new());
+    }
+    let shared = Arc::new(source.clone());
+    let code = cxx_tokens(&source.text);
+    let mut found: Vec<Annotation> = Vec::new();
+    let mut problems = Vec::new();
+    let mut at = 0;
+    while let Some(comment) = (at..code.len()).find(|&at| is_tuning(source, &code[at])) {
+        // What stands up to the next code belongs to the same comment.
+        let next_code = (comment..code.len()).find(|&at| !matches!(code[at].kind, CxxKind::Comment { .. })).unwrap_or(code.len());
+        let parts: Vec<Span> = code[comment..next_code].iter().filter(|token| is_tuning(source, token)).map(|token| token.span).collect();
+        let end = (next_code..code.len()).find(|&at| is_tuning(source, &code[at])).unwrap_or(code.len());
+        at = next_code;
+        match annotation(&shared, &parts, &code[next_code..end], &mut problems) {
+            Some(annotation) => {
+                clashes(source, &found, &annotation, &mut problems);
+                found.push(annotation);
+            }
+            None => continue,
+        }
+    }
+    if problems.is_empty() { Ok(found) } else { Err(problems) }
+}
+
+fn is_tuning(source: &Source, token: &CxxToken) -> bool {
+    token.kind == CxxKind::Comment { alone: true } && opening(source.slice(token.span)).is_some()
+}
+
+/// The annotation that these comments make for the kernel in `code`; `None` after a problem that leaves none.
+fn annotation(source: &Arc<Source>, parts: &[Span], code: &[CxxToken], problems: &mut Vec<Diagnostic>) -> Option<Annotation> {
+    let first = *parts.first()?;
+    let marker = Span { start: first.start, end: first.start + opening(source.slice(first)).unwrap_or(2) };
+    let bodies: Vec<Span> = parts.iter().map(|part| body(source, *part)).collect();
+    let tokens = tokens(source, &bodies, problems);
+    let before = problems.len();
+    let clauses = clauses(source, &tokens, marker, problems);
+    let sound = problems.len() == before;
+    let kernel = kernel(source, code, marker).map_err(|problem| problems.push(problem)).ok()?;
+    let text = tokens.iter().map(|token| source.slice(token.span)).collect::<Vec<_>>().join(" ");
+    if tokens.is_empty() {
+        problems.push(source.error(marker, "this tuning comment has no clauses"));
+        return None;
+    }
+    if sound {
+        absences(source, marker, &clauses, &kernel, problems);
+    }
+    Some(assemble(source, marker, text, clauses, kernel, problems))
+}
+
+/// What a comment says, without its opening and closing.
+fn body(source: &Source, span: Span) -> Span {
+    let comment = source.slice(span);
+    let start = span.start + opening(comment).unwrap_or(2);
+    let end = if comment.starts_with("/*") && comment.ends_with("*/") { span.end - 2 } else { span.end };
+    Span { start, end: end.max(start) }
+}
+
+/// What is missing or names nothing. Only asked where each clause was read well: a misspelt clause is not also absent.
+fn absences(source: &Source, comment: Span, clauses: &Clauses, kernel: &Kernel, problems: &mut Vec<Diagnostic>) {
+    if clauses.threads.is_none() && clauses.grid.is_none() {
+        let message = format!("the grid of `{}` is not known: add threads(...) or grid(...)", kernel.name);
+        problems.push(source.error(comment, message));
+    }
+    if clauses.block.is_none() && clauses.default.block.is_none() {
+        let message = format!("the block of `{}` is not known: add block(...), or default(block = ...) to keep it fixed", kernel.name);
+        problems.push(source.error(comment, message));
+    }
+    for (name, value) in &clauses.default.macros {
+        let axes = clauses.macros.iter().map(|axis| axis.name.as_str());
+        if axes.clone().all(|axis| axis != name) {
+            let near = suggestion(name, axes.chain(["block", "regs", "grid"]));
+            problems.push(source.error(value.span, format!("`{name}` is no axis of this kernel{near}")));
+        }
+    }
+}
+
+/// Checks what the clauses mean together and for this kernel.
+fn assemble(source: &Arc<Source>, comment: Span, text: String, clauses: Clauses, kernel: Kernel, problems: &mut Vec<Diagnostic>) -> Annotation {
+    let met = |name: &str| clauses.met.iter().find(|(met, _)| met == name).map(|(_, span)| *span);
+    if let (Some(threads), Some(grid)) = (met("threads"), met("grid")) {
+        let note = source.note(threads.min(grid), "the other is here");
+        problems.push(source.error(threads.max(grid), "`threads` and `grid` both give the grid: remove one").with(note));
+    }
+    let names: Vec<&str> = kernel.parameters.iter().flatten().map(String::as_str).collect();
+    for axis in &clauses.macros {
+        if names.contains(&axis.name.as_str()) {
+            let message = format!("macro `{}` has the name of a parameter of `{}`", axis.name, kernel.name);
+            problems.push(source.error(axis.span, message));
+        }
+    }
+    let args = clauses.args.map(|given| {
+        let place = met("args").unwrap_or(comment);
+        let mut values = Vec::new();
+        for (index, parameter) in kernel.parameters.iter().enumerate() {
+            let message = match parameter {
+                Some(name) if given.iter().any(|given| given.name == *name) => continue,
+                Some(name) => format!("parameter `{name}` of `{}` has no value: add `{name} = ...` to args(...)", kernel.name),
+                None => format!("parameter {} of `{}` has no name: name it, so that args(...) can give it a value", index + 1, kernel.name),
+            };
+            problems.push(source.error(place, message));
+        }
+        for given in given {
+            match kernel.parameters.iter().position(|parameter| parameter.as_deref() == Some(&given.name)) {
+                Some(parameter) => values.extend(given.value.map(|value| Given { name: given.name, span: given.span, parameter, value })),
+                None => {
+                    let near = suggestion(&given.name, names.iter().copied());
+                    problems.push(source.error(given.span, format!("`{}` has no parameter `{}`{near}", kernel.name, given.name)));
+                }
+            }
+        }
+        values
+    });
+    if let Some(check) = &clauses.check {
+        for buffer in &check.buffers {
+            let name = &buffer.value;
+            let given = args.iter().flatten().find(|given| given.name == *name);
+            let message = match given.map(|given| &given.value) {
+                Some(GivenValue::Buffer { .. }) => continue,
+                Some(GivenValue::Scalar(_)) => format!("`{name}` is no buffer and cannot be checked"),
+                None if names.contains(&name.as_str()) => continue,
+                None => format!("`{}` has no parameter `{name}`{}", kernel.name, suggestion(name, names.iter().copied())),
+            };
+            problems.push(source.error(buffer.span, message));
+        }
+    }
+    let name = clauses.name.unwrap_or_else(|| super::annotation::Spanned { value: kernel.name.clone(), span: kernel.span });
+    Annotation {
+        source: Arc::clone(source),
+        comment,
+        text,
+        name: name.value,
+        name_span: name.span,
+        kernel,
+        block: clauses.block,
+        regs: clauses.regs.unwrap_or(Regs::Auto),
+        macros: clauses.macros,
+        threads: clauses.threads,
+        grid: clauses.grid,
+        shared: clauses.shared,
+        require: clauses.require,
+        default: clauses.default,
+        args,
+        check: clauses.check,
+        strategy: clauses.strategy,
+        budget: clauses.budget,
+        launch: clauses.launch,
+    }
+}
+
+/// Names that two kernels of one file cannot both have.
+fn clashes(source: &Source, others: &[Annotation], new: &Annotation, problems: &mut Vec<Diagnostic>) {
+    for axis in &new.macros {
+        let first = others.iter().flat_map(|other| &other.macros).find(|other| other.name == axis.name);
+        if let Some(first) = first {
+            let message = format!("macro `{}` is already an axis of another kernel of this file; give one of them another name", axis.name);
+            problems.push(source.error(axis.span, message).with(source.note(first.span, "first given here")));
+        }
+    }
+    if let Some(first) = others.iter().find(|other| other.name == new.name) {
+        let message = format!("two tuned kernels of this file are called `{}`; add name(...) to one of them", new.name);
+        problems.push(source.error(new.name_span, message).with(source.note(first.name_span, "the other is here")));
+    }
+}

@@ -1,0 +1,144 @@
+//! Messages in nvcc's own form.
+//!
+//! A diagnostic knows its place and the text of its line, so that it prints without the source:
+//!
+//! ```text
+//! saxpy.cu(1): error: unknown clause `bock`; did you mean `block`?
+//!   //@tune bock(256)
+//!           ^~~~
+//!
+//! ```
+//!
+//! As nvcc does, the line is shown after two blanks, a tab counts as one blank, notes follow, and a blank line ends it.
+
+use std::fmt;
+
+/// How bad it is. A note hangs on a diagnostic and never stands alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Severity {
+    Error,
+    Warning,
+    Note,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        })
+    }
+}
+
+/// A message at a place of a source file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct Diagnostic {
+    pub path: String,
+    /// 1-based.
+    pub line: u32,
+    /// 1-based, in characters.
+    pub column: u32,
+    /// Characters underlined, at least 1.
+    pub length: u32,
+    /// The source line.
+    pub text: String,
+    pub severity: Severity,
+    pub message: String,
+    pub notes: Vec<Diagnostic>,
+}
+
+impl Diagnostic {
+    /// The diagnostic with a note after it.
+    pub fn with(mut self, note: Diagnostic) -> Diagnostic {
+        self.notes.push(note);
+        self
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}({}): {}: {}", self.path, self.line, self.severity, self.message)?;
+        writeln!(f, "  {}", self.text.replace('\t', " ").trim_end())?;
+        let blanks = self.column as usize + 1;
+        writeln!(f, "{:blanks$}^{}", "", "~".repeat(self.length.saturating_sub(1) as usize))?;
+        for note in &self.notes {
+            fmt::Display::fmt(note, f)?;
+        }
+        if self.severity != Severity::Note {
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
+/// All messages of one file, in the order of their places, with the line that nvcc ends with when there are errors.
+pub fn render(diagnostics: &[Diagnostic]) -> String {
+    let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
+    sorted.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
+    let mut text: String = sorted.iter().map(ToString::to_string).collect();
+    let errors: Vec<_> = sorted.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).collect();
+    if let Some(first) = errors.first() {
+        let plural = if errors.len() == 1 { "" } else { "s" };
+        text.push_str(&format!(
+            "{} error{plural} detected in the compilation of \"{}\".\n",
+            errors.len(),
+            first.path
+        ));
+    }
+    text
+}
+
+/// `; did you mean ...?` where one of the names is near what was typed, else an empty text.
+pub(crate) fn suggestion<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    match nearest(typed, names) {
+        Some(name) => format!("; did you mean `{name}`?"),
+        None => String::new(),
+    }
+}
+
+/// The name with the smallest edit distance, if it is near enough to be a slip.
+pub(crate) fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = (typed.chars().count() / 3).max(1);
+    names
+        .into_iter()
+        .filter(|name| *name != typed)
+        .map(|name| (distance(&typed.to_lowercase(), &name.to_lowercase()), name))
+        .filter(|(steps, name)| *steps <= limit && *steps < name.chars().count())
+        .min_by_key(|(steps, _)| *steps)
+        .map(|(_, name)| name)
+}
+
+/// Edit distance: insertions, deletions, substitutions and swaps of neighbours.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let substituted = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut best = substituted.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                best = best.min(before[j - 2] + 1);
+            }
+            row.push(best);
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{distance, nearest};
+
+    #[test]
+    fn distances_count_single_slips() {
+        for (a, b, steps) in [("block", "bock", 1), ("regs", "reg", 1), ("threads", "therads", 1), ("", "ab", 2), ("x", "x", 0)] {
+            assert_eq!(distance(a, b), steps, "{a} {b}");
+        }
+        assert_eq!(nearest("bock", ["block", "budget"]), Some("block"));
+        assert_eq!(nearest("zzz", ["block", "budget"]), None);
+    }
+}

@@ -1,0 +1,176 @@
+//! C++ tokens after a tuning comment -> the `__global__` function that follows it.
+//!
+//! No C++ parser: what is needed is the function's name, the names of its parameters and whether it is a template or has
+//! launch bounds. Types come from the compiler later (see `workload::entry`).
+
+use super::cxx::{CxxKind, CxxToken};
+use super::diagnostic::Diagnostic;
+use super::source::{Source, Span};
+
+/// A kernel as its source declares it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    pub name: String,
+    /// The place of the name.
+    pub span: Span,
+    /// 1-based line of the name.
+    pub line: u32,
+    /// Names of the parameters in order; `None` for one without a name.
+    pub parameters: Vec<Option<String>>,
+    /// True where the source has `__launch_bounds__` or `__maxnreg__`.
+    pub launch_bounds: bool,
+}
+
+/// Words of a type that are no name of a parameter, however they stand.
+const TYPE_WORDS: [&str; 30] = [
+    "void", "bool", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "auto", "wchar_t", "char8_t",
+    "char16_t", "char32_t", "const", "volatile", "struct", "class", "enum", "union", "typename", "register", "restrict",
+    "__restrict__", "__restrict", "__grid_constant__", "__const__", "__volatile__", "constexpr",
+];
+/// Those of them that are no type alone: after one of these a name can still be the type.
+const QUALIFIERS: [&str; 15] = [
+    "const", "volatile", "struct", "class", "enum", "union", "typename", "register", "restrict", "__restrict__", "__restrict",
+    "__grid_constant__", "__const__", "__volatile__", "constexpr",
+];
+
+/// The kernel that begins in `tokens`, the code after the tuning comment at `comment`; no tuning comment is in them.
+pub(super) fn kernel(source: &Source, tokens: &[CxxToken], comment: Span) -> Result<Kernel, Diagnostic> {
+    let code: Vec<CxxToken> = tokens.iter().copied().filter(|token| !matches!(token.kind, CxxKind::Comment { .. })).collect();
+    let text = |at: usize| code.get(at).map_or("", |token| source.slice(token.span));
+    let nothing = || source.error(comment, "no `__global__` function follows this tuning comment");
+    let start = (0..code.len()).find(|&at| text(at) == "__global__" || matches!(text(at), ";" | "}"));
+    let Some(start) = start.filter(|&at| text(at) == "__global__") else { return Err(nothing()) };
+
+    let mut template = (0..start).find(|&at| text(at) == "template");
+    let mut launch_bounds = (0..start).any(|at| is_bound(text(at)));
+    let mut at = start + 1;
+    while at < code.len() {
+        match text(at) {
+            ";" | "}" | "{" => break,
+            "template" => template = template.or(Some(at)),
+            word if is_bound(word) => launch_bounds = true,
+            "(" => {
+                let Some(close) = closing(&code, source, at) else { break };
+                let is_name = code.get(at.wrapping_sub(1)).is_some_and(|token| token.kind == CxxKind::Name);
+                let ends = !matches!(code.get(close + 1).map(|token| token.kind), Some(CxxKind::Name)) || text(close + 1) == "noexcept";
+                if !is_name || !ends || is_attribute(text(at - 1)) {
+                    at = close + 1;
+                    continue;
+                }
+                let name = code[at - 1];
+                if let Some(template) = template {
+                    let message = format!("template kernels are not supported yet: `{}` cannot be tuned", text(at - 1));
+                    return Err(source.error(code[template].span, message));
+                }
+                if text(close + 1) == ";" {
+                    let message = format!("this declares `{}`; put the tuning comment above its definition", text(at - 1));
+                    return Err(source.error(name.span, message));
+                }
+                return Ok(Kernel {
+                    name: text(at - 1).to_string(),
+                    span: name.span,
+                    line: source.line(name.span.start),
+                    parameters: parameters(source, &code[at + 1..close]),
+                    launch_bounds,
+                });
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    Err(nothing())
+}
+
+fn is_bound(word: &str) -> bool {
+    matches!(word, "__launch_bounds__" | "__maxnreg__")
+}
+
+/// Words whose parenthesis is an attribute's even when nothing but a bracket follows it.
+fn is_attribute(word: &str) -> bool {
+    is_bound(word) || matches!(word, "__attribute__" | "__cluster_dims__" | "__block_size__" | "__declspec" | "alignas" | "__align__")
+}
+
+/// The index of the bracket that closes the one at `open`.
+fn closing(code: &[CxxToken], source: &Source, open: usize) -> Option<usize> {
+    let mut depth = 0usize;
+    for (at, token) in code.iter().enumerate().skip(open) {
+        match source.slice(token.span) {
+            "(" | "[" | "{" => depth += 1,
+            ")" | "]" | "}" => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return Some(at);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The names of parameters from the tokens between the parentheses.
+fn parameters(source: &Source, tokens: &[CxxToken]) -> Vec<Option<String>> {
+    let text = |token: &CxxToken| source.slice(token.span);
+    let mut found = Vec::new();
+    let (mut from, mut round, mut angle) = (0, 0usize, 0usize);
+    let mut default = false;
+    for (at, token) in tokens.iter().enumerate() {
+        match text(token) {
+            "(" | "[" | "{" => round += 1,
+            ")" | "]" | "}" => round = round.saturating_sub(1),
+            // In a default value `<` compares as often as not.
+            "<" if round == 0 && !default => angle += 1,
+            ">" if round == 0 => angle = angle.saturating_sub(1),
+            "=" if round == 0 && angle == 0 => default = true,
+            "," if round == 0 && angle == 0 => {
+                found.push(parameter(source, &tokens[from..at]));
+                from = at + 1;
+                default = false;
+            }
+            _ => {}
+        }
+    }
+    let last = &tokens[from..];
+    let is_void = matches!(last, [only] if text(only) == "void");
+    if !(found.is_empty() && (last.is_empty() || is_void)) {
+        found.push(parameter(source, last));
+    }
+    found
+}
+
+/// The name that one declarator declares.
+fn parameter(source: &Source, tokens: &[CxxToken]) -> Option<String> {
+    let text = |token: &CxxToken| source.slice(token.span);
+    // `void (*name)(int)` and `float (&name)[4]`: the name is in the group that begins with `*` or `&`.
+    let group = tokens.windows(2).position(|pair| text(&pair[0]) == "(" && matches!(text(&pair[1]), "*" | "&"));
+    if let Some(group) = group {
+        let inner = tokens[group..].iter().take_while(|token| text(token) != ")");
+        return inner.filter(|token| token.kind == CxxKind::Name && !TYPE_WORDS.contains(&text(token))).last().map(|t| text(t).to_string());
+    }
+    // The rest: before a default value and array bounds, outside `<>` and `[[]]`, after a type.
+    let (mut depth, mut typed, mut name, mut scoped) = (0usize, false, None, false);
+    for token in tokens {
+        match text(token) {
+            "=" if depth == 0 => break,
+            "<" | "[" | "(" => depth += 1,
+            ">" | "]" | ")" => depth = depth.saturating_sub(1),
+            "::" if depth == 0 => {
+                scoped = true;
+                continue;
+            }
+            "*" | "&" if depth == 0 => name = None,
+            word if depth == 0 && token.kind == CxxKind::Name => {
+                if TYPE_WORDS.contains(&word) {
+                    typed |= !QUALIFIERS.contains(&word);
+                } else if typed && !scoped {
+                    name = Some(word.to_string());
+                } else {
+                    typed = true;
+                }
+            }
+            _ => {}
+        }
+        scoped = false;
+    }
+    name
+}

@@ -1,0 +1,493 @@
+//! Tokens -> expressions and lists of numbers.
+//!
+//! A [`Cursor`] walks the tokens of one piece of a clause (an item between two commas) and never leaves it, so that an
+//! error in one item leaves the others to be checked. Depth and size of an expression are bounded.
+
+use super::diagnostic::{Diagnostic, suggestion};
+use super::expression::{Expr, Node};
+use super::source::{Source, Span};
+use super::token::{Token, TokenKind};
+use super::value::{BINARY, Fault, Function, Unary, Value};
+
+/// The most values that one list may have.
+pub const MAX_VALUES: usize = 65_536;
+/// The deepest nesting and the most nodes of an expression.
+const MAX_DEPTH: usize = 64;
+const MAX_NODES: usize = 1_000;
+
+/// Sizes of the types that `sizeof` knows, in bytes.
+const SIZES: [(&str, i64); 24] = [
+    ("char", 1),
+    ("int8_t", 1),
+    ("uint8_t", 1),
+    ("bool", 1),
+    ("short", 2),
+    ("int16_t", 2),
+    ("uint16_t", 2),
+    ("half", 2),
+    ("__half", 2),
+    ("__nv_bfloat16", 2),
+    ("int", 4),
+    ("unsigned", 4),
+    ("int32_t", 4),
+    ("uint32_t", 4),
+    ("float", 4),
+    ("half2", 4),
+    ("double", 8),
+    ("int64_t", 8),
+    ("uint64_t", 8),
+    ("size_t", 8),
+    ("float2", 8),
+    ("float3", 12),
+    ("float4", 16),
+    ("double2", 16),
+];
+
+#[derive(Clone, Copy)]
+pub(super) struct Cursor<'a> {
+    pub source: &'a Source,
+    tokens: &'a [Token],
+    /// Where the piece ends, for messages about what is missing there.
+    end: Span,
+    nodes: usize,
+    depth: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub fn new(source: &'a Source, tokens: &'a [Token], end: Span) -> Cursor<'a> {
+        Cursor { source, tokens, end, nodes: 0, depth: 0 }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
+    /// The place of the next token, or of the end.
+    pub fn place(&self) -> Span {
+        self.tokens.first().map_or(self.end, |token| token.span)
+    }
+
+    /// The span of all that is left.
+    pub fn rest(&self) -> Span {
+        self.tokens.last().map_or(self.end, |last| self.place().to(last.span))
+    }
+
+    pub fn text(&self, token: &Token) -> &'a str {
+        self.source.slice(token.span)
+    }
+
+    pub fn peek_mark(&self) -> Option<&'static str> {
+        match self.tokens.first()?.kind {
+            TokenKind::Mark(mark) => Some(mark),
+            _ => None,
+        }
+    }
+
+    /// The mark after the next token.
+    pub fn second_mark(&self) -> Option<&'static str> {
+        match self.tokens.get(1)?.kind {
+            TokenKind::Mark(mark) => Some(mark),
+            _ => None,
+        }
+    }
+
+    pub fn peek_name(&self) -> Option<&'a str> {
+        let token = self.tokens.first()?;
+        (token.kind == TokenKind::Name).then(|| self.text(token))
+    }
+
+    pub fn first(&self) -> Option<&'a Token> {
+        self.tokens.first()
+    }
+
+    /// True where one token is left.
+    pub fn is_last(&self) -> bool {
+        self.tokens.len() == 1
+    }
+
+    pub fn next(&mut self) -> Option<Token> {
+        let (first, rest) = self.tokens.split_first()?;
+        self.tokens = rest;
+        Some(*first)
+    }
+
+    pub fn eat(&mut self, mark: &str) -> bool {
+        let found = self.peek_mark() == Some(mark);
+        if found {
+            self.next();
+        }
+        found
+    }
+
+    pub fn expect(&mut self, mark: &str) -> Result<(), Diagnostic> {
+        if self.eat(mark) { Ok(()) } else { Err(self.expected(&format!("`{mark}`"))) }
+    }
+
+    /// A name and its place; `what` says what it should name.
+    pub fn name(&mut self, what: &str) -> Result<(&'a str, Span), Diagnostic> {
+        match self.peek_name() {
+            Some(name) => {
+                let span = self.place();
+                self.next();
+                Ok((name, span))
+            }
+            None => Err(self.expected(what)),
+        }
+    }
+
+    /// "expected X, found Y" at the next token.
+    pub fn expected(&self, what: &str) -> Diagnostic {
+        match self.tokens.first() {
+            Some(token) => self.source.error(token.span, format!("expected {what}, found `{}`", self.text(token))),
+            None if self.end.end > self.end.start => {
+                self.source.error(self.end, format!("expected {what} before `{}`", self.source.slice(self.end)))
+            }
+            None => self.source.error(self.end, format!("expected {what}")),
+        }
+    }
+
+    /// An error unless everything has been read.
+    pub fn finish(&self) -> Result<(), Diagnostic> {
+        match self.tokens.first() {
+            None => Ok(()),
+            Some(token) => {
+                let text = self.text(token);
+                Err(self.source.error(token.span, format!("`{text}` is not expected here")))
+            }
+        }
+    }
+
+    /// The pieces between commas that are in no bracket; none for an empty clause.
+    pub fn items(&self) -> Vec<Cursor<'a>> {
+        if self.tokens.is_empty() {
+            return Vec::new();
+        }
+        let mut items = Vec::new();
+        let (mut from, mut depth) = (0, 0usize);
+        for (at, token) in self.tokens.iter().enumerate() {
+            match token.kind {
+                TokenKind::Mark("(" | "[" | "{") => depth += 1,
+                TokenKind::Mark(")" | "]" | "}") => depth = depth.saturating_sub(1),
+                TokenKind::Mark(",") if depth == 0 => {
+                    items.push(Cursor { tokens: &self.tokens[from..at], end: token.span, ..*self });
+                    from = at + 1;
+                }
+                _ => {}
+            }
+        }
+        items.push(Cursor { tokens: &self.tokens[from..], ..*self });
+        items
+    }
+
+    /// What stands up to the bracket that closes `open`, which is the next token.
+    pub fn group(&mut self, open: &str, close: &str) -> Result<Cursor<'a>, Diagnostic> {
+        self.expect(open)?;
+        let mut depth = 0usize;
+        for (at, token) in self.tokens.iter().enumerate() {
+            match token.kind {
+                TokenKind::Mark("(" | "[" | "{") => depth += 1,
+                TokenKind::Mark(mark @ (")" | "]" | "}")) if depth == 0 => {
+                    if mark != close {
+                        break;
+                    }
+                    let inner = Cursor { tokens: &self.tokens[..at], end: token.span, ..*self };
+                    self.tokens = &self.tokens[at + 1..];
+                    return Ok(inner);
+                }
+                TokenKind::Mark(")" | "]" | "}") => depth -= 1,
+                _ => {}
+            }
+        }
+        Err(self.source.error(self.end, format!("expected `{close}`")))
+    }
+
+    /// An expression up to where it ends.
+    pub fn expression(&mut self) -> Result<Expr, Diagnostic> {
+        self.nodes = 0;
+        self.choice()
+    }
+
+    /// An expression that is the whole rest of the piece.
+    pub fn whole_expression(&mut self) -> Result<Expr, Diagnostic> {
+        let expression = self.expression()?;
+        self.finish()?;
+        Ok(expression)
+    }
+
+    fn enter(&mut self) -> Result<(), Diagnostic> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(self.source.error(self.place(), "this expression is nested too deeply"));
+        }
+        Ok(())
+    }
+
+    fn make(&mut self, span: Span, node: Node<String>) -> Result<Expr, Diagnostic> {
+        self.nodes += 1;
+        if self.nodes > MAX_NODES {
+            return Err(self.source.error(span, format!("this expression has more than {MAX_NODES} terms")));
+        }
+        Ok(Expr { span, node })
+    }
+
+    fn choice(&mut self) -> Result<Expr, Diagnostic> {
+        self.enter()?;
+        let condition = self.binary(0)?;
+        let result = if self.eat("?") {
+            let yes = self.choice()?;
+            self.expect(":")?;
+            let no = self.choice()?;
+            let span = condition.span.to(no.span);
+            self.make(span, Node::Choice(Box::new(condition), Box::new(yes), Box::new(no)))
+        } else {
+            Ok(condition)
+        };
+        self.depth -= 1;
+        result
+    }
+
+    fn binary(&mut self, weakest: u8) -> Result<Expr, Diagnostic> {
+        let mut left = self.unary()?;
+        while let Some(mark) = self.peek_mark() {
+            let Some(&(operator, _, strength)) = BINARY.iter().find(|(_, symbol, _)| *symbol == mark) else { break };
+            if strength <= weakest {
+                break;
+            }
+            let at = self.place();
+            self.next();
+            let right = self.binary(strength)?;
+            let span = left.span.to(right.span);
+            left = self.make(span, Node::Binary(operator, at, Box::new(left), Box::new(right)))?;
+        }
+        Ok(left)
+    }
+
+    fn unary(&mut self) -> Result<Expr, Diagnostic> {
+        // No operand begins with `*`: at the start of a line of a block comment it is decoration.
+        while self.tokens.first().is_some_and(|token| token.leads && token.kind == TokenKind::Mark("*")) {
+            self.next();
+        }
+        let at = self.place();
+        let operator = match self.peek_mark() {
+            Some("-") => Unary::Negate,
+            Some("!") => Unary::Not,
+            Some("~") => Unary::Complement,
+            Some("+") => {
+                self.next();
+                self.enter()?;
+                let operand = self.unary()?;
+                self.depth -= 1;
+                return Ok(operand);
+            }
+            _ => return self.primary(),
+        };
+        self.next();
+        self.enter()?;
+        let operand = self.unary()?;
+        self.depth -= 1;
+        self.make(at.to(operand.span), Node::Unary(operator, Box::new(operand)))
+    }
+
+    fn primary(&mut self) -> Result<Expr, Diagnostic> {
+        let Some(token) = self.tokens.first().copied() else { return Err(self.expected("a value")) };
+        match token.kind {
+            TokenKind::Number(value) => {
+                self.next();
+                self.make(token.span, Node::Value(value))
+            }
+            TokenKind::Name => self.named(),
+            TokenKind::Mark("(") => {
+                let mut inner = self.group("(", ")")?;
+                (inner.depth, inner.nodes) = (self.depth, self.nodes);
+                let mut expression = inner.choice()?;
+                inner.finish()?;
+                self.nodes = inner.nodes;
+                expression.span = Span { start: token.span.start, end: inner.end.end };
+                Ok(expression)
+            }
+            _ => Err(self.expected("a value")),
+        }
+    }
+
+    fn named(&mut self) -> Result<Expr, Diagnostic> {
+        let (name, span) = self.name("a name")?;
+        match self.peek_mark() {
+            Some("(") => self.call(name, span),
+            Some(".") => {
+                self.next();
+                let (part, place) = self.name("`x`, `y`, `z` or `size`")?;
+                let known = match name {
+                    "block" => ["x", "y", "z", "size"].contains(&part),
+                    "grid" => ["x", "y", "z"].contains(&part),
+                    _ => false,
+                };
+                let span = span.to(place);
+                if !known {
+                    let message = format!("unknown name `{name}.{part}`: known are block.x, .y, .z, .size and grid.x, .y, .z");
+                    return Err(self.source.error(span, message));
+                }
+                self.make(span, Node::Name(format!("{name}.{part}")))
+            }
+            _ => match name {
+                "true" => self.make(span, Node::Value(Value::Int(1))),
+                "false" => self.make(span, Node::Value(Value::Int(0))),
+                _ => self.make(span, Node::Name(name.to_string())),
+            },
+        }
+    }
+
+    fn call(&mut self, name: &'a str, span: Span) -> Result<Expr, Diagnostic> {
+        let inner = self.group("(", ")")?;
+        let whole = Span { start: span.start, end: inner.end.end };
+        if name == "sizeof" {
+            let kind = self.source.slice(inner.rest());
+            let Some((_, size)) = SIZES.iter().find(|(known, _)| *known == kind) else {
+                let near = suggestion(kind, SIZES.iter().map(|(known, _)| *known));
+                return Err(self.source.error(inner.rest(), format!("unknown type `{kind}` in sizeof{near}")));
+            };
+            return self.make(whole, Node::Value(Value::Int(*size)));
+        }
+        let Some(function) = Function::ALL.into_iter().find(|function| function.name() == name) else {
+            let near = match suggestion(name, Function::ALL.into_iter().map(Function::name)) {
+                near if near.is_empty() => ": known are ceildiv, min, max and sizeof".to_string(),
+                near => near,
+            };
+            return Err(self.source.error(span, format!("unknown function `{name}`{near}")));
+        };
+        let mut arguments = Vec::new();
+        for mut item in inner.items() {
+            (item.depth, item.nodes) = (self.depth, self.nodes);
+            arguments.push(item.choice()?);
+            item.finish()?;
+            self.nodes = item.nodes;
+        }
+        if arguments.len() < 2 || (function == Function::Ceildiv && arguments.len() != 2) {
+            let count = if function == Function::Ceildiv { "two" } else { "two or more" };
+            return Err(self.source.error(whole, format!("`{name}` takes {count} arguments, not {}", arguments.len())));
+        }
+        self.make(whole, Node::Call(function, arguments))
+    }
+
+    /// An integer constant and its place.
+    pub fn integer(&mut self, what: &str) -> Result<(i64, Span), Diagnostic> {
+        let expression = self.expression()?;
+        let value = self.constant(&expression, what)?;
+        match value {
+            Value::Int(value) => Ok((value, expression.span)),
+            Value::Float(_) => {
+                let text = self.source.slice(expression.span);
+                Err(self.source.error(expression.span, format!("{what} must be an integer, not `{text}`")))
+            }
+        }
+    }
+
+    /// The value of an expression without names.
+    pub fn constant(&self, expression: &Expr, what: &str) -> Result<Value, Diagnostic> {
+        expression.evaluate(&|name: &String| Err(Fault::NoValue(name.clone()))).map_err(|located| {
+            let message = match located.fault {
+                Fault::NoValue(name) => format!("{what} must be a constant: `{name}` has no value here"),
+                fault => fault.to_string(),
+            };
+            self.source.error(located.span, message)
+        })
+    }
+
+    /// A whole item as list: `{a, lo:hi:step}`, `lo:hi`, `pow2(lo, hi)` or a lone value. Values keep their order; one that
+    /// comes again is dropped. Each comes with its place.
+    pub fn list(&mut self, what: &str) -> Result<Vec<(i64, Span)>, Diagnostic> {
+        let whole = self.rest();
+        let mut values = Vec::new();
+        if self.peek_mark() == Some("{") {
+            let inner = self.group("{", "}")?;
+            self.finish()?;
+            for mut item in inner.items() {
+                item.range(what, &mut values)?;
+            }
+        } else {
+            self.range(what, &mut values)?;
+        }
+        let mut seen = std::collections::HashSet::new();
+        values.retain(|(value, _)| seen.insert(*value));
+        match values.is_empty() {
+            true => Err(self.source.error(whole, format!("this list is empty: {what} needs at least one value"))),
+            false => Ok(values),
+        }
+    }
+
+    /// One element of a list, up to the end of its item.
+    fn range(&mut self, what: &str, values: &mut Vec<(i64, Span)>) -> Result<(), Diagnostic> {
+        let whole = self.rest();
+        if self.peek_name() == Some("pow2") && self.second_mark() == Some("(") {
+            self.next();
+            let inner = self.group("(", ")")?;
+            self.finish()?;
+            let [mut lo, mut hi] = inner.items()[..] else {
+                return Err(self.source.error(whole, "`pow2` takes two arguments: pow2(lo, hi)"));
+            };
+            let ((lo, lo_span), (hi, _)) = (lo.last_integer(what)?, hi.last_integer(what)?);
+            if lo < 1 {
+                return Err(self.source.error(lo_span, "`pow2` begins at 1 or more"));
+            }
+            let powers = (0..63).map(|power| 1i64 << power).filter(|power| (lo..=hi).contains(power));
+            let before = values.len();
+            values.extend(powers.map(|power| (power, whole)));
+            return match values.len() == before {
+                true => Err(self.source.error(whole, format!("no power of two lies in {lo} to {hi}"))),
+                false => Ok(()),
+            };
+        }
+        let (lo, lo_span) = self.integer(what)?;
+        if !self.eat(":") {
+            self.finish()?;
+            values.push((lo, lo_span));
+            return self.bound(values, whole);
+        }
+        let (hi, _) = self.integer(what)?;
+        let step = if self.eat(":") { Some(self.integer("the step of a range")?) } else { None };
+        self.finish()?;
+        if hi < lo {
+            return Err(self.source.error(whole, format!("this range is empty: {lo} is above {hi}")));
+        }
+        let step = match step {
+            Some((step, span)) if step < 1 => return Err(self.source.error(span, "the step of a range must be 1 or more")),
+            Some((step, _)) => step,
+            None => 1,
+        };
+        let count = (i128::from(hi) - i128::from(lo)) / i128::from(step) + 1;
+        if count > MAX_VALUES as i128 {
+            return Err(self.source.error(whole, format!("this range has {count} values; at most {MAX_VALUES} are allowed")));
+        }
+        values.extend((0..count as i64).map(|index| (lo + index * step, whole)));
+        self.bound(values, whole)
+    }
+
+    fn bound(&self, values: &[(i64, Span)], whole: Span) -> Result<(), Diagnostic> {
+        if values.len() > MAX_VALUES {
+            return Err(self.source.error(whole, format!("this list has more than {MAX_VALUES} values")));
+        }
+        Ok(())
+    }
+
+    fn last_integer(&mut self, what: &str) -> Result<(i64, Span), Diagnostic> {
+        let found = self.integer(what)?;
+        self.finish()?;
+        Ok(found)
+    }
+
+    /// True where the item has the form of a list and not of an expression.
+    pub fn looks_like_list(&self) -> bool {
+        let mut depth = 0usize;
+        let mut choices = 0usize;
+        for token in self.tokens {
+            match token.kind {
+                TokenKind::Mark("(" | "[" | "{") => depth += 1,
+                TokenKind::Mark(")" | "]" | "}") => depth = depth.saturating_sub(1),
+                TokenKind::Mark("?") if depth == 0 => choices += 1,
+                TokenKind::Mark(":") if depth == 0 && choices > 0 => choices -= 1,
+                TokenKind::Mark(":") if depth == 0 => return true,
+                _ => {}
+            }
+        }
+        self.peek_mark() == Some("{") || (self.peek_name() == Some("pow2") && self.second_mark() == Some("("))
+    }
+}

@@ -1,0 +1,140 @@
+//! The tokens of a tuning comment.
+//!
+//! Pieces of the source (the bodies of its tuning comments) -> tokens, or a diagnostic at what is no token. A token is
+//! never empty and its span is of the whole source.
+
+use super::diagnostic::Diagnostic;
+use super::source::{Source, Span};
+use super::value::{BINARY, Value};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Token {
+    pub kind: TokenKind,
+    pub span: Span,
+    /// First of its line in a block comment: a `*` there may be decoration.
+    pub leads: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum TokenKind {
+    Number(Value),
+    Name,
+    Text,
+    /// An operator or a bracket.
+    Mark(&'static str),
+}
+
+/// The marks that are no binary operators.
+const MARKS: [&str; 14] = ["(", ")", "[", "]", "{", "}", ",", ":", "?", "=", "!", "~", ".", ";"];
+
+/// The tokens of these pieces in order. A `//` within a piece makes the rest of its line a comment.
+pub(super) fn tokens(source: &Source, pieces: &[Span], problems: &mut Vec<Diagnostic>) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    for piece in pieces {
+        let mut at = piece.start;
+        let mut leads = false;
+        while let Some(rest) = source.text.get(at..piece.end).filter(|rest| !rest.is_empty()) {
+            let blank = rest.len() - rest.trim_start_matches(|c: char| c.is_whitespace() || c == '\\').len();
+            if blank > 0 {
+                leads |= rest[..blank].contains('\n');
+                at += blank;
+                continue;
+            }
+            if rest.starts_with("//") {
+                at += rest.find('\n').unwrap_or(rest.len());
+                continue;
+            }
+            let (length, kind) = match next(rest) {
+                Ok(found) => found,
+                Err((length, message)) => {
+                    problems.push(source.error(Span { start: at, end: at + length }, message));
+                    at += length;
+                    continue;
+                }
+            };
+            tokens.push(Token { kind, span: Span { start: at, end: at + length }, leads });
+            leads = false;
+            at += length;
+        }
+    }
+    tokens
+}
+
+/// The length and kind of the token that `rest` begins with, or the length and fault of what is none.
+fn next(rest: &str) -> Result<(usize, TokenKind), (usize, String)> {
+    let first = rest.chars().next().unwrap_or(' ');
+    let second = rest.chars().nth(1).unwrap_or(' ');
+    if first.is_ascii_digit() || (first == '.' && second.is_ascii_digit()) {
+        return number(rest);
+    }
+    if first.is_alphabetic() || first == '_' {
+        let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        return Ok((length, TokenKind::Name));
+    }
+    if first == '"' {
+        let line = rest.split('\n').next().unwrap_or(rest);
+        return match line[1..].find('"') {
+            Some(end) => Ok((end + 2, TokenKind::Text)),
+            None => Err((line.trim_end().len(), "this text has no closing `\"`".to_string())),
+        };
+    }
+    // `==`, `!=`, `<=` and so on stand before their first characters.
+    let operators = BINARY.iter().map(|(_, symbol, _)| *symbol);
+    match operators.chain(MARKS).find(|mark| rest.starts_with(mark)) {
+        Some(mark) => Ok((mark.len(), TokenKind::Mark(mark))),
+        None => Err((first.len_utf8(), format!("`{first}` has no meaning in a tuning comment"))),
+    }
+}
+
+/// A C literal: decimal, hexadecimal, octal, binary or floating, with C's suffixes and digit separators.
+fn number(rest: &str) -> Result<(usize, TokenKind), (usize, String)> {
+    let length = literal_length(rest);
+    let spelled = &rest[..length];
+    let wrong = |why: &str| Err((length, format!("`{spelled}` {why}")));
+    let text = spelled.replace('\'', "").to_ascii_lowercase();
+    let (digits, radix) = match text.as_bytes() {
+        [b'0', b'x', ..] => (&text[2..], 16),
+        [b'0', b'b', ..] => (&text[2..], 2),
+        [b'0', b'0'..=b'9', ..] if !text.contains(['.', 'e']) => (&text[1..], 8),
+        _ => (text.as_str(), 10),
+    };
+    if radix == 10 && text.contains(['.', 'e', 'f']) {
+        let (digits, single) = match digits.strip_suffix('f') {
+            Some(digits) => (digits, true),
+            None => (digits, false),
+        };
+        let value = match digits.parse::<f64>() {
+            // An `f` literal has the value that float can hold.
+            Ok(value) if single => f64::from(value as f32),
+            Ok(value) => value,
+            Err(_) => return wrong("is not a number"),
+        };
+        if !value.is_finite() {
+            return wrong("is too large for its type");
+        }
+        return Ok((length, TokenKind::Number(Value::Float(value))));
+    }
+    let digits = digits.trim_end_matches(['u', 'l']);
+    match u64::from_str_radix(digits, radix) {
+        Ok(value) => match i64::try_from(value) {
+            Ok(value) => Ok((length, TokenKind::Number(Value::Int(value)))),
+            Err(_) => wrong("does not fit in 64 bits with a sign"),
+        },
+        Err(error) if *error.kind() == std::num::IntErrorKind::PosOverflow => wrong("does not fit in 64 bits with a sign"),
+        Err(_) => wrong("is not a number"),
+    }
+}
+
+/// How far a literal goes: letters, digits, points, and a sign after an exponent.
+fn literal_length(rest: &str) -> usize {
+    let hexadecimal = rest.starts_with("0x") || rest.starts_with("0X");
+    let mut previous = ' ';
+    for (at, c) in rest.char_indices() {
+        let sign = (c == '+' || c == '-') && matches!(previous, 'e' | 'E') && !hexadecimal;
+        if !(c.is_alphanumeric() || c == '_' || c == '.' || c == '\'' || sign) {
+            return at;
+        }
+        previous = c;
+    }
+    rest.len()
+}

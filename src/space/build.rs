@@ -1,0 +1,379 @@
+//! Annotation -> table: names become slots, clauses become axes, derived values and constraints.
+
+use super::limits::Limits;
+use super::shapes;
+use super::walk::{Axis, AxisSet, Constraint, Derived, Quantity, Table, Test};
+use crate::comment::{Annotation, Block, Diagnostic, Expr, Function, GivenValue, Grid, Node, Regs, Span, suggestion};
+use std::collections::BTreeMap;
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    Slot { slot: usize, axes: AxisSet },
+    /// A parameter without a value: there is no `args` clause.
+    Unbound,
+    /// A parameter that is a buffer.
+    Buffer,
+    /// Not known yet at this point: a later argument, or the grid while it is being found.
+    Later,
+    /// A macro, or something else that had an error of its own.
+    Broken,
+}
+
+/// A table under construction, and what the finished space keeps of it.
+pub(super) struct Builder<'a> {
+    annotation: &'a Annotation,
+    pub table: Table,
+    pub names: BTreeMap<String, Meaning>,
+    /// The number of macro axes, which come first.
+    pub macros: usize,
+    pub block_axis: usize,
+    pub cap_axis: usize,
+    /// Axes of the grid by dimension, where the grid is an axis.
+    pub grid_axes: Vec<usize>,
+    /// Index of the constraint for each dimension of a grid that follows; `None` where it hangs on a parameter without value.
+    pub grid: Option<[Option<usize>; 3]>,
+    pub shared: Option<usize>,
+    /// The parameter without a value that the launch hangs on.
+    pub unbound: Option<(String, Span)>,
+    pub problems: Vec<Diagnostic>,
+}
+
+/// Why an expression has no slots.
+enum Refusal {
+    Unbound(String, Span),
+    Problem(Box<Diagnostic>),
+    /// Reported elsewhere.
+    Silent,
+}
+
+impl<'a> Builder<'a> {
+    pub fn new(annotation: &'a Annotation) -> Builder<'a> {
+        let table = Table { axes: Vec::new(), derived: Vec::new(), constraints: Vec::new(), slots: 0 };
+        Builder {
+            annotation,
+            table,
+            names: BTreeMap::new(),
+            macros: annotation.macros.len(),
+            block_axis: 0,
+            cap_axis: 0,
+            grid_axes: Vec::new(),
+            grid: None,
+            shared: None,
+            unbound: None,
+            problems: Vec::new(),
+        }
+    }
+
+    fn error(&mut self, span: Span, message: impl Into<String>) {
+        self.problems.push(self.annotation.source.error(span, message));
+    }
+
+    fn slots(&mut self, count: usize) -> usize {
+        self.table.slots += count;
+        self.table.slots - count
+    }
+
+    fn name(&mut self, name: &str, slot: usize, axes: AxisSet) {
+        self.names.insert(name.to_string(), Meaning::Slot { slot, axes });
+    }
+
+    /// Makes everything. The order of axes is: macros as defined, block, grid, register cap.
+    pub fn build(&mut self, limits: &Limits) {
+        for axis in &self.annotation.macros {
+            let slot = self.slots(1);
+            self.name(&axis.name, slot, 1 << self.table.axes.len());
+            self.table.axes.push(Axis::Number { slot, values: axis.values.clone() });
+        }
+        self.block(limits);
+        let dimensions = self.dimensions();
+        if let Some(Grid::Lists(lists)) = self.annotation.grid.as_ref().map(|grid| &grid.value) {
+            self.grid_lists(lists, limits);
+        }
+        let caps = self.caps(limits);
+        self.cap_axis = self.table.axes.len();
+        self.table.axes.push(Axis::Cap { caps });
+
+        if self.grid_axes.is_empty() {
+            for name in ["grid.x", "grid.y", "grid.z"] {
+                self.names.insert(name.to_string(), Meaning::Later);
+            }
+        }
+        let deferred = self.arguments();
+        if self.grid_axes.is_empty() {
+            self.grid_follows(dimensions, limits);
+            for (name, expression) in deferred {
+                self.argument(name, expression);
+            }
+        }
+        if let Some(shared) = &self.annotation.shared {
+            let test = Test::Within { lo: 0, hi: i64::from(limits.max_dynamic_shared), of: Quantity::Shared };
+            self.shared = self.launch_constraint(shared, test);
+        }
+        for require in &self.annotation.require {
+            match self.compile(require) {
+                Ok((expression, axes)) => self.table.constraints.push(Constraint { expression, axes, test: Test::Truth }),
+                Err(Refusal::Unbound(name, span)) => {
+                    self.error(span, format!("`{name}` has no value in `require`: add args({name} = ...)"));
+                }
+                Err(refusal) => self.refuse(refusal),
+            }
+        }
+        self.table.mark_tested();
+    }
+
+    /// Dimensions of the grid as the comment gives it.
+    fn dimensions(&self) -> usize {
+        match (&self.annotation.threads, self.annotation.grid.as_ref().map(|grid| &grid.value)) {
+            (Some(threads), _) => threads.value.len(),
+            (None, Some(Grid::Expressions(expressions))) => expressions.len(),
+            (None, Some(Grid::Lists(lists))) => lists.len(),
+            (None, None) => 1,
+        }
+    }
+
+    fn block(&mut self, limits: &Limits) {
+        let default = self.annotation.default.block.as_ref();
+        let given = default.map(|shape| shape.value);
+        let most = limits.max_threads.map_or(limits.max_threads_per_block, |bound| bound.min(limits.max_threads_per_block));
+        let (mut shapes, span) = match &self.annotation.block {
+            Some(block) => match &block.value {
+                Block::Auto => {
+                    let mut shapes = shapes::auto(self.dimensions());
+                    // The program's own block is always worth its place.
+                    shapes.extend(given.filter(|given| !shapes.contains(given)));
+                    (shapes, block.span)
+                }
+                Block::Lists(lists) => (shapes::listed(lists, limits), block.span),
+            },
+            None => (given.into_iter().collect(), default.map_or(self.annotation.comment, |default| default.span)),
+        };
+        shapes.retain(|&shape| limits.allows(shape));
+        match default {
+            Some(default) if !limits.allows(default.value) => {
+                let [x, y, z] = default.value;
+                self.error(default.span, format!("a block of {x} x {y} x {z} cannot be launched: a block has at most {most} threads"));
+            }
+            _ if shapes.is_empty() => {
+                self.error(span, format!("no block of this clause can be launched: a block has at most {most} threads"));
+            }
+            Some(default) if !shapes.contains(&default.value) => {
+                let [x, y, z] = default.value;
+                self.error(default.span, format!("the default block {x} x {y} x {z} is not among the blocks of `block`"));
+            }
+            _ => {}
+        }
+        let slot = self.slots(4);
+        self.block_axis = self.table.axes.len();
+        for (offset, name) in ["block.x", "block.y", "block.z", "block.size"].into_iter().enumerate() {
+            self.name(name, slot + offset, 1 << self.block_axis);
+        }
+        self.table.axes.push(Axis::Block { slot, shapes });
+    }
+
+    fn grid_lists(&mut self, lists: &[Vec<u32>], limits: &Limits) {
+        let place = self.annotation.grid.as_ref().map_or(self.annotation.comment, |grid| grid.span);
+        for (dimension, name) in ["x", "y", "z"].into_iter().enumerate() {
+            let given = lists.get(dimension).cloned().unwrap_or_else(|| vec![1]);
+            let values: Vec<i64> = given.into_iter().filter(|&blocks| blocks <= limits.max_grid[dimension]).map(i64::from).collect();
+            if values.is_empty() {
+                self.error(place, format!("a grid has at most {} blocks in {name}", limits.max_grid[dimension]));
+            }
+            if let Some(default) = &self.annotation.default.grid
+                && !values.contains(&i64::from(default.value[dimension]))
+            {
+                let blocks = default.value[dimension];
+                self.error(default.span, format!("the default grid has {blocks} blocks in {name}, which `grid` does not"));
+            }
+            let slot = self.slots(1);
+            self.name(&format!("grid.{name}"), slot, 1 << self.table.axes.len());
+            self.grid_axes.push(self.table.axes.len());
+            self.table.axes.push(Axis::Number { slot, values });
+        }
+    }
+
+    /// The caps: "none given" is always one of them, for it is what plain nvcc does.
+    fn caps(&mut self, limits: &Limits) -> Vec<u32> {
+        let given = match &self.annotation.regs {
+            Regs::Auto => &limits.auto_caps,
+            Regs::List(caps) => caps,
+        };
+        let mut caps = if given.contains(&0) { Vec::new() } else { vec![0] };
+        for &cap in given {
+            if !caps.contains(&cap) {
+                caps.push(cap);
+            }
+        }
+        if let Some(default) = &self.annotation.default.regs
+            && !caps.contains(&default.value)
+        {
+            match self.annotation.regs {
+                Regs::Auto => caps.push(default.value),
+                Regs::List(_) => self.error(default.span, format!("the default register cap {} is not among those of `regs`", default.value)),
+            }
+        }
+        for (name, default) in &self.annotation.default.macros {
+            let axis = self.annotation.macros.iter().find(|axis| axis.name == *name);
+            if axis.is_some_and(|axis| !axis.values.contains(&default.value)) {
+                self.error(default.span, format!("the default {} of `{name}` is not among its values", default.value));
+            }
+        }
+        caps
+    }
+
+    /// Slots for the scalar arguments; those that need the grid are given back for later.
+    fn arguments(&mut self) -> Vec<(&'a str, &'a Expr)> {
+        let annotation = self.annotation;
+        let Some(args) = &annotation.args else {
+            for name in annotation.kernel.parameters.iter().flatten() {
+                self.names.entry(name.clone()).or_insert(Meaning::Unbound);
+            }
+            return Vec::new();
+        };
+        for given in args {
+            let meaning = match given.value {
+                GivenValue::Scalar(_) => Meaning::Later,
+                GivenValue::Buffer { .. } => Meaning::Buffer,
+            };
+            self.names.insert(given.name.clone(), meaning);
+        }
+        let mut deferred: Vec<(&str, &Expr)> = Vec::new();
+        for given in args {
+            let GivenValue::Scalar(expression) = &given.value else { continue };
+            let mut waits = false;
+            expression.names(&mut |name, _| {
+                let of_grid = name.starts_with("grid.") && self.names.get(name) == Some(&Meaning::Later);
+                waits |= of_grid || deferred.iter().any(|(earlier, _)| earlier == name);
+            });
+            match waits {
+                true => deferred.push((&given.name, expression)),
+                false => self.argument(&given.name, expression),
+            }
+        }
+        deferred
+    }
+
+    fn argument(&mut self, name: &str, expression: &Expr) {
+        match self.compile(expression) {
+            Ok((expression, axes)) => {
+                let slot = self.slots(1);
+                self.name(name, slot, axes);
+                self.table.derived.push(Derived { slot, expression, axes, tested: false });
+            }
+            Err(refusal) => {
+                self.names.insert(name.to_string(), Meaning::Broken);
+                self.refuse(refusal);
+            }
+        }
+    }
+
+    /// The grid from `threads` or from expressions.
+    fn grid_follows(&mut self, dimensions: usize, limits: &Limits) {
+        let mut indices = [None; 3];
+        let mut meanings = [Meaning::Unbound; 3];
+        let annotation = self.annotation;
+        for dimension in 0..dimensions.min(3) {
+            let axis = ["x", "y", "z"][dimension];
+            let expression = match (&annotation.threads, annotation.grid.as_ref().map(|grid| &grid.value)) {
+                (Some(threads), _) => threads.value.get(dimension).map(|threads| {
+                    let block = Expr { span: threads.span, node: Node::Name(format!("block.{axis}")) };
+                    Expr { span: threads.span, node: Node::Call(Function::Ceildiv, vec![threads.clone(), block]) }
+                }),
+                (None, Some(Grid::Expressions(expressions))) => expressions.get(dimension).cloned(),
+                _ => None,
+            };
+            let Some(expression) = expression else { continue };
+            let test = Test::Within { lo: 1, hi: i64::from(limits.max_grid[dimension]), of: Quantity::Grid(dimension) };
+            let reported = self.problems.len();
+            indices[dimension] = self.launch_constraint(&expression, test);
+            if self.problems.len() > reported {
+                meanings[dimension] = Meaning::Broken;
+            }
+            if let Some(index) = indices[dimension] {
+                let Constraint { expression, axes, .. } = self.table.constraints[index].clone();
+                let slot = self.slots(1);
+                meanings[dimension] = Meaning::Slot { slot, axes };
+                self.table.derived.push(Derived { slot, expression, axes, tested: false });
+            }
+        }
+        for (dimension, name) in ["grid.x", "grid.y", "grid.z"].into_iter().enumerate() {
+            if dimension >= dimensions {
+                let slot = self.slots(1);
+                let one = Expr { span: annotation.comment, node: Node::Value(crate::comment::Value::Int(1)) };
+                self.table.derived.push(Derived { slot, expression: one, axes: 0, tested: false });
+                meanings[dimension] = Meaning::Slot { slot, axes: 0 };
+            }
+            self.names.insert(name.to_string(), meanings[dimension]);
+        }
+        self.grid = Some(indices);
+    }
+
+    /// A constraint on a number of the launch. `None` after an error, or where the number hangs on a parameter without
+    /// a value, which is no error: the kernel cannot be measured, but it can be tuned by the model.
+    fn launch_constraint(&mut self, expression: &Expr, test: Test) -> Option<usize> {
+        match self.compile(expression) {
+            Ok((expression, axes)) => {
+                self.table.constraints.push(Constraint { expression, axes, test });
+                Some(self.table.constraints.len() - 1)
+            }
+            Err(Refusal::Unbound(name, span)) => {
+                self.unbound.get_or_insert((name, span));
+                None
+            }
+            Err(refusal) => {
+                self.refuse(refusal);
+                None
+            }
+        }
+    }
+
+    fn refuse(&mut self, refusal: Refusal) {
+        match refusal {
+            Refusal::Problem(problem) => self.problems.push(*problem),
+            Refusal::Unbound(..) | Refusal::Silent => {}
+        }
+    }
+
+    fn compile(&self, expression: &Expr) -> Result<(Expr<usize>, AxisSet), Refusal> {
+        let mut set = 0;
+        let compiled = expression.rename(&mut |name: &String, span| match resolve(self.annotation, &self.names, name, span) {
+            Ok((slot, axes)) => {
+                set |= axes;
+                Ok(slot)
+            }
+            Err(refusal) => Err(refusal),
+        })?;
+        Ok((compiled, set))
+    }
+}
+
+fn resolve(annotation: &Annotation, names: &BTreeMap<String, Meaning>, name: &str, span: Span) -> Result<(usize, AxisSet), Refusal> {
+    let problem = |message: String| Err(Refusal::Problem(Box::new(annotation.source.error(span, message))));
+    match names.get(name) {
+        Some(Meaning::Slot { slot, axes }) => Ok((*slot, *axes)),
+        Some(Meaning::Unbound) => Err(Refusal::Unbound(name.to_string(), span)),
+        Some(Meaning::Broken) => Err(Refusal::Silent),
+        Some(Meaning::Buffer) => problem(format!("`{name}` is a buffer and has no value in an expression")),
+        Some(Meaning::Later) if name.starts_with("grid.") => problem(format!("`{name}` cannot be used here: the grid hangs on this expression")),
+        Some(Meaning::Later) => problem(format!("`{name}` has no value here: it is given later, or hangs on the grid")),
+        None => {
+            let usable = |meaning: &Meaning| matches!(meaning, Meaning::Slot { .. } | Meaning::Unbound);
+            let known: Vec<&str> = names.iter().filter(|(_, meaning)| usable(meaning)).map(|(name, _)| name.as_str()).collect();
+            match suggestion(name, known.iter().copied()) {
+                near if near.is_empty() => problem(format!("unknown name `{name}`: known are {}", known.join(", "))),
+                near => problem(format!("unknown name `{name}`{near}")),
+            }
+        }
+    }
+}
+
+/// The slots of an expression of a finished space, for values that are asked for later (counts of buffers).
+pub(super) fn compile_late(annotation: &Annotation, names: &BTreeMap<String, Meaning>, expression: &Expr) -> Result<Expr<usize>, Diagnostic> {
+    expression
+        .rename(&mut |name: &String, span| resolve(annotation, names, name, span).map(|(slot, _)| slot))
+        .map_err(|refusal| match refusal {
+            Refusal::Problem(problem) => *problem,
+            Refusal::Unbound(name, span) => annotation.source.error(span, format!("`{name}` has no value: add args({name} = ...)")),
+            Refusal::Silent => annotation.source.error(expression.span, "this expression uses a name that has no value"),
+        })
+}

@@ -1,0 +1,44 @@
+//! What a configuration may be at most, whatever the comment says.
+
+use super::configuration::Dim3;
+
+/// Limits of the device and of the kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Threads of a block.
+    pub max_threads_per_block: u32,
+    /// Threads of a block in x, y and z.
+    pub max_block: Dim3,
+    /// Blocks of a grid in x, y and z.
+    pub max_grid: Dim3,
+    /// The register caps that `regs(auto)` stands for.
+    pub auto_caps: Vec<u32>,
+    /// Threads of a block that the kernel's launch bounds allow, where it has some.
+    pub max_threads: Option<u32>,
+    /// Bytes of dynamic shared memory that a block may have.
+    pub max_dynamic_shared: u32,
+}
+
+impl Default for Limits {
+    /// What every GPU since compute capability 5.0 has (CUDA C++ Programming Guide, technical specifications for each
+    /// compute capability), with 48 KiB of shared memory and caps that span the allocation steps of registers.
+    fn default() -> Limits {
+        Limits {
+            max_threads_per_block: 1024,
+            max_block: [1024, 1024, 64],
+            max_grid: [i32::MAX as u32, 65_535, 65_535],
+            auto_caps: vec![0, 24, 32, 40, 48, 64, 80, 96, 128, 168, 255],
+            max_threads: None,
+            max_dynamic_shared: 48 * 1024,
+        }
+    }
+}
+
+impl Limits {
+    /// True for a block shape that can be launched.
+    pub fn allows(&self, block: Dim3) -> bool {
+        let threads: u64 = block.iter().map(|&extent| u64::from(extent)).product();
+        let most = self.max_threads.map_or(self.max_threads_per_block, |bound| bound.min(self.max_threads_per_block));
+        block.iter().zip(self.max_block).all(|(&extent, most)| (1..=most).contains(&extent)) && threads <= u64::from(most)
+    }
+}

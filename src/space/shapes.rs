@@ -1,0 +1,87 @@
+//! Block shapes: those that `block(auto)` stands for, those of lists, and which is nearest to the usual one.
+
+use super::configuration::Dim3;
+use super::limits::Limits;
+use std::cmp::Reverse;
+
+/// Threads of the block that a program without other knowledge is most likely to use.
+const USUAL_THREADS: u32 = 256;
+/// Threads of a warp.
+const WARP: u32 = 32;
+
+/// Extents in x of `block(auto)` in two and three dimensions. Torres et al. (HPCS'11, section III.B): a warp should ask for
+/// contiguous elements, so rows of whole warps (16, half a warp, is the least that still fills a memory segment; 48 breaks
+/// warps and did badly); multiples of three are there since 192, 384 and 768 threads divide the 1536 threads of an SM.
+const AUTO_X: [u32; 9] = [16, 32, 64, 96, 128, 192, 256, 384, 512];
+/// Extents in y of `block(auto)` in two dimensions.
+const AUTO_Y: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// Extents in x, and in y and z, of `block(auto)` in three dimensions.
+const AUTO_X3: [u32; 5] = [8, 16, 32, 64, 128];
+const AUTO_YZ3: [u32; 5] = [1, 2, 4, 8, 16];
+
+/// The shapes of `block(auto)` for a grid of so many dimensions: 32 to 1024 threads in steps of a warp in one
+/// dimension; in more, shapes of whole warps with 64 to 1024 threads.
+pub(super) fn auto(dimensions: usize) -> Vec<Dim3> {
+    let shapes: Vec<Dim3> = match dimensions {
+        0 | 1 => return (1..=32).map(|warps| [warps * WARP, 1, 1]).collect(),
+        2 => product([&AUTO_X, &AUTO_Y, &[1]]),
+        _ => product([&AUTO_X3, &AUTO_YZ3, &AUTO_YZ3]),
+    };
+    let fits = |shape: &Dim3| {
+        let threads: u32 = shape.iter().product();
+        threads.is_multiple_of(WARP) && (64..=1024).contains(&threads)
+    };
+    shapes.into_iter().filter(fits).collect()
+}
+
+fn product([xs, ys, zs]: [&[u32]; 3]) -> Vec<Dim3> {
+    xs.iter().flat_map(|&x| ys.iter().flat_map(move |&y| zs.iter().map(move |&z| [x, y, z]))).collect()
+}
+
+/// The shapes of one list for each dimension that the limits allow, x slowest. Never more than the limits leave: the
+/// product of the lists is not made.
+pub(super) fn listed(lists: &[Vec<u32>], limits: &Limits) -> Vec<Dim3> {
+    let one = vec![1];
+    let list = |dimension: usize| lists.get(dimension).unwrap_or(&one);
+    let mut shapes = Vec::new();
+    for &x in list(0).iter().filter(|&&x| limits.allows([x, 1, 1])) {
+        for &y in list(1).iter().filter(|&&y| limits.allows([x, y, 1])) {
+            shapes.extend(list(2).iter().map(|&z| [x, y, z]).filter(|&shape| limits.allows(shape)));
+        }
+    }
+    shapes
+}
+
+/// How far a shape is from the usual block: first the count of threads, then how elongated it is, then wider first.
+pub(super) fn strangeness(shape: Dim3) -> (u32, u32, Reverse<u32>) {
+    let threads: u32 = shape.iter().product();
+    (threads.abs_diff(USUAL_THREADS), shape.iter().sum(), Reverse(shape[0]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{auto, strangeness};
+
+    #[test]
+    fn automatic_shapes_are_whole_warps() {
+        let counts: Vec<usize> = (1..=3).map(|dimensions| auto(dimensions).len()).collect();
+        assert_eq!(counts, [32, 43, 84]);
+        for shape in (1..=3).flat_map(auto) {
+            let threads: u32 = shape.iter().product();
+            assert!(threads % 32 == 0 && threads <= 1024, "{shape:?}");
+        }
+    }
+
+    #[test]
+    fn the_usual_block_comes_first() {
+        for (shapes, first) in [
+            (auto(1), [256, 1, 1]),
+            (auto(2), [16, 16, 1]),
+            (vec![[100, 1, 1], [300, 1, 1]], [300, 1, 1]),
+            (vec![[64, 4, 1], [32, 8, 1]], [32, 8, 1]),
+            (vec![[4, 8, 1], [8, 4, 1]], [8, 4, 1]),
+        ] {
+            assert_eq!(shapes.into_iter().min_by_key(|&shape| strangeness(shape)), Some(first));
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! The space of one kernel: its valid configurations, the baseline among them, and how each is launched.
+//!
+//! Rules of the baseline (what plain `nvcc` would have used), part by part, where `default` does not give it:
+//! - block: the valid shape whose count of threads is nearest to 256, then the least elongated, then the widest in x;
+//! - register cap: 0 (none), which is a cap of every space whether `regs` lists it or not;
+//! - macros and grid: the first value of each list.
+//!
+//! Where constraints forbid that combination, it is the first valid one in that order (macros first). What `default` gives
+//! is never changed: if a constraint excludes it, that is an error.
+//!
+//! Without `regs`, the caps are those of `regs(auto)`. Without `block`, the block stays at the default's.
+//! `block(auto)` has as many dimensions as `threads` or `grid`, and contains the default's block.
+
+use super::build::{Builder, Meaning, compile_late};
+use super::configuration::{Configuration, Dim3, Launch};
+use super::limits::Limits;
+use super::shapes::strangeness;
+use super::walk::{Axis, Constraint, Failure, Quantity, Table, Test, Values, Walk};
+use crate::comment::{Annotation, Diagnostic, Expr, Fault, Span, Value};
+use std::collections::BTreeMap;
+
+/// All valid configurations of a kernel. Never empty.
+#[derive(Clone, Debug)]
+pub struct Space {
+    annotation: Annotation,
+    limits: Limits,
+    table: Table,
+    names: BTreeMap<String, Meaning>,
+    macros: usize,
+    block_axis: usize,
+    cap_axis: usize,
+    grid_axes: Vec<usize>,
+    /// Constraints on the grid by dimension, where it follows.
+    grid: Option<[Option<usize>; 3]>,
+    shared: Option<usize>,
+    unbound: Option<(String, Span)>,
+    baseline: Configuration,
+}
+
+impl Space {
+    /// The space that a tuning comment spans.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the comment as a space: a name that means nothing, a default outside its axis, no block
+    /// that can be launched, a baseline that a constraint excludes, no valid configuration at all.
+    pub fn new(annotation: &Annotation, limits: &Limits) -> Result<Space, Vec<Diagnostic>> {
+        let mut builder = Builder::new(annotation);
+        builder.build(limits);
+        if !builder.problems.is_empty() {
+            return Err(builder.problems);
+        }
+        let mut space = Space {
+            annotation: annotation.clone(),
+            limits: limits.clone(),
+            table: builder.table,
+            names: builder.names,
+            macros: builder.macros,
+            block_axis: builder.block_axis,
+            cap_axis: builder.cap_axis,
+            grid_axes: builder.grid_axes,
+            grid: builder.grid,
+            shared: builder.shared,
+            unbound: builder.unbound,
+            baseline: Configuration { block: [1, 1, 1], cap: 0, grid: None, macros: BTreeMap::new() },
+        };
+        space.baseline = space.find_baseline().map_err(|problem| vec![*problem])?;
+        Ok(space)
+    }
+
+    /// The valid configurations, found as they are asked for. Macros vary slowest (in the order of `define`), then the
+    /// block, the grid, and the register cap; each in the order of its list.
+    pub fn iter(&self) -> impl Iterator<Item = Configuration> + '_ {
+        let all: Vec<usize> = (0..self.table.axes.len()).collect();
+        let depth = all.len();
+        let mut walk = Walk::over(&self.table, all);
+        std::iter::from_fn(move || walk.advance(depth).then(|| self.configuration(walk.point())))
+    }
+
+    /// The number of valid configurations, counted without making them; saturates.
+    // A space is never empty: the baseline is in it.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> u64 {
+        let components = self.table.components().into_iter();
+        components.map(|axes| Walk::over(&self.table, axes).count()).fold(1, u64::saturating_mul)
+    }
+
+    /// The configuration that plain `nvcc` would have used.
+    pub fn baseline(&self) -> &Configuration {
+        &self.baseline
+    }
+
+    /// The assignments of macros that occur in valid configurations, the baseline's first. One empty assignment for a
+    /// kernel without macro axes.
+    pub fn macro_sets(&self) -> Vec<BTreeMap<String, i64>> {
+        let mut sets = vec![self.baseline.macros.clone()];
+        let touched = self.table.components().into_iter().filter(|axes| axes.iter().any(|&axis| axis < self.macros));
+        let mut order: Vec<usize> = touched.flatten().collect();
+        order.sort_unstable();
+        let mut walk = Walk::over(&self.table, order);
+        while walk.advance(self.macros) {
+            let set = self.configuration(walk.point()).macros;
+            if set != self.baseline.macros {
+                sets.push(set);
+            }
+        }
+        sets
+    }
+
+    /// True for a configuration of this space.
+    pub fn contains(&self, configuration: &Configuration) -> bool {
+        let same_macros = configuration.macros.len() == self.macros;
+        let same_grid = configuration.grid.is_some() != self.grid_axes.is_empty();
+        let positions: Option<Vec<Vec<usize>>> = (0..self.table.axes.len()).map(|axis| Some(vec![self.position(axis, configuration)?])).collect();
+        let order: Vec<usize> = (0..self.table.axes.len()).collect();
+        let depth = order.len();
+        same_macros && same_grid && positions.is_some_and(|choices| Walk::new(&self.table, order, choices).advance(depth))
+    }
+
+    /// How a configuration is launched.
+    ///
+    /// # Errors
+    /// Where the grid or the shared memory cannot be computed (a parameter without a value, a division by zero) or is more
+    /// than the limits allow. For a configuration of [`iter`](Space::iter) only the first of these happens.
+    pub fn launch(&self, configuration: &Configuration) -> Result<Launch, Diagnostic> {
+        let source = &self.annotation.source;
+        if let Some((name, span)) = &self.unbound {
+            let message = format!("the launch of `{}` is not known: `{name}` has no value; add args({name} = ...)", self.annotation.kernel.name);
+            return Err(source.error(*span, message));
+        }
+        if !self.limits.allows(configuration.block) {
+            let [x, y, z] = configuration.block;
+            return Err(source.error(self.annotation.comment, format!("a block of {x} x {y} x {z} cannot be launched")));
+        }
+        let values = self.values(configuration);
+        let number = |index: usize| {
+            let constraint = &self.table.constraints[index];
+            let value = constraint.check(&values).map_err(|failure| self.describe(constraint, &values.cause(failure), "this configuration"))?;
+            Ok(u32::try_from(value).unwrap_or(u32::MAX))
+        };
+        let mut grid: Dim3 = [1, 1, 1];
+        match (&self.grid, configuration.grid) {
+            (Some(indices), _) => {
+                for (extent, index) in grid.iter_mut().zip(indices) {
+                    *extent = index.map_or(Ok(1), number)?;
+                }
+            }
+            (None, Some(given)) => grid = given,
+            (None, None) => return Err(source.error(self.annotation.comment, "this configuration has no grid, which is an axis here")),
+        }
+        let shared = self.shared.map_or(Ok(0), number)?;
+        Ok(Launch { grid, block: configuration.block, shared })
+    }
+
+    /// The value of an expression of the comment under a configuration.
+    ///
+    /// # Errors
+    /// Where a name has no value or the value cannot be computed.
+    pub fn evaluate(&self, configuration: &Configuration, expression: &Expr) -> Result<Value, Diagnostic> {
+        let compiled = compile_late(&self.annotation, &self.names, expression)?;
+        let values = self.values(configuration);
+        values.evaluate(&compiled).map_err(|located| match values.cause(Failure::Fault(located.clone())) {
+            Failure::Fault(cause) => self.annotation.source.error(cause.span, describe_fault(&cause.fault)),
+            _ => self.annotation.source.error(located.span, describe_fault(&located.fault)),
+        })
+    }
+
+    /// The annotation that this is the space of.
+    pub fn annotation(&self) -> &Annotation {
+        &self.annotation
+    }
+
+    /// The register caps of the space, 0 among them.
+    pub fn caps(&self) -> &[u32] {
+        match self.table.axes.get(self.cap_axis) {
+            Some(Axis::Cap { caps }) => caps,
+            _ => &[],
+        }
+    }
+
+    /// All slots under a configuration.
+    fn values(&self, configuration: &Configuration) -> Values {
+        let mut values = Values::new(self.table.slots);
+        for axis in 0..self.table.axes.len() {
+            match &self.table.axes[axis] {
+                Axis::Block { slot, .. } => values.bind_block(*slot, configuration.block),
+                Axis::Number { slot, .. } => {
+                    if let Some(value) = self.number(axis, configuration) {
+                        values.bind_number(*slot, value);
+                    }
+                }
+                Axis::Cap { .. } => {}
+            }
+        }
+        self.table.derived.iter().for_each(|derived| values.derive(derived));
+        values
+    }
+
+    /// What a configuration has on a macro or grid axis.
+    fn number(&self, axis: usize, configuration: &Configuration) -> Option<i64> {
+        match self.annotation.macros.get(axis) {
+            Some(named) => configuration.macros.get(&named.name).copied(),
+            None => {
+                let dimension = self.grid_axes.iter().position(|&other| other == axis)?;
+                configuration.grid.map(|grid| i64::from(grid[dimension]))
+            }
+        }
+    }
+
+    fn position(&self, axis: usize, configuration: &Configuration) -> Option<usize> {
+        match &self.table.axes[axis] {
+            Axis::Block { shapes, .. } => shapes.iter().position(|&shape| shape == configuration.block),
+            Axis::Cap { caps } => caps.iter().position(|&cap| cap == configuration.cap),
+            Axis::Number { values, .. } => {
+                let number = self.number(axis, configuration)?;
+                values.iter().position(|&value| value == number)
+            }
+        }
+    }
+
+    /// The configuration with these positions; axes that are not given keep their first value.
+    fn configuration(&self, point: impl Iterator<Item = (usize, usize)>) -> Configuration {
+        let mut made = Configuration { block: [1, 1, 1], cap: 0, grid: None, macros: BTreeMap::new() };
+        for (axis, position) in point {
+            match &self.table.axes[axis] {
+                Axis::Block { shapes, .. } => made.block = shapes[position],
+                Axis::Cap { caps } => made.cap = caps[position],
+                Axis::Number { values, .. } => match self.annotation.macros.get(axis) {
+                    Some(named) => {
+                        made.macros.insert(named.name.clone(), values[position]);
+                    }
+                    None => {
+                        let grid = made.grid.get_or_insert([1, 1, 1]);
+                        if let Some(dimension) = self.grid_axes.iter().position(|&other| other == axis) {
+                            grid[dimension] = u32::try_from(values[position]).unwrap_or(u32::MAX);
+                        }
+                    }
+                },
+            }
+        }
+        made
+    }
+
+    /// The positions of an axis that the baseline may have, best first.
+    fn baseline_choices(&self, axis: usize) -> Vec<usize> {
+        let default = &self.annotation.default;
+        let all = 0..self.table.axes[axis].len();
+        match &self.table.axes[axis] {
+            Axis::Block { shapes, .. } => match &default.block {
+                Some(pinned) => all.filter(|&at| shapes[at] == pinned.value).collect(),
+                None => {
+                    let mut order: Vec<usize> = all.collect();
+                    order.sort_by_key(|&at| strangeness(shapes[at]));
+                    order
+                }
+            },
+            Axis::Cap { caps } => {
+                let cap = default.regs.as_ref().map_or(0, |pinned| pinned.value);
+                all.filter(|&at| caps[at] == cap).collect()
+            }
+            Axis::Number { values, .. } => {
+                let pinned = match self.annotation.macros.get(axis) {
+                    Some(named) => default.macros.iter().find(|(name, _)| *name == named.name).map(|(_, value)| value.value),
+                    None => {
+                        let dimension = self.grid_axes.iter().position(|&other| other == axis);
+                        default.grid.as_ref().zip(dimension).map(|(grid, dimension)| i64::from(grid.value[dimension]))
+                    }
+                };
+                all.filter(|&at| pinned.is_none_or(|pinned| values[at] == pinned)).collect()
+            }
+        }
+    }
+
+    fn find_baseline(&self) -> Result<Configuration, Box<Diagnostic>> {
+        let mut point = Vec::new();
+        for axes in self.table.components() {
+            let choices = axes.iter().map(|&axis| self.baseline_choices(axis)).collect();
+            let depth = axes.len();
+            let mut walk = Walk::new(&self.table, axes.clone(), choices);
+            if walk.advance(depth) {
+                point.extend(walk.point());
+                continue;
+            }
+            let any = Walk::over(&self.table, axes).advance(depth);
+            let subject = if any { "the baseline" } else { "every configuration" };
+            return Err(Box::new(match &walk.cut {
+                Some((index, failure)) => {
+                    let problem = self.describe(&self.table.constraints[*index], failure, subject);
+                    match self.annotation.default.span.filter(|_| any) {
+                        Some(span) => problem.with(self.annotation.source.note(span, "the baseline is given here")),
+                        None => problem,
+                    }
+                }
+                None => self.annotation.source.error(self.annotation.comment, "no configuration is valid"),
+            }));
+        }
+        Ok(self.configuration(point.into_iter()))
+    }
+
+    /// Why a constraint does not hold for `subject`.
+    fn describe(&self, constraint: &Constraint, failure: &Failure, subject: &str) -> Diagnostic {
+        let source = &self.annotation.source;
+        let threads = self.annotation.threads.is_some();
+        let message = match (failure, constraint.test) {
+            (Failure::Fault(located), Test::Within { of: Quantity::Grid(_), .. }) if threads && located.span == constraint.span() => {
+                match located.fault {
+                    Fault::NotInteger("ceildiv") => "the number of threads is not an integer".to_string(),
+                    Fault::NegativeCeildiv => "the number of threads is negative".to_string(),
+                    ref fault => describe_fault(fault),
+                }
+            }
+            (Failure::Fault(located), _) => return source.error(located.span, describe_fault(&located.fault)),
+            (Failure::False, _) | (_, Test::Truth) => format!("this constraint excludes {subject}"),
+            (Failure::Outside(value), Test::Within { lo, hi, of }) => match of {
+                Quantity::Grid(dimension) => {
+                    let axis = ["x", "y", "z"].get(dimension).unwrap_or(&"x");
+                    format!("the grid of {subject} has {value} blocks in {axis}; allowed are {lo} to {hi}")
+                }
+                Quantity::Shared => {
+                    format!("{subject} has {value} bytes of dynamic shared memory; allowed are {lo} to {hi}")
+                }
+            },
+        };
+        source.error(constraint.span(), message)
+    }
+}
+
+fn describe_fault(fault: &Fault) -> String {
+    match fault {
+        // Passed on from a value that has a fault of its own.
+        Fault::NoValue(name) if name.is_empty() => "this name has no value under this configuration".to_string(),
+        fault => fault.to_string(),
+    }
+}
