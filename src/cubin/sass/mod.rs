@@ -152,8 +152,8 @@ fn target(word: u128, offset: u32, opcode: Opcode, architecture: u32) -> Option<
     let is_immediate = bits(word, 9, 3) == 4;
     let distance = match opcode.class {
         Class::Converge => sign_extend(bits(word, 34, 30), 30),
-        // CALL's absolute form (0x143) and forms with a register have no distance.
-        Class::Branch | Class::Call if is_immediate && opcode.relative => {
+        // Calls through a register have no distance.
+        Class::Branch | Class::Call if opcode.relative && (opcode.class == Class::Branch || is_immediate) => {
             let high = bits(word, 34, 48);
             if architecture >= 90 {
                 sign_extend((high << 8) | bits(word, 16, 8), 56)
