@@ -1,0 +1,67 @@
+//! The CUDA toolkit that tests compare with: `NVTUNE_NVCC`, else `.toolkit/` at the repository's root, else `nvcc` on PATH.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+/// Architectures that the kernels are compiled for.
+pub const ARCHITECTURES: [u32; 7] = [75, 80, 86, 89, 90, 100, 120];
+
+/// Sources in `tests/cubin/` with the options that they are compiled with.
+const SOURCES: [(&str, &[&str]); 4] =
+    [("loops", &[]), ("shared", &[]), ("double", &[]), ("local", &["-maxrregcount=32"])];
+
+/// A kernel source compiled for one architecture.
+pub struct Compiled {
+    pub source: &'static str,
+    pub architecture: u32,
+    pub path: PathBuf,
+    pub bytes: Vec<u8>,
+}
+
+/// The folder with nvcc, cuobjdump and nvdisasm; none where this machine has no toolkit.
+pub fn bin() -> Option<PathBuf> {
+    if let Some(nvcc) = std::env::var_os("NVTUNE_NVCC") {
+        return Path::new(&nvcc).parent().map(Path::to_owned);
+    }
+    let local = Path::new(env!("CARGO_MANIFEST_DIR")).join(".toolkit/bin");
+    if local.join("nvcc").exists() {
+        return Some(local);
+    }
+    which::which("nvcc").ok()?.parent().map(Path::to_owned)
+}
+
+/// Runs a tool of the toolkit and gives its output; a failure is a failure of the test.
+pub fn run<S: AsRef<OsStr>>(tool: &str, arguments: &[S]) -> String {
+    let path = bin().expect("called only with a toolkit").join(tool);
+    let output = Command::new(&path).args(arguments).output().unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    assert!(output.status.success(), "{tool}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// All sources for all architectures, compiled once; empty (with a note) where there is no toolkit.
+pub fn compiled() -> &'static [Compiled] {
+    static COMPILED: LazyLock<(Option<tempfile::TempDir>, Vec<Compiled>)> = LazyLock::new(|| {
+        if bin().is_none() {
+            eprintln!("skipped: no CUDA toolkit (set NVTUNE_NVCC)");
+            return (None, Vec::new());
+        }
+        let folder = tempfile::tempdir().expect("a folder for cubins");
+        let mut all = Vec::new();
+        for architecture in ARCHITECTURES {
+            for (source, options) in SOURCES {
+                let path = folder.path().join(format!("{source}.{architecture}.cubin"));
+                let cu = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/cubin/{source}.cu"));
+                let mut arguments: Vec<PathBuf> = ["-cubin", "-lineinfo", "-o"].map(PathBuf::from).to_vec();
+                arguments.extend([path.clone(), format!("-arch=sm_{architecture}").into(), cu]);
+                arguments.extend(options.iter().map(PathBuf::from));
+                run("nvcc", &arguments);
+                let bytes = std::fs::read(&path).expect("the cubin that nvcc wrote");
+                all.push(Compiled { source, architecture, path, bytes });
+            }
+        }
+        (Some(folder), all)
+    });
+    &COMPILED.1
+}
