@@ -1,0 +1,300 @@
+//! What a PTX module consists of.
+//!
+//! Names are kept as they are written; scopes are kept as statements, so that a reader can resolve names that inline
+//! assembly declares again in an inner scope.
+
+use std::ops::Range;
+
+/// A parsed PTX module.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Module {
+    /// `.version`, as (major, minor).
+    pub version: (u32, u32),
+    /// `.target`: the architecture first (`sm_90`), then options.
+    pub target: Vec<Box<str>>,
+    /// `.address_size` in bits; 64 where it is not given.
+    pub address_size: u32,
+    /// Module-scope variables, in the order of the text.
+    pub variables: Vec<Variable>,
+    /// Functions with and without bodies, in the order of the text. A prototype and its definition are two entries.
+    pub functions: Vec<Function>,
+}
+
+/// The state space of a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Space {
+    Global,
+    Shared,
+    Const,
+    Local,
+    Param,
+    /// `.tex` (deprecated spelling of a texture variable).
+    Texture,
+}
+
+/// A fundamental type of the language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scalar {
+    Pred,
+    B8,
+    B16,
+    B32,
+    B64,
+    B128,
+    U8,
+    U16,
+    U32,
+    U64,
+    S8,
+    S16,
+    S32,
+    S64,
+    F16,
+    F16x2,
+    Bf16,
+    Bf16x2,
+    F32,
+    F32x2,
+    F64,
+    /// `.texref`, `.samplerref`, `.surfref`: a handle.
+    Opaque,
+}
+
+impl Scalar {
+    /// The type that `name` (without its dot) spells.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "pred" => Self::Pred,
+            "b8" => Self::B8,
+            "b16" => Self::B16,
+            "b32" => Self::B32,
+            "b64" => Self::B64,
+            "b128" => Self::B128,
+            "u8" => Self::U8,
+            "u16" => Self::U16,
+            "u32" => Self::U32,
+            "u64" => Self::U64,
+            "s8" => Self::S8,
+            "s16" => Self::S16,
+            "s32" => Self::S32,
+            "s64" => Self::S64,
+            "f16" => Self::F16,
+            "f16x2" => Self::F16x2,
+            "bf16" => Self::Bf16,
+            "bf16x2" => Self::Bf16x2,
+            "f32" => Self::F32,
+            "f32x2" => Self::F32x2,
+            "f64" => Self::F64,
+            "texref" | "samplerref" | "surfref" => Self::Opaque,
+            _ => return None,
+        })
+    }
+
+    /// Bytes that a value takes in memory (a predicate counts as 1, a handle as 8).
+    pub fn size(self) -> u32 {
+        match self {
+            Self::Pred | Self::B8 | Self::U8 | Self::S8 => 1,
+            Self::B16 | Self::U16 | Self::S16 | Self::F16 | Self::Bf16 => 2,
+            Self::B32 | Self::U32 | Self::S32 | Self::F16x2 | Self::Bf16x2 | Self::F32 => 4,
+            Self::B64 | Self::U64 | Self::S64 | Self::F32x2 | Self::F64 | Self::Opaque => 8,
+            Self::B128 => 16,
+        }
+    }
+}
+
+/// A variable of memory: at module scope, in a function, or a parameter of a call sequence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variable {
+    pub name: Box<str>,
+    pub space: Space,
+    pub scalar: Scalar,
+    /// Scalars in one element (2 and 4 for `.v2` and `.v4`).
+    pub lanes: u8,
+    /// Alignment in bytes, given or natural.
+    pub align: u32,
+    /// Size in bytes; 0 for an array of unknown extent (`extern __shared__ float x[]`).
+    pub size: u64,
+    pub linkage: Linkage,
+    /// Values given in the text by byte offset; other bytes are zero. `None` where nothing is given.
+    pub initial: Option<Vec<(u64, Initial)>>,
+    pub line: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Linkage {
+    #[default]
+    Internal,
+    Visible,
+    Extern,
+    Weak,
+    Common,
+}
+
+/// One value of an initialiser.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Initial {
+    /// Bits of the value in the variable's type.
+    Bits(u64),
+    /// The address of a variable or function plus a number of bytes.
+    Address { name: Box<str>, offset: i64 },
+}
+
+/// A kernel or device function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Function {
+    pub name: Box<str>,
+    /// `.entry` (a kernel) rather than `.func`.
+    pub entry: bool,
+    pub linkage: Linkage,
+    /// Return parameters of a `.func`.
+    pub returns: Vec<Parameter>,
+    pub parameters: Vec<Parameter>,
+    /// Performance directives between the parameters and the body.
+    pub directives: Vec<Directive>,
+    /// `None` for a prototype.
+    pub body: Option<Body>,
+    pub line: u32,
+}
+
+/// A parameter of a function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameter {
+    pub name: Box<str>,
+    /// Passed in a register (`.reg`), not in parameter space.
+    pub register: bool,
+    pub scalar: Scalar,
+    pub align: u32,
+    /// Size in bytes.
+    pub size: u64,
+    /// Declared with `.ptr`.
+    pub pointer: bool,
+}
+
+/// A performance directive (`.maxntid 256, 1, 1`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Directive {
+    /// With its dot.
+    pub name: Box<str>,
+    pub values: Vec<u64>,
+    /// Bytes of the text, from the dot to the last value.
+    pub span: Range<usize>,
+    pub line: u32,
+}
+
+/// The body of a function.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Body {
+    pub statements: Vec<Statement>,
+    /// Byte of the opening brace in the text.
+    pub open: usize,
+}
+
+impl Body {
+    /// The instructions in the order of the text.
+    pub fn instructions(&self) -> impl Iterator<Item = &Instruction> {
+        self.statements.iter().filter_map(|statement| match statement {
+            Statement::Instruction(instruction) => Some(instruction),
+            _ => None,
+        })
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Statement {
+    /// `{` of an inner scope.
+    Open,
+    /// `}` of an inner scope.
+    Close,
+    Registers(Registers),
+    Variable(Variable),
+    Label(Label),
+    /// `label: .branchtargets a, b;` or `label: .calltargets a, b;`
+    Targets { label: Box<str>, targets: Vec<Box<str>> },
+    /// `label: .callprototype ...;`: the type of an indirect call.
+    Prototype { label: Box<str>, returns: Vec<Parameter>, parameters: Vec<Parameter> },
+    Instruction(Instruction),
+}
+
+/// `.reg .b32 %r<5>;` (count 5: `%r0` to `%r4`) or `.reg .b32 x;` (no count).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Registers {
+    pub name: Box<str>,
+    pub count: Option<u32>,
+    pub scalar: Scalar,
+    /// Scalars in one register (`.v2`, `.v4`).
+    pub lanes: u8,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Label {
+    pub name: Box<str>,
+    pub line: u32,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Instruction {
+    /// 1-based line of the opcode.
+    pub line: u32,
+    pub guard: Option<Guard>,
+    /// The opcode with its modifiers: `ld.global.v4.f32`.
+    pub opcode: Box<str>,
+    pub operands: Vec<Operand>,
+}
+
+/// `@p` or `@!p`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Guard {
+    pub register: Box<str>,
+    pub negated: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operand {
+    /// A register, label, variable, parameter or function.
+    Name(Box<str>),
+    /// `variable+4`
+    Displaced(Box<str>, i64),
+    /// An integer, in two's complement.
+    Integer(u64),
+    /// Bits of an f32 (`0f3F800000`).
+    Float(u32),
+    /// Bits of an f64 (`0d3FF0000000000000`, or a decimal number).
+    Double(u64),
+    /// `[base+offset]`; with no base an absolute address.
+    Address { base: Option<Box<str>>, offset: i64 },
+    /// `[texture, {coordinates}]` and other bracketed lists.
+    Brackets(Vec<Operand>),
+    /// `{a, b}`
+    Vector(Vec<Operand>),
+    /// `(a, b)`: arguments or results of a call.
+    Group(Vec<Operand>),
+    /// `!p`
+    Not(Box<Operand>),
+    /// `-x`
+    Minus(Box<Operand>),
+    /// `p|q`
+    Pair(Box<Operand>, Box<Operand>),
+    /// `_`
+    Sink,
+}
+
+impl Module {
+    /// The kernel called `name` that has a body.
+    pub fn entry(&self, name: &str) -> Option<&Function> {
+        self.functions.iter().find(|f| f.entry && &*f.name == name && f.body.is_some())
+    }
+
+    /// The function called `name`, its definition before its prototypes.
+    pub fn function(&self, name: &str) -> Option<&Function> {
+        let mut named = self.functions.iter().filter(|f| &*f.name == name);
+        let first = named.clone().next();
+        named.find(|f| f.body.is_some()).or(first)
+    }
+
+    /// The module-scope variable called `name`, its definition before its declarations.
+    pub fn variable(&self, name: &str) -> Option<&Variable> {
+        let mut named = self.variables.iter().filter(|v| &*v.name == name);
+        let first = named.clone().next();
+        named.find(|v| v.linkage != Linkage::Extern).or(first)
+    }
+}
