@@ -32,21 +32,22 @@ build: ## the release binary (none is built when NVTUNE_BINARY names one)
 toolkit: ## an nvcc: the installed one, else one in .toolkit/
 	@$(PYTHON) .ci/toolkit.py
 
-# A cache of the demo's own: it shows a first build each time, and leaves the user's cache alone.
 demo: build toolkit ## build the N-body kernel through nvtune, and show what the build gets
 	@$(FIND_NVCC)
 	rm -rf demo
 	mkdir -p demo/bin
 	ln -s '$(abspath $(NVTUNE))' demo/bin/nvcc
-	export PATH="$$PWD/demo/bin:$$PATH" NVTUNE_CACHE_DIR="$$PWD/demo/cache"
+	export PATH="$$PWD/demo/bin:$$PATH"
+	# A toolkit put together from packages keeps its libraries where nvcc does not look.
+	root=$${NVTUNE_NVCC%/bin/*}
+	libraries=$$(if [[ ! -e $$root/lib64 && -e $$root/lib ]]; then echo "-L$$root/lib"; fi)
 	say() { printf '\n$$ %s\n' "$$*"; "$$@"; }
 	say nvcc -O3 -arch=$(ARCH) -c kernels/nbody/nbody.cu -o demo/nbody.o
-	if [[ -e demo/nbody.tune.h ]]; then say cat demo/nbody.tune.h; fi
-	say nvcc -arch=$(ARCH) demo/nbody.o -o demo/nbody
+	say cat demo/nbody.tune.h
+	say demo/bin/nvcc -arch=$(ARCH) demo/nbody.o $$libraries -o demo/nbody
+	say '$(NVTUNE)' report demo/nbody.tune.json
 	if nvidia-smi -L >/dev/null 2>&1; then say demo/nbody --check; fi
-	printf '\nobject  demo/nbody.o\n'
-	if [[ -e demo/nbody.tune.h ]]; then echo 'header  demo/nbody.tune.h'; fi
-	if [[ -d demo/cache ]]; then find demo/cache -type f -not -name '*.lock' | sort | sed 's/^/record  /'; fi
+	printf '\nobject  demo/nbody.o\nheader  demo/nbody.tune.h\nrecord  demo/nbody.tune.json\n'
 
 test: lint checks ## all that needs no GPU: format, lints, the suite's builds, cargo's tests
 	@$(FIND_NVCC)

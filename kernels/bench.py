@@ -91,14 +91,11 @@ class Tools:
         shims.mkdir(parents=True)
         (shims / "nvcc").symlink_to(nvtune)
         self.plain_environment = dict(os.environ)
-        # A lock file or an older cache would answer instead of the GPU.
         self.tuned_environment = dict(
             os.environ,
             NVTUNE="measure",
             PATH=f"{shims}{os.pathsep}{os.environ.get('PATH', '')}",
             NVTUNE_NVCC=str(nvcc),
-            NVTUNE_CACHE_DIR=str(work / "cache"),
-            NVTUNE_LOCK=str(work / "nvtune.lock"),
         )
         self.shim = shims / "nvcc"
 
@@ -154,24 +151,31 @@ def exhaustive(tools, name):
 
     Gives its record as it is, and what the table shows of it. The one place that knows that command and its fields.
     """
-    record, target = tools.work / name / "space.json", tools.work / name / "space.o"
-    words = [*tools.flags, "-c", within(KERNELS / name / f"{name}.cu"), "-o", within(target)]
-    environment = dict(tools.tuned_environment, NVTUNE_CACHE_DIR=str(tools.work / name / "space.cache"))
-    record.parent.mkdir(parents=True, exist_ok=True)
-    _, said, seconds = run(
-        [tools.nvtune, "bench", "--out", record, "--", tools.nvcc, *words], EXHAUSTIVE_LIMIT, environment
-    )
+    folder = tools.work / name / "space"
+    folder.mkdir(parents=True, exist_ok=True)
+    words = [*tools.flags, "-c", within(KERNELS / name / f"{name}.cu"), "-o", within(folder / f"{name}.o")]
+    _, said, seconds = run([tools.nvtune, "bench", tools.nvcc, *words], EXHAUSTIVE_LIMIT, tools.tuned_environment)
     try:
-        whole = json.loads(record.read_text())
+        whole = json.loads((folder / f"{name}.tune.json").read_text())
     except (OSError, ValueError) as why:
         raise Failure(f"nvtune bench wrote no record: {why}") from None
-    kernels = whole.get("kernels", [whole])
-    kernel = next((kernel for kernel in kernels if kernel.get("name", name) == name), None)
-    if kernel is None:
-        raise Failure(f"the record of nvtune bench has no kernel {name}")
-    fields = ("baseline_us", "winner_us", "best_us", "regret", "points_timed", "points", "seconds")
-    summary = {field: kernel.get(field) for field in fields}
-    return whole, {**summary, "command_seconds": seconds, "messages": messages(said)}
+    kernel = next((kernel for kernel in whole["kernels"] if kernel["name"] == name), None)
+    if kernel is None or not kernel.get("truth"):
+        raise Failure(f"the record of nvtune bench says nothing of the whole space of {name}: {' '.join(messages(said))}")
+    truth, configurations = kernel["truth"], kernel["configurations"]
+    summary = {
+        **truth,
+        **{index: configurations[kernel[index]] for index in ("baseline", "winner")},
+        "best": configurations[truth["best"]],
+        "points_timed": kernel["timed"],
+        "points": kernel["points"],
+        "seconds": sum(kernel["seconds"].values()),
+        "exhaustive_points": truth["timed"],
+        "exhaustive_seconds": truth["seconds"],
+        "command_seconds": seconds,
+        "messages": messages(said),
+    }
+    return whole, summary
 
 
 def measure(tools, name, options, folder):

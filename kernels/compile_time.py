@@ -50,15 +50,12 @@ def timed(compiler, name, environment):
     return seconds
 
 
-def compare(nvcc, shim, name, environment, pairs, fresh):
-    """(plain, nvtune, ratio): medians, in seconds, over the pairs. `fresh`: nothing is cached before each run."""
-    cache = Path(environment["NVTUNE_CACHE_DIR"])
+def compare(nvcc, shim, name, environment, pairs):
+    """(plain, nvtune, ratio): medians, in seconds, over the pairs."""
     plain, tuned = [], []
     for turn in range(-1, pairs):
         order = [(plain, nvcc, os.environ), (tuned, shim, environment)]
         for times, compiler, variables in order if turn % 2 == 0 else reversed(order):
-            if fresh:
-                shutil.rmtree(cache, ignore_errors=True)
             times.append(timed(compiler, name, variables))
     # The first pair warms the page cache.
     plain, tuned = plain[1:], tuned[1:]
@@ -88,16 +85,10 @@ def main():
         os.environ,
         NVTUNE="static",
         NVTUNE_NVCC=str(nvcc),
-        NVTUNE_CACHE_DIR=str(WORK / "cache"),
-        NVTUNE_LOCK=str(WORK / "nvtune.lock"),
     )
     rows = []
-    for label, name, fresh in (
-        ("unmarked file", "unmarked", False),
-        ("marked file, first build", "marked", True),
-        ("marked file, built before", "marked", False),
-    ):
-        plain, tuned, ratio = compare(nvcc, shim, name, environment, pairs, fresh)
+    for label, name in (("unmarked file", "unmarked"), ("marked file", "marked")):
+        plain, tuned, ratio = compare(nvcc, shim, name, environment, pairs)
         rows.append(
             {"build": label, "plain_ms": 1e3 * plain, "nvtune_ms": 1e3 * tuned, "ratio": ratio, "pairs": pairs}
         )

@@ -7,6 +7,7 @@
 mod elf;
 mod error;
 pub mod flow;
+mod identity;
 mod info;
 mod lines;
 mod resources;

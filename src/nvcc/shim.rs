@@ -81,24 +81,21 @@ impl Call {
     /// The kernels of the ticket that this call assembles.
     fn kernels<'a>(&self, ticket: &'a Ticket) -> Vec<&'a TicketKernel> {
         let text = self.input.as_deref().and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+        let Ok(module) = ptx::Module::parse(&text) else { return Vec::new() };
         ticket
             .kernels
             .iter()
-            .filter(|kernel| kernel.architecture == self.architecture)
-            .filter(|kernel| ptx::directives::has_entry(&text, &kernel.symbol))
+            .filter(|kernel| kernel.architecture == self.architecture && module.entry(&kernel.symbol).is_some())
             .collect()
     }
 
     /// Writes the caps into the PTX file, whole or not at all.
     fn edit(&self, kernels: &[&TicketKernel]) -> Result<(), String> {
-        let Some(path) = self.input.as_deref().filter(|_| kernels.iter().any(|kernel| kernel.cap != 0)) else {
-            return Ok(());
-        };
-        let mut text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-        for kernel in kernels.iter().filter(|kernel| kernel.cap != 0) {
-            text = ptx::directives::set_register_cap(&text, &kernel.symbol, kernel.cap)
-                .map_err(|error| error.to_string())?;
-        }
+        let caps: Vec<(&str, u32)> =
+            kernels.iter().filter(|kernel| kernel.cap != 0).map(|kernel| (kernel.symbol.as_str(), kernel.cap)).collect();
+        let Some(path) = self.input.as_deref().filter(|_| !caps.is_empty()) else { return Ok(()) };
+        let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+        let text = ptx::directives::set_register_caps(&text, &caps).map_err(|error| error.to_string())?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| error.to_string())?;
         std::io::Write::write_all(&mut file, text.as_bytes()).map_err(|error| error.to_string())?;

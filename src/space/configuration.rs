@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// A grid or block shape: threads or blocks in x, y and z.
 pub type Dim3 = [u32; 3];
@@ -46,5 +47,28 @@ impl Launch {
     /// Threads of the whole grid.
     pub fn threads(&self) -> u64 {
         self.blocks() * u64::from(self.block_threads())
+    }
+}
+
+/// `block=32x8 regs=64 TILE=16`; without a cap no `regs`, and a grid only where it is an axis.
+impl fmt::Display for Configuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "block={}", shape(self.block))?;
+        if let Some(grid) = self.grid {
+            write!(f, " grid={}", shape(grid))?;
+        }
+        if self.cap != 0 {
+            write!(f, " regs={}", self.cap)?;
+        }
+        self.macros.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
+    }
+}
+
+/// `32x8` for [32, 8, 1]: trailing ones add nothing.
+fn shape([x, y, z]: Dim3) -> String {
+    match (y, z) {
+        (1, 1) => x.to_string(),
+        (_, 1) => format!("{x}x{y}"),
+        _ => format!("{x}x{y}x{z}"),
     }
 }

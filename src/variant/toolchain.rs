@@ -1,8 +1,8 @@
 //! The compiler's own steps for one source and architecture, run on demand.
 
+use crate::cubin::{Cubin, Resources};
 use crate::nvcc::{Dryrun, Pipeline};
 use crate::ptx;
-use crate::space::Configuration;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -44,7 +44,7 @@ pub enum ToolError {
     #[error("{program} failed: {message}")]
     Failed { program: String, message: String },
     #[error(transparent)]
-    Ptx(#[from] ptx::directives::Error),
+    Ptx(#[from] ptx::Error),
     #[error(transparent)]
     Cubin(#[from] crate::cubin::Error),
     #[error("the compiler made no kernel `{0}`")]
@@ -190,16 +190,17 @@ impl Toolchain {
     }
 }
 
-/// The identity of a variant: a digest of its machine code and of what a launch of it depends on.
+/// The identity of a variant: a digest of its machine code and of the resources that a launch of it takes.
 pub fn code_digest(cubin: &[u8], kernel: &str) -> Result<String, ToolError> {
-    let cubin = crate::cubin::Cubin::parse(cubin)?;
-    let kernel = cubin.kernels().iter().find(|found| found.name == kernel).ok_or_else(|| ToolError::NoKernel(kernel.into()))?;
-    Ok(format!("{:x}", Sha256::digest(kernel.placeless_code())))
-}
-
-/// The configuration's part that decides its variant: macros and register cap.
-pub fn variant_key(configuration: &Configuration) -> (BTreeMap<String, i64>, u32) {
-    (configuration.macros.clone(), configuration.cap)
+    let cubin = Cubin::parse(cubin)?;
+    let kernel = cubin.kernel(kernel).ok_or_else(|| ToolError::NoKernel(kernel.to_owned()))?;
+    let Resources { registers, static_shared, stack_frame, barriers, .. } = kernel.resources;
+    let mut digest = Sha256::new();
+    for number in [registers, static_shared, stack_frame, barriers] {
+        digest.update(number.to_le_bytes());
+    }
+    digest.update(kernel.placeless_code());
+    Ok(format!("{:x}", digest.finalize()))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), ToolError> {
