@@ -104,7 +104,11 @@ pub struct Given {
 pub enum GivenValue {
     Scalar(Expr),
     /// `fill` is `None` for `random[n]`, whose range hangs on the element's type.
-    Buffer { fill: Option<Fill>, fill_span: Span, count: Expr },
+    Buffer {
+        fill: Option<Fill>,
+        fill_span: Span,
+        count: Expr,
+    },
 }
 
 /// The `check` clause.

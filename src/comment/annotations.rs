@@ -28,9 +28,17 @@ pub fn annotations(source: &Source) -> Result<Vec<Annotation>, Vec<Diagnostic>> 
     let mut at = 0;
     while let Some(comment) = (at..code.len()).find(|&at| is_tuning(source, &code[at])) {
         // What stands up to the next code belongs to the same comment.
-        let next_code = (comment..code.len()).find(|&at| !matches!(code[at].kind, CxxKind::Comment { .. })).unwrap_or(code.len());
-        let parts: Vec<Span> = code[comment..next_code].iter().filter(|token| is_tuning(source, token)).map(|token| token.span).collect();
-        let end = (next_code..code.len()).find(|&at| is_tuning(source, &code[at])).unwrap_or(code.len());
+        let next_code = (comment..code.len())
+            .find(|&at| !matches!(code[at].kind, CxxKind::Comment { .. }))
+            .unwrap_or(code.len());
+        let parts: Vec<Span> = code[comment..next_code]
+            .iter()
+            .filter(|token| is_tuning(source, token))
+            .map(|token| token.span)
+            .collect();
+        let end = (next_code..code.len())
+            .find(|&at| is_tuning(source, &code[at]))
+            .unwrap_or(code.len());
         at = next_code;
         match annotation(&shared, &parts, &code[next_code..end], &mut problems) {
             Some(annotation) => {
@@ -40,7 +48,11 @@ pub fn annotations(source: &Source) -> Result<Vec<Annotation>, Vec<Diagnostic>> 
             None => continue,
         }
     }
-    if problems.is_empty() { Ok(found) } else { Err(problems) }
+    if problems.is_empty() {
+        Ok(found)
+    } else {
+        Err(problems)
+    }
 }
 
 fn is_tuning(source: &Source, token: &CxxToken) -> bool {
@@ -48,16 +60,30 @@ fn is_tuning(source: &Source, token: &CxxToken) -> bool {
 }
 
 /// The annotation that these comments make for the kernel in `code`; `None` after a problem that leaves none.
-fn annotation(source: &Arc<Source>, parts: &[Span], code: &[CxxToken], problems: &mut Vec<Diagnostic>) -> Option<Annotation> {
+fn annotation(
+    source: &Arc<Source>,
+    parts: &[Span],
+    code: &[CxxToken],
+    problems: &mut Vec<Diagnostic>,
+) -> Option<Annotation> {
     let first = *parts.first()?;
-    let marker = Span { start: first.start, end: first.start + opening(source.slice(first)).unwrap_or(2) };
+    let marker = Span {
+        start: first.start,
+        end: first.start + opening(source.slice(first)).unwrap_or(2),
+    };
     let bodies: Vec<Span> = parts.iter().map(|part| body(source, *part)).collect();
     let tokens = tokens(source, &bodies, problems);
     let before = problems.len();
     let clauses = clauses(source, &tokens, marker, problems);
     let sound = problems.len() == before;
-    let kernel = kernel(source, code, marker).map_err(|problem| problems.push(problem)).ok()?;
-    let text = tokens.iter().map(|token| source.slice(token.span)).collect::<Vec<_>>().join(" ");
+    let kernel = kernel(source, code, marker)
+        .map_err(|problem| problems.push(problem))
+        .ok()?;
+    let text = tokens
+        .iter()
+        .map(|token| source.slice(token.span))
+        .collect::<Vec<_>>()
+        .join(" ");
     if tokens.is_empty() {
         problems.push(source.error(marker, "this tuning comment has no clauses"));
         return None;
@@ -72,40 +98,90 @@ fn annotation(source: &Arc<Source>, parts: &[Span], code: &[CxxToken], problems:
 fn body(source: &Source, span: Span) -> Span {
     let comment = source.slice(span);
     let start = span.start + opening(comment).unwrap_or(2);
-    let end = if comment.starts_with("/*") && comment.ends_with("*/") { span.end - 2 } else { span.end };
-    Span { start, end: end.max(start) }
+    let end = if comment.starts_with("/*") && comment.ends_with("*/") {
+        span.end - 2
+    } else {
+        span.end
+    };
+    Span {
+        start,
+        end: end.max(start),
+    }
 }
 
 /// What is missing or names nothing. Only asked where each clause was read well: a misspelt clause is not also absent.
-fn absences(source: &Source, comment: Span, clauses: &Clauses, kernel: &Kernel, problems: &mut Vec<Diagnostic>) {
+fn absences(
+    source: &Source,
+    comment: Span,
+    clauses: &Clauses,
+    kernel: &Kernel,
+    problems: &mut Vec<Diagnostic>,
+) {
     if clauses.threads.is_none() && clauses.grid.is_none() {
-        let message = format!("the grid of `{}` is not known: add threads(...) or grid(...)", kernel.name);
+        let message = format!(
+            "the grid of `{}` is not known: add threads(...) or grid(...)",
+            kernel.name
+        );
         problems.push(source.error(comment, message));
     }
     if clauses.block.is_none() && clauses.default.block.is_none() {
-        let message = format!("the block of `{}` is not known: add block(...), or default(block = ...) to keep it fixed", kernel.name);
+        let message = format!(
+            "the block of `{}` is not known: add block(...), or default(block = ...) to keep it fixed",
+            kernel.name
+        );
         problems.push(source.error(comment, message));
     }
     for (name, value) in &clauses.default.macros {
         let axes = clauses.macros.iter().map(|axis| axis.name.as_str());
         if axes.clone().all(|axis| axis != name) {
             let near = suggestion(name, axes.chain(["block", "regs", "grid"]));
-            problems.push(source.error(value.span, format!("`{name}` is no axis of this kernel{near}")));
+            problems.push(source.error(
+                value.span,
+                format!("`{name}` is no axis of this kernel{near}"),
+            ));
         }
     }
 }
 
 /// Checks what the clauses mean together and for this kernel.
-fn assemble(source: &Arc<Source>, comment: Span, text: String, clauses: Clauses, kernel: Kernel, problems: &mut Vec<Diagnostic>) -> Annotation {
-    let met = |name: &str| clauses.met.iter().find(|(met, _)| met == name).map(|(_, span)| *span);
+fn assemble(
+    source: &Arc<Source>,
+    comment: Span,
+    text: String,
+    clauses: Clauses,
+    kernel: Kernel,
+    problems: &mut Vec<Diagnostic>,
+) -> Annotation {
+    let met = |name: &str| {
+        clauses
+            .met
+            .iter()
+            .find(|(met, _)| met == name)
+            .map(|(_, span)| *span)
+    };
     if let (Some(threads), Some(grid)) = (met("threads"), met("grid")) {
         let note = source.note(threads.min(grid), "the other is here");
-        problems.push(source.error(threads.max(grid), "`threads` and `grid` both give the grid: remove one").with(note));
+        problems.push(
+            source
+                .error(
+                    threads.max(grid),
+                    "`threads` and `grid` both give the grid: remove one",
+                )
+                .with(note),
+        );
     }
-    let names: Vec<&str> = kernel.parameters.iter().flatten().map(String::as_str).collect();
+    let names: Vec<&str> = kernel
+        .parameters
+        .iter()
+        .flatten()
+        .map(String::as_str)
+        .collect();
     for axis in &clauses.macros {
         if names.contains(&axis.name.as_str()) {
-            let message = format!("macro `{}` has the name of a parameter of `{}`", axis.name, kernel.name);
+            let message = format!(
+                "macro `{}` has the name of a parameter of `{}`",
+                axis.name, kernel.name
+            );
             problems.push(source.error(axis.span, message));
         }
     }
@@ -137,14 +213,23 @@ fn assemble(source: &Arc<Source>, comment: Span, text: String, clauses: Clauses,
             let given = args.iter().flatten().find(|given| given.name == *name);
             let message = match given.map(|given| &given.value) {
                 Some(GivenValue::Buffer { .. }) => continue,
-                Some(GivenValue::Scalar(_)) => format!("`{name}` is no buffer and cannot be checked"),
+                Some(GivenValue::Scalar(_)) => {
+                    format!("`{name}` is no buffer and cannot be checked")
+                }
                 None if names.contains(&name.as_str()) => continue,
-                None => format!("`{}` has no parameter `{name}`{}", kernel.name, suggestion(name, names.iter().copied())),
+                None => format!(
+                    "`{}` has no parameter `{name}`{}",
+                    kernel.name,
+                    suggestion(name, names.iter().copied())
+                ),
             };
             problems.push(source.error(buffer.span, message));
         }
     }
-    let name = clauses.name.unwrap_or_else(|| super::annotation::Spanned { value: kernel.name.clone(), span: kernel.span });
+    let name = clauses.name.unwrap_or_else(|| super::annotation::Spanned {
+        value: kernel.name.clone(),
+        span: kernel.span,
+    });
     Annotation {
         source: Arc::clone(source),
         comment,
@@ -169,16 +254,38 @@ fn assemble(source: &Arc<Source>, comment: Span, text: String, clauses: Clauses,
 }
 
 /// Names that two kernels of one file cannot both have.
-fn clashes(source: &Source, others: &[Annotation], new: &Annotation, problems: &mut Vec<Diagnostic>) {
+fn clashes(
+    source: &Source,
+    others: &[Annotation],
+    new: &Annotation,
+    problems: &mut Vec<Diagnostic>,
+) {
     for axis in &new.macros {
-        let first = others.iter().flat_map(|other| &other.macros).find(|other| other.name == axis.name);
+        let first = others
+            .iter()
+            .flat_map(|other| &other.macros)
+            .find(|other| other.name == axis.name);
         if let Some(first) = first {
-            let message = format!("macro `{}` is already an axis of another kernel of this file; give one of them another name", axis.name);
-            problems.push(source.error(axis.span, message).with(source.note(first.span, "first given here")));
+            let message = format!(
+                "macro `{}` is already an axis of another kernel of this file; give one of them another name",
+                axis.name
+            );
+            problems.push(
+                source
+                    .error(axis.span, message)
+                    .with(source.note(first.span, "first given here")),
+            );
         }
     }
     if let Some(first) = others.iter().find(|other| other.name == new.name) {
-        let message = format!("two tuned kernels of this file are called `{}`; add name(...) to one of them", new.name);
-        problems.push(source.error(new.name_span, message).with(source.note(first.name_span, "the other is here")));
+        let message = format!(
+            "two tuned kernels of this file are called `{}`; add name(...) to one of them",
+            new.name
+        );
+        problems.push(
+            source
+                .error(new.name_span, message)
+                .with(source.note(first.name_span, "the other is here")),
+        );
     }
 }

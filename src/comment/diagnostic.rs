@@ -58,10 +58,19 @@ impl Diagnostic {
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}({}): {}: {}", self.path, self.line, self.severity, self.message)?;
+        writeln!(
+            f,
+            "{}({}): {}: {}",
+            self.path, self.line, self.severity, self.message
+        )?;
         writeln!(f, "  {}", self.text.replace('\t', " ").trim_end())?;
         let blanks = self.column as usize + 1;
-        writeln!(f, "{:blanks$}^{}", "", "~".repeat(self.length.saturating_sub(1) as usize))?;
+        writeln!(
+            f,
+            "{:blanks$}^{}",
+            "",
+            "~".repeat(self.length.saturating_sub(1) as usize)
+        )?;
         for note in &self.notes {
             fmt::Display::fmt(note, f)?;
         }
@@ -77,7 +86,10 @@ pub fn render(diagnostics: &[Diagnostic]) -> String {
     let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
     sorted.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
     let mut text: String = sorted.iter().map(ToString::to_string).collect();
-    let errors: Vec<_> = sorted.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).collect();
+    let errors: Vec<_> = sorted
+        .iter()
+        .filter(|diagnostic| diagnostic.severity == Severity::Error)
+        .collect();
     if let Some(first) = errors.first() {
         let plural = if errors.len() == 1 { "" } else { "s" };
         text.push_str(&format!(
@@ -98,7 +110,10 @@ pub(crate) fn suggestion<'a>(typed: &str, names: impl IntoIterator<Item = &'a st
 }
 
 /// The name with the smallest edit distance, if it is near enough to be a slip.
-pub(crate) fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(
+    typed: &str,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
     let limit = (typed.chars().count() / 3).max(1);
     names
         .into_iter()
@@ -135,7 +150,13 @@ mod tests {
 
     #[test]
     fn distances_count_single_slips() {
-        for (a, b, steps) in [("block", "bock", 1), ("regs", "reg", 1), ("threads", "therads", 1), ("", "ab", 2), ("x", "x", 0)] {
+        for (a, b, steps) in [
+            ("block", "bock", 1),
+            ("regs", "reg", 1),
+            ("threads", "therads", 1),
+            ("", "ab", 2),
+            ("x", "x", 0),
+        ] {
             assert_eq!(distance(a, b), steps, "{a} {b}");
         }
         assert_eq!(nearest("bock", ["block", "budget"]), Some("block"));

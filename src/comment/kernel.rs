@@ -23,23 +23,79 @@ pub struct Kernel {
 
 /// Words of a type that are no name of a parameter, however they stand.
 const TYPE_WORDS: [&str; 30] = [
-    "void", "bool", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "auto", "wchar_t", "char8_t",
-    "char16_t", "char32_t", "const", "volatile", "struct", "class", "enum", "union", "typename", "register", "restrict",
-    "__restrict__", "__restrict", "__grid_constant__", "__const__", "__volatile__", "constexpr",
+    "void",
+    "bool",
+    "char",
+    "short",
+    "int",
+    "long",
+    "float",
+    "double",
+    "signed",
+    "unsigned",
+    "auto",
+    "wchar_t",
+    "char8_t",
+    "char16_t",
+    "char32_t",
+    "const",
+    "volatile",
+    "struct",
+    "class",
+    "enum",
+    "union",
+    "typename",
+    "register",
+    "restrict",
+    "__restrict__",
+    "__restrict",
+    "__grid_constant__",
+    "__const__",
+    "__volatile__",
+    "constexpr",
 ];
 /// Those of them that are no type alone: after one of these a name can still be the type.
 const QUALIFIERS: [&str; 15] = [
-    "const", "volatile", "struct", "class", "enum", "union", "typename", "register", "restrict", "__restrict__", "__restrict",
-    "__grid_constant__", "__const__", "__volatile__", "constexpr",
+    "const",
+    "volatile",
+    "struct",
+    "class",
+    "enum",
+    "union",
+    "typename",
+    "register",
+    "restrict",
+    "__restrict__",
+    "__restrict",
+    "__grid_constant__",
+    "__const__",
+    "__volatile__",
+    "constexpr",
 ];
 
 /// The kernel that begins in `tokens`, the code after the tuning comment at `comment`; no tuning comment is in them.
-pub(super) fn kernel(source: &Source, tokens: &[CxxToken], comment: Span) -> Result<Kernel, Diagnostic> {
-    let code: Vec<CxxToken> = tokens.iter().copied().filter(|token| !matches!(token.kind, CxxKind::Comment { .. })).collect();
+pub(super) fn kernel(
+    source: &Source,
+    tokens: &[CxxToken],
+    comment: Span,
+) -> Result<Kernel, Diagnostic> {
+    let code: Vec<CxxToken> = tokens
+        .iter()
+        .copied()
+        .filter(|token| !matches!(token.kind, CxxKind::Comment { .. }))
+        .collect();
     let text = |at: usize| code.get(at).map_or("", |token| source.slice(token.span));
-    let nothing = || source.error(comment, "no `__global__` function follows this tuning comment");
-    let start = (0..code.len()).find(|&at| text(at) == "__global__" || matches!(text(at), ";" | "}"));
-    let Some(start) = start.filter(|&at| text(at) == "__global__") else { return Err(nothing()) };
+    let nothing = || {
+        source.error(
+            comment,
+            "no `__global__` function follows this tuning comment",
+        )
+    };
+    let start =
+        (0..code.len()).find(|&at| text(at) == "__global__" || matches!(text(at), ";" | "}"));
+    let Some(start) = start.filter(|&at| text(at) == "__global__") else {
+        return Err(nothing());
+    };
 
     let mut template = (0..start).find(|&at| text(at) == "template");
     let mut launch_bounds = (0..start).any(|at| is_bound(text(at)));
@@ -50,20 +106,33 @@ pub(super) fn kernel(source: &Source, tokens: &[CxxToken], comment: Span) -> Res
             "template" => template = template.or(Some(at)),
             word if is_bound(word) => launch_bounds = true,
             "(" => {
-                let Some(close) = closing(&code, source, at) else { break };
-                let is_name = code.get(at.wrapping_sub(1)).is_some_and(|token| token.kind == CxxKind::Name);
-                let ends = !matches!(code.get(close + 1).map(|token| token.kind), Some(CxxKind::Name)) || text(close + 1) == "noexcept";
+                let Some(close) = closing(&code, source, at) else {
+                    break;
+                };
+                let is_name = code
+                    .get(at.wrapping_sub(1))
+                    .is_some_and(|token| token.kind == CxxKind::Name);
+                let ends = !matches!(
+                    code.get(close + 1).map(|token| token.kind),
+                    Some(CxxKind::Name)
+                ) || text(close + 1) == "noexcept";
                 if !is_name || !ends || is_attribute(text(at - 1)) {
                     at = close + 1;
                     continue;
                 }
                 let name = code[at - 1];
                 if let Some(template) = template {
-                    let message = format!("template kernels are not supported yet: `{}` cannot be tuned", text(at - 1));
+                    let message = format!(
+                        "template kernels are not supported yet: `{}` cannot be tuned",
+                        text(at - 1)
+                    );
                     return Err(source.error(code[template].span, message));
                 }
                 if text(close + 1) == ";" {
-                    let message = format!("this declares `{}`; put the tuning comment above its definition", text(at - 1));
+                    let message = format!(
+                        "this declares `{}`; put the tuning comment above its definition",
+                        text(at - 1)
+                    );
                     return Err(source.error(name.span, message));
                 }
                 return Ok(Kernel {
@@ -87,7 +156,16 @@ fn is_bound(word: &str) -> bool {
 
 /// Words whose parenthesis is an attribute's even when nothing but a bracket follows it.
 fn is_attribute(word: &str) -> bool {
-    is_bound(word) || matches!(word, "__attribute__" | "__cluster_dims__" | "__block_size__" | "__declspec" | "alignas" | "__align__")
+    is_bound(word)
+        || matches!(
+            word,
+            "__attribute__"
+                | "__cluster_dims__"
+                | "__block_size__"
+                | "__declspec"
+                | "alignas"
+                | "__align__"
+        )
 }
 
 /// The index of the bracket that closes the one at `open`.
@@ -142,10 +220,17 @@ fn parameters(source: &Source, tokens: &[CxxToken]) -> Vec<Option<String>> {
 fn parameter(source: &Source, tokens: &[CxxToken]) -> Option<String> {
     let text = |token: &CxxToken| source.slice(token.span);
     // `void (*name)(int)` and `float (&name)[4]`: the name is in the group that begins with `*` or `&`.
-    let group = tokens.windows(2).position(|pair| text(&pair[0]) == "(" && matches!(text(&pair[1]), "*" | "&"));
+    let group = tokens
+        .windows(2)
+        .position(|pair| text(&pair[0]) == "(" && matches!(text(&pair[1]), "*" | "&"));
     if let Some(group) = group {
-        let inner = tokens[group..].iter().take_while(|token| text(token) != ")");
-        return inner.filter(|token| token.kind == CxxKind::Name && !TYPE_WORDS.contains(&text(token))).last().map(|t| text(t).to_string());
+        let inner = tokens[group..]
+            .iter()
+            .take_while(|token| text(token) != ")");
+        return inner
+            .filter(|token| token.kind == CxxKind::Name && !TYPE_WORDS.contains(&text(token)))
+            .last()
+            .map(|t| text(t).to_string());
     }
     // The rest: before a default value and array bounds, outside `<>` and `[[]]`, after a type.
     let (mut depth, mut typed, mut name, mut scoped) = (0usize, false, None, false);

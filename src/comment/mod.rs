@@ -17,10 +17,13 @@ mod token;
 mod value;
 mod workload_clause;
 
-pub use annotation::{Annotation, Block, CheckClause, Defaults, Given, GivenValue, Grid, Launching, MacroAxis, Regs, Spanned};
+pub use annotation::{
+    Annotation, Block, CheckClause, Defaults, Given, GivenValue, Grid, Launching, MacroAxis, Regs,
+    Spanned,
+};
 pub use annotations::annotations;
-pub use diagnostic::{Diagnostic, Severity, render};
 pub(crate) use diagnostic::suggestion;
+pub use diagnostic::{Diagnostic, Severity, render};
 pub use expression::{Expr, Located, Node};
 pub use kernel::Kernel;
 pub use marker::is_marked;

@@ -55,7 +55,13 @@ pub(super) struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     pub fn new(source: &'a Source, tokens: &'a [Token], end: Span) -> Cursor<'a> {
-        Cursor { source, tokens, end, nodes: 0, depth: 0 }
+        Cursor {
+            source,
+            tokens,
+            end,
+            nodes: 0,
+            depth: 0,
+        }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -69,7 +75,9 @@ impl<'a> Cursor<'a> {
 
     /// The span of all that is left.
     pub fn rest(&self) -> Span {
-        self.tokens.last().map_or(self.end, |last| self.place().to(last.span))
+        self.tokens
+            .last()
+            .map_or(self.end, |last| self.place().to(last.span))
     }
 
     pub fn text(&self, token: &Token) -> &'a str {
@@ -120,7 +128,11 @@ impl<'a> Cursor<'a> {
     }
 
     pub fn expect(&mut self, mark: &str) -> Result<(), Diagnostic> {
-        if self.eat(mark) { Ok(()) } else { Err(self.expected(&format!("`{mark}`"))) }
+        if self.eat(mark) {
+            Ok(())
+        } else {
+            Err(self.expected(&format!("`{mark}`")))
+        }
     }
 
     /// A name and its place; `what` says what it should name.
@@ -138,10 +150,14 @@ impl<'a> Cursor<'a> {
     /// "expected X, found Y" at the next token.
     pub fn expected(&self, what: &str) -> Diagnostic {
         match self.tokens.first() {
-            Some(token) => self.source.error(token.span, format!("expected {what}, found `{}`", self.text(token))),
-            None if self.end.end > self.end.start => {
-                self.source.error(self.end, format!("expected {what} before `{}`", self.source.slice(self.end)))
-            }
+            Some(token) => self.source.error(
+                token.span,
+                format!("expected {what}, found `{}`", self.text(token)),
+            ),
+            None if self.end.end > self.end.start => self.source.error(
+                self.end,
+                format!("expected {what} before `{}`", self.source.slice(self.end)),
+            ),
             None => self.source.error(self.end, format!("expected {what}")),
         }
     }
@@ -152,7 +168,9 @@ impl<'a> Cursor<'a> {
             None => Ok(()),
             Some(token) => {
                 let text = self.text(token);
-                Err(self.source.error(token.span, format!("`{text}` is not expected here")))
+                Err(self
+                    .source
+                    .error(token.span, format!("`{text}` is not expected here")))
             }
         }
     }
@@ -169,13 +187,20 @@ impl<'a> Cursor<'a> {
                 TokenKind::Mark("(" | "[" | "{") => depth += 1,
                 TokenKind::Mark(")" | "]" | "}") => depth = depth.saturating_sub(1),
                 TokenKind::Mark(",") if depth == 0 => {
-                    items.push(Cursor { tokens: &self.tokens[from..at], end: token.span, ..*self });
+                    items.push(Cursor {
+                        tokens: &self.tokens[from..at],
+                        end: token.span,
+                        ..*self
+                    });
                     from = at + 1;
                 }
                 _ => {}
             }
         }
-        items.push(Cursor { tokens: &self.tokens[from..], ..*self });
+        items.push(Cursor {
+            tokens: &self.tokens[from..],
+            ..*self
+        });
         items
     }
 
@@ -190,7 +215,11 @@ impl<'a> Cursor<'a> {
                     if mark != close {
                         break;
                     }
-                    let inner = Cursor { tokens: &self.tokens[..at], end: token.span, ..*self };
+                    let inner = Cursor {
+                        tokens: &self.tokens[..at],
+                        end: token.span,
+                        ..*self
+                    };
                     self.tokens = &self.tokens[at + 1..];
                     return Ok(inner);
                 }
@@ -217,7 +246,9 @@ impl<'a> Cursor<'a> {
     fn enter(&mut self) -> Result<(), Diagnostic> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(self.source.error(self.place(), "this expression is nested too deeply"));
+            return Err(self
+                .source
+                .error(self.place(), "this expression is nested too deeply"));
         }
         Ok(())
     }
@@ -225,7 +256,10 @@ impl<'a> Cursor<'a> {
     fn make(&mut self, span: Span, node: Node<String>) -> Result<Expr, Diagnostic> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
-            return Err(self.source.error(span, format!("this expression has more than {MAX_NODES} terms")));
+            return Err(self.source.error(
+                span,
+                format!("this expression has more than {MAX_NODES} terms"),
+            ));
         }
         Ok(Expr { span, node })
     }
@@ -238,7 +272,10 @@ impl<'a> Cursor<'a> {
             self.expect(":")?;
             let no = self.choice()?;
             let span = condition.span.to(no.span);
-            self.make(span, Node::Choice(Box::new(condition), Box::new(yes), Box::new(no)))
+            self.make(
+                span,
+                Node::Choice(Box::new(condition), Box::new(yes), Box::new(no)),
+            )
         } else {
             Ok(condition)
         };
@@ -249,7 +286,11 @@ impl<'a> Cursor<'a> {
     fn binary(&mut self, weakest: u8) -> Result<Expr, Diagnostic> {
         let mut left = self.unary()?;
         while let Some(mark) = self.peek_mark() {
-            let Some(&(operator, _, strength)) = BINARY.iter().find(|(_, symbol, _)| *symbol == mark) else { break };
+            let Some(&(operator, _, strength)) =
+                BINARY.iter().find(|(_, symbol, _)| *symbol == mark)
+            else {
+                break;
+            };
             if strength <= weakest {
                 break;
             }
@@ -257,14 +298,21 @@ impl<'a> Cursor<'a> {
             self.next();
             let right = self.binary(strength)?;
             let span = left.span.to(right.span);
-            left = self.make(span, Node::Binary(operator, at, Box::new(left), Box::new(right)))?;
+            left = self.make(
+                span,
+                Node::Binary(operator, at, Box::new(left), Box::new(right)),
+            )?;
         }
         Ok(left)
     }
 
     fn unary(&mut self) -> Result<Expr, Diagnostic> {
         // No operand begins with `*`: at the start of a line of a block comment it is decoration.
-        while self.tokens.first().is_some_and(|token| token.leads && token.kind == TokenKind::Mark("*")) {
+        while self
+            .tokens
+            .first()
+            .is_some_and(|token| token.leads && token.kind == TokenKind::Mark("*"))
+        {
             self.next();
         }
         let at = self.place();
@@ -285,11 +333,16 @@ impl<'a> Cursor<'a> {
         self.enter()?;
         let operand = self.unary()?;
         self.depth -= 1;
-        self.make(at.to(operand.span), Node::Unary(operator, Box::new(operand)))
+        self.make(
+            at.to(operand.span),
+            Node::Unary(operator, Box::new(operand)),
+        )
     }
 
     fn primary(&mut self) -> Result<Expr, Diagnostic> {
-        let Some(token) = self.tokens.first().copied() else { return Err(self.expected("a value")) };
+        let Some(token) = self.tokens.first().copied() else {
+            return Err(self.expected("a value"));
+        };
         match token.kind {
             TokenKind::Number(value) => {
                 self.next();
@@ -302,7 +355,10 @@ impl<'a> Cursor<'a> {
                 let mut expression = inner.choice()?;
                 inner.finish()?;
                 self.nodes = inner.nodes;
-                expression.span = Span { start: token.span.start, end: inner.end.end };
+                expression.span = Span {
+                    start: token.span.start,
+                    end: inner.end.end,
+                };
                 Ok(expression)
             }
             _ => Err(self.expected("a value")),
@@ -323,7 +379,9 @@ impl<'a> Cursor<'a> {
                 };
                 let span = span.to(place);
                 if !known {
-                    let message = format!("unknown name `{name}.{part}`: known are block.x, .y, .z, .size and grid.x, .y, .z");
+                    let message = format!(
+                        "unknown name `{name}.{part}`: known are block.x, .y, .z, .size and grid.x, .y, .z"
+                    );
                     return Err(self.source.error(span, message));
                 }
                 self.make(span, Node::Name(format!("{name}.{part}")))
@@ -338,21 +396,32 @@ impl<'a> Cursor<'a> {
 
     fn call(&mut self, name: &'a str, span: Span) -> Result<Expr, Diagnostic> {
         let inner = self.group("(", ")")?;
-        let whole = Span { start: span.start, end: inner.end.end };
+        let whole = Span {
+            start: span.start,
+            end: inner.end.end,
+        };
         if name == "sizeof" {
             let kind = self.source.slice(inner.rest());
             let Some((_, size)) = SIZES.iter().find(|(known, _)| *known == kind) else {
                 let near = suggestion(kind, SIZES.iter().map(|(known, _)| *known));
-                return Err(self.source.error(inner.rest(), format!("unknown type `{kind}` in sizeof{near}")));
+                return Err(self.source.error(
+                    inner.rest(),
+                    format!("unknown type `{kind}` in sizeof{near}"),
+                ));
             };
             return self.make(whole, Node::Value(Value::Int(*size)));
         }
-        let Some(function) = Function::ALL.into_iter().find(|function| function.name() == name) else {
+        let Some(function) = Function::ALL
+            .into_iter()
+            .find(|function| function.name() == name)
+        else {
             let near = match suggestion(name, Function::ALL.into_iter().map(Function::name)) {
                 near if near.is_empty() => ": known are ceildiv, min, max and sizeof".to_string(),
                 near => near,
             };
-            return Err(self.source.error(span, format!("unknown function `{name}`{near}")));
+            return Err(self
+                .source
+                .error(span, format!("unknown function `{name}`{near}")));
         };
         let mut arguments = Vec::new();
         for mut item in inner.items() {
@@ -362,8 +431,15 @@ impl<'a> Cursor<'a> {
             self.nodes = item.nodes;
         }
         if arguments.len() < 2 || (function == Function::Ceildiv && arguments.len() != 2) {
-            let count = if function == Function::Ceildiv { "two" } else { "two or more" };
-            return Err(self.source.error(whole, format!("`{name}` takes {count} arguments, not {}", arguments.len())));
+            let count = if function == Function::Ceildiv {
+                "two"
+            } else {
+                "two or more"
+            };
+            return Err(self.source.error(
+                whole,
+                format!("`{name}` takes {count} arguments, not {}", arguments.len()),
+            ));
         }
         self.make(whole, Node::Call(function, arguments))
     }
@@ -376,20 +452,27 @@ impl<'a> Cursor<'a> {
             Value::Int(value) => Ok((value, expression.span)),
             Value::Float(_) => {
                 let text = self.source.slice(expression.span);
-                Err(self.source.error(expression.span, format!("{what} must be an integer, not `{text}`")))
+                Err(self.source.error(
+                    expression.span,
+                    format!("{what} must be an integer, not `{text}`"),
+                ))
             }
         }
     }
 
     /// The value of an expression without names.
     pub fn constant(&self, expression: &Expr, what: &str) -> Result<Value, Diagnostic> {
-        expression.evaluate(&|name: &String| Err(Fault::NoValue(name.clone()))).map_err(|located| {
-            let message = match located.fault {
-                Fault::NoValue(name) => format!("{what} must be a constant: `{name}` has no value here"),
-                fault => fault.to_string(),
-            };
-            self.source.error(located.span, message)
-        })
+        expression
+            .evaluate(&|name: &String| Err(Fault::NoValue(name.clone())))
+            .map_err(|located| {
+                let message = match located.fault {
+                    Fault::NoValue(name) => {
+                        format!("{what} must be a constant: `{name}` has no value here")
+                    }
+                    fault => fault.to_string(),
+                };
+                self.source.error(located.span, message)
+            })
     }
 
     /// A whole item as list: `{a, lo:hi:step}`, `lo:hi`, `pow2(lo, hi)` or a lone value. Values keep their order; one that
@@ -409,7 +492,10 @@ impl<'a> Cursor<'a> {
         let mut seen = std::collections::HashSet::new();
         values.retain(|(value, _)| seen.insert(*value));
         match values.is_empty() {
-            true => Err(self.source.error(whole, format!("this list is empty: {what} needs at least one value"))),
+            true => Err(self.source.error(
+                whole,
+                format!("this list is empty: {what} needs at least one value"),
+            )),
             false => Ok(values),
         }
     }
@@ -422,17 +508,23 @@ impl<'a> Cursor<'a> {
             let inner = self.group("(", ")")?;
             self.finish()?;
             let [mut lo, mut hi] = inner.items()[..] else {
-                return Err(self.source.error(whole, "`pow2` takes two arguments: pow2(lo, hi)"));
+                return Err(self
+                    .source
+                    .error(whole, "`pow2` takes two arguments: pow2(lo, hi)"));
             };
             let ((lo, lo_span), (hi, _)) = (lo.last_integer(what)?, hi.last_integer(what)?);
             if lo < 1 {
                 return Err(self.source.error(lo_span, "`pow2` begins at 1 or more"));
             }
-            let powers = (0..63).map(|power| 1i64 << power).filter(|power| (lo..=hi).contains(power));
+            let powers = (0..63)
+                .map(|power| 1i64 << power)
+                .filter(|power| (lo..=hi).contains(power));
             let before = values.len();
             values.extend(powers.map(|power| (power, whole)));
             return match values.len() == before {
-                true => Err(self.source.error(whole, format!("no power of two lies in {lo} to {hi}"))),
+                true => Err(self
+                    .source
+                    .error(whole, format!("no power of two lies in {lo} to {hi}"))),
                 false => Ok(()),
             };
         }
@@ -443,19 +535,32 @@ impl<'a> Cursor<'a> {
             return self.bound(values, whole);
         }
         let (hi, _) = self.integer(what)?;
-        let step = if self.eat(":") { Some(self.integer("the step of a range")?) } else { None };
+        let step = if self.eat(":") {
+            Some(self.integer("the step of a range")?)
+        } else {
+            None
+        };
         self.finish()?;
         if hi < lo {
-            return Err(self.source.error(whole, format!("this range is empty: {lo} is above {hi}")));
+            return Err(self
+                .source
+                .error(whole, format!("this range is empty: {lo} is above {hi}")));
         }
         let step = match step {
-            Some((step, span)) if step < 1 => return Err(self.source.error(span, "the step of a range must be 1 or more")),
+            Some((step, span)) if step < 1 => {
+                return Err(self
+                    .source
+                    .error(span, "the step of a range must be 1 or more"));
+            }
             Some((step, _)) => step,
             None => 1,
         };
         let count = (i128::from(hi) - i128::from(lo)) / i128::from(step) + 1;
         if count > MAX_VALUES as i128 {
-            return Err(self.source.error(whole, format!("this range has {count} values; at most {MAX_VALUES} are allowed")));
+            return Err(self.source.error(
+                whole,
+                format!("this range has {count} values; at most {MAX_VALUES} are allowed"),
+            ));
         }
         values.extend((0..count as i64).map(|index| (lo + index * step, whole)));
         self.bound(values, whole)
@@ -463,7 +568,10 @@ impl<'a> Cursor<'a> {
 
     fn bound(&self, values: &[(i64, Span)], whole: Span) -> Result<(), Diagnostic> {
         if values.len() > MAX_VALUES {
-            return Err(self.source.error(whole, format!("this list has more than {MAX_VALUES} values")));
+            return Err(self.source.error(
+                whole,
+                format!("this list has more than {MAX_VALUES} values"),
+            ));
         }
         Ok(())
     }
@@ -488,6 +596,7 @@ impl<'a> Cursor<'a> {
                 _ => {}
             }
         }
-        self.peek_mark() == Some("{") || (self.peek_name() == Some("pow2") && self.second_mark() == Some("("))
+        self.peek_mark() == Some("{")
+            || (self.peek_name() == Some("pow2") && self.second_mark() == Some("("))
     }
 }

@@ -25,16 +25,29 @@ pub(super) enum TokenKind {
 }
 
 /// The marks that are no binary operators.
-const MARKS: [&str; 14] = ["(", ")", "[", "]", "{", "}", ",", ":", "?", "=", "!", "~", ".", ";"];
+const MARKS: [&str; 14] = [
+    "(", ")", "[", "]", "{", "}", ",", ":", "?", "=", "!", "~", ".", ";",
+];
 
 /// The tokens of these pieces in order. A `//` within a piece makes the rest of its line a comment.
-pub(super) fn tokens(source: &Source, pieces: &[Span], problems: &mut Vec<Diagnostic>) -> Vec<Token> {
+pub(super) fn tokens(
+    source: &Source,
+    pieces: &[Span],
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<Token> {
     let mut tokens = Vec::new();
     for piece in pieces {
         let mut at = piece.start;
         let mut leads = false;
-        while let Some(rest) = source.text.get(at..piece.end).filter(|rest| !rest.is_empty()) {
-            let blank = rest.len() - rest.trim_start_matches(|c: char| c.is_whitespace() || c == '\\').len();
+        while let Some(rest) = source
+            .text
+            .get(at..piece.end)
+            .filter(|rest| !rest.is_empty())
+        {
+            let blank = rest.len()
+                - rest
+                    .trim_start_matches(|c: char| c.is_whitespace() || c == '\\')
+                    .len();
             if blank > 0 {
                 leads |= rest[..blank].contains('\n');
                 at += blank;
@@ -47,12 +60,25 @@ pub(super) fn tokens(source: &Source, pieces: &[Span], problems: &mut Vec<Diagno
             let (length, kind) = match next(rest) {
                 Ok(found) => found,
                 Err((length, message)) => {
-                    problems.push(source.error(Span { start: at, end: at + length }, message));
+                    problems.push(source.error(
+                        Span {
+                            start: at,
+                            end: at + length,
+                        },
+                        message,
+                    ));
                     at += length;
                     continue;
                 }
             };
-            tokens.push(Token { kind, span: Span { start: at, end: at + length }, leads });
+            tokens.push(Token {
+                kind,
+                span: Span {
+                    start: at,
+                    end: at + length,
+                },
+                leads,
+            });
             leads = false;
             at += length;
         }
@@ -68,21 +94,29 @@ fn next(rest: &str) -> Result<(usize, TokenKind), (usize, String)> {
         return number(rest);
     }
     if first.is_alphabetic() || first == '_' {
-        let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let length = rest
+            .find(|c: char| !c.is_alphanumeric() && c != '_')
+            .unwrap_or(rest.len());
         return Ok((length, TokenKind::Name));
     }
     if first == '"' {
         let line = rest.split('\n').next().unwrap_or(rest);
         return match line[1..].find('"') {
             Some(end) => Ok((end + 2, TokenKind::Text)),
-            None => Err((line.trim_end().len(), "this text has no closing `\"`".to_string())),
+            None => Err((
+                line.trim_end().len(),
+                "this text has no closing `\"`".to_string(),
+            )),
         };
     }
     // `==`, `!=`, `<=` and so on stand before their first characters.
     let operators = BINARY.iter().map(|(_, symbol, _)| *symbol);
     match operators.chain(MARKS).find(|mark| rest.starts_with(mark)) {
         Some(mark) => Ok((mark.len(), TokenKind::Mark(mark))),
-        None => Err((first.len_utf8(), format!("`{first}` has no meaning in a tuning comment"))),
+        None => Err((
+            first.len_utf8(),
+            format!("`{first}` has no meaning in a tuning comment"),
+        )),
     }
 }
 
@@ -120,7 +154,9 @@ fn number(rest: &str) -> Result<(usize, TokenKind), (usize, String)> {
             Ok(value) => Ok((length, TokenKind::Number(Value::Int(value)))),
             Err(_) => wrong("does not fit in 64 bits with a sign"),
         },
-        Err(error) if *error.kind() == std::num::IntErrorKind::PosOverflow => wrong("does not fit in 64 bits with a sign"),
+        Err(error) if *error.kind() == std::num::IntErrorKind::PosOverflow => {
+            wrong("does not fit in 64 bits with a sign")
+        }
         Err(_) => wrong("is not a number"),
     }
 }

@@ -84,8 +84,16 @@ impl Function {
     pub fn apply(self, a: Value, b: Value) -> Result<Value, Fault> {
         match self {
             Function::Ceildiv => ceildiv(a, b),
-            Function::Min => Ok(if compare(a, b) == Some(Ordering::Greater) { promote(b, a) } else { promote(a, b) }),
-            Function::Max => Ok(if compare(a, b) == Some(Ordering::Less) { promote(b, a) } else { promote(a, b) }),
+            Function::Min => Ok(if compare(a, b) == Some(Ordering::Greater) {
+                promote(b, a)
+            } else {
+                promote(a, b)
+            }),
+            Function::Max => Ok(if compare(a, b) == Some(Ordering::Less) {
+                promote(b, a)
+            } else {
+                promote(a, b)
+            }),
         }
     }
 }
@@ -101,7 +109,9 @@ impl Unary {
 
     pub fn apply(self, value: Value) -> Result<Value, Fault> {
         match (self, value) {
-            (Unary::Negate, Value::Int(n)) => n.checked_neg().map(Value::Int).ok_or(Fault::Overflow("-")),
+            (Unary::Negate, Value::Int(n)) => {
+                n.checked_neg().map(Value::Int).ok_or(Fault::Overflow("-"))
+            }
             (Unary::Negate, Value::Float(x)) => Ok(Value::Float(-x)),
             (Unary::Not, value) => Ok(Value::from(!value.is_true())),
             (Unary::Complement, Value::Int(n)) => Ok(Value::Int(!n)),
@@ -134,7 +144,10 @@ pub const BINARY: [(Binary, &str, u8); 18] = [
 
 impl Binary {
     pub fn symbol(self) -> &'static str {
-        BINARY.iter().find(|(operator, ..)| *operator == self).map_or("", |(_, symbol, _)| symbol)
+        BINARY
+            .iter()
+            .find(|(operator, ..)| *operator == self)
+            .map_or("", |(_, symbol, _)| symbol)
     }
 
     pub fn apply(self, a: Value, b: Value) -> Result<Value, Fault> {
@@ -145,9 +158,19 @@ impl Binary {
             Equal => return Ok(Value::from(compare(a, b) == Some(Ordering::Equal))),
             NotEqual => return Ok(Value::from(compare(a, b) != Some(Ordering::Equal))),
             Less => return Ok(Value::from(compare(a, b) == Some(Ordering::Less))),
-            LessEqual => return Ok(Value::from(matches!(compare(a, b), Some(Ordering::Less | Ordering::Equal)))),
+            LessEqual => {
+                return Ok(Value::from(matches!(
+                    compare(a, b),
+                    Some(Ordering::Less | Ordering::Equal)
+                )));
+            }
             Greater => return Ok(Value::from(compare(a, b) == Some(Ordering::Greater))),
-            GreaterEqual => return Ok(Value::from(matches!(compare(a, b), Some(Ordering::Greater | Ordering::Equal)))),
+            GreaterEqual => {
+                return Ok(Value::from(matches!(
+                    compare(a, b),
+                    Some(Ordering::Greater | Ordering::Equal)
+                )));
+            }
             _ => {}
         }
         match (a, b) {
@@ -164,7 +187,9 @@ impl Binary {
             Binary::Divide | Binary::Remainder if b == 0 => return Err(Fault::DivisionByZero),
             Binary::Divide => a.checked_div(b),
             Binary::Remainder => a.checked_rem(b),
-            Binary::ShiftLeft | Binary::ShiftRight if !(0..64).contains(&b) => return Err(Fault::Shift),
+            Binary::ShiftLeft | Binary::ShiftRight if !(0..64).contains(&b) => {
+                return Err(Fault::Shift);
+            }
             Binary::ShiftLeft => Some(a << b).filter(|shifted| shifted >> b == a),
             Binary::ShiftRight => Some(a >> b),
             Binary::BitOr => Some(a | b),
@@ -206,8 +231,10 @@ impl Value {
     pub fn as_integer(self) -> Option<i64> {
         match self {
             Value::Int(n) => Some(n),
-            // Both bounds are powers of two, exact in f64.
-            Value::Float(x) if x.fract() == 0.0 && (-9.223372036854775808e18..9.223372036854775808e18).contains(&x) => {
+            // The bound is 2^63, which f64 has exactly.
+            Value::Float(x)
+                if x.fract() == 0.0 && (i64::MIN as f64..-(i64::MIN as f64)).contains(&x) =>
+            {
                 Some(x as i64)
             }
             Value::Float(_) => None,
@@ -248,7 +275,9 @@ fn promote(chosen: Value, other: Value) -> Value {
 }
 
 fn ceildiv(a: Value, b: Value) -> Result<Value, Fault> {
-    let (Some(a), Some(b)) = (a.as_integer(), b.as_integer()) else { return Err(Fault::NotInteger("ceildiv")) };
+    let (Some(a), Some(b)) = (a.as_integer(), b.as_integer()) else {
+        return Err(Fault::NotInteger("ceildiv"));
+    };
     match (a, b) {
         (_, 0) => Err(Fault::DivisionByZero),
         (a, b) if a < 0 || b < 0 => Err(Fault::NegativeCeildiv),

@@ -21,7 +21,12 @@ pub(super) struct RawGiven {
 /// What buffers can be filled with.
 const FILLS: [&str; 6] = ["random", "zeros", "iota", "fill", "out", "file"];
 
-pub(super) fn args(clauses: &mut Clauses, cursor: Cursor<'_>, _: Span, problems: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
+pub(super) fn args(
+    clauses: &mut Clauses,
+    cursor: Cursor<'_>,
+    _: Span,
+    problems: &mut Vec<Diagnostic>,
+) -> Result<(), Diagnostic> {
     let mut given: Vec<RawGiven> = Vec::new();
     for mut item in cursor.items() {
         let (name, span) = match item.name("the name of a parameter") {
@@ -33,7 +38,11 @@ pub(super) fn args(clauses: &mut Clauses, cursor: Cursor<'_>, _: Span, problems:
         };
         if let Some(first) = given.iter().find(|other| other.name == name) {
             let note = item.source.note(first.span, "first given here");
-            problems.push(item.source.error(span, format!("parameter `{name}` is given twice")).with(note));
+            problems.push(
+                item.source
+                    .error(span, format!("parameter `{name}` is given twice"))
+                    .with(note),
+            );
             continue;
         }
         let value = match item.eat("=") {
@@ -41,7 +50,11 @@ pub(super) fn args(clauses: &mut Clauses, cursor: Cursor<'_>, _: Span, problems:
             false => Err(item.expected("`=` and a value")),
         };
         let value = value.map_err(|problem| problems.push(problem)).ok();
-        given.push(RawGiven { name: name.to_string(), span, value });
+        given.push(RawGiven {
+            name: name.to_string(),
+            span,
+            value,
+        });
     }
     clauses.args = Some(given);
     Ok(())
@@ -51,9 +64,13 @@ pub(super) fn args(clauses: &mut Clauses, cursor: Cursor<'_>, _: Span, problems:
 fn value(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
     let whole = item.rest();
     if item.looks_like_list() {
-        return Err(item.source.error(whole, "an argument has one value, not a list"));
+        return Err(item
+            .source
+            .error(whole, "an argument has one value, not a list"));
     }
-    let Some(name) = item.peek_name() else { return Ok(GivenValue::Scalar(item.whole_expression()?)) };
+    let Some(name) = item.peek_name() else {
+        return Ok(GivenValue::Scalar(item.whole_expression()?));
+    };
     let bracket = item.second_mark() == Some("[");
     let is_fill = FILLS.contains(&name) && (bracket || item.second_mark() == Some("("));
     if !is_fill && !bracket && !calls_then_brackets(item) {
@@ -65,13 +82,22 @@ fn value(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
     }
     let fill_span = item.place();
     item.next();
-    let parameters = if item.peek_mark() == Some("(") { Some(item.group("(", ")")?) } else { None };
+    let parameters = if item.peek_mark() == Some("(") {
+        Some(item.group("(", ")")?)
+    } else {
+        None
+    };
     let numbers = |expected: usize, form: &str| -> Result<Vec<f64>, Diagnostic> {
         let items = parameters.map(|inner| inner.items()).unwrap_or_default();
         if items.len() != expected {
-            return Err(item.source.error(fill_span, format!("`{name}` is written {form}")));
+            return Err(item
+                .source
+                .error(fill_span, format!("`{name}` is written {form}")));
         }
-        items.into_iter().map(|mut item| number(&mut item, &format!("the value in `{name}`"))).collect()
+        items
+            .into_iter()
+            .map(|mut item| number(&mut item, &format!("the value in `{name}`")))
+            .collect()
     };
     let fill = match name {
         "random" if parameters.is_none() => None,
@@ -79,7 +105,10 @@ fn value(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
             let bounds = numbers(2, "random[n] or random(lo, hi)[n]")?;
             let (lo, hi) = (bounds[0], bounds[1]);
             if lo > hi {
-                return Err(item.source.error(fill_span, format!("this range is empty: {lo} is above {hi}")));
+                return Err(item.source.error(
+                    fill_span,
+                    format!("this range is empty: {lo} is above {hi}"),
+                ));
             }
             Some(Fill::Random { lo, hi })
         }
@@ -87,8 +116,18 @@ fn value(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
         "iota" => numbers(0, "iota[n]").map(|_| Some(Fill::Iota))?,
         "out" => numbers(0, "out[n]").map(|_| Some(Fill::Poison))?,
         "fill" => Some(Fill::Constant(numbers(1, "fill(value)[n]")?[0])),
-        "file" => return Err(item.source.error(fill_span, "buffers from files are not supported by this version of nvtune")),
-        _ => return Err(item.source.error(fill_span, format!("unknown contents `{name}`{}", suggestion(name, FILLS)))),
+        "file" => {
+            return Err(item.source.error(
+                fill_span,
+                "buffers from files are not supported by this version of nvtune",
+            ));
+        }
+        _ => {
+            return Err(item.source.error(
+                fill_span,
+                format!("unknown contents `{name}`{}", suggestion(name, FILLS)),
+            ));
+        }
     };
     if item.is_empty() {
         return Err(item.expected("`[` and the number of elements"));
@@ -96,14 +135,20 @@ fn value(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
     let mut inner = item.group("[", "]")?;
     let count: Expr = inner.whole_expression()?;
     item.finish()?;
-    Ok(GivenValue::Buffer { fill, fill_span, count })
+    Ok(GivenValue::Buffer {
+        fill,
+        fill_span,
+        count,
+    })
 }
 
 /// True for `name(...)[...`: a buffer whose contents are misspelt.
 fn calls_then_brackets(item: &Cursor<'_>) -> bool {
     let mut ahead = *item;
     ahead.next();
-    ahead.peek_mark() == Some("(") && ahead.group("(", ")").is_ok() && ahead.peek_mark() == Some("[")
+    ahead.peek_mark() == Some("(")
+        && ahead.group("(", ")").is_ok()
+        && ahead.peek_mark() == Some("[")
 }
 
 fn number(item: &mut Cursor<'_>, what: &str) -> Result<f64, Diagnostic> {
@@ -112,13 +157,27 @@ fn number(item: &mut Cursor<'_>, what: &str) -> Result<f64, Diagnostic> {
     Ok(value.as_f64())
 }
 
-pub(super) fn check(clauses: &mut Clauses, cursor: Cursor<'_>, _: Span, problems: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
-    let mut check = CheckClause { buffers: Vec::new(), relative: None, absolute: None };
+pub(super) fn check(
+    clauses: &mut Clauses,
+    cursor: Cursor<'_>,
+    _: Span,
+    problems: &mut Vec<Diagnostic>,
+) -> Result<(), Diagnostic> {
+    let mut check = CheckClause {
+        buffers: Vec::new(),
+        relative: None,
+        absolute: None,
+    };
     let items = cursor.items();
-    let none = items.iter().find(|item| item.peek_name() == Some("none")).map(Cursor::place);
+    let none = items
+        .iter()
+        .find(|item| item.peek_name() == Some("none"))
+        .map(Cursor::place);
     if let Some(place) = none {
         if items.len() > 1 {
-            return Err(cursor.source.error(place, "`none` stands alone: check(none)"));
+            return Err(cursor
+                .source
+                .error(place, "`none` stands alone: check(none)"));
         }
         clauses.check = Some(check);
         return Ok(());
@@ -129,7 +188,10 @@ pub(super) fn check(clauses: &mut Clauses, cursor: Cursor<'_>, _: Span, problems
         }
     }
     if check.buffers.is_empty() && (check.relative.is_some() || check.absolute.is_some()) {
-        return Err(cursor.source.error(cursor.place(), "`check` needs the name of a buffer: check(y, rtol = 1e-5)"));
+        return Err(cursor.source.error(
+            cursor.place(),
+            "`check` needs the name of a buffer: check(y, rtol = 1e-5)",
+        ));
     }
     clauses.check = Some(check);
     Ok(())
@@ -141,9 +203,15 @@ fn check_item(check: &mut CheckClause, item: &mut Cursor<'_>) -> Result<(), Diag
         item.finish()?;
         if let Some(first) = check.buffers.iter().find(|buffer| buffer.value == name) {
             let note = item.source.note(first.span, "first given here");
-            return Err(item.source.error(span, format!("`{name}` is given twice")).with(note));
+            return Err(item
+                .source
+                .error(span, format!("`{name}` is given twice"))
+                .with(note));
         }
-        check.buffers.push(Spanned { value: name.to_string(), span });
+        check.buffers.push(Spanned {
+            value: name.to_string(),
+            span,
+        });
         return Ok(());
     }
     let slot = match name {
@@ -154,13 +222,17 @@ fn check_item(check: &mut CheckClause, item: &mut Cursor<'_>) -> Result<(), Diag
                 near if near.is_empty() => ": known are `rtol` and `atol`".to_string(),
                 near => near,
             };
-            return Err(item.source.error(span, format!("unknown tolerance `{name}`{near}")));
+            return Err(item
+                .source
+                .error(span, format!("unknown tolerance `{name}`{near}")));
         }
     };
     let place = item.rest();
     let tolerance = number(item, &format!("`{name}`"))?;
     if !(tolerance.is_finite() && tolerance >= 0.0) {
-        return Err(item.source.error(place, format!("`{name}` must be 0 or more")));
+        return Err(item
+            .source
+            .error(place, format!("`{name}` must be 0 or more")));
     }
     if slot.replace(tolerance).is_some() {
         return Err(item.source.error(span, format!("`{name}` is given twice")));

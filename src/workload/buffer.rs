@@ -19,25 +19,83 @@ pub enum Scalar {
     F64,
 }
 
-/// What a buffer is made of: `lanes` scalars (4 for `float4`) in `size` bytes (16 for `float3` aligned types included).
+impl Scalar {
+    /// Bytes.
+    pub fn size(self) -> usize {
+        match self {
+            Scalar::I8 | Scalar::U8 => 1,
+            Scalar::I16 | Scalar::U16 | Scalar::F16 | Scalar::Bf16 => 2,
+            Scalar::I32 | Scalar::U32 | Scalar::F32 => 4,
+            Scalar::I64 | Scalar::U64 | Scalar::F64 => 8,
+        }
+    }
+
+    pub fn is_float(self) -> bool {
+        matches!(self, Scalar::F16 | Scalar::Bf16 | Scalar::F32 | Scalar::F64)
+    }
+
+    /// The smallest and largest value of an integer type; `None` for floating types.
+    pub fn bounds(self) -> Option<(i128, i128)> {
+        match self {
+            Scalar::I8 => Some((i8::MIN.into(), i8::MAX.into())),
+            Scalar::U8 => Some((0, u8::MAX.into())),
+            Scalar::I16 => Some((i16::MIN.into(), i16::MAX.into())),
+            Scalar::U16 => Some((0, u16::MAX.into())),
+            Scalar::I32 => Some((i32::MIN.into(), i32::MAX.into())),
+            Scalar::U32 => Some((0, u32::MAX.into())),
+            Scalar::I64 => Some((i64::MIN.into(), i64::MAX.into())),
+            Scalar::U64 => Some((0, u64::MAX.into())),
+            Scalar::F16 | Scalar::Bf16 | Scalar::F32 | Scalar::F64 => None,
+        }
+    }
+
+    /// The name in CUDA C++.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scalar::I8 => "signed char",
+            Scalar::U8 => "unsigned char",
+            Scalar::I16 => "short",
+            Scalar::U16 => "unsigned short",
+            Scalar::I32 => "int",
+            Scalar::U32 => "unsigned int",
+            Scalar::I64 => "long long",
+            Scalar::U64 => "unsigned long long",
+            Scalar::F16 => "half",
+            Scalar::Bf16 => "bfloat16",
+            Scalar::F32 => "float",
+            Scalar::F64 => "double",
+        }
+    }
+}
+
+/// What a buffer is made of: `lanes` scalars (4 for `float4`), one after the other (12 bytes for `float3`, as in CUDA).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Element {
     pub scalar: Scalar,
     pub lanes: u8,
 }
 
+impl Element {
+    /// Bytes.
+    pub fn size(self) -> usize {
+        self.scalar.size() * usize::from(self.lanes)
+    }
+}
+
 /// The contents of a buffer before the launch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Fill {
-    /// Written by the kernel only: filled with a pattern that no kernel is likely to produce (`out[n]`).
+    /// Written by the kernel only: filled with a pattern that no kernel is likely to produce (`out[n]`); see
+    /// [`contents`](super::contents).
     Poison,
     /// `zeros[n]`
     Zeros,
-    /// `iota[n]`: 0, 1, 2, ...
+    /// `iota[n]`: 0, 1, 2, ... over the scalars of all elements; integers wrap around.
     Iota,
     /// `fill(v)[n]`
     Constant(f64),
-    /// `random[n]` (0 to 1 for floating types, 0 to 255 for integers) and `random(lo, hi)[n]`, uniform.
+    /// `random[n]` (0 to 1 for floating types, 0 to 255 for integers, to 127 for signed bytes, to 1 for `bool`) and
+    /// `random(lo, hi)[n]`, uniform. `hi` is included for integers only.
     Random { lo: f64, hi: f64 },
 }
 
@@ -80,4 +138,29 @@ pub struct Workload {
     pub buffers: Vec<Buffer>,
     /// What is compared; `None`: every buffer that the baseline wrote, integers exactly, floats to 1e-4.
     pub checks: Option<Vec<Check>>,
+}
+
+impl Buffer {
+    /// Bytes of the whole buffer; saturates (a bound workload never does).
+    pub fn bytes(&self) -> u64 {
+        self.count.saturating_mul(self.element.size() as u64)
+    }
+}
+
+impl Workload {
+    /// Gives every buffer another stream of random numbers. 0 is what a workload is bound with; any other base gives a
+    /// second set of inputs to check results on.
+    pub fn reseed(&mut self, base: u64) {
+        for (position, buffer) in self.buffers.iter_mut().enumerate() {
+            buffer.seed = super::contents::stream(base, position as u64);
+        }
+    }
+
+    /// Bytes of all buffers; saturates.
+    pub fn bytes(&self) -> u64 {
+        self.buffers
+            .iter()
+            .map(Buffer::bytes)
+            .fold(0, u64::saturating_add)
+    }
 }

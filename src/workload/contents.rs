@@ -1,56 +1,258 @@
-//! Contents of buffers: a pure function of (buffer, index).
+//! The contents of buffers before a launch.
+//!
+//! Buffer, index -> bytes: a pure function, so that any element can be computed alone, in any process, in any order.
+//! Random numbers come from SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) used as a counter: the n-th scalar of a buffer is
+//! the mix of its seed and n.
+//!
+//! `out[n]` is poisoned: floating types with a quiet NaN that has a payload of its own (so that what a kernel leaves
+//! unwritten shows in every comparison), integers with bytes 0xA5.
 
-use super::{Buffer, Element, Fill, Scalar};
+use super::buffer::{Buffer, Fill, Scalar};
+use std::ops::Range;
 
-/// Bytes of one scalar.
-fn scalar_size(scalar: Scalar) -> usize {
+/// The largest element: `double4`.
+pub const MAX_ELEMENT: usize = 32;
+
+/// The seed of the buffer at a position, for a workload's base.
+pub(super) fn stream(base: u64, position: u64) -> u64 {
+    mix(mix(base).wrapping_add(position))
+}
+
+/// Writes the elements of `range` into `bytes`, which must have room for exactly these; returns false, with nothing
+/// written, where it does not or the range goes beyond the buffer.
+pub fn fill_bytes(buffer: &Buffer, range: Range<u64>, bytes: &mut [u8]) -> bool {
+    let size = buffer.element.scalar.size();
+    let elements = range
+        .end
+        .checked_sub(range.start)
+        .filter(|_| range.end <= buffer.count);
+    let expected = elements.and_then(|elements| elements.checked_mul(buffer.element.size() as u64));
+    if expected != Some(bytes.len() as u64) {
+        return false;
+    }
+    let first = range.start * u64::from(buffer.element.lanes);
+    if buffer.fill == Fill::Zeros {
+        bytes.fill(0);
+        return true;
+    }
+    for (lane, into) in (first..).zip(bytes.chunks_exact_mut(size)) {
+        into.copy_from_slice(&scalar_bits(buffer, lane).to_le_bytes()[..size]);
+    }
+    true
+}
+
+/// One element; the first [`size`](super::Element::size) bytes are its own, the rest is 0.
+pub fn element_bytes(buffer: &Buffer, index: u64) -> [u8; MAX_ELEMENT] {
+    let size = buffer.element.scalar.size();
+    let lanes = u64::from(buffer.element.lanes);
+    let mut bytes = [0; MAX_ELEMENT];
+    for (lane, into) in (0..lanes).zip(bytes.chunks_exact_mut(size)) {
+        let bits = scalar_bits(buffer, index.wrapping_mul(lanes).wrapping_add(lane));
+        into.copy_from_slice(&bits.to_le_bytes()[..size]);
+    }
+    bytes
+}
+
+/// The value of one scalar, counted over the lanes of all elements. Poison in a floating type is not a number.
+pub fn value(buffer: &Buffer, lane: u64) -> f64 {
+    decode(buffer.element.scalar, scalar_bits(buffer, lane))
+}
+
+/// The value of the low bits as a scalar.
+pub fn decode(scalar: Scalar, bits: u64) -> f64 {
     match scalar {
-        Scalar::I8 | Scalar::U8 => 1,
-        Scalar::I16 | Scalar::U16 | Scalar::F16 | Scalar::Bf16 => 2,
-        Scalar::I32 | Scalar::U32 | Scalar::F32 => 4,
-        Scalar::I64 | Scalar::U64 | Scalar::F64 => 8,
+        Scalar::I8 => f64::from(bits as i8),
+        Scalar::U8 => f64::from(bits as u8),
+        Scalar::I16 => f64::from(bits as i16),
+        Scalar::U16 => f64::from(bits as u16),
+        Scalar::I32 => f64::from(bits as i32),
+        Scalar::U32 => f64::from(bits as u32),
+        Scalar::I64 => bits as i64 as f64,
+        Scalar::U64 => bits as f64,
+        Scalar::F16 => from_half(bits as u16),
+        Scalar::Bf16 => f64::from(f32::from_bits((bits as u32 & 0xffff) << 16)),
+        Scalar::F32 => f64::from(f32::from_bits(bits as u32)),
+        Scalar::F64 => f64::from_bits(bits),
     }
 }
 
-/// Bytes of one element.
-pub fn element_size(element: &Element) -> usize {
-    scalar_size(element.scalar) * usize::from(element.lanes.max(1))
+/// The bits of a value in a scalar type: floats rounded to nearest, ties to even; integers truncated and held at the
+/// ends of their range.
+pub fn encode(scalar: Scalar, value: f64) -> u64 {
+    match scalar {
+        Scalar::I8 => value as i8 as u8 as u64,
+        Scalar::U8 => value as u8 as u64,
+        Scalar::I16 => value as i16 as u16 as u64,
+        Scalar::U16 => value as u16 as u64,
+        Scalar::I32 => value as i32 as u32 as u64,
+        Scalar::U32 => value as u32 as u64,
+        Scalar::I64 => value as i64 as u64,
+        Scalar::U64 => value as u64,
+        Scalar::F16 => u64::from(round_to(value, 10, 5) as u16),
+        Scalar::Bf16 => u64::from(round_to(value, 7, 8) as u16),
+        Scalar::F32 => u64::from((value as f32).to_bits()),
+        Scalar::F64 => value.to_bits(),
+    }
 }
 
-/// Writes the bytes of the elements from `first_element` on into `out`.
-pub fn fill_bytes(buffer: &Buffer, first_element: u64, out: &mut [u8]) {
-    let size = scalar_size(buffer.element.scalar);
-    let first = first_element * u64::from(buffer.element.lanes.max(1));
-    for (i, bytes) in out.chunks_mut(size).enumerate() {
-        let index = first + i as u64;
-        let integer = !matches!(
-            buffer.element.scalar,
-            Scalar::F16 | Scalar::Bf16 | Scalar::F32 | Scalar::F64
-        );
-        let value = match buffer.fill {
-            Fill::Poison => {
-                bytes.fill(0xa5);
-                continue;
+fn scalar_bits(buffer: &Buffer, lane: u64) -> u64 {
+    let scalar = buffer.element.scalar;
+    match buffer.fill {
+        Fill::Zeros => 0,
+        Fill::Poison => poison(scalar),
+        Fill::Constant(value) => encode(scalar, value),
+        Fill::Iota if scalar.is_float() => encode(scalar, lane as f64),
+        Fill::Iota => lane,
+        Fill::Random { lo, hi } => {
+            let random = mix(buffer
+                .seed
+                .wrapping_add(lane.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+            if scalar.is_float() {
+                random_float(scalar, random, lo, hi)
+            } else {
+                random_integer(scalar, random, lo, hi)
             }
-            Fill::Zeros => 0.0,
-            Fill::Iota => index as f64,
-            Fill::Constant(v) => v,
-            Fill::Random { lo, hi } => {
-                let mut x = (index + 1)
-                    .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-                    .wrapping_add(buffer.seed);
-                x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-                x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-                let unit = ((x ^ (x >> 31)) >> 11) as f64 / (1u64 << 53) as f64;
-                lo + (hi - lo) * unit
+        }
+    }
+}
+
+/// A number of [lo, hi), from the 53 upper bits; never `hi` by rounding, unless the range is empty.
+fn random_float(scalar: Scalar, random: u64, lo: f64, hi: f64) -> u64 {
+    let unit = (random >> 11) as f64 / (1u64 << 53) as f64;
+    let bits = encode(scalar, lo + unit * (hi - lo));
+    if decode(scalar, bits) < hi {
+        bits
+    } else {
+        encode(scalar, lo)
+    }
+}
+
+/// An integer of [lo, hi].
+fn random_integer(scalar: Scalar, random: u64, lo: f64, hi: f64) -> u64 {
+    let (least, most) = scalar.bounds().unwrap_or((0, 0));
+    let (lo, hi) = (
+        (lo.ceil() as i128).clamp(least, most),
+        (hi.floor() as i128).clamp(least, most),
+    );
+    let span = (hi - lo).max(0) as u128 + 1;
+    let offset = (u128::from(random) * span) >> 64;
+    (lo + offset as i128) as u64
+}
+
+fn poison(scalar: Scalar) -> u64 {
+    match scalar {
+        Scalar::F16 => 0x7ea5,
+        Scalar::Bf16 => 0x7fe5,
+        Scalar::F32 => 0x7fe5_a5a5,
+        Scalar::F64 => 0x7ffc_a5a5_a5a5_a5a5,
+        _ => 0xa5a5_a5a5_a5a5_a5a5,
+    }
+}
+
+/// SplitMix64's output function after one step of its counter.
+fn mix(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// The bits of a value in an IEEE format of so many bits of mantissa and exponent (16 in all), rounded once.
+fn round_to(value: f64, mantissa: u32, exponent: u32) -> u32 {
+    let bias = (1i32 << (exponent - 1)) - 1;
+    let infinity = ((1u32 << exponent) - 1) << mantissa;
+    let sign = u32::from(value.is_sign_negative()) << (mantissa + exponent);
+    if value.is_nan() {
+        return sign | infinity | (1 << (mantissa - 1));
+    }
+    let size = value.abs();
+    let power = ((size.to_bits() >> 52) as i32 - 1023).max(1 - bias);
+    // In units of the last place at that power; exact, for it only moves the exponent of a normal number.
+    let units = if size.is_finite() {
+        size * 2f64.powi(mantissa as i32 - power)
+    } else {
+        return sign | infinity;
+    };
+    let rounded = units.round_ties_even();
+    if power > bias {
+        return sign | infinity;
+    }
+    // A mantissa that rounds up to the next power carries into the exponent, up to infinity.
+    let field = ((power + bias - 1) as u32) << mantissa;
+    sign | (field + rounded as u32).min(infinity)
+}
+
+fn from_half(bits: u16) -> f64 {
+    let sign = if bits & 0x8000 == 0 { 1.0 } else { -1.0 };
+    let (exponent, mantissa) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));
+    sign * match (exponent, mantissa) {
+        (0, mantissa) => mantissa * 2f64.powi(-24),
+        (31, 0.0) => f64::INFINITY,
+        (31, _) => f64::NAN,
+        (exponent, mantissa) => (1024.0 + mantissa) * 2f64.powi(exponent - 25),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{decode, encode, fill_bytes};
+    use crate::workload::{Buffer, Element, Fill, Scalar};
+
+    #[test]
+    fn halves_are_rounded_to_nearest_even() {
+        for (scalar, value, bits) in [
+            (Scalar::F16, 0.0, 0x0000),
+            (Scalar::F16, -0.0, 0x8000),
+            (Scalar::F16, 1.0, 0x3c00),
+            (Scalar::F16, -2.0, 0xc000),
+            (Scalar::F16, 65504.0, 0x7bff),
+            (Scalar::F16, 65519.9, 0x7bff),
+            (Scalar::F16, 65520.0, 0x7c00),
+            (Scalar::F16, 1.0 + 1.0 / 2048.0, 0x3c00),
+            (Scalar::F16, 1.0 + 3.0 / 2048.0, 0x3c02),
+            (Scalar::F16, 6.103515625e-5, 0x0400),
+            (Scalar::F16, 5.960464477539063e-8, 0x0001),
+            (Scalar::F16, 2.98e-8, 0x0000),
+            (Scalar::F16, f64::INFINITY, 0x7c00),
+            (Scalar::F16, 1.0 / 3.0, 0x3555),
+            (Scalar::Bf16, 1.0, 0x3f80),
+            (Scalar::Bf16, 1.0 / 3.0, 0x3eab),
+            (Scalar::Bf16, 3.4e38, 0x7f80),
+            (Scalar::Bf16, 1e-40, 0x0001),
+        ] {
+            assert_eq!(encode(scalar, value), bits, "{scalar:?} {value}");
+        }
+        // Every half has exactly one encoding, found again from its value.
+        for scalar in [Scalar::F16, Scalar::Bf16] {
+            for bits in 0..=0xffffu64 {
+                let value = decode(scalar, bits);
+                assert!(
+                    value.is_nan() || encode(scalar, value) == bits,
+                    "{scalar:?} {bits:#x}"
+                );
             }
+        }
+    }
+
+    #[test]
+    fn ranges_that_do_not_fit_write_nothing() {
+        let element = Element {
+            scalar: Scalar::F32,
+            lanes: 1,
         };
-        let all = match buffer.element.scalar {
-            Scalar::F32 => u64::from((value as f32).to_bits()),
-            Scalar::F64 => value.to_bits(),
-            _ if integer => value as i64 as u64,
-            _ => u64::from((value as f32).to_bits() >> 16),
+        let buffer = Buffer {
+            name: "x".into(),
+            element,
+            count: 4,
+            fill: Fill::Iota,
+            seed: 1,
         };
-        bytes.copy_from_slice(&all.to_le_bytes()[..bytes.len()]);
+        let mut bytes = [7u8; 8];
+        for (start, end) in [(0, 4), (3, 5), (2, 1), (0, u64::MAX)] {
+            assert!(!fill_bytes(&buffer, start..end, &mut bytes));
+        }
+        assert_eq!(bytes, [7; 8]);
+        assert!(fill_bytes(&buffer, 2..4, &mut bytes));
+        assert_eq!(bytes, [0, 0, 0, 0x40, 0, 0, 0x40, 0x40]);
     }
 }

@@ -3,7 +3,14 @@
 //! Annotation + parameter types + configuration -> [`Workload`]. Contents of buffers are a pure function of
 //! (buffer, index), so that the measuring process, a second seed and a model that runs a few threads all see the same data.
 
+mod bind;
 mod buffer;
 pub mod contents;
+pub mod entry;
+mod mangled;
+mod types;
 
+pub use bind::{bind, default_tolerance};
 pub use buffer::{Argument, Buffer, Check, Element, Fill, Scalar, Workload};
+pub use entry::{Entry, entries, find};
+pub use types::Type;

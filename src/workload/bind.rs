@@ -1,0 +1,319 @@
+//! Annotation, types and configuration -> the workload: every parameter with its bytes or its buffer.
+
+use super::buffer::{Argument, Buffer, Check, Element, Fill, Scalar, Workload};
+use super::contents::encode;
+use super::entry::Entry;
+use super::types::Type;
+use crate::comment::{Annotation, Diagnostic, Given, GivenValue, Span, Value};
+use crate::space::{Configuration, Space};
+
+/// The most bytes that the buffers of a workload may have together: more than any GPU has.
+const MAX_BYTES: u64 = 1 << 40;
+
+/// How closely floating outputs must agree where `check` does not say it: relative and absolute. The absolute part is for
+/// sums near zero; the narrow types have a few units of their last place.
+pub fn default_tolerance(scalar: Scalar) -> (f64, f64) {
+    match scalar {
+        Scalar::F32 | Scalar::F64 => (1e-4, 1e-6),
+        Scalar::F16 => (4e-3, 1e-4),
+        Scalar::Bf16 => (3e-2, 1e-3),
+        _ => (0.0, 0.0),
+    }
+}
+
+/// The workload of a kernel under a configuration.
+///
+/// # Errors
+/// All that is wrong: no `args` clause, a parameter of a type that takes no value, a value that the type cannot hold, a
+/// buffer without elements, a tolerance for integers.
+pub fn bind(
+    annotation: &Annotation,
+    entry: &Entry,
+    space: &Space,
+    configuration: &Configuration,
+) -> Result<Workload, Vec<Diagnostic>> {
+    let kernel = &annotation.kernel;
+    let source = &annotation.source;
+    let Some(args) = &annotation.args else {
+        let message = format!("`{}` cannot be measured: it has no args(...)", kernel.name);
+        return Err(vec![source.error(annotation.comment, message)]);
+    };
+    let mut problems = Vec::new();
+    let mut workload = Workload {
+        arguments: Vec::new(),
+        buffers: Vec::new(),
+        checks: None,
+    };
+    for (index, text) in entry.parameters.iter().enumerate() {
+        let Some(given) = args.iter().find(|given| given.parameter == index) else {
+            let message = format!(
+                "parameter {} of `{}` has no value: add it to args(...)",
+                index + 1,
+                kernel.name
+            );
+            problems.push(source.error(kernel.span, message));
+            continue;
+        };
+        let binding = Binding {
+            annotation,
+            space,
+            configuration,
+            given,
+            text,
+        };
+        match binding.argument(&mut workload.buffers) {
+            Ok(argument) => workload.arguments.push(argument),
+            Err(problem) => problems.push(*problem),
+        }
+    }
+    workload.reseed(0);
+    if workload.bytes() > MAX_BYTES {
+        let message = format!(
+            "the buffers of `{}` have {} bytes together; at most {MAX_BYTES} are allowed",
+            kernel.name,
+            workload.bytes()
+        );
+        problems.push(source.error(annotation.comment, message));
+    }
+    if problems.is_empty() {
+        workload.checks = checks(annotation, &workload.buffers, &mut problems);
+    }
+    if problems.is_empty() {
+        Ok(workload)
+    } else {
+        Err(problems)
+    }
+}
+
+/// One parameter and its value.
+struct Binding<'a> {
+    annotation: &'a Annotation,
+    space: &'a Space,
+    configuration: &'a Configuration,
+    given: &'a Given,
+    /// The parameter's type as text.
+    text: &'a str,
+}
+
+impl Binding<'_> {
+    fn error(&self, span: Span, message: String) -> Box<Diagnostic> {
+        Box::new(self.annotation.source.error(span, message))
+    }
+
+    fn argument(&self, buffers: &mut Vec<Buffer>) -> Result<Argument, Box<Diagnostic>> {
+        let (name, text) = (&self.given.name, self.text);
+        match (Type::of(text), &self.given.value) {
+            (Type::Other(_), _) => Err(self.error(
+                self.given.span,
+                format!("`{name}` is of type `{text}`, which is not supported yet"),
+            )),
+            (Type::Scalar(scalar), GivenValue::Scalar(expression)) => {
+                let value = self
+                    .space
+                    .evaluate(self.configuration, expression)
+                    .map_err(Box::new)?;
+                self.scalar(scalar, value, expression.span)
+                    .map(Argument::Scalar)
+            }
+            (Type::Scalar(_), GivenValue::Buffer { fill_span, .. }) => Err(self.error(
+                *fill_span,
+                format!("`{name}` is of type `{text}` and takes a value, not a buffer"),
+            )),
+            (
+                Type::Pointer { element, .. },
+                GivenValue::Buffer {
+                    fill,
+                    fill_span,
+                    count,
+                },
+            ) => {
+                let count = self.count(count)?;
+                let bytes = count
+                    .checked_mul(element.size() as u64)
+                    .filter(|&bytes| bytes <= MAX_BYTES);
+                if bytes.is_none() {
+                    let message = format!(
+                        "buffer `{name}` has {count} elements of {} bytes: more than any GPU holds",
+                        element.size()
+                    );
+                    return Err(self.error(*fill_span, message));
+                }
+                let fill = self.fill(element, *fill, *fill_span)?;
+                buffers.push(Buffer {
+                    name: name.clone(),
+                    element,
+                    count,
+                    fill,
+                    seed: 0,
+                });
+                Ok(Argument::Buffer(buffers.len() - 1))
+            }
+            (Type::Pointer { .. }, GivenValue::Scalar(expression)) => {
+                match self
+                    .space
+                    .evaluate(self.configuration, expression)
+                    .map_err(Box::new)?
+                {
+                    // A null pointer, for parameters that may be absent.
+                    Value::Int(0) => Ok(Argument::Scalar(vec![0; 8])),
+                    _ => {
+                        let message = format!(
+                            "`{name}` is of type `{text}` and takes a buffer, such as random[n], zeros[n] or out[n]"
+                        );
+                        Err(self.error(expression.span, message))
+                    }
+                }
+            }
+        }
+    }
+
+    /// The bytes of a scalar argument.
+    fn scalar(&self, scalar: Scalar, value: Value, span: Span) -> Result<Vec<u8>, Box<Diagnostic>> {
+        let name = &self.given.name;
+        let bits = match scalar.bounds() {
+            Some((least, most)) => {
+                let Some(integer) = value.as_integer() else {
+                    return Err(self.error(
+                        span,
+                        format!("`{name}` is of type `{}` and cannot be {value}", self.text),
+                    ));
+                };
+                let (least, most) = if is_bool(self.text) {
+                    (0, 1)
+                } else {
+                    (least, most)
+                };
+                if !(least..=most).contains(&i128::from(integer)) {
+                    let message = format!(
+                        "`{name}` is of type `{}` and cannot be {value}: it holds {least} to {most}",
+                        self.text
+                    );
+                    return Err(self.error(span, message));
+                }
+                integer as u64
+            }
+            None => self.float(scalar, value.as_f64(), span)?,
+        };
+        Ok(bits.to_le_bytes()[..scalar.size()].to_vec())
+    }
+
+    /// The bits of a float, unless a finite value becomes infinite in its type.
+    fn float(&self, scalar: Scalar, value: f64, span: Span) -> Result<u64, Box<Diagnostic>> {
+        let bits = encode(scalar, value);
+        if value.is_finite() && !super::contents::decode(scalar, bits).is_finite() {
+            return Err(self.error(
+                span,
+                format!(
+                    "{value:?} is too large for `{}`, which is of type `{}`",
+                    self.given.name, self.text
+                ),
+            ));
+        }
+        Ok(bits)
+    }
+
+    fn count(&self, expression: &crate::comment::Expr) -> Result<u64, Box<Diagnostic>> {
+        let value = self
+            .space
+            .evaluate(self.configuration, expression)
+            .map_err(Box::new)?;
+        match value
+            .as_integer()
+            .and_then(|count| u64::try_from(count).ok())
+        {
+            Some(count) if count > 0 => Ok(count),
+            _ => {
+                let message = format!(
+                    "buffer `{}` needs 1 element or more, not {value}",
+                    self.given.name
+                );
+                Err(self.error(expression.span, message))
+            }
+        }
+    }
+
+    /// The contents with the range that the element's type gives, checked against what it holds.
+    fn fill(
+        &self,
+        element: Element,
+        fill: Option<Fill>,
+        span: Span,
+    ) -> Result<Fill, Box<Diagnostic>> {
+        let scalar = element.scalar;
+        let is_bool = is_bool(self.text);
+        let fill = fill.unwrap_or(match scalar {
+            _ if scalar.is_float() => Fill::Random { lo: 0.0, hi: 1.0 },
+            _ if is_bool => Fill::Random { lo: 0.0, hi: 1.0 },
+            Scalar::I8 => Fill::Random { lo: 0.0, hi: 127.0 },
+            _ => Fill::Random { lo: 0.0, hi: 255.0 },
+        });
+        let numbers = match fill {
+            Fill::Constant(value) => vec![value],
+            Fill::Random { lo, hi } => vec![lo, hi],
+            Fill::Poison | Fill::Zeros | Fill::Iota => Vec::new(),
+        };
+        for value in numbers {
+            match scalar.bounds() {
+                Some((least, most)) => {
+                    let (least, most) = if is_bool { (0, 1) } else { (least, most) };
+                    if value.fract() != 0.0 || !(least as f64..=most as f64).contains(&value) {
+                        let message = format!(
+                            "buffer `{}` is of type `{}`, which does not hold {value:?}",
+                            self.given.name, self.text
+                        );
+                        return Err(self.error(span, message));
+                    }
+                }
+                None => {
+                    self.float(scalar, value, span)?;
+                }
+            }
+        }
+        Ok(fill)
+    }
+}
+
+fn is_bool(text: &str) -> bool {
+    text.split([' ', '*'])
+        .any(|word| word == "bool" || word == "_Bool")
+}
+
+fn checks(
+    annotation: &Annotation,
+    buffers: &[Buffer],
+    problems: &mut Vec<Diagnostic>,
+) -> Option<Vec<Check>> {
+    let clause = annotation.check.as_ref()?;
+    let given = clause.relative.is_some() || clause.absolute.is_some();
+    let mut checks = Vec::new();
+    for named in &clause.buffers {
+        let Some(index) = buffers.iter().position(|buffer| buffer.name == named.value) else {
+            let message = format!("`{}` is no buffer and cannot be checked", named.value);
+            problems.push(annotation.source.error(named.span, message));
+            continue;
+        };
+        let scalar = buffers[index].element.scalar;
+        if given && clause.buffers.len() == 1 && !scalar.is_float() {
+            let message = format!(
+                "`{}` has integers, which are compared exactly: remove rtol and atol",
+                named.value
+            );
+            problems.push(annotation.source.error(named.span, message));
+            continue;
+        }
+        let (relative, absolute) = default_tolerance(scalar);
+        let (relative, absolute) = match scalar.is_float() {
+            true => (
+                clause.relative.unwrap_or(relative),
+                clause.absolute.unwrap_or(absolute),
+            ),
+            false => (0.0, 0.0),
+        };
+        checks.push(Check {
+            buffer: index,
+            relative,
+            absolute,
+        });
+    }
+    Some(checks)
+}

@@ -1,0 +1,251 @@
+//! cicc's stub file -> the kernels of a compilation with the types of their parameters.
+//!
+//! The file (`--stub_file_name`, kept as `NAME.cudafe1.stub.c`) registers each kernel with
+//! `__cudaRegisterEntry(__T0, ((void ( *)(int, float *))ns::name), SYMBOL, (-1))`, defines a function
+//! `__device_stub__MANGLED(...)` for it, and gives its line in a `# 7 "a.cu"` above the host-side definition. A typedef keeps
+//! its name in the C text; the types come from the mangled name wherever that can be read. A file of another form gives no
+//! entries, never a panic.
+
+use super::mangled::parameter_types;
+use crate::comment::{Annotation, Diagnostic};
+use std::collections::BTreeMap;
+
+/// A kernel that the compiler registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The symbol in PTX and cubin.
+    pub symbol: String,
+    /// The name with namespaces (`_NV_ANON_NAMESPACE` for one without a name) and template arguments.
+    pub qualified: String,
+    /// The types of the parameters, without typedefs where the mangled name could be read.
+    pub parameters: Vec<String>,
+    /// The 1-based line of the name and the file, as the compiler was given it; not known for instances of templates.
+    pub line: Option<u32>,
+    pub file: Option<String>,
+    /// Threads of a block in `__launch_bounds__`.
+    pub max_threads: Option<u32>,
+}
+
+impl Entry {
+    /// The name without namespaces and template arguments.
+    pub fn name(&self) -> &str {
+        let plain = self.qualified.split('<').next().unwrap_or("").trim_end();
+        plain.rsplit("::").next().unwrap_or(plain)
+    }
+}
+
+/// All kernels of a stub file, in the order of their registration.
+pub fn entries(stub: &str) -> Vec<Entry> {
+    let stubs = stubs(stub);
+    let places = places(stub);
+    let mut found = Vec::new();
+    for (at, _) in stub.match_indices("__cudaRegisterEntry(") {
+        let Some(arguments) = group(&stub[at + "__cudaRegisterEntry".len()..]) else {
+            continue;
+        };
+        let [_, function, symbol, bound] = split(arguments)[..] else {
+            continue;
+        };
+        let Some((types, name)) = cast(function) else {
+            continue;
+        };
+        let mangled = stubs.get(&key(types, name)).copied();
+        let written: Vec<String> = match split(types)[..] {
+            ["void"] | [""] => Vec::new(),
+            ref types => types.iter().map(|text| normalized(text)).collect(),
+        };
+        let canonical = mangled
+            .and_then(parameter_types)
+            .filter(|types| types.len() == written.len());
+        let place = mangled.and_then(|mangled| places.get(mangled));
+        found.push(Entry {
+            symbol: symbol.to_string(),
+            qualified: normalized(name),
+            parameters: canonical.unwrap_or(written),
+            line: place.map(|(line, _)| *line),
+            file: place.map(|(_, file)| file.clone()),
+            max_threads: bound.parse().ok(),
+        });
+    }
+    found
+}
+
+/// The entry of an annotation: the same name and number of parameters and, among overloads, the same line.
+///
+/// # Errors
+/// A warning at the kernel's name where none or more than one fits: a kernel that is compiled out (`#ifdef`) is no mistake.
+pub fn find<'a>(
+    entries: &'a [Entry],
+    annotation: &Annotation,
+) -> Result<&'a Entry, Box<Diagnostic>> {
+    let kernel = &annotation.kernel;
+    let warning = |message: String| Box::new(annotation.source.warning(kernel.span, message));
+    let named: Vec<&Entry> = entries
+        .iter()
+        .filter(|entry| entry.name() == kernel.name)
+        .collect();
+    let fitting: Vec<&Entry> = named
+        .iter()
+        .copied()
+        .filter(|entry| entry.parameters.len() == kernel.parameters.len())
+        .collect();
+    match (named.len(), &fitting[..]) {
+        (_, [only]) => Ok(only),
+        (0, _) => Err(warning(format!(
+            "the compilation has no kernel `{}`; it is not tuned",
+            kernel.name
+        ))),
+        (_, []) => {
+            let count = kernel.parameters.len();
+            Err(warning(format!(
+                "the compilation has no kernel `{}` with {count} parameters; it is not tuned",
+                kernel.name
+            )))
+        }
+        (_, several) => {
+            let file_name = |path: &str| path.rsplit(['/', '\\']).next().map(str::to_string);
+            let here = |entry: &&&Entry| {
+                let same_file =
+                    entry.file.as_deref().and_then(file_name) == file_name(&annotation.source.path);
+                entry.line == Some(kernel.line) && same_file
+            };
+            let mut placed = several.iter().filter(here);
+            match (placed.next(), placed.next()) {
+                (Some(only), None) => Ok(only),
+                _ => Err(warning(format!(
+                    "several kernels are called `{}` and none can be told to be this one; it is not tuned",
+                    kernel.name
+                ))),
+            }
+        }
+    }
+}
+
+/// Mangled names by what their stubs launch.
+fn stubs(stub: &str) -> BTreeMap<String, &str> {
+    const PREFIX: &str = "__device_stub__";
+    let mut found = BTreeMap::new();
+    for (at, _) in stub.match_indices(PREFIX) {
+        let rest = &stub[at + PREFIX.len()..];
+        let length = rest
+            .find(|c: char| !c.is_alphanumeric() && c != '_' && c != '$')
+            .unwrap_or(rest.len());
+        let (symbol, rest) = rest.split_at(length);
+        let Some(parameters) = group(rest) else {
+            continue;
+        };
+        // A definition, not a declaration or a call.
+        let Some(body) = rest
+            .get(parameters.len() + 2..)
+            .map(str::trim_start)
+            .filter(|body| body.starts_with('{'))
+        else {
+            continue;
+        };
+        let end = body.find(PREFIX).unwrap_or(body.len());
+        let Some(launch) = body[..end].find("__cudaLaunch(") else {
+            continue;
+        };
+        let Some(arguments) = group(&body[launch + "__cudaLaunch".len()..]) else {
+            continue;
+        };
+        let Some(&function) = split(arguments).first() else {
+            continue;
+        };
+        // `((char *)((void ( *)(...))name))`
+        let launched = function.find("((void").map(|at| &function[at..]);
+        if let Some((types, name)) = launched.and_then(cast) {
+            found.insert(key(types, name), symbol);
+        }
+    }
+    found
+}
+
+/// Line and file of host-side definitions by mangled name.
+fn places(stub: &str) -> BTreeMap<&str, (u32, String)> {
+    let mut found = BTreeMap::new();
+    let mut markers: [Option<(u32, &str)>; 2] = [None, None];
+    for line in stub.lines() {
+        if let Some(marker) = marker(line) {
+            markers = [markers[1], Some(marker)];
+        } else if let Some(rest) = line.strip_prefix("{__device_stub__") {
+            // The marker right above is the body's; the one before it is the declarator's.
+            if let Some((symbol, (line, file))) = rest.split('(').next().zip(markers[0]) {
+                found.insert(
+                    symbol,
+                    (line, file.replace("\\\\", "\\").replace("\\\"", "\"")),
+                );
+            }
+        }
+    }
+    found
+}
+
+/// `# 7 "a.cu"`
+fn marker(line: &str) -> Option<(u32, &str)> {
+    let rest = line
+        .strip_prefix("# ")
+        .or_else(|| line.strip_prefix("#line "))?;
+    let (number, file) = rest.split_once(' ')?;
+    let file = file.trim_start().strip_prefix('"')?;
+    Some((number.parse().ok()?, &file[..file.rfind('"')?]))
+}
+
+/// Types and name of `((void ( *)(TYPES))NAME)`.
+fn cast(function: &str) -> Option<(&str, &str)> {
+    let inner = group(function.trim())?;
+    let kind = group(inner.trim_start())?;
+    let name = inner.trim_start().get(kind.len() + 2..)?.trim();
+    // `void ( *)(TYPES)`: the second group.
+    let first = kind.find('(')?;
+    let rest = kind.get(first + group(&kind[first..])?.len() + 2..)?;
+    Some((group(rest.trim_start())?.trim(), name))
+}
+
+fn key(types: &str, name: &str) -> String {
+    format!("{}({})", normalized(name), normalized(types))
+}
+
+/// What stands between the bracket that `text` begins with and the one that closes it.
+fn group(text: &str) -> Option<&str> {
+    if !text.starts_with('(') {
+        return None;
+    }
+    let mut depth = 0usize;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => {
+                depth -= 1;
+                if depth == 0 {
+                    return text.get(1..at);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The parts between commas that are in no bracket, trimmed.
+fn split(text: &str) -> Vec<&str> {
+    let (mut parts, mut from, mut depth) = (Vec::new(), 0, 0i32);
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' | '<' | '[' | '{' => depth += 1,
+            ')' | '>' | ']' | '}' => depth -= 1,
+            ',' if depth == 0 => {
+                parts.push(text[from..at].trim());
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(text[from..].trim());
+    parts
+}
+
+/// The text with single blanks.
+fn normalized(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
