@@ -1,7 +1,7 @@
 //! A call of nvcc: handed over where nothing is marked, else tuned and then built by nvcc itself.
 
 use crate::comment::{self, Annotation, Source};
-use crate::console::Console;
+use crate::console::{Console, FATAL};
 use crate::emit::{Header, HeaderKernel, Ticket, TicketKernel};
 use crate::nvcc::{Dryrun, Invocation, MarkedFile, Overlay, Phase, Pipeline, RealNvcc, marked_files};
 use crate::record::{FORMAT, Record};
@@ -13,9 +13,6 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-/// Exit code of nvcc where the front end finds errors in the source.
-const SOURCE_ERROR: u8 = 2;
-const FATAL: u8 = 1;
 
 /// Runs as nvcc with `arguments` (without argv[0]); `name` is what nvtune was called by, or the compiler named in
 /// `nvtune /path/nvcc ...`. Comes back only where nvcc was not given the process.
@@ -95,7 +92,10 @@ struct Tuning {
 
 impl Build<'_> {
     fn run(&mut self, marked: Vec<MarkedSource>) -> u8 {
-        let Ok(mut tunings) = self.annotate(marked) else { return SOURCE_ERROR };
+        let mut tunings = match self.annotate(marked) {
+            Ok(tunings) => tunings,
+            Err(code) => return code,
+        };
         if tunings.iter().all(|tuning| tuning.annotations.is_empty()) {
             return self.plain();
         }
@@ -120,30 +120,31 @@ impl Build<'_> {
             self.tune(&dryrun, tuning, &mut tuner);
         }
         drop(tuner);
-        if self.console.failed() {
-            return FATAL;
+        match self.console.failure() {
+            Some(code) => code,
+            None => self.build(&dryrun, &folder, &tunings),
         }
-        self.build(&dryrun, &folder, &tunings)
     }
 
     /// Reads the tuning comments of every marked file; all errors are printed before giving up.
-    fn annotate(&self, marked: Vec<MarkedSource>) -> Result<Vec<Tuning>, ()> {
-        let mut failed = false;
+    fn annotate(&self, marked: Vec<MarkedSource>) -> Result<Vec<Tuning>, u8> {
         let mut tunings = Vec::new();
         for source in marked {
             let mut annotations = Vec::new();
             for file in &source.files {
-                match comment::annotations(&Source::new(&file.path, &file.text)) {
+                match comment::annotations(&Source::new(file.path.to_string_lossy(), &file.text)) {
                     Ok(found) => annotations.extend(found),
                     Err(diagnostics) => {
-                        failed = true;
                         diagnostics.iter().for_each(|diagnostic| self.console.diagnostic(diagnostic));
                     }
                 }
             }
             tunings.push(Tuning { source, annotations, tuned: Vec::new() });
         }
-        if failed { Err(()) } else { Ok(tunings) }
+        match self.console.failure() {
+            Some(code) => Err(code),
+            None => Ok(tunings),
+        }
     }
 
     /// The folder for headers and records: it must be there before anything is written.
@@ -252,8 +253,8 @@ impl Build<'_> {
     /// Builds with baselines: the object must be one that plain nvcc would make.
     fn fall_back(&self, folder: &Path, tunings: &[Tuning], problem: &str) -> u8 {
         self.console.warning(&format!("the tuned result is not used: {problem}"));
-        if self.console.failed() {
-            return FATAL;
+        if let Some(code) = self.console.failure() {
+            return code;
         }
         for tuning in tunings {
             let kernels = tuning.tuned.iter().map(Tuned::baseline_header).collect();
@@ -292,7 +293,7 @@ impl Build<'_> {
     }
 
     fn stop_or_plain(&self) -> u8 {
-        if self.console.failed() { FATAL } else { self.plain() }
+        self.console.failure().unwrap_or_else(|| self.plain())
     }
 }
 

@@ -1,24 +1,31 @@
 //! What nvtune says to the user, all of it on standard error, in nvcc's own form.
 
+use crate::comment::{Diagnostic, Severity};
 use std::cell::Cell;
+
+/// Exit code where nvtune itself cannot go on; nvcc's own for the like.
+pub const FATAL: u8 = 1;
+
+/// Exit code of nvcc where its front end finds errors in the source.
+const SOURCE_ERROR: u8 = 2;
 
 /// Prints messages and remembers whether one of them must fail the build.
 #[derive(Debug, Default)]
 pub struct Console {
     strict: bool,
-    failed: Cell<bool>,
+    failure: Cell<Option<u8>>,
 }
 
 impl Console {
     /// With `strict`, warnings are errors.
     pub fn new(strict: bool) -> Self {
-        Self { strict, failed: Cell::new(false) }
+        Self { strict, failure: Cell::new(None) }
     }
 
     /// Something that keeps a kernel from being tuned, or that the user surely wants to know.
     pub fn warning(&self, message: &str) {
         if self.strict {
-            self.failed.set(true);
+            self.fail(FATAL);
             eprintln!("nvtune error   : {message}");
         } else {
             eprintln!("nvtune warning : {message}");
@@ -27,7 +34,7 @@ impl Console {
 
     /// Something that ends the call.
     pub fn fatal(&self, message: &str) {
-        self.failed.set(true);
+        self.fail(FATAL);
         eprintln!("nvtune fatal   : {message}");
     }
 
@@ -36,13 +43,20 @@ impl Console {
         eprintln!("nvtune: {message}");
     }
 
-    /// A diagnostic that is already in the compiler's form.
-    pub fn diagnostic(&self, text: &impl std::fmt::Display) {
-        eprintln!("{text}");
+    /// Something that is wrong with the source, with its place.
+    pub fn diagnostic(&self, diagnostic: &Diagnostic) {
+        if diagnostic.severity == Severity::Error || self.strict {
+            self.fail(SOURCE_ERROR);
+        }
+        eprintln!("{diagnostic}");
     }
 
-    /// Whether the build must not go on.
-    pub fn failed(&self) -> bool {
-        self.failed.get()
+    /// The exit code that the build must end with, where one of the messages forbids to go on.
+    pub fn failure(&self) -> Option<u8> {
+        self.failure.get()
+    }
+
+    fn fail(&self, code: u8) {
+        self.failure.set(self.failure.get().or(Some(code)));
     }
 }

@@ -38,14 +38,13 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let name = |argument: Option<&OsString>| argument.and_then(|text| Path::new(text).file_name()).map(OsStr::to_owned);
     let rest = |from: usize| arguments.get(from..).unwrap_or_default();
     let is_nvcc = |name: &OsString| name == "nvcc";
-    let code = if name(arguments.first()).as_ref().is_some_and(is_nvcc) {
-        compile::run(rest(1), arguments.first().map(OsString::as_os_str), Timing::Candidates)
+    if name(arguments.first()).as_ref().is_some_and(is_nvcc) {
+        ExitCode::from(compile::run(rest(1), arguments.first().map(OsString::as_os_str), Timing::Candidates))
     } else if name(arguments.first()).is_some_and(|name| name == "ptxas") {
-        nvcc::shim::run(&arguments)
+        ExitCode::from(nvcc::shim::run(&arguments))
     } else if name(arguments.get(1)).as_ref().is_some_and(is_nvcc) {
-        compile::run(rest(2), arguments.get(1).map(OsString::as_os_str), Timing::Candidates)
+        ExitCode::from(compile::run(rest(2), arguments.get(1).map(OsString::as_os_str), Timing::Candidates))
     } else {
         cli::run(&arguments)
-    };
-    ExitCode::from(code)
+    }
 }

@@ -11,28 +11,30 @@ use arguments::Subcommand;
 use crate::settings::Timing;
 use clap::Parser;
 use std::ffi::OsString;
+use std::process::ExitCode;
 
 /// Exit code of a usage error, as clap has it.
 const USAGE: u8 = 2;
 
 /// Runs a subcommand; `arguments` begin with the program's name.
-pub fn run(arguments: &[OsString]) -> u8 {
+pub fn run(arguments: &[OsString]) -> ExitCode {
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and version end well; where even printing fails there is nobody left to tell.
             let _ = error.print();
-            return if error.use_stderr() { USAGE } else { 0 };
+            return ExitCode::from(if error.use_stderr() { USAGE } else { 0 });
         }
     };
-    match arguments.subcommand {
+    let code = match arguments.subcommand {
         Subcommand::Report { records } => report::run(&records),
         Subcommand::Doctor => doctor::run(),
         Subcommand::Bench { call } => bench(&call),
         Subcommand::Shims { folder } => shims::run(&folder),
-        Subcommand::Measure { arguments } => crate::measure::serve(&arguments),
+        Subcommand::Measure { arguments } => return crate::measure::serve(&arguments),
         Subcommand::Man { folder } => arguments::write_man_pages(&folder),
-    }
+    };
+    ExitCode::from(code)
 }
 
 /// `nvtune bench NVCC ARGS`: a build whose records hold the exhaustive timing too.

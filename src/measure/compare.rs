@@ -5,7 +5,7 @@
 //! with a NaN only, an infinity with the same infinity only. Padding within elements is not looked at.
 
 use super::Difference;
-use crate::workload::{Element, Scalar, contents};
+use crate::workload::{Element, Scalar};
 
 /// How closely floats must agree. Both are 0 for integers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -128,13 +128,8 @@ struct Layout {
 
 impl Layout {
     fn of(element: &Element) -> Layout {
-        let stride = contents::element_size(element).max(1);
-        let scalar = match element.scalar {
-            Scalar::I8 | Scalar::U8 => 1,
-            Scalar::I16 | Scalar::U16 | Scalar::F16 | Scalar::Bf16 => 2,
-            Scalar::I32 | Scalar::U32 | Scalar::F32 => 4,
-            Scalar::I64 | Scalar::U64 | Scalar::F64 => 8,
-        };
+        let stride = element.size().max(1);
+        let scalar = element.scalar.size();
         Layout {
             stride,
             scalar,

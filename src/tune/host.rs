@@ -28,7 +28,7 @@ pub fn limits(architecture: &Architecture, bounds: Option<u32>) -> Limits {
 pub fn baseline(annotation: &Annotation, architecture: &str) -> Result<Configuration, super::kernel::Problem> {
     let unknown = || super::kernel::Problem::Architecture(architecture.to_owned());
     let architecture = super::architecture_number(architecture).and_then(Architecture::of).ok_or_else(unknown)?;
-    Ok(Space::new(annotation, &limits(architecture, None))?.baseline())
+    Ok(Space::new(annotation, &limits(architecture, None))?.baseline().clone())
 }
 
 /// Headers of the baselines, for a source that includes its header before anything is decided.
@@ -46,7 +46,7 @@ pub fn baseline_headers(annotations: &[Annotation], architecture: &str) -> Vec<H
 pub fn types(annotation: &Annotation, entry: &Entry) -> Types {
     let parameters = annotation.kernel.parameters.iter().zip(&entry.parameters);
     parameters
-        .filter_map(|(name, kind)| match Type::parse(kind) {
+        .filter_map(|(name, kind)| match Type::of(kind) {
             Type::Scalar(scalar) => Some((name.clone()?, c_type(scalar))),
             _ => None,
         })

@@ -48,11 +48,17 @@ impl From<Diagnostic> for Problem {
     }
 }
 
+impl From<Box<Diagnostic>> for Problem {
+    fn from(diagnostic: Box<Diagnostic>) -> Self {
+        Self::Comment(vec![*diagnostic])
+    }
+}
+
 impl Problem {
     /// Says that the kernel stays as nvcc builds it, and why.
     pub fn print(&self, console: &Console, annotation: &Annotation) {
         if let Self::Comment(diagnostics) = self {
-            diagnostics.iter().for_each(|diagnostic| console.source_error(diagnostic));
+            diagnostics.iter().for_each(|diagnostic| console.diagnostic(diagnostic));
             return;
         }
         console.warning(&format!("{}: not tuned: {self}", annotation.name));
@@ -189,7 +195,7 @@ fn subject<'a>(
         Some(measurer) => Machine::of_device(architecture, measurer.device()),
         None => Machine::nominal(architecture),
     };
-    let baseline = Space::new(annotation, &host::limits(architecture, None))?.baseline();
+    let baseline = Space::new(annotation, &host::limits(architecture, None))?.baseline().clone();
     let front_end = one(front_ends, &merged(in_force, &baseline.macros))?;
     let entries = workload::entries(&front_end.stub);
     let entry = workload::find(&entries, annotation)?.clone();

@@ -85,7 +85,7 @@ pub fn score(
 /// Configurations with launches, workloads and variants, not yet scored.
 fn laid_out(subject: &Subject<'_>, variants: &Variants) -> Result<Scored, Problem> {
     let mut configurations: Vec<Configuration> = subject.space.iter().collect();
-    let baseline = subject.space.baseline();
+    let baseline = subject.space.baseline().clone();
     let baseline = configurations.iter().position(|found| *found == baseline).unwrap_or_else(|| {
         configurations.push(baseline);
         configurations.len() - 1

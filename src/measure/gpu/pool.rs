@@ -191,12 +191,12 @@ impl Pool {
 
 /// Bytes of a buffer that was allocated.
 fn size(buffer: &Buffer) -> usize {
-    buffer.count as usize * contents::element_size(&buffer.element)
+    buffer.count as usize * buffer.element.size()
 }
 
 /// Memory for a buffer and its guard.
 fn allocate(context: &Context, buffer: &Buffer) -> std::result::Result<Memory, DriverFault> {
-    let size = contents::element_size(&buffer.element) as u64;
+    let size = buffer.element.size() as u64;
     let wanted = buffer.count.saturating_mul(size);
     let bytes = usize::try_from(wanted)
         .ok()
@@ -211,7 +211,7 @@ fn allocate(context: &Context, buffer: &Buffer) -> std::result::Result<Memory, D
 /// Makes the contents of a buffer, by several threads, and uploads them and the guard.
 fn upload(buffer: &Buffer, to: &Memory, alive: &mut dyn FnMut()) -> Result<()> {
     to.set(GUARD_BYTE)?;
-    let size = contents::element_size(&buffer.element).max(1);
+    let size = buffer.element.size().max(1);
     let total = usize::try_from(buffer.count).unwrap_or(usize::MAX);
     let elements = (CHUNK / size).max(1);
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(16));
@@ -224,7 +224,8 @@ fn upload(buffer: &Buffer, to: &Memory, alive: &mut dyn FnMut()) -> Result<()> {
         std::thread::scope(|scope| {
             for (i, part) in bytes.chunks_mut(share * size).enumerate() {
                 scope.spawn(move || {
-                    contents::fill_bytes(buffer, (first + i * share) as u64, part);
+                    let from = (first + i * share) as u64;
+                    contents::fill_bytes(buffer, from..from + (part.len() / size) as u64, part);
                 });
             }
         });
