@@ -4,5 +4,6 @@
 //! (buffer, index), so that the measuring process, a second seed and a model that runs a few threads all see the same data.
 
 mod buffer;
+pub mod contents;
 
 pub use buffer::{Argument, Buffer, Check, Element, Fill, Scalar, Workload};
