@@ -1,3 +1,4 @@
 //! Resources, SASS, PTX profile, architecture tables -> score.
 
+pub mod frequency;
 pub mod profile;

@@ -20,23 +20,38 @@ pub struct Profile {
     pub exact: bool,
 }
 
-/// A warp-wide memory access, averaged over the executions looked at.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A warp-wide memory access, averaged over the executions looked at (lanes that take part in it).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Access {
     pub space: Space,
     pub kind: Kind,
     /// Bytes accessed by one thread.
     pub width: u32,
-    /// Global memory: distinct 32-byte sectors that one warp's access touches (1 to 128).
+    /// Global and local memory: distinct 32-byte sectors that one warp's access touches (1 to 128).
     pub sectors: f64,
-    /// Shared memory: passes needed for bank conflicts (1 is none).
+    /// Shared memory: passes needed for bank conflicts (1 is none; the passes that 8- and 16-byte accesses need in any
+    /// case are not counted). Constant memory: distinct words, which are read one after the other.
     pub passes: f64,
-    /// Share of the sectors that the same warp (or its block) touched before: 0 is streaming, towards 1 is reuse in cache.
+    /// Share of the sectors that the same warp touched before: 0 is streaming, towards 1 is reuse in cache. Where a
+    /// line is executed more often than was recorded, it is that of the second half of the record.
     pub reuse: f64,
+    /// As `reuse`, counting what any sampled warp of the block touched before.
+    pub block_reuse: f64,
+    /// Sectors that this line brings in anew for the block: distinct sectors over all sampled warps and executions,
+    /// divided by the number of warp-wide accesses. Below `sectors` where warps or iterations share sectors.
+    pub block_sectors: f64,
+    /// Threads of the warp that take part, on average (1 to 32).
+    pub lanes: f64,
+    /// All lanes use one address, in every execution looked at.
+    pub broadcast: bool,
+    /// Global memory: index in the workload's buffers of what is accessed, where it is always the same one. With the
+    /// buffer's size it bounds the traffic that has to come from DRAM.
+    pub buffer: Option<u32>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Space {
+    #[default]
     Global,
     Shared,
     Local,
@@ -44,8 +59,9 @@ pub enum Space {
     Texture,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
+    #[default]
     Load,
     Store,
     Atomic,

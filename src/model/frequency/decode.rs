@@ -1,0 +1,800 @@
+//! Module + entry -> [`Program`].
+//!
+//! Names are resolved to slots, addresses and steps once, here. What cannot be resolved or is not known becomes a step
+//! that makes its destinations unknown; decoding never fails.
+
+use super::memory::{CONST_BASE, FUNCTION_BASE, LOCAL_BASE, MODULE_BASE, PARAM_BASE, SHARED_BASE};
+use super::operation::{self, Alu, Combine, Compare, Mode, bits, float};
+use super::program::{
+    Call, Callee, Memory, Operation, Passing, Program, Routine, Slot, Special, Step, Update, Window,
+};
+use crate::model::profile::{Kind, Space};
+use crate::ptx::{self, Function, Initial, Instruction, Linkage, Module, Operand, Parameter, Scalar, Statement};
+use std::collections::HashMap;
+
+/// The most registers that one declaration may ask for; ptxas has no more than a few hundred thousand either.
+const REGISTERS: u32 = 1 << 20;
+
+pub(super) fn decode(module: &Module, entry: &Function) -> Program {
+    let mut decoder = Decoder {
+        module,
+        program: Program::default(),
+        constants: HashMap::new(),
+        specials: HashMap::new(),
+        symbols: HashMap::new(),
+        functions: vec![entry],
+        local: 0,
+    };
+    decoder.slot_of_constant(0);
+    decoder.module_variables();
+    let mut next = 0;
+    while let Some(&function) = decoder.functions.get(next) {
+        decoder.routine(next, function);
+        next += 1;
+    }
+    decoder.finish()
+}
+
+/// What a name of a scope stands for.
+#[derive(Clone, Copy, Debug)]
+enum Meaning {
+    /// First of `count` registers of `lanes` slots each; `None`: a single register.
+    Registers { first: Slot, count: Option<u32>, lanes: u8, scalar: Scalar },
+    /// An address in the window's own numbering.
+    Variable { window: Window, address: u64, size: u64 },
+}
+
+struct Decoder<'m> {
+    module: &'m Module,
+    program: Program,
+    constants: HashMap<u64, Slot>,
+    specials: HashMap<&'m str, Slot>,
+    /// Module-scope variables.
+    symbols: HashMap<&'m str, Meaning>,
+    functions: Vec<&'m Function>,
+    /// Bytes of local memory given out.
+    local: u64,
+}
+
+/// Names of one function.
+struct Names<'m> {
+    scopes: Vec<HashMap<&'m str, Meaning>>,
+    /// Labels by the scope that declares them.
+    labels: HashMap<(u32, &'m str), Target<'m>>,
+    /// Scopes that are open, by number.
+    open: Vec<u32>,
+    next: u32,
+    function: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Target<'m> {
+    Step(u32),
+    Table(&'m [Box<str>]),
+}
+
+impl<'m> Names<'m> {
+    fn find(&self, name: &str) -> Option<Meaning> {
+        self.scopes.iter().rev().find_map(|scope| scope.get(name)).copied()
+    }
+
+    fn label(&self, name: &str) -> Option<Target<'m>> {
+        self.open.iter().rev().find_map(|&scope| self.labels.get(&(scope, name))).copied()
+    }
+
+    fn step(&self, name: &str) -> Option<u32> {
+        match self.label(name)? {
+            Target::Step(step) => Some(step),
+            Target::Table(_) => None,
+        }
+    }
+}
+
+fn align(value: u64, to: u32) -> u64 {
+    value.checked_next_multiple_of(u64::from(to.max(1))).unwrap_or(value)
+}
+
+impl<'m> Decoder<'m> {
+    fn new_slot(&mut self, width: u32) -> Slot {
+        self.program.slots.push(0);
+        self.program.widths.push(width.min(64) as u8);
+        (self.program.slots.len() - 1) as Slot
+    }
+
+    fn slot_of_constant(&mut self, value: u64) -> Slot {
+        if let Some(&slot) = self.constants.get(&value) {
+            return slot;
+        }
+        let slot = self.new_slot(64);
+        self.program.slots[slot as usize] = value;
+        self.constants.insert(value, slot);
+        slot
+    }
+
+    /// Gives module-scope variables their addresses and reads their initialisers.
+    fn module_variables(&mut self) {
+        let module = self.module;
+        // Address 0 stays free in every window, so that no variable looks like a null pointer.
+        let mut next = HashMap::from([(ptx::Space::Global, 256u64), (ptx::Space::Const, 256), (ptx::Space::Shared, 0)]);
+        let mut placed = Vec::new();
+        for variable in &module.variables {
+            let dynamic = variable.space == ptx::Space::Shared && variable.size == 0;
+            if dynamic || self.symbols.contains_key(&*variable.name) {
+                continue;
+            }
+            let Some(next) = next.get_mut(&variable.space) else { continue };
+            let at = align(*next, variable.align);
+            *next = at.saturating_add(variable.size.max(1)).min(1 << 31);
+            let (window, address) = match variable.space {
+                ptx::Space::Shared => (Window::Shared, at),
+                ptx::Space::Const => (Window::Const, at),
+                _ => (Window::Global, MODULE_BASE + at),
+            };
+            self.symbols.insert(&variable.name, Meaning::Variable { window, address, size: variable.size });
+            placed.push((variable, at));
+        }
+        let shared = next.get(&ptx::Space::Shared).copied().unwrap_or(0);
+        self.program.shared = shared;
+        for variable in module.variables.iter().filter(|v| v.space == ptx::Space::Shared && v.size == 0) {
+            let address = align(shared, variable.align.max(16));
+            self.symbols.insert(&variable.name, Meaning::Variable { window: Window::Shared, address, size: 0 });
+        }
+        for (variable, at) in placed {
+            let Some(initial) = &variable.initial else { continue };
+            if variable.linkage == Linkage::Extern {
+                continue;
+            }
+            for (offset, value) in initial {
+                let bits = match value {
+                    Initial::Bits(bits) => *bits,
+                    Initial::Address { name, offset } => self.address_of(name).wrapping_add(*offset as u64),
+                };
+                let image = match variable.space {
+                    ptx::Space::Const => &mut self.program.constants,
+                    _ => &mut self.program.globals,
+                };
+                for byte in 0..u64::from(variable.scalar.size().min(8)) {
+                    image.values.insert(at.saturating_add(*offset).saturating_add(byte), (bits >> (8 * byte)) as u8);
+                }
+            }
+            let image = match variable.space {
+                ptx::Space::Const => &mut self.program.constants,
+                _ => &mut self.program.globals,
+            };
+            image.ranges.push((at, at.saturating_add(variable.size)));
+        }
+    }
+
+    /// The generic address of a variable or function of the module.
+    fn address_of(&mut self, name: &str) -> u64 {
+        match self.symbols.get(name) {
+            Some(&Meaning::Variable { window, address, .. }) => address.wrapping_add(base(window)),
+            _ => self.function_index(name).map_or(0, |index| FUNCTION_BASE + 16 * index as u64),
+        }
+    }
+
+    /// The number of a function with a body; it will be decoded.
+    fn function_index(&mut self, name: &str) -> Option<usize> {
+        if let Some(index) = self.functions.iter().position(|f| &*f.name == name) {
+            return Some(index);
+        }
+        let function = self.module.function(name).filter(|f| f.body.is_some())?;
+        self.functions.push(function);
+        Some(self.functions.len() - 1)
+    }
+
+    fn parameter(&mut self, parameter: &'m Parameter, scope: &mut HashMap<&'m str, Meaning>) -> Passing {
+        if parameter.register {
+            let first = self.new_slot(bits(parameter.scalar));
+            scope.insert(
+                &parameter.name,
+                Meaning::Registers { first, count: None, lanes: 1, scalar: parameter.scalar },
+            );
+            return Passing::Slot(first);
+        }
+        let at = self.parameter_space(parameter.align, parameter.size);
+        scope.insert(&parameter.name, Meaning::Variable { window: Window::Param, address: at, size: parameter.size });
+        Passing::Param(at, parameter.size)
+    }
+
+    fn parameter_space(&mut self, alignment: u32, size: u64) -> u64 {
+        let at = align(self.program.parameters, alignment);
+        // A kernel takes at most 32764 bytes; nonsense sizes are cut.
+        self.program.parameters = at.saturating_add(size.min(1 << 16)).min(1 << 24);
+        at
+    }
+
+    fn routine(&mut self, index: usize, function: &'m Function) {
+        let first_slot = self.program.slots.len() as u32;
+        let first_step = self.program.steps.len() as u32;
+        let mut scope = HashMap::new();
+        let formals = function.parameters.iter().map(|p| self.parameter(p, &mut scope)).collect();
+        let returns = function.returns.iter().map(|p| self.parameter(p, &mut scope)).collect();
+        let mut names =
+            Names { scopes: vec![scope], labels: HashMap::new(), open: vec![0], next: 1, function: index };
+        let statements = function.body.as_ref().map_or(&[][..], |body| &body.statements);
+        labels(statements, first_step, &mut names);
+        names.open = vec![0];
+        names.next = 1;
+        for statement in statements {
+            match statement {
+                Statement::Open => {
+                    names.scopes.push(HashMap::new());
+                    names.open.push(names.next);
+                    names.next += 1;
+                }
+                Statement::Close => {
+                    names.scopes.pop();
+                    names.open.pop();
+                }
+                Statement::Registers(registers) => {
+                    let count = registers.count.map(|count| count.min(REGISTERS));
+                    let lanes = registers.lanes;
+                    let scalar = registers.scalar;
+                    let first = self.program.slots.len() as Slot;
+                    for _ in 0..count.unwrap_or(1) * u32::from(lanes) {
+                        self.new_slot(bits(scalar));
+                    }
+                    if let Some(scope) = names.scopes.last_mut() {
+                        scope.insert(&registers.name, Meaning::Registers { first, count, lanes, scalar });
+                    }
+                }
+                Statement::Variable(variable) => {
+                    let (window, address) = match variable.space {
+                        ptx::Space::Local => {
+                            let at = align(self.local, variable.align);
+                            self.local = at.saturating_add(variable.size).min(1 << 31);
+                            (Window::Local, at)
+                        }
+                        ptx::Space::Shared if variable.size == 0 => {
+                            (Window::Shared, align(self.program.shared, variable.align.max(16)))
+                        }
+                        ptx::Space::Shared => {
+                            let at = align(self.program.shared, variable.align);
+                            self.program.shared = at.saturating_add(variable.size).min(1 << 31);
+                            (Window::Shared, at)
+                        }
+                        ptx::Space::Param => (Window::Param, self.parameter_space(variable.align, variable.size)),
+                        ptx::Space::Const => (Window::Const, 0),
+                        _ => (Window::Global, MODULE_BASE),
+                    };
+                    if let Some(scope) = names.scopes.last_mut() {
+                        scope.insert(&variable.name, Meaning::Variable { window, address, size: variable.size });
+                    }
+                }
+                Statement::Instruction(instruction) => {
+                    let step = self.step(instruction, &mut names);
+                    self.program.steps.push(step);
+                }
+                Statement::Label(_) | Statement::Targets { .. } | Statement::Prototype { .. } => {}
+            }
+        }
+        let line = self.program.steps.last().map_or(function.line, |step| step.line);
+        // A body may end without `ret`; its line counts nothing, for no instruction is there.
+        self.program.steps.push(blank(Operation::Return, if statements.is_empty() { line } else { 0 }));
+        let routine = Routine {
+            steps: first_step..self.program.steps.len() as u32,
+            slots: first_slot..self.program.slots.len() as u32,
+            formals,
+            returns,
+        };
+        self.program.routines.push(routine);
+    }
+
+    fn finish(mut self) -> Program {
+        let mut definitions = vec![Vec::new(); self.program.slots.len()];
+        for (index, step) in self.program.steps.iter().enumerate() {
+            for slot in self.program.targets(step) {
+                definitions[slot as usize].push(index as u32);
+            }
+            if let Operation::Call(call) = step.operation {
+                let routine = match self.program.calls[call as usize].callee {
+                    Callee::Function(function) => self.program.routines.get(function),
+                    _ => None,
+                };
+                let formals = routine.map_or(&[][..], |routine| &routine.formals);
+                for passing in self.program.calls[call as usize].results.iter().chain(formals) {
+                    if let Passing::Slot(slot) = passing {
+                        definitions[*slot as usize].push(index as u32);
+                    }
+                }
+            }
+        }
+        self.program.definitions = definitions;
+        self.program
+    }
+
+    fn special(&mut self, name: &'m str) -> Slot {
+        if let Some(&slot) = self.specials.get(name) {
+            return slot;
+        }
+        let (stem, axis) = match name.rsplit_once('.') {
+            Some((stem, "x")) => (stem, 0),
+            Some((stem, "y")) => (stem, 1),
+            Some((stem, "z")) => (stem, 2),
+            _ => (name, 0),
+        };
+        let special = match stem {
+            "%tid" => Special::Thread(axis),
+            "%ntid" => Special::BlockSize(axis),
+            "%ctaid" | "%clusterid" => Special::Block(axis),
+            "%nctaid" | "%nclusterid" => Special::GridSize(axis),
+            "%laneid" => Special::Lane,
+            "%warpid" => Special::WarpOfBlock,
+            "%nwarpid" => Special::WarpsOfBlock,
+            "%lanemask_eq" => Special::LaneMask(Compare::Eq),
+            "%lanemask_le" => Special::LaneMask(Compare::Le),
+            "%lanemask_lt" => Special::LaneMask(Compare::Lt),
+            "%lanemask_ge" => Special::LaneMask(Compare::Ge),
+            "%lanemask_gt" => Special::LaneMask(Compare::Gt),
+            "%dynamic_smem_size" => Special::DynamicShared,
+            "%total_smem_size" => Special::TotalShared,
+            "%cluster_nctaid" | "%cluster_nctarank" => Special::Constant(1),
+            "%cluster_ctaid" | "%cluster_ctarank" | "%gridid" | "%is_explicit_cluster" => Special::Constant(0),
+            _ => Special::Unknown,
+        };
+        let slot = self.new_slot(64);
+        self.program.specials.push((slot, special));
+        self.specials.insert(name, slot);
+        slot
+    }
+
+    /// The slot and type of a register.
+    fn register(&self, name: &str, names: &Names<'m>) -> Option<(Slot, Scalar, u8)> {
+        if let Some(Meaning::Registers { first, count: None, lanes, scalar }) = names.find(name) {
+            return Some((first, scalar, lanes));
+        }
+        if let Some((stem, member)) = name.split_once('.') {
+            let (slot, scalar, lanes) = self.register(stem, names)?;
+            let lane = match member {
+                "x" | "r" => 0,
+                "y" | "g" => 1,
+                "z" | "b" => 2,
+                "w" | "a" => 3,
+                _ => return None,
+            };
+            return (lane < lanes).then_some((slot + u32::from(lane), scalar, 1));
+        }
+        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let number: u32 = name[stem.len()..].parse().ok()?;
+        match names.find(stem)? {
+            Meaning::Registers { first, count: Some(count), lanes, scalar } if number < count => {
+                Some((first + number * u32::from(lanes), scalar, lanes))
+            }
+            _ => None,
+        }
+    }
+
+    /// The address of a variable in its own window.
+    fn variable(&mut self, name: &str, names: &Names<'m>) -> Option<(Window, u64, u64)> {
+        match names.find(name).or_else(|| self.symbols.get(name).copied()) {
+            Some(Meaning::Variable { window, address, size }) => Some((window, address, size)),
+            _ => None,
+        }
+    }
+
+    /// The slot of a source operand of type `kind`.
+    fn source(&mut self, operand: &'m Operand, kind: Scalar, names: &Names<'m>) -> Option<Slot> {
+        let bits = match operand {
+            Operand::Name(name) | Operand::Displaced(name, 0) => {
+                if let Some((slot, ..)) = self.register(name, names) {
+                    return Some(slot);
+                }
+                if let Some((_, address, _)) = self.variable(name, names) {
+                    address
+                } else if name.starts_with('%') {
+                    return Some(self.special(name));
+                } else {
+                    FUNCTION_BASE + 16 * self.function_index(name)? as u64
+                }
+            }
+            Operand::Displaced(name, offset) => self.variable(name, names)?.1.wrapping_add(*offset as u64),
+            Operand::Integer(bits) => match kind {
+                Scalar::F32 => u64::from((*bits as i64 as f32).to_bits()),
+                Scalar::F64 => (*bits as i64 as f64).to_bits(),
+                _ => *bits,
+            },
+            Operand::Float(bits) if kind == Scalar::F64 => f64::from(f32::from_bits(*bits)).to_bits(),
+            Operand::Float(bits) => u64::from(*bits),
+            Operand::Double(bits) if kind == Scalar::F32 => u64::from((f64::from_bits(*bits) as f32).to_bits()),
+            Operand::Double(bits) => *bits,
+            _ => return None,
+        };
+        Some(self.slot_of_constant(super::arithmetic::mask(bits, operation::bits(kind).max(8))))
+    }
+
+    /// The slots of a list of registers and constants (`{a, b}`, or one operand).
+    fn slots(&mut self, operand: &'m Operand, kind: Scalar, names: &Names<'m>) -> Option<Vec<Slot>> {
+        match operand {
+            Operand::Vector(list) => list
+                .iter()
+                .map(|item| if *item == Operand::Sink { Some(0) } else { self.source(item, kind, names) })
+                .collect(),
+            Operand::Sink => Some(vec![0]),
+            Operand::Name(name) => match self.register(name, names) {
+                Some((slot, _, lanes)) => Some((slot..slot + u32::from(lanes)).collect()),
+                None => Some(vec![self.source(operand, kind, names)?]),
+            },
+            other => Some(vec![self.source(other, kind, names)?]),
+        }
+    }
+
+    fn push_list(&mut self, slots: &[Slot]) -> (u32, u32) {
+        let first = self.program.lists.len() as u32;
+        self.program.lists.extend_from_slice(slots);
+        (first, slots.len() as u32)
+    }
+
+    fn step(&mut self, instruction: &'m Instruction, names: &mut Names<'m>) -> Step {
+        let mut step = match self.operation(instruction, names) {
+            Some(step) => step,
+            None => self.opaque(instruction, None, names),
+        };
+        step.line = instruction.line;
+        if let Some(guard) = &instruction.guard {
+            step.guard = self.register(&guard.register, names).map_or(0, |(slot, ..)| slot);
+            step.negated = guard.negated;
+        }
+        step
+    }
+
+    /// An instruction whose destination (its first operand, if registers) becomes unknown.
+    fn opaque(&mut self, i: &'m Instruction, space: Option<(Space, Kind, u32)>, names: &Names<'m>) -> Step {
+        let mut targets = Vec::new();
+        if let Some(first) = i.operands.first() {
+            self.destinations(first, names, &mut targets);
+        }
+        let (list, count) = self.push_list(&targets);
+        blank(Operation::Opaque { list, count, space }, i.line)
+    }
+
+    fn destinations(&self, operand: &Operand, names: &Names<'m>, into: &mut Vec<Slot>) {
+        match operand {
+            Operand::Name(name) => {
+                if let Some((slot, _, lanes)) = self.register(name, names) {
+                    into.extend(slot..slot + u32::from(lanes));
+                }
+            }
+            Operand::Vector(list) | Operand::Group(list) => {
+                list.iter().for_each(|item| self.destinations(item, names, into));
+            }
+            Operand::Pair(first, second) => {
+                self.destinations(first, names, into);
+                self.destinations(second, names, into);
+            }
+            _ => {}
+        }
+    }
+
+    fn target(&self, operand: &Operand, names: &Names<'m>) -> Option<Slot> {
+        match operand {
+            Operand::Name(name) => self.register(name, names).map(|(slot, ..)| slot),
+            Operand::Sink => Some(0),
+            Operand::Pair(first, _) => self.target(first, names),
+            _ => None,
+        }
+    }
+
+    fn operation(&mut self, i: &'m Instruction, names: &mut Names<'m>) -> Option<Step> {
+        let mut parts = i.opcode.split('.');
+        let name = parts.next()?;
+        let modifiers: Vec<&str> = parts.collect();
+        let has = |word: &str| modifiers.contains(&word);
+        let operand = |index: usize| i.operands.get(index);
+        let simple = |operation| Some(blank(operation, i.line));
+        match name {
+            "bra" => {
+                let Operand::Name(label) = operand(0)? else { return None };
+                simple(names.step(label).map_or(Operation::Exit, Operation::Branch))
+            }
+            "brx" => self.branch_table(i, names),
+            "call" => self.call(i, names),
+            "ret" => simple(Operation::Return),
+            "exit" | "trap" => simple(Operation::Exit),
+            "bar" | "barrier" if !has("arrive") && !has("red") && !has("warp") => simple(Operation::Barrier),
+            "barrier" | "bar" if !has("red") => simple(Operation::Nothing),
+            "membar" | "fence" | "prefetch" | "prefetchu" | "brkpt" | "nanosleep" | "pmevent" | "discard"
+            | "applypriority" | "griddepcontrol" | "setmaxnreg" | "nop" | "stackrestore" => {
+                simple(Operation::Nothing)
+            }
+            "ld" | "ldu" => self.load(i, &modifiers, names),
+            "st" => self.store(i, &modifiers, names),
+            "atom" => self.atomic(i, &modifiers, true, names),
+            "red" if !has("async") => self.atomic(i, &modifiers, false, names),
+            "cvta" => {
+                let window = window(&modifiers);
+                let operation =
+                    if has("to") { Operation::FromGeneric(window) } else { Operation::ToGeneric(window) };
+                let kind = if has("u32") { Scalar::U32 } else { Scalar::U64 };
+                let target = self.target(operand(0)?, names)?;
+                let source = self.source(operand(1)?, kind, names)?;
+                Some(Step { target, sources: [source, 0, 0, 0], ..blank(operation, i.line) })
+            }
+            "isspacep" => {
+                let target = self.target(operand(0)?, names)?;
+                let source = self.source(operand(1)?, Scalar::B64, names)?;
+                let operation = Operation::InSpace(window(&modifiers));
+                Some(Step { target, sources: [source, 0, 0, 0], ..blank(operation, i.line) })
+            }
+            "setp" => self.set_predicate(i, &modifiers, names),
+            "mov" if matches!(operand(1), Some(Operand::Vector(_))) => {
+                let kind = Scalar::from_name(modifiers.last()?)?;
+                let list = self.slots(operand(1)?, Scalar::B64, names)?;
+                let width = bits(kind) / (list.len() as u32).max(1);
+                let (list, count) = self.push_list(&list);
+                let target = self.target(operand(0)?, names)?;
+                Some(Step { target, ..blank(Operation::Pack { list, count, width }, i.line) })
+            }
+            "mov" if matches!(operand(0), Some(Operand::Vector(_))) => {
+                let kind = Scalar::from_name(modifiers.last()?)?;
+                let list = self.slots(operand(0)?, kind, names)?;
+                let width = bits(kind) / (list.len() as u32).max(1);
+                let (list, count) = self.push_list(&list);
+                let source = self.source(operand(1)?, kind, names)?;
+                let operation = Operation::Unpack { list, count, width };
+                Some(Step { sources: [source, 0, 0, 0], ..blank(operation, i.line) })
+            }
+            "add" | "sub" | "addc" | "subc" | "mad" | "madc"
+                if has("cc") || matches!(name, "addc" | "subc" | "madc") =>
+            {
+                let (alu, kind) = operation::arithmetic(name.trim_end_matches('c'), &modifiers)?;
+                let takes = name.ends_with('c');
+                let operation = Operation::Carry { alu, kind, takes, gives: has("cc") };
+                self.arithmetic(i, operation, kind, names)
+            }
+            "elect" => None,
+            "tex" | "tld4" | "suld" | "txq" => {
+                Some(self.opaque(i, Some((Space::Texture, Kind::Load, 4)), names))
+            }
+            "sust" => Some(blank(
+                Operation::Opaque { list: 0, count: 0, space: Some((Space::Texture, Kind::Store, 4)) },
+                i.line,
+            )),
+            _ => {
+                let (alu, kind) = operation::arithmetic(name, &modifiers)?;
+                if bits(kind) > 64 {
+                    return None;
+                }
+                let mode = Mode::from_modifiers(&modifiers);
+                self.arithmetic(i, Operation::Alu { alu, kind, mode }, kind, names)
+            }
+        }
+    }
+
+    fn arithmetic(&mut self, i: &'m Instruction, operation: Operation, kind: Scalar, names: &Names<'m>) -> Option<Step> {
+        let target = self.target(i.operands.first()?, names)?;
+        if i.operands.len() > 5 {
+            return None;
+        }
+        let source_kind = match operation {
+            Operation::Alu { alu: Alu::Convert { from } | Alu::ConvertPair { from }, .. } => from,
+            Operation::Alu { alu: Alu::MadWide | Alu::MulWide, .. } => Scalar::B64,
+            _ => kind,
+        };
+        let mut sources = [0; 4];
+        for (index, (slot, operand)) in sources.iter_mut().zip(&i.operands[1..]).enumerate() {
+            let kind = match operation {
+                // The predicate of a selection, the deciding operand of `slct`, amounts and positions.
+                Operation::Alu { alu: Alu::Select | Alu::SelectSign | Alu::Bfe | Alu::Bfi, .. } if index >= 2 => Scalar::B32,
+                Operation::Alu { alu: Alu::ShiftLeft | Alu::ShiftRight | Alu::Bfe, .. } if index == 1 => Scalar::B32,
+                _ => source_kind,
+            };
+            *slot = self.source(operand, kind, names)?;
+        }
+        let event = matches!(operation, Operation::Alu { alu: Alu::Min | Alu::Max, kind, .. } if !float(kind));
+        Some(Step { target, sources, event, ..blank(operation, i.line) })
+    }
+
+    fn set_predicate(&mut self, i: &'m Instruction, modifiers: &[&str], names: &Names<'m>) -> Option<Step> {
+        let compare = modifiers.iter().find_map(|m| Compare::from_name(m))?;
+        let kind = modifiers.iter().rev().find_map(|m| Scalar::from_name(m))?;
+        let combine = modifiers.iter().find_map(|m| match *m {
+            "and" => Some(Combine::And),
+            "or" => Some(Combine::Or),
+            "xor" => Some(Combine::Xor),
+            _ => None,
+        });
+        let mut targets = Vec::new();
+        self.destinations(i.operands.first()?, names, &mut targets);
+        let target = self.target(i.operands.first()?, names)?;
+        let second = match i.operands.first() {
+            Some(Operand::Pair(_, second)) => self.target(second, names)?,
+            _ => 0,
+        };
+        let a = self.source(i.operands.get(1)?, kind, names)?;
+        let b = self.source(i.operands.get(2)?, kind, names)?;
+        let (c, invert) = match i.operands.get(3) {
+            Some(Operand::Not(inner)) => (self.source(inner, Scalar::Pred, names)?, true),
+            Some(operand) => (self.source(operand, Scalar::Pred, names)?, false),
+            None => (0, false),
+        };
+        let combine = if i.operands.len() > 3 { combine? } else { Combine::None };
+        let operation = Operation::SetPredicate { compare, kind, combine, invert, second };
+        Some(Step { target, sources: [a, b, c, 0], event: true, ..blank(operation, i.line) })
+    }
+
+    /// Base slot, offset and window of an address operand.
+    fn address(&mut self, operand: &'m Operand, mut place: Window, names: &Names<'m>) -> Option<(Slot, i64, Window)> {
+        let Operand::Address { base, offset } = operand else { return None };
+        let Some(name) = base else { return Some((0, *offset, place)) };
+        if let Some((slot, ..)) = self.register(name, names) {
+            return Some((slot, *offset, place));
+        }
+        let (window, address, _) = self.variable(name, names)?;
+        if place == Window::Generic {
+            place = window;
+        }
+        Some((0, (address as i64).wrapping_add(*offset), place))
+    }
+
+    fn memory(
+        &mut self,
+        address: &'m Operand,
+        values: Option<&'m Operand>,
+        modifiers: &[&str],
+        names: &Names<'m>,
+    ) -> Option<(Memory, Slot)> {
+        let scalar = modifiers.iter().rev().find_map(|m| Scalar::from_name(m))?;
+        if bits(scalar) > 64 {
+            return None;
+        }
+        let (slot, offset, window) = self.address(address, window(modifiers), names)?;
+        let slots = match values {
+            Some(values) => self.slots(values, scalar, names)?,
+            None => Vec::new(),
+        };
+        let (list, count) = self.push_list(&slots);
+        Some((Memory { window, scalar, list, count, offset }, slot))
+    }
+
+    fn load(&mut self, i: &'m Instruction, modifiers: &[&str], names: &Names<'m>) -> Option<Step> {
+        // A second operand of the address list is a cache policy.
+        let (memory, base) = self.memory(i.operands.get(1)?, i.operands.first(), modifiers, names)?;
+        Some(Step { sources: [base, 0, 0, 0], ..blank(Operation::Load(memory), i.line) })
+    }
+
+    fn store(&mut self, i: &'m Instruction, modifiers: &[&str], names: &Names<'m>) -> Option<Step> {
+        let (memory, base) = self.memory(i.operands.first()?, i.operands.get(1), modifiers, names)?;
+        Some(Step { sources: [base, 0, 0, 0], ..blank(Operation::Store(memory), i.line) })
+    }
+
+    fn atomic(&mut self, i: &'m Instruction, modifiers: &[&str], returns: bool, names: &Names<'m>) -> Option<Step> {
+        let update = modifiers.iter().find_map(|m| match *m {
+            "add" => Some(Update::Add),
+            "min" => Some(Update::Min),
+            "max" => Some(Update::Max),
+            "and" => Some(Update::And),
+            "or" => Some(Update::Or),
+            "xor" => Some(Update::Xor),
+            "exch" => Some(Update::Exchange),
+            "cas" => Some(Update::CompareSwap),
+            "inc" => Some(Update::Increment),
+            "dec" => Some(Update::Decrement),
+            _ => None,
+        })?;
+        let first = usize::from(returns);
+        let (memory, base) = self.memory(i.operands.get(first)?, None, modifiers, names)?;
+        let target = if returns { self.target(i.operands.first()?, names)? } else { 0 };
+        let a = self.source(i.operands.get(first + 1)?, memory.scalar, names)?;
+        let b = match i.operands.get(first + 2) {
+            Some(operand) if update == Update::CompareSwap => self.source(operand, memory.scalar, names)?,
+            _ => 0,
+        };
+        Some(Step { target, sources: [base, a, b, 0], ..blank(Operation::Atomic { memory, update }, i.line) })
+    }
+
+    fn branch_table(&mut self, i: &'m Instruction, names: &Names<'m>) -> Option<Step> {
+        let source = self.source(i.operands.first()?, Scalar::U32, names)?;
+        let Operand::Name(label) = i.operands.get(1)? else { return None };
+        let Some(Target::Table(table)) = names.label(label) else { return None };
+        let targets: Option<Vec<u32>> = table.iter().map(|name| names.step(name)).collect();
+        let (list, count) = self.push_list(&targets?);
+        Some(Step { sources: [source, 0, 0, 0], ..blank(Operation::BranchTable { list, count }, i.line) })
+    }
+
+    fn call(&mut self, i: &'m Instruction, names: &Names<'m>) -> Option<Step> {
+        let mut operands = i.operands.iter().peekable();
+        let results = match operands.peek() {
+            Some(Operand::Group(list)) => {
+                operands.next();
+                list.as_slice()
+            }
+            _ => &[],
+        };
+        let Operand::Name(name) = operands.next()? else { return None };
+        let arguments = match operands.next() {
+            Some(Operand::Group(list)) => list.as_slice(),
+            _ => &[],
+        };
+        let callee = match self.register(name, names) {
+            Some((slot, ..)) => {
+                // Whatever an indirect call may reach has to be decoded.
+                if names.function == 0 {
+                    self.addressable();
+                }
+                Callee::Indirect(slot)
+            }
+            None => self.function_index(name).map_or(Callee::Unknown, Callee::Function),
+        };
+        let mut passing = |list: &'m [Operand]| -> Vec<Passing> {
+            list.iter()
+                .map(|operand| {
+                    if let Operand::Name(name) = operand
+                        && let Some((Window::Param, address, size)) = self.variable(name, names)
+                    {
+                        return Passing::Param(address, size);
+                    }
+                    Passing::Slot(self.source(operand, Scalar::B64, names).unwrap_or(0))
+                })
+                .collect()
+        };
+        let (results, arguments) = (passing(results), passing(arguments));
+        self.program.calls.push(Call { callee, results, arguments });
+        let index = self.program.calls.len() as u32 - 1;
+        Some(blank(Operation::Call(index), i.line))
+    }
+
+    /// Functions named in initialisers already have numbers; nothing else can be reached through a register but what
+    /// a `mov` names, and decoding that gives it a number too.
+    fn addressable(&mut self) {
+        for variable in &self.module.variables {
+            for (_, value) in variable.initial.iter().flatten() {
+                if let Initial::Address { name, .. } = value
+                    && !self.symbols.contains_key(&**name)
+                {
+                    self.function_index(name);
+                }
+            }
+        }
+    }
+}
+
+fn blank(operation: Operation, line: u32) -> Step {
+    Step { operation, guard: 0, negated: false, event: false, target: 0, sources: [0; 4], line }
+}
+
+/// The generic address of a window's byte 0.
+pub(super) fn base(window: Window) -> u64 {
+    match window {
+        Window::Shared => SHARED_BASE,
+        Window::Local => LOCAL_BASE,
+        Window::Const => CONST_BASE,
+        Window::Param => PARAM_BASE,
+        Window::Global | Window::Generic => 0,
+    }
+}
+
+fn window(modifiers: &[&str]) -> Window {
+    for modifier in modifiers {
+        match modifier.split("::").next().unwrap_or_default() {
+            "global" => return Window::Global,
+            "shared" => return Window::Shared,
+            "local" => return Window::Local,
+            "const" => return Window::Const,
+            "param" => return Window::Param,
+            _ => {}
+        }
+    }
+    Window::Generic
+}
+
+/// Finds where every label of a function points.
+fn labels<'m>(statements: &'m [Statement], first: u32, names: &mut Names<'m>) {
+    let mut step = first;
+    for statement in statements {
+        let scope = names.open.last().copied().unwrap_or(0);
+        match statement {
+            Statement::Open => {
+                names.open.push(names.next);
+                names.next += 1;
+            }
+            Statement::Close => drop(names.open.pop()),
+            Statement::Instruction(_) => step += 1,
+            Statement::Label(label) => drop(names.labels.insert((scope, &label.name), Target::Step(step))),
+            Statement::Targets { label, targets } => {
+                names.labels.insert((scope, label), Target::Table(targets));
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Memory as a thread sees it: the workload's data, read lazily, under what the thread itself has written.
+//!
+//! Generic addresses: each buffer of the workload and the module's variables have a region of 2^40 bytes; shared, local,
+//! constant and parameter memory are windows above them. Nothing of a buffer is ever materialised.
+
+use crate::workload::{Buffer, contents};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Bytes between the regions of global memory; the region of buffer `i` begins at `(i + 1) << REGION_BITS`.
+const REGION_BITS: u32 = 40;
+/// Region of the module's own `.global` variables.
+const MODULE_REGION: u64 = 0xf000;
+/// Generic address of byte 0 of each window.
+pub(super) const MODULE_BASE: u64 = MODULE_REGION << REGION_BITS;
+pub(super) const SHARED_BASE: u64 = 0x1 << 60;
+pub(super) const LOCAL_BASE: u64 = 0x2 << 60;
+pub(super) const CONST_BASE: u64 = 0x3 << 60;
+pub(super) const PARAM_BASE: u64 = 0x4 << 60;
+/// "Addresses" of functions; function `i` is at `FUNCTION_BASE + 16 * i`.
+pub(super) const FUNCTION_BASE: u64 = 0x5 << 60;
+/// Bytes of one window; offsets beyond are another space or nonsense.
+const WINDOW: u64 = 1 << 32;
+
+/// Where a generic address points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Global(u64),
+    Shared(u64),
+    Local(u64),
+    Const(u64),
+    Param(u64),
+}
+
+/// The place of a generic address.
+pub(super) fn place(address: u64) -> Place {
+    let offset = address & (WINDOW - 1);
+    match address >> 32 << 32 {
+        SHARED_BASE => Place::Shared(offset),
+        LOCAL_BASE => Place::Local(offset),
+        CONST_BASE => Place::Const(offset),
+        PARAM_BASE => Place::Param(offset),
+        _ => Place::Global(address),
+    }
+}
+
+/// Device address of the first byte of buffer `index`.
+pub(super) fn buffer_base(index: usize) -> u64 {
+    (index as u64 + 1) << REGION_BITS
+}
+
+/// The region of a global address: the buffer's number plus one, or the module's.
+pub(super) fn region(address: u64) -> u64 {
+    address >> REGION_BITS
+}
+
+/// Multiplies by a large odd number: keys are addresses, whose low bits differ.
+#[derive(Default)]
+pub(super) struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0.rotate_left(26) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+    }
+}
+
+pub(super) type AddressMap<V> = HashMap<u64, V, BuildHasherDefault<AddressHasher>>;
+
+/// Eight bytes of an overlay.
+#[derive(Clone, Copy, Default)]
+struct Word {
+    bits: u64,
+    /// Bytes that were written, one bit each.
+    written: u8,
+    /// Bytes whose value is not known.
+    unknown: u8,
+    /// Barriers passed when it was last written.
+    age: u32,
+}
+
+/// Bytes that a thread has written, sparsely.
+#[derive(Default)]
+pub(super) struct Overlay {
+    words: AddressMap<Word>,
+    age: u32,
+}
+
+impl Overlay {
+    /// Everything written so far may since have been written by others.
+    pub fn distrust(&mut self) {
+        self.age += 1;
+    }
+
+    pub fn write(&mut self, address: u64, size: u32, bits: u64, unknown: bool) {
+        let shift = (address & 7) as u32;
+        let first = size.min(8 - shift);
+        self.write_word(address >> 3, shift, first, bits, unknown);
+        if first < size {
+            self.write_word((address >> 3).wrapping_add(1), 0, size - first, bits >> (8 * first), unknown);
+        }
+    }
+
+    fn write_word(&mut self, index: u64, shift: u32, size: u32, bits: u64, unknown: bool) {
+        let age = self.age;
+        let word = self.words.entry(index).or_default();
+        let bytes = ((1u16 << size) - 1) as u8;
+        let field = (if size == 8 { u64::MAX } else { (1 << (8 * size)) - 1 }) << (8 * shift);
+        word.bits = word.bits & !field | (bits << (8 * shift)) & field;
+        if word.age != age {
+            word.unknown |= word.written;
+            word.age = age;
+        }
+        word.written |= bytes << shift;
+        word.unknown = word.unknown & !(bytes << shift) | if unknown { bytes << shift } else { 0 };
+    }
+
+    /// Puts what was written over the bits that lie below; gives the bits, whether all of them were written, and
+    /// whether any that were written are unknown.
+    pub fn read(&self, address: u64, size: u32, below: u64) -> (u64, bool, bool) {
+        if self.words.is_empty() {
+            return (below, false, false);
+        }
+        let shift = (address & 7) as u32;
+        let first = size.min(8 - shift);
+        let (mut bits, mut whole, mut unknown) = self.read_word(address >> 3, shift, first, below);
+        if first < size {
+            let rest = self.read_word((address >> 3).wrapping_add(1), 0, size - first, below >> (8 * first));
+            bits |= rest.0 << (8 * first);
+            whole &= rest.1;
+            unknown |= rest.2;
+        }
+        (bits, whole, unknown)
+    }
+
+    fn read_word(&self, index: u64, shift: u32, size: u32, below: u64) -> (u64, bool, bool) {
+        let field = if size == 8 { u64::MAX } else { (1 << (8 * size)) - 1 };
+        let Some(word) = self.words.get(&index) else { return (below & field, false, false) };
+        let bytes = ((1u16 << size) - 1) as u8;
+        let written = word.written >> shift & bytes;
+        let unknown = if word.age == self.age { word.unknown >> shift } else { u8::MAX } & written;
+        let mut bits = below & field;
+        let mut take = 0u64;
+        for byte in 0..size {
+            if written >> byte & 1 != 0 {
+                take |= 0xff << (8 * byte);
+            }
+        }
+        bits = bits & !take | word.bits >> (8 * shift) & take;
+        (bits, written == bytes, unknown != 0)
+    }
+}
+
+/// A run of initial bytes of variables: what is given, what is zero, what the host may have written.
+#[derive(Default)]
+pub(super) struct Image {
+    /// Variables with an initialiser: first byte, end, and values by absolute offset (size, bits).
+    pub ranges: Vec<(u64, u64)>,
+    pub values: AddressMap<u8>,
+}
+
+impl Image {
+    /// Bits and whether they are unknown.
+    fn read(&self, offset: u64, size: u32) -> (u64, bool) {
+        let end = offset.saturating_add(u64::from(size));
+        let known = self.ranges.iter().any(|&(from, to)| from <= offset && end <= to);
+        if !known {
+            return (0, true);
+        }
+        let bits = (0..u64::from(size.min(8))).fold(0, |bits, i| {
+            bits | u64::from(self.values.get(&(offset + i)).copied().unwrap_or(0)) << (8 * i)
+        });
+        (bits, false)
+    }
+}
+
+/// Memory before the launch.
+pub(super) struct Initial<'w> {
+    pub buffers: &'w [Buffer],
+    pub globals: &'w Image,
+    pub constants: &'w Image,
+}
+
+impl Initial<'_> {
+    /// Bits of global memory and whether they are unknown (out of bounds, or never given).
+    pub fn global(&self, address: u64, size: u32) -> (u64, bool) {
+        let region = region(address);
+        if region == MODULE_REGION {
+            return self.globals.read(address - MODULE_BASE, size);
+        }
+        let Some(buffer) = region.checked_sub(1).and_then(|index| self.buffers.get(index as usize)) else {
+            return (0, true);
+        };
+        let offset = address & ((1 << REGION_BITS) - 1);
+        let element = buffer.element.size() as u64;
+        let total = buffer.count.saturating_mul(element);
+        if element == 0 || offset.checked_add(u64::from(size)).is_none_or(|end| end > total) {
+            return (0, true);
+        }
+        let first = offset / element;
+        let last = (offset + u64::from(size) - 1) / element;
+        // An element has at most 32 bytes (double4) and a scalar access at most 8, so two elements are enough.
+        let mut bytes = [0u8; 64];
+        let needed = ((last - first + 1) * element) as usize;
+        let Some(window) = bytes.get_mut(..needed) else { return (0, true) };
+        contents::fill_bytes(buffer, first, window);
+        let at = (offset - first * element) as usize;
+        let bits = (0..size as usize).fold(0, |bits, i| bits | u64::from(bytes[at + i]) << (8 * i));
+        (bits, false)
+    }
+
+    pub fn constant(&self, offset: u64, size: u32) -> (u64, bool) {
+        self.constants.read(offset, size)
+    }
+}

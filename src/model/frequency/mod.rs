@@ -1,0 +1,254 @@
+//! How often each PTX line is executed, and how each memory access looks: found by running a few threads.
+//!
+//! Module + entry + launch + workload -> [`Profile`]. The PTX of the kernel is interpreted on the workload's own data, which
+//! is read lazily. First the *counting threads*: first, middle and last thread of the first, middle and last block. Then
+//! every lane of up to four warps of the middle block, whose addresses are laid side by side. A thread runs alone: what
+//! others would have provided is unknown to it (see [`thread`]). Long loops are extrapolated (see [`loops`]), exactly
+//! where their course is certain. The result is deterministic, and no input makes it fail or run on: unknown
+//! instructions give unknown values, and [`Limits`] bounds the work.
+
+mod access;
+mod arithmetic;
+mod decode;
+mod half;
+mod loops;
+mod memory;
+mod operation;
+mod program;
+mod thread;
+
+use super::profile::Profile;
+use crate::ptx::Module;
+use crate::space::Launch;
+use crate::workload::{Argument, Workload};
+use access::Lane;
+use memory::Initial;
+use program::{Passing, Program};
+use thread::{Allowance, Place3, Thread};
+
+/// What the interpreter may spend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Instructions interpreted in all.
+    pub instructions: u64,
+    /// Executions of each memory instruction that are recorded for a thread.
+    pub window: u32,
+    /// Warps whose accesses are looked at (as far as the instructions suffice).
+    pub warps: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { instructions: 3_000_000, window: 32, warps: 4 }
+    }
+}
+
+/// Why there is no profile.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("the PTX has no entry `{name}`")]
+    NoEntry { name: String },
+    /// The grid or block has an empty dimension, or more threads than a launch takes.
+    #[error("a launch of {grid:?} blocks of {block:?} threads is impossible")]
+    Launch { grid: [u32; 3], block: [u32; 3] },
+    #[error("the kernel takes {expected} arguments, the workload gives {given}")]
+    Arguments { expected: usize, given: usize },
+    #[error("argument {index} has {given} bytes, its parameter {expected}")]
+    Size { index: usize, expected: u64, given: u64 },
+    #[error("argument {index} names a buffer that the workload does not have")]
+    Buffer { index: usize },
+}
+
+/// The profile of `entry` under a launch and workload.
+///
+/// # Errors
+/// [`Error`] where the entry does not exist, or the launch or the workload does not fit it.
+pub fn profile(
+    module: &Module,
+    entry: &str,
+    launch: &Launch,
+    workload: &Workload,
+    limits: &Limits,
+) -> Result<Profile, Error> {
+    let function = module.entry(entry).ok_or_else(|| Error::NoEntry { name: entry.to_owned() })?;
+    check(launch)?;
+    let program = decode::decode(module, function);
+    let arguments = arguments(&program, workload)?;
+    let initial =
+        Initial { buffers: &workload.buffers, globals: &program.globals, constants: &program.constants };
+    let mut tally = Tally::new(&program, launch);
+    let run = |at: Place3, allowance: Allowance| {
+        Thread::new(&program, &initial, &arguments, launch, at, allowance).run()
+    };
+
+    let places = counting_places(launch);
+    let mut budget = limits.instructions / 2;
+    for (index, &at) in places.iter().enumerate() {
+        let steps = budget / (places.len() - index) as u64;
+        let outcome = run(at, Allowance { steps, window: 0, warmup: 1 });
+        budget = budget.saturating_sub(outcome.interpreted);
+        tally.add(at, &outcome.counts, outcome.exact);
+    }
+
+    budget += limits.instructions - limits.instructions / 2;
+    let warmup = u64::from(limits.window / 2).max(1);
+    let mut lanes: Vec<Lane> = Vec::new();
+    let mut dearest = 0;
+    for (number, warp) in warps(launch, limits.warps).into_iter().enumerate() {
+        // A further warp must be affordable, judging by the dearest lane so far.
+        if number > 0 && dearest * 32 > budget {
+            break;
+        }
+        let threads = warp_places(launch, warp);
+        for (index, &(lane, at)) in threads.iter().enumerate() {
+            let steps = budget / (threads.len() - index) as u64;
+            let outcome = run(at, Allowance { steps, window: limits.window, warmup });
+            budget = budget.saturating_sub(outcome.interpreted);
+            dearest = dearest.max(outcome.interpreted);
+            tally.add(at, &outcome.counts, outcome.exact);
+            lanes.push(Lane { warp, lane, touches: outcome.touches, counts: outcome.counts });
+        }
+    }
+    let accesses = access::accesses(&program, &lanes, workload.buffers.len());
+    Ok(Profile { accesses, ..tally.profile() })
+}
+
+fn check(launch: &Launch) -> Result<(), Error> {
+    let threads = launch.block.iter().try_fold(1u32, |product, &n| product.checked_mul(n));
+    let blocks = launch.grid.iter().try_fold(1u64, |product, &n| product.checked_mul(u64::from(n)));
+    match (threads, blocks) {
+        (Some(1..=1024), Some(1..)) => Ok(()),
+        _ => Err(Error::Launch { grid: launch.grid, block: launch.block }),
+    }
+}
+
+/// The bytes of the entry's parameters.
+fn arguments(program: &Program, workload: &Workload) -> Result<Vec<u8>, Error> {
+    let formals = program.routines.first().map_or(&[][..], |routine| &routine.formals);
+    if formals.len() != workload.arguments.len() {
+        return Err(Error::Arguments { expected: formals.len(), given: workload.arguments.len() });
+    }
+    let mut bytes = Vec::new();
+    for (index, (formal, argument)) in formals.iter().zip(&workload.arguments).enumerate() {
+        let Passing::Param(at, size) = *formal else { continue };
+        let value = match argument {
+            Argument::Scalar(value) => value.clone(),
+            Argument::Buffer(buffer) if *buffer < workload.buffers.len() => {
+                memory::buffer_base(*buffer).to_le_bytes().to_vec()
+            }
+            Argument::Buffer(_) => return Err(Error::Buffer { index }),
+        };
+        if value.len() as u64 != size {
+            return Err(Error::Size { index, expected: size, given: value.len() as u64 });
+        }
+        bytes.resize(at as usize, 0);
+        bytes.extend(value);
+    }
+    Ok(bytes)
+}
+
+/// Splits a linear index into x, y and z.
+fn unravel(index: u64, extents: [u32; 3]) -> [u32; 3] {
+    let [x, y, _] = extents.map(u64::from);
+    [(index % x) as u32, (index / x % y) as u32, (index / x / y) as u32]
+}
+
+/// First, middle and last of `count`, without repetition.
+fn ends_and_middle(count: u64) -> Vec<u64> {
+    let mut indices = vec![0, count / 2, count - 1];
+    indices.dedup();
+    indices
+}
+
+fn counting_places(launch: &Launch) -> Vec<Place3> {
+    let threads = ends_and_middle(u64::from(launch.block_threads()));
+    let mut places = Vec::new();
+    for block in ends_and_middle(launch.blocks()) {
+        for &thread in &threads {
+            places.push(Place3 { block: unravel(block, launch.grid), thread: unravel(thread, launch.block) });
+        }
+    }
+    places
+}
+
+/// Up to `most` neighbouring warps in the middle of a block.
+fn warps(launch: &Launch, most: u32) -> Vec<u32> {
+    let count = launch.block_threads().div_ceil(32);
+    let most = most.clamp(1, count);
+    let first = (count / 2).min(count - most);
+    (first..first + most).collect()
+}
+
+/// The threads of a warp of the middle block, by lane.
+fn warp_places(launch: &Launch, warp: u32) -> Vec<(u32, Place3)> {
+    let block = unravel(launch.blocks() / 2, launch.grid);
+    let threads = warp * 32..(warp * 32 + 32).min(launch.block_threads());
+    threads
+        .map(|thread| (thread % 32, Place3 { block, thread: unravel(u64::from(thread), launch.block) }))
+        .collect()
+}
+
+/// Counts gathered over threads.
+struct Tally<'p> {
+    program: &'p Program,
+    launch: Launch,
+    most: Vec<u64>,
+    exact: bool,
+    /// Instructions of each thread that was run.
+    threads: Vec<(Place3, f64)>,
+}
+
+impl<'p> Tally<'p> {
+    fn new(program: &'p Program, launch: &Launch) -> Self {
+        let most = vec![0; program.steps.len()];
+        Self { program, launch: *launch, most, exact: true, threads: Vec::new() }
+    }
+
+    fn add(&mut self, at: Place3, counts: &[u64], exact: bool) {
+        for (most, &count) in self.most.iter_mut().zip(counts) {
+            *most = count.max(*most);
+        }
+        self.exact &= exact;
+        if self.threads.iter().all(|(known, _)| *known != at) {
+            // The implicit return at the end of a body has no line and is no instruction.
+            let real = counts.iter().zip(&self.program.steps).filter(|(_, step)| step.line > 0);
+            self.threads.push((at, real.map(|(&count, _)| count as f64).sum()));
+        }
+    }
+
+    /// The mean over the grid: the first and last of blocks and threads stand for themselves, the others that were
+    /// looked at for all between.
+    fn mean(&self) -> f64 {
+        let last_block = unravel(self.launch.blocks() - 1, self.launch.grid);
+        let last_thread = unravel(u64::from(self.launch.block_threads()) - 1, self.launch.block);
+        let class = |index: [u32; 3], last: [u32; 3]| if index == [0; 3] { 0 } else if index == last { 2 } else { 1 };
+        let weights = |count: f64| [1.0, (count - 2.0).max(0.0), 1.0];
+        let blocks = weights(self.launch.blocks() as f64);
+        let threads = weights(f64::from(self.launch.block_threads()));
+        let mut groups = [[(0.0f64, 0.0f64); 3]; 3];
+        for (at, instructions) in &self.threads {
+            let group = &mut groups[class(at.block, last_block)][class(at.thread, last_thread)];
+            group.0 += instructions;
+            group.1 += 1.0;
+        }
+        let (mut sum, mut weight) = (0.0, 0.0);
+        for (row, block) in groups.iter().zip(blocks) {
+            for ((instructions, number), thread) in row.iter().zip(threads) {
+                if *number > 0.0 {
+                    sum += instructions / number * block * thread;
+                    weight += block * thread;
+                }
+            }
+        }
+        if weight > 0.0 { sum / weight } else { 0.0 }
+    }
+
+    fn profile(&self) -> Profile {
+        let mut profile = Profile { exact: self.exact, mean_instructions: self.mean(), ..Profile::default() };
+        for (step, &count) in self.program.steps.iter().zip(&self.most).filter(|(step, count)| step.line > 0 && **count > 0) {
+            let entry = profile.counts.entry(step.line).or_insert(0.0);
+            *entry = entry.max(count as f64);
+        }
+        profile
+    }
+}

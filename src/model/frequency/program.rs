@@ -1,0 +1,181 @@
+//! The compact form of an entry and everything it calls: registers, constants and special registers are slots of one file.
+
+use super::memory::Image;
+use super::operation::{Alu, Combine, Compare, Mode};
+use crate::model::profile::{Kind, Space};
+use crate::ptx::Scalar;
+
+/// Index of a value in a thread's slots. Slot 0 is the constant zero.
+pub(super) type Slot = u32;
+
+/// One decoded instruction.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub operation: Operation,
+    /// The guard predicate's slot; 0 for none.
+    pub guard: Slot,
+    pub negated: bool,
+    /// The comparison is logged while a loop is being looked at.
+    pub event: bool,
+    pub target: Slot,
+    pub sources: [Slot; 4],
+    pub line: u32,
+}
+
+/// A memory access: address = `sources[0]` + offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Memory {
+    pub window: Window,
+    pub scalar: Scalar,
+    /// First and number of the value slots in [`Program::lists`].
+    pub list: u32,
+    pub count: u32,
+    pub offset: i64,
+}
+
+/// The address space of an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Window {
+    Generic,
+    Global,
+    Shared,
+    Local,
+    Const,
+    Param,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Update {
+    Add,
+    Min,
+    Max,
+    And,
+    Or,
+    Xor,
+    Exchange,
+    CompareSwap,
+    Increment,
+    Decrement,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Operation {
+    Nothing,
+    Alu { alu: Alu, kind: Scalar, mode: Mode },
+    /// `add.cc`, `addc`, `sub.cc`, `subc`, `mad.cc`, `madc`.
+    Carry { alu: Alu, kind: Scalar, takes: bool, gives: bool },
+    /// Targets: `target`, and `second` for the negation (0: none). `sources[2]` is combined.
+    SetPredicate { compare: Compare, kind: Scalar, combine: Combine, invert: bool, second: Slot },
+    /// Several slots of `width` bits into one.
+    Pack { list: u32, count: u32, width: u32 },
+    Unpack { list: u32, count: u32, width: u32 },
+    /// `isspacep`
+    InSpace(Window),
+    /// `cvta`: adds or takes away the base of a window.
+    ToGeneric(Window),
+    FromGeneric(Window),
+    Load(Memory),
+    Store(Memory),
+    /// With `target` 0 nothing is returned.
+    Atomic { memory: Memory, update: Update },
+    /// An access whose addresses are not followed (textures, bulk copies): its values are unknown.
+    Opaque { list: u32, count: u32, space: Option<(Space, Kind, u32)> },
+    Barrier,
+    Branch(u32),
+    /// Index in `sources[0]`, targets in [`Program::lists`].
+    BranchTable { list: u32, count: u32 },
+    /// Index in [`Program::calls`].
+    Call(u32),
+    Return,
+    Exit,
+}
+
+/// Where a parameter lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Passing {
+    Slot(Slot),
+    /// Byte and size in parameter memory.
+    Param(u64, u64),
+}
+
+/// What is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Callee {
+    Function(usize),
+    /// By an address in a slot.
+    Indirect(Slot),
+    Unknown,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    pub callee: Callee,
+    pub results: Vec<Passing>,
+    pub arguments: Vec<Passing>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Routine {
+    /// First instruction and the one after the last.
+    pub steps: std::ops::Range<u32>,
+    /// The function's registers among the slots.
+    pub slots: std::ops::Range<u32>,
+    pub formals: Vec<Passing>,
+    pub returns: Vec<Passing>,
+}
+
+/// Special registers that differ from thread to thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Special {
+    Thread(usize),
+    BlockSize(usize),
+    Block(usize),
+    GridSize(usize),
+    Lane,
+    WarpOfBlock,
+    WarpsOfBlock,
+    LaneMask(Compare),
+    DynamicShared,
+    TotalShared,
+    Constant(u64),
+    Unknown,
+}
+
+#[derive(Default)]
+pub(super) struct Program {
+    pub steps: Vec<Step>,
+    /// Values of all slots before a thread starts (constants are set).
+    pub slots: Vec<u64>,
+    /// Bits of each slot.
+    pub widths: Vec<u8>,
+    pub specials: Vec<(Slot, Special)>,
+    pub lists: Vec<u32>,
+    pub calls: Vec<Call>,
+    /// The entry is the first.
+    pub routines: Vec<Routine>,
+    /// Parameter memory in bytes, the entry's parameters first.
+    pub parameters: u64,
+    /// Static shared memory in bytes.
+    pub shared: u64,
+    pub globals: Image,
+    pub constants: Image,
+    /// Steps that define each slot.
+    pub definitions: Vec<Vec<u32>>,
+}
+
+impl Program {
+    pub fn list(&self, first: u32, count: u32) -> &[u32] {
+        self.lists.get(first as usize..(first + count) as usize).unwrap_or(&[])
+    }
+
+    /// The slots that a step writes (besides those that a call writes).
+    pub fn targets<'p>(&'p self, step: &'p Step) -> impl Iterator<Item = Slot> + 'p {
+        let (list, count, second) = match step.operation {
+            Operation::Load(memory) => (memory.list, memory.count, 0),
+            Operation::Unpack { list, count, .. } | Operation::Opaque { list, count, .. } => (list, count, 0),
+            Operation::SetPredicate { second, .. } => (0, 0, second),
+            _ => (0, 0, 0),
+        };
+        self.list(list, count).iter().copied().chain([step.target, second]).filter(|&slot| slot != 0)
+    }
+}
