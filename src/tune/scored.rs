@@ -147,7 +147,7 @@ fn profiles(subject: &Subject<'_>, front_ends: &mut FrontEnds<'_>, scored: &Scor
             .entry(set.clone())
             .or_insert_with(|| made.ok().and_then(|front_end| Module::parse(&front_end.ptx).ok()).map(Arc::new));
     }
-    let limits = frequency::Limits { steps: PROFILE_STEPS / jobs.len().max(1) as u64, ..frequency::Limits::default() };
+    let limits = frequency::Limits { instructions: PROFILE_STEPS / jobs.len().max(1) as u64, ..frequency::Limits::default() };
     let made = jobs
         .par_iter()
         .map(|(macros, launch, workload)| {

@@ -210,7 +210,7 @@ impl Initial<'_> {
         let mut bytes = [0u8; 64];
         let needed = ((last - first + 1) * element) as usize;
         let Some(window) = bytes.get_mut(..needed) else { return (0, true) };
-        contents::fill_bytes(buffer, first, window);
+        contents::fill_bytes(buffer, first..last + 1, window);
         let at = (offset - first * element) as usize;
         let bits = (0..size as usize).fold(0, |bits, i| bits | u64::from(bytes[at + i]) << (8 * i));
         (bits, false)

@@ -1,0 +1,62 @@
+//! nvtune's own command line: the man page, the report, the doctor, the shims.
+
+mod support;
+
+use support::{Project, nvcc, run, succeed};
+
+fn nvtune() -> std::process::Command {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_nvtune"));
+    command.env("NVTUNE_NVCC", nvcc()).env("NVTUNE", "static");
+    command
+}
+
+#[test]
+fn the_man_page_is_what_the_help_says() {
+    let page = nvtune::cli::man_page().expect("made in memory");
+    expect_test::expect_file!["../man/nvtune.1"].assert_eq(&String::from_utf8_lossy(&page));
+}
+
+#[test]
+fn usage_errors_end_with_2_and_help_with_0() {
+    assert_eq!(run(nvtune().arg("reprot")).code, Some(2));
+    assert_eq!(run(&mut nvtune()).code, Some(2));
+    let help = succeed(nvtune().arg("--help"));
+    for word in ["report", "doctor", "bench", "shims", "NVTUNE_STRATEGY", "posf"] {
+        assert!(help.stdout.contains(word), "{word}: {}", help.stdout);
+    }
+}
+
+#[test]
+fn the_report_shows_the_decision() {
+    let project = Project::new(&["saxpy.cu"]);
+    succeed(&mut project.nvtune(&["-O3", "-arch=sm_90", "-c", "saxpy.cu", "-o", "saxpy.o"]));
+    let report = succeed(nvtune().arg("report").arg(project.path("saxpy.tune.json")));
+    assert!(report.stdout.starts_with("saxpy (saxpy.cu, sm_90, no GPU): "), "{}", report.stdout);
+    assert!(report.stdout.contains("192 points"), "{}", report.stdout);
+    assert!(report.stdout.contains("block=256"), "{}", report.stdout);
+    project.write("none.json", "{}");
+    let none = run(nvtune().arg("report").arg(project.path("none.json")));
+    assert_eq!(none.code, Some(1));
+    assert!(none.stderr.contains("is no record of nvtune"), "{}", none.stderr);
+}
+
+#[test]
+fn the_doctor_names_the_compiler() {
+    let report = succeed(nvtune().arg("doctor"));
+    assert!(report.stdout.contains(&format!("nvcc    {}", nvcc().display())), "{}", report.stdout);
+    assert!(report.stdout.contains("toolkit "), "{}", report.stdout);
+}
+
+#[test]
+fn shims_are_a_toolkit_whose_nvcc_is_nvtune() {
+    let project = Project::new(&["saxpy.cu"]);
+    succeed(nvtune().arg("shims").arg(project.path("cuda")));
+    // The folder stands for its toolkit: neither NVTUNE_NVCC nor PATH is needed to find the real one.
+    let mut command = std::process::Command::new(project.path("cuda/bin/nvcc"));
+    command.args(["-O3", "-arch=sm_90", "-c", "saxpy.cu", "-o", "saxpy.o"]).current_dir(project.path(""));
+    let ran = succeed(command.env_remove("NVTUNE_NVCC").env("NVTUNE", "static"));
+    assert!(ran.stderr.starts_with("nvtune: saxpy: "), "{}", ran.stderr);
+    let again = run(nvtune().arg("shims").arg(project.path("cuda")));
+    assert_eq!(again.code, Some(1));
+    assert!(again.stderr.contains("is not empty"), "{}", again.stderr);
+}

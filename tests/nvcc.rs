@@ -1,0 +1,242 @@
+//! nvtune in nvcc's place, from end to end: what the build gets, through the real toolkit and without a GPU.
+
+mod support;
+
+use support::{Project, nvcc, run, succeed};
+
+const FLAGS: [&str; 3] = ["-O3", "-arch=sm_90", "-c"];
+
+fn compile(source: &str, output: &str) -> Vec<String> {
+    FLAGS.iter().copied().chain([source, "-o", output]).map(str::to_owned).collect()
+}
+
+/// Two compiles agree to the byte only when their temporary files have the same names.
+fn reproducible(source: &str, output: &str) -> Vec<String> {
+    let mut arguments = compile(source, output);
+    arguments.push("-objtemp".to_owned());
+    arguments
+}
+
+#[test]
+fn an_unmarked_source_is_nvccs_alone() {
+    let project = Project::new(&["plain.cu"]);
+    succeed(&mut project.plain(&reproducible("plain.cu", "same.o")));
+    let expected = project.bytes("same.o");
+    std::fs::remove_file(project.path("same.o")).expect("removed");
+    let before = project.files();
+    let ran = succeed(&mut project.nvtune(&reproducible("plain.cu", "same.o")));
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    assert!(project.bytes("same.o") == expected, "the object differs from plain nvcc's");
+    let mut after = project.files();
+    after.retain(|name| name != "same.o");
+    assert_eq!(after, before);
+}
+
+#[test]
+fn nvtune_off_and_calls_without_machine_code_are_nvccs_alone() {
+    let project = Project::new(&["saxpy.cu"]);
+    let cases: [(&[&str], &str); 4] = [
+        (&["-O3", "-arch=sm_90", "-c", "saxpy.cu", "-o", "saxpy.o"], "off"),
+        (&["-E", "saxpy.cu", "-o", "saxpy.ii"], "static"),
+        (&["-arch=sm_90", "-ptx", "saxpy.cu", "-o", "saxpy.ptx"], "static"),
+        (&["--dryrun", "-c", "saxpy.cu"], "static"),
+    ];
+    for (arguments, mode) in cases {
+        let ran = succeed(project.nvtune(arguments).env("NVTUNE", mode));
+        assert!(!ran.stderr.contains("nvtune"), "{arguments:?}: {}", ran.stderr);
+        assert!(!project.files().iter().any(|name| name.contains(".tune.")), "{arguments:?}");
+    }
+}
+
+#[test]
+fn the_launcher_form_is_nvcc_too() {
+    let project = Project::new(&["plain.cu"]);
+    let nvtune = || {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_nvtune"));
+        command.current_dir(project.path("")).env_remove("NVTUNE_NVCC");
+        command
+    };
+    succeed(nvtune().arg(nvcc()).args(compile("plain.cu", "path.o")));
+    assert!(project.path("path.o").is_file());
+    succeed(nvtune().arg("nvcc").args(compile("plain.cu", "name.o")).env("NVTUNE_NVCC", nvcc()));
+    assert!(project.path("name.o").is_file());
+    let version = succeed(nvtune().arg(nvcc()).arg("--version"));
+    assert!(version.stdout.contains("Cuda compiler driver"), "{}", version.stdout);
+}
+
+#[test]
+fn a_marked_source_gives_object_header_and_record() {
+    let project = Project::new(&["saxpy.cu"]);
+    let ran = succeed(&mut project.nvtune(&compile("saxpy.cu", "saxpy.o")));
+    let line = ran.stderr.lines().next().unwrap_or_default();
+    assert!(line.starts_with("nvtune: saxpy: block="), "{}", ran.stderr);
+    assert!(line.contains("0 of 192 points timed"), "{line}");
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    assert_eq!(project.files(), ["saxpy.cu", "saxpy.o", "saxpy.tune.h", "saxpy.tune.json"]);
+    let header = project.read("saxpy.tune.h");
+    assert!(!header.contains("measured"), "nothing was timed, yet: {header}");
+    let record = project.record("saxpy.tune.json");
+    let kernel = &record["kernels"][0];
+    assert_eq!(kernel["name"], "saxpy");
+    assert_eq!(kernel["points"], 192);
+    assert_eq!(kernel["timed"], 0);
+    assert!(kernel.get("device").is_none(), "no GPU was used");
+    assert!(["predicted", "baseline"].contains(&kernel["provenance"].as_str().unwrap_or_default()));
+    let configurations = kernel["configurations"].as_array().expect("a list");
+    assert_eq!(configurations.len(), 192);
+    assert!(configurations.iter().all(|row| row["variant"].is_u64() && row["score"]["c"].is_number()));
+    assert!(configurations.iter().any(|row| row["candidate"] == true));
+}
+
+#[test]
+fn the_header_is_written_only_when_it_changes() {
+    let project = Project::new(&["saxpy.cu"]);
+    let written = || std::fs::metadata(project.path("saxpy.tune.h")).and_then(|data| data.modified()).expect("it is there");
+    succeed(&mut project.nvtune(&compile("saxpy.cu", "saxpy.o")));
+    let (first, text) = (written(), project.read("saxpy.tune.h"));
+    succeed(&mut project.nvtune(&compile("saxpy.cu", "saxpy.o")));
+    assert_eq!((written(), project.read("saxpy.tune.h")), (first, text));
+}
+
+#[test]
+fn the_dependency_file_names_the_header() {
+    let project = Project::new(&["saxpy.cu"]);
+    let mut arguments = compile("saxpy.cu", "saxpy.o");
+    arguments.extend(["-MD", "-MF", "saxpy.d"].map(str::to_owned));
+    succeed(&mut project.nvtune(&arguments));
+    let dependencies = project.read("saxpy.d");
+    assert!(dependencies.contains("saxpy.tune.h"), "{dependencies}");
+}
+
+#[test]
+fn two_kernels_of_one_file_have_caps_of_their_own() {
+    let project = Project::new(&["two.cu"]);
+    succeed(&mut project.plain(&compile("two.cu", "plain.o")));
+    let plain = project.registers("plain.o");
+    let ran = succeed(&mut project.nvtune(&compile("two.cu", "two.o")));
+    assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+    let tuned = project.registers("two.o");
+    let of = |all: &[(String, u32)], name: &str| {
+        all.iter().find(|(symbol, _)| symbol.contains(name)).map(|(_, registers)| *registers).expect("it is there")
+    };
+    assert!(of(&plain, "first") > 32 && of(&plain, "bounded") > 24, "the caps mean nothing here: {plain:?}");
+    assert!(of(&tuned, "first") <= 32, "{tuned:?}");
+    assert!(of(&tuned, "bounded") <= 24, "{tuned:?}");
+    assert_eq!(of(&tuned, "unmarked"), of(&plain, "unmarked"), "an unmarked kernel is as it was");
+}
+
+#[test]
+fn only_the_fat_binary_differs_from_plain_nvccs_object() {
+    let project = Project::new(&["two.cu"]);
+    succeed(&mut project.plain(&reproducible("two.cu", "same.o")));
+    std::fs::rename(project.path("same.o"), project.path("plain.o")).expect("renamed");
+    succeed(&mut project.nvtune(&reproducible("two.cu", "same.o")));
+    let (plain, tuned) = (sections(&project.bytes("plain.o")), sections(&project.bytes("same.o")));
+    let names = |all: &[(String, Vec<u8>)]| all.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&plain), names(&tuned));
+    let different: Vec<&String> =
+        plain.iter().zip(&tuned).filter(|(a, b)| a.1 != b.1).map(|((name, _), _)| name).collect();
+    assert_eq!(different, [".nv_fatbin"]);
+}
+
+fn sections(object: &[u8]) -> Vec<(String, Vec<u8>)> {
+    use object::{Object, ObjectSection};
+    let file = object::File::parse(object).expect("an object file");
+    let section = |section: object::Section<'_, '_>| {
+        (section.name().expect("named").to_owned(), section.data().expect("readable").to_vec())
+    };
+    file.sections().map(section).collect()
+}
+
+#[test]
+fn a_macro_axis_reaches_the_whole_file_and_the_header() {
+    let project = Project::new(&["tiled.cu"]);
+    succeed(&mut project.nvtune(&compile("tiled.cu", "tiled.o")));
+    let record = project.record("tiled.tune.json");
+    let kernel = &record["kernels"][0];
+    let winner = kernel["winner"].as_u64().expect("an index") as usize;
+    let work = kernel["configurations"][winner]["macros"]["WORK"].as_i64().expect("a value");
+    assert!(project.read("tiled.tune.h").contains(&format!("#define WORK {work}\n")));
+    let variants = kernel["variants"].as_array().expect("a list");
+    assert_eq!(variants.len(), 4, "each value of WORK gives other code");
+    // The value is in the host code, too: `work()` returns it.
+    let assembly = project.tool_of_host("objdump", &["-d", "--no-show-raw-insn", "tiled.o"]);
+    let body = assembly.split("<_Z4workv>:").nth(1).expect("the function is there");
+    assert!(body.lines().take(6).any(|line| line.contains(&format!("${work:#x}"))), "{body}");
+}
+
+#[test]
+fn a_fat_build_and_a_program_in_one_call_are_tuned() {
+    let project = Project::new(&["saxpy.cu"]);
+    let two = ["-gencode=arch=compute_80,code=sm_80", "-gencode=arch=compute_90,code=[sm_90,compute_90]"];
+    let mut arguments: Vec<&str> = two.to_vec();
+    arguments.extend(["-O3", "-c", "saxpy.cu", "-o", "saxpy.o", "-t", "2"]);
+    succeed(&mut project.nvtune(&arguments));
+    assert_eq!(project.record("saxpy.tune.json")["kernels"][0]["architecture"], "sm_90");
+    let images = project.tool("cuobjdump", &["-lelf", "-lptx", "saxpy.o"]);
+    for image in ["sm_80.cubin", "sm_90.cubin", "sm_90.ptx"] {
+        assert!(images.contains(image), "{images}");
+    }
+}
+
+#[test]
+fn where_tuning_cannot_apply_the_build_is_nvccs_and_one_line_says_why() {
+    let project = Project::new(&["saxpy.cu"]);
+    let cases: [(&[&str], &str); 4] = [
+        (&["-G"], "-G compiles device code without optimisation"),
+        (&["-rdc=true"], "no linked machine code"),
+        (&["-dlto"], "no linked machine code"),
+        (&["-arch=compute_90"], "no linked machine code"),
+    ];
+    for (options, reason) in cases {
+        let mut arguments = vec!["-c", "saxpy.cu", "-o", "saxpy.o"];
+        arguments.extend(options);
+        let ran = succeed(&mut project.nvtune(&arguments));
+        let lines: Vec<&str> = ran.stderr.lines().filter(|line| line.contains("nvtune")).collect();
+        assert!(matches!(lines.as_slice(), [line] if line.contains(reason)), "{options:?}: {}", ran.stderr);
+        assert!(project.path("saxpy.o").is_file(), "{options:?}");
+        let strict = run(project.nvtune(&arguments).env("NVTUNE_STRICT", "1"));
+        assert_eq!(strict.code, Some(1), "{options:?}: {}", strict.stderr);
+    }
+}
+
+#[test]
+fn a_malformed_comment_is_an_error_with_its_place_and_leaves_nothing() {
+    let project = Project::new(&[]);
+    project.write(
+        "bad.cu",
+        "//@tune threads(n) bock(64:1024:32)\n//@tune args(n = 1 << 20, z = random[n])\n__global__ void k(int n, float *x) {}\n",
+    );
+    let ran = run(&mut project.nvtune(&compile("bad.cu", "bad.o")));
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    expect_test::expect_file!["nvcc/bad.stderr"].assert_eq(&ran.stderr);
+    assert_eq!(project.files(), ["bad.cu"]);
+}
+
+#[test]
+fn bad_surroundings_are_named() {
+    let project = Project::new(&["saxpy.cu", "plain.cu"]);
+    let missing = run(project.nvtune(&compile("plain.cu", "a.o")).env("NVTUNE_NVCC", "/nowhere/nvcc"));
+    assert_eq!(missing.code, Some(1));
+    assert_eq!(missing.stderr, "nvtune fatal   : NVTUNE_NVCC names '/nowhere/nvcc', which does not exist\n");
+    let folder = run(&mut project.nvtune(&compile("saxpy.cu", "nowhere/a.o")));
+    assert_eq!(folder.code, Some(1));
+    assert_eq!(folder.stderr, "nvtune fatal   : output folder 'nowhere' does not exist; make it first\n");
+    let setting = succeed(project.nvtune(&compile("saxpy.cu", "a.o")).env("NVTUNE_STRATEGY", "best"));
+    let first = setting.stderr.lines().next();
+    assert_eq!(
+        first,
+        Some("nvtune warning : NVTUNE_STRATEGY='best' is not understood; expected es, ros, pos, posf or ryoo")
+    );
+}
+
+#[test]
+fn errors_of_the_source_are_nvccs_own() {
+    let project = Project::new(&[]);
+    let kernel = "//@tune threads(n) block(auto) args(n = 1024, x = out[n])\n__global__ void k(int n, float *x) { undeclared; }\n";
+    project.write("wrong.cu", kernel);
+    let ran = run(&mut project.nvtune(&compile("wrong.cu", "wrong.o")));
+    let plain = run(&mut project.plain(&compile("wrong.cu", "wrong.o")));
+    assert_eq!((ran.code, &ran.stderr), (plain.code, &plain.stderr));
+    assert_eq!(project.files(), ["wrong.cu"]);
+}

@@ -1,0 +1,131 @@
+//! What the end-to-end tests share: the real toolkit, a folder to build in, nvtune under the name of nvcc.
+
+use std::ffi::OsStr;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The real nvcc: `NVTUNE_NVCC`, else that of `.toolkit/`, else the one on PATH.
+pub fn nvcc() -> PathBuf {
+    if let Some(path) = std::env::var_os("NVTUNE_NVCC") {
+        return path.into();
+    }
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join(".toolkit/bin/nvcc");
+    if own.exists() { own } else { which::which("nvcc").expect("an nvcc: run `make toolkit`") }
+}
+
+/// A folder of sources, with `bin/nvcc` a link to nvtune.
+pub struct Project {
+    folder: tempfile::TempDir,
+}
+
+/// What a command did.
+pub struct Ran {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Project {
+    /// Copies `tests/nvcc/NAME` for each name into a new folder.
+    pub fn new(sources: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("bin")).expect("a folder");
+        symlink(env!("CARGO_BIN_EXE_nvtune"), folder.path().join("bin/nvcc")).expect("linked");
+        for name in sources {
+            let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nvcc").join(name);
+            std::fs::copy(&from, folder.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+        Self { folder }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).expect("written");
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    pub fn bytes(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// Names of the files in the folder, sorted; `bin` is left out.
+    pub fn files(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.folder.path()).expect("it is there");
+        let names = entries.map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned());
+        let mut names: Vec<String> = names.filter(|name| name != "bin").collect();
+        names.sort();
+        names
+    }
+
+    /// nvtune, called as nvcc, without a GPU whatever the machine has.
+    pub fn nvtune<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
+        let mut command = Command::new(self.path("bin/nvcc"));
+        command.args(arguments).current_dir(self.folder.path()).env("NVTUNE_NVCC", nvcc());
+        for variable in ["NVTUNE_STRATEGY", "NVTUNE_BUDGET", "NVTUNE_RUNNER", "NVTUNE_HEADER_DIR", "NVTUNE_STRICT"] {
+            command.env_remove(variable);
+        }
+        command.env("NVTUNE", "static");
+        command
+    }
+
+    /// The real nvcc in the same folder.
+    pub fn plain<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
+        let mut command = Command::new(nvcc());
+        command.args(arguments).current_dir(self.folder.path());
+        command
+    }
+
+    /// A tool of the toolkit.
+    pub fn tool(&self, name: &str, arguments: &[&str]) -> String {
+        let path = nvcc().with_file_name(name);
+        let ran = run(Command::new(path).args(arguments).current_dir(self.folder.path()));
+        assert_eq!(ran.code, Some(0), "{name}: {}", ran.stderr);
+        ran.stdout
+    }
+
+    /// A tool of this machine.
+    pub fn tool_of_host(&self, name: &str, arguments: &[&str]) -> String {
+        succeed(Command::new(name).args(arguments).current_dir(self.folder.path())).stdout
+    }
+
+    /// Registers of each kernel of an object, by name, as cuobjdump reads them.
+    pub fn registers(&self, object: &str) -> Vec<(String, u32)> {
+        let text = self.tool("cuobjdump", &["-res-usage", object]);
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        let functions = lines.windows(2).filter_map(|pair| {
+            let name = pair[0].strip_prefix("Function ")?.trim_end_matches(':');
+            let registers = pair[1].strip_prefix("REG:")?.split_whitespace().next()?;
+            Some((name.to_owned(), registers.parse().ok()?))
+        });
+        functions.collect()
+    }
+
+    /// The record of a source.
+    pub fn record(&self, name: &str) -> serde_json::Value {
+        serde_json::from_str(&self.read(name)).expect("the record is JSON")
+    }
+}
+
+/// Runs a command to its end.
+pub fn run(command: &mut Command) -> Ran {
+    let Output { status, stdout, stderr } = command.output().expect("it starts");
+    Ran {
+        code: status.code(),
+        stdout: String::from_utf8_lossy(&stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&stderr).into_owned(),
+    }
+}
+
+/// Runs a command that must end well.
+pub fn succeed(command: &mut Command) -> Ran {
+    let ran = run(command);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    ran
+}
