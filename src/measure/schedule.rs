@@ -206,3 +206,117 @@ impl Order {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Reason;
+    use super::*;
+    use crate::space::Launch;
+    use crate::workload::Workload;
+
+    /// Answers at once: the third job is refused, the fourth slow.
+    struct Steady;
+
+    impl Bench for Steady {
+        fn load(&mut self, _: Vec<Vec<u8>>, _: Vec<Workload>) {}
+
+        fn reference(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, Halt> {
+            self.sample(job)
+        }
+
+        fn check(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, Halt> {
+            match job.slot {
+                2 => Err(Halt::Refused(Reason::OutOfMemory { bytes: 1 })),
+                _ => self.sample(job),
+            }
+        }
+
+        fn warm(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<(), Halt> {
+            self.check(job, alive).map(drop)
+        }
+
+        fn sample(&mut self, job: &Job) -> Result<f64, Halt> {
+            Ok(if job.slot == 3 { 500.0 } else { 100.0 })
+        }
+    }
+
+    fn jobs(n: u32) -> Vec<Job> {
+        let job = |slot| Job {
+            slot,
+            label: String::new(),
+            kernel: "k".to_owned(),
+            launch: Launch {
+                grid: [1; 3],
+                block: [1; 3],
+                shared: 0,
+            },
+            variant: 0,
+            workload: 0,
+            checked: false,
+        };
+        (0..n).map(job).collect()
+    }
+
+    /// The slots sampled, in order. Panics where a sample was not announced, or is of a job that was not checked.
+    fn samples(replies: &[Reply], unchecked: bool) -> Vec<u32> {
+        let mut checked = Vec::new();
+        let mut samples = Vec::new();
+        for (i, reply) in replies.iter().enumerate() {
+            match reply {
+                Reply::Checked(slot, _) => checked.push(*slot),
+                Reply::Sample(slot, _) => {
+                    assert_eq!(replies[i - 1], Reply::Running(*slot));
+                    assert!(unchecked || checked.contains(slot));
+                    samples.push(*slot);
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(replies.last(), Some(&Reply::Done));
+        samples
+    }
+
+    #[test]
+    fn samples_are_interleaved_by_rounds() {
+        let plan = Plan {
+            rounds: 6,
+            ..Plan::default()
+        };
+        let run = || {
+            let mut replies = Vec::new();
+            time(&mut Steady, &jobs(6), &plan, &mut |reply| {
+                replies.push(reply)
+            })
+            .unwrap();
+            samples(&replies, false)
+        };
+        let order = run();
+        let (first, rest) = order.split_at(5);
+        assert_eq!(first, [0, 1, 3, 4, 5], "each is sampled after its check");
+        assert_eq!(rest.len(), 5 * 4, "the slow one is dropped");
+        let mut orders = Vec::new();
+        for round in rest.chunks(4) {
+            let mut sorted = round.to_vec();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1, 4, 5]);
+            orders.push(round);
+        }
+        orders.dedup();
+        assert!(orders.len() > 1, "the order is drawn anew");
+        assert_eq!(order, run(), "from a fixed seed");
+    }
+
+    #[test]
+    fn duels_pair_samples() {
+        let mut replies = Vec::new();
+        duel(&mut Steady, &jobs(4), 3, 1, &mut |reply| {
+            replies.push(reply)
+        })
+        .unwrap();
+        for round in samples(&replies, true).chunks(3) {
+            let mut sorted = round.to_vec();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1, 3]);
+        }
+    }
+}

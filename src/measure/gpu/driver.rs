@@ -222,8 +222,7 @@ pub(super) struct Module {
 impl Module {
     pub fn load(_: &Context, image: &[u8]) -> Result<Module> {
         // The driver takes a pointer alone: it finds the end of a cubin from its ELF header and that of PTX from a zero.
-        let complete = image.starts_with(b"\x7fELF") && whole_elf(image);
-        if !complete && image.starts_with(b"\x7fELF") {
+        if image.starts_with(b"\x7fELF") && !whole_elf(image) {
             return Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_IMAGE));
         }
         let mut terminated = image.to_vec();
@@ -250,17 +249,17 @@ impl Drop for Module {
     }
 }
 
-/// Whether the section table of a 64-bit ELF file, and each section, ends within the file.
+/// Whether the tables of a 64-bit ELF file, and all that they point at, lie within the file.
 fn whole_elf(image: &[u8]) -> bool {
-    use object::read::elf::{FileHeader, SectionHeader};
+    use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
     type Header = object::elf::FileHeader64<object::LittleEndian>;
     let whole = || -> object::read::Result<bool> {
         let header = Header::parse(image)?;
         let endian = header.endian()?;
         let sections = header.section_headers(endian, image)?;
         let segments = header.program_headers(endian, image)?;
-        let _ = segments;
-        Ok(sections.iter().all(|s| s.data(endian, image).is_ok()))
+        Ok(sections.iter().all(|s| s.data(endian, image).is_ok())
+            && segments.iter().all(|s| s.data(endian, image).is_ok()))
     };
     whole().unwrap_or(false)
 }
@@ -375,5 +374,40 @@ impl Drop for Event {
     fn drop(&mut self) {
         // SAFETY: the event is this value's alone. An error means that the context is gone, and the event with it.
         let _ = unsafe { result::event::destroy(self.handle) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole_elf;
+
+    /// The header of a cubin (CUDA 13.0, sm_90) with its tables moved: an ELF file of no segments and one empty section.
+    fn cubin(section_offset: u64, section_size: u64) -> Vec<u8> {
+        let mut file = b"\x7fELF\x02\x01\x01\x41\x08\0\0\0\0\0\0\0\x02\0\xbe\0\x01\0\0\0".to_vec();
+        file.extend([0; 16]);
+        file.extend(64u64.to_le_bytes());
+        file.extend([2, 90, 0, 6]);
+        file.extend(
+            [64u16, 56, 0, 64, 1, 0]
+                .iter()
+                .flat_map(|n| n.to_le_bytes()),
+        );
+        file.extend([0, 0, 0, 0, 1, 0, 0, 0]);
+        file.extend([0; 16]);
+        file.extend(section_offset.to_le_bytes());
+        file.extend(section_size.to_le_bytes());
+        file.extend([0; 24]);
+        file
+    }
+
+    #[test]
+    fn a_cubin_that_points_past_its_end_is_not_given_to_the_driver() {
+        assert!(whole_elf(&cubin(0, 128)));
+        assert!(!whole_elf(&cubin(0, 129)));
+        assert!(!whole_elf(&cubin(u64::MAX, 8)));
+        let whole = cubin(0, 128);
+        for length in 0..whole.len() {
+            assert!(!whole_elf(&whole[..length]), "{length} bytes");
+        }
     }
 }

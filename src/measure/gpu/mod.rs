@@ -5,6 +5,7 @@
 //! before the next.
 
 mod driver;
+mod kernel;
 mod pool;
 
 use super::bench::{Bench, Halt};
@@ -12,9 +13,9 @@ use super::compare::{Tolerance, compare};
 use super::protocol::Job;
 use super::{Device, Reason};
 use crate::workload::{Argument, Check, Workload};
-use cudarc::driver::sys::CUfunction_attribute_enum as Attribute;
-use driver::{Context, DriverFault, Event, Function, Memory, Module, name};
-use pool::Pool;
+use driver::{Context, DriverFault, Event, Memory, Module, name};
+use kernel::{Kernel, launch_failed};
+use pool::{Pool, Slab};
 use std::collections::HashMap;
 
 /// The first visible GPU.
@@ -23,6 +24,8 @@ pub(super) struct Gpu {
     functions: HashMap<(usize, String), Kernel>,
     modules: HashMap<usize, Module>,
     reference: Option<Reference>,
+    /// By number of a workload: which of its buffers kernels write, once that is known.
+    written: HashMap<usize, Vec<bool>>,
     pool: Pool,
     /// Twice the L2 cache; writing it leaves nothing else there.
     flush: Memory,
@@ -31,13 +34,6 @@ pub(super) struct Gpu {
     context: Context,
     variants: Vec<Vec<u8>>,
     workloads: Vec<Workload>,
-}
-
-/// A kernel that is ready to launch.
-#[derive(Clone)]
-struct Kernel {
-    function: Function,
-    parameters: Option<Vec<usize>>,
 }
 
 /// What the baseline left behind.
@@ -64,6 +60,7 @@ impl Gpu {
             functions: HashMap::new(),
             modules: HashMap::new(),
             reference: None,
+            written: HashMap::new(),
             pool: Pool::new(&context).map_err(failed)?,
             flush: Memory::allocate(&context, flush).map_err(failed)?,
             start: Event::new(&context).map_err(failed)?,
@@ -86,6 +83,63 @@ impl Gpu {
             .ok_or_else(missing)
     }
 
+    /// The places of a workload's buffers, made where they are missing, with copies of those that kernels are known to write.
+    /// Where they do not fit beside the buffers of candidates before, these go.
+    fn places(
+        &mut self,
+        number: usize,
+        workload: &Workload,
+        alive: &mut dyn FnMut(),
+    ) -> Result<Vec<usize>, Halt> {
+        let mut taken = self.pool.take(&self.context, &workload.buffers, alive);
+        if matches!(taken, Err(DriverFault::OutOfMemory(_))) {
+            self.pool.keep_only(workload.buffers.iter());
+            taken = self.pool.take(&self.context, &workload.buffers, alive);
+        }
+        let places = taken.map_err(preparing)?;
+        let written = self.written.get(&number).map_or(&[][..], Vec::as_slice);
+        for (place, written) in places.iter().zip(written) {
+            if *written {
+                self.pool
+                    .keep_copy(&self.context, *place, alive)
+                    .map_err(preparing)?;
+            }
+        }
+        Ok(places)
+    }
+
+    /// Puts back the contents before a launch, of what kernels write.
+    fn restore(&self, places: &[usize], wanted: impl Fn(&Slab) -> bool) -> Result<(), Halt> {
+        for slab in places
+            .iter()
+            .filter_map(|place| self.pool.slabs.get(*place))
+        {
+            if wanted(slab) {
+                slab.restore().map_err(faulted)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Remembers what a run of a job wrote, and puts it back.
+    fn remember(
+        &mut self,
+        job: &Job,
+        learned: &Learned,
+        alive: &mut dyn FnMut(),
+    ) -> Result<(), Halt> {
+        let written = learned.changed.iter().map(Option::is_some).collect();
+        self.written.insert(job.workload, written);
+        for (place, changed) in learned.places.iter().zip(&learned.changed) {
+            if changed.is_some() {
+                self.pool
+                    .keep_copy(&self.context, *place, alive)
+                    .map_err(preparing)?;
+            }
+        }
+        self.restore(&learned.places, |_| true)
+    }
+
     /// The kernel of a job, loaded, with as much shared memory as it asks for.
     fn kernel(&mut self, job: &Job, workload: &Workload) -> Result<Kernel, Halt> {
         let key = (job.variant, job.kernel.clone());
@@ -97,8 +151,7 @@ impl Gpu {
                 kernel
             }
         };
-        fits(&self.context.device, kernel.function, job)?;
-        agree(&kernel, workload)?;
+        kernel.admit(&self.context.device, job, workload)?;
         Ok(kernel)
     }
 
@@ -124,13 +177,7 @@ impl Gpu {
         let module = self.modules.get(&job.variant).ok_or_else(missing)?;
         let finding = format!("finding the kernel `{}`", job.kernel);
         let function = module.function(&job.kernel).map_err(refused(&finding))?;
-        let parameters = function
-            .parameters(&self.context)
-            .map_err(refused("asking for its parameters"))?;
-        Ok(Kernel {
-            function,
-            parameters,
-        })
+        Kernel::new(&self.context, function).map_err(refused("asking for its parameters"))
     }
 
     /// One launch, timed; waits for its end.
@@ -157,7 +204,7 @@ impl Gpu {
         }
         let launch = &job.launch;
         self.start.record().map_err(faulted)?;
-        // SAFETY: number and sizes of the arguments were compared with the kernel's own parameters in `agree`, as far as the
+        // SAFETY: number and sizes of the arguments were compared with the kernel's own parameters in `Kernel::admit`, as far as the
         // driver tells them.
         let launched = unsafe {
             kernel
@@ -181,21 +228,12 @@ impl Gpu {
         self.stop.since(&self.start).map_err(faulted)
     }
 
-    /// Runs a job whose buffers nobody has run a kernel on, to find which of them it writes, and puts those back.
-    ///
-    /// Gives the microseconds of the launch, the places of the buffers, and for each the digest afterwards where it changed.
+    /// Runs a job to find which of its buffers it writes. They are left as the kernel left them.
     fn learn(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<Learned, Halt> {
         let workload = self.workload(job)?;
         let kernel = self.kernel(job, &workload)?;
-        let places = self
-            .pool
-            .take(&self.context, &workload.buffers, alive)
-            .map_err(preparing)?;
-        for place in &places {
-            if let Some(slab) = self.pool.slabs.get(*place) {
-                slab.restore().map_err(faulted)?;
-            }
-        }
+        let places = self.places(job.workload, &workload, alive)?;
+        self.restore(&places, |_| true)?;
         self.context.synchronize().map_err(faulted)?;
         let us = self.launch(&kernel, job, &workload, &places)?;
         alive();
@@ -292,6 +330,7 @@ impl Bench for Gpu {
         self.functions.clear();
         self.modules.clear();
         self.reference = None;
+        self.written.clear();
         self.pool
             .keep_only(workloads.iter().flat_map(|workload| &workload.buffers));
         self.variants = variants;
@@ -330,13 +369,7 @@ impl Bench for Gpu {
             workload: job.workload,
             results,
         };
-        for (place, changed) in places.iter().zip(&learned.changed) {
-            if changed.is_some() {
-                self.pool
-                    .set_written(&self.context, *place, alive)
-                    .map_err(preparing)?;
-            }
-        }
+        self.remember(job, &learned, alive)?;
         // Once more: results that change from run to run cannot tell a wrong candidate from a right one.
         self.context.synchronize().map_err(faulted)?;
         self.launch(&learned.kernel, job, workload, places)?;
@@ -366,30 +399,14 @@ impl Bench for Gpu {
 
     fn warm(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<(), Halt> {
         let learned = self.learn(job, alive)?;
-        for (place, changed) in learned.places.iter().zip(&learned.changed) {
-            if changed.is_some() {
-                self.pool
-                    .set_written(&self.context, *place, alive)
-                    .map_err(preparing)?;
-            }
-        }
-        Ok(())
+        self.remember(job, &learned, alive)
     }
 
     fn sample(&mut self, job: &Job) -> Result<f64, Halt> {
         let workload = self.workload(job)?;
         let kernel = self.kernel(job, &workload)?;
-        let places = self
-            .pool
-            .take(&self.context, &workload.buffers, &mut || {})
-            .map_err(preparing)?;
-        for place in &places {
-            if let Some(slab) = self.pool.slabs.get(*place)
-                && slab.read()
-            {
-                slab.restore().map_err(faulted)?;
-            }
-        }
+        let places = self.places(job.workload, &workload, &mut || {})?;
+        self.restore(&places, Slab::read)?;
         // Written before the launch and not waited for: while the device writes, the launch is queued behind it, so that the time
         // between the events holds no wait for the host.
         self.flush.set(0).map_err(faulted)?;
@@ -424,17 +441,13 @@ impl Gpu {
             }
         }
         let kernel = self.kernel(job, workload)?;
-        let places = self
-            .pool
-            .take(&self.context, &workload.buffers, alive)
-            .map_err(preparing)?;
-        for (place, result) in places.iter().zip(&reference.results) {
-            if result.is_some() {
-                self.pool
-                    .set_written(&self.context, *place, alive)
-                    .map_err(preparing)?;
-            }
-        }
+        // Its buffers are taken to be written where the baseline writes its own.
+        let written = reference.results.iter().map(Option::is_some);
+        self.written
+            .entry(job.workload)
+            .or_insert_with(|| written.collect());
+        let places = self.places(job.workload, workload, alive)?;
+        self.restore(&places, |_| true)?;
         self.context.synchronize().map_err(faulted)?;
         let us = self.launch(&kernel, job, workload, &places)?;
         alive();
@@ -448,67 +461,6 @@ impl Gpu {
             }
         }
     }
-}
-
-/// Refuses a job whose block takes more than the device has, where that can be told before the launch; asks for its shared
-/// memory.
-fn fits(device: &Device, function: Function, job: &Job) -> Result<(), Halt> {
-    let asked = |attribute| function.attribute(attribute).map_err(faulted);
-    let too_many = |what: String| Err(Halt::Refused(Reason::TooManyResources { what }));
-    let threads: u64 = job.launch.block.iter().map(|n| u64::from(*n)).product();
-    let most = asked(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
-    if threads > most.into() {
-        return too_many(format!(
-            "a block of {threads} threads is more than the {most} that its code allows"
-        ));
-    }
-    let fixed = asked(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
-    let shared = u64::from(fixed) + u64::from(job.launch.shared);
-    let most = device.shared_per_block_optin.max(device.shared_per_block);
-    if shared > most.into() {
-        return too_many(format!(
-            "{shared} bytes of shared memory are more than the {most} of the GPU"
-        ));
-    }
-    if shared > device.shared_per_block.into() {
-        function
-            .allow_shared(job.launch.shared)
-            .map_err(|error| launch_failed(name(&error)))?;
-    }
-    Ok(())
-}
-
-/// Refuses a workload whose arguments are not what the kernel takes, as far as the driver can tell.
-fn agree(kernel: &Kernel, workload: &Workload) -> Result<(), Halt> {
-    let Some(parameters) = &kernel.parameters else {
-        return Ok(());
-    };
-    if parameters.len() != workload.arguments.len() {
-        return Err(launch_failed(format!(
-            "the kernel takes {} arguments, the workload gives {}",
-            parameters.len(),
-            workload.arguments.len()
-        )));
-    }
-    for (i, (size, argument)) in parameters.iter().zip(&workload.arguments).enumerate() {
-        let given = match argument {
-            Argument::Scalar(bytes) => bytes.len(),
-            Argument::Buffer(_) => 8,
-        };
-        if given != *size {
-            return Err(launch_failed(format!(
-                "argument {i} has {given} bytes, the kernel takes {size}"
-            )));
-        }
-    }
-    Ok(())
-}
-
-fn launch_failed(error: String) -> Halt {
-    Halt::Refused(Reason::LaunchFailed {
-        stage: "its launch".to_owned(),
-        error,
-    })
 }
 
 /// An error of a call that fails only where a kernel has broken the context before.

@@ -113,22 +113,21 @@ impl Pool {
         Ok(taken)
     }
 
-    /// Notes that kernels write this buffer: keeps a copy of its contents before a launch, made anew, and puts them back.
-    pub fn set_written(
+    /// Notes that kernels write this buffer: keeps a copy of its contents before a launch, made anew.
+    pub fn keep_copy(
         &mut self,
         context: &Context,
         place: usize,
         alive: &mut dyn FnMut(),
     ) -> std::result::Result<(), DriverFault> {
-        let Some(slab) = self.slabs.get_mut(place) else {
-            return Ok(());
-        };
-        if slab.pristine.is_none() {
+        if let Some(slab) = self.slabs.get_mut(place)
+            && slab.pristine.is_none()
+        {
             let pristine = allocate(context, &slab.buffer)?;
             upload(&slab.buffer, &pristine, alive)?;
             slab.pristine = Some(pristine);
         }
-        Ok(slab.restore()?)
+        Ok(())
     }
 
     /// Uploads anew what of the slabs a stray write has changed, copies included.

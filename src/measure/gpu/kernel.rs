@@ -1,0 +1,98 @@
+//! A loaded kernel and whether a job fits it.
+//!
+//! In: a job and its workload. Out: nothing, or the reason that the driver need not be asked to launch it. What always holds: a
+//! job that is admitted gives one argument for each parameter, of its size, as far as the driver tells them.
+
+use super::super::bench::Halt;
+use super::super::protocol::Job;
+use super::super::{Device, Reason};
+use super::driver::{Context, Function, Result, name};
+use super::faulted;
+use crate::workload::{Argument, Workload};
+use cudarc::driver::sys::CUfunction_attribute_enum as Attribute;
+
+/// A kernel that is ready to launch.
+#[derive(Clone)]
+pub(super) struct Kernel {
+    pub function: Function,
+    /// Sizes of its parameters in bytes, where the driver can tell.
+    parameters: Option<Vec<usize>>,
+}
+
+impl Kernel {
+    pub fn new(context: &Context, function: Function) -> Result<Kernel> {
+        Ok(Kernel {
+            function,
+            parameters: function.parameters(context)?,
+        })
+    }
+
+    /// Refuses a job that this kernel cannot be launched with; asks for its shared memory.
+    pub fn admit(
+        &self,
+        device: &Device,
+        job: &Job,
+        workload: &Workload,
+    ) -> std::result::Result<(), Halt> {
+        self.fits(device, job)?;
+        self.agrees(workload)
+    }
+
+    fn fits(&self, device: &Device, job: &Job) -> std::result::Result<(), Halt> {
+        let asked = |attribute| self.function.attribute(attribute).map_err(faulted);
+        let too_many = |what: String| Err(Halt::Refused(Reason::TooManyResources { what }));
+        let threads: u64 = job.launch.block.iter().map(|n| u64::from(*n)).product();
+        let most = asked(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
+        if threads > most.into() {
+            return too_many(format!(
+                "a block of {threads} threads is more than the {most} that its code allows"
+            ));
+        }
+        let fixed = asked(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
+        let shared = u64::from(fixed) + u64::from(job.launch.shared);
+        let most = device.shared_per_block_optin.max(device.shared_per_block);
+        if shared > most.into() {
+            return too_many(format!(
+                "{shared} bytes of shared memory are more than the {most} of the GPU"
+            ));
+        }
+        if shared > device.shared_per_block.into() {
+            self.function
+                .allow_shared(job.launch.shared)
+                .map_err(|error| launch_failed(name(&error)))?;
+        }
+        Ok(())
+    }
+
+    fn agrees(&self, workload: &Workload) -> std::result::Result<(), Halt> {
+        let Some(parameters) = &self.parameters else {
+            return Ok(());
+        };
+        if parameters.len() != workload.arguments.len() {
+            return Err(launch_failed(format!(
+                "the kernel takes {} arguments, the workload gives {}",
+                parameters.len(),
+                workload.arguments.len()
+            )));
+        }
+        for (i, (size, argument)) in parameters.iter().zip(&workload.arguments).enumerate() {
+            let given = match argument {
+                Argument::Scalar(bytes) => bytes.len(),
+                Argument::Buffer(_) => 8,
+            };
+            if given != *size {
+                return Err(launch_failed(format!(
+                    "argument {i} has {given} bytes, the kernel takes {size}"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn launch_failed(error: String) -> Halt {
+    Halt::Refused(Reason::LaunchFailed {
+        stage: "its launch".to_owned(),
+        error,
+    })
+}
