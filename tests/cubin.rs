@@ -3,7 +3,6 @@
 #[path = "cubin/toolkit.rs"]
 mod toolkit;
 
-
 use nvtune::cubin::sass::{Class, Instruction, Kind, decode};
 use nvtune::cubin::{Cubin, Kernel};
 use std::collections::HashMap;
@@ -15,7 +14,10 @@ const CUDA12_SM90: &[u8] = include_bytes!("cubin/cuda12.sm_90.cubin");
 #[test]
 fn resources_are_those_of_cuobjdump() {
     for cubin in toolkit::compiled() {
-        let text = toolkit::run("cuobjdump", &["-res-usage".as_ref(), cubin.path.as_os_str()]);
+        let text = toolkit::run(
+            "cuobjdump",
+            &["-res-usage".as_ref(), cubin.path.as_os_str()],
+        );
         let mut name = "";
         let mut seen = 0;
         let parsed = Cubin::parse(&cubin.bytes).unwrap();
@@ -24,15 +26,30 @@ fn resources_are_those_of_cuobjdump() {
                 name = function.trim_end_matches(':');
             } else if line.trim_start().starts_with("REG:") {
                 let field = |key: &str| -> u32 {
-                    let value = line.split_whitespace().find_map(|word| word.strip_prefix(key)).expect(key);
+                    let value = line
+                        .split_whitespace()
+                        .find_map(|word| word.strip_prefix(key))
+                        .expect(key);
                     value.parse().expect(value)
                 };
                 let resources = &parsed.kernel(name).expect(name).resources;
                 // cuobjdump counts the driver's 1 KiB from sm_90 on, where the kernel has shared memory at all.
                 let reserve = if cubin.architecture >= 90 { 1024 } else { 0 };
-                let ours = (resources.registers, resources.stack_frame, resources.static_shared);
-                let theirs = (field("REG:"), field("STACK:"), field("SHARED:").saturating_sub(reserve));
-                assert_eq!(ours, theirs, "{} {} for sm_{}", cubin.source, name, cubin.architecture);
+                let ours = (
+                    resources.registers,
+                    resources.stack_frame,
+                    resources.static_shared,
+                );
+                let theirs = (
+                    field("REG:"),
+                    field("STACK:"),
+                    field("SHARED:").saturating_sub(reserve),
+                );
+                assert_eq!(
+                    ours, theirs,
+                    "{} {} for sm_{}",
+                    cubin.source, name, cubin.architecture
+                );
                 seen += 1;
             }
         }
@@ -50,13 +67,24 @@ fn declared_limits_and_parameters() {
         match cubin.source {
             "shared" => {
                 let gemm = resources("gemm");
-                assert_eq!((gemm.max_threads, gemm.register_cap), (Some([256, 1, 1]), Some(128)));
+                assert_eq!(
+                    (gemm.max_threads, gemm.register_cap),
+                    (Some([256, 1, 1]), Some(128))
+                );
                 assert_eq!((gemm.barriers, gemm.static_shared), (1, 2 * 16 * 17 * 4));
-                assert_eq!(resources("barriers").barriers, 6, "bar.sync 5 is the highest");
+                assert_eq!(
+                    resources("barriers").barriers,
+                    6,
+                    "bar.sync 5 is the highest"
+                );
                 assert_eq!(resources("barriers").static_shared, 256);
                 assert_eq!(resources("reduce").max_threads, None);
                 let parameters = resources("parameters");
-                let places: Vec<_> = parameters.parameters.iter().map(|p| (p.ordinal, p.offset, p.size)).collect();
+                let places: Vec<_> = parameters
+                    .parameters
+                    .iter()
+                    .map(|p| (p.ordinal, p.offset, p.size))
+                    .collect();
                 assert_eq!(places, [(0, 0, 404), (1, 404, 1), (2, 408, 8), (3, 416, 8)]);
                 assert_eq!(parameters.parameter_bytes, 424);
             }
@@ -65,7 +93,12 @@ fn declared_limits_and_parameters() {
                 assert!(resources("pressure").registers <= 32);
                 assert!(resources("arrays").stack_frame >= 128, "32 floats");
             }
-            _ => assert!(parsed.kernels().iter().all(|kernel| kernel.resources.register_cap.is_none())),
+            _ => assert!(
+                parsed
+                    .kernels()
+                    .iter()
+                    .all(|kernel| kernel.resources.register_cap.is_none())
+            ),
         }
     }
 }
@@ -77,7 +110,10 @@ fn instructions_are_those_of_nvdisasm() {
     let mut wrong = Vec::new();
     for cubin in toolkit::compiled() {
         let parsed = Cubin::parse(&cubin.bytes).unwrap();
-        let text = toolkit::run("nvdisasm", &["-c".as_ref(), "-gp".as_ref(), cubin.path.as_os_str()]);
+        let text = toolkit::run(
+            "nvdisasm",
+            &["-c".as_ref(), "-gp".as_ref(), cubin.path.as_os_str()],
+        );
         let listing = Listing::read(&text);
         for kernel in parsed.kernels() {
             let theirs = &listing.sections[&format!(".text.{}", kernel.name)];
@@ -86,21 +122,45 @@ fn instructions_are_those_of_nvdisasm() {
             for (instruction, printed) in ours.iter().zip(&theirs.instructions) {
                 compared += 1;
                 if let Err(reason) = compare(kernel, instruction, printed, &theirs.labels) {
-                    let place = format!("sm_{} {} {:#x}", cubin.architecture, kernel.name, instruction.offset);
+                    let place = format!(
+                        "sm_{} {} {:#x}",
+                        cubin.architecture, kernel.name, instruction.offset
+                    );
                     wrong.push(format!("{place}: {reason}: {}", printed.text));
                 }
             }
         }
     }
-    assert!(wrong.is_empty(), "{} of {compared} wrong:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(compared > 10_000 || toolkit::bin().is_none(), "only {compared} instructions were compared");
+    assert!(
+        wrong.is_empty(),
+        "{} of {compared} wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    assert!(
+        compared > 10_000 || toolkit::bin().is_none(),
+        "only {compared} instructions were compared"
+    );
 }
 
-fn compare(kernel: &Kernel, ours: &Instruction, theirs: &Printed, labels: &HashMap<String, u32>) -> Result<(), String> {
+fn compare(
+    kernel: &Kernel,
+    ours: &Instruction,
+    theirs: &Printed,
+    labels: &HashMap<String, u32>,
+) -> Result<(), String> {
     let check = |what: &str, ours: String, theirs: String| {
-        if ours == theirs { Ok(()) } else { Err(format!("{what} is {ours}, not {theirs}")) }
+        if ours == theirs {
+            Ok(())
+        } else {
+            Err(format!("{what} is {ours}, not {theirs}"))
+        }
     };
-    check("offset", format!("{:#x}", ours.offset), format!("{:#x}", theirs.offset))?;
+    check(
+        "offset",
+        format!("{:#x}", ours.offset),
+        format!("{:#x}", theirs.offset),
+    )?;
     let mut words = theirs.text.split_whitespace().peekable();
     let guard = words.next_if(|word| word.starts_with('@')).unwrap_or("");
     let expected = match (ours.guard.predicate, ours.guard.negated) {
@@ -110,7 +170,11 @@ fn compare(kernel: &Kernel, ours: &Instruction, theirs: &Printed, labels: &HashM
     };
     let sign = if ours.guard.negated { "@!" } else { "@" };
     if guard.starts_with("@UP") || guard.starts_with("@!UP") {
-        check("guard", expected.replace('P', "UP"), guard.trim_start_matches(['@', '!']).to_owned())?;
+        check(
+            "guard",
+            expected.replace('P', "UP"),
+            guard.trim_start_matches(['@', '!']).to_owned(),
+        )?;
     } else if !expected.is_empty() || !guard.is_empty() {
         check("guard", format!("{sign}{expected}"), guard.to_owned())?;
     }
@@ -122,12 +186,27 @@ fn compare(kernel: &Kernel, ours: &Instruction, theirs: &Printed, labels: &HashM
         "UCGABAR_ARV" | "UCGABAR_WAIT" => "UCGABAR",
         other => other,
     };
-    check("mnemonic", ours.opcode.mnemonic.to_owned(), mnemonic.to_owned())?;
-    if let Some(label) = theirs.text.split("`(").nth(1).and_then(|rest| rest.split(')').next())
-        && matches!(ours.opcode.class, Class::Branch | Class::Call | Class::Converge)
+    check(
+        "mnemonic",
+        ours.opcode.mnemonic.to_owned(),
+        mnemonic.to_owned(),
+    )?;
+    if let Some(label) = theirs
+        .text
+        .split("`(")
+        .nth(1)
+        .and_then(|rest| rest.split(')').next())
+        && matches!(
+            ours.opcode.class,
+            Class::Branch | Class::Call | Class::Converge
+        )
     {
         let theirs = labels.get(label).copied();
-        check("target", format!("{:x?}", ours.target), format!("{theirs:x?}"))?;
+        check(
+            "target",
+            format!("{:x?}", ours.target),
+            format!("{theirs:x?}"),
+        )?;
     }
     if let Some(memory) = ours.memory
         && matches!(memory.kind, Kind::Load | Kind::Store)
@@ -143,7 +222,11 @@ fn compare(kernel: &Kernel, ours: &Instruction, theirs: &Printed, labels: &HashM
         };
         check("width", memory.width.to_string(), width.to_string())?;
     }
-    check("PTX line", format!("{:?}", kernel.lines.get(ours.offset)), format!("{:?}", theirs.line))
+    check(
+        "PTX line",
+        format!("{:?}", kernel.lines.get(ours.offset)),
+        format!("{:?}", theirs.line),
+    )
 }
 
 /// nvdisasm's output by section.
@@ -179,12 +262,25 @@ impl Listing {
             }
             let section = listing.sections.entry(name.clone()).or_default();
             if let Some(rest) = row.strip_prefix("//## File ") {
-                line = rest.split("line ").nth(1).and_then(|n| n.split_whitespace().next()?.parse().ok());
+                line = rest
+                    .split("line ")
+                    .nth(1)
+                    .and_then(|n| n.split_whitespace().next()?.parse().ok());
             } else if let Some(rest) = row.strip_prefix("/*") {
-                let Some((offset, text)) = rest.split_once("*/") else { continue };
-                let Ok(offset) = u32::from_str_radix(offset, 16) else { continue };
-                section.labels.extend(pending.drain(..).map(|label| (label, offset)));
-                section.instructions.push(Printed { offset, text: text.trim().to_owned(), line });
+                let Some((offset, text)) = rest.split_once("*/") else {
+                    continue;
+                };
+                let Ok(offset) = u32::from_str_radix(offset, 16) else {
+                    continue;
+                };
+                section
+                    .labels
+                    .extend(pending.drain(..).map(|label| (label, offset)));
+                section.instructions.push(Printed {
+                    offset,
+                    text: text.trim().to_owned(),
+                    line,
+                });
             } else if let Some(label) = row.strip_suffix(':') {
                 pending.push(label.to_owned());
             }

@@ -1,4 +1,23 @@
 //! Resources, SASS, PTX profile, architecture tables -> score.
+//!
+//! [`Analysis::new`] looks at a variant once: its control flow, block frequencies and schedule. [`score`] then scores any block
+//! shape of it in microseconds: occupancy, the metrics of Liang et al. and Ryoo et al., and a predicted time.
 
+mod analysis;
+pub mod architecture;
+mod counts;
 pub mod frequency;
+pub mod latency;
+pub mod liang;
+pub mod occupancy;
 pub mod profile;
+mod replay;
+pub mod ryoo;
+mod score;
+mod time;
+
+pub use analysis::{Analysis, Spills, Work};
+pub use architecture::{Architecture, Machine, auto_caps};
+pub use profile::Profile;
+pub use score::{Inputs, Score, score};
+pub use time::{Bottleneck, Prediction};

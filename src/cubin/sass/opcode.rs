@@ -111,11 +111,21 @@ impl Pipe {
     ];
 }
 
-const UNKNOWN: Opcode = Opcode { mnemonic: "", class: Class::Other, pipe: Pipe::Alu, relative: false };
+const UNKNOWN: Opcode = Opcode {
+    mnemonic: "",
+    class: Class::Other,
+    pipe: Pipe::Alu,
+    relative: false,
+};
 const OPCODES: usize = 1 << 9;
 /// From this architecture on opcode 0x035 is IADD.
 const UNIFIED_INTEGER: u32 = 120;
-const IADD: Opcode = Opcode { mnemonic: "IADD", class: Class::Alu, pipe: Pipe::Alu, relative: false };
+const IADD: Opcode = Opcode {
+    mnemonic: "IADD",
+    class: Class::Alu,
+    pipe: Pipe::Alu,
+    relative: false,
+};
 
 /// The opcode with these nine bits.
 pub(super) fn find(base: u16, architecture: u32) -> Opcode {
@@ -131,7 +141,12 @@ const fn by_base() -> [Opcode; OPCODES] {
     let mut row = 0;
     while row < TABLE.len() {
         let (base, mnemonic, class, pipe) = TABLE[row];
-        all[base as usize] = Opcode { mnemonic, class, pipe, relative: base == BRA || base == CALL_RELATIVE };
+        all[base as usize] = Opcode {
+            mnemonic,
+            class,
+            pipe,
+            relative: base == BRA || base == CALL_RELATIVE,
+        };
         row += 1;
     }
     all

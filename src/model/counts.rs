@@ -1,0 +1,369 @@
+//! PTX line counts -> how often each SASS block is executed.
+//!
+//! ptxas moves, duplicates and unrolls code, so that no single line says how often a block runs. The lines of a block vote: a
+//! line counts where it is deepest in loops (elsewhere it was hoisted), divided by the copies that unrolling made of it there, and
+//! the weighted median wins. Loops that share lines are one PTX loop unrolled by different factors; the iterations go to the most
+//! unrolled one first, as ptxas's code does it. Blocks without votes get what flow conservation leaves.
+//!
+//! Without a profile each loop is taken for 32 iterations (LLVM's prior of 124 : 4 for a back edge), each branch as even.
+
+use super::profile::Profile;
+use crate::cubin::Function;
+use crate::cubin::flow::{Block, Flow};
+use crate::cubin::sass::{Class, Instruction};
+use std::collections::{BTreeMap, HashMap};
+
+/// Iterations of a loop that nothing is known about.
+const UNKNOWN_TRIPS: f64 = 32.0;
+/// Subroutines of ptxas for operands that the inlined code cannot treat (denormals, infinities), which are rare.
+const RARE: [&str; 3] = ["slowpath", "mediumpath", "_full"];
+/// Weight of a line of a memory or floating-point instruction, of which ptxas seldom makes more than one.
+const FAITHFUL: f64 = 4.0;
+
+/// What the counts are found from.
+pub(super) struct Code<'a> {
+    pub instructions: &'a [Instruction],
+    /// PTX line of each instruction.
+    pub lines: &'a [Option<u32>],
+    pub flow: &'a Flow,
+    pub functions: &'a [Function<'a>],
+}
+
+/// Executions of each block by one thread.
+pub(super) fn block_counts(code: &Code<'_>, profile: Option<&Profile>) -> Vec<f64> {
+    let mut observed = profile.map_or_else(
+        || vec![None; code.flow.blocks.len()],
+        |profile| Votes::new(code, profile).counts(),
+    );
+    for (index, block) in code.flow.blocks.iter().enumerate() {
+        if calls_rare_subroutine(code, block) && is_optional(code.flow, block) {
+            observed[index] = Some(0.0);
+        }
+    }
+    conserve(code.flow, &observed)
+}
+
+fn calls_rare_subroutine(code: &Code<'_>, block: &Block) -> bool {
+    let entry = block.callee.and_then(|callee| {
+        code.instructions
+            .get(code.flow.blocks[callee].instructions.start)
+    });
+    let Some(entry) = entry else { return false };
+    let name = code
+        .functions
+        .iter()
+        .find(|function| function.offset == entry.offset)
+        .map_or("", |function| function.name);
+    name.starts_with("$__internal_") && RARE.iter().any(|part| name.contains(part))
+}
+
+/// Whether a branch leads around the block.
+fn is_optional(flow: &Flow, block: &Block) -> bool {
+    block
+        .predecessors
+        .iter()
+        .all(|&p| flow.blocks[p].successors.len() > 1)
+}
+
+/// A loop, or what is in none.
+type Region = Option<usize>;
+
+struct Votes<'a> {
+    code: &'a Code<'a>,
+    profile: &'a Profile,
+    /// Copies of each line in each region: the least over its mnemonics, for one PTX instruction may be several of SASS.
+    copies: HashMap<(Region, u32), f64>,
+    /// The regions that each line is in at its greatest depth, ascending.
+    homes: HashMap<u32, Vec<Region>>,
+}
+
+impl<'a> Votes<'a> {
+    fn new(code: &'a Code<'a>, profile: &'a Profile) -> Self {
+        let mut by_mnemonic: HashMap<(Region, u32), BTreeMap<&str, f64>> = HashMap::new();
+        for block in &code.flow.blocks {
+            for index in block.instructions.clone() {
+                if let Some(line) = code.lines[index] {
+                    let mnemonics = by_mnemonic.entry((block.innermost, line)).or_default();
+                    *mnemonics
+                        .entry(code.instructions[index].opcode.mnemonic)
+                        .or_default() += 1.0;
+                }
+            }
+        }
+        let least = |mnemonics: &BTreeMap<&str, f64>| {
+            mnemonics.values().copied().fold(f64::INFINITY, f64::min)
+        };
+        let copies: HashMap<_, _> = by_mnemonic
+            .iter()
+            .map(|(&key, mnemonics)| (key, least(mnemonics)))
+            .collect();
+        let depth = |region: Region| region.map_or(0, |index| code.flow.loops[index].depth);
+        let mut homes: HashMap<u32, Vec<Region>> = HashMap::new();
+        for &(region, line) in copies.keys() {
+            let home = homes.entry(line).or_default();
+            match home.first().map(|&other| depth(other).cmp(&depth(region))) {
+                Some(std::cmp::Ordering::Greater) => {}
+                Some(std::cmp::Ordering::Less) => *home = vec![region],
+                _ => home.push(region),
+            }
+        }
+        homes.values_mut().for_each(|home| home.sort_unstable());
+        Self {
+            code,
+            profile,
+            copies,
+            homes,
+        }
+    }
+
+    fn counts(&self) -> Vec<Option<f64>> {
+        let flow = self.code.flow;
+        let mut counts: Vec<Option<f64>> =
+            flow.blocks.iter().map(|block| self.vote(block)).collect();
+        for group in self.unrolled() {
+            self.share(&group, &mut counts);
+        }
+        // Whoever enters a kernel executes its first block, however ptxas filled it.
+        if let (Some(&entry), Some(first)) =
+            (flow.entries.first(), self.profile.counts.values().next())
+            && flow.blocks[entry].innermost.is_none()
+            && *first > 0.0
+        {
+            counts[entry] = Some(1.0);
+        }
+        counts
+    }
+
+    fn count(&self, line: u32) -> f64 {
+        self.profile.counts.get(&line).copied().unwrap_or(0.0)
+    }
+
+    /// The weighted median of what the lines of a block say, each divided by its copies in the block's region.
+    fn vote(&self, block: &Block) -> Option<f64> {
+        let mut votes: Vec<(f64, f64)> = Vec::new();
+        let mut seen: Vec<u32> = Vec::new();
+        for index in block.instructions.clone() {
+            let Some(line) = self.code.lines[index] else {
+                continue;
+            };
+            if seen.contains(&line)
+                || !self
+                    .homes
+                    .get(&line)
+                    .is_some_and(|home| home.contains(&block.innermost))
+            {
+                continue;
+            }
+            seen.push(line);
+            let copies = self
+                .copies
+                .get(&(block.innermost, line))
+                .copied()
+                .unwrap_or(1.0);
+            votes.push((
+                self.count(line) / copies,
+                weight(&self.code.instructions[index]),
+            ));
+        }
+        median(votes)
+    }
+
+    /// Loops beside each other that share lines: copies of one PTX loop.
+    fn unrolled(&self) -> Vec<Vec<usize>> {
+        let loops = &self.code.flow.loops;
+        let mut leader: Vec<usize> = (0..loops.len()).collect();
+        for home in self.homes.values() {
+            let members: Vec<usize> = home.iter().copied().flatten().collect();
+            for pair in members.windows(2) {
+                let (a, b) = (find(&leader, pair[0]), find(&leader, pair[1]));
+                if loops[pair[0]].parent == loops[pair[1]].parent {
+                    leader[a.max(b)] = a.min(b);
+                }
+            }
+        }
+        let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for index in 0..loops.len() {
+            groups.entry(find(&leader, index)).or_default().push(index);
+        }
+        groups
+            .into_values()
+            .filter(|group| group.len() > 1)
+            .collect()
+    }
+
+    /// Gives the iterations of one PTX loop to its copies, the most unrolled first.
+    fn share(&self, group: &[usize], counts: &mut [Option<f64>]) {
+        let loops = &self.code.flow.loops;
+        let shared = || {
+            self.homes
+                .iter()
+                .filter(|(_, home)| group.iter().all(|&index| home.contains(&Some(index))))
+        };
+        let Some(total) = median(shared().map(|(&line, _)| (self.count(line), 1.0)).collect())
+        else {
+            return;
+        };
+        let entered = loops[group[0]]
+            .parent
+            .and_then(|parent| counts[loops[parent].header])
+            .unwrap_or(1.0);
+        if entered <= 0.0 || total <= 0.0 {
+            return;
+        }
+        let factor = |index: usize| {
+            let copies = |line: u32| {
+                self.copies
+                    .get(&(Some(index), line))
+                    .copied()
+                    .unwrap_or(1.0)
+            };
+            median(shared().map(|(&line, _)| (copies(line), 1.0)).collect())
+                .unwrap_or(1.0)
+                .max(1.0)
+        };
+        let mut members: Vec<(f64, usize)> =
+            group.iter().map(|&index| (factor(index), index)).collect();
+        members.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let mut left = total / entered;
+        for (factor, index) in members {
+            let trips = (left / factor + 1e-6).floor();
+            left -= trips * factor;
+            // What a block's vote said holds relative to the loop as a whole.
+            let scale = entered * trips / (total / factor);
+            for &block in &loops[index].blocks {
+                if self.code.flow.blocks[block].innermost == Some(index) {
+                    counts[block] = counts[block].map(|count| count * scale);
+                }
+            }
+        }
+    }
+}
+
+fn find(leader: &[usize], mut index: usize) -> usize {
+    while leader[index] != index {
+        index = leader[index];
+    }
+    index
+}
+
+fn weight(instruction: &Instruction) -> f64 {
+    match instruction.opcode.class {
+        Class::Load(_)
+        | Class::Store(_)
+        | Class::Atomic(_)
+        | Class::Double
+        | Class::Half
+        | Class::Tensor
+        | Class::Special => FAITHFUL,
+        Class::Fma if instruction.opcode.mnemonic.starts_with('F') => FAITHFUL,
+        _ => 1.0,
+    }
+}
+
+/// The weighted (lower) median of pairs of value and weight.
+fn median(mut votes: Vec<(f64, f64)>) -> Option<f64> {
+    votes.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let half = votes.iter().map(|vote| vote.1).sum::<f64>() / 2.0;
+    let mut sum = 0.0;
+    votes.iter().find_map(|&(value, weight)| {
+        sum += weight;
+        (sum >= half).then_some(value)
+    })
+}
+
+/// Fills in the blocks that were not observed, and cuts those that exceed what flows in.
+fn conserve(flow: &Flow, observed: &[Option<f64>]) -> Vec<f64> {
+    let mut counts = vec![0.0; flow.blocks.len()];
+    let mut inflow = vec![0.0; flow.blocks.len()];
+    let mut entered = vec![0.0; flow.loops.len()];
+    if let Some(&entry) = flow.entries.first() {
+        inflow[entry] = 1.0;
+    }
+    let exits: Vec<f64> = flow
+        .loops
+        .iter()
+        .map(|l| exit_edges(flow, &l.blocks))
+        .collect();
+    for index in flow.reverse_post_order() {
+        let own = flow.loops.iter().position(|l| l.header == index);
+        if let Some(own) = own {
+            entered[own] = inflow[index];
+        }
+        counts[index] = match (observed[index], own) {
+            (Some(count), Some(_)) => count,
+            // More than flows in: both sides of a branch hold copies of the same lines.
+            (Some(count), None) => count.min(inflow[index]),
+            (None, Some(_)) => inflow[index] * UNKNOWN_TRIPS,
+            (None, None) => inflow[index],
+        };
+        for (to, share) in outflow(flow, index, counts[index], observed, &entered, &exits) {
+            inflow[to] += share;
+        }
+    }
+    counts
+}
+
+/// Edges that leave a loop.
+fn exit_edges(flow: &Flow, blocks: &[usize]) -> f64 {
+    let leaves = |to: &&usize| blocks.binary_search(to).is_err();
+    blocks
+        .iter()
+        .map(|&block| flow.blocks[block].successors.iter().filter(leaves).count())
+        .sum::<usize>()
+        .max(1) as f64
+}
+
+/// How a block's executions go on to its successors and to its callee.
+fn outflow(
+    flow: &Flow,
+    from: usize,
+    count: f64,
+    observed: &[Option<f64>],
+    entered: &[f64],
+    exits: &[f64],
+) -> Vec<(usize, f64)> {
+    let block = &flow.blocks[from];
+    let mut shares: Vec<(usize, f64)> = block
+        .callee
+        .map(|callee| (callee, count))
+        .into_iter()
+        .collect();
+    let mut inside = Vec::new();
+    let mut left = count;
+    for &to in &block.successors {
+        if flow.is_back_edge(from, to) {
+            continue;
+        }
+        // Loops come outermost first.
+        let outermost = flow.loops.iter().position(|l| {
+            l.blocks.binary_search(&from).is_ok() && l.blocks.binary_search(&to).is_err()
+        });
+        if let Some(outermost) = outermost {
+            // As often as the loop was entered; where it has several ways out, an observed block knows its own share.
+            let ways = if observed[to].is_some() {
+                1.0
+            } else {
+                exits[outermost]
+            };
+            let share = entered[outermost] / ways;
+            shares.push((to, share));
+            left = (left - share).max(0.0);
+        } else {
+            inside.push(to);
+        }
+    }
+    let known: f64 = inside.iter().filter_map(|&to| observed[to]).sum();
+    let is_likely =
+        |to: usize| observed[to].is_none() && !(inside.len() > 1 && flow.blocks[to].is_stub());
+    let unknown = inside.iter().filter(|&&to| is_likely(to)).count() as f64;
+    for &to in &inside {
+        let share = match observed[to] {
+            Some(own) if unknown == 0.0 => left * if known > 0.0 { own / known } else { 0.0 },
+            Some(own) => own * (left / known.max(f64::MIN_POSITIVE)).min(1.0),
+            None if is_likely(to) => (left - known).max(0.0) / unknown,
+            None => 0.0,
+        };
+        shares.push((to, share));
+    }
+    shares
+}

@@ -1,0 +1,160 @@
+//! Compute capability -> cycles until a result is there, and results of an SM in a cycle.
+//!
+//! Only operations of variable latency need a number: ptxas has written the fixed ones into the instructions as stall counts.
+//! Cells without an own measurement repeat the nearest architecture's; expect 30 % of error there.
+//!
+//! Sources of latencies. 7.0: Jokeren/GPA's `GPUArchitecture.cpp`. 7.5, atomics: lanl/PPT's ISA files. 8.0: Abdelkhalik et al. 2022
+//! (as in PPT-GPU). 8.6: Huerta et al., MICRO 2025, table 2. 8.9, 9.0, 10.0, 12.0: Luo et al. 2025 (arXiv 2501.12084), Jarmusch et al. 2025, and
+//! markdewing/AI_kernels `latency/README.md` (GH200 40/281/690, 4090 40/296/636, B200 40/295/860, 5090 44/360/936 for L1/L2/DRAM).
+//! Throughputs: "Arithmetic Instructions" of NVIDIA's CUDA C++ programming and best-practices guides.
+
+use crate::cubin::sass::Pipe;
+
+/// Cycles until the result of an uncontended operation can be read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Latencies {
+    /// Reciprocal, root, exponential, logarithm, sine.
+    pub special: f64,
+    pub bit_count: f64,
+    pub convert: f64,
+    pub double: f64,
+    pub tensor: f64,
+    pub shuffle: f64,
+    pub reduce: f64,
+    pub shared: f64,
+    pub l1: f64,
+    pub l2: f64,
+    pub dram: f64,
+    pub constant: f64,
+    pub shared_atomic: f64,
+    pub global_atomic: f64,
+    pub texture: f64,
+    pub system_register: f64,
+    pub fence: f64,
+}
+
+/// Cycles until a store or load has read its operands (Huerta et al.: 9 to 18; little depends on it).
+pub const OPERANDS_READ: f64 = 12.0;
+/// Cycles of an operation that is not known but releases a scoreboard.
+pub const UNKNOWN: f64 = 20.0;
+/// A barrier of one warp, and what each further warp of the block adds (measured on compute capability 10.3).
+pub const BARRIER: f64 = 22.0;
+pub const BARRIER_WARP: f64 = 2.0;
+/// `cp.async` after a load from the level-2 cache (Huerta et al.).
+pub const ASYNC_COPY: f64 = 10.0;
+
+/// capability; special, bits, convert, double, tensor; shuffle, reduce, shared, L1, L2, DRAM, constant; atomics in shared and global memory; texture, special register, fence
+#[rustfmt::skip]
+const LATENCIES: &[(u32, [f64; 17])] = &[
+    ( 70, [14., 10., 14.,  8., 33.,  22., 60., 19., 33., 207., 430., 27.,  60., 245.,  90., 25., 205.]),
+    ( 75, [15., 15., 15., 50., 33.,  23., 60., 19., 32., 210., 340., 26.,  60., 245.,  90., 25., 205.]),
+    ( 80, [20., 12., 14.,  8., 33.,  23., 60., 23., 33., 230., 420., 26.,  60., 245.,  90., 25., 205.]),
+    ( 86, [18., 12., 12., 54., 33.,  24., 60., 24., 32., 220., 470., 26.,  60., 260.,  90., 25., 205.]),
+    ( 89, [18., 15., 12., 54., 33.,  25., 60., 28., 36., 280., 600., 28.,  60., 300., 100., 25., 205.]),
+    ( 90, [18., 14., 12.,  8., 33.,  24., 44., 29., 40., 281., 680., 26.,  50., 300., 110., 25., 240.]),
+    (100, [18., 18., 14.,  8., 33.,  24., 44., 29., 40., 298., 830., 26.,  40., 320., 120., 25., 267.]),
+    (103, [18., 18., 14., 64., 33.,  24., 44., 29., 40., 298., 830., 26.,  40., 320., 120., 25., 267.]),
+    (110, [18., 18., 14., 64., 33.,  26., 44., 28., 41., 267., 912., 26.,  34., 268., 120., 25., 267.]),
+    (120, [18., 15., 14., 64., 33.,  24., 44., 30., 44., 359., 900., 26.,  40., 360., 130., 25., 260.]),
+];
+
+impl Latencies {
+    /// Those of an architecture; an unknown one has those of the nearest below.
+    pub fn of(capability: u32) -> Self {
+        let row = LATENCIES
+            .iter()
+            .rev()
+            .find(|row| row.0 <= capability)
+            .unwrap_or(&LATENCIES[0]);
+        let [
+            special,
+            bit_count,
+            convert,
+            double,
+            tensor,
+            shuffle,
+            reduce,
+            shared,
+            l1,
+            l2,
+            dram,
+            constant,
+            shared_atomic,
+            global_atomic,
+            texture,
+            system_register,
+            fence,
+        ] = row.1;
+        Self {
+            special,
+            bit_count,
+            convert,
+            double,
+            tensor,
+            shuffle,
+            reduce,
+            shared,
+            l1,
+            l2,
+            dram,
+            constant,
+            shared_atomic,
+            global_atomic,
+            texture,
+            system_register,
+            fence,
+        }
+    }
+}
+
+/// Multiply-adds of one warp-wide tensor instruction (16 x 8 x 16).
+const TENSOR_STEP: f64 = 2048.0;
+/// A warp's share of an asynchronous tensor instruction (64 x 128 x 16 for four warps), in multiples of that.
+pub const ASYNC_TENSOR_STEPS: f64 = 16.0;
+
+/// Results (of a thread) that an SM's pipes give in a cycle; for the tensor pipe, multiply-adds of 16-bit floats.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Throughput {
+    by_pipe: [f64; Pipe::COUNT],
+}
+
+/// capability; ALU, FMA, integer multiply, half, double, tensor, special, memory, texture, uniform, control
+///
+/// Double precision at 2 a cycle is the consumer chips' rate. Compute capability 12 adds integers at 128 and does logic at 64 a cycle; 96 stands for
+/// their mix. Memory instructions: 1 every 2 cycles on 8.6 (Huerta et al.) and its like, 1 a cycle elsewhere. A uniform or control instruction counts as half an ALU's rate or better: 64.
+#[rustfmt::skip]
+const THROUGHPUT: &[(u32, [f64; Pipe::COUNT])] = &[
+    ( 70, [64.,  64., 64., 64., 32.,  512., 16., 32., 16., 64., 64.]),
+    ( 75, [64.,  64., 64., 64.,  2.,  512., 16., 32., 16., 64., 64.]),
+    ( 80, [64.,  64., 64., 128., 32., 1024., 16., 32., 16., 64., 64.]),
+    ( 86, [64., 128., 64., 128.,  2.,  512., 16., 16., 16., 64., 64.]),
+    ( 89, [64., 128., 64., 64.,  2.,  512., 16., 16., 16., 64., 64.]),
+    ( 90, [64., 128., 64., 128., 64., 2048., 16., 32., 16., 64., 64.]),
+    (100, [64., 128., 64., 128., 64., 4096., 16., 32., 16., 64., 64.]),
+    (103, [64., 128., 64., 128.,  2., 4096., 16., 32., 16., 64., 64.]),
+    (110, [64., 128., 64., 128.,  2., 2048., 16., 32., 16., 64., 64.]),
+    (120, [96., 128., 64., 64.,  2.,  512., 16., 16., 16., 64., 64.]),
+];
+
+impl Throughput {
+    /// That of an architecture; an unknown one has that of the nearest below.
+    pub fn of(capability: u32) -> Self {
+        let row = THROUGHPUT
+            .iter()
+            .rev()
+            .find(|row| row.0 <= capability)
+            .unwrap_or(&THROUGHPUT[0]);
+        Self { by_pipe: row.1 }
+    }
+
+    /// Cycles that a warp's instruction keeps its pipe busy, on average over an SM's four sub-cores. An instruction of the tensor pipe is
+    /// taken for a 16 x 8 x 16 multiply.
+    pub fn interval(&self, pipe: Pipe) -> f64 {
+        let of_warp = if pipe == Pipe::Tensor {
+            TENSOR_STEP
+        } else {
+            32.0
+        };
+        of_warp / self.by_pipe[pipe as usize]
+    }
+}

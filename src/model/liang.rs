@@ -1,0 +1,26 @@
+//! RO and PO, the metrics of Liang et al. (ASP-DAC 2013), section III.
+
+use super::architecture::{Architecture, MAX_REGISTERS};
+use serde::Serialize;
+
+/// Register and occupancy: occupancy x RegRatio, between 0 and 1; more is better.
+pub fn ro(occupancy: f64, registers: u32) -> f64 {
+    occupancy * f64::from(registers) / f64::from(MAX_REGISTERS)
+}
+
+/// Performance and occupancy; less is better in both.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Po {
+    /// Threads that an SM could hold besides: MaxThreads x (1 - occupancy).
+    pub t: f64,
+    /// Estimated cycles of a single thread (equation 1).
+    pub c: f64,
+}
+
+/// The pair (T, C).
+pub fn po(architecture: &Architecture, occupancy: f64, cycles: f64) -> Po {
+    Po {
+        t: f64::from(architecture.max_threads) * (1.0 - occupancy),
+        c: cycles,
+    }
+}

@@ -1,0 +1,130 @@
+//! What a block takes of an SM -> how many are resident, and what limits them.
+//!
+//! The formula of NVIDIA's `cuda_occupancy.h` (CUDA 13.0) for compute capability 7.0 and later, with shared memory opted in and
+//! the carve-out left to the driver.
+
+use super::architecture::{
+    Architecture, MAX_BLOCK_THREADS, MAX_REGISTERS, REGISTER_UNIT, REGISTERS, SUB_CORES, WARP,
+};
+use serde::Serialize;
+
+/// What a block takes of an SM.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Demand {
+    /// Threads of a block.
+    pub threads: u32,
+    /// Registers of a thread.
+    pub registers: u32,
+    /// Shared memory of a block, static and dynamic, without the driver's reserve, in bytes.
+    pub shared: u32,
+    /// Named barriers of a block.
+    pub barriers: u32,
+    /// Virtual resources of a block.
+    pub virtual_resources: u32,
+}
+
+/// How full an SM is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Occupancy {
+    /// Resident blocks of an SM; 0 where a block cannot be resident at all.
+    pub blocks: u32,
+    /// Resident warps of an SM.
+    pub warps: u32,
+    /// Resident warps over the most that the SM holds.
+    pub fraction: f64,
+    /// What allows no further block; the first that applies in the order of [`Limiter`].
+    pub limiter: Limiter,
+}
+
+/// A resource of an SM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limiter {
+    Warps,
+    Registers,
+    SharedMemory,
+    Blocks,
+    Barriers,
+    VirtualResources,
+}
+
+/// The occupancy of an SM under blocks of one kind.
+pub fn occupancy(architecture: &Architecture, demand: &Demand) -> Occupancy {
+    let warps = demand.threads.div_ceil(WARP);
+    let limits = [
+        (
+            Limiter::Warps,
+            by_warps(architecture, demand.threads, warps),
+        ),
+        (Limiter::Registers, by_registers(demand.registers, warps)),
+        (
+            Limiter::SharedMemory,
+            by_shared(architecture, demand.shared),
+        ),
+        (Limiter::Blocks, architecture.max_blocks),
+        (
+            Limiter::Barriers,
+            by_share(architecture.barriers, demand.barriers),
+        ),
+        (
+            Limiter::VirtualResources,
+            by_share(architecture.virtual_resources, demand.virtual_resources),
+        ),
+    ];
+    let (mut limiter, mut blocks) = limits[0];
+    for (resource, limit) in limits {
+        if limit < blocks {
+            (limiter, blocks) = (resource, limit);
+        }
+    }
+    let resident = blocks * warps;
+    Occupancy {
+        blocks,
+        warps: resident,
+        fraction: f64::from(resident) / f64::from(architecture.max_warps()),
+        limiter,
+    }
+}
+
+fn by_warps(architecture: &Architecture, threads: u32, warps: u32) -> u32 {
+    if threads == 0 || threads > MAX_BLOCK_THREADS {
+        0
+    } else {
+        architecture.max_warps() / warps
+    }
+}
+
+fn by_registers(registers: u32, warps: u32) -> u32 {
+    if registers == 0 {
+        return u32::MAX;
+    }
+    // The header allows 256, which no instruction can name.
+    if registers > MAX_REGISTERS + 1 || warps == 0 {
+        return 0;
+    }
+    let per_warp = (registers * WARP).next_multiple_of(REGISTER_UNIT);
+    // The hardware checks a block as if it took registers in all sub-cores.
+    let assumed = per_warp.saturating_mul(warps.next_multiple_of(SUB_CORES));
+    if assumed > REGISTERS {
+        0
+    } else {
+        REGISTERS / SUB_CORES / per_warp * SUB_CORES / warps
+    }
+}
+
+fn by_shared(architecture: &Architecture, shared: u32) -> u32 {
+    let asked = u64::from(shared) + u64::from(architecture.shared_reserved);
+    let allocated = asked.next_multiple_of(u64::from(architecture.shared_unit));
+    if allocated > u64::from(architecture.shared_per_block + architecture.shared_reserved) {
+        return 0;
+    }
+    u64::from(architecture.shared)
+        .checked_div(allocated)
+        .map_or(u32::MAX, |blocks| blocks as u32)
+}
+
+fn by_share(budget: Option<u32>, of_block: u32) -> u32 {
+    budget
+        .and_then(|budget| budget.checked_div(of_block))
+        .unwrap_or(u32::MAX)
+}

@@ -1,0 +1,142 @@
+//! One configuration's kernel, launch and machine -> its score.
+
+use super::analysis::Analysis;
+use super::architecture::{MAX_BLOCK_THREADS, Machine, WARP};
+use super::occupancy::{Demand, Limiter, occupancy};
+use super::time::{self, Bottleneck};
+use super::{liang, ryoo};
+use crate::space::Launch;
+use serde::Serialize;
+
+/// What is scored.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs<'a> {
+    pub machine: &'a Machine,
+    /// The variant's kernel, analysed once for all its block shapes.
+    pub kernel: &'a Analysis,
+    pub launch: &'a Launch,
+    /// Bytes of the buffers that the kernel reads and writes, where the workload is known.
+    pub footprint: Option<u64>,
+}
+
+/// What the model says of a configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Score {
+    /// Resident warps over the most that an SM holds.
+    pub occupancy: f64,
+    /// Resident blocks of an SM.
+    pub blocks_per_sm: u32,
+    /// What allows no further block.
+    pub limiter: Limiter,
+    /// Registers of a thread.
+    pub registers: u32,
+    /// Occupancy x register ratio (Liang et al.).
+    pub ro: f64,
+    /// Threads that an SM could hold besides (Liang et al.).
+    pub t: f64,
+    /// Estimated cycles of a single thread (Liang et al., equation 1).
+    pub c: f64,
+    /// Ryoo et al., equation 1.
+    pub efficiency: f64,
+    /// Ryoo et al., equation 2.
+    pub utilization: f64,
+    pub predicted_us: f64,
+    pub bottleneck: Bottleneck,
+    /// Whether the kernel can be launched so.
+    pub feasible: bool,
+    /// Whether `c` and what follows from it rest on an exact profile.
+    pub exact: bool,
+}
+
+/// Scores one configuration.
+pub fn score(inputs: &Inputs<'_>) -> Score {
+    let Inputs {
+        machine,
+        kernel,
+        launch,
+        footprint,
+    } = *inputs;
+    let threads = block_threads(launch);
+    let resources = &kernel.resources;
+    let demand = Demand {
+        threads,
+        registers: resources.registers,
+        shared: resources.static_shared.saturating_add(launch.shared),
+        barriers: resources.barriers,
+        virtual_resources: resources.virtual_resources,
+    };
+    let occupancy = occupancy(&machine.architecture, &demand);
+    let feasible = occupancy.blocks > 0 && may_launch(kernel, launch);
+    let po = liang::po(&machine.architecture, occupancy.fraction, kernel.cycles);
+    let ryoo = ryoo::metrics(&ryoo::Counts {
+        instructions: kernel.instructions,
+        regions: kernel.regions,
+        threads: launch.grid.iter().map(|&n| f64::from(n)).product::<f64>() * f64::from(threads),
+        block_warps: threads.div_ceil(WARP),
+        blocks: occupancy.blocks,
+    });
+    let prediction = if feasible {
+        time::predict(machine, kernel, launch, &occupancy, footprint)
+    } else {
+        time::Prediction {
+            us: f64::INFINITY,
+            bottleneck: Bottleneck::Launch,
+        }
+    };
+    Score {
+        occupancy: occupancy.fraction,
+        blocks_per_sm: occupancy.blocks,
+        limiter: occupancy.limiter,
+        registers: resources.registers,
+        ro: liang::ro(occupancy.fraction, resources.registers),
+        t: po.t,
+        c: po.c,
+        efficiency: ryoo.efficiency,
+        utilization: ryoo.utilization,
+        predicted_us: prediction.us,
+        bottleneck: prediction.bottleneck,
+        feasible,
+        exact: kernel.exact,
+    }
+}
+
+/// Threads of a block, without overflow: shapes beyond the limit are not feasible whatever their size.
+fn block_threads(launch: &Launch) -> u32 {
+    launch
+        .block
+        .iter()
+        .try_fold(1u32, |all, &n| all.checked_mul(n))
+        .unwrap_or(u32::MAX)
+}
+
+/// The most blocks of a grid and threads of a block, by dimension ("Technical Specifications per Compute Capability").
+const MAX_GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
+const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
+
+/// Whether the shape is one that the hardware and the kernel's launch bounds allow.
+fn may_launch(kernel: &Analysis, launch: &Launch) -> bool {
+    let within = |shape: &[u32; 3], most: &[u32; 3]| {
+        shape
+            .iter()
+            .zip(most)
+            .all(|(n, most)| (1..=*most).contains(n))
+    };
+    let threads = block_threads(launch);
+    let resources = &kernel.resources;
+    let bound = resources.max_threads.map_or(MAX_BLOCK_THREADS, |shape| {
+        shape.iter().fold(1, |all: u32, &n| all.saturating_mul(n))
+    });
+    within(&launch.grid, &MAX_GRID)
+        && within(&launch.block, &MAX_BLOCK)
+        && threads <= bound
+        && resources
+            .required_threads
+            .is_none_or(|shape| shape == launch.block)
+        && resources.cluster.is_none_or(|shape| {
+            launch
+                .grid
+                .iter()
+                .zip(shape)
+                .all(|(blocks, of_cluster)| blocks.is_multiple_of(of_cluster.max(1)))
+        })
+}

@@ -1,0 +1,241 @@
+//! What a warp does, occupancy and launch -> a predicted time and what bounds it.
+//!
+//! Waves of resident blocks: a wave lasts as long as one warp alone takes, or as the SM needs to issue and execute all of its
+//! warps' work, whichever is longer; a kernel lasts as long as its waves, or as memory needs for its traffic. Near the point where
+//! two bounds meet, neither is reached: a power mean rounds the corner. Absolute times are rough (static models are 20 to 50 %
+//! off); what counts is the order of a kernel's configurations.
+
+use super::analysis::Analysis;
+use super::architecture::{Machine, WARP};
+use super::latency::{BARRIER_WARP, Latencies};
+use super::occupancy::Occupancy;
+use crate::cubin::sass::Pipe;
+use crate::space::Launch;
+use serde::Serialize;
+
+/// A predicted time and its bound.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Prediction {
+    /// Microseconds; infinite where the kernel cannot be launched.
+    pub us: f64,
+    pub bottleneck: Bottleneck,
+}
+
+/// What a kernel's time is bound by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bottleneck {
+    /// Instructions issued: one a cycle for each sub-core.
+    Issue,
+    /// An execution unit.
+    Pipe(Pipe),
+    /// Passes over the banks of shared memory.
+    SharedMemory,
+    /// Sectors that move between the level-2 cache and the SMs.
+    CacheBandwidth,
+    /// Bytes that move to and from device memory.
+    GlobalBandwidth,
+    /// Waiting for loads, with too few warps to hide it.
+    GlobalLatency,
+    /// Waiting at barriers.
+    Barrier,
+    /// Waiting for dependent instructions, with too few warps to hide it.
+    Latency,
+    /// Starting blocks.
+    Launch,
+}
+
+/// Sharpness of the corner between two bounds.
+const SHARPNESS: f64 = 4.0;
+const SECTOR_BYTES: f64 = 32.0;
+/// Bytes that an SM and the level-2 cache exchange in a cycle (NVIDIA's A100 white paper: 5120 for 80 slices).
+const CACHE_BYTES_PER_CYCLE: f64 = 64.0;
+/// Instructions that an SM issues in a cycle.
+const ISSUES_PER_CYCLE: f64 = 4.0;
+/// Assumed: cycles from a block's start to its first instruction, cycles between two starts on an SM, and microseconds of a launch.
+const BLOCK_LATENCY: f64 = 300.0;
+const BLOCK_INTERVAL: f64 = 60.0;
+const LAUNCH_US: f64 = 2.0;
+
+/// The bounds of a wave, in cycles.
+struct Wave {
+    cycles: f64,
+    bound: Bottleneck,
+}
+
+/// Predicts the time of one launch. `footprint` is the size of the buffers that the kernel reads and writes, where it is known: traffic beyond it was
+/// in the level-2 cache before, as far as that holds it.
+pub fn predict(
+    machine: &Machine,
+    analysis: &Analysis,
+    launch: &Launch,
+    occupancy: &Occupancy,
+    footprint: Option<u64>,
+) -> Prediction {
+    if occupancy.blocks == 0 || launch.threads() == 0 {
+        return Prediction {
+            us: f64::INFINITY,
+            bottleneck: Bottleneck::Launch,
+        };
+    }
+    let sms = f64::from(machine.sms.max(1));
+    let blocks = launch.blocks() as f64;
+    let at_once = f64::from(occupancy.blocks);
+    let block_warps = f64::from(launch.block_threads().div_ceil(WARP));
+    let model = Model {
+        machine,
+        analysis,
+        block_warps,
+        local_missed: local_missed(machine, analysis, occupancy, launch),
+    };
+
+    // Whole waves, then what is left, spread over the SMs first.
+    let waves = (blocks / (sms * at_once)).floor();
+    let left = blocks - waves * sms * at_once;
+    let whole = model.wave(at_once);
+    let tail = model.wave((left / sms).ceil());
+    let has_tail = left > 0.0;
+    let cycles = waves * whole.cycles + if has_tail { tail.cycles } else { 0.0 };
+    let bound = if waves >= 1.0 {
+        whole.bound
+    } else {
+        tail.bound
+    };
+    let busy_us = cycles / (machine.clock_ghz * 1e3);
+
+    let warps = blocks * block_warps;
+    let memory_us = model.device_bytes(warps, footprint) / (machine.bandwidth_gbs * 1e3);
+    let bottleneck = if memory_us > busy_us {
+        Bottleneck::GlobalBandwidth
+    } else {
+        bound
+    };
+    Prediction {
+        us: LAUNCH_US + corner(&[busy_us, memory_us]),
+        bottleneck,
+    }
+}
+
+/// Share of the accesses to local memory that the level-1 cache cannot hold: CRAT's rule, the resident threads' stacks over the
+/// cache that shared memory leaves.
+fn local_missed(
+    machine: &Machine,
+    analysis: &Analysis,
+    occupancy: &Occupancy,
+    launch: &Launch,
+) -> f64 {
+    let architecture = &machine.architecture;
+    let shared = analysis
+        .resources
+        .static_shared
+        .saturating_add(launch.shared)
+        .saturating_add(architecture.shared_reserved);
+    let taken = f64::from(shared) * f64::from(occupancy.blocks);
+    let cache = (f64::from(architecture.unified_cache) - taken).max(0.0);
+    let stacks = f64::from(analysis.resources.stack_frame) * f64::from(occupancy.warps * WARP);
+    if stacks <= cache {
+        0.0
+    } else {
+        1.0 - cache / stacks
+    }
+}
+
+/// A smooth maximum.
+fn corner(bounds: &[f64]) -> f64 {
+    let most = bounds.iter().copied().fold(0.0, f64::max);
+    if most == 0.0 {
+        return 0.0;
+    }
+    most * bounds
+        .iter()
+        .map(|bound| (bound / most).powf(SHARPNESS))
+        .sum::<f64>()
+        .powf(SHARPNESS.recip())
+}
+
+struct Model<'a> {
+    machine: &'a Machine,
+    analysis: &'a Analysis,
+    block_warps: f64,
+    local_missed: f64,
+}
+
+impl Model<'_> {
+    /// A wave with so many blocks on each SM.
+    fn wave(&self, blocks: f64) -> Wave {
+        let work = &self.analysis.work;
+        let warps = blocks * self.block_warps * work.activity;
+        let barriers = work.barriers * BARRIER_WARP * (self.block_warps - 1.0);
+        let latencies = Latencies::of(self.machine.architecture.capability);
+        let overflow = self.local_missed * work.local_sectors / ISSUES_PER_CYCLE
+            * (latencies.l2 - latencies.l1)
+            / OVERLAPPED;
+        let alone = BLOCK_LATENCY + self.analysis.cycles + barriers + overflow;
+
+        let cache =
+            (work.sectors_loaded + work.sectors_stored + work.local_sectors * self.local_missed)
+                * SECTOR_BYTES;
+        let memory = work.pipes[Pipe::Memory as usize];
+        let mut bounds = vec![
+            (self.latency_bound(barriers + overflow), alone),
+            (
+                Bottleneck::Issue,
+                warps * self.analysis.instructions / ISSUES_PER_CYCLE,
+            ),
+            (
+                Bottleneck::CacheBandwidth,
+                warps * cache / CACHE_BYTES_PER_CYCLE,
+            ),
+            (Bottleneck::Launch, blocks * BLOCK_INTERVAL),
+        ];
+        for pipe in Pipe::ALL {
+            let name = match pipe {
+                Pipe::Memory if work.shared_cycles * 2.0 > memory => Bottleneck::SharedMemory,
+                other => Bottleneck::Pipe(other),
+            };
+            bounds.push((name, warps * work.pipes[pipe as usize]));
+        }
+        let (bound, _) =
+            bounds.iter().copied().fold(
+                (Bottleneck::Launch, 0.0),
+                |a, b| if b.1 > a.1 { b } else { a },
+            );
+        // The SM's own bounds overlap perfectly with each other; only the warp's latency and the busiest of them meet in a corner.
+        let busiest = bounds[1..].iter().map(|bound| bound.1).fold(0.0, f64::max);
+        let cycles = if blocks > 0.0 {
+            corner(&[alone, busiest])
+        } else {
+            0.0
+        };
+        Wave { cycles, bound }
+    }
+
+    fn latency_bound(&self, extra: f64) -> Bottleneck {
+        let (cycles, memory) = (self.analysis.cycles, self.analysis.memory_cycles);
+        if extra > memory && extra > cycles / 2.0 {
+            Bottleneck::Barrier
+        } else if memory * 2.0 > cycles {
+            Bottleneck::GlobalLatency
+        } else {
+            Bottleneck::Latency
+        }
+    }
+
+    /// Bytes that so many warps move to and from device memory.
+    fn device_bytes(&self, warps: f64, footprint: Option<u64>) -> f64 {
+        let work = &self.analysis.work;
+        let traffic =
+            (work.sectors_loaded + work.sectors_stored) * SECTOR_BYTES * warps * work.activity;
+        let Some(footprint) = footprint
+            .map(|bytes| bytes as f64)
+            .filter(|&bytes| bytes < traffic)
+        else {
+            return traffic;
+        };
+        let held = (self.machine.l2_bytes as f64 / footprint.max(1.0)).min(1.0);
+        footprint + (traffic - footprint) * (1.0 - held)
+    }
+}
+
+/// Accesses to local memory that a warp overlaps, assumed.
+const OVERLAPPED: f64 = 4.0;
