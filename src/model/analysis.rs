@@ -238,7 +238,9 @@ fn access(
         width,
         sectors: f64::from(width) * SECTORS_PER_BYTE,
         passes: 1.0,
-        reuse: 0.0,
+        block_sectors: f64::from(width) * SECTORS_PER_BYTE,
+        lanes: 32.0,
+        ..Access::default()
     }))
 }
 

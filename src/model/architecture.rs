@@ -3,6 +3,8 @@
 //! The tables are data: what holds for every GPU of a capability ([`Architecture`]), and what differs between GPUs
 //! ([`Machine`]: a nominal one for each capability, or what a device reports).
 
+use crate::measure::Device;
+
 /// What an SM of one compute capability holds.
 ///
 /// Sources: blocks, allocation units, barriers and virtual resources from `cuda_occupancy.h` (CUDA 13.0); threads and shared
@@ -176,6 +178,19 @@ const NOMINAL: &[(u32, &str, u32, f64, f64, u64)] = &[
 ];
 
 impl Machine {
+    /// A GPU as its driver describes it; what the driver would not tell is the flagship's.
+    pub fn of_device(architecture: Architecture, device: &Device) -> Self {
+        let nominal = Self::nominal(architecture);
+        let told = |value: f64, otherwise: f64| if value > 0.0 { value } else { otherwise };
+        Self {
+            architecture,
+            sms: if device.sms > 0 { device.sms } else { nominal.sms },
+            clock_ghz: told(f64::from(device.clock_khz) / 1e6, nominal.clock_ghz),
+            bandwidth_gbs: told(device.bandwidth / 1e9 * REACHED, nominal.bandwidth_gbs),
+            l2_bytes: if device.l2_bytes > 0 { device.l2_bytes } else { nominal.l2_bytes },
+        }
+    }
+
     /// The vendor's flagship of an architecture, for predictions without a GPU.
     pub fn nominal(architecture: Architecture) -> Self {
         let row = NOMINAL

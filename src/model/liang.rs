@@ -1,7 +1,7 @@
 //! RO and PO, the metrics of Liang et al. (ASP-DAC 2013), section III.
 
 use super::architecture::{Architecture, MAX_REGISTERS};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Register and occupancy: occupancy x RegRatio, between 0 and 1; more is better.
 pub fn ro(occupancy: f64, registers: u32) -> f64 {
@@ -9,7 +9,7 @@ pub fn ro(occupancy: f64, registers: u32) -> f64 {
 }
 
 /// Performance and occupancy; less is better in both.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Po {
     /// Threads that an SM could hold besides: MaxThreads x (1 - occupancy).
     pub t: f64,

@@ -6,7 +6,7 @@
 use super::architecture::{
     Architecture, MAX_BLOCK_THREADS, MAX_REGISTERS, REGISTER_UNIT, REGISTERS, SUB_CORES, WARP,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a block takes of an SM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Demand {
 }
 
 /// How full an SM is.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Occupancy {
     /// Resident blocks of an SM; 0 where a block cannot be resident at all.
     pub blocks: u32,
@@ -37,7 +37,7 @@ pub struct Occupancy {
 }
 
 /// A resource of an SM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limiter {
     Warps,

@@ -1,6 +1,6 @@
 //! Efficiency and utilization, the metrics of Ryoo et al. (CGO 2008), section 4.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What the metrics depend on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,7 +18,7 @@ pub struct Counts {
 }
 
 /// The two metrics; more is better in both.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
     /// 1 / (instructions of all threads): equation 1.
     pub efficiency: f64,

@@ -6,7 +6,7 @@ use super::occupancy::{Demand, Limiter, occupancy};
 use super::time::{self, Bottleneck};
 use super::{liang, ryoo};
 use crate::space::Launch;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What is scored.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,7 @@ pub struct Inputs<'a> {
 }
 
 /// What the model says of a configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Score {
     /// Resident warps over the most that an SM holds.
     pub occupancy: f64,

@@ -11,10 +11,10 @@ use super::latency::{BARRIER_WARP, Latencies};
 use super::occupancy::Occupancy;
 use crate::cubin::sass::Pipe;
 use crate::space::Launch;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A predicted time and its bound.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
     /// Microseconds; infinite where the kernel cannot be launched.
     pub us: f64,
@@ -22,7 +22,7 @@ pub struct Prediction {
 }
 
 /// What a kernel's time is bound by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bottleneck {
     /// Instructions issued: one a cycle for each sub-core.

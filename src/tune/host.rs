@@ -19,7 +19,7 @@ pub fn limits(architecture: &Architecture, bounds: Option<u32>) -> Limits {
     Limits {
         auto_caps: auto_caps(architecture),
         max_threads: bounds,
-        max_dynamic_shared: architecture.max_shared_per_block,
+        max_dynamic_shared: architecture.shared_per_block,
         ..Limits::default()
     }
 }
@@ -27,8 +27,8 @@ pub fn limits(architecture: &Architecture, bounds: Option<u32>) -> Limits {
 /// The baseline of a comment, as far as it can be known without the compiler.
 pub fn baseline(annotation: &Annotation, architecture: &str) -> Result<Configuration, super::kernel::Problem> {
     let unknown = || super::kernel::Problem::Architecture(architecture.to_owned());
-    let architecture = super::architecture_number(architecture).and_then(Architecture::of).ok_or_else(unknown)?;
-    Ok(Space::new(annotation, &limits(architecture, None))?.baseline().clone())
+    let architecture = super::architecture_number(architecture).and_then(Architecture::find).ok_or_else(unknown)?;
+    Ok(Space::new(annotation, &limits(&architecture, None))?.baseline().clone())
 }
 
 /// Headers of the baselines, for a source that includes its header before anything is decided.

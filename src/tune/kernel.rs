@@ -8,7 +8,7 @@ use super::{Tuner, host};
 use crate::comment::{Annotation, Diagnostic};
 use crate::console::Console;
 use crate::measure::Measurer;
-use crate::model::{Architecture, Machine};
+use crate::model::{Analysis, Architecture, Machine};
 use crate::ptx;
 use crate::record::{Decision, RecordedConfiguration, RecordedVariant, Seconds};
 use crate::search::{self, Provenance, Strategy};
@@ -76,7 +76,6 @@ pub struct Subject<'a> {
     pub annotation: &'a Annotation,
     pub entry: Entry,
     pub space: Space,
-    pub architecture: &'static Architecture,
     pub machine: Machine,
 }
 
@@ -190,19 +189,19 @@ fn subject<'a>(
 ) -> Result<Subject<'a>, Problem> {
     let name = toolchain.architecture();
     let unknown = || Problem::Architecture(name.to_owned());
-    let architecture = architecture_number(name).and_then(Architecture::of).ok_or_else(unknown)?;
+    let architecture = architecture_number(name).and_then(Architecture::find).ok_or_else(unknown)?;
     let machine = match &tuner.measurer {
         Some(measurer) => Machine::of_device(architecture, measurer.device()),
         None => Machine::nominal(architecture),
     };
-    let baseline = Space::new(annotation, &host::limits(architecture, None))?.baseline().clone();
+    let baseline = Space::new(annotation, &host::limits(&architecture, None))?.baseline().clone();
     let front_end = one(front_ends, &merged(in_force, &baseline.macros))?;
     let entries = workload::entries(&front_end.stub);
     let entry = workload::find(&entries, annotation)?.clone();
     let module = ptx::Module::parse(&front_end.ptx)?;
     let bounds = module.entry(&entry.symbol).and_then(launch_bounds);
-    let space = Space::new(annotation, &host::limits(architecture, bounds))?;
-    Ok(Subject { annotation, entry, space, architecture, machine })
+    let space = Space::new(annotation, &host::limits(&architecture, bounds))?;
+    Ok(Subject { annotation, entry, space, machine })
 }
 
 fn one(front_ends: &mut FrontEnds<'_>, macros: &Macros) -> Result<Arc<FrontEnd>, Problem> {
@@ -236,7 +235,8 @@ fn recorded_variant(variants: &Variants, index: usize) -> RecordedVariant {
     let resources = variants
         .cubin(index)
         .ok()
-        .and_then(|cubin| cubin.kernels().first().map(|kernel| (kernel.resources.clone(), kernel.spills())));
+        .and_then(|cubin| cubin.kernels().first().map(|kernel| Analysis::new(kernel, None)))
+        .map(|analysis| (analysis.resources.clone(), analysis.spills.loads + analysis.spills.stores));
     let (resources, spills) = resources.unwrap_or_default();
     RecordedVariant {
         macros: variant.macros.clone(),

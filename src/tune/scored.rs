@@ -52,15 +52,15 @@ pub fn score(
             let profile = profile.and_then(|index| profiles.made[index].as_ref());
             let cubin = variants.cubin(*variant).ok();
             let kernel = cubin.as_ref().and_then(|cubin| cubin.kernel(&subject.entry.symbol));
-            let analysis = kernel.map(|kernel| Analysis::new(kernel, profile, subject.architecture));
+            let analysis = kernel.map(|kernel| Analysis::new(kernel, profile));
             members
                 .iter()
                 .map(|&index| {
                     let inputs = analysis.as_ref().map(|analysis| Inputs {
                         machine: &subject.machine,
-                        analysis,
+                        kernel: analysis,
                         launch: &scored.launches[index],
-                        profile,
+                        footprint: scored.workloads[index].as_deref().map(footprint),
                     });
                     (index, inputs.as_ref().map(score_of).filter(|score| score.feasible))
                 })
@@ -119,6 +119,11 @@ fn laid_out(subject: &Subject<'_>, variants: &Variants) -> Result<Scored, Proble
         .collect();
     let scores = vec![None; configurations.len()];
     Ok(Scored { configurations, launches, workloads, variants: of, scores, baseline, representative })
+}
+
+/// Bytes of all buffers.
+fn footprint(workload: &Workload) -> u64 {
+    workload.buffers.iter().map(|buffer| buffer.count.saturating_mul(buffer.element.size() as u64)).sum()
 }
 
 /// Profiles, one for each set of macros and launch.
