@@ -300,8 +300,16 @@ fn listing(kernel: &Kernel) -> String {
     let flow = Flow::new(kernel, &instructions);
     let mut text = String::new();
     for (index, block) in flow.blocks.iter().enumerate() {
-        let callee = block.callee.map_or(String::new(), |callee| format!(" calls {callee}"));
-        writeln!(text, "block {index} depth {} -> {:?}{callee}", flow.depth(index), block.successors).unwrap();
+        let callee = block
+            .callee
+            .map_or(String::new(), |callee| format!(" calls {callee}"));
+        writeln!(
+            text,
+            "block {index} depth {} -> {:?}{callee}",
+            flow.depth(index),
+            block.successors
+        )
+        .unwrap();
         for instruction in &instructions[block.instructions.clone()] {
             let control = &instruction.control;
             let board = |board: Option<u8>| board.map_or("-".to_owned(), |board| board.to_string());
@@ -309,7 +317,10 @@ fn listing(kernel: &Kernel) -> String {
                 text,
                 "  {:04x} line {} {} stall {}{} w{} r{} wait {:06b}",
                 instruction.offset,
-                kernel.lines.get(instruction.offset).map_or("-".to_owned(), |line| line.to_string()),
+                kernel
+                    .lines
+                    .get(instruction.offset)
+                    .map_or("-".to_owned(), |line| line.to_string()),
                 instruction.opcode.mnemonic,
                 control.stall,
                 if control.yields { "y" } else { "" },
@@ -333,15 +344,31 @@ fn cuda_12_layout() {
     for (bytes, architecture, registers) in [(CUDA12_SM70, 70, 10), (CUDA12_SM90, 90, 12)] {
         let cubin = Cubin::parse(bytes).unwrap();
         assert_eq!(cubin.architecture(), architecture);
-        let [kernel] = cubin.kernels() else { panic!("one kernel") };
+        let [kernel] = cubin.kernels() else {
+            panic!("one kernel")
+        };
         let resources = &kernel.resources;
         // As `ptxas -v` printed when it made them.
-        let of_block = (resources.static_shared, resources.barriers, resources.stack_frame);
-        assert_eq!((kernel.name, resources.registers, of_block), ("total", registers, (512, 1, 0)));
+        let of_block = (
+            resources.static_shared,
+            resources.barriers,
+            resources.stack_frame,
+        );
+        assert_eq!(
+            (kernel.name, resources.registers, of_block),
+            ("total", registers, (512, 1, 0))
+        );
         assert_eq!(resources.max_threads, Some([128, 1, 1]));
-        let places: Vec<_> = resources.parameters.iter().map(|p| (p.offset, p.size)).collect();
+        let places: Vec<_> = resources
+            .parameters
+            .iter()
+            .map(|p| (p.offset, p.size))
+            .collect();
         assert_eq!(places, [(0, 4), (8, 8), (16, 8)]);
-        assert_eq!(kernel.functions.iter().map(|f| f.name).collect::<Vec<_>>(), ["$total$twice"]);
+        assert_eq!(
+            kernel.functions.iter().map(|f| f.name).collect::<Vec<_>>(),
+            ["$total$twice"]
+        );
     }
 }
 
@@ -349,7 +376,9 @@ fn cuda_12_layout() {
 #[test]
 fn flow_and_control_bits() {
     let cubin = Cubin::parse(CUDA12_SM90).unwrap();
-    check(&listing(&cubin.kernels()[0]), &expect![[r#"
+    check(
+        &listing(&cubin.kernels()[0]),
+        &expect![[r#"
         block 0 depth 0 -> [1, 3]
           0000 line 18 LDC stall 1 w0 r- wait 000000
           0010 line 29 S2R stall 1 w1 r- wait 000000
@@ -392,9 +421,12 @@ fn flow_and_control_bits() {
           0210 line 11 IMAD stall 2 w- r- wait 000000
           0220 line 11 FADD stall 2 w- r- wait 000000
           0230 line 13 RET stall 5 w- r- wait 000000
-    "#]]);
+    "#]],
+    );
     let cubin = Cubin::parse(CUDA12_SM70).unwrap();
-    check(&listing(&cubin.kernels()[0]), &expect![[r#"
+    check(
+        &listing(&cubin.kernels()[0]),
+        &expect![[r#"
         block 0 depth 0 -> [1, 3]
           0000 line 18 IMAD stall 2 w- r- wait 000000
           0010 line 18 SHFL stall 1 w- r- wait 000000
@@ -435,7 +467,8 @@ fn flow_and_control_bits() {
           01f0 line 11 MOV stall 1 w- r- wait 000000
           0200 line 11 FADD stall 5y w- r- wait 000000
           0210 line 13 RET stall 5 w- r- wait 000000
-    "#]]);
+    "#]],
+    );
 }
 
 /// The loops of the sources are found, and nested as they are.
@@ -446,7 +479,10 @@ fn loops_of_the_sources() {
         for kernel in parsed.kernels() {
             let instructions = decode(kernel.code, kernel.architecture);
             let flow = Flow::new(kernel, &instructions);
-            let deepest = (0..flow.blocks.len()).map(|block| flow.depth(block)).max().unwrap_or(0);
+            let deepest = (0..flow.blocks.len())
+                .map(|block| flow.depth(block))
+                .max()
+                .unwrap_or(0);
             let place = format!("{} for sm_{}", kernel.name, cubin.architecture);
             match kernel.name {
                 "saxpy" | "halves" | "parameters" | "barriers" => assert_eq!(deepest, 0, "{place}"),
@@ -458,18 +494,33 @@ fn loops_of_the_sources() {
                 assert_eq!(deepest, 2, "{place}");
             }
             if kernel.name == "calls" {
-                assert_eq!(flow.entries.len(), 2, "{place}: the kernel and the function that it calls");
+                assert_eq!(
+                    flow.entries.len(),
+                    2,
+                    "{place}: the kernel and the function that it calls"
+                );
             }
             if kernel.name == "cases" && !kernel.indirect.is_empty() {
-                let targets: usize = kernel.indirect.iter().map(|branch| branch.targets.len()).sum();
+                let targets: usize = kernel
+                    .indirect
+                    .iter()
+                    .map(|branch| branch.targets.len())
+                    .sum();
                 assert!(targets >= 8, "{place}");
             }
             // Nothing that is executed is padding, and every block is reached.
-            let padding = |i: &Instruction| i.opcode.class == Class::Branch && i.target == Some(i.offset);
-            let mut executed = flow.blocks.iter().flat_map(|block| &instructions[block.instructions.clone()]);
+            let padding =
+                |i: &Instruction| i.opcode.class == Class::Branch && i.target == Some(i.offset);
+            let mut executed = flow
+                .blocks
+                .iter()
+                .flat_map(|block| &instructions[block.instructions.clone()]);
             assert!(!executed.any(padding), "{place}");
             for (index, block) in flow.blocks.iter().enumerate() {
-                assert!(flow.entries.contains(&index) || !block.predecessors.is_empty(), "{place}: block {index}");
+                assert!(
+                    flow.entries.contains(&index) || !block.predecessors.is_empty(),
+                    "{place}: block {index}"
+                );
             }
         }
     }
@@ -485,7 +536,10 @@ fn refusals() {
     x86[0x12] = 62;
     let reason = Cubin::parse(&x86).unwrap_err().to_string();
     assert_eq!(reason, "not a cubin: the ELF file is not for a CUDA device");
-    assert_eq!(Cubin::parse(b"//").unwrap_err().to_string(), "not a cubin: no 64-bit ELF header");
+    assert_eq!(
+        Cubin::parse(b"//").unwrap_err().to_string(),
+        "not a cubin: no 64-bit ELF header"
+    );
 }
 
 /// Reads whatever can be read of the bytes, to its score.
@@ -524,7 +578,12 @@ proptest! {
 /// Every single bit of the headers and tables of a cubin of CUDA 13, flipped.
 #[test]
 fn single_flipped_bits_do_no_harm() {
-    let Some(cubin) = toolkit::compiled().iter().find(|c| c.source == "shared" && c.architecture == 90) else { return };
+    let Some(cubin) = toolkit::compiled()
+        .iter()
+        .find(|c| c.source == "shared" && c.architecture == 90)
+    else {
+        return;
+    };
     let mut damaged = cubin.bytes.clone();
     for place in (0..damaged.len()).step_by(3) {
         let bit = 1 << (place % 8);

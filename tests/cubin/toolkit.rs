@@ -1,5 +1,8 @@
 //! The CUDA toolkit that tests compare with: `NVTUNE_NVCC`, else `.toolkit/` at the repository's root, else `nvcc` on PATH.
 
+// Each test that shares this file uses a part of it.
+#![allow(dead_code)]
+
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
