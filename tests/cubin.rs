@@ -553,7 +553,7 @@ fn read_all(bytes: &[u8]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
 
     /// Any bytes, any truncation and any flipped bits give a value or an error.
     #[test]

@@ -378,10 +378,11 @@ fn a_score_without_a_profile() {
 /// A variant is analysed in about a millisecond and a configuration scored in microseconds (generous bounds: this is a debug build).
 #[test]
 fn scoring_is_fast() {
+    let everything_once = counts((1..2000).map(|line| (line, 1.0)));
     for cubin in toolkit::compiled().iter().filter(|c| c.architecture == 90) {
         for kernel in Cubin::parse(&cubin.bytes).unwrap().kernels() {
             let started = Instant::now();
-            let analysis = Analysis::new(kernel, None);
+            let analysis = Analysis::new(kernel, Some(&everything_once));
             let analysed = started.elapsed();
             let rounds = 1000;
             let started = Instant::now();

@@ -79,6 +79,9 @@ struct Copies {
     weight: f64,
 }
 
+/// Instructions of one line by mnemonic: how many, and their weight.
+type Mnemonics = BTreeMap<&'static str, (f64, f64)>;
+
 struct Votes<'a> {
     code: &'a Code<'a>,
     profile: &'a Profile,
@@ -90,7 +93,7 @@ struct Votes<'a> {
 
 impl<'a> Votes<'a> {
     fn new(code: &'a Code<'a>, profile: &'a Profile) -> Self {
-        let mut by_mnemonic: HashMap<(Region, u32), BTreeMap<&str, (f64, f64)>> = HashMap::new();
+        let mut by_mnemonic: HashMap<(Region, u32), Mnemonics> = HashMap::new();
         for block in &code.flow.blocks {
             for index in block.instructions.clone() {
                 if let Some(line) = code.lines[index] {
@@ -470,7 +473,8 @@ fn outflow(
     left -= owned * scale;
     // The others share what is left evenly, but for those that only leave the kernel.
     let is_likely = |to: usize| {
-        !is_owned(to) && !(observed[to].is_none() && inside.len() > 1 && flow.blocks[to].is_stub())
+        let leaves = observed[to].is_none() && inside.len() > 1 && flow.blocks[to].is_stub();
+        !is_owned(to) && !leaves
     };
     let others = inside.iter().filter(|&&to| is_likely(to)).count() as f64;
     for &to in &inside {

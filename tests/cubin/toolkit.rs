@@ -12,10 +12,11 @@ use std::sync::LazyLock;
 pub const ARCHITECTURES: [u32; 7] = [75, 80, 86, 89, 90, 100, 120];
 
 /// Sources in `tests/cubin/` with the options that they are compiled with.
-const SOURCES: [(&str, &[&str]); 4] = [
+const SOURCES: [(&str, &[&str]); 5] = [
     ("loops", &[]),
     ("shared", &[]),
     ("double", &[]),
+    ("tensor", &[]),
     ("local", &["-maxrregcount=32"]),
 ];
 

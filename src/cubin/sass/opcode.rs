@@ -118,23 +118,28 @@ const UNKNOWN: Opcode = Opcode {
     relative: false,
 };
 const OPCODES: usize = 1 << 9;
-/// From this architecture on opcode 0x035 is IADD.
-const UNIFIED_INTEGER: u32 = 120;
-const IADD: Opcode = Opcode {
-    mnemonic: "IADD",
-    class: Class::Alu,
-    pipe: Pipe::Alu,
-    relative: false,
-};
-
 /// The opcode with these nine bits.
 pub(super) fn find(base: u16, architecture: u32) -> Opcode {
-    if base == 0x035 && architecture >= UNIFIED_INTEGER {
-        return IADD;
-    }
     static BY_BASE: [Opcode; OPCODES] = by_base();
-    BY_BASE.get(usize::from(base)).copied().unwrap_or(UNKNOWN)
+    let exception = EXCEPTIONS
+        .iter()
+        .find(|(bits, from, to, ..)| *bits == base && (*from..=*to).contains(&architecture));
+    match exception {
+        Some(&(_, _, _, mnemonic, class, pipe)) => Opcode {
+            mnemonic,
+            class,
+            pipe,
+            relative: false,
+        },
+        None => BY_BASE.get(usize::from(base)).copied().unwrap_or(UNKNOWN),
+    }
 }
+
+/// Opcodes that mean something else on some architectures: bits, first and last architecture, mnemonic, class and pipe.
+const EXCEPTIONS: &[(u16, u32, u32, &str, Class, Pipe)] = &[
+    (0x035, 120, 129, "IADD", Class::Alu, Pipe::Alu),
+    (0x036, 70, 75, "HMMA", Class::Tensor, Pipe::Tensor),
+];
 
 const fn by_base() -> [Opcode; OPCODES] {
     let mut all = [UNKNOWN; OPCODES];
@@ -429,6 +434,13 @@ const TABLE: &[(u16, &str, Class, Pipe)] = &[
     (0x1ca, "UGETNEXTWORKID", Class::Other, Pipe::Memory),
     (0x1cb, "UMEMSETS", Class::Other, Pipe::Memory),
     (0x1ce, "ULEPC", Class::Control, Pipe::Control),
+    (0x1e3, "UTCATOMSWS", Class::Other, Pipe::Memory),
+    (0x1e6, "UTCSHIFT", Class::Other, Pipe::Tensor),
+    (0x1e7, "UTCCP", Class::Other, Pipe::Tensor),
+    (0x1e9, "UTCBAR", Class::Other, Pipe::Tensor),
+    (0x1ea, "UTCHMMA", Class::AsyncTensor, Pipe::Tensor),
+    (0x1ed, "STTM", Class::Other, Pipe::Memory),
+    (0x1ee, "LDTM", Class::Other, Pipe::Memory),
     (0x1f0, "HGMMA", Class::AsyncTensor, Pipe::Tensor),
     (0x1f1, "IGMMA", Class::AsyncTensor, Pipe::Tensor),
     (0x1f2, "BGMMA", Class::AsyncTensor, Pipe::Tensor),
