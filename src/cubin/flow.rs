@@ -369,7 +369,9 @@ fn cut(kernel: &Kernel<'_>, instructions: &[Instruction]) -> Vec<Block> {
 }
 
 fn index_of(offset: u32) -> Option<usize> {
-    (offset % INSTRUCTION_BYTES == 0).then_some((offset / INSTRUCTION_BYTES) as usize)
+    offset
+        .is_multiple_of(INSTRUCTION_BYTES)
+        .then_some((offset / INSTRUCTION_BYTES) as usize)
 }
 
 /// The number of instructions before the trailing `BRA .` and `NOP`s.

@@ -48,9 +48,11 @@ pub const MAX_BLOCK_THREADS: u32 = 1024;
 
 const KB: u32 = 1024;
 
+type Row = (u32, u32, u32, u32, u32, u32, u32, u32, u32);
+
 /// capability, threads and blocks of an SM, KB of shared memory of an SM and of a block, unit, reserve, barriers for each block slot, KB of unified cache
 #[rustfmt::skip]
-const TABLE: &[(u32, u32, u32, u32, u32, u32, u32, u32, u32)] = &[
+const TABLE: &[Row] = &[
     ( 70, 2048, 32,  96,  96, 256,    0, 2, 128),
     ( 72, 2048, 32,  96,  96, 256,    0, 2, 128),
     ( 75, 1024, 16,  64,  64, 256,    0, 2,  96),
@@ -91,7 +93,7 @@ impl Architecture {
         TABLE.iter().map(Self::from_row)
     }
 
-    fn from_row(row: &(u32, u32, u32, u32, u32, u32, u32, u32, u32)) -> Self {
+    fn from_row(row: &Row) -> Self {
         let &(
             capability,
             max_threads,

@@ -20,6 +20,9 @@ const RARE: [&str; 3] = ["slowpath", "mediumpath", "_full"];
 /// Weight of a line of a memory or floating-point instruction, of which ptxas seldom makes more than one.
 const FAITHFUL: f64 = 4.0;
 
+/// Weight of a line that only a branch or the like has: ptxas attaches those to some line nearby.
+const ATTACHED: f64 = 0.25;
+
 /// What the counts are found from.
 pub(super) struct Code<'a> {
     pub instructions: &'a [Instruction],
@@ -68,35 +71,59 @@ fn is_optional(flow: &Flow, block: &Block) -> bool {
 /// A loop, or what is in none.
 type Region = Option<usize>;
 
+/// How often a line is in a region: the least over its mnemonics, for one PTX instruction may be several of SASS; only over those
+/// of the greatest weight, for ptxas gives its own moves and branches some line nearby.
+#[derive(Clone, Copy)]
+struct Copies {
+    count: f64,
+    weight: f64,
+}
+
+/// Instructions of one line by mnemonic: how many, and their weight.
+type Mnemonics = BTreeMap<&'static str, (f64, f64)>;
+
 struct Votes<'a> {
     code: &'a Code<'a>,
     profile: &'a Profile,
-    /// Copies of each line in each region: the least over its mnemonics, for one PTX instruction may be several of SASS.
-    copies: HashMap<(Region, u32), f64>,
+    /// Copies of each line in each region.
+    copies: HashMap<(Region, u32), Copies>,
     /// The regions that each line is in at its greatest depth, ascending.
     homes: HashMap<u32, Vec<Region>>,
 }
 
 impl<'a> Votes<'a> {
     fn new(code: &'a Code<'a>, profile: &'a Profile) -> Self {
-        let mut by_mnemonic: HashMap<(Region, u32), BTreeMap<&str, f64>> = HashMap::new();
+        let mut by_mnemonic: HashMap<(Region, u32), Mnemonics> = HashMap::new();
         for block in &code.flow.blocks {
             for index in block.instructions.clone() {
                 if let Some(line) = code.lines[index] {
                     let mnemonics = by_mnemonic.entry((block.innermost, line)).or_default();
-                    *mnemonics
-                        .entry(code.instructions[index].opcode.mnemonic)
-                        .or_default() += 1.0;
+                    let instruction = &code.instructions[index];
+                    mnemonics
+                        .entry(instruction.opcode.mnemonic)
+                        .or_insert((0.0, weight(instruction)))
+                        .0 += 1.0;
                 }
             }
         }
-        let least = |mnemonics: &BTreeMap<&str, f64>| {
-            mnemonics.values().copied().fold(f64::INFINITY, f64::min)
-        };
-        let copies: HashMap<_, _> = by_mnemonic
-            .iter()
-            .map(|(&key, mnemonics)| (key, least(mnemonics)))
-            .collect();
+        let mut copies = HashMap::new();
+        for (key, mnemonics) in by_mnemonic {
+            let heaviest = mnemonics
+                .values()
+                .map(|&(_, weight)| weight)
+                .fold(0.0, f64::max);
+            let least = mnemonics
+                .values()
+                .filter(|(_, weight)| *weight == heaviest)
+                .map(|&(count, _)| count);
+            copies.insert(
+                key,
+                Copies {
+                    count: least.fold(f64::INFINITY, f64::min),
+                    weight: heaviest,
+                },
+            );
+        }
         let depth = |region: Region| region.map_or(0, |index| code.flow.loops[index].depth);
         let mut homes: HashMap<u32, Vec<Region>> = HashMap::new();
         for &(region, line) in copies.keys() {
@@ -155,15 +182,9 @@ impl<'a> Votes<'a> {
                 continue;
             }
             seen.push(line);
-            let copies = self
-                .copies
-                .get(&(block.innermost, line))
-                .copied()
-                .unwrap_or(1.0);
-            votes.push((
-                self.count(line) / copies,
-                weight(&self.code.instructions[index]),
-            ));
+            if let Some(copies) = self.copies.get(&(block.innermost, line)) {
+                votes.push((self.count(line) / copies.count, copies.weight));
+            }
         }
         median(votes)
     }
@@ -185,58 +206,146 @@ impl<'a> Votes<'a> {
         for index in 0..loops.len() {
             groups.entry(find(&leader, index)).or_default().push(index);
         }
-        groups
-            .into_values()
-            .filter(|group| group.len() > 1)
-            .collect()
+        groups.into_values().collect()
     }
 
-    /// Gives the iterations of one PTX loop to its copies, the most unrolled first.
+    /// Gives the iterations of one PTX loop to its copies, the most unrolled first: loops, then what ptxas left of them as
+    /// straight code for the last few iterations.
     fn share(&self, group: &[usize], counts: &mut [Option<f64>]) {
-        let loops = &self.code.flow.loops;
-        let shared = || {
-            self.homes
-                .iter()
-                .filter(|(_, home)| group.iter().all(|&index| home.contains(&Some(index))))
-        };
-        let Some(total) = median(shared().map(|(&line, _)| (self.count(line), 1.0)).collect())
+        let flow = self.code.flow;
+        let in_all = |home: &Vec<Region>| group.iter().all(|&index| home.contains(&Some(index)));
+        let shared: Vec<u32> = self
+            .homes
+            .iter()
+            .filter(|(_, home)| in_all(home))
+            .map(|(&line, _)| line)
+            .collect();
+        let Some(total) = median(shared.iter().map(|&line| (self.count(line), 1.0)).collect())
         else {
             return;
         };
-        let entered = loops[group[0]]
-            .parent
-            .and_then(|parent| counts[loops[parent].header])
+        let parent = flow.loops[group[0]].parent;
+        let entered = parent
+            .and_then(|parent| counts[flow.loops[parent].header])
             .unwrap_or(1.0);
+        let factor = |index: usize| {
+            let copies = shared
+                .iter()
+                .filter_map(|&line| self.copies.get(&(Some(index), line)));
+            median(copies.map(|copies| (copies.count, copies.weight)).collect()).unwrap_or(1.0)
+        };
+        let mut members: Vec<Copy> = group
+            .iter()
+            .map(|&index| Copy {
+                factor: factor(index),
+                part: Part::Loop(index),
+            })
+            .collect();
+        let essential = self.essential(group, &shared);
+        members.extend(self.straight_copies(parent, &essential));
         if entered <= 0.0 || total <= 0.0 {
+            for Copy { part, .. } in members {
+                if let Part::Straight(block) = part {
+                    counts[block] = Some(0.0);
+                }
+            }
             return;
         }
-        let factor = |index: usize| {
-            let copies = |line: u32| {
-                self.copies
-                    .get(&(Some(index), line))
-                    .copied()
-                    .unwrap_or(1.0)
-            };
-            median(shared().map(|(&line, _)| (copies(line), 1.0)).collect())
-                .unwrap_or(1.0)
-                .max(1.0)
-        };
-        let mut members: Vec<(f64, usize)> =
-            group.iter().map(|&index| (factor(index), index)).collect();
-        members.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        if members.len() == 1 {
+            return;
+        }
+        members.sort_by(|a, b| b.factor.total_cmp(&a.factor).then(a.part.cmp(&b.part)));
         let mut left = total / entered;
-        for (factor, index) in members {
+        for Copy { factor, part } in members {
             let trips = (left / factor + 1e-6).floor();
-            left -= trips * factor;
-            // What a block's vote said holds relative to the loop as a whole.
-            let scale = entered * trips / (total / factor);
-            for &block in &loops[index].blocks {
-                if self.code.flow.blocks[block].innermost == Some(index) {
-                    counts[block] = counts[block].map(|count| count * scale);
+            match part {
+                Part::Loop(index) => {
+                    left -= trips * factor;
+                    // What a block's vote said holds relative to the loop as a whole.
+                    let scale = entered * trips / (total / factor);
+                    for &block in &flow.loops[index].blocks {
+                        if flow.blocks[block].innermost == Some(index) {
+                            counts[block] = counts[block].map(|count| count * scale);
+                        }
+                    }
+                }
+                Part::Straight(block) => {
+                    let trips = trips.min(1.0);
+                    left -= trips * factor;
+                    counts[block] = Some(entered * trips);
                 }
             }
         }
     }
+
+    /// Lines of a group of loops that stay what they are when they are copied: memory and floating point.
+    fn essential(&self, group: &[usize], shared: &[u32]) -> Vec<u32> {
+        let blocks = group
+            .iter()
+            .flat_map(|&index| &self.code.flow.loops[index].blocks);
+        let mut lines: Vec<u32> = blocks
+            .flat_map(|&block| self.code.flow.blocks[block].instructions.clone())
+            .filter(|&at| weight(&self.code.instructions[at]) == FAITHFUL)
+            .filter_map(|at| self.code.lines[at])
+            .filter(|line| shared.contains(line))
+            .collect();
+        lines.sort_unstable();
+        lines.dedup();
+        lines
+    }
+
+    /// Blocks around a group of loops that hold copies of (nearly) all its essential lines.
+    fn straight_copies(&self, region: Region, essential: &[u32]) -> Vec<Copy> {
+        let holds = |block: &Block| {
+            let copies = |line: u32| {
+                block
+                    .instructions
+                    .clone()
+                    .filter(|&at| self.code.lines[at] == Some(line))
+                    .count()
+            };
+            let found: Vec<(f64, f64)> = essential
+                .iter()
+                .map(|&line| copies(line) as f64)
+                .filter(|&n| n > 0.0)
+                .map(|n| (n, 1.0))
+                .collect();
+            let is_copy =
+                !essential.is_empty() && found.len() as f64 >= NEARLY_ALL * essential.len() as f64;
+            if is_copy { median(found) } else { None }
+        };
+        let blocks = self
+            .code
+            .flow
+            .blocks
+            .iter()
+            .enumerate()
+            .filter(|(_, block)| block.innermost == region);
+        blocks
+            .filter_map(|(index, block)| {
+                Some(Copy {
+                    factor: holds(block)?,
+                    part: Part::Straight(index),
+                })
+            })
+            .collect()
+    }
+}
+
+/// Share of a loop's essential lines that makes a block a copy of it, rather than one with code hoisted from it.
+const NEARLY_ALL: f64 = 0.7;
+
+/// A copy of a PTX loop's body, `factor` iterations long.
+struct Copy {
+    factor: f64,
+    part: Part,
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Loop(usize),
+    /// A block that is executed at most once each time.
+    Straight(usize),
 }
 
 fn find(leader: &[usize], mut index: usize) -> usize {
@@ -256,6 +365,7 @@ fn weight(instruction: &Instruction) -> f64 {
         | Class::Tensor
         | Class::Special => FAITHFUL,
         Class::Fma if instruction.opcode.mnemonic.starts_with('F') => FAITHFUL,
+        Class::Branch | Class::Converge | Class::Control | Class::Nop => ATTACHED,
         _ => 1.0,
     }
 }
@@ -352,16 +462,26 @@ fn outflow(
             inside.push(to);
         }
     }
-    let known: f64 = inside.iter().filter_map(|&to| observed[to]).sum();
-    let is_likely =
-        |to: usize| observed[to].is_none() && !(inside.len() > 1 && flow.blocks[to].is_stub());
-    let unknown = inside.iter().filter(|&&to| is_likely(to)).count() as f64;
+    // Who can be reached from here only takes what was observed of him first.
+    let is_owned = |to: usize| observed[to].is_some() && flow.blocks[to].predecessors.len() == 1;
+    let owned: f64 = inside
+        .iter()
+        .filter(|&&to| is_owned(to))
+        .filter_map(|&to| observed[to])
+        .sum();
+    let scale = if owned > left { left / owned } else { 1.0 };
+    left -= owned * scale;
+    // The others share what is left evenly, but for those that only leave the kernel.
+    let is_likely = |to: usize| {
+        let leaves = observed[to].is_none() && inside.len() > 1 && flow.blocks[to].is_stub();
+        !is_owned(to) && !leaves
+    };
+    let others = inside.iter().filter(|&&to| is_likely(to)).count() as f64;
     for &to in &inside {
         let share = match observed[to] {
-            Some(own) if unknown == 0.0 => left * if known > 0.0 { own / known } else { 0.0 },
-            Some(own) => own * (left / known.max(f64::MIN_POSITIVE)).min(1.0),
-            None if is_likely(to) => (left - known).max(0.0) / unknown,
-            None => 0.0,
+            Some(own) if is_owned(to) => own * scale,
+            _ if is_likely(to) => left / others,
+            _ => 0.0,
         };
         shares.push((to, share));
     }

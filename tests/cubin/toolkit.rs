@@ -1,5 +1,8 @@
 //! The CUDA toolkit that tests compare with: `NVTUNE_NVCC`, else `.toolkit/` at the repository's root, else `nvcc` on PATH.
 
+// Each test that shares this file uses a part of it.
+#![allow(dead_code)]
+
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,10 +12,11 @@ use std::sync::LazyLock;
 pub const ARCHITECTURES: [u32; 7] = [75, 80, 86, 89, 90, 100, 120];
 
 /// Sources in `tests/cubin/` with the options that they are compiled with.
-const SOURCES: [(&str, &[&str]); 4] = [
+const SOURCES: [(&str, &[&str]); 5] = [
     ("loops", &[]),
     ("shared", &[]),
     ("double", &[]),
+    ("tensor", &[]),
     ("local", &["-maxrregcount=32"]),
 ];
 
