@@ -9,7 +9,7 @@ use super::diagnostic::{Diagnostic, nearest, suggestion};
 use super::expression::Expr;
 use super::parser::Cursor;
 use super::source::{Source, Span};
-use super::token::{Token, TokenKind};
+use super::token::Token;
 use super::value::Value;
 use super::workload_clause::{self, RawGiven};
 use crate::space::Dim3;
@@ -78,8 +78,8 @@ pub(super) fn clauses(
     });
     let mut cursor = Cursor::new(source, tokens, end);
     while !cursor.is_empty() {
-        // Decoration at the start of a line of a block comment; blanks, commas and semicolons separate clauses.
-        if matches!(cursor.peek_mark(), Some("," | ";")) || cursor.leading_star() {
+        // Blanks, commas and semicolons separate clauses.
+        if matches!(cursor.peek_mark(), Some("," | ";")) {
             cursor.next();
             continue;
         }
@@ -107,11 +107,12 @@ pub(super) fn clauses(
                 format!("clause `{word}` is not supported by this version of nvtune"),
             ));
         } else if reader.is_none() {
-            let known = CLAUSES.iter().map(|(known, _)| *known).chain(PLANNED);
-            problems.push(source.error(
-                span,
-                format!("unknown clause `{word}`{}", suggestion(word, known)),
-            ));
+            let known = CLAUSES.iter().map(|(known, _)| *known);
+            let near = match nearest(word, PLANNED) {
+                Some(near) => format!("; did you mean `{near}`?"),
+                None => suggestion(word, known),
+            };
+            problems.push(source.error(span, format!("unknown clause `{word}`{near}")));
         }
         if cursor.peek_mark() != Some("(") {
             if reader.is_some() {
@@ -602,12 +603,4 @@ fn name(
         span,
     });
     Ok(())
-}
-
-impl Cursor<'_> {
-    /// True at a `*` that leads a line of a block comment.
-    fn leading_star(&self) -> bool {
-        self.first()
-            .is_some_and(|token| token.leads && token.kind == TokenKind::Mark("*"))
-    }
 }

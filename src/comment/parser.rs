@@ -104,10 +104,6 @@ impl<'a> Cursor<'a> {
         (token.kind == TokenKind::Name).then(|| self.text(token))
     }
 
-    pub fn first(&self) -> Option<&'a Token> {
-        self.tokens.first()
-    }
-
     /// True where one token is left.
     pub fn is_last(&self) -> bool {
         self.tokens.len() == 1
@@ -307,14 +303,6 @@ impl<'a> Cursor<'a> {
     }
 
     fn unary(&mut self) -> Result<Expr, Diagnostic> {
-        // No operand begins with `*`: at the start of a line of a block comment it is decoration.
-        while self
-            .tokens
-            .first()
-            .is_some_and(|token| token.leads && token.kind == TokenKind::Mark("*"))
-        {
-            self.next();
-        }
         let at = self.place();
         let operator = match self.peek_mark() {
             Some("-") => Unary::Negate,
@@ -415,10 +403,7 @@ impl<'a> Cursor<'a> {
             .into_iter()
             .find(|function| function.name() == name)
         else {
-            let near = match suggestion(name, Function::ALL.into_iter().map(Function::name)) {
-                near if near.is_empty() => ": known are ceildiv, min, max and sizeof".to_string(),
-                near => near,
-            };
+            let near = suggestion(name, Function::ALL.into_iter().map(Function::name));
             return Err(self
                 .source
                 .error(span, format!("unknown function `{name}`{near}")));
