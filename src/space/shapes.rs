@@ -62,13 +62,13 @@ pub(super) fn listed(lists: &[Vec<u32>], limits: &Limits) -> Vec<Dim3> {
     shapes
 }
 
-/// How far a shape is from the usual block: first the count of threads, then how elongated it is, then wider first.
-pub(super) fn strangeness(shape: Dim3) -> (u32, u32, Reverse<u32>) {
+/// How far a shape is from the usual block: first the count of threads, then how elongated it is, then wider in x and in y first.
+pub(super) fn strangeness(shape: Dim3) -> (u32, u32, Reverse<Dim3>) {
     let threads: u32 = shape.iter().product();
     (
         threads.abs_diff(USUAL_THREADS),
         shape.iter().sum(),
-        Reverse(shape[0]),
+        Reverse(shape),
     )
 }
 
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(counts, [32, 33, 80]);
         for shape in (1..=3).flat_map(auto) {
             let threads: u32 = shape.iter().product();
-            assert!(threads % 32 == 0 && threads <= 1024, "{shape:?}");
+            assert!(threads.is_multiple_of(32) && threads <= 1024, "{shape:?}");
         }
     }
 
