@@ -5,14 +5,14 @@
 //! comment are reported at once.
 
 use super::annotation::{Block, CheckClause, Defaults, Grid, Launching, MacroAxis, Regs, Spanned};
+use super::default_clause;
 use super::diagnostic::{Diagnostic, nearest, suggestion};
 use super::expression::Expr;
 use super::parser::Cursor;
 use super::source::{Source, Span};
-use super::token::{Token, TokenKind};
+use super::token::Token;
 use super::value::Value;
 use super::workload_clause::{self, RawGiven};
-use crate::space::Dim3;
 
 /// The clauses of one comment as written; what they mean together is checked by `annotations`.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ const CLAUSES: [(&str, Reader); 14] = [
     ("grid", grid),
     ("shared", shared),
     ("require", require),
-    ("default", default),
+    ("default", default_clause::default),
     ("args", workload_clause::args),
     ("check", workload_clause::check),
     ("launch", launch),
@@ -78,8 +78,8 @@ pub(super) fn clauses(
     });
     let mut cursor = Cursor::new(source, tokens, end);
     while !cursor.is_empty() {
-        // Decoration at the start of a line of a block comment; blanks, commas and semicolons separate clauses.
-        if matches!(cursor.peek_mark(), Some("," | ";")) || cursor.leading_star() {
+        // Blanks, commas and semicolons separate clauses.
+        if matches!(cursor.peek_mark(), Some("," | ";")) {
             cursor.next();
             continue;
         }
@@ -107,11 +107,12 @@ pub(super) fn clauses(
                 format!("clause `{word}` is not supported by this version of nvtune"),
             ));
         } else if reader.is_none() {
-            let known = CLAUSES.iter().map(|(known, _)| *known).chain(PLANNED);
-            problems.push(source.error(
-                span,
-                format!("unknown clause `{word}`{}", suggestion(word, known)),
-            ));
+            let known = CLAUSES.iter().map(|(known, _)| *known);
+            let near = match nearest(word, PLANNED) {
+                Some(near) => format!("; did you mean `{near}`?"),
+                None => suggestion(word, known),
+            };
+            problems.push(source.error(span, format!("unknown clause `{word}`{near}")));
         }
         if cursor.peek_mark() != Some("(") {
             if reader.is_some() {
@@ -183,7 +184,7 @@ fn is_lone(cursor: &Cursor<'_>, word: &str) -> bool {
     cursor.peek_name() == Some(word) && cursor.source.slice(cursor.rest()) == word
 }
 
-fn positive(
+pub(super) fn positive(
     cursor: &Cursor<'_>,
     (value, span): (i64, Span),
     what: &str,
@@ -230,7 +231,7 @@ fn block(
     Ok(())
 }
 
-fn cap(cursor: &Cursor<'_>, (value, span): (i64, Span)) -> Result<u32, Diagnostic> {
+pub(super) fn cap(cursor: &Cursor<'_>, (value, span): (i64, Span)) -> Result<u32, Diagnostic> {
     match u32::try_from(value) {
         Ok(cap @ (0 | 16..=255)) => Ok(cap),
         _ => Err(cursor.source.error(
@@ -393,133 +394,6 @@ fn require(
     Ok(())
 }
 
-fn default(
-    clauses: &mut Clauses,
-    cursor: Cursor<'_>,
-    span: Span,
-    problems: &mut Vec<Diagnostic>,
-) -> Result<(), Diagnostic> {
-    clauses.default.span = Some(span);
-    let mut seen: Vec<(String, Span)> = Vec::new();
-    for mut item in cursor.items() {
-        if let Err(problem) = default_item(&mut clauses.default, &mut item, &mut seen) {
-            problems.push(problem);
-        }
-    }
-    Ok(())
-}
-
-fn default_item(
-    default: &mut Defaults,
-    item: &mut Cursor<'_>,
-    seen: &mut Vec<(String, Span)>,
-) -> Result<(), Diagnostic> {
-    let (name, mut span) = item.name("`block`, `regs`, `grid` or the name of a macro")?;
-    let mut key = name.to_string();
-    let mut part = None;
-    if item.eat(".") {
-        let (axis, place) = item.name("`x`, `y` or `z`")?;
-        span = span.to(place);
-        key = format!("{name}.{axis}");
-        part = Some(match (name, axis) {
-            ("block" | "grid", "x") => 0,
-            ("block" | "grid", "y") => 1,
-            ("block" | "grid", "z") => 2,
-            _ => {
-                return Err(item.source.error(
-                    span,
-                    format!("`{key}` is no axis: known are block.x, .y, .z and grid.x, .y, .z"),
-                ));
-            }
-        });
-    }
-    let clash = |other: &str| {
-        other == key
-            || (other == name && part.is_some())
-            || other
-                .strip_prefix(name)
-                .is_some_and(|rest| part.is_none() && rest.starts_with('.'))
-    };
-    if let Some((_, first)) = seen.iter().find(|(other, _)| clash(other)) {
-        let note = item.source.note(*first, "first given here");
-        return Err(item
-            .source
-            .error(span, format!("the default of `{key}` is given twice"))
-            .with(note));
-    }
-    seen.push((key.clone(), span));
-    if !item.eat("=") {
-        return Err(item.expected(&format!("`=` and the default of `{key}`")));
-    }
-    match name {
-        "block" => shape(item, part, span, &mut default.block, "a block dimension"),
-        "grid" => shape(item, part, span, &mut default.grid, "a grid dimension"),
-        _ => {
-            let value = item.integer(&format!("the default of `{name}`"))?;
-            item.finish()?;
-            if name == "regs" {
-                default.regs = Some(Spanned {
-                    value: cap(item, value)?,
-                    span: value.1,
-                });
-            } else {
-                default.macros.push((
-                    name.to_string(),
-                    Spanned {
-                        value: value.0,
-                        span,
-                    },
-                ));
-            }
-            Ok(())
-        }
-    }
-}
-
-/// The value of `block`, `grid` or one part of them.
-fn shape(
-    item: &mut Cursor<'_>,
-    part: Option<usize>,
-    span: Span,
-    into: &mut Option<Spanned<Dim3>>,
-    what: &str,
-) -> Result<(), Diagnostic> {
-    let whole = item.rest();
-    let mut extents: Dim3 = into.as_ref().map_or([1, 1, 1], |shape| shape.value);
-    if let Some(part) = part {
-        let value = item.integer(what)?;
-        item.finish()?;
-        extents[part] = positive(item, value, what)?;
-        *into = Some(Spanned {
-            value: extents,
-            span,
-        });
-        return Ok(());
-    }
-    let items = if item.peek_mark() == Some("{") {
-        let inner = item.group("{", "}")?;
-        item.finish()?;
-        inner.items()
-    } else {
-        vec![*item]
-    };
-    if items.is_empty() || items.len() > 3 {
-        return Err(item
-            .source
-            .error(whole, "a shape has one to three dimensions"));
-    }
-    for (extent, mut item) in extents.iter_mut().zip(items) {
-        let value = item.integer(what)?;
-        item.finish()?;
-        *extent = positive(&item, value, what)?;
-    }
-    *into = Some(Spanned {
-        value: extents,
-        span: whole,
-    });
-    Ok(())
-}
-
 /// One word of a closed set.
 fn word<'a>(cursor: &mut Cursor<'a>, clause: &str, known: &[&str]) -> Result<&'a str, Diagnostic> {
     let list = known
@@ -602,12 +476,4 @@ fn name(
         span,
     });
     Ok(())
-}
-
-impl Cursor<'_> {
-    /// True at a `*` that leads a line of a block comment.
-    fn leading_star(&self) -> bool {
-        self.first()
-            .is_some_and(|token| token.leads && token.kind == TokenKind::Mark("*"))
-    }
 }

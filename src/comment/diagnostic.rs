@@ -101,24 +101,42 @@ pub fn render(diagnostics: &[Diagnostic]) -> String {
     text
 }
 
-/// `; did you mean ...?` where one of the names is near what was typed, else an empty text.
-pub(crate) fn suggestion<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> String {
-    match nearest(typed, names) {
+/// `; did you mean ...?` where one of the names is near what was typed, else all of them.
+pub(crate) fn suggestion<'a>(
+    typed: &str,
+    names: impl IntoIterator<Item = &'a str> + Clone,
+) -> String {
+    match nearest(typed, names.clone()) {
         Some(name) => format!("; did you mean `{name}`?"),
-        None => String::new(),
+        None => {
+            let names: Vec<&str> = names.into_iter().collect();
+            if names.is_empty() {
+                String::new()
+            } else {
+                format!(": known are {}", names.join(", "))
+            }
+        }
     }
 }
 
-/// The name with the smallest edit distance, if it is near enough to be a slip.
+/// The name that begins with what was typed, or has the smallest edit distance, if it is near enough to be a slip.
 pub(crate) fn nearest<'a>(
     typed: &str,
     names: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
     let limit = (typed.chars().count() / 3).max(1);
+    let typed = typed.to_lowercase();
+    let steps = |name: &str| {
+        let begins = typed.len() >= 3 && name.to_lowercase().starts_with(&typed);
+        if begins {
+            1
+        } else {
+            distance(&typed, &name.to_lowercase())
+        }
+    };
     names
         .into_iter()
-        .filter(|name| *name != typed)
-        .map(|name| (distance(&typed.to_lowercase(), &name.to_lowercase()), name))
+        .map(|name| (steps(name), name))
         .filter(|(steps, name)| *steps <= limit && *steps < name.chars().count())
         .min_by_key(|(steps, _)| *steps)
         .map(|(_, name)| name)
@@ -160,6 +178,7 @@ mod tests {
             assert_eq!(distance(a, b), steps, "{a} {b}");
         }
         assert_eq!(nearest("bock", ["block", "budget"]), Some("block"));
+        assert_eq!(nearest("rand", ["zeros", "random"]), Some("random"));
         assert_eq!(nearest("zzz", ["block", "budget"]), None);
     }
 }

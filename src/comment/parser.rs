@@ -1,4 +1,4 @@
-//! Tokens -> expressions and lists of numbers.
+//! Tokens -> expressions.
 //!
 //! A [`Cursor`] walks the tokens of one piece of a clause (an item between two commas) and never leaves it, so that an
 //! error in one item leaves the others to be checked. Depth and size of an expression are bounded.
@@ -9,8 +9,6 @@ use super::source::{Source, Span};
 use super::token::{Token, TokenKind};
 use super::value::{BINARY, Fault, Function, Unary, Value};
 
-/// The most values that one list may have.
-pub const MAX_VALUES: usize = 65_536;
 /// The deepest nesting and the most nodes of an expression.
 const MAX_DEPTH: usize = 64;
 const MAX_NODES: usize = 1_000;
@@ -46,7 +44,7 @@ const SIZES: [(&str, i64); 24] = [
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<'a> {
     pub source: &'a Source,
-    tokens: &'a [Token],
+    pub tokens: &'a [Token],
     /// Where the piece ends, for messages about what is missing there.
     end: Span,
     nodes: usize,
@@ -102,10 +100,6 @@ impl<'a> Cursor<'a> {
     pub fn peek_name(&self) -> Option<&'a str> {
         let token = self.tokens.first()?;
         (token.kind == TokenKind::Name).then(|| self.text(token))
-    }
-
-    pub fn first(&self) -> Option<&'a Token> {
-        self.tokens.first()
     }
 
     /// True where one token is left.
@@ -307,14 +301,6 @@ impl<'a> Cursor<'a> {
     }
 
     fn unary(&mut self) -> Result<Expr, Diagnostic> {
-        // No operand begins with `*`: at the start of a line of a block comment it is decoration.
-        while self
-            .tokens
-            .first()
-            .is_some_and(|token| token.leads && token.kind == TokenKind::Mark("*"))
-        {
-            self.next();
-        }
         let at = self.place();
         let operator = match self.peek_mark() {
             Some("-") => Unary::Negate,
@@ -415,10 +401,7 @@ impl<'a> Cursor<'a> {
             .into_iter()
             .find(|function| function.name() == name)
         else {
-            let near = match suggestion(name, Function::ALL.into_iter().map(Function::name)) {
-                near if near.is_empty() => ": known are ceildiv, min, max and sizeof".to_string(),
-                near => near,
-            };
+            let near = suggestion(name, Function::ALL.into_iter().map(Function::name));
             return Err(self
                 .source
                 .error(span, format!("unknown function `{name}`{near}")));
@@ -473,130 +456,5 @@ impl<'a> Cursor<'a> {
                 };
                 self.source.error(located.span, message)
             })
-    }
-
-    /// A whole item as list: `{a, lo:hi:step}`, `lo:hi`, `pow2(lo, hi)` or a lone value. Values keep their order; one that
-    /// comes again is dropped. Each comes with its place.
-    pub fn list(&mut self, what: &str) -> Result<Vec<(i64, Span)>, Diagnostic> {
-        let whole = self.rest();
-        let mut values = Vec::new();
-        if self.peek_mark() == Some("{") {
-            let inner = self.group("{", "}")?;
-            self.finish()?;
-            for mut item in inner.items() {
-                item.range(what, &mut values)?;
-            }
-        } else {
-            self.range(what, &mut values)?;
-        }
-        let mut seen = std::collections::HashSet::new();
-        values.retain(|(value, _)| seen.insert(*value));
-        match values.is_empty() {
-            true => Err(self.source.error(
-                whole,
-                format!("this list is empty: {what} needs at least one value"),
-            )),
-            false => Ok(values),
-        }
-    }
-
-    /// One element of a list, up to the end of its item.
-    fn range(&mut self, what: &str, values: &mut Vec<(i64, Span)>) -> Result<(), Diagnostic> {
-        let whole = self.rest();
-        if self.peek_name() == Some("pow2") && self.second_mark() == Some("(") {
-            self.next();
-            let inner = self.group("(", ")")?;
-            self.finish()?;
-            let [mut lo, mut hi] = inner.items()[..] else {
-                return Err(self
-                    .source
-                    .error(whole, "`pow2` takes two arguments: pow2(lo, hi)"));
-            };
-            let ((lo, lo_span), (hi, _)) = (lo.last_integer(what)?, hi.last_integer(what)?);
-            if lo < 1 {
-                return Err(self.source.error(lo_span, "`pow2` begins at 1 or more"));
-            }
-            let powers = (0..63)
-                .map(|power| 1i64 << power)
-                .filter(|power| (lo..=hi).contains(power));
-            let before = values.len();
-            values.extend(powers.map(|power| (power, whole)));
-            return match values.len() == before {
-                true => Err(self
-                    .source
-                    .error(whole, format!("no power of two lies in {lo} to {hi}"))),
-                false => Ok(()),
-            };
-        }
-        let (lo, lo_span) = self.integer(what)?;
-        if !self.eat(":") {
-            self.finish()?;
-            values.push((lo, lo_span));
-            return self.bound(values, whole);
-        }
-        let (hi, _) = self.integer(what)?;
-        let step = if self.eat(":") {
-            Some(self.integer("the step of a range")?)
-        } else {
-            None
-        };
-        self.finish()?;
-        if hi < lo {
-            return Err(self
-                .source
-                .error(whole, format!("this range is empty: {lo} is above {hi}")));
-        }
-        let step = match step {
-            Some((step, span)) if step < 1 => {
-                return Err(self
-                    .source
-                    .error(span, "the step of a range must be 1 or more"));
-            }
-            Some((step, _)) => step,
-            None => 1,
-        };
-        let count = (i128::from(hi) - i128::from(lo)) / i128::from(step) + 1;
-        if count > MAX_VALUES as i128 {
-            return Err(self.source.error(
-                whole,
-                format!("this range has {count} values; at most {MAX_VALUES} are allowed"),
-            ));
-        }
-        values.extend((0..count as i64).map(|index| (lo + index * step, whole)));
-        self.bound(values, whole)
-    }
-
-    fn bound(&self, values: &[(i64, Span)], whole: Span) -> Result<(), Diagnostic> {
-        if values.len() > MAX_VALUES {
-            return Err(self.source.error(
-                whole,
-                format!("this list has more than {MAX_VALUES} values"),
-            ));
-        }
-        Ok(())
-    }
-
-    fn last_integer(&mut self, what: &str) -> Result<(i64, Span), Diagnostic> {
-        let found = self.integer(what)?;
-        self.finish()?;
-        Ok(found)
-    }
-
-    /// True where the item has the form of a list and not of an expression.
-    pub fn looks_like_list(&self) -> bool {
-        let mut depth = 0usize;
-        let mut choices = 0usize;
-        for token in self.tokens {
-            match token.kind {
-                TokenKind::Mark("(" | "[" | "{") => depth += 1,
-                TokenKind::Mark(")" | "]" | "}") => depth = depth.saturating_sub(1),
-                TokenKind::Mark("?") if depth == 0 => choices += 1,
-                TokenKind::Mark(":") if depth == 0 && choices > 0 => choices -= 1,
-                TokenKind::Mark(":") if depth == 0 => return true,
-                _ => {}
-            }
-        }
-        self.peek_mark() == Some("{")
-            || (self.peek_name() == Some("pow2") && self.second_mark() == Some("("))
     }
 }

@@ -11,8 +11,6 @@ use super::value::{BINARY, Value};
 pub(super) struct Token {
     pub kind: TokenKind,
     pub span: Span,
-    /// First of its line in a block comment: a `*` there may be decoration.
-    pub leads: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,6 +20,8 @@ pub(super) enum TokenKind {
     Text,
     /// An operator or a bracket.
     Mark(&'static str),
+    /// Nothing of the language; reported and left out.
+    Wrong,
 }
 
 /// The marks that are no binary operators.
@@ -29,7 +29,8 @@ const MARKS: [&str; 14] = [
     "(", ")", "[", "]", "{", "}", ",", ":", "?", "=", "!", "~", ".", ";",
 ];
 
-/// The tokens of these pieces in order. A `//` within a piece makes the rest of its line a comment.
+/// The tokens of these pieces in order. Comments within a piece are skipped. Where all lines of a piece after its first
+/// begin with `*`, these are decoration.
 pub(super) fn tokens(
     source: &Source,
     pieces: &[Span],
@@ -37,53 +38,71 @@ pub(super) fn tokens(
 ) -> Vec<Token> {
     let mut tokens = Vec::new();
     for piece in pieces {
+        let starred = is_starred(source.slice(*piece));
         let mut at = piece.start;
-        let mut leads = false;
+        let mut line_start = false;
         while let Some(rest) = source
             .text
             .get(at..piece.end)
             .filter(|rest| !rest.is_empty())
         {
-            let blank = rest.len()
-                - rest
-                    .trim_start_matches(|c: char| c.is_whitespace() || c == '\\')
-                    .len();
-            if blank > 0 {
-                leads |= rest[..blank].contains('\n');
-                at += blank;
+            let blank = |c: char| c.is_whitespace() || c == '\\';
+            let blanks = rest.len() - rest.trim_start_matches(blank).len();
+            if blanks > 0 {
+                line_start |= rest[..blanks].contains('\n');
+                at += blanks;
+                continue;
+            }
+            if std::mem::take(&mut line_start) && starred && rest.starts_with('*') {
+                at += 1;
                 continue;
             }
             if rest.starts_with("//") {
                 at += rest.find('\n').unwrap_or(rest.len());
                 continue;
             }
-            let (length, kind) = match next(rest) {
-                Ok(found) => found,
-                Err((length, message)) => {
-                    problems.push(source.error(
-                        Span {
-                            start: at,
-                            end: at + length,
-                        },
-                        message,
-                    ));
-                    at += length;
-                    continue;
-                }
-            };
-            tokens.push(Token {
-                kind,
-                span: Span {
+            if let Some(inside) = rest.strip_prefix("/*") {
+                at += inside.find("*/").map_or(rest.len(), |end| end + 4);
+                continue;
+            }
+            let (length, kind) = next(rest).unwrap_or_else(|(length, message)| {
+                let span = Span {
                     start: at,
                     end: at + length,
-                },
-                leads,
+                };
+                problems.push(source.error(span, message));
+                // A number that is wrong still is a value, so that it is reported once.
+                let number = rest.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+                (
+                    length,
+                    if number {
+                        TokenKind::Number(Value::Int(1))
+                    } else {
+                        TokenKind::Wrong
+                    },
+                )
             });
-            leads = false;
+            let span = Span {
+                start: at,
+                end: at + length,
+            };
+            if kind != TokenKind::Wrong {
+                tokens.push(Token { kind, span });
+            }
             at += length;
         }
     }
     tokens
+}
+
+fn is_starred(piece: &str) -> bool {
+    let mut lines = piece
+        .split('\n')
+        .skip(1)
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .peekable();
+    lines.peek().is_some() && lines.all(|line| line.starts_with('*'))
 }
 
 /// The length and kind of the token that `rest` begins with, or the length and fault of what is none.

@@ -218,10 +218,7 @@ fn check_item(check: &mut CheckClause, item: &mut Cursor<'_>) -> Result<(), Diag
         "rtol" => &mut check.relative,
         "atol" => &mut check.absolute,
         _ => {
-            let near = match suggestion(name, ["rtol", "atol"]) {
-                near if near.is_empty() => ": known are `rtol` and `atol`".to_string(),
-                near => near,
-            };
+            let near = suggestion(name, ["rtol", "atol"]);
             return Err(item
                 .source
                 .error(span, format!("unknown tolerance `{name}`{near}")));

@@ -505,13 +505,8 @@ fn resolve(
                 .filter(|(_, meaning)| usable(meaning))
                 .map(|(name, _)| name.as_str())
                 .collect();
-            match suggestion(name, known.iter().copied()) {
-                near if near.is_empty() => problem(format!(
-                    "unknown name `{name}`: known are {}",
-                    known.join(", ")
-                )),
-                near => problem(format!("unknown name `{name}`{near}")),
-            }
+            let near = suggestion(name, known.iter().copied());
+            problem(format!("unknown name `{name}`{near}"))
         }
     }
 }

@@ -255,6 +255,8 @@ pub(super) struct Walk<'a> {
     at: Vec<usize>,
     values: Values,
     started: bool,
+    /// Branches that may still be cut before the walk ends as if there were no more points.
+    patience: u64,
     /// The first thing that cut a branch: constraint and reason.
     pub cut: Option<(usize, Failure)>,
 }
@@ -299,8 +301,22 @@ impl<'a> Walk<'a> {
             at,
             values: Values::new(table.slots),
             started: false,
+            patience: u64::MAX,
             cut: None,
         }
+    }
+
+    /// The same, but the walk ends once it has cut so many branches (at least one).
+    pub fn patient(self, branches: u64) -> Walk<'a> {
+        Walk {
+            patience: branches.max(1),
+            ..self
+        }
+    }
+
+    /// True where the walk ended for lack of patience.
+    pub fn gave_up(&self) -> bool {
+        self.patience == 0
     }
 
     /// The same with all positions of each axis.
@@ -337,6 +353,9 @@ impl<'a> Walk<'a> {
             if prefix == 0 {
                 return false;
             }
+            if self.gave_up() {
+                return false;
+            }
             depth = prefix - 1;
             self.at[depth] += 1;
         } else {
@@ -361,6 +380,10 @@ impl<'a> Walk<'a> {
                     if !self.passes(depth) {
                         depth -= 1;
                         self.at[depth] += 1;
+                        self.patience -= 1;
+                        if self.patience == 0 {
+                            return self.end();
+                        }
                     } else if let Some(next) = self.at.get_mut(depth) {
                         *next = 0;
                     }

@@ -2,7 +2,7 @@
 //!
 //! The file (`--stub_file_name`, kept as `NAME.cudafe1.stub.c`) registers each kernel with
 //! `__cudaRegisterEntry(__T0, ((void ( *)(int, float *))ns::name), SYMBOL, (-1))`, defines a function
-//! `__device_stub__MANGLED(...)` for it, and gives its line in a `# 7 "a.cu"` above the host-side definition. A typedef keeps
+//! `__device_stub_MANGLED(...)` for it, and gives its line in a `# 7 "a.cu"` above the host-side definition. A typedef keeps
 //! its name in the C text; the types come from the mangled name wherever that can be read. A file of another form gives no
 //! entries, never a panic.
 
@@ -123,7 +123,8 @@ pub fn find<'a>(
 
 /// Mangled names by what their stubs launch.
 fn stubs(stub: &str) -> BTreeMap<String, &str> {
-    const PREFIX: &str = "__device_stub__";
+    // The name of a stub is this and the mangled name.
+    const PREFIX: &str = "__device_stub_";
     let mut found = BTreeMap::new();
     for (at, _) in stub.match_indices(PREFIX) {
         let rest = &stub[at + PREFIX.len()..];
@@ -168,7 +169,7 @@ fn places(stub: &str) -> BTreeMap<&str, (u32, String)> {
     for line in stub.lines() {
         if let Some(marker) = marker(line) {
             markers = [markers[1], Some(marker)];
-        } else if let Some(rest) = line.strip_prefix("{__device_stub__") {
+        } else if let Some(rest) = line.strip_prefix("{__device_stub_") {
             // The marker right above is the body's; the one before it is the declarator's.
             if let Some((symbol, (line, file))) = rest.split('(').next().zip(markers[0]) {
                 found.insert(

@@ -1,0 +1,139 @@
+//! Tokens -> lists of integers: `{a, b}`, `lo:hi:step`, `pow2(lo, hi)`, a lone value, and these mixed in braces.
+//!
+//! A list is never empty, has no value twice, keeps its order, and has at most [`MAX_VALUES`] values.
+
+use super::diagnostic::Diagnostic;
+use super::parser::Cursor;
+use super::source::Span;
+use super::token::TokenKind;
+use std::collections::HashSet;
+
+/// The most values that one list may have.
+const MAX_VALUES: usize = 65_536;
+
+impl Cursor<'_> {
+    /// A whole item as list: `{a, lo:hi:step}`, `lo:hi`, `pow2(lo, hi)` or a lone value. Values keep their order; one that
+    /// comes again is dropped. Each comes with its place.
+    pub fn list(&mut self, what: &str) -> Result<Vec<(i64, Span)>, Diagnostic> {
+        let whole = self.rest();
+        let mut values = Vec::new();
+        if self.peek_mark() == Some("{") {
+            let inner = self.group("{", "}")?;
+            self.finish()?;
+            for mut item in inner.items() {
+                item.range(what, &mut values)?;
+            }
+        } else {
+            self.range(what, &mut values)?;
+        }
+        let mut seen = HashSet::new();
+        values.retain(|(value, _)| seen.insert(*value));
+        match values.is_empty() {
+            true => Err(self.source.error(
+                whole,
+                format!("this list is empty: {what} needs at least one value"),
+            )),
+            false => Ok(values),
+        }
+    }
+
+    /// One element of a list, up to the end of its item.
+    fn range(&mut self, what: &str, values: &mut Vec<(i64, Span)>) -> Result<(), Diagnostic> {
+        let whole = self.rest();
+        if self.peek_name() == Some("pow2") && self.second_mark() == Some("(") {
+            self.next();
+            let inner = self.group("(", ")")?;
+            self.finish()?;
+            let [mut lo, mut hi] = inner.items()[..] else {
+                return Err(self
+                    .source
+                    .error(whole, "`pow2` takes two arguments: pow2(lo, hi)"));
+            };
+            let ((lo, lo_span), (hi, _)) = (lo.last_integer(what)?, hi.last_integer(what)?);
+            if lo < 1 {
+                return Err(self.source.error(lo_span, "`pow2` begins at 1 or more"));
+            }
+            let powers = (0..63)
+                .map(|power| 1i64 << power)
+                .filter(|power| (lo..=hi).contains(power));
+            let before = values.len();
+            values.extend(powers.map(|power| (power, whole)));
+            return match values.len() == before {
+                true => Err(self
+                    .source
+                    .error(whole, format!("no power of two lies in {lo} to {hi}"))),
+                false => Ok(()),
+            };
+        }
+        let (lo, lo_span) = self.integer(what)?;
+        if !self.eat(":") {
+            self.finish()?;
+            values.push((lo, lo_span));
+            return self.bound(values, whole);
+        }
+        let (hi, _) = self.integer(what)?;
+        let step = if self.eat(":") {
+            Some(self.integer("the step of a range")?)
+        } else {
+            None
+        };
+        self.finish()?;
+        if hi < lo {
+            return Err(self
+                .source
+                .error(whole, format!("this range is empty: {lo} is above {hi}")));
+        }
+        let step = match step {
+            Some((step, span)) if step < 1 => {
+                return Err(self
+                    .source
+                    .error(span, "the step of a range must be 1 or more"));
+            }
+            Some((step, _)) => step,
+            None => 1,
+        };
+        let count = (i128::from(hi) - i128::from(lo)) / i128::from(step) + 1;
+        if count > MAX_VALUES as i128 {
+            return Err(self.source.error(
+                whole,
+                format!("this range has {count} values; at most {MAX_VALUES} are allowed"),
+            ));
+        }
+        values.extend((0..count as i64).map(|index| (lo + index * step, whole)));
+        self.bound(values, whole)
+    }
+
+    fn bound(&self, values: &[(i64, Span)], whole: Span) -> Result<(), Diagnostic> {
+        if values.len() > MAX_VALUES {
+            return Err(self.source.error(
+                whole,
+                format!("this list has more than {MAX_VALUES} values"),
+            ));
+        }
+        Ok(())
+    }
+
+    fn last_integer(&mut self, what: &str) -> Result<(i64, Span), Diagnostic> {
+        let found = self.integer(what)?;
+        self.finish()?;
+        Ok(found)
+    }
+
+    /// True where the item has the form of a list and not of an expression.
+    pub fn looks_like_list(&self) -> bool {
+        let mut depth = 0usize;
+        let mut choices = 0usize;
+        for token in self.tokens {
+            match token.kind {
+                TokenKind::Mark("(" | "[" | "{") => depth += 1,
+                TokenKind::Mark(")" | "]" | "}") => depth = depth.saturating_sub(1),
+                TokenKind::Mark("?") if depth == 0 => choices += 1,
+                TokenKind::Mark(":") if depth == 0 && choices > 0 => choices -= 1,
+                TokenKind::Mark(":") if depth == 0 => return true,
+                _ => {}
+            }
+        }
+        self.peek_mark() == Some("{")
+            || (self.peek_name() == Some("pow2") && self.second_mark() == Some("("))
+    }
+}

@@ -1,0 +1,295 @@
+//! The tuning-comment language: what is refused, with the exact message, and what is accepted, with what it means.
+//!
+//! The tables below are sources; `tests/comments/*.txt` hold what must come out. `UPDATE_EXPECT=1` writes them anew.
+
+use expect_test::expect_file;
+use nvtune::comment::{Annotation, Source, annotations, is_marked, render};
+use nvtune::space::{Limits, Space};
+
+/// The kernel that most cases stand above.
+const SAXPY: &str = "__global__ void saxpy(int n, float a, const float *x, float *y) {}\n";
+/// What most cases need besides the clause that they are about.
+const REST: &str = "//@tune block(256) threads(n)\n";
+
+/// Sources that are refused. `<k>` stands for `SAXPY`, `<c>` for `REST`.
+const REFUSED: &[&str] = &[
+    // Clauses.
+    "//@tune bock(256) threads(n)\n<k>",
+    "//@tune frobnicate(1) block(32) threads(n)\n<k>",
+    "//@tune block(256) threads(n)\n//@tune block(128)\n<k>",
+    "//@tune cache(ca, cg) carveout({0, 50}) symbol(x) template(float) trips(3)\n<c><k>",
+    "//@tune block threads(n)\n<k>",
+    "//@tune block(256 threads(n)\n<k>",
+    "//@tune block() threads(n)\n<k>",
+    "//@tune 256 threads(n)\n<c><k>",
+    "//@tune block({32, 64) threads(n)\n<k>",
+    "//@tune\n<k>",
+    "//@tune block(256) @ threads(n)\n<k>",
+    "//@tune name(\"saxpy) block(256) threads(n)\n<k>",
+    // Kernels.
+    "<c>int main() { return 0; }\n",
+    "<c>",
+    "<c>static __device__ float f(float x);\n__global__ void g(int n) {}\n",
+    "<c>template <typename T> __global__ void k(T *x) {}\n",
+    "<c>__global__ void saxpy(int n);\n",
+    "<c>#define KERNEL __global__\nKERNEL void f(int n) {}\n",
+    "//@tune block(256) threads(n)\nnamespace a {\n//@tune regs(auto)\nint x;\n__global__ void f(int n) {}\n}\n",
+    // Lists and blocks.
+    "//@tune block({}) threads(n)\n<k>",
+    "//@tune block({64, 0}) threads(n)\n<k>",
+    "//@tune block(-32) threads(n)\n<k>",
+    "//@tune block(64:32) threads(n)\n<k>",
+    "//@tune block(32:64:0) threads(n)\n<k>",
+    "//@tune block(1:1000000) threads(n)\n<k>",
+    "//@tune block(32.5) threads(n)\n<k>",
+    "//@tune block(n) threads(n)\n<k>",
+    "//@tune block(pow2(33, 60), pow2(0, 4), pow2(8)) threads(n)\n<k>",
+    "//@tune block({32}, {32}, {64}) threads(n)\n<k>",
+    "//@tune block(2048) threads(n)\n<k>",
+    "//@tune block(1, 2, 3, 4) threads(n)\n<k>",
+    "//@tune block(auto, 4) threads(n)\n<k>",
+    "<c>//@tune regs({0, 8, 300})\n<k>",
+    "<c>//@tune regs({0}, {32})\n<k>",
+    "<c>//@tune define(TILE = {8, 16.0}, = 4, UNROLL, min = {1, 2})\n<k>",
+    "<c>//@tune define(TILE = {8, 16}, TILE = {1})\n<k>",
+    "<c>//@tune define(n = {8, 16})\n<k>",
+    // The launch.
+    "//@tune block(256)\n<k>",
+    "//@tune threads(n)\n<k>",
+    "//@tune threads(n) grid(4) block(256)\n<k>",
+    "//@tune threads({1, 2}) block(256)\n<k>",
+    "//@tune threads(m) block(256)\n<k>",
+    "//@tune threads(blocks.x) block(256)\n<k>",
+    "//@tune threads(x) block(256)\n//@tune args(n = 4, a = 1, x = zeros[n], y = out[n])\n<k>",
+    "//@tune threads(n) block(256) shared(block.w * 4, 2)\n<k>",
+    "//@tune threads(n) block(256) shared(block.w * 4)\n<k>",
+    "//@tune threads(n) block(256) shared(sizeof(flot) * block.x)\n<k>",
+    "//@tune threads(n) block(256) shared(block.x * 1024)\n<k>",
+    "//@tune threads(n / 3.0) block(256)\n//@tune args(n = 4, a = 1, x = zeros[n], y = out[n])\n<k>",
+    "//@tune threads(n - 8) block(256)\n//@tune args(n = 4, a = 1, x = zeros[n], y = out[n])\n<k>",
+    "//@tune grid(1, n) block(256)\n//@tune args(n = 70000, a = 1, x = zeros[n], y = out[n])\n<k>",
+    // Expressions.
+    "<c>//@tune require(block.x = 256)\n<k>",
+    "<c>//@tune require(block.x == )\n<k>",
+    "<c>//@tune require(block.x % 0 == 0)\n<k>",
+    "<c>//@tune require(1 << 64, 0x7fffffffffffffff + 1 > 0, 2.0 % 3)\n<k>",
+    "<c>//@tune require(block.x > 0 block.x)\n<k>",
+    "<c>//@tune require(cieldiv(block.x, 2), sqrt(2), min(1), ceildiv(1, 2, 3))\n<k>",
+    "<c>//@tune require(99999999999999999999, 0x, 12ab, 1e999)\n<k>",
+    "<c>//@tune require(n > 4)\n<k>",
+    "<c>//@tune require(((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((1)))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))\n<k>",
+    // The workload.
+    "<c>//@tune args(n = 1 << 20, a = 2.0f, x = random[n])\n<k>",
+    "<c>//@tune args(n = 4, b = 2.0f, xx = random[n], y = out[n])\n<k>",
+    "<c>//@tune args(n = 4, n = 5, a, x = random, y = rand[n])\n<k>",
+    "<c>//@tune args(n = 4, a = 1, x = random(1)[n], y = random(2, 1)[n])\n<k>",
+    "<c>//@tune args(n = 4, a = 1, x = file(\"x.bin\")[n], y = fill[n])\n<k>",
+    "<c>//@tune args(n = {1, 2}, a = 1, x = out(3)[n], y = zeros[n] + 1)\n<k>",
+    "<c>//@tune args(n = m, a = n, x = zeros[n], y = zeros[n])\n<k>",
+    "//@tune block(256) threads(n)\n//@tune args(n = grid.x, a = 1, x = zeros[n], y = zeros[n])\n<k>",
+    "<c>//@tune args(a = n, n = 4, x = zeros[n], y = zeros[n])\n<k>",
+    "//@tune block(256) threads(n) args(n = 4, p = 1)\n__global__ void f(int n, int) {}\n",
+    "<c>//@tune check(z, rtol = -1, tol = 2, y, y)\n<k>",
+    "<c>//@tune check(rtol = 1e-5)\n<k>",
+    "<c>//@tune check(none, y)\n<k>",
+    "<c>//@tune args(n = 4, a = 1, x = zeros[n], y = out[n]) check(n)\n<k>",
+    // The baseline.
+    "//@tune block({128, 256}) threads(n) default(block = 192)\n<k>",
+    "//@tune block({128, 256}) threads(n) default(block = 2048)\n<k>",
+    "//@tune block({16, 32}, {8}) threads(n) default(block = {16, 16}, block.x = 4)\n<k>",
+    "<c>//@tune regs({0, 32}) default(regs = 48)\n<k>",
+    "<c>//@tune define(TILE = {8, 16}) default(TILE = 4)\n<k>",
+    "<c>//@tune define(TILE = {8, 16}) default(TILL = 8)\n<k>",
+    "//@tune grid({132, 264}) block(256) default(grid = 100)\n<k>",
+    "//@tune block({64, 256}) threads(n) define(TILE = {8, 16})\n//@tune default(block = 256, TILE = 8) require(TILE * TILE == block.size)\n<k>",
+    "//@tune block({64, 256}) threads(n) require(block.x < 64)\n<k>",
+    "//@tune block(256) threads(n) default(block.w = 3, block = {1, 2, 3, 4}, regs = 1.5)\n<k>",
+    // The rest.
+    "<c>//@tune strategy(poss) budget(0) launch(remote) name(a b)\n<k>",
+    "<c>//@tune budget(soon) strategy(fast)\n<k>",
+    "//@tune block(256) threads(n) define(T = {1, 2})\n<k>//@tune block(256) threads(n) define(T = {4})\n__global__ void other(int n) {}\n",
+    "<c><k><c>__global__ void saxpy(int n) {}\n",
+    // Places.
+    "\t/*@tune\n\t * block(256)\n\t * threds(n)\n\t */\n<k>",
+    "//@tune block(256) /* größe */ thread(n)\n<k>",
+];
+
+fn source(case: &str) -> Source {
+    Source::new(
+        "a.cu",
+        case.replace("<k>", SAXPY).replace("<c>", REST).as_bytes(),
+    )
+}
+
+/// What a user would be shown; empty for a good source.
+fn problems(source: &Source) -> String {
+    match annotations(source) {
+        Err(problems) => render(&problems),
+        Ok(found) => found
+            .iter()
+            .filter_map(|annotation| Space::new(annotation, &Limits::default()).err())
+            .map(|problems| render(&problems))
+            .collect(),
+    }
+}
+
+#[test]
+fn refused_comments_say_why() {
+    let mut shown = String::new();
+    for case in REFUSED {
+        let source = source(case);
+        let problems = problems(&source);
+        assert!(problems.contains(": error: "), "accepted: {case}");
+        shown.push_str(&format!(
+            "======== {}\n{problems}",
+            case.trim_end().replace('\n', "\n         ")
+        ));
+    }
+    expect_file!["comments/refused.txt"].assert_eq(&shown);
+}
+
+/// Sources that are accepted, with the same abbreviations.
+const ACCEPTED: &[&str] = &[
+    "<c><k>",
+    "//@tune threads(n) block(64:1024:32) regs(auto)\n//@tune args(n = 1 << 24, a = 2.0f, x = random[n], y = random[n])\n<k>",
+    "/*@tune threads(n)\n   block(auto) */\n<k>",
+    "/*@tune\n * threads(n)\n * block(auto)\n * args(n = 2\n *   * 8,\n *   a = 1, x = zeros[n], y = out[n])\n */\n<k>",
+    "// @tune block(256) // the usual\n\n// An ordinary comment.\n//@tune threads(n)\n\n[[maybe_unused]]\n<k>",
+    "<c>extern \"C\" {\nstatic\n__global__\n__launch_bounds__(256, 2)\nvoid\nf(int n)\n{\n}\n}\n",
+    "<c>extern \"C\" __global__ __attribute__((used)) void __launch_bounds__(BLOCK) f(int n) noexcept {}\n",
+    "<c>namespace a { namespace {\n__global__ void f(int n, ns::Map<int, std::pair<int, float>> m, float (&tile)[4], void (*call)(int, int), const Foo) {}\n}}\n",
+    "<c>__global__ void f(const float *__restrict__ const x, float y[], float z[4][5], unsigned n = sizeof(int), const int, unsigned, Foo *) {}\n",
+    "<c>__global__ void f(const __grid_constant__ struct Params p, long long int n, std::size_t, std::size_t m, int /* count */ k) {}\n",
+    "//@tune block(256) threads(1024)\n__global__ void f(void) {}\n",
+    "<c>__global__ void f(\n#if A\n  int n\n#else\n  int n, int m\n#endif\n) {}\n",
+    "const char *s = \"//@tune bock(1)\";\nint x; //@tune bock(2)\nconst char *r = R\"x(\n//@tune bock(3)\n)x\"; /* \n//@tune bock(4)\n*/\n#define M \\\n  //@tune bock(5)\nint c = '\"'; int big = 1'000'000;\n<c><k>",
+    "//@tuned bock(1)\n///@tune bock(2)\n<c><k>",
+    "//@tune threads(w, h) block({16,32,64},{1,2,4,8})\n__global__ void mm(int w, int h, const float *a) {}\n",
+    "//@tune threads(w, h) block(auto)\n__global__ void mm(int w, int h, const float *a) {}\n",
+    "//@tune threads(w, h, d) block(auto) default(block = {8, 8, 8})\n__global__ void mm(int w, int h, int d) {}\n",
+    "//@tune grid({132, 264, 1056}) block(pow2(32, 1024)) args(n = 1 << 20, a = 1, x = iota[n], y = fill(1.5)[n]) check(x, y, rtol = 1e-5, atol = 0)\n<k>",
+    "//@tune grid(ceildiv(n, block.x * 4)) block({128, 256}) args(n = 1e6, a = 1e-3, x = random(-1, 1)[n], y = out[n * 2]) check(none)\n<k>",
+    "//@tune threads(TILE, TILE) block({8,16,32},{8,16,32}) define(TILE = {8,16,32}, UNROLL = {1,2,4})\n//@tune require(TILE * TILE == block.x * block.y)\n<k>",
+    "//@tune threads(n) block({64, 256}) define(TILE = {8, 16}) default(block = 256) require(TILE * TILE == block.size)\n<k>",
+    "//@tune threads(n) default(block = {16, 16}, regs = 32) regs(16:255)\n<k>",
+    "//@tune threads(n) default(block.x = 32, block.y = 4)\n<k>",
+    "//@tune threads(n) block({96, 32:64:16, 32}) regs({64, 32})\n<k>",
+    "<c>//@tune name(axpy) strategy(pos) budget(2.5) launch(remap)\n<k>",
+    "<c>//@tune shared(block.x * sizeof(float) * (n > 0 ? 2 : 1))\n<k>",
+    "//@tune grid(4) block(256) args(n = grid.y * 0x10 + 020 - 0b11, a = max(1, 2, 3.5), x = 0, y = out[block.size * grid.x])\n__global__ void saxpy(int n, float a, float *x, float *y) {}\n",
+    "//@tune grid(4) block(256) args(a = grid.x, b = a << 2, c = !b && (~b | 1) ^ 3, d = -b % 7 >= 1 || b != 2)\n__global__ void f(int a, int b, bool c, bool d) {}\n",
+    "<c><k>//@tune name(two) threads(n) block(64) define(T = {1,2})\n__global__ void saxpy(int n) {}\n",
+    "//@tune block(256) threads(n)\r\n__global__ void saxpy(int n) {}\r\n",
+    "int x;\n",
+];
+
+/// What an annotation and its space say, in short.
+fn summary(annotation: &Annotation) -> String {
+    let kernel = &annotation.kernel;
+    let parameters: Vec<&str> = kernel
+        .parameters
+        .iter()
+        .map(|name| name.as_deref().unwrap_or("-"))
+        .collect();
+    let mut text = format!(
+        "{} = {}({}) at line {}{}\n",
+        annotation.name,
+        kernel.name,
+        parameters.join(", "),
+        kernel.line,
+        if kernel.launch_bounds {
+            ", with launch bounds"
+        } else {
+            ""
+        }
+    );
+    let space = match Space::new(annotation, &Limits::default()) {
+        Ok(space) => space,
+        Err(problems) => return text + &render(&problems),
+    };
+    let baseline = space.baseline();
+    text.push_str(&format!(
+        "  {} configurations, {} macro sets, baseline block {:?} cap {} grid {:?} macros {:?}\n",
+        space.len(),
+        space.macro_sets().len(),
+        baseline.block,
+        baseline.cap,
+        baseline.grid,
+        baseline.macros
+    ));
+    match space.launch(baseline) {
+        Ok(launch) => text.push_str(&format!(
+            "  launch {:?} x {:?}, {} bytes\n",
+            launch.grid, launch.block, launch.shared
+        )),
+        Err(problem) => text.push_str(&format!("  no launch: {}\n", problem.message)),
+    }
+    for given in annotation.args.iter().flatten() {
+        let value = match &given.value {
+            nvtune::comment::GivenValue::Scalar(expression) => {
+                match space.evaluate(baseline, expression) {
+                    Ok(value) => format!("{expression} = {value}"),
+                    Err(problem) => problem.message,
+                }
+            }
+            nvtune::comment::GivenValue::Buffer { fill, count, .. } => {
+                format!("{fill:?} of {count}")
+            }
+        };
+        text.push_str(&format!("  {}: {value}\n", given.name));
+    }
+    if let Some(check) = &annotation.check {
+        let names: Vec<&str> = check
+            .buffers
+            .iter()
+            .map(|buffer| buffer.value.as_str())
+            .collect();
+        text.push_str(&format!(
+            "  check {names:?} {:?} {:?}\n",
+            check.relative, check.absolute
+        ));
+    }
+    let chosen = (&annotation.strategy, annotation.budget, annotation.launch);
+    text.push_str(&format!("  {chosen:?}\n"));
+    text
+}
+
+#[test]
+fn accepted_comments_mean_what_they_say() {
+    let mut shown = String::new();
+    for case in ACCEPTED {
+        let source = source(case);
+        let found =
+            annotations(&source).unwrap_or_else(|problems| panic!("{case}\n{}", render(&problems)));
+        assert!(found.is_empty() || is_marked(source.text.as_bytes()));
+        shown.push_str(&format!(
+            "======== {}\n",
+            case.trim_end()
+                .replace('\r', "")
+                .replace('\n', "\n         ")
+        ));
+        shown.extend(found.iter().map(summary));
+    }
+    expect_file!["comments/accepted.txt"].assert_eq(&shown);
+}
+
+/// Every beginning of every case, and every case with one character gone: an answer, never a panic.
+#[test]
+fn damaged_sources_never_panic() {
+    let mut answers = 0;
+    for case in REFUSED.iter().chain(ACCEPTED) {
+        let text = source(case).text;
+        for (at, c) in text.char_indices() {
+            for damaged in [
+                text[..at].to_string(),
+                format!("{}{}", &text[..at], &text[at + c.len_utf8()..]),
+            ] {
+                let source = Source::new("a.cu", damaged.as_bytes());
+                let shown = problems(&source);
+                assert!(shown.is_empty() || shown.contains("a.cu("), "{shown}");
+                answers += 1;
+            }
+        }
+    }
+    assert!(answers > 10_000);
+}

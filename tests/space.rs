@@ -1,0 +1,375 @@
+//! Spaces: sizes against brute force, the documented examples, baselines, macro sets and launches.
+
+use nvtune::comment::{Annotation, Source, annotations, render};
+use nvtune::space::{Configuration, Limits, Space};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+fn annotation(clauses: &str) -> Annotation {
+    let text = format!("/*@tune {clauses} */\n__global__ void k(int n, int m, float *x) {{}}\n");
+    let found = annotations(&Source::new("k.cu", text.as_bytes()))
+        .unwrap_or_else(|problems| panic!("{}", render(&problems)));
+    found.into_iter().next().expect("the source has one kernel")
+}
+
+fn space(clauses: &str) -> Space {
+    Space::new(&annotation(clauses), &limits())
+        .unwrap_or_else(|problems| panic!("{}", render(&problems)))
+}
+
+fn limits() -> Limits {
+    Limits {
+        auto_caps: vec![0, 32, 64, 128],
+        ..Limits::default()
+    }
+}
+
+/// Clauses; configurations; macro sets; the baseline's block, cap, grid and macros.
+type Row<'a> = (
+    &'a str,
+    u64,
+    usize,
+    ([u32; 3], u32, Option<[u32; 3]>, &'a [i64]),
+);
+
+#[test]
+fn documented_spaces_have_their_sizes_and_baselines() {
+    let rows: &[Row] = &[
+        (
+            "threads(n) block(64:1024:32) regs(auto)",
+            31 * 4,
+            1,
+            ([256, 1, 1], 0, None, &[]),
+        ),
+        (
+            "threads(n, m) block({16,32,64},{1,2,4,8})",
+            12 * 4,
+            1,
+            ([32, 8, 1], 0, None, &[]),
+        ),
+        // 8 x 8 = 64 threads have 32x2 and 64x1, and so on: 2 + 4 + 6 shapes.
+        (
+            "threads(n) block({8,16,32,64},{1,2,4,8,16,32}) regs(0) define(TILE={8,16,32}, UNROLL={1,2,4}) require(TILE*TILE == block.x*block.y)",
+            (4 + 4 + 2) * 3,
+            9,
+            ([8, 8, 1], 0, None, &[8, 1]),
+        ),
+        (
+            "threads(n) block({512, 128}) regs({32, 64})",
+            2 * 3,
+            1,
+            ([128, 1, 1], 0, None, &[]),
+        ),
+        (
+            "threads(n) block(auto) regs(0)",
+            32,
+            1,
+            ([256, 1, 1], 0, None, &[]),
+        ),
+        (
+            "threads(n, m) block(auto) regs(0)",
+            33,
+            1,
+            ([16, 16, 1], 0, None, &[]),
+        ),
+        (
+            "threads(n, m) block(auto) regs(0) default(block = {8, 8})",
+            34,
+            1,
+            ([8, 8, 1], 0, None, &[]),
+        ),
+        (
+            "threads(n, m, 8) block(auto) regs(0)",
+            80,
+            1,
+            ([8, 8, 4], 0, None, &[]),
+        ),
+        (
+            "threads(n) default(block = 96, regs = 32) regs({16, 32})",
+            3,
+            1,
+            ([96, 1, 1], 32, None, &[]),
+        ),
+        (
+            "threads(n) default(block = 96, regs = 40)",
+            5,
+            1,
+            ([96, 1, 1], 40, None, &[]),
+        ),
+        (
+            "grid({132, 264}) block({64, 128}) regs(0)",
+            4,
+            1,
+            ([128, 1, 1], 0, Some([132, 1, 1]), &[]),
+        ),
+        (
+            "grid({4, 8}, {1, 2, 3}) block(32) regs(0) default(grid = {8, 2})",
+            6,
+            1,
+            ([32, 1, 1], 0, Some([8, 2, 1]), &[]),
+        ),
+        (
+            "threads(n) block({1024, 2048}, {1, 2}) regs(0)",
+            1,
+            1,
+            ([1024, 1, 1], 0, None, &[]),
+        ),
+        (
+            "threads(n) block(auto) regs(0) shared(block.x * 512)",
+            3,
+            1,
+            ([96, 1, 1], 0, None, &[]),
+        ),
+        (
+            "threads(n) block({64, 128}) regs(0) define(T = {1, 2}) default(T = 2)",
+            4,
+            2,
+            ([128, 1, 1], 0, None, &[2]),
+        ),
+        (
+            "threads(n) block({64, 256}) regs(0) args(n = T * 1000, m = 0, x = out[n]) define(T = {1, 2}) require(grid.x < 9)",
+            2,
+            2,
+            ([256, 1, 1], 0, None, &[1]),
+        ),
+    ];
+    for (clauses, len, sets, (block, cap, grid, macros)) in rows {
+        let space = space(clauses);
+        assert_eq!(space.len(), *len, "{clauses}");
+        let baseline = space.baseline();
+        let values: Vec<i64> = baseline.macros.values().copied().collect();
+        assert_eq!(
+            (baseline.block, baseline.cap, baseline.grid, &values[..]),
+            (*block, *cap, *grid, *macros),
+            "{clauses}"
+        );
+        consistent(&space, *sets);
+    }
+}
+
+/// What holds of every space.
+fn consistent(space: &Space, sets: usize) {
+    let all: Vec<Configuration> = space.iter().collect();
+    let distinct: BTreeSet<&Configuration> = all.iter().collect();
+    assert_eq!(all.len() as u64, space.len());
+    assert_eq!(distinct.len(), all.len());
+    assert!(distinct.contains(space.baseline()));
+    assert!(
+        all.iter()
+            .all(|configuration| space.contains(configuration))
+    );
+    let found = space.macro_sets();
+    let expected: BTreeSet<_> = all
+        .iter()
+        .map(|configuration| &configuration.macros)
+        .collect();
+    assert_eq!(found.iter().collect::<BTreeSet<_>>(), expected);
+    assert_eq!(found.len(), sets);
+    assert_eq!(found.first(), Some(&space.baseline().macros));
+}
+
+#[test]
+fn launches_follow_the_clauses() {
+    let args = "args(n = 1000, m = n / 3, x = out[n])";
+    for (clauses, expected) in [
+        (
+            "threads(n) block({96, 128}) shared(block.size * 4)",
+            "grid [8, 1, 1] block [128, 1, 1] shared 512",
+        ),
+        (
+            "threads(n, m) default(block = {32, 4})",
+            "grid [32, 84, 1] block [32, 4, 1] shared 0",
+        ),
+        (
+            "grid(ceildiv(n, block.x * W), 2) block(128) define(W = {2, 4})",
+            "grid [4, 2, 1] block [128, 1, 1] shared 0",
+        ),
+        (
+            "grid({7, 8}) block(128) shared(grid.x)",
+            "grid [7, 1, 1] block [128, 1, 1] shared 7",
+        ),
+        (
+            "threads(n) block(128) shared(grid.x > 4 ? 16 : m)",
+            "grid [8, 1, 1] block [128, 1, 1] shared 16",
+        ),
+    ] {
+        let space = space(&format!("{clauses} {args}"));
+        let launch = space
+            .launch(space.baseline())
+            .unwrap_or_else(|problem| panic!("{problem}"));
+        let shown = format!(
+            "grid {:?} block {:?} shared {}",
+            launch.grid, launch.block, launch.shared
+        );
+        assert_eq!(shown, expected, "{clauses}");
+        assert!(
+            space
+                .iter()
+                .all(|configuration| space.launch(&configuration).is_ok()),
+            "{clauses}"
+        );
+    }
+    let unmeasured = space("threads(n) block(128)");
+    let problem = unmeasured
+        .launch(unmeasured.baseline())
+        .expect_err("n has no value");
+    assert_eq!(
+        problem.message,
+        "the launch of `k` is not known: `n` has no value; add args(n = ...)"
+    );
+}
+
+#[test]
+fn launch_bounds_limit_the_blocks() {
+    let annotation = annotation("threads(n) block(64:1024:64) regs(0)");
+    let bounded = Limits {
+        max_threads: Some(192),
+        ..limits()
+    };
+    let space = Space::new(&annotation, &bounded)
+        .unwrap_or_else(|problems| panic!("{}", render(&problems)));
+    assert_eq!(space.len(), 3);
+    assert_eq!(space.baseline().block, [192, 1, 1]);
+    assert!(!space.contains(&Configuration {
+        block: [256, 1, 1],
+        ..space.baseline().clone()
+    }));
+    // A configuration from elsewhere has no launch here.
+    assert!(
+        space
+            .launch(&Configuration {
+                block: [256, 1, 1],
+                ..space.baseline().clone()
+            })
+            .is_err()
+    );
+}
+
+#[test]
+fn ten_million_points_are_counted_in_a_second() {
+    let clauses = "threads(n) block(32:1024:32, {1,2,4,8,16,32,64}) regs(16:255)
+        define(TILE = {8,16,32,64}, UNROLL = 1:16, WORK = 1:12)
+        require(TILE * TILE <= block.size, UNROLL * WORK <= 64, WORK <= TILE || UNROLL == 1)";
+    let annotation = annotation(clauses);
+    let start = Instant::now();
+    let space = Space::new(&annotation, &limits())
+        .unwrap_or_else(|problems| panic!("{}", render(&problems)));
+    let raw: u64 = 32 * 7 * 241 * 4 * 16 * 12;
+    let len = space.len();
+    let elapsed = start.elapsed();
+    assert!(raw > 10_000_000 && len < raw);
+    assert!(elapsed.as_secs_f64() < 1.0, "{elapsed:?}");
+
+    // The same by hand.
+    let shapes = (1..=32)
+        .flat_map(|warps| [1u64, 2, 4, 8, 16, 32, 64].map(|y| warps * 32 * y))
+        .filter(|&size| size <= 1024);
+    let mut expected = 0;
+    for size in shapes {
+        for tile in [8, 16, 32, 64] {
+            for unroll in 1..=16 {
+                let works = (1..=12)
+                    .filter(|work| unroll * work <= 64 && (*work <= tile || unroll == 1))
+                    .count() as u64;
+                expected += if tile * tile <= size { works * 241 } else { 0 };
+            }
+        }
+    }
+    assert_eq!(len, expected);
+}
+
+#[test]
+fn a_search_without_end_is_an_error() {
+    let clauses = "grid(4) block(32) define(A = 0:65535, B = 0:65535) require(A + B > 200000)";
+    let problems =
+        Space::new(&annotation(clauses), &limits()).expect_err("no values fulfil the constraint");
+    assert_eq!(
+        problems[0].message,
+        "no configuration fulfils the constraints among the first 2000000 tried: give default(...) or shorter lists"
+    );
+}
+
+#[test]
+fn a_space_is_enumerated_lazily() {
+    // 65535 * 65536 * 65536 * 242 points: only asking for the first few can end.
+    let space = space(
+        "grid(1:65535) block(32) regs(16:255) define(A = 0:65535, B = 0:65535) require(B == A % 7 || A > 5)",
+    );
+    let first: Vec<i64> = space
+        .iter()
+        .take(3)
+        .map(|configuration| i64::from(configuration.cap))
+        .collect();
+    assert_eq!(first, [0, 16, 17]);
+}
+
+/// One dimension of a space and a constraint in the words of the comment and of Rust.
+type Rule = (&'static str, fn(&[i64; 5]) -> bool);
+
+/// Over block.x, block.y, A, B, cap.
+const RULES: [Rule; 8] = [
+    ("A * B <= block.x", |[x, _, a, b, _]| a * b <= *x),
+    ("block.size % 3 != 1", |[x, y, ..]| x * y % 3 != 1),
+    ("A != B", |[_, _, a, b, _]| a != b),
+    ("n % (A + 1) == 0", |[_, _, a, ..]| 720 % (a + 1) == 0),
+    ("grid.x * B > 20", |[x, _, _, b, _]| {
+        (720 + x - 1) / x * b > 20
+    }),
+    ("(A ^ B) < 6 && !(block.y == 2)", |[_, y, a, b, _]| {
+        (a ^ b) < 6 && *y != 2
+    }),
+    // A division by zero excludes a configuration, as long as it is not the baseline.
+    ("12 / B >= 3", |[_, _, _, b, _]| *b != 0 && 12 / b >= 3),
+    (
+        "max(A, B, 3) <= min(block.x, 7) ? 1 : block.y >= 2",
+        |[x, y, a, b, _]| {
+            if *a.max(b).max(&3) <= *x.min(&7) {
+                true
+            } else {
+                *y >= 2
+            }
+        },
+    ),
+];
+
+proptest! {
+    #[test]
+    fn sizes_agree_with_brute_force(
+        xs in prop::collection::btree_set(1i64..40, 1..6),
+        ys in prop::collection::btree_set(1i64..5, 1..4),
+        a in prop::collection::btree_set(0i64..9, 1..6),
+        b in prop::collection::btree_set(0i64..9, 1..6),
+        caps in prop::collection::btree_set(16i64..256, 0..4),
+        rules in prop::collection::btree_set(0usize..RULES.len(), 0..4),
+    ) {
+        let list = |values: &BTreeSet<i64>| format!("{{{}}}", values.iter().map(i64::to_string).collect::<Vec<_>>().join(", "));
+        let caps: BTreeSet<i64> = caps.into_iter().chain([0]).collect();
+        let mut clauses = format!(
+            "threads(n) block({}, {}) regs({}) define(A = {}, B = {}) args(n = 720, m = n, x = out[n])",
+            list(&xs), list(&ys), list(&caps), list(&a), list(&b)
+        );
+        if !rules.is_empty() {
+            let texts: Vec<&str> = rules.iter().map(|&rule| RULES[rule].0).collect();
+            clauses.push_str(&format!(" require({})", texts.join(", ")));
+        }
+        let mut expected = Vec::new();
+        for &a in &a { for &b in &b { for &x in &xs { for &y in &ys { for &cap in &caps {
+            let point = [x, y, a, b, cap];
+            if x * y <= 1024 && rules.iter().all(|&rule| RULES[rule].1(&point)) {
+                expected.push(point);
+            }
+        }}}}}
+        match Space::new(&annotation(&clauses), &limits()) {
+            Ok(space) => {
+                let found: Vec<[i64; 5]> = space.iter().map(|c| {
+                    [i64::from(c.block[0]), i64::from(c.block[1]), c.macros["A"], c.macros["B"], i64::from(c.cap)]
+                }).collect();
+                prop_assert_eq!(&found, &expected);
+                let sets: BTreeSet<(i64, i64)> = expected.iter().map(|point| (point[2], point[3])).collect();
+                consistent(&space, sets.len());
+            }
+            Err(problems) => prop_assert!(expected.is_empty(), "{}", render(&problems)),
+        }
+    }
+}
