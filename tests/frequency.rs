@@ -1,0 +1,253 @@
+//! Profiles of real kernels, compared with counts and values that are worked out independently.
+
+#[path = "ptx/toolkit.rs"]
+mod toolkit;
+
+use nvtune::model::frequency::{Error, Limits, profile};
+use nvtune::model::profile::{Access, Kind, Profile, Space};
+use nvtune::ptx::Module;
+use nvtune::space::Launch;
+use nvtune::workload::{Argument, Buffer, Element, Fill, Scalar, Workload, contents};
+use proptest::prelude::*;
+use std::sync::OnceLock;
+
+/// A kernel's PTX with a workload that grows argument by argument.
+struct Case {
+    text: String,
+    module: Module,
+    entry: String,
+    workload: Workload,
+}
+
+impl Case {
+    fn new(file: &str, kernel: &str) -> Self {
+        let text = ptx(file);
+        let module = Module::parse(&text).expect("cicc's PTX parses");
+        let entry = module.functions.iter().find(|f| f.entry && f.name.contains(kernel)).expect("the kernel");
+        let entry = entry.name.to_string();
+        Self { module, entry, text, workload: Workload { arguments: Vec::new(), buffers: Vec::new(), checks: None } }
+    }
+
+    fn int(mut self, value: i32) -> Self {
+        self.workload.arguments.push(Argument::Scalar(value.to_le_bytes().to_vec()));
+        self
+    }
+
+    fn float(mut self, value: f32) -> Self {
+        self.workload.arguments.push(Argument::Scalar(value.to_le_bytes().to_vec()));
+        self
+    }
+
+    fn buffer(mut self, scalar: Scalar, lanes: u8, count: u64, fill: Fill) -> Self {
+        let index = self.workload.buffers.len();
+        self.workload.arguments.push(Argument::Buffer(index));
+        let element = Element { scalar, lanes };
+        self.workload.buffers.push(Buffer { name: format!("b{index}"), element, count, fill, seed: index as u64 });
+        self
+    }
+
+    fn floats(self, count: u64) -> Self {
+        self.buffer(Scalar::F32, 1, count, Fill::Random { lo: 0.0, hi: 1.0 })
+    }
+
+    fn profile(&self, grid: [u32; 3], block: [u32; 3], shared: u32) -> Profile {
+        let launch = Launch { grid, block, shared };
+        profile(&self.module, &self.entry, &launch, &self.workload, &Limits::default()).expect("a profile")
+    }
+
+    /// Lines of the entry whose instruction begins with `opcode`, with their counts.
+    fn counts(&self, profile: &Profile, opcode: &str) -> Vec<f64> {
+        self.lines(opcode).map(|line| profile.counts.get(&line).copied().unwrap_or(0.0)).collect()
+    }
+
+    fn total(&self, profile: &Profile, opcode: &str) -> f64 {
+        self.counts(profile, opcode).iter().sum()
+    }
+
+    fn accesses(&self, profile: &Profile, opcode: &str) -> Vec<Access> {
+        self.lines(opcode).filter_map(|line| profile.accesses.get(&line).copied()).collect()
+    }
+
+    fn lines(&self, opcode: &str) -> impl Iterator<Item = u32> {
+        let function = self.module.entry(&self.entry).expect("the entry");
+        let body = function.body.as_ref().expect("a body");
+        body.instructions().filter(move |i| i.opcode.starts_with(opcode)).map(|i| i.line)
+    }
+}
+
+/// PTX of a file, made once for all tests.
+fn ptx(file: &str) -> String {
+    const FILES: [&str; 8] =
+        ["saxpy", "matmul", "nbody", "blackscholes", "reduction", "histogram", "control", "arithmetic"];
+    static TEXTS: [OnceLock<String>; 8] = [const { OnceLock::new() }; 8];
+    let index = FILES.iter().position(|&f| f == file).expect("a listed file");
+    TEXTS[index].get_or_init(|| toolkit::ptx(file, &[])).clone()
+}
+
+#[test]
+fn a_guard_lets_only_threads_in_range_work() {
+    let case = Case::new("saxpy", "saxpy").int(1000).float(2.0).floats(1000).floats(1000);
+    let profile = case.profile([4, 1, 1], [256, 1, 1], 0);
+    assert!(profile.exact);
+    assert_eq!(case.counts(&profile, "st.global"), [1.0]);
+    // 19 instructions for the 1000 threads in range, 11 for the 24 others; only the very last of those is looked at.
+    let length = case.module.entry(&case.entry).unwrap().body.as_ref().unwrap().instructions().count() as f64;
+    assert!(profile.mean_instructions > length - 1.0 && profile.mean_instructions < length, "{profile:?}");
+    let load = case.accesses(&profile, "ld.global.nc")[0];
+    let expected = Access {
+        space: Space::Global,
+        kind: Kind::Load,
+        width: 4,
+        sectors: 4.0,
+        passes: 1.0,
+        reuse: 0.0,
+        block_reuse: 0.0,
+        block_sectors: 4.0,
+        lanes: 32.0,
+        broadcast: false,
+        buffer: Some(0),
+    };
+    assert_eq!(load, expected);
+    // y is read and then written: the store meets the sectors of the load.
+    assert_eq!(case.accesses(&profile, "st.global")[0].reuse, 1.0);
+}
+
+#[test]
+fn a_long_product_is_counted_to_the_iteration() {
+    for k in [0, 1, 3, 4, 7, 1000, 2047, 8192, 1_000_003] {
+        let (n, m) = (256u64, 256u64);
+        let case = Case::new("matmul", "naive").int(n as i32).int(m as i32).int(k);
+        let k = k as u64;
+        let case = case.floats(n * k).floats(k * m).floats(n * m);
+        let profile = case.profile([16, 16, 1], [16, 16, 1], 0);
+        assert!(profile.exact, "k = {k}");
+        // The compiler unrolls by four and finishes the rest one by one.
+        assert_eq!(case.total(&profile, "fma.rn.f32"), k as f64, "k = {k}");
+        assert_eq!(case.total(&profile, "ld.global.f32"), 2.0 * k as f64, "k = {k}");
+        if k >= 64 {
+            let loads = case.accesses(&profile, "ld.global.f32");
+            // A warp of 16 x 2 threads: two rows of a (broadcast in each), 16 columns of b.
+            assert!(loads.iter().any(|l| l.buffer == Some(0) && l.sectors == 2.0 && l.reuse > 0.7), "{loads:?}");
+            assert!(loads.iter().any(|l| l.buffer == Some(1) && l.sectors == 2.0 && l.reuse == 0.0), "{loads:?}");
+            // Every warp of the block reads the same columns of b.
+            assert!(loads.iter().any(|l| l.buffer == Some(1) && l.block_sectors < 0.6), "{loads:?}");
+        }
+    }
+}
+
+#[test]
+fn tiles_in_shared_memory_are_counted() {
+    for n in [16u32, 512, 8192] {
+        let size = u64::from(n) * u64::from(n);
+        let case = Case::new("matmul", "tiled").int(n as i32).floats(size).floats(size).floats(size);
+        let profile = case.profile([n / 16, n / 16, 1], [16, 16, 1], 0);
+        assert!(profile.exact, "n = {n}");
+        assert_eq!(case.total(&profile, "fma.rn.f32"), f64::from(n));
+        assert_eq!(case.counts(&profile, "bar.sync"), [f64::from(n) / 16.0; 2]);
+        assert_eq!(case.counts(&profile, "ld.shared").len(), 32);
+        let passes: Vec<f64> = case.accesses(&profile, "ld.shared").iter().map(|a| a.passes).collect();
+        // ta[threadIdx.y][i]: two words, one bank apart by 16; tb[i][threadIdx.x]: 16 words.
+        assert_eq!(passes, vec![1.0; 32]);
+    }
+}
+
+#[test]
+fn nested_loops_over_all_bodies_are_counted() {
+    for n in [256u32, 4096, 65536, 1 << 22] {
+        let case = Case::new("nbody", "nbody").int(n as i32);
+        let case = case.buffer(Scalar::F32, 4, u64::from(n), Fill::Random { lo: -1.0, hi: 1.0 });
+        let case = case.buffer(Scalar::F32, 4, u64::from(n), Fill::Poison);
+        let profile = case.profile([n / 256, 1, 1], [256, 1, 1], 256 * 16);
+        assert!(profile.exact, "n = {n}");
+        assert_eq!(case.total(&profile, "rsqrt"), f64::from(n));
+        assert_eq!(case.counts(&profile, "bar.sync"), [f64::from(n) / 256.0; 2]);
+        let shared = case.accesses(&profile, "ld.shared");
+        assert!(shared.iter().all(|a| a.broadcast && a.passes == 1.0 && a.width == 16), "{shared:?}");
+    }
+}
+
+#[test]
+fn a_grid_stride_loop_is_counted_for_its_busiest_thread() {
+    for (n, blocks) in [(1 << 20, 64u32), (10_000_000, 132), (777, 8)] {
+        let mut case = Case::new("blackscholes", "blackscholes").int(n).float(0.02).float(0.3);
+        for _ in 0..3 {
+            case = case.buffer(Scalar::F32, 1, n as u64, Fill::Random { lo: 1.0, hi: 30.0 });
+        }
+        let case = case.floats(n as u64).floats(n as u64);
+        let profile = case.profile([blocks, 1, 1], [256, 1, 1], 0);
+        assert!(profile.exact, "n = {n}");
+        let trips = (n as u32).div_ceil(blocks * 256);
+        assert_eq!(case.counts(&profile, "sqrt.rn"), [f64::from(trips)]);
+        assert_eq!(case.counts(&profile, "st.global"), [f64::from(trips); 2]);
+    }
+}
+
+#[test]
+fn a_shrinking_loop_halves_until_one() {
+    let case = Case::new("reduction", "reduce").int(1 << 20).floats(1 << 20).floats(4096);
+    let profile = case.profile([4096, 1, 1], [256, 1, 1], 1024);
+    assert!(profile.exact);
+    let barriers = case.counts(&profile, "bar.sync");
+    assert_eq!(barriers, [1.0, 8.0]);
+    // Thread 0 adds in all eight rounds and writes the sum; thread 255 in none.
+    assert_eq!(case.counts(&profile, "add.f32"), [8.0]);
+    assert_eq!(case.counts(&profile, "st.global"), [1.0]);
+}
+
+#[test]
+fn atomics_are_accesses() {
+    let n = 1 << 20;
+    let case = Case::new("histogram", "histogram").int(n);
+    let case = case.buffer(Scalar::U8, 1, n as u64, Fill::Random { lo: 0.0, hi: 255.0 });
+    let case = case.buffer(Scalar::U32, 1, 256, Fill::Zeros);
+    let profile = case.profile([64, 1, 1], [256, 1, 1], 0);
+    assert!(profile.exact, "no branch hangs on an atomic's result");
+    assert_eq!(case.counts(&profile, "atom.shared"), [64.0]);
+    let shared = case.accesses(&profile, "atom.shared")[0];
+    assert_eq!((shared.space, shared.kind), (Space::Shared, Kind::Atomic));
+    assert!(shared.passes > 1.5 && shared.passes < 8.0, "random bins collide: {shared:?}");
+    let bytes = case.accesses(&profile, "ld.global.u8")[0];
+    assert_eq!((bytes.width, bytes.sectors), (1, 1.0));
+}
+
+#[test]
+fn loops_that_hang_on_data_are_run_on_the_data() {
+    let n = 32;
+    let case = Case::new("control", "collatz").int(n);
+    let case = case.buffer(Scalar::U32, 1, n as u64, Fill::Random { lo: 0.0, hi: 100_000.0 });
+    let case = case.buffer(Scalar::U32, 1, n as u64, Fill::Poison);
+    let profile = case.profile([1, 1, 1], [32, 1, 1], 0);
+    let steps = |start: u32| {
+        let (mut v, mut steps) = (start + 1, 0);
+        while v != 1 {
+            v = if v & 1 == 1 { v.wrapping_mul(3).wrapping_add(1) } else { v / 2 };
+            steps += 1;
+        }
+        steps
+    };
+    let most = (0..n as u64)
+        .map(|i| {
+            let mut bytes = [0; 4];
+            contents::fill_bytes(&case.workload.buffers[0], i, &mut bytes);
+            steps(u32::from_le_bytes(bytes))
+        })
+        .max();
+    assert!(profile.exact);
+    // All 32 threads of the one warp are looked at, so the maximum is the warp's.
+    let body = case.counts(&profile, "selp.b32");
+    assert_eq!(body, [f64::from(most.unwrap())], "{}", case.text);
+}
+
+#[test]
+fn a_function_that_is_called_is_counted() {
+    let case = Case::new("control", "gcds");
+    let fill = |v| Fill::Constant(v);
+    let case = case.buffer(Scalar::I32, 1, 64, fill(1071.0)).buffer(Scalar::I32, 1, 64, fill(462.0));
+    let case = case.buffer(Scalar::I32, 1, 64, Fill::Poison);
+    let profile = case.profile([2, 1, 1], [32, 1, 1], 0);
+    assert!(profile.exact);
+    let gcd = case.module.functions.iter().find(|f| f.name.contains("gcd") && !f.entry).unwrap();
+    let remainder = gcd.body.as_ref().unwrap().instructions().find(|i| i.opcode.starts_with("rem")).unwrap();
+    // 1071 = 2 * 462 + 147, 462 = 3 * 147 + 21, 147 = 7 * 21.
+    assert_eq!(profile.counts[&remainder.line], 3.0);
+}
