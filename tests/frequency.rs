@@ -3,7 +3,7 @@
 #[path = "ptx/toolkit.rs"]
 mod toolkit;
 
-use nvtune::model::frequency::{Error, Limits, profile};
+use nvtune::model::frequency::{Error, Limits, profile, written};
 use nvtune::model::profile::{Access, Kind, Profile, Space};
 use nvtune::ptx::Module;
 use nvtune::space::Launch;
@@ -250,4 +250,166 @@ fn a_function_that_is_called_is_counted() {
     let remainder = gcd.body.as_ref().unwrap().instructions().find(|i| i.opcode.starts_with("rem")).unwrap();
     // 1071 = 2 * 462 + 147, 462 = 3 * 147 + 21, 147 = 7 * 21.
     assert_eq!(profile.counts[&remainder.line], 3.0);
+}
+
+impl Case {
+    fn input(&self, buffer: usize, index: u64) -> Vec<u8> {
+        let buffer = &self.workload.buffers[buffer];
+        let mut bytes = vec![0; buffer.element.size()];
+        contents::fill_bytes(buffer, index, &mut bytes);
+        bytes
+    }
+
+    /// `count` values of `size` bytes that thread `thread` writes to `buffer` from element `first` on.
+    fn output(&self, thread: u32, buffer: usize, first: u64, count: u64, size: u64) -> Vec<Vec<u8>> {
+        let launch = Launch { grid: [1, 1, 1], block: [64, 1, 1], shared: 0 };
+        let place = ([0; 3], [thread, 0, 0]);
+        let bytes = written(&self.module, &self.entry, &launch, &self.workload, place, &Limits::default()).unwrap();
+        let value = |i: u64| (0..size).map(|byte| bytes[&(buffer, (first + i) * size + byte)]).collect();
+        (0..count).map(value).collect()
+    }
+}
+
+fn u32_of(bytes: &[u8]) -> u32 {
+    u32::from_le_bytes(bytes.try_into().unwrap())
+}
+
+fn f32_of(bytes: &[u8]) -> f32 {
+    f32::from_bits(u32_of(bytes))
+}
+
+fn f64_of(bytes: &[u8]) -> f64 {
+    f64::from_le_bytes(bytes.try_into().unwrap())
+}
+
+#[test]
+fn integers_are_the_hosts() {
+    let random = Fill::Random { lo: -2e9, hi: 2e9 };
+    let case = Case::new("arithmetic", "integers")
+        .buffer(Scalar::I32, 1, 64, random)
+        .buffer(Scalar::U32, 1, 64, Fill::Random { lo: 0.0, hi: 4e9 })
+        .buffer(Scalar::U32, 1, 64 * 24, Fill::Poison);
+    for i in 0..64u64 {
+        let (b, a) = (u32_of(&case.input(1, i)), u32_of(&case.input(0, i)) as i32);
+        let ua = a as u32;
+        let bytes = u64::from(ua) << 32 | u64::from(b);
+        let byte = |n: u32| (bytes >> (8 * n)) as u32 & 0xff;
+        let pair = u64::from(ua) << 32 | u64::from(b);
+        let dot: i32 = (0..4).map(|n| i32::from((ua >> (8 * n)) as i8) * i32::from((b >> (8 * n)) as i8)).sum();
+        let expected = [
+            ua.wrapping_add(b.wrapping_mul(3)),
+            (a / 7) as u32,
+            b % 13,
+            (u64::from(b) * 0x9e37_79b9 >> 32) as u32,
+            (i64::from(a) * 123_456_789 >> 32) as u32,
+            b.count_ones(),
+            b.leading_zeros(),
+            b.reverse_bits(),
+            byte(1) | byte(4) << 8 | byte(7) << 16 | byte(2) << 24,
+            (pair << 11 >> 32) as u32,
+            (pair >> 5) as u32,
+            (a.min(5) as u32).wrapping_add(b.max(17)),
+            a.abs_diff(100) + 7,
+            a.unsigned_abs(),
+            (a >> 3) as u32,
+            b << (ua & 31),
+            if b == 0 { 0 } else { b.trailing_zeros() + 1 },
+            (i64::from(a).wrapping_mul(i64::from(b as i32)) >> 20) as u32,
+            (u64::from(b) * u64::from(b) / 1_000_003) as u32,
+            (b & 0xff0f) ^ (ua | 0x1234) ^ (!b & ua),
+            [10, 20, 30, 40][(b & 3) as usize],
+            b >> 5 & 0x3ff,
+            b as i8 as u32,
+            (dot + 3) as u32,
+        ];
+        let found: Vec<u32> = case.output(i as u32, 2, i * 24, 24, 4).iter().map(|v| u32_of(v)).collect();
+        assert_eq!(found, expected, "a = {a}, b = {b}");
+    }
+}
+
+#[test]
+fn floats_are_the_hosts() {
+    let case = Case::new("arithmetic", "floats")
+        .buffer(Scalar::F32, 1, 64, Fill::Random { lo: -2.0, hi: 2.0 })
+        .buffer(Scalar::F32, 1, 64, Fill::Random { lo: 0.0, hi: 1.2 })
+        .buffer(Scalar::F32, 1, 64 * 16, Fill::Poison);
+    for i in 0..64u64 {
+        let (a, b) = (f32_of(&case.input(0, i)), f32_of(&case.input(1, i)));
+        let expected = [
+            a.mul_add(b, 1.5),
+            a / b,
+            b.sqrt(),
+            a.min(b),
+            a.max(0.25),
+            a.abs() - b,
+            (a * 100.0).trunc() + 0.0,
+            (a * 10.0).floor(),
+            (b * 10.0).ceil(),
+            (a * 10.0).round_ties_even(),
+            ((b * 200.0).round_ties_even() as u32 & 0xff) as f32,
+            (a * 3.0).clamp(0.0, 1.0),
+            b.copysign(a),
+            if a < b { a } else { -b },
+            -b,
+            a.exp(),
+        ];
+        let found: Vec<f32> = case.output(i as u32, 2, i * 16, 16, 4).iter().map(|v| f32_of(v)).collect();
+        assert_eq!(found[..15], expected[..15], "a = {a}, b = {b}");
+        assert!((found[15] / expected[15] - 1.0).abs() < 1e-6, "exp({a}) = {}", found[15]);
+    }
+}
+
+#[test]
+fn doubles_and_halves_are_the_hosts() {
+    let case = Case::new("arithmetic", "doubles")
+        .buffer(Scalar::F64, 1, 64, Fill::Random { lo: -0.9, hi: 3.0 })
+        .buffer(Scalar::F64, 1, 64 * 8, Fill::Poison);
+    for i in 0..64u64 {
+        let a = f64_of(&case.input(0, i));
+        let expected = [
+            // `offset` is a variable of the module that the program may have changed: only its value in the text is known.
+            a.mul_add(a, 0.5),
+            1.0 / (a + 2.0),
+            (a + 1.0).sqrt(),
+            f64::from(a as f32),
+            (a * 1e6).trunc(),
+            a.min(0.5),
+            a.exp(),
+            (a * 10.0).floor(),
+        ];
+        let found: Vec<f64> = case.output(i as u32, 1, i * 8, 8, 8).iter().map(|v| f64_of(v)).collect();
+        for (index, (found, expected)) in found.iter().zip(expected).enumerate() {
+            assert!((found - expected).abs() <= 1e-15 * expected.abs(), "{index}: {found} {expected}");
+        }
+    }
+
+    let case = Case::new("arithmetic", "halves")
+        .buffer(Scalar::F16, 1, 64, Fill::Constant(0.3125))
+        .buffer(Scalar::F16, 1, 64 * 4, Fill::Poison)
+        .buffer(Scalar::Bf16, 1, 64, Fill::Poison);
+    let found: Vec<u16> =
+        case.output(5, 1, 20, 4, 2).iter().map(|v| u16::from_le_bytes(v[..].try_into().unwrap())).collect();
+    // 0.625, 1.09765625 (rounded to 1.0977), 0.3125 / 3 = 0.10416..., 0.09765625
+    assert_eq!(found, [0x3900, 0x3c64, 0x2eab, 0x2e40]);
+    assert_eq!(case.output(5, 2, 5, 1, 2), [vec![0xa0, 0x3e]]);
+}
+
+#[test]
+fn a_switch_goes_where_the_data_says() {
+    for (selector, opcode) in [(2.0, "fma.rn.f32"), (3.0, "sqrt"), (4.0, "rcp"), (7.0, "neg")] {
+        let case = Case::new("control", "choose")
+            .buffer(Scalar::U32, 1, 64, Fill::Constant(selector))
+            .buffer(Scalar::F32, 1, 66, Fill::Constant(2.0));
+        let profile = case.profile([2, 1, 1], [32, 1, 1], 0);
+        assert!(profile.exact);
+        assert!(case.total(&profile, opcode) >= 1.0, "{selector}: {opcode}");
+        let value = f32_of(&case.output(0, 1, 0, 1, 4)[0]);
+        let expected = match selector as u32 {
+            2 => 5.0,
+            3 => 2f32.sqrt(),
+            4 => 0.5,
+            _ => -2.0,
+        };
+        assert_eq!(value, expected, "{selector}");
+    }
 }

@@ -49,6 +49,13 @@ pub(super) fn buffer_base(index: usize) -> u64 {
     (index as u64 + 1) << REGION_BITS
 }
 
+/// The buffer and the byte in it that a global address points to, if it lies in a buffer's region.
+pub(super) fn in_buffer(address: u64) -> Option<(usize, u64)> {
+    let index = region(address).checked_sub(1)?;
+    let offset = address & ((1 << REGION_BITS) - 1);
+    (index + 1 < MODULE_REGION).then_some((index as usize, offset))
+}
+
 /// The region of a global address: the buffer's number plus one, or the module's.
 pub(super) fn region(address: u64) -> u64 {
     address >> REGION_BITS
@@ -106,6 +113,16 @@ impl Overlay {
         if first < size {
             self.write_word((address >> 3).wrapping_add(1), 0, size - first, bits >> (8 * first), unknown);
         }
+    }
+
+    /// The bytes that were written and are known, by address.
+    pub fn bytes(&self) -> impl Iterator<Item = (u64, u8)> {
+        self.words.iter().flat_map(|(&index, &word)| {
+            (0..8u32).filter_map(move |byte| {
+                let known = word.written >> byte & 1 != 0 && word.unknown >> byte & 1 == 0;
+                known.then_some((index << 3 | u64::from(byte), (word.bits >> (8 * byte)) as u8))
+            })
+        })
     }
 
     fn write_word(&mut self, index: u64, shift: u32, size: u32, bits: u64, unknown: bool) {

@@ -24,6 +24,7 @@ use crate::workload::{Argument, Workload};
 use access::Lane;
 use memory::Initial;
 use program::{Passing, Program};
+use std::collections::BTreeMap;
 use thread::{Allowance, Place3, Thread};
 
 /// What the interpreter may spend.
@@ -111,6 +112,41 @@ pub fn profile(
     }
     let accesses = access::accesses(&program, &lanes, workload.buffers.len());
     Ok(Profile { accesses, ..tally.profile() })
+}
+
+/// What one thread, run alone, writes to the workload's buffers: known bytes by (buffer, byte offset).
+///
+/// With a block of one thread this is what the device would write, but for rounding of approximate instructions; it is
+/// how the interpreter's arithmetic is checked.
+///
+/// # Errors
+/// As [`profile`]; [`Error::Launch`] where the block or thread lies outside the launch.
+pub fn written(
+    module: &Module,
+    entry: &str,
+    launch: &Launch,
+    workload: &Workload,
+    (block, thread): ([u32; 3], [u32; 3]),
+    limits: &Limits,
+) -> Result<BTreeMap<(usize, u64), u8>, Error> {
+    let function = module.entry(entry).ok_or_else(|| Error::NoEntry { name: entry.to_owned() })?;
+    check(launch)?;
+    let inside = |index: [u32; 3], extents: [u32; 3]| index.iter().zip(extents).all(|(&i, extent)| i < extent);
+    if !inside(block, launch.grid) || !inside(thread, launch.block) {
+        return Err(Error::Launch { grid: launch.grid, block: launch.block });
+    }
+    let program = decode::decode(module, function);
+    let arguments = arguments(&program, workload)?;
+    let initial =
+        Initial { buffers: &workload.buffers, globals: &program.globals, constants: &program.constants };
+    // No loop is skipped: skipped stores would be missing.
+    let allowance = Allowance { steps: limits.instructions, window: 0, warmup: u64::MAX };
+    let outcome = Thread::new(&program, &initial, &arguments, launch, Place3 { block, thread }, allowance).run();
+    Ok(outcome
+        .global
+        .bytes()
+        .filter_map(|(address, byte)| memory::in_buffer(address).map(|place| (place, byte)))
+        .collect())
 }
 
 fn check(launch: &Launch) -> Result<(), Error> {

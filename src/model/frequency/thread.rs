@@ -61,6 +61,8 @@ pub(super) struct Outcome {
     /// Instructions that were interpreted (not extrapolated).
     pub interpreted: u64,
     pub touches: Vec<Touch>,
+    /// What it wrote to global memory.
+    pub global: Overlay,
 }
 
 struct Frame {
@@ -227,7 +229,8 @@ impl<'p> Thread<'p> {
                 _ => self.other(step, at),
             }
         }
-        Outcome { counts: self.counts, exact: self.exact, interpreted: self.interpreted, touches: self.touches }
+        let Self { counts, exact, interpreted, touches, global, .. } = self;
+        Outcome { counts, exact, interpreted, touches, global }
     }
 
     /// Whether a guarded step is executed.
