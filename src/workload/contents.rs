@@ -24,7 +24,9 @@ impl Element {
 /// Writes the bytes of the elements from `first_element` on into `out`.
 pub fn fill_bytes(buffer: &Buffer, first_element: u64, out: &mut [u8]) {
     let lanes = u64::from(buffer.element.lanes);
-    for (index, bytes) in (first_element * lanes..).zip(out.chunks_mut(buffer.element.scalar.size())) {
+    for (index, bytes) in
+        (first_element * lanes..).zip(out.chunks_mut(buffer.element.scalar.size()))
+    {
         let value = match buffer.fill {
             Fill::Poison => f64::from_bits(0x7ff8_dead_beef_0000),
             Fill::Zeros => 0.0,
@@ -55,7 +57,11 @@ fn encode(scalar: Scalar, value: f64) -> [u8; 8] {
             let bits = (value as f32).to_bits();
             let exponent = (bits >> 23 & 0xff) as i32 - 112;
             let sign = bits >> 16 & 0x8000;
-            u64::from(if exponent <= 0 { sign } else { sign | (exponent as u32) << 10 | (bits >> 13 & 0x3ff) })
+            u64::from(if exponent <= 0 {
+                sign
+            } else {
+                sign | (exponent as u32) << 10 | (bits >> 13 & 0x3ff)
+            })
         }
         _ => value as i64 as u64,
     };

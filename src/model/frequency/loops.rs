@@ -60,7 +60,12 @@ pub(super) struct Loops {
 
 impl Loops {
     pub fn new(warmup: u64) -> Self {
-        Self { by_branch: HashMap::new(), warmup: warmup.max(1), log: Vec::new(), sampling: 0 }
+        Self {
+            by_branch: HashMap::new(),
+            warmup: warmup.max(1),
+            log: Vec::new(),
+            sampling: 0,
+        }
     }
 
     pub fn recording(&self) -> bool {
@@ -90,10 +95,12 @@ impl Loops {
     /// A backward branch to `head` was taken: samples the loop, and skips what can be skipped.
     pub fn back(&mut self, thread: &mut Thread<'_>, program: &Program, branch: u32, head: u32) {
         let warmup = self.warmup;
-        let entry = self
-            .by_branch
-            .entry(branch)
-            .or_insert_with(|| Loop { head, next: warmup, patience: warmup, ..Loop::default() });
+        let entry = self.by_branch.entry(branch).or_insert_with(|| Loop {
+            head,
+            next: warmup,
+            patience: warmup,
+            ..Loop::default()
+        });
         entry.passes += 1;
         if entry.passes < entry.next {
             return;
@@ -102,18 +109,31 @@ impl Loops {
             self.sampling += 1;
         }
         let log = self.log.len();
-        entry.samples.push(Sample { values: thread.values.clone(), counts: thread.counts.clone(), log });
+        entry.samples.push(Sample {
+            values: thread.values.clone(),
+            counts: thread.counts.clone(),
+            log,
+        });
         if entry.samples.len() < SAMPLES {
             return;
         }
         let samples = std::mem::take(&mut entry.samples);
         self.sampling -= 1;
         let overflow = self.log.len() >= LOG;
-        let skipped = if overflow { None } else { skip(thread, program, &samples, &self.log) };
+        let skipped = if overflow {
+            None
+        } else {
+            skip(thread, program, &samples, &self.log)
+        };
         if skipped.is_some() {
             entry.next = entry.passes + 1;
             // Inner loops begin anew: their samples lie before the skipped part.
-            let inner: Vec<u32> = self.by_branch.keys().copied().filter(|&b| head <= b && b < branch).collect();
+            let inner: Vec<u32> = self
+                .by_branch
+                .keys()
+                .copied()
+                .filter(|&b| head <= b && b < branch)
+                .collect();
             for branch in inner {
                 self.left(branch);
             }
@@ -129,21 +149,54 @@ fn reset(entry: &mut Loop, sampling: &mut u32, warmup: u64) {
     if !entry.samples.is_empty() {
         *sampling -= 1;
     }
-    *entry = Loop { head: entry.head, next: warmup, patience: warmup, ..Loop::default() };
+    *entry = Loop {
+        head: entry.head,
+        next: warmup,
+        patience: warmup,
+        ..Loop::default()
+    };
 }
 
 /// Skips iterations if the loop is regular; gives how many.
-fn skip(thread: &mut Thread<'_>, program: &Program, samples: &[Sample], log: &[Event]) -> Option<u64> {
-    let [s0, s1, s2, s3] = samples else { return None };
-    let deltas: Vec<u64> = s3.counts.iter().zip(&s2.counts).map(|(after, before)| after - before).collect();
+fn skip(
+    thread: &mut Thread<'_>,
+    program: &Program,
+    samples: &[Sample],
+    log: &[Event],
+) -> Option<u64> {
+    let [s0, s1, s2, s3] = samples else {
+        return None;
+    };
+    let deltas: Vec<u64> = s3
+        .counts
+        .iter()
+        .zip(&s2.counts)
+        .map(|(after, before)| after - before)
+        .collect();
     let same = |after: &Sample, before: &Sample| {
-        after.counts.iter().zip(&before.counts).zip(&deltas).all(|((a, b), d)| a - b == *d)
+        after
+            .counts
+            .iter()
+            .zip(&before.counts)
+            .zip(&deltas)
+            .all(|((a, b), d)| a - b == *d)
     };
     if !same(s1, s0) || !same(s2, s1) {
         return None;
     }
-    let mut slice = Slice { program, executed: &deltas, events: vec![false; program.steps.len()], seen: HashMap::new(), trail: Vec::new() };
-    for (step, _) in program.steps.iter().zip(&deltas).filter(|(_, delta)| **delta > 0) {
+    let mut slice = Slice {
+        program,
+        executed: &deltas,
+        events: vec![false; program.steps.len()],
+        seen: HashMap::new(),
+        trail: Vec::new(),
+    };
+    for (step, _) in program
+        .steps
+        .iter()
+        .zip(&deltas)
+        .filter(|(_, delta)| **delta > 0)
+    {
         let decides = matches!(
             step.operation,
             Operation::Branch(_) | Operation::Return | Operation::Exit | Operation::Call(_)
@@ -157,7 +210,11 @@ fn skip(thread: &mut Thread<'_>, program: &Program, samples: &[Sample], log: &[E
         }
     }
     let events = |from: &Sample, to: usize| -> Vec<Event> {
-        log[from.log.min(to)..to].iter().copied().filter(|event| slice.events[event.step as usize]).collect()
+        log[from.log.min(to)..to]
+            .iter()
+            .copied()
+            .filter(|event| slice.events[event.step as usize])
+            .collect()
     };
     let first = events(s0, s1.log);
     let second = events(s1, s2.log);
@@ -211,7 +268,12 @@ fn turn(program: &Program, [x, y, z]: [&Event; 3]) -> Option<i128> {
         return None;
     }
     let range = range_limit(value(z.a), slope_a, kind).min(range_limit(value(z.b), slope_b, kind));
-    Some(range.min(first_turn(value(z.a) - value(z.b), slope_a - slope_b, relation, z.holds)))
+    Some(range.min(first_turn(
+        value(z.a) - value(z.b),
+        slope_a - slope_b,
+        relation,
+        z.holds,
+    )))
 }
 
 /// Iterations for which `value + k * slope` stays in the type.
@@ -236,7 +298,10 @@ fn first_turn(difference: i128, slope: i128, relation: Compare, holds: bool) -> 
     // Walk towards the first sign change, the only place where the outcome may change.
     let holds_at = |k: i128| relation.holds(Some((difference + k * slope).cmp(&0)));
     let meeting = -difference / slope;
-    (meeting - 1..=meeting + 1).filter(|&k| k > 0).find(|&k| holds_at(k) != holds).unwrap_or(i128::MAX)
+    (meeting - 1..=meeting + 1)
+        .filter(|&k| k > 0)
+        .find(|&k| holds_at(k) != holds)
+        .unwrap_or(i128::MAX)
 }
 
 /// Moves registers on by `iterations`.
@@ -261,11 +326,16 @@ fn advance(thread: &mut Thread<'_>, slice: &mut Slice<'_>, samples: &[Sample], i
         for slot in targets {
             let at = slot as usize;
             let width = u32::from(program.widths[at]);
-            let step = |after: &Sample, before: &Sample| mask(after.values[at].wrapping_sub(before.values[at]), width);
+            let step = |after: &Sample, before: &Sample| {
+                mask(after.values[at].wrapping_sub(before.values[at]), width)
+            };
             let delta = step(s3, s2);
             let linear = step(s2, s1) == delta && step(s1, s0) == delta;
             if width > 1 && linear && slice.known_linear(slot) {
-                thread.values[at] = mask(s3.values[at].wrapping_add(delta.wrapping_mul(iterations)), width);
+                thread.values[at] = mask(
+                    s3.values[at].wrapping_add(delta.wrapping_mul(iterations)),
+                    width,
+                );
             } else if width == 1 && linear && delta == 0 && slice.known_predicate(slot) {
                 // A predicate that decides is the same in every iteration that was skipped.
             } else {
@@ -304,14 +374,23 @@ const CHAIN: u32 = 500;
 impl<'p> Slice<'p> {
     fn definitions(&self, slot: Slot) -> impl Iterator<Item = (usize, &'p Step)> + use<'p> {
         let (program, executed) = (self.program, self.executed);
-        let all = program.definitions.get(slot as usize).map_or(&[][..], |d| d.as_slice());
+        let all = program
+            .definitions
+            .get(slot as usize)
+            .map_or(&[][..], |d| d.as_slice());
         all.iter()
             .map(|&index| index as usize)
             .filter(move |&index| executed[index] > 0)
             .map(move |index| (index, &program.steps[index]))
     }
 
-    fn each(&mut self, slot: Slot, role: Role, depth: u32, test: impl Fn(&mut Self, usize, &'p Step) -> bool) -> bool {
+    fn each(
+        &mut self,
+        slot: Slot,
+        role: Role,
+        depth: u32,
+        test: impl Fn(&mut Self, usize, &'p Step) -> bool,
+    ) -> bool {
         if let Some(&known) = self.seen.get(&(slot, role)) {
             return known;
         }
@@ -321,7 +400,9 @@ impl<'p> Slice<'p> {
         // A cycle is what makes an induction variable, but nothing in a cycle is invariant.
         self.seen.insert((slot, role), role != Role::Invariant);
         self.trail.push((slot, role));
-        let good = self.definitions(slot).all(|(index, step)| test(self, index, step));
+        let good = self
+            .definitions(slot)
+            .all(|(index, step)| test(self, index, step));
         self.seen.insert((slot, role), good);
         good
     }
@@ -344,7 +425,11 @@ impl<'p> Slice<'p> {
                 _ => &[],
             };
             pure && step.guard == 0
-                && step.sources.iter().chain(list).all(|&source| slice.invariant(source, depth + 1))
+                && step
+                    .sources
+                    .iter()
+                    .chain(list)
+                    .all(|&source| slice.invariant(source, depth + 1))
         })
     }
 
@@ -355,13 +440,14 @@ impl<'p> Slice<'p> {
             }
             let [a, b, c, _] = step.sources;
             let next = depth + 1;
-            let product =
-                |slice: &mut Self| {
-                    (slice.linear(a, next) && slice.invariant(b, next))
-                        || (slice.invariant(a, next) && slice.linear(b, next))
-                };
+            let product = |slice: &mut Self| {
+                (slice.linear(a, next) && slice.invariant(b, next))
+                    || (slice.invariant(a, next) && slice.linear(b, next))
+            };
             match step.operation {
-                Operation::Alu { kind, mode, .. } if float(kind) || mode.saturate => slice.unchanged(step, next),
+                Operation::Alu { kind, mode, .. } if float(kind) || mode.saturate => {
+                    slice.unchanged(step, next)
+                }
                 Operation::Alu { alu, .. } => match alu {
                     Alu::Move | Alu::Neg => slice.linear(a, next),
                     Alu::Convert { from } if !float(from) => slice.linear(a, next),
@@ -373,12 +459,15 @@ impl<'p> Slice<'p> {
                         slice.events[index] = true;
                         slice.linear(a, next) && slice.linear(b, next)
                     }
-                    Alu::Select => slice.linear(a, next) && slice.linear(b, next) && slice.predicate(c, next),
+                    Alu::Select => {
+                        slice.linear(a, next) && slice.linear(b, next) && slice.predicate(c, next)
+                    }
                     _ => slice.unchanged(step, next),
                 },
                 Operation::ToGeneric(_) | Operation::FromGeneric(_) => slice.linear(a, next),
                 Operation::Load(memory) => {
-                    matches!(memory.window, Window::Param | Window::Const) && slice.invariant(a, next)
+                    matches!(memory.window, Window::Param | Window::Const)
+                        && slice.invariant(a, next)
                 }
                 Operation::InSpace(_) => slice.invariant(a, next),
                 _ => false,
@@ -387,7 +476,9 @@ impl<'p> Slice<'p> {
     }
 
     fn unchanged(&mut self, step: &Step, depth: u32) -> bool {
-        step.sources.iter().all(|&source| self.invariant(source, depth))
+        step.sources
+            .iter()
+            .all(|&source| self.invariant(source, depth))
     }
 
     fn predicate(&mut self, slot: Slot, depth: u32) -> bool {
@@ -404,8 +495,13 @@ impl<'p> Slice<'p> {
                     };
                     step.guard == 0 && compared && slice.predicate(c, next)
                 }
-                Operation::Alu { kind: Scalar::Pred, .. } => {
-                    step.guard == 0 && [a, b, c].into_iter().all(|source| slice.predicate(source, next))
+                Operation::Alu {
+                    kind: Scalar::Pred, ..
+                } => {
+                    step.guard == 0
+                        && [a, b, c]
+                            .into_iter()
+                            .all(|source| slice.predicate(source, next))
                 }
                 Operation::InSpace(_) => slice.invariant(a, next),
                 _ => slice.invariant(slot, next),
@@ -419,7 +515,10 @@ impl<'p> Slice<'p> {
     }
 
     fn known_predicate(&mut self, slot: Slot) -> bool {
-        self.seen.get(&(slot, Role::Predicate)).copied().unwrap_or(false)
+        self.seen
+            .get(&(slot, Role::Predicate))
+            .copied()
+            .unwrap_or(false)
     }
 
     fn known(&mut self, slot: Slot, test: impl FnOnce(&mut Self) -> bool) -> bool {

@@ -40,7 +40,11 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { instructions: 3_000_000, window: 32, warps: 4 }
+        Self {
+            instructions: 3_000_000,
+            window: 32,
+            warps: 4,
+        }
     }
 }
 
@@ -55,7 +59,11 @@ pub enum Error {
     #[error("the kernel takes {expected} arguments, the workload gives {given}")]
     Arguments { expected: usize, given: usize },
     #[error("argument {index} has {given} bytes, its parameter {expected}")]
-    Size { index: usize, expected: u64, given: u64 },
+    Size {
+        index: usize,
+        expected: u64,
+        given: u64,
+    },
     #[error("argument {index} names a buffer that the workload does not have")]
     Buffer { index: usize },
 }
@@ -71,12 +79,17 @@ pub fn profile(
     workload: &Workload,
     limits: &Limits,
 ) -> Result<Profile, Error> {
-    let function = module.entry(entry).ok_or_else(|| Error::NoEntry { name: entry.to_owned() })?;
+    let function = module.entry(entry).ok_or_else(|| Error::NoEntry {
+        name: entry.to_owned(),
+    })?;
     check(launch)?;
     let program = decode::decode(module, function);
     let arguments = arguments(&program, workload)?;
-    let initial =
-        Initial { buffers: &workload.buffers, globals: &program.globals, constants: &program.constants };
+    let initial = Initial {
+        buffers: &workload.buffers,
+        globals: &program.globals,
+        constants: &program.constants,
+    };
     let mut tally = Tally::new(&program, launch);
     let run = |at: Place3, allowance: Allowance| {
         Thread::new(&program, &initial, &arguments, launch, at, allowance).run()
@@ -86,7 +99,14 @@ pub fn profile(
     let mut budget = limits.instructions / 2;
     for (index, &at) in places.iter().enumerate() {
         let steps = budget / (places.len() - index) as u64;
-        let outcome = run(at, Allowance { steps, window: 0, warmup: 1 });
+        let outcome = run(
+            at,
+            Allowance {
+                steps,
+                window: 0,
+                warmup: 1,
+            },
+        );
         budget = budget.saturating_sub(outcome.interpreted);
         tally.add(at, &outcome.counts, outcome.exact);
     }
@@ -103,15 +123,30 @@ pub fn profile(
         let threads = warp_places(launch, warp);
         for (index, &(lane, at)) in threads.iter().enumerate() {
             let steps = budget / (threads.len() - index) as u64;
-            let outcome = run(at, Allowance { steps, window: limits.window, warmup });
+            let outcome = run(
+                at,
+                Allowance {
+                    steps,
+                    window: limits.window,
+                    warmup,
+                },
+            );
             budget = budget.saturating_sub(outcome.interpreted);
             dearest = dearest.max(outcome.interpreted);
             tally.add(at, &outcome.counts, outcome.exact);
-            lanes.push(Lane { warp, lane, touches: outcome.touches, counts: outcome.counts });
+            lanes.push(Lane {
+                warp,
+                lane,
+                touches: outcome.touches,
+                counts: outcome.counts,
+            });
         }
     }
     let accesses = access::accesses(&program, &lanes, workload.buffers.len());
-    Ok(Profile { accesses, ..tally.profile() })
+    Ok(Profile {
+        accesses,
+        ..tally.profile()
+    })
 }
 
 /// What one thread, run alone, writes to the workload's buffers: known bytes by (buffer, byte offset).
@@ -129,19 +164,41 @@ pub fn written(
     (block, thread): ([u32; 3], [u32; 3]),
     limits: &Limits,
 ) -> Result<BTreeMap<(usize, u64), u8>, Error> {
-    let function = module.entry(entry).ok_or_else(|| Error::NoEntry { name: entry.to_owned() })?;
+    let function = module.entry(entry).ok_or_else(|| Error::NoEntry {
+        name: entry.to_owned(),
+    })?;
     check(launch)?;
-    let inside = |index: [u32; 3], extents: [u32; 3]| index.iter().zip(extents).all(|(&i, extent)| i < extent);
+    let inside = |index: [u32; 3], extents: [u32; 3]| {
+        index.iter().zip(extents).all(|(&i, extent)| i < extent)
+    };
     if !inside(block, launch.grid) || !inside(thread, launch.block) {
-        return Err(Error::Launch { grid: launch.grid, block: launch.block });
+        return Err(Error::Launch {
+            grid: launch.grid,
+            block: launch.block,
+        });
     }
     let program = decode::decode(module, function);
     let arguments = arguments(&program, workload)?;
-    let initial =
-        Initial { buffers: &workload.buffers, globals: &program.globals, constants: &program.constants };
+    let initial = Initial {
+        buffers: &workload.buffers,
+        globals: &program.globals,
+        constants: &program.constants,
+    };
     // No loop is skipped: skipped stores would be missing.
-    let allowance = Allowance { steps: limits.instructions, window: 0, warmup: u64::MAX };
-    let outcome = Thread::new(&program, &initial, &arguments, launch, Place3 { block, thread }, allowance).run();
+    let allowance = Allowance {
+        steps: limits.instructions,
+        window: 0,
+        warmup: u64::MAX,
+    };
+    let outcome = Thread::new(
+        &program,
+        &initial,
+        &arguments,
+        launch,
+        Place3 { block, thread },
+        allowance,
+    )
+    .run();
     Ok(outcome
         .global
         .bytes()
@@ -150,23 +207,40 @@ pub fn written(
 }
 
 fn check(launch: &Launch) -> Result<(), Error> {
-    let threads = launch.block.iter().try_fold(1u32, |product, &n| product.checked_mul(n));
-    let blocks = launch.grid.iter().try_fold(1u64, |product, &n| product.checked_mul(u64::from(n)));
+    let threads = launch
+        .block
+        .iter()
+        .try_fold(1u32, |product, &n| product.checked_mul(n));
+    let blocks = launch
+        .grid
+        .iter()
+        .try_fold(1u64, |product, &n| product.checked_mul(u64::from(n)));
     match (threads, blocks) {
         (Some(1..=1024), Some(1..)) => Ok(()),
-        _ => Err(Error::Launch { grid: launch.grid, block: launch.block }),
+        _ => Err(Error::Launch {
+            grid: launch.grid,
+            block: launch.block,
+        }),
     }
 }
 
 /// The bytes of the entry's parameters.
 fn arguments(program: &Program, workload: &Workload) -> Result<Vec<u8>, Error> {
-    let formals = program.routines.first().map_or(&[][..], |routine| &routine.formals);
+    let formals = program
+        .routines
+        .first()
+        .map_or(&[][..], |routine| &routine.formals);
     if formals.len() != workload.arguments.len() {
-        return Err(Error::Arguments { expected: formals.len(), given: workload.arguments.len() });
+        return Err(Error::Arguments {
+            expected: formals.len(),
+            given: workload.arguments.len(),
+        });
     }
     let mut bytes = Vec::new();
     for (index, (formal, argument)) in formals.iter().zip(&workload.arguments).enumerate() {
-        let Passing::Param(at, size) = *formal else { continue };
+        let Passing::Param(at, size) = *formal else {
+            continue;
+        };
         let value = match argument {
             Argument::Scalar(value) => value.clone(),
             Argument::Buffer(buffer) if *buffer < workload.buffers.len() => {
@@ -175,7 +249,11 @@ fn arguments(program: &Program, workload: &Workload) -> Result<Vec<u8>, Error> {
             Argument::Buffer(_) => return Err(Error::Buffer { index }),
         };
         if value.len() as u64 != size {
-            return Err(Error::Size { index, expected: size, given: value.len() as u64 });
+            return Err(Error::Size {
+                index,
+                expected: size,
+                given: value.len() as u64,
+            });
         }
         bytes.resize(at as usize, 0);
         bytes.extend(value);
@@ -186,7 +264,11 @@ fn arguments(program: &Program, workload: &Workload) -> Result<Vec<u8>, Error> {
 /// Splits a linear index into x, y and z.
 fn unravel(index: u64, extents: [u32; 3]) -> [u32; 3] {
     let [x, y, _] = extents.map(u64::from);
-    [(index % x) as u32, (index / x % y) as u32, (index / x / y) as u32]
+    [
+        (index % x) as u32,
+        (index / x % y) as u32,
+        (index / x / y) as u32,
+    ]
 }
 
 /// First, middle and last of `count`, without repetition.
@@ -201,7 +283,10 @@ fn counting_places(launch: &Launch) -> Vec<Place3> {
     let mut places = Vec::new();
     for block in ends_and_middle(launch.blocks()) {
         for &thread in &threads {
-            places.push(Place3 { block: unravel(block, launch.grid), thread: unravel(thread, launch.block) });
+            places.push(Place3 {
+                block: unravel(block, launch.grid),
+                thread: unravel(thread, launch.block),
+            });
         }
     }
     places
@@ -220,7 +305,15 @@ fn warp_places(launch: &Launch, warp: u32) -> Vec<(u32, Place3)> {
     let block = unravel(launch.blocks() / 2, launch.grid);
     let threads = warp * 32..(warp * 32 + 32).min(launch.block_threads());
     threads
-        .map(|thread| (thread % 32, Place3 { block, thread: unravel(u64::from(thread), launch.block) }))
+        .map(|thread| {
+            (
+                thread % 32,
+                Place3 {
+                    block,
+                    thread: unravel(u64::from(thread), launch.block),
+                },
+            )
+        })
         .collect()
 }
 
@@ -237,7 +330,13 @@ struct Tally<'p> {
 impl<'p> Tally<'p> {
     fn new(program: &'p Program, launch: &Launch) -> Self {
         let most = vec![0; program.steps.len()];
-        Self { program, launch: *launch, most, exact: true, threads: Vec::new() }
+        Self {
+            program,
+            launch: *launch,
+            most,
+            exact: true,
+            threads: Vec::new(),
+        }
     }
 
     fn add(&mut self, at: Place3, counts: &[u64], exact: bool) {
@@ -247,8 +346,12 @@ impl<'p> Tally<'p> {
         self.exact &= exact;
         if self.threads.iter().all(|(known, _)| *known != at) {
             // The implicit return at the end of a body has no line and is no instruction.
-            let real = counts.iter().zip(&self.program.steps).filter(|(_, step)| step.line > 0);
-            self.threads.push((at, real.map(|(&count, _)| count as f64).sum()));
+            let real = counts
+                .iter()
+                .zip(&self.program.steps)
+                .filter(|(_, step)| step.line > 0);
+            self.threads
+                .push((at, real.map(|(&count, _)| count as f64).sum()));
         }
     }
 
@@ -256,8 +359,19 @@ impl<'p> Tally<'p> {
     /// looked at for all between.
     fn mean(&self) -> f64 {
         let last_block = unravel(self.launch.blocks() - 1, self.launch.grid);
-        let last_thread = unravel(u64::from(self.launch.block_threads()) - 1, self.launch.block);
-        let class = |index: [u32; 3], last: [u32; 3]| if index == [0; 3] { 0 } else if index == last { 2 } else { 1 };
+        let last_thread = unravel(
+            u64::from(self.launch.block_threads()) - 1,
+            self.launch.block,
+        );
+        let class = |index: [u32; 3], last: [u32; 3]| {
+            if index == [0; 3] {
+                0
+            } else if index == last {
+                2
+            } else {
+                1
+            }
+        };
         let weights = |count: f64| [1.0, (count - 2.0).max(0.0), 1.0];
         let blocks = weights(self.launch.blocks() as f64);
         let threads = weights(f64::from(self.launch.block_threads()));
@@ -280,8 +394,18 @@ impl<'p> Tally<'p> {
     }
 
     fn profile(&self) -> Profile {
-        let mut profile = Profile { exact: self.exact, mean_instructions: self.mean(), ..Profile::default() };
-        for (step, &count) in self.program.steps.iter().zip(&self.most).filter(|(step, count)| step.line > 0 && **count > 0) {
+        let mut profile = Profile {
+            exact: self.exact,
+            mean_instructions: self.mean(),
+            ..Profile::default()
+        };
+        for (step, &count) in self
+            .program
+            .steps
+            .iter()
+            .zip(&self.most)
+            .filter(|(step, count)| step.line > 0 && **count > 0)
+        {
             let entry = profile.counts.entry(step.line).or_insert(0.0);
             *entry = entry.max(count as f64);
         }

@@ -10,7 +10,9 @@ use super::decode;
 use super::loops::{Event, Loops};
 use super::memory::{FUNCTION_BASE, Initial, Overlay, Place, place, region};
 use super::operation::{Alu, Combine, bits, signed};
-use super::program::{Call, Callee, Memory, Operation, Passing, Program, Slot, Special, Step, Update, Window};
+use super::program::{
+    Call, Callee, Memory, Operation, Passing, Program, Slot, Special, Step, Update, Window,
+};
 use crate::model::profile::{Kind, Space};
 use crate::ptx::Scalar;
 use crate::space::Launch;
@@ -111,7 +113,11 @@ impl<'p> Thread<'p> {
     ) -> Self {
         let mut parameters = vec![0; program.parameters as usize];
         let mut parameters_unknown = vec![true; program.parameters as usize];
-        for ((to, unknown), &from) in parameters.iter_mut().zip(&mut parameters_unknown).zip(arguments) {
+        for ((to, unknown), &from) in parameters
+            .iter_mut()
+            .zip(&mut parameters_unknown)
+            .zip(arguments)
+        {
             *to = from;
             *unknown = false;
         }
@@ -122,7 +128,11 @@ impl<'p> Thread<'p> {
             values[slot as usize] = value.unwrap_or(0);
             unknown[slot as usize] = value.is_none();
         }
-        let recording = if allowance.window > 0 { program.steps.len() } else { 0 };
+        let recording = if allowance.window > 0 {
+            program.steps.len()
+        } else {
+            0
+        };
         Self {
             program,
             initial,
@@ -175,22 +185,40 @@ impl<'p> Thread<'p> {
                 Operation::Alu { alu, kind, mode } => {
                     let v = step.sources.map(|slot| self.values[slot as usize]);
                     if step.event && loops.recording() {
-                        loops.log(Event { step: at, a: v[0], b: v[1], holds: order(kind, v[0], v[1]).is_lt() });
+                        loops.log(Event {
+                            step: at,
+                            a: v[0],
+                            b: v[1],
+                            holds: order(kind, v[0], v[1]).is_lt(),
+                        });
                     }
                     let unknown = self.any_unknown(step);
                     let value = compute(alu, kind, mode, v);
                     // A conversion to a narrow signed type fills its wider register with the sign.
                     let value = match alu {
-                        Alu::Convert { .. } if signed(kind) => sign_extend(value, bits(kind)) as u64,
+                        Alu::Convert { .. } if signed(kind) => {
+                            sign_extend(value, bits(kind)) as u64
+                        }
                         _ => value,
                     };
                     self.set(step.target, value, unknown);
                 }
-                Operation::SetPredicate { compare: relation, kind, combine, invert, second } => {
+                Operation::SetPredicate {
+                    compare: relation,
+                    kind,
+                    combine,
+                    invert,
+                    second,
+                } => {
                     let [a, b, c, _] = step.sources.map(|slot| self.values[slot as usize]);
                     let holds = compare(relation, kind, a, b);
                     if loops.recording() {
-                        loops.log(Event { step: at, a, b, holds });
+                        loops.log(Event {
+                            step: at,
+                            a,
+                            b,
+                            holds,
+                        });
                     }
                     let with = (c & 1 != 0) != invert;
                     let joined = |holds: bool| match combine {
@@ -213,7 +241,9 @@ impl<'p> Thread<'p> {
                     let slot = step.sources[0] as usize;
                     self.exact &= !self.unknown[slot];
                     let index = mask(self.values[slot], 32).min(u64::from(count.saturating_sub(1)));
-                    let Some(&target) = program.list(list, count).get(index as usize) else { break };
+                    let Some(&target) = program.list(list, count).get(index as usize) else {
+                        break;
+                    };
                     self.pc = target;
                 }
                 Operation::Return => {
@@ -229,8 +259,21 @@ impl<'p> Thread<'p> {
                 _ => self.other(step, at),
             }
         }
-        let Self { counts, exact, interpreted, touches, global, .. } = self;
-        Outcome { counts, exact, interpreted, touches, global }
+        let Self {
+            counts,
+            exact,
+            interpreted,
+            touches,
+            global,
+            ..
+        } = self;
+        Outcome {
+            counts,
+            exact,
+            interpreted,
+            touches,
+            global,
+        }
     }
 
     /// Whether a guarded step is executed.
@@ -239,7 +282,10 @@ impl<'p> Thread<'p> {
         if !self.unknown[step.guard as usize] {
             return taken;
         }
-        if !matches!(step.operation, Operation::Branch(_) | Operation::Return | Operation::Exit | Operation::Call(_)) {
+        if !matches!(
+            step.operation,
+            Operation::Branch(_) | Operation::Return | Operation::Exit | Operation::Call(_)
+        ) {
             return taken;
         }
         self.exact = false;
@@ -255,7 +301,11 @@ impl<'p> Thread<'p> {
         };
         *patience += 1;
         let backward = matches!(step.operation, Operation::Branch(target) if target <= at);
-        if *patience > PATIENCE { !backward } else { taken }
+        if *patience > PATIENCE {
+            !backward
+        } else {
+            taken
+        }
     }
 
     fn any_unknown(&self, step: &Step) -> bool {
@@ -286,12 +336,19 @@ impl<'p> Thread<'p> {
                     self.shared.distrust();
                 }
             }
-            Operation::Carry { alu, kind, takes, gives } => self.carry(step, alu, kind, takes, gives),
+            Operation::Carry {
+                alu,
+                kind,
+                takes,
+                gives,
+            } => self.carry(step, alu, kind, takes, gives),
             Operation::Pack { list, count, width } => {
                 let (mut value, mut unknown) = (0, false);
                 for (index, &slot) in program.list(list, count).iter().enumerate() {
                     let (part, part_unknown) = self.value(slot);
-                    value |= mask(part, width).checked_shl(width * index as u32).unwrap_or(0);
+                    value |= mask(part, width)
+                        .checked_shl(width * index as u32)
+                        .unwrap_or(0);
                     unknown |= part_unknown;
                 }
                 self.set(step.target, value, unknown);
@@ -303,10 +360,18 @@ impl<'p> Thread<'p> {
                 }
             }
             Operation::ToGeneric(window) => {
-                self.set(step.target, first.wrapping_add(decode::base(window)), first_unknown);
+                self.set(
+                    step.target,
+                    first.wrapping_add(decode::base(window)),
+                    first_unknown,
+                );
             }
             Operation::FromGeneric(window) => {
-                self.set(step.target, first.wrapping_sub(decode::base(window)), first_unknown);
+                self.set(
+                    step.target,
+                    first.wrapping_sub(decode::base(window)),
+                    first_unknown,
+                );
             }
             Operation::InSpace(window) => {
                 let inside = matches!(
@@ -379,12 +444,22 @@ impl<'p> Thread<'p> {
     }
 
     fn touch(&mut self, step: u32, space: Space, kind: Kind, width: u32, address: u64) {
-        let Some(recorded) = self.recorded.get_mut(step as usize) else { return };
+        let Some(recorded) = self.recorded.get_mut(step as usize) else {
+            return;
+        };
         if *recorded < self.allowance.window {
             *recorded += 1;
             let execution = self.counts[step as usize];
             let time = self.interpreted + self.extrapolated;
-            self.touches.push(Touch { step, execution, time, space, kind, width, address });
+            self.touches.push(Touch {
+                step,
+                execution,
+                time,
+                space,
+                kind,
+                width,
+                address,
+            });
         }
     }
 
@@ -398,11 +473,13 @@ impl<'p> Thread<'p> {
                 (value, unknown || dirty || (below_unknown && !whole))
             }
             Place::Shared(address) => {
-                let (value, whole, unknown) = self.shared.read(address.wrapping_add(offset), size, 0);
+                let (value, whole, unknown) =
+                    self.shared.read(address.wrapping_add(offset), size, 0);
                 (value, unknown || !whole || self.skipped_stores)
             }
             Place::Local(address) => {
-                let (value, whole, unknown) = self.local.read(address.wrapping_add(offset), size, 0);
+                let (value, whole, unknown) =
+                    self.local.read(address.wrapping_add(offset), size, 0);
                 (value, unknown || !whole || self.skipped_stores)
             }
             Place::Const(address) => self.initial.constant(address.wrapping_add(offset), size),
@@ -412,7 +489,8 @@ impl<'p> Thread<'p> {
                 let mut unknown = false;
                 for byte in 0..u64::from(size) {
                     let index = first.wrapping_add(byte) as usize;
-                    value |= u64::from(self.parameters.get(index).copied().unwrap_or(0)) << (8 * byte);
+                    value |=
+                        u64::from(self.parameters.get(index).copied().unwrap_or(0)) << (8 * byte);
                     unknown |= self.parameters_unknown.get(index).copied().unwrap_or(true);
                 }
                 (value, unknown)
@@ -429,16 +507,23 @@ impl<'p> Thread<'p> {
                 }
                 self.global.write(address, size, value, unknown);
             }
-            Place::Shared(address) => self.shared.write(address.wrapping_add(offset), size, value, unknown),
-            Place::Local(address) => self.local.write(address.wrapping_add(offset), size, value, unknown),
+            Place::Shared(address) => {
+                self.shared
+                    .write(address.wrapping_add(offset), size, value, unknown)
+            }
+            Place::Local(address) => {
+                self.local
+                    .write(address.wrapping_add(offset), size, value, unknown)
+            }
             Place::Const(_) => {}
             Place::Param(address) => {
                 let first = address.wrapping_add(offset);
                 for byte in 0..u64::from(size) {
                     let index = first.wrapping_add(byte) as usize;
-                    if let (Some(to), Some(to_unknown)) =
-                        (self.parameters.get_mut(index), self.parameters_unknown.get_mut(index))
-                    {
+                    if let (Some(to), Some(to_unknown)) = (
+                        self.parameters.get_mut(index),
+                        self.parameters_unknown.get_mut(index),
+                    ) {
                         *to = (value >> (8 * byte)) as u8;
                         *to_unknown = unknown;
                     }
@@ -456,7 +541,11 @@ impl<'p> Thread<'p> {
                 continue;
             }
             let (value, unknown) = self.read(place, u64::from(size) * index as u64, size);
-            let value = if signed(memory.scalar) { sign_extend(value, size * 8) as u64 } else { value };
+            let value = if signed(memory.scalar) {
+                sign_extend(value, size * 8) as u64
+            } else {
+                value
+            };
             self.set(slot, value, unknown || address_unknown);
         }
         self.touch_place(at, place, Kind::Load, size * memory.count);
@@ -468,7 +557,13 @@ impl<'p> Thread<'p> {
         let (place, address_unknown) = self.address(step, &memory);
         for (index, &slot) in program.list(memory.list, memory.count).iter().enumerate() {
             let (value, unknown) = self.value(slot);
-            self.write(place, u64::from(size) * index as u64, size, value, unknown || address_unknown);
+            self.write(
+                place,
+                u64::from(size) * index as u64,
+                size,
+                value,
+                unknown || address_unknown,
+            );
         }
         self.touch_place(at, place, Kind::Store, size * memory.count);
     }
@@ -487,9 +582,27 @@ impl<'p> Thread<'p> {
             Update::Or => old | a,
             Update::Xor => old ^ a,
             Update::Exchange => a,
-            Update::CompareSwap => if mask(old, size * 8) == mask(a, size * 8) { b } else { old },
-            Update::Increment => if old >= mask(a, size * 8) { 0 } else { old + 1 },
-            Update::Decrement => if old == 0 || old > mask(a, size * 8) { a } else { old - 1 },
+            Update::CompareSwap => {
+                if mask(old, size * 8) == mask(a, size * 8) {
+                    b
+                } else {
+                    old
+                }
+            }
+            Update::Increment => {
+                if old >= mask(a, size * 8) {
+                    0
+                } else {
+                    old + 1
+                }
+            }
+            Update::Decrement => {
+                if old == 0 || old > mask(a, size * 8) {
+                    a
+                } else {
+                    old - 1
+                }
+            }
         };
         // Other threads may have come first.
         self.write(place, 0, size, new, true);
@@ -537,7 +650,9 @@ impl<'p> Thread<'p> {
             Callee::Indirect(slot) => {
                 let (address, unknown) = self.value(slot);
                 self.exact &= !unknown;
-                address.checked_sub(FUNCTION_BASE).map(|offset| (offset / 16) as usize)
+                address
+                    .checked_sub(FUNCTION_BASE)
+                    .map(|offset| (offset / 16) as usize)
             }
             Callee::Unknown => None,
         };
@@ -551,11 +666,22 @@ impl<'p> Thread<'p> {
         };
         let active = self.stack.iter().any(|frame| frame.routine == number);
         let slots = routine.slots.start as usize..routine.slots.end as usize;
-        let saved = if active { slots.map(|slot| (self.values[slot], self.unknown[slot])).collect() } else { Vec::new() };
+        let saved = if active {
+            slots
+                .map(|slot| (self.values[slot], self.unknown[slot]))
+                .collect()
+        } else {
+            Vec::new()
+        };
         for (&from, &to) in call.arguments.iter().zip(&routine.formals) {
             self.pass(from, to);
         }
-        self.stack.push(Frame { routine: number, back: self.pc, call: index, saved });
+        self.stack.push(Frame {
+            routine: number,
+            back: self.pc,
+            call: index,
+            saved,
+        });
         self.pc = routine.steps.start;
     }
 
@@ -565,13 +691,21 @@ impl<'p> Thread<'p> {
         self.pc = frame.back;
         // Results first: registers of a recursive caller are put back around them.
         let results: Vec<(Passing, Passing)> = match program.calls.get(frame.call as usize) {
-            Some(call) => routine.returns.iter().copied().zip(call.results.iter().copied()).collect(),
+            Some(call) => routine
+                .returns
+                .iter()
+                .copied()
+                .zip(call.results.iter().copied())
+                .collect(),
             None => Vec::new(),
         };
-        let kept: Vec<_> = results.iter().map(|&(from, _)| match from {
-            Passing::Slot(slot) => Some(self.value(slot)),
-            Passing::Param(..) => None,
-        }).collect();
+        let kept: Vec<_> = results
+            .iter()
+            .map(|&(from, _)| match from {
+                Passing::Slot(slot) => Some(self.value(slot)),
+                Passing::Param(..) => None,
+            })
+            .collect();
         for (slot, (value, unknown)) in (routine.slots.start as usize..).zip(frame.saved) {
             // Constants that were met later lie among the slots too, but never change.
             self.values[slot] = value;
@@ -602,9 +736,9 @@ fn special_value(special: Special, launch: &Launch, at: Place3, shared: u64) -> 
         Special::Lane => lane,
         Special::WarpOfBlock => linear / 32,
         Special::WarpsOfBlock => u64::from(launch.block_threads().div_ceil(32)),
-        Special::LaneMask(relation) => {
-            (0..32u64).filter(|other| relation.holds(Some(other.cmp(&lane)))).fold(0, |mask, other| mask | 1 << other)
-        }
+        Special::LaneMask(relation) => (0..32u64)
+            .filter(|other| relation.holds(Some(other.cmp(&lane))))
+            .fold(0, |mask, other| mask | 1 << other),
         Special::DynamicShared => u64::from(launch.shared),
         Special::TotalShared => u64::from(launch.shared) + shared,
         Special::Constant(value) => value,
