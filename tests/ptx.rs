@@ -397,7 +397,7 @@ fn a_megabyte_is_read_quickly() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
     #[test]
     fn no_text_makes_the_parser_panic(text in "\\PC*") {
         let _ = Module::parse(&text);

@@ -201,7 +201,7 @@ fn sectors(lanes: &[(u32, Touch)]) -> HashSet<u64> {
                     .wrapping_add(u64::from(lane))
                     .wrapping_mul(WORD);
                 // Apart from global addresses.
-                sectors.insert(1 << 62 | physical / SECTOR);
+                sectors.insert((1 << 62) | (physical / SECTOR));
             }
         } else {
             sectors.extend(touch.address / SECTOR..=last(&touch) / SECTOR);

@@ -341,7 +341,7 @@ fn permuted(permute: Permute, a: u64, b: u64, c: u64) -> u64 {
         Permute::Forward4 => [s, s + 1, s + 2, s + 3],
         Permute::Backward4 => [s, s + 7, s + 6, s + 5],
         Permute::Replicate8 => [s; 4],
-        Permute::EdgeLeft => [s.max(0), s.max(1), s.max(2), 3],
+        Permute::EdgeLeft => [s, s.max(1), s.max(2), 3],
         Permute::EdgeRight => [0, s.min(1), s.min(2), s.min(3)],
         Permute::Replicate16 => {
             let base = (s & 1) * 2;
