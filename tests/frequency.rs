@@ -710,6 +710,42 @@ fn loops_of_every_shape_are_skipped_exactly() {
 }
 
 #[test]
+fn a_long_loop_that_branches_on_data_is_estimated() {
+    // Counts the values below a tenth; a thread's whole course would be 100 million iterations.
+    let body = "mov.u32 %r2, 0;\nL: rem.u32 %r3, %r2, 16384; mul.wide.u32 %rd2, %r3, 4; add.s64 %rd3, %rd1, %rd2;\n\
+                ld.global.u32 %r4, [%rd3]; setp.ge.u32 %p1, %r4, 100;\n@%p1 bra S;\nadd.f32 %f1, %f1, %f1;\n\
+                S: add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, %r1;\n@%p2 bra L; ret;";
+    let n = 100_000_000;
+    let case = by_hand(body)
+        .buffer(
+            Scalar::U32,
+            1,
+            16384,
+            Fill::Random {
+                lo: 0.0,
+                hi: 1000.0,
+            },
+        )
+        .int(n);
+    let profile = case.profile([1, 1, 1], [1, 1, 1], 0);
+    let count = |text: &str| {
+        let line = case.text.lines().position(|l| l.contains(text)).unwrap() as u32 + 1;
+        profile.counts[&line]
+    };
+    assert!(!profile.exact);
+    assert!(
+        (count("ld.global") / f64::from(n) - 1.0).abs() < 1e-6,
+        "{}",
+        count("ld.global")
+    );
+    assert!(
+        (count("add.f32") / f64::from(n) - 0.1).abs() < 0.01,
+        "{}",
+        count("add.f32")
+    );
+}
+
+#[test]
 fn what_is_not_known_makes_a_profile_inexact_but_ends() {
     let spin = "L: atom.global.cas.b32 %r2, [%rd1], 7, 1; setp.ne.s32 %p1, %r2, 7;\n@%p1 bra L;\nadd.f32 %f1, %f1, %f1; ret;";
     let forever = "L: bra L;";

@@ -24,8 +24,12 @@ use crate::workload::{Argument, Workload};
 use access::Lane;
 use memory::Initial;
 use program::{Passing, Program};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use thread::{Allowance, Place3, Thread};
+use thread::{Allowance, Ground, Outcome, Place3, Thread};
+
+/// Instructions that a lane of a further warp may take: enough to fill the record of its accesses.
+const LANE: u64 = 1 << 14;
 
 /// What the interpreter may spend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,9 +95,15 @@ pub fn profile(
         constants: &program.constants,
     };
     let mut tally = Tally::new(&program, launch);
-    let run = |at: Place3, allowance: Allowance| {
-        Thread::new(&program, &initial, &arguments, launch, at, allowance).run()
+    let analyses = RefCell::default();
+    let ground = Ground {
+        program: &program,
+        initial: &initial,
+        arguments: &arguments,
+        launch,
+        analyses: &analyses,
     };
+    let run = |at: Place3, allowance: Allowance| Thread::new(&ground, at, allowance).run();
 
     let places = counting_places(launch);
     let mut budget = limits.instructions / 2;
@@ -108,11 +118,11 @@ pub fn profile(
             },
         );
         budget = budget.saturating_sub(outcome.interpreted);
-        tally.add(at, &outcome.counts, outcome.exact);
+        tally.add(at, &outcome);
     }
 
     budget += limits.instructions - limits.instructions / 2;
-    let warmup = u64::from(limits.window / 2).max(1);
+    let warmup = u64::from(limits.window / 4).max(1);
     let mut lanes: Vec<Lane> = Vec::new();
     let mut dearest = 0;
     for (number, warp) in warps(launch, limits.warps).into_iter().enumerate() {
@@ -120,9 +130,16 @@ pub fn profile(
         if number > 0 && dearest * 32 > budget {
             break;
         }
+        // The first warp may take half of what is left: it is there for the counts too.
+        let share = if number == 0 {
+            budget / 2
+        } else {
+            budget.min(LANE.max(dearest + dearest / 4) * 32)
+        };
+        let mut left = share;
         let threads = warp_places(launch, warp);
         for (index, &(lane, at)) in threads.iter().enumerate() {
-            let steps = budget / (threads.len() - index) as u64;
+            let steps = left / (threads.len() - index) as u64;
             let outcome = run(
                 at,
                 Allowance {
@@ -132,8 +149,12 @@ pub fn profile(
                 },
             );
             budget = budget.saturating_sub(outcome.interpreted);
+            left = left.saturating_sub(outcome.interpreted);
             dearest = dearest.max(outcome.interpreted);
-            tally.add(at, &outcome.counts, outcome.exact);
+            // A lane is cut short sooner than a counting thread; its estimate is no better than their counts.
+            if !outcome.estimated || !tally.exact {
+                tally.add(at, &outcome);
+            }
             lanes.push(Lane {
                 warp,
                 lane,
@@ -190,15 +211,15 @@ pub fn written(
         window: 0,
         warmup: u64::MAX,
     };
-    let outcome = Thread::new(
-        &program,
-        &initial,
-        &arguments,
+    let analyses = RefCell::default();
+    let ground = Ground {
+        program: &program,
+        initial: &initial,
+        arguments: &arguments,
         launch,
-        Place3 { block, thread },
-        allowance,
-    )
-    .run();
+        analyses: &analyses,
+    };
+    let outcome = Thread::new(&ground, Place3 { block, thread }, allowance).run();
     Ok(outcome
         .global
         .bytes()
@@ -339,11 +360,12 @@ impl<'p> Tally<'p> {
         }
     }
 
-    fn add(&mut self, at: Place3, counts: &[u64], exact: bool) {
+    fn add(&mut self, at: Place3, outcome: &Outcome) {
+        let counts = &outcome.counts;
         for (most, &count) in self.most.iter_mut().zip(counts) {
             *most = count.max(*most);
         }
-        self.exact &= exact;
+        self.exact &= outcome.exact && !outcome.estimated;
         if self.threads.iter().all(|(known, _)| *known != at) {
             // The implicit return at the end of a body has no line and is no instruction.
             let real = counts

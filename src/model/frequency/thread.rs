@@ -10,13 +10,14 @@ mod storage;
 
 use super::arithmetic::{compare, compute, integer, mask, order, sign_extend};
 use super::decode;
-use super::loops::{Event, Loops};
+use super::loops::{Analyses, Event, Loops};
 use super::memory::{Initial, Overlay, Place, place};
 use super::operation::{Alu, Combine, bits, signed};
 use super::program::{Operation, Program, Slot, Special, Step, Window};
 use crate::model::profile::{Kind, Space};
 use crate::ptx::Scalar;
 use crate::space::Launch;
+use std::cell::RefCell;
 
 /// How often a branch on unknown data may go the same way before it is sent the other way.
 const PATIENCE: u32 = 64;
@@ -45,6 +46,17 @@ pub(super) struct Touch {
     pub address: u64,
 }
 
+/// What all threads of a launch have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Ground<'p> {
+    pub program: &'p Program,
+    pub initial: &'p Initial<'p>,
+    /// Bytes of the entry's parameters.
+    pub arguments: &'p [u8],
+    pub launch: &'p Launch,
+    pub analyses: &'p RefCell<Analyses>,
+}
+
 /// What a thread is allowed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allowance {
@@ -61,6 +73,8 @@ pub(super) struct Outcome {
     /// Executions of each step.
     pub counts: Vec<u64>,
     pub exact: bool,
+    /// The rest of a loop was estimated.
+    pub estimated: bool,
     /// Instructions that were interpreted (not extrapolated).
     pub interpreted: u64,
     pub touches: Vec<Touch>,
@@ -95,8 +109,10 @@ pub(super) struct Thread<'p> {
     pub(super) skipped_stores: bool,
     single: bool,
     pub(super) exact: bool,
+    pub(super) estimated: bool,
     interpreted: u64,
-    pub(super) extrapolated: u64,
+    extrapolated: u64,
+    pub(super) analyses: &'p RefCell<Analyses>,
     patience: Vec<(u32, u32)>,
     allowance: Allowance,
     recorded: Vec<u32>,
@@ -104,14 +120,14 @@ pub(super) struct Thread<'p> {
 }
 
 impl<'p> Thread<'p> {
-    pub fn new(
-        program: &'p Program,
-        initial: &'p Initial<'p>,
-        arguments: &[u8],
-        launch: &Launch,
-        at: Place3,
-        allowance: Allowance,
-    ) -> Self {
+    pub fn new(ground: &Ground<'p>, at: Place3, allowance: Allowance) -> Self {
+        let Ground {
+            program,
+            initial,
+            arguments,
+            launch,
+            ..
+        } = *ground;
         let mut parameters = vec![0; program.parameters as usize];
         let mut parameters_unknown = vec![true; program.parameters as usize];
         for ((to, unknown), &from) in parameters
@@ -152,8 +168,10 @@ impl<'p> Thread<'p> {
             skipped_stores: false,
             single: launch.block_threads() == 1,
             exact: true,
+            estimated: false,
             interpreted: 0,
             extrapolated: 0,
+            analyses: ground.analyses,
             patience: Vec::new(),
             allowance,
             recorded: vec![0; recording],
@@ -164,7 +182,7 @@ impl<'p> Thread<'p> {
     /// Runs the thread to its end or to the end of its allowance.
     pub fn run(mut self) -> Outcome {
         let program = self.program;
-        let mut loops = Loops::new(self.allowance.warmup);
+        let mut loops = Loops::new(program.steps.len(), self.allowance.warmup);
         while let Some(step) = program.steps.get(self.pc as usize) {
             if self.interpreted >= self.allowance.steps {
                 self.exact = false;
@@ -263,6 +281,7 @@ impl<'p> Thread<'p> {
         let Self {
             counts,
             exact,
+            estimated,
             interpreted,
             touches,
             global,
@@ -271,9 +290,23 @@ impl<'p> Thread<'p> {
         Outcome {
             counts,
             exact,
+            estimated,
             interpreted,
             touches,
             global,
+        }
+    }
+
+    /// Half of the allowance is spent.
+    pub fn is_dear(&self) -> bool {
+        self.interpreted > self.allowance.steps / 2
+    }
+
+    /// Counts executions that were not interpreted, by step.
+    pub fn count_more(&mut self, more: impl Iterator<Item = u64>) {
+        for (count, more) in self.counts.iter_mut().zip(more) {
+            *count = count.saturating_add(more);
+            self.extrapolated = self.extrapolated.saturating_add(more);
         }
     }
 
