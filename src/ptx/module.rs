@@ -192,10 +192,12 @@ pub struct Body {
 impl Body {
     /// The instructions in the order of the text.
     pub fn instructions(&self) -> impl Iterator<Item = &Instruction> {
-        self.statements.iter().filter_map(|statement| match statement {
-            Statement::Instruction(instruction) => Some(instruction),
-            _ => None,
-        })
+        self.statements
+            .iter()
+            .filter_map(|statement| match statement {
+                Statement::Instruction(instruction) => Some(instruction),
+                _ => None,
+            })
     }
 }
 
@@ -209,9 +211,16 @@ pub enum Statement {
     Variable(Variable),
     Label(Label),
     /// `label: .branchtargets a, b;` or `label: .calltargets a, b;`
-    Targets { label: Box<str>, targets: Vec<Box<str>> },
+    Targets {
+        label: Box<str>,
+        targets: Vec<Box<str>>,
+    },
     /// `label: .callprototype ...;`: the type of an indirect call.
-    Prototype { label: Box<str>, returns: Vec<Parameter>, parameters: Vec<Parameter> },
+    Prototype {
+        label: Box<str>,
+        returns: Vec<Parameter>,
+        parameters: Vec<Parameter>,
+    },
     Instruction(Instruction),
 }
 
@@ -281,7 +290,9 @@ pub enum Operand {
 impl Module {
     /// The kernel called `name` that has a body.
     pub fn entry(&self, name: &str) -> Option<&Function> {
-        self.functions.iter().find(|f| f.entry && &*f.name == name && f.body.is_some())
+        self.functions
+            .iter()
+            .find(|f| f.entry && &*f.name == name && f.body.is_some())
     }
 
     /// The function called `name`, its definition before its prototypes.

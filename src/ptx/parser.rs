@@ -3,9 +3,13 @@
 //! The grammar is read loosely: what ptxas would reject later (types that do not fit, undeclared names) passes, what
 //! cannot be placed at all is an error with its line. Debug sections are skipped.
 
+mod literal;
+mod statement;
+
+use super::Error;
 use super::lexer::{Kind, Lexer, Token};
 use super::module::*;
-use super::Error;
+use literal::{integer, number};
 
 /// Deepest nesting of scopes, braces and brackets that is read.
 const DEPTH: u32 = 200;
@@ -18,7 +22,13 @@ impl Module {
     pub fn parse(text: &str) -> Result<Self, Error> {
         let mut lexer = Lexer::new(text);
         let token = lexer.next()?;
-        Parser { text, lexer, token, depth: 0 }.module()
+        Parser {
+            text,
+            lexer,
+            token,
+            depth: 0,
+        }
+        .module()
     }
 }
 
@@ -61,15 +71,25 @@ impl<'t> Parser<'t> {
     }
 
     fn expect(&mut self, mark: u8, expected: &'static str) -> Result<Token, Error> {
-        if self.is(mark) { self.bump() } else { Err(self.unexpected(expected)) }
+        if self.is(mark) {
+            self.bump()
+        } else {
+            Err(self.unexpected(expected))
+        }
     }
 
     fn unexpected(&self, expected: &'static str) -> Error {
-        let line = self.token.line;
-        if self.token.kind == Kind::End {
-            return Error::Unterminated { line, what: expected };
+        let end = self.token.kind == Kind::End;
+        let found = if end {
+            "end of text".to_owned()
+        } else {
+            self.word().chars().take(40).collect()
+        };
+        Error::Unexpected {
+            line: self.token.line,
+            expected,
+            found,
         }
-        Error::Unexpected { line, expected, found: self.word().chars().take(40).collect() }
     }
 
     fn is_directive(&self) -> bool {
@@ -100,16 +120,28 @@ impl<'t> Parser<'t> {
     }
 
     fn bad_number(&self) -> Error {
-        Error::Number { line: self.token.line, text: self.word().chars().take(40).collect() }
+        Error::Number {
+            line: self.token.line,
+            text: self.word().chars().take(40).collect(),
+        }
     }
 
     fn enter(&mut self) -> Result<(), Error> {
         self.depth += 1;
-        if self.depth > DEPTH { Err(Error::Nesting { line: self.token.line }) } else { Ok(()) }
+        if self.depth > DEPTH {
+            Err(Error::Nesting {
+                line: self.token.line,
+            })
+        } else {
+            Ok(())
+        }
     }
 
     fn module(mut self) -> Result<Module, Error> {
-        let mut module = Module { address_size: 64, ..Module::default() };
+        let mut module = Module {
+            address_size: 64,
+            ..Module::default()
+        };
         let mut linkage = Linkage::Internal;
         while self.token.kind != Kind::End {
             if self.accept(b';')? {
@@ -135,11 +167,17 @@ impl<'t> Parser<'t> {
                 ".weak" => linkage = Linkage::Weak,
                 ".common" => linkage = Linkage::Common,
                 ".entry" | ".func" => {
-                    let function = self.function(directive == ".entry", std::mem::take(&mut linkage), line)?;
+                    let function =
+                        self.function(directive == ".entry", std::mem::take(&mut linkage), line)?;
                     module.functions.push(function);
                 }
                 ".global" | ".shared" | ".const" | ".tex" | ".param" | ".local" => {
-                    self.variables(space(directive), std::mem::take(&mut linkage), line, &mut module.variables)?;
+                    self.variables(
+                        space(directive),
+                        std::mem::take(&mut linkage),
+                        line,
+                        &mut module.variables,
+                    )?;
                 }
                 ".file" => self.skip_line_of(line)?,
                 ".loc" => self.skip_line_of(line)?,
@@ -154,8 +192,14 @@ impl<'t> Parser<'t> {
     /// `9.0`: the lexer reads it as one number.
     fn version(&mut self) -> Result<(u32, u32), Error> {
         let error = self.bad_number();
-        let (major, minor) = self.word().split_once('.').ok_or_else(|| self.unexpected("a version"))?;
-        let pair = (major.parse().map_err(|_| error.clone())?, minor.parse().map_err(|_| error)?);
+        let (major, minor) = self
+            .word()
+            .split_once('.')
+            .ok_or_else(|| self.unexpected("a version"))?;
+        let pair = (
+            major.parse().map_err(|_| error.clone())?,
+            minor.parse().map_err(|_| error)?,
+        );
         self.bump()?;
         Ok(pair)
     }
@@ -171,7 +215,7 @@ impl<'t> Parser<'t> {
     fn skip_section(&mut self) -> Result<(), Error> {
         while !self.is(b'{') {
             if self.token.kind == Kind::End {
-                return Err(self.unexpected("a section"));
+                return Err(self.unexpected("the end of a section"));
             }
             self.bump()?;
         }
@@ -180,7 +224,7 @@ impl<'t> Parser<'t> {
             match self.token.kind {
                 Kind::Mark(b'{') => depth += 1,
                 Kind::Mark(b'}') => depth -= 1,
-                Kind::End => return Err(self.unexpected("a section")),
+                Kind::End => return Err(self.unexpected("the end of a section")),
                 _ => {}
             }
             self.bump()?;
@@ -193,7 +237,7 @@ impl<'t> Parser<'t> {
     fn skip_statement(&mut self) -> Result<(), Error> {
         while !self.is(b';') {
             if self.token.kind == Kind::End {
-                return Err(self.unexpected("a directive (no `;` follows)"));
+                return Err(self.unexpected("`;`"));
             }
             self.bump()?;
         }
@@ -203,9 +247,17 @@ impl<'t> Parser<'t> {
 
     fn function(&mut self, entry: bool, linkage: Linkage, line: u32) -> Result<Function, Error> {
         self.attributes()?;
-        let returns = if self.is(b'(') { self.parameters()? } else { Vec::new() };
+        let returns = if self.is(b'(') {
+            self.parameters()?
+        } else {
+            Vec::new()
+        };
         let name = self.name()?;
-        let parameters = if self.is(b'(') { self.parameters()? } else { Vec::new() };
+        let parameters = if self.is(b'(') {
+            self.parameters()?
+        } else {
+            Vec::new()
+        };
         let mut directives = Vec::new();
         let body = loop {
             if self.accept(b';')? {
@@ -223,7 +275,16 @@ impl<'t> Parser<'t> {
             }
             directives.push(directive);
         };
-        Ok(Function { name, entry, linkage, returns, parameters, directives, body, line })
+        Ok(Function {
+            name,
+            entry,
+            linkage,
+            returns,
+            parameters,
+            directives,
+            body,
+            line,
+        })
     }
 
     /// `.attribute(.managed)`: of no use to a reader of code.
@@ -269,14 +330,18 @@ impl<'t> Parser<'t> {
                 }
             }
         }
-        Ok(Directive { name, values, span: token.start..end, line: token.line })
+        Ok(Directive {
+            name,
+            values,
+            span: token.start..end,
+            line: token.line,
+        })
     }
 
     fn parameters(&mut self) -> Result<Vec<Parameter>, Error> {
         self.expect(b'(', "`(`")?;
         let mut parameters = Vec::new();
         while !self.accept(b')')? {
-            let line = self.token.line;
             if !self.is_directive() {
                 return Err(self.unexpected("`.param`"));
             }
@@ -285,13 +350,16 @@ impl<'t> Parser<'t> {
             let kinds = self.kinds()?;
             let (name, size, _) = self.declarator(&kinds)?;
             let align = kinds.align.unwrap_or_else(|| natural(&kinds));
-            parameters.push(Parameter { name, register, scalar: kinds.scalar, align, size, pointer: kinds.pointer });
+            parameters.push(Parameter {
+                name,
+                register,
+                scalar: kinds.scalar,
+                align,
+                size,
+                pointer: kinds.pointer,
+            });
             if !self.accept(b',')? && !self.is(b')') {
-                return Err(if self.token.kind == Kind::End {
-                    Error::Unterminated { line, what: "a parameter list" }
-                } else {
-                    self.unexpected("`,` or `)`")
-                });
+                return Err(self.unexpected("`,` or `)`"));
             }
         }
         Ok(parameters)
@@ -299,7 +367,12 @@ impl<'t> Parser<'t> {
 
     /// Type, vector, alignment and pointer words, in any order.
     fn kinds(&mut self) -> Result<Kinds, Error> {
-        let mut kinds = Kinds { scalar: Scalar::B32, lanes: 1, align: None, pointer: false };
+        let mut kinds = Kinds {
+            scalar: Scalar::B32,
+            lanes: 1,
+            align: None,
+            pointer: false,
+        };
         let mut typed = false;
         while self.is_directive() {
             let word = self.word();
@@ -324,7 +397,11 @@ impl<'t> Parser<'t> {
                 }
             }
         }
-        if typed { Ok(kinds) } else { Err(self.unexpected("a type")) }
+        if typed {
+            Ok(kinds)
+        } else {
+            Err(self.unexpected("a type"))
+        }
     }
 
     /// `name`, `name[4][2]` or `name[]`, with the size in bytes and the array's extents.
@@ -336,11 +413,19 @@ impl<'t> Parser<'t> {
             self.expect(b']', "`]`")?;
         }
         let element = u64::from(kinds.scalar.size()) * u64::from(kinds.lanes);
-        let size = extents.iter().fold(element, |size, &extent| size.saturating_mul(extent));
+        let size = extents
+            .iter()
+            .fold(element, |size, &extent| size.saturating_mul(extent));
         Ok((name, size, extents))
     }
 
-    fn variables(&mut self, space: Space, linkage: Linkage, line: u32, into: &mut Vec<Variable>) -> Result<(), Error> {
+    fn variables(
+        &mut self,
+        space: Space,
+        linkage: Linkage,
+        line: u32,
+        into: &mut Vec<Variable>,
+    ) -> Result<(), Error> {
         let kinds = self.kinds()?;
         let align = kinds.align.unwrap_or_else(|| natural(&kinds));
         loop {
@@ -353,7 +438,17 @@ impl<'t> Parser<'t> {
                 initial = Some(values);
             }
             let (scalar, lanes) = (kinds.scalar, kinds.lanes);
-            into.push(Variable { name, space, scalar, lanes, align, size, linkage, initial, line });
+            into.push(Variable {
+                name,
+                space,
+                scalar,
+                lanes,
+                align,
+                size,
+                linkage,
+                initial,
+                line,
+            });
             if !self.accept(b',')? {
                 break;
             }
@@ -378,7 +473,11 @@ impl<'t> Parser<'t> {
         }
         self.enter()?;
         let inner = extents.get(1..).unwrap_or(&[]);
-        let stride = inner.iter().fold(scalar * u64::from(kinds.lanes), |size, &extent| size.saturating_mul(extent));
+        let stride = inner
+            .iter()
+            .fold(scalar * u64::from(kinds.lanes), |size, &extent| {
+                size.saturating_mul(extent)
+            });
         let (mut next, mut row) = (at, at);
         while !self.accept(b'}')? {
             if self.is(b'{') {
@@ -423,7 +522,9 @@ impl<'t> Parser<'t> {
             (Operand::Integer(bits), _) => bits,
             (Operand::Float(bits), Scalar::F64) => f64::from(f32::from_bits(bits)).to_bits(),
             (Operand::Float(bits), _) => u64::from(bits),
-            (Operand::Double(bits), Scalar::F32) => u64::from((f64::from_bits(bits) as f32).to_bits()),
+            (Operand::Double(bits), Scalar::F32) => {
+                u64::from((f64::from_bits(bits) as f32).to_bits())
+            }
             (Operand::Double(bits), _) => bits,
             _ => return Err(self.unexpected("a value")),
         }))
@@ -439,7 +540,11 @@ impl<'t> Parser<'t> {
                 self.bump()?;
             }
             let value = self.unsigned()? as i64;
-            offset = if negative { offset.wrapping_sub(value) } else { offset.wrapping_add(value) };
+            offset = if negative {
+                offset.wrapping_sub(value)
+            } else {
+                offset.wrapping_add(value)
+            };
         }
         Ok(offset)
     }
@@ -463,220 +568,6 @@ impl<'t> Parser<'t> {
             (value, _) => value,
         })
     }
-
-    fn body(&mut self) -> Result<Body, Error> {
-        let open = self.expect(b'{', "`{`")?.start;
-        let mut statements = Vec::new();
-        let mut scopes = 0u32;
-        loop {
-            if self.accept(b'{')? {
-                scopes += 1;
-                if scopes > DEPTH {
-                    return Err(Error::Nesting { line: self.token.line });
-                }
-                statements.push(Statement::Open);
-            } else if self.accept(b'}')? {
-                if scopes == 0 {
-                    return Ok(Body { statements, open });
-                }
-                scopes -= 1;
-                statements.push(Statement::Close);
-            } else if self.accept(b';')? {
-                // An empty statement.
-            } else if self.is_directive() {
-                self.local_directive(&mut statements)?;
-            } else if self.is(b'@') || self.token.kind == Kind::Word {
-                self.instruction(&mut statements)?;
-            } else {
-                return Err(self.unexpected("a statement"));
-            }
-        }
-    }
-
-    fn local_directive(&mut self, statements: &mut Vec<Statement>) -> Result<(), Error> {
-        let line = self.token.line;
-        let directive = self.word();
-        self.bump()?;
-        match directive {
-            ".reg" => {
-                let kinds = self.kinds()?;
-                loop {
-                    let name = self.name()?;
-                    let count = if self.accept(b'<')? {
-                        let count = self.small()?;
-                        self.expect(b'>', "`>`")?;
-                        Some(count)
-                    } else {
-                        None
-                    };
-                    statements.push(Statement::Registers(Registers {
-                        name,
-                        count,
-                        scalar: kinds.scalar,
-                        lanes: kinds.lanes,
-                    }));
-                    if !self.accept(b',')? {
-                        break;
-                    }
-                }
-                self.expect(b';', "`;` after registers")?;
-            }
-            ".visible" | ".extern" | ".weak" | ".common" => {}
-            ".global" | ".shared" | ".const" | ".tex" | ".param" | ".local" => {
-                let mut variables = Vec::new();
-                self.variables(space(directive), Linkage::Internal, line, &mut variables)?;
-                statements.extend(variables.into_iter().map(Statement::Variable));
-            }
-            ".loc" | ".file" => self.skip_line_of(line)?,
-            ".section" => self.skip_section()?,
-            _ => self.skip_statement()?,
-        }
-        Ok(())
-    }
-
-    fn instruction(&mut self, statements: &mut Vec<Statement>) -> Result<(), Error> {
-        let mut guard = None;
-        if self.accept(b'@')? {
-            let negated = self.accept(b'!')?;
-            guard = Some(Guard { register: self.name()?, negated });
-        }
-        let token = self.token;
-        let opcode = self.name()?;
-        if guard.is_none() && self.accept(b':')? {
-            return self.labelled(opcode, token.line, statements);
-        }
-        let mut operands = Vec::new();
-        while !self.accept(b';')? {
-            operands.push(self.operand()?);
-            // `call.uni (retval0), f, (a);`, `tex.2d.v4.f32.f32 {...}, [...]`: commas throughout.
-            if !self.accept(b',')? && !self.is(b';') {
-                return Err(self.unexpected("`,` or `;`"));
-            }
-        }
-        statements.push(Statement::Instruction(Instruction { line: token.line, guard, opcode, operands }));
-        Ok(())
-    }
-
-    /// What follows a label: a table of targets, a prototype, or any statement (left to the caller).
-    fn labelled(&mut self, name: Box<str>, line: u32, statements: &mut Vec<Statement>) -> Result<(), Error> {
-        let directive = if self.is_directive() { self.word() } else { "" };
-        match directive {
-            ".branchtargets" | ".calltargets" => {
-                self.bump()?;
-                let mut targets = Vec::new();
-                loop {
-                    targets.push(self.name()?);
-                    if !self.accept(b',')? {
-                        break;
-                    }
-                }
-                self.expect(b';', "`;` after targets")?;
-                statements.push(Statement::Targets { label: name, targets });
-            }
-            ".callprototype" => {
-                self.bump()?;
-                let returns = if self.is(b'(') { self.parameters()? } else { Vec::new() };
-                self.name()?;
-                let parameters = if self.is(b'(') { self.parameters()? } else { Vec::new() };
-                self.skip_statement()?;
-                statements.push(Statement::Prototype { label: name, returns, parameters });
-            }
-            _ => statements.push(Statement::Label(Label { name, line })),
-        }
-        Ok(())
-    }
-
-    fn list(&mut self, close: u8) -> Result<Vec<Operand>, Error> {
-        self.enter()?;
-        let mut operands = Vec::new();
-        while !self.accept(close)? {
-            operands.push(self.operand()?);
-            if !self.accept(b',')? && !self.is(close) {
-                return Err(self.unexpected("`,` or the end of a list"));
-            }
-        }
-        self.depth -= 1;
-        Ok(operands)
-    }
-
-    fn operand(&mut self) -> Result<Operand, Error> {
-        let first = match self.token.kind {
-            Kind::Mark(b'{') => {
-                self.bump()?;
-                Operand::Vector(self.list(b'}')?)
-            }
-            Kind::Mark(b'(') => {
-                self.bump()?;
-                Operand::Group(self.list(b')')?)
-            }
-            Kind::Mark(b'[') => {
-                self.bump()?;
-                address(self.list(b']')?)
-            }
-            Kind::Mark(b'!') => {
-                self.bump()?;
-                self.nested().map(|inner| Operand::Not(Box::new(inner)))?
-            }
-            Kind::Mark(b'-') => {
-                self.bump()?;
-                if self.token.kind == Kind::Number {
-                    match self.constant()? {
-                        Operand::Integer(bits) => Operand::Integer(bits.wrapping_neg()),
-                        Operand::Float(bits) => Operand::Float(bits ^ 1 << 31),
-                        Operand::Double(bits) => Operand::Double(bits ^ 1 << 63),
-                        other => other,
-                    }
-                } else {
-                    self.nested().map(|inner| Operand::Minus(Box::new(inner)))?
-                }
-            }
-            Kind::Mark(b'+') | Kind::Number => {
-                let value = self.constant()?;
-                match value {
-                    Operand::Integer(bits) => {
-                        Operand::Integer(bits.wrapping_add(self.displacement()? as u64))
-                    }
-                    other => other,
-                }
-            }
-            Kind::Word if !self.is_directive() => {
-                let name = self.name()?;
-                match &*name {
-                    "_" => Operand::Sink,
-                    "WARP_SZ" => Operand::Integer(32),
-                    _ if self.is(b'+') || self.is(b'-') => Operand::Displaced(name, self.displacement()?),
-                    _ => Operand::Name(name),
-                }
-            }
-            _ => return Err(self.unexpected("an operand")),
-        };
-        if self.accept(b'|')? {
-            let second = self.nested()?;
-            return Ok(Operand::Pair(Box::new(first), Box::new(second)));
-        }
-        Ok(first)
-    }
-
-    fn nested(&mut self) -> Result<Operand, Error> {
-        self.enter()?;
-        let operand = self.operand();
-        self.depth -= 1;
-        operand
-    }
-}
-
-/// What stands between brackets, as an address where it is one.
-fn address(mut list: Vec<Operand>) -> Operand {
-    if list.len() == 1 {
-        match list.pop() {
-            Some(Operand::Name(name)) => return Operand::Address { base: Some(name), offset: 0 },
-            Some(Operand::Displaced(name, offset)) => return Operand::Address { base: Some(name), offset },
-            Some(Operand::Integer(bits)) => return Operand::Address { base: None, offset: bits as i64 },
-            Some(other) => list.push(other),
-            None => {}
-        }
-    }
-    Operand::Brackets(list)
 }
 
 fn space(directive: &str) -> Space {
@@ -692,30 +583,4 @@ fn space(directive: &str) -> Space {
 
 fn natural(kinds: &Kinds) -> u32 {
     kinds.scalar.size() * u32::from(kinds.lanes)
-}
-
-/// An integer literal: decimal, `0x`, `0b`, octal, with an optional `U`.
-fn integer(text: &str) -> Option<u64> {
-    let digits = text.strip_suffix(['U', 'u']).unwrap_or(text);
-    let lower = digits.as_bytes().get(1).map(u8::to_ascii_lowercase);
-    match (digits.as_bytes().first(), lower) {
-        (Some(b'0'), Some(b'x')) => u64::from_str_radix(&digits[2..], 16).ok(),
-        (Some(b'0'), Some(b'b')) => u64::from_str_radix(&digits[2..], 2).ok(),
-        (Some(b'0'), Some(_)) => u64::from_str_radix(&digits[1..], 8).ok(),
-        _ => digits.parse().ok(),
-    }
-}
-
-/// Any numeric literal.
-fn number(text: &str) -> Option<Operand> {
-    let prefix = text.get(..2);
-    match prefix {
-        Some("0f" | "0F") => u32::from_str_radix(&text[2..], 16).ok().map(Operand::Float),
-        Some("0d" | "0D") => u64::from_str_radix(&text[2..], 16).ok().map(Operand::Double),
-        _ => match integer(text) {
-            Some(value) => Some(Operand::Integer(value)),
-            None if text.contains(['.', 'e', 'E']) => text.parse::<f64>().ok().map(|v| Operand::Double(v.to_bits())),
-            None => None,
-        },
-    }
 }

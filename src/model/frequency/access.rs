@@ -61,13 +61,19 @@ pub(super) fn accesses(program: &Program, lanes: &[Lane], buffers: usize) -> BTr
     let mut touched: HashSet<u64> = HashSet::new();
     let mut sums: BTreeMap<u32, Sum> = BTreeMap::new();
     for ((step, _, execution), group) in &ordered {
-        let Some((_, first)) = group.lanes.first() else { continue };
-        let sum = sums.entry(program.steps[group.step as usize].line).or_insert_with(|| Sum::new(first));
+        let Some((_, first)) = group.lanes.first() else {
+            continue;
+        };
+        let sum = sums
+            .entry(program.steps[group.step as usize].line)
+            .or_insert_with(|| Sum::new(first));
         let last = recorded.get(step).copied().unwrap_or(0);
         let steady = most[*step as usize] <= last || *execution > last / 2;
         sum.add(group, steady, buffers, &mut touched_by_warp, &mut touched);
     }
-    sums.into_iter().map(|(line, sum)| (line, sum.mean())).collect()
+    sums.into_iter()
+        .map(|(line, sum)| (line, sum.mean()))
+        .collect()
 }
 
 struct Sum {
@@ -87,8 +93,13 @@ struct Sum {
 
 impl Sum {
     fn new(first: &Touch) -> Self {
-        let access =
-            Access { space: first.space, kind: first.kind, width: first.width, broadcast: true, ..Access::default() };
+        let access = Access {
+            space: first.space,
+            kind: first.kind,
+            width: first.width,
+            broadcast: true,
+            ..Access::default()
+        };
         Self {
             access,
             groups: 0.0,
@@ -115,12 +126,18 @@ impl Sum {
         self.groups += 1.0;
         self.lanes += group.lanes.len() as f64;
         let address = group.lanes.first().map(|(_, touch)| touch.address);
-        self.access.broadcast &= group.lanes.iter().all(|(_, touch)| Some(touch.address) == address);
+        self.access.broadcast &= group
+            .lanes
+            .iter()
+            .all(|(_, touch)| Some(touch.address) == address);
         self.passes += match self.access.space {
             Space::Shared => shared_passes(&group.lanes),
-            Space::Constant => {
-                group.lanes.iter().map(|(_, touch)| touch.address / WORD).collect::<HashSet<_>>().len() as f64
-            }
+            Space::Constant => group
+                .lanes
+                .iter()
+                .map(|(_, touch)| touch.address / WORD)
+                .collect::<HashSet<_>>()
+                .len() as f64,
             _ => 1.0,
         };
         if !matches!(self.access.space, Space::Global | Space::Local) {
@@ -150,7 +167,13 @@ impl Sum {
 
     fn mean(self) -> Access {
         let per_group = |sum: f64| sum / self.groups.max(1.0);
-        let share = |sum: f64| if self.judged > 0.0 { sum / self.judged } else { 0.0 };
+        let share = |sum: f64| {
+            if self.judged > 0.0 {
+                sum / self.judged
+            } else {
+                0.0
+            }
+        };
         Access {
             sectors: per_group(self.sectors),
             passes: per_group(self.passes),
@@ -158,7 +181,10 @@ impl Sum {
             reuse: share(self.again),
             block_reuse: share(self.again_in_block),
             block_sectors: per_group(self.distinct.len() as f64),
-            buffer: self.buffer.filter(|_| self.one_buffer).and_then(|region| u32::try_from(region - 1).ok()),
+            buffer: self
+                .buffer
+                .filter(|_| self.one_buffer)
+                .and_then(|region| u32::try_from(region - 1).ok()),
             ..self.access
         }
     }
@@ -170,9 +196,12 @@ fn sectors(lanes: &[(u32, Touch)]) -> HashSet<u64> {
         if touch.space == Space::Local {
             // Local memory is interleaved: the same word of neighbouring lanes lies side by side.
             for word in touch.address / WORD..=last(&touch) / WORD {
-                let physical = (word * BANKS).wrapping_add(u64::from(lane)).wrapping_mul(WORD);
+                let physical = word
+                    .wrapping_mul(BANKS)
+                    .wrapping_add(u64::from(lane))
+                    .wrapping_mul(WORD);
                 // Apart from global addresses.
-                sectors.insert(1 << 62 | physical / SECTOR);
+                sectors.insert((1 << 62) | (physical / SECTOR));
             }
         } else {
             sectors.extend(touch.address / SECTOR..=last(&touch) / SECTOR);
@@ -182,13 +211,19 @@ fn sectors(lanes: &[(u32, Touch)]) -> HashSet<u64> {
 }
 
 fn last(touch: &Touch) -> u64 {
-    touch.address.saturating_add(u64::from(touch.width.max(1)) - 1)
+    touch
+        .address
+        .saturating_add(u64::from(touch.width.max(1)) - 1)
 }
 
 /// Passes over the banks, averaged over the parts of the warp that are served together: all lanes up to 4 bytes each,
 /// halves for 8 bytes, quarters for 16.
 fn shared_passes(lanes: &[(u32, Touch)]) -> f64 {
-    let width = lanes.iter().map(|(_, touch)| touch.width).max().unwrap_or(4);
+    let width = lanes
+        .iter()
+        .map(|(_, touch)| touch.width)
+        .max()
+        .unwrap_or(4);
     let together = match width {
         0..=4 => 32,
         5..=8 => 16,
@@ -196,7 +231,10 @@ fn shared_passes(lanes: &[(u32, Touch)]) -> f64 {
     };
     let mut parts: BTreeMap<u32, HashSet<u64>> = BTreeMap::new();
     for (lane, touch) in lanes {
-        parts.entry(lane / together).or_default().extend(touch.address / WORD..=last(touch) / WORD);
+        parts
+            .entry(lane / together)
+            .or_default()
+            .extend(touch.address / WORD..=last(touch) / WORD);
     }
     let passes = |words: &HashSet<u64>| {
         let mut banks = [0u32; BANKS as usize];

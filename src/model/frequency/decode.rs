@@ -3,13 +3,13 @@
 //! Names are resolved to slots, addresses and steps once, here. What cannot be resolved or is not known becomes a step
 //! that makes its destinations unknown; decoding never fails.
 
+mod instruction;
+
 use super::memory::{CONST_BASE, FUNCTION_BASE, LOCAL_BASE, MODULE_BASE, PARAM_BASE, SHARED_BASE};
-use super::operation::{self, Alu, Combine, Compare, Mode, bits, float};
-use super::program::{
-    Call, Callee, Memory, Operation, Passing, Program, Routine, Slot, Special, Step, Update, Window,
-};
-use crate::model::profile::{Kind, Space};
-use crate::ptx::{self, Function, Initial, Instruction, Linkage, Module, Operand, Parameter, Scalar, Statement};
+use super::operation::{self, Compare, bits};
+use super::program::{Callee, Operation, Passing, Program, Routine, Slot, Special, Window};
+use crate::ptx::{self, Function, Initial, Linkage, Module, Operand, Parameter, Scalar, Statement};
+use instruction::blank;
 use std::collections::HashMap;
 
 /// The most registers that one declaration may ask for; ptxas has no more than a few hundred thousand either.
@@ -39,9 +39,18 @@ pub(super) fn decode(module: &Module, entry: &Function) -> Program {
 #[derive(Clone, Copy, Debug)]
 enum Meaning {
     /// First of `count` registers of `lanes` slots each; `None`: a single register.
-    Registers { first: Slot, count: Option<u32>, lanes: u8, scalar: Scalar },
+    Registers {
+        first: Slot,
+        count: Option<u32>,
+        lanes: u8,
+        scalar: Scalar,
+    },
     /// An address in the window's own numbering.
-    Variable { window: Window, address: u64, size: u64 },
+    Variable {
+        window: Window,
+        address: u64,
+        size: u64,
+    },
 }
 
 struct Decoder<'m> {
@@ -75,11 +84,19 @@ enum Target<'m> {
 
 impl<'m> Names<'m> {
     fn find(&self, name: &str) -> Option<Meaning> {
-        self.scopes.iter().rev().find_map(|scope| scope.get(name)).copied()
+        self.scopes
+            .iter()
+            .rev()
+            .find_map(|scope| scope.get(name))
+            .copied()
     }
 
     fn label(&self, name: &str) -> Option<Target<'m>> {
-        self.open.iter().rev().find_map(|&scope| self.labels.get(&(scope, name))).copied()
+        self.open
+            .iter()
+            .rev()
+            .find_map(|&scope| self.labels.get(&(scope, name)))
+            .copied()
     }
 
     fn step(&self, name: &str) -> Option<u32> {
@@ -91,7 +108,9 @@ impl<'m> Names<'m> {
 }
 
 fn align(value: u64, to: u32) -> u64 {
-    value.checked_next_multiple_of(u64::from(to.max(1))).unwrap_or(value)
+    value
+        .checked_next_multiple_of(u64::from(to.max(1)))
+        .unwrap_or(value)
 }
 
 impl<'m> Decoder<'m> {
@@ -115,14 +134,20 @@ impl<'m> Decoder<'m> {
     fn module_variables(&mut self) {
         let module = self.module;
         // Address 0 stays free in every window, so that no variable looks like a null pointer.
-        let mut next = HashMap::from([(ptx::Space::Global, 256u64), (ptx::Space::Const, 256), (ptx::Space::Shared, 0)]);
+        let mut next = HashMap::from([
+            (ptx::Space::Global, 256u64),
+            (ptx::Space::Const, 256),
+            (ptx::Space::Shared, 0),
+        ]);
         let mut placed = Vec::new();
         for variable in &module.variables {
             let dynamic = variable.space == ptx::Space::Shared && variable.size == 0;
             if dynamic || self.symbols.contains_key(&*variable.name) {
                 continue;
             }
-            let Some(next) = next.get_mut(&variable.space) else { continue };
+            let Some(next) = next.get_mut(&variable.space) else {
+                continue;
+            };
             let at = align(*next, variable.align);
             *next = at.saturating_add(variable.size.max(1)).min(1 << 31);
             let (window, address) = match variable.space {
@@ -130,31 +155,56 @@ impl<'m> Decoder<'m> {
                 ptx::Space::Const => (Window::Const, at),
                 _ => (Window::Global, MODULE_BASE + at),
             };
-            self.symbols.insert(&variable.name, Meaning::Variable { window, address, size: variable.size });
+            self.symbols.insert(
+                &variable.name,
+                Meaning::Variable {
+                    window,
+                    address,
+                    size: variable.size,
+                },
+            );
             placed.push((variable, at));
         }
         let shared = next.get(&ptx::Space::Shared).copied().unwrap_or(0);
         self.program.shared = shared;
-        for variable in module.variables.iter().filter(|v| v.space == ptx::Space::Shared && v.size == 0) {
+        for variable in module
+            .variables
+            .iter()
+            .filter(|v| v.space == ptx::Space::Shared && v.size == 0)
+        {
             let address = align(shared, variable.align.max(16));
-            self.symbols.insert(&variable.name, Meaning::Variable { window: Window::Shared, address, size: 0 });
+            self.symbols.insert(
+                &variable.name,
+                Meaning::Variable {
+                    window: Window::Shared,
+                    address,
+                    size: 0,
+                },
+            );
         }
         for (variable, at) in placed {
-            let Some(initial) = &variable.initial else { continue };
+            let Some(initial) = &variable.initial else {
+                continue;
+            };
             if variable.linkage == Linkage::Extern {
                 continue;
             }
             for (offset, value) in initial {
                 let bits = match value {
                     Initial::Bits(bits) => *bits,
-                    Initial::Address { name, offset } => self.address_of(name).wrapping_add(*offset as u64),
+                    Initial::Address { name, offset } => {
+                        self.address_of(name).wrapping_add(*offset as u64)
+                    }
                 };
                 let image = match variable.space {
                     ptx::Space::Const => &mut self.program.constants,
                     _ => &mut self.program.globals,
                 };
                 for byte in 0..u64::from(variable.scalar.size().min(8)) {
-                    image.values.insert(at.saturating_add(*offset).saturating_add(byte), (bits >> (8 * byte)) as u8);
+                    image.values.insert(
+                        at.saturating_add(*offset).saturating_add(byte),
+                        (bits >> (8 * byte)) as u8,
+                    );
                 }
             }
             let image = match variable.space {
@@ -168,8 +218,12 @@ impl<'m> Decoder<'m> {
     /// The generic address of a variable or function of the module.
     fn address_of(&mut self, name: &str) -> u64 {
         match self.symbols.get(name) {
-            Some(&Meaning::Variable { window, address, .. }) => address.wrapping_add(base(window)),
-            _ => self.function_index(name).map_or(0, |index| FUNCTION_BASE + 16 * index as u64),
+            Some(&Meaning::Variable {
+                window, address, ..
+            }) => address.wrapping_add(base(window)),
+            _ => self
+                .function_index(name)
+                .map_or(0, |index| FUNCTION_BASE + 16 * index as u64),
         }
     }
 
@@ -183,17 +237,33 @@ impl<'m> Decoder<'m> {
         Some(self.functions.len() - 1)
     }
 
-    fn parameter(&mut self, parameter: &'m Parameter, scope: &mut HashMap<&'m str, Meaning>) -> Passing {
+    fn parameter(
+        &mut self,
+        parameter: &'m Parameter,
+        scope: &mut HashMap<&'m str, Meaning>,
+    ) -> Passing {
         if parameter.register {
             let first = self.new_slot(bits(parameter.scalar));
             scope.insert(
                 &parameter.name,
-                Meaning::Registers { first, count: None, lanes: 1, scalar: parameter.scalar },
+                Meaning::Registers {
+                    first,
+                    count: None,
+                    lanes: 1,
+                    scalar: parameter.scalar,
+                },
             );
             return Passing::Slot(first);
         }
         let at = self.parameter_space(parameter.align, parameter.size);
-        scope.insert(&parameter.name, Meaning::Variable { window: Window::Param, address: at, size: parameter.size });
+        scope.insert(
+            &parameter.name,
+            Meaning::Variable {
+                window: Window::Param,
+                address: at,
+                size: parameter.size,
+            },
+        );
         Passing::Param(at, parameter.size)
     }
 
@@ -208,11 +278,27 @@ impl<'m> Decoder<'m> {
         let first_slot = self.program.slots.len() as u32;
         let first_step = self.program.steps.len() as u32;
         let mut scope = HashMap::new();
-        let formals = function.parameters.iter().map(|p| self.parameter(p, &mut scope)).collect();
-        let returns = function.returns.iter().map(|p| self.parameter(p, &mut scope)).collect();
-        let mut names =
-            Names { scopes: vec![scope], labels: HashMap::new(), open: vec![0], next: 1, function: index };
-        let statements = function.body.as_ref().map_or(&[][..], |body| &body.statements);
+        let formals = function
+            .parameters
+            .iter()
+            .map(|p| self.parameter(p, &mut scope))
+            .collect();
+        let returns = function
+            .returns
+            .iter()
+            .map(|p| self.parameter(p, &mut scope))
+            .collect();
+        let mut names = Names {
+            scopes: vec![scope],
+            labels: HashMap::new(),
+            open: vec![0],
+            next: 1,
+            function: index,
+        };
+        let statements = function
+            .body
+            .as_ref()
+            .map_or(&[][..], |body| &body.statements);
         labels(statements, first_step, &mut names);
         names.open = vec![0];
         names.next = 1;
@@ -236,7 +322,15 @@ impl<'m> Decoder<'m> {
                         self.new_slot(bits(scalar));
                     }
                     if let Some(scope) = names.scopes.last_mut() {
-                        scope.insert(&registers.name, Meaning::Registers { first, count, lanes, scalar });
+                        scope.insert(
+                            &registers.name,
+                            Meaning::Registers {
+                                first,
+                                count,
+                                lanes,
+                                scalar,
+                            },
+                        );
                     }
                 }
                 Statement::Variable(variable) => {
@@ -246,20 +340,31 @@ impl<'m> Decoder<'m> {
                             self.local = at.saturating_add(variable.size).min(1 << 31);
                             (Window::Local, at)
                         }
-                        ptx::Space::Shared if variable.size == 0 => {
-                            (Window::Shared, align(self.program.shared, variable.align.max(16)))
-                        }
+                        ptx::Space::Shared if variable.size == 0 => (
+                            Window::Shared,
+                            align(self.program.shared, variable.align.max(16)),
+                        ),
                         ptx::Space::Shared => {
                             let at = align(self.program.shared, variable.align);
                             self.program.shared = at.saturating_add(variable.size).min(1 << 31);
                             (Window::Shared, at)
                         }
-                        ptx::Space::Param => (Window::Param, self.parameter_space(variable.align, variable.size)),
+                        ptx::Space::Param => (
+                            Window::Param,
+                            self.parameter_space(variable.align, variable.size),
+                        ),
                         ptx::Space::Const => (Window::Const, 0),
                         _ => (Window::Global, MODULE_BASE),
                     };
                     if let Some(scope) = names.scopes.last_mut() {
-                        scope.insert(&variable.name, Meaning::Variable { window, address, size: variable.size });
+                        scope.insert(
+                            &variable.name,
+                            Meaning::Variable {
+                                window,
+                                address,
+                                size: variable.size,
+                            },
+                        );
                     }
                 }
                 Statement::Instruction(instruction) => {
@@ -269,9 +374,16 @@ impl<'m> Decoder<'m> {
                 Statement::Label(_) | Statement::Targets { .. } | Statement::Prototype { .. } => {}
             }
         }
-        let line = self.program.steps.last().map_or(function.line, |step| step.line);
+        let line = self
+            .program
+            .steps
+            .last()
+            .map_or(function.line, |step| step.line);
         // A body may end without `ret`; its line counts nothing, for no instruction is there.
-        self.program.steps.push(blank(Operation::Return, if statements.is_empty() { line } else { 0 }));
+        self.program.steps.push(blank(
+            Operation::Return,
+            if statements.is_empty() { line } else { 0 },
+        ));
         let routine = Routine {
             steps: first_step..self.program.steps.len() as u32,
             slots: first_slot..self.program.slots.len() as u32,
@@ -293,7 +405,11 @@ impl<'m> Decoder<'m> {
                     _ => None,
                 };
                 let formals = routine.map_or(&[][..], |routine| &routine.formals);
-                for passing in self.program.calls[call as usize].results.iter().chain(formals) {
+                for passing in self.program.calls[call as usize]
+                    .results
+                    .iter()
+                    .chain(formals)
+                {
                     if let Passing::Slot(slot) = passing {
                         definitions[*slot as usize].push(index as u32);
                     }
@@ -330,7 +446,9 @@ impl<'m> Decoder<'m> {
             "%dynamic_smem_size" => Special::DynamicShared,
             "%total_smem_size" => Special::TotalShared,
             "%cluster_nctaid" | "%cluster_nctarank" => Special::Constant(1),
-            "%cluster_ctaid" | "%cluster_ctarank" | "%gridid" | "%is_explicit_cluster" => Special::Constant(0),
+            "%cluster_ctaid" | "%cluster_ctarank" | "%gridid" | "%is_explicit_cluster" => {
+                Special::Constant(0)
+            }
             _ => Special::Unknown,
         };
         let slot = self.new_slot(64);
@@ -341,7 +459,13 @@ impl<'m> Decoder<'m> {
 
     /// The slot and type of a register.
     fn register(&self, name: &str, names: &Names<'m>) -> Option<(Slot, Scalar, u8)> {
-        if let Some(Meaning::Registers { first, count: None, lanes, scalar }) = names.find(name) {
+        if let Some(Meaning::Registers {
+            first,
+            count: None,
+            lanes,
+            scalar,
+        }) = names.find(name)
+        {
             return Some((first, scalar, lanes));
         }
         if let Some((stem, member)) = name.split_once('.') {
@@ -358,9 +482,12 @@ impl<'m> Decoder<'m> {
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let number: u32 = name[stem.len()..].parse().ok()?;
         match names.find(stem)? {
-            Meaning::Registers { first, count: Some(count), lanes, scalar } if number < count => {
-                Some((first + number * u32::from(lanes), scalar, lanes))
-            }
+            Meaning::Registers {
+                first,
+                count: Some(count),
+                lanes,
+                scalar,
+            } if number < count => Some((first + number * u32::from(lanes), scalar, lanes)),
             _ => None,
         }
     }
@@ -368,7 +495,11 @@ impl<'m> Decoder<'m> {
     /// The address of a variable in its own window.
     fn variable(&mut self, name: &str, names: &Names<'m>) -> Option<(Window, u64, u64)> {
         match names.find(name).or_else(|| self.symbols.get(name).copied()) {
-            Some(Meaning::Variable { window, address, size }) => Some((window, address, size)),
+            Some(Meaning::Variable {
+                window,
+                address,
+                size,
+            }) => Some((window, address, size)),
             _ => None,
         }
     }
@@ -388,15 +519,21 @@ impl<'m> Decoder<'m> {
                     FUNCTION_BASE + 16 * self.function_index(name)? as u64
                 }
             }
-            Operand::Displaced(name, offset) => self.variable(name, names)?.1.wrapping_add(*offset as u64),
+            Operand::Displaced(name, offset) => {
+                self.variable(name, names)?.1.wrapping_add(*offset as u64)
+            }
             Operand::Integer(bits) => match kind {
                 Scalar::F32 => u64::from((*bits as i64 as f32).to_bits()),
                 Scalar::F64 => (*bits as i64 as f64).to_bits(),
                 _ => *bits,
             },
-            Operand::Float(bits) if kind == Scalar::F64 => f64::from(f32::from_bits(*bits)).to_bits(),
+            Operand::Float(bits) if kind == Scalar::F64 => {
+                f64::from(f32::from_bits(*bits)).to_bits()
+            }
             Operand::Float(bits) => u64::from(*bits),
-            Operand::Double(bits) if kind == Scalar::F32 => u64::from((f64::from_bits(*bits) as f32).to_bits()),
+            Operand::Double(bits) if kind == Scalar::F32 => {
+                u64::from((f64::from_bits(*bits) as f32).to_bits())
+            }
             Operand::Double(bits) => *bits,
             _ => return None,
         };
@@ -404,11 +541,22 @@ impl<'m> Decoder<'m> {
     }
 
     /// The slots of a list of registers and constants (`{a, b}`, or one operand).
-    fn slots(&mut self, operand: &'m Operand, kind: Scalar, names: &Names<'m>) -> Option<Vec<Slot>> {
+    fn slots(
+        &mut self,
+        operand: &'m Operand,
+        kind: Scalar,
+        names: &Names<'m>,
+    ) -> Option<Vec<Slot>> {
         match operand {
             Operand::Vector(list) => list
                 .iter()
-                .map(|item| if *item == Operand::Sink { Some(0) } else { self.source(item, kind, names) })
+                .map(|item| {
+                    if *item == Operand::Sink {
+                        Some(0)
+                    } else {
+                        self.source(item, kind, names)
+                    }
+                })
                 .collect(),
             Operand::Sink => Some(vec![0]),
             Operand::Name(name) => match self.register(name, names) {
@@ -424,333 +572,6 @@ impl<'m> Decoder<'m> {
         self.program.lists.extend_from_slice(slots);
         (first, slots.len() as u32)
     }
-
-    fn step(&mut self, instruction: &'m Instruction, names: &mut Names<'m>) -> Step {
-        let mut step = match self.operation(instruction, names) {
-            Some(step) => step,
-            None => self.opaque(instruction, None, names),
-        };
-        step.line = instruction.line;
-        if let Some(guard) = &instruction.guard {
-            step.guard = self.register(&guard.register, names).map_or(0, |(slot, ..)| slot);
-            step.negated = guard.negated;
-        }
-        step
-    }
-
-    /// An instruction whose destination (its first operand, if registers) becomes unknown.
-    fn opaque(&mut self, i: &'m Instruction, space: Option<(Space, Kind, u32)>, names: &Names<'m>) -> Step {
-        let mut targets = Vec::new();
-        if let Some(first) = i.operands.first() {
-            self.destinations(first, names, &mut targets);
-        }
-        let (list, count) = self.push_list(&targets);
-        blank(Operation::Opaque { list, count, space }, i.line)
-    }
-
-    fn destinations(&self, operand: &Operand, names: &Names<'m>, into: &mut Vec<Slot>) {
-        match operand {
-            Operand::Name(name) => {
-                if let Some((slot, _, lanes)) = self.register(name, names) {
-                    into.extend(slot..slot + u32::from(lanes));
-                }
-            }
-            Operand::Vector(list) | Operand::Group(list) => {
-                list.iter().for_each(|item| self.destinations(item, names, into));
-            }
-            Operand::Pair(first, second) => {
-                self.destinations(first, names, into);
-                self.destinations(second, names, into);
-            }
-            _ => {}
-        }
-    }
-
-    fn target(&self, operand: &Operand, names: &Names<'m>) -> Option<Slot> {
-        match operand {
-            Operand::Name(name) => self.register(name, names).map(|(slot, ..)| slot),
-            Operand::Sink => Some(0),
-            Operand::Pair(first, _) => self.target(first, names),
-            _ => None,
-        }
-    }
-
-    fn operation(&mut self, i: &'m Instruction, names: &mut Names<'m>) -> Option<Step> {
-        let mut parts = i.opcode.split('.');
-        let name = parts.next()?;
-        let modifiers: Vec<&str> = parts.collect();
-        let has = |word: &str| modifiers.contains(&word);
-        let operand = |index: usize| i.operands.get(index);
-        let simple = |operation| Some(blank(operation, i.line));
-        match name {
-            "bra" => {
-                let Operand::Name(label) = operand(0)? else { return None };
-                simple(names.step(label).map_or(Operation::Exit, Operation::Branch))
-            }
-            "brx" => self.branch_table(i, names),
-            "call" => self.call(i, names),
-            "ret" => simple(Operation::Return),
-            "exit" | "trap" => simple(Operation::Exit),
-            "bar" | "barrier" if !has("arrive") && !has("red") && !has("warp") => simple(Operation::Barrier),
-            "barrier" | "bar" if !has("red") => simple(Operation::Nothing),
-            "membar" | "fence" | "prefetch" | "prefetchu" | "brkpt" | "nanosleep" | "pmevent" | "discard"
-            | "applypriority" | "griddepcontrol" | "setmaxnreg" | "nop" | "stackrestore" => {
-                simple(Operation::Nothing)
-            }
-            "ld" | "ldu" => self.load(i, &modifiers, names),
-            "st" => self.store(i, &modifiers, names),
-            "atom" => self.atomic(i, &modifiers, true, names),
-            "red" if !has("async") => self.atomic(i, &modifiers, false, names),
-            "cvta" => {
-                let window = window(&modifiers);
-                let operation =
-                    if has("to") { Operation::FromGeneric(window) } else { Operation::ToGeneric(window) };
-                let kind = if has("u32") { Scalar::U32 } else { Scalar::U64 };
-                let target = self.target(operand(0)?, names)?;
-                let source = self.source(operand(1)?, kind, names)?;
-                Some(Step { target, sources: [source, 0, 0, 0], ..blank(operation, i.line) })
-            }
-            "isspacep" => {
-                let target = self.target(operand(0)?, names)?;
-                let source = self.source(operand(1)?, Scalar::B64, names)?;
-                let operation = Operation::InSpace(window(&modifiers));
-                Some(Step { target, sources: [source, 0, 0, 0], ..blank(operation, i.line) })
-            }
-            "setp" => self.set_predicate(i, &modifiers, names),
-            "mov" if matches!(operand(1), Some(Operand::Vector(_))) => {
-                let kind = Scalar::from_name(modifiers.last()?)?;
-                let list = self.slots(operand(1)?, Scalar::B64, names)?;
-                let width = bits(kind) / (list.len() as u32).max(1);
-                let (list, count) = self.push_list(&list);
-                let target = self.target(operand(0)?, names)?;
-                Some(Step { target, ..blank(Operation::Pack { list, count, width }, i.line) })
-            }
-            "mov" if matches!(operand(0), Some(Operand::Vector(_))) => {
-                let kind = Scalar::from_name(modifiers.last()?)?;
-                let list = self.slots(operand(0)?, kind, names)?;
-                let width = bits(kind) / (list.len() as u32).max(1);
-                let (list, count) = self.push_list(&list);
-                let source = self.source(operand(1)?, kind, names)?;
-                let operation = Operation::Unpack { list, count, width };
-                Some(Step { sources: [source, 0, 0, 0], ..blank(operation, i.line) })
-            }
-            "add" | "sub" | "addc" | "subc" | "mad" | "madc"
-                if has("cc") || matches!(name, "addc" | "subc" | "madc") =>
-            {
-                let (alu, kind) = operation::arithmetic(name.trim_end_matches('c'), &modifiers)?;
-                let takes = name.ends_with('c');
-                let operation = Operation::Carry { alu, kind, takes, gives: has("cc") };
-                self.arithmetic(i, operation, kind, names)
-            }
-            "elect" => None,
-            "tex" | "tld4" | "suld" | "txq" => {
-                Some(self.opaque(i, Some((Space::Texture, Kind::Load, 4)), names))
-            }
-            "sust" => Some(blank(
-                Operation::Opaque { list: 0, count: 0, space: Some((Space::Texture, Kind::Store, 4)) },
-                i.line,
-            )),
-            _ => {
-                let (alu, kind) = operation::arithmetic(name, &modifiers)?;
-                if bits(kind) > 64 {
-                    return None;
-                }
-                let mode = Mode::from_modifiers(&modifiers);
-                self.arithmetic(i, Operation::Alu { alu, kind, mode }, kind, names)
-            }
-        }
-    }
-
-    fn arithmetic(&mut self, i: &'m Instruction, operation: Operation, kind: Scalar, names: &Names<'m>) -> Option<Step> {
-        let target = self.target(i.operands.first()?, names)?;
-        if i.operands.len() > 5 {
-            return None;
-        }
-        let source_kind = match operation {
-            Operation::Alu { alu: Alu::Convert { from } | Alu::ConvertPair { from }, .. } => from,
-            Operation::Alu { alu: Alu::MadWide | Alu::MulWide, .. } => Scalar::B64,
-            _ => kind,
-        };
-        let mut sources = [0; 4];
-        for (index, (slot, operand)) in sources.iter_mut().zip(&i.operands[1..]).enumerate() {
-            let kind = match operation {
-                // The predicate of a selection, the deciding operand of `slct`, amounts and positions.
-                Operation::Alu { alu: Alu::Select | Alu::SelectSign | Alu::Bfe | Alu::Bfi, .. } if index >= 2 => Scalar::B32,
-                Operation::Alu { alu: Alu::ShiftLeft | Alu::ShiftRight | Alu::Bfe, .. } if index == 1 => Scalar::B32,
-                _ => source_kind,
-            };
-            *slot = self.source(operand, kind, names)?;
-        }
-        let event = matches!(operation, Operation::Alu { alu: Alu::Min | Alu::Max, kind, .. } if !float(kind));
-        Some(Step { target, sources, event, ..blank(operation, i.line) })
-    }
-
-    fn set_predicate(&mut self, i: &'m Instruction, modifiers: &[&str], names: &Names<'m>) -> Option<Step> {
-        let compare = modifiers.iter().find_map(|m| Compare::from_name(m))?;
-        let kind = modifiers.iter().rev().find_map(|m| Scalar::from_name(m))?;
-        let combine = modifiers.iter().find_map(|m| match *m {
-            "and" => Some(Combine::And),
-            "or" => Some(Combine::Or),
-            "xor" => Some(Combine::Xor),
-            _ => None,
-        });
-        let mut targets = Vec::new();
-        self.destinations(i.operands.first()?, names, &mut targets);
-        let target = self.target(i.operands.first()?, names)?;
-        let second = match i.operands.first() {
-            Some(Operand::Pair(_, second)) => self.target(second, names)?,
-            _ => 0,
-        };
-        let a = self.source(i.operands.get(1)?, kind, names)?;
-        let b = self.source(i.operands.get(2)?, kind, names)?;
-        let (c, invert) = match i.operands.get(3) {
-            Some(Operand::Not(inner)) => (self.source(inner, Scalar::Pred, names)?, true),
-            Some(operand) => (self.source(operand, Scalar::Pred, names)?, false),
-            None => (0, false),
-        };
-        let combine = if i.operands.len() > 3 { combine? } else { Combine::None };
-        let operation = Operation::SetPredicate { compare, kind, combine, invert, second };
-        Some(Step { target, sources: [a, b, c, 0], event: true, ..blank(operation, i.line) })
-    }
-
-    /// Base slot, offset and window of an address operand.
-    fn address(&mut self, operand: &'m Operand, mut place: Window, names: &Names<'m>) -> Option<(Slot, i64, Window)> {
-        let Operand::Address { base, offset } = operand else { return None };
-        let Some(name) = base else { return Some((0, *offset, place)) };
-        if let Some((slot, ..)) = self.register(name, names) {
-            return Some((slot, *offset, place));
-        }
-        let (window, address, _) = self.variable(name, names)?;
-        if place == Window::Generic {
-            place = window;
-        }
-        Some((0, (address as i64).wrapping_add(*offset), place))
-    }
-
-    fn memory(
-        &mut self,
-        address: &'m Operand,
-        values: Option<&'m Operand>,
-        modifiers: &[&str],
-        names: &Names<'m>,
-    ) -> Option<(Memory, Slot)> {
-        let scalar = modifiers.iter().rev().find_map(|m| Scalar::from_name(m))?;
-        if bits(scalar) > 64 {
-            return None;
-        }
-        let (slot, offset, window) = self.address(address, window(modifiers), names)?;
-        let slots = match values {
-            Some(values) => self.slots(values, scalar, names)?,
-            None => Vec::new(),
-        };
-        let (list, count) = self.push_list(&slots);
-        Some((Memory { window, scalar, list, count, offset }, slot))
-    }
-
-    fn load(&mut self, i: &'m Instruction, modifiers: &[&str], names: &Names<'m>) -> Option<Step> {
-        // A second operand of the address list is a cache policy.
-        let (memory, base) = self.memory(i.operands.get(1)?, i.operands.first(), modifiers, names)?;
-        Some(Step { sources: [base, 0, 0, 0], ..blank(Operation::Load(memory), i.line) })
-    }
-
-    fn store(&mut self, i: &'m Instruction, modifiers: &[&str], names: &Names<'m>) -> Option<Step> {
-        let (memory, base) = self.memory(i.operands.first()?, i.operands.get(1), modifiers, names)?;
-        Some(Step { sources: [base, 0, 0, 0], ..blank(Operation::Store(memory), i.line) })
-    }
-
-    fn atomic(&mut self, i: &'m Instruction, modifiers: &[&str], returns: bool, names: &Names<'m>) -> Option<Step> {
-        let update = modifiers.iter().find_map(|m| match *m {
-            "add" => Some(Update::Add),
-            "min" => Some(Update::Min),
-            "max" => Some(Update::Max),
-            "and" => Some(Update::And),
-            "or" => Some(Update::Or),
-            "xor" => Some(Update::Xor),
-            "exch" => Some(Update::Exchange),
-            "cas" => Some(Update::CompareSwap),
-            "inc" => Some(Update::Increment),
-            "dec" => Some(Update::Decrement),
-            _ => None,
-        })?;
-        let first = usize::from(returns);
-        let (memory, base) = self.memory(i.operands.get(first)?, None, modifiers, names)?;
-        let target = if returns { self.target(i.operands.first()?, names)? } else { 0 };
-        let a = self.source(i.operands.get(first + 1)?, memory.scalar, names)?;
-        let b = match i.operands.get(first + 2) {
-            Some(operand) if update == Update::CompareSwap => self.source(operand, memory.scalar, names)?,
-            _ => 0,
-        };
-        Some(Step { target, sources: [base, a, b, 0], ..blank(Operation::Atomic { memory, update }, i.line) })
-    }
-
-    fn branch_table(&mut self, i: &'m Instruction, names: &Names<'m>) -> Option<Step> {
-        let source = self.source(i.operands.first()?, Scalar::U32, names)?;
-        let Operand::Name(label) = i.operands.get(1)? else { return None };
-        let Some(Target::Table(table)) = names.label(label) else { return None };
-        let targets: Option<Vec<u32>> = table.iter().map(|name| names.step(name)).collect();
-        let (list, count) = self.push_list(&targets?);
-        Some(Step { sources: [source, 0, 0, 0], ..blank(Operation::BranchTable { list, count }, i.line) })
-    }
-
-    fn call(&mut self, i: &'m Instruction, names: &Names<'m>) -> Option<Step> {
-        let mut operands = i.operands.iter().peekable();
-        let results = match operands.peek() {
-            Some(Operand::Group(list)) => {
-                operands.next();
-                list.as_slice()
-            }
-            _ => &[],
-        };
-        let Operand::Name(name) = operands.next()? else { return None };
-        let arguments = match operands.next() {
-            Some(Operand::Group(list)) => list.as_slice(),
-            _ => &[],
-        };
-        let callee = match self.register(name, names) {
-            Some((slot, ..)) => {
-                // Whatever an indirect call may reach has to be decoded.
-                if names.function == 0 {
-                    self.addressable();
-                }
-                Callee::Indirect(slot)
-            }
-            None => self.function_index(name).map_or(Callee::Unknown, Callee::Function),
-        };
-        let mut passing = |list: &'m [Operand]| -> Vec<Passing> {
-            list.iter()
-                .map(|operand| {
-                    if let Operand::Name(name) = operand
-                        && let Some((Window::Param, address, size)) = self.variable(name, names)
-                    {
-                        return Passing::Param(address, size);
-                    }
-                    Passing::Slot(self.source(operand, Scalar::B64, names).unwrap_or(0))
-                })
-                .collect()
-        };
-        let (results, arguments) = (passing(results), passing(arguments));
-        self.program.calls.push(Call { callee, results, arguments });
-        let index = self.program.calls.len() as u32 - 1;
-        Some(blank(Operation::Call(index), i.line))
-    }
-
-    /// Functions named in initialisers already have numbers; nothing else can be reached through a register but what
-    /// a `mov` names, and decoding that gives it a number too.
-    fn addressable(&mut self) {
-        for variable in &self.module.variables {
-            for (_, value) in variable.initial.iter().flatten() {
-                if let Initial::Address { name, .. } = value
-                    && !self.symbols.contains_key(&**name)
-                {
-                    self.function_index(name);
-                }
-            }
-        }
-    }
-}
-
-fn blank(operation: Operation, line: u32) -> Step {
-    Step { operation, guard: 0, negated: false, event: false, target: 0, sources: [0; 4], line }
 }
 
 /// The generic address of a window's byte 0.
@@ -762,20 +583,6 @@ pub(super) fn base(window: Window) -> u64 {
         Window::Param => PARAM_BASE,
         Window::Global | Window::Generic => 0,
     }
-}
-
-fn window(modifiers: &[&str]) -> Window {
-    for modifier in modifiers {
-        match modifier.split("::").next().unwrap_or_default() {
-            "global" => return Window::Global,
-            "shared" => return Window::Shared,
-            "local" => return Window::Local,
-            "const" => return Window::Const,
-            "param" => return Window::Param,
-            _ => {}
-        }
-    }
-    Window::Generic
 }
 
 /// Finds where every label of a function points.
@@ -790,7 +597,11 @@ fn labels<'m>(statements: &'m [Statement], first: u32, names: &mut Names<'m>) {
             }
             Statement::Close => drop(names.open.pop()),
             Statement::Instruction(_) => step += 1,
-            Statement::Label(label) => drop(names.labels.insert((scope, &label.name), Target::Step(step))),
+            Statement::Label(label) => drop(
+                names
+                    .labels
+                    .insert((scope, &label.name), Target::Step(step)),
+            ),
             Statement::Targets { label, targets } => {
                 names.labels.insert((scope, label), Target::Table(targets));
             }

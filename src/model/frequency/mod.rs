@@ -24,7 +24,12 @@ use crate::workload::{Argument, Workload};
 use access::Lane;
 use memory::Initial;
 use program::{Passing, Program};
-use thread::{Allowance, Place3, Thread};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use thread::{Allowance, Ground, Outcome, Place3, Thread};
+
+/// Instructions that a lane of a further warp may take: enough to fill the record of its accesses.
+const LANE: u64 = 1 << 14;
 
 /// What the interpreter may spend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +44,11 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { instructions: 3_000_000, window: 32, warps: 4 }
+        Self {
+            instructions: 3_000_000,
+            window: 32,
+            warps: 4,
+        }
     }
 }
 
@@ -54,7 +63,11 @@ pub enum Error {
     #[error("the kernel takes {expected} arguments, the workload gives {given}")]
     Arguments { expected: usize, given: usize },
     #[error("argument {index} has {given} bytes, its parameter {expected}")]
-    Size { index: usize, expected: u64, given: u64 },
+    Size {
+        index: usize,
+        expected: u64,
+        given: u64,
+    },
     #[error("argument {index} names a buffer that the workload does not have")]
     Buffer { index: usize },
 }
@@ -70,28 +83,46 @@ pub fn profile(
     workload: &Workload,
     limits: &Limits,
 ) -> Result<Profile, Error> {
-    let function = module.entry(entry).ok_or_else(|| Error::NoEntry { name: entry.to_owned() })?;
+    let function = module.entry(entry).ok_or_else(|| Error::NoEntry {
+        name: entry.to_owned(),
+    })?;
     check(launch)?;
     let program = decode::decode(module, function);
     let arguments = arguments(&program, workload)?;
-    let initial =
-        Initial { buffers: &workload.buffers, globals: &program.globals, constants: &program.constants };
-    let mut tally = Tally::new(&program, launch);
-    let run = |at: Place3, allowance: Allowance| {
-        Thread::new(&program, &initial, &arguments, launch, at, allowance).run()
+    let initial = Initial {
+        buffers: &workload.buffers,
+        globals: &program.globals,
+        constants: &program.constants,
     };
+    let mut tally = Tally::new(&program, launch);
+    let analyses = RefCell::default();
+    let ground = Ground {
+        program: &program,
+        initial: &initial,
+        arguments: &arguments,
+        launch,
+        analyses: &analyses,
+    };
+    let run = |at: Place3, allowance: Allowance| Thread::new(&ground, at, allowance).run();
 
     let places = counting_places(launch);
     let mut budget = limits.instructions / 2;
     for (index, &at) in places.iter().enumerate() {
         let steps = budget / (places.len() - index) as u64;
-        let outcome = run(at, Allowance { steps, window: 0, warmup: 1 });
+        let outcome = run(
+            at,
+            Allowance {
+                steps,
+                window: 0,
+                warmup: 1,
+            },
+        );
         budget = budget.saturating_sub(outcome.interpreted);
-        tally.add(at, &outcome.counts, outcome.exact);
+        tally.add(at, &outcome);
     }
 
     budget += limits.instructions - limits.instructions / 2;
-    let warmup = u64::from(limits.window / 2).max(1);
+    let warmup = u64::from(limits.window / 4).max(1);
     let mut lanes: Vec<Lane> = Vec::new();
     let mut dearest = 0;
     for (number, warp) in warps(launch, limits.warps).into_iter().enumerate() {
@@ -99,38 +130,138 @@ pub fn profile(
         if number > 0 && dearest * 32 > budget {
             break;
         }
+        // The first warp may take half of what is left: it is there for the counts too.
+        let share = if number == 0 {
+            budget / 2
+        } else {
+            budget.min(LANE.max(dearest + dearest / 4) * 32)
+        };
+        let mut left = share;
         let threads = warp_places(launch, warp);
         for (index, &(lane, at)) in threads.iter().enumerate() {
-            let steps = budget / (threads.len() - index) as u64;
-            let outcome = run(at, Allowance { steps, window: limits.window, warmup });
+            let steps = left / (threads.len() - index) as u64;
+            let outcome = run(
+                at,
+                Allowance {
+                    steps,
+                    window: limits.window,
+                    warmup,
+                },
+            );
             budget = budget.saturating_sub(outcome.interpreted);
+            left = left.saturating_sub(outcome.interpreted);
             dearest = dearest.max(outcome.interpreted);
-            tally.add(at, &outcome.counts, outcome.exact);
-            lanes.push(Lane { warp, lane, touches: outcome.touches, counts: outcome.counts });
+            // A lane is cut short sooner than a counting thread; its estimate is no better than their counts.
+            if !outcome.estimated || !tally.exact {
+                tally.add(at, &outcome);
+            }
+            lanes.push(Lane {
+                warp,
+                lane,
+                touches: outcome.touches,
+                counts: outcome.counts,
+            });
         }
     }
     let accesses = access::accesses(&program, &lanes, workload.buffers.len());
-    Ok(Profile { accesses, ..tally.profile() })
+    Ok(Profile {
+        accesses,
+        ..tally.profile()
+    })
+}
+
+/// What one thread, run alone, writes to the workload's buffers: known bytes by (buffer, byte offset).
+///
+/// With a block of one thread this is what the device would write, but for rounding of approximate instructions; it is
+/// how the interpreter's arithmetic is checked.
+///
+/// # Errors
+/// As [`profile`]; [`Error::Launch`] where the block or thread lies outside the launch.
+pub fn written(
+    module: &Module,
+    entry: &str,
+    launch: &Launch,
+    workload: &Workload,
+    (block, thread): ([u32; 3], [u32; 3]),
+    limits: &Limits,
+) -> Result<BTreeMap<(usize, u64), u8>, Error> {
+    let function = module.entry(entry).ok_or_else(|| Error::NoEntry {
+        name: entry.to_owned(),
+    })?;
+    check(launch)?;
+    let inside = |index: [u32; 3], extents: [u32; 3]| {
+        index.iter().zip(extents).all(|(&i, extent)| i < extent)
+    };
+    if !inside(block, launch.grid) || !inside(thread, launch.block) {
+        return Err(Error::Launch {
+            grid: launch.grid,
+            block: launch.block,
+        });
+    }
+    let program = decode::decode(module, function);
+    let arguments = arguments(&program, workload)?;
+    let initial = Initial {
+        buffers: &workload.buffers,
+        globals: &program.globals,
+        constants: &program.constants,
+    };
+    // No loop is skipped: skipped stores would be missing.
+    let allowance = Allowance {
+        steps: limits.instructions,
+        window: 0,
+        warmup: u64::MAX,
+    };
+    let analyses = RefCell::default();
+    let ground = Ground {
+        program: &program,
+        initial: &initial,
+        arguments: &arguments,
+        launch,
+        analyses: &analyses,
+    };
+    let outcome = Thread::new(&ground, Place3 { block, thread }, allowance).run();
+    Ok(outcome
+        .global
+        .bytes()
+        .filter_map(|(address, byte)| memory::in_buffer(address).map(|place| (place, byte)))
+        .collect())
 }
 
 fn check(launch: &Launch) -> Result<(), Error> {
-    let threads = launch.block.iter().try_fold(1u32, |product, &n| product.checked_mul(n));
-    let blocks = launch.grid.iter().try_fold(1u64, |product, &n| product.checked_mul(u64::from(n)));
+    let threads = launch
+        .block
+        .iter()
+        .try_fold(1u32, |product, &n| product.checked_mul(n));
+    let blocks = launch
+        .grid
+        .iter()
+        .try_fold(1u64, |product, &n| product.checked_mul(u64::from(n)));
     match (threads, blocks) {
         (Some(1..=1024), Some(1..)) => Ok(()),
-        _ => Err(Error::Launch { grid: launch.grid, block: launch.block }),
+        _ => Err(Error::Launch {
+            grid: launch.grid,
+            block: launch.block,
+        }),
     }
 }
 
 /// The bytes of the entry's parameters.
 fn arguments(program: &Program, workload: &Workload) -> Result<Vec<u8>, Error> {
-    let formals = program.routines.first().map_or(&[][..], |routine| &routine.formals);
+    let formals = program
+        .routines
+        .first()
+        .map_or(&[][..], |routine| &routine.formals);
     if formals.len() != workload.arguments.len() {
-        return Err(Error::Arguments { expected: formals.len(), given: workload.arguments.len() });
+        return Err(Error::Arguments {
+            expected: formals.len(),
+            given: workload.arguments.len(),
+        });
     }
     let mut bytes = Vec::new();
     for (index, (formal, argument)) in formals.iter().zip(&workload.arguments).enumerate() {
-        let Passing::Param(at, size) = *formal else { continue };
+        let Passing::Param(at, size) = *formal else {
+            continue;
+        };
         let value = match argument {
             Argument::Scalar(value) => value.clone(),
             Argument::Buffer(buffer) if *buffer < workload.buffers.len() => {
@@ -139,7 +270,11 @@ fn arguments(program: &Program, workload: &Workload) -> Result<Vec<u8>, Error> {
             Argument::Buffer(_) => return Err(Error::Buffer { index }),
         };
         if value.len() as u64 != size {
-            return Err(Error::Size { index, expected: size, given: value.len() as u64 });
+            return Err(Error::Size {
+                index,
+                expected: size,
+                given: value.len() as u64,
+            });
         }
         bytes.resize(at as usize, 0);
         bytes.extend(value);
@@ -150,7 +285,11 @@ fn arguments(program: &Program, workload: &Workload) -> Result<Vec<u8>, Error> {
 /// Splits a linear index into x, y and z.
 fn unravel(index: u64, extents: [u32; 3]) -> [u32; 3] {
     let [x, y, _] = extents.map(u64::from);
-    [(index % x) as u32, (index / x % y) as u32, (index / x / y) as u32]
+    [
+        (index % x) as u32,
+        (index / x % y) as u32,
+        (index / x / y) as u32,
+    ]
 }
 
 /// First, middle and last of `count`, without repetition.
@@ -165,7 +304,10 @@ fn counting_places(launch: &Launch) -> Vec<Place3> {
     let mut places = Vec::new();
     for block in ends_and_middle(launch.blocks()) {
         for &thread in &threads {
-            places.push(Place3 { block: unravel(block, launch.grid), thread: unravel(thread, launch.block) });
+            places.push(Place3 {
+                block: unravel(block, launch.grid),
+                thread: unravel(thread, launch.block),
+            });
         }
     }
     places
@@ -184,7 +326,15 @@ fn warp_places(launch: &Launch, warp: u32) -> Vec<(u32, Place3)> {
     let block = unravel(launch.blocks() / 2, launch.grid);
     let threads = warp * 32..(warp * 32 + 32).min(launch.block_threads());
     threads
-        .map(|thread| (thread % 32, Place3 { block, thread: unravel(u64::from(thread), launch.block) }))
+        .map(|thread| {
+            (
+                thread % 32,
+                Place3 {
+                    block,
+                    thread: unravel(u64::from(thread), launch.block),
+                },
+            )
+        })
         .collect()
 }
 
@@ -201,18 +351,29 @@ struct Tally<'p> {
 impl<'p> Tally<'p> {
     fn new(program: &'p Program, launch: &Launch) -> Self {
         let most = vec![0; program.steps.len()];
-        Self { program, launch: *launch, most, exact: true, threads: Vec::new() }
+        Self {
+            program,
+            launch: *launch,
+            most,
+            exact: true,
+            threads: Vec::new(),
+        }
     }
 
-    fn add(&mut self, at: Place3, counts: &[u64], exact: bool) {
+    fn add(&mut self, at: Place3, outcome: &Outcome) {
+        let counts = &outcome.counts;
         for (most, &count) in self.most.iter_mut().zip(counts) {
             *most = count.max(*most);
         }
-        self.exact &= exact;
+        self.exact &= outcome.exact && !outcome.estimated;
         if self.threads.iter().all(|(known, _)| *known != at) {
             // The implicit return at the end of a body has no line and is no instruction.
-            let real = counts.iter().zip(&self.program.steps).filter(|(_, step)| step.line > 0);
-            self.threads.push((at, real.map(|(&count, _)| count as f64).sum()));
+            let real = counts
+                .iter()
+                .zip(&self.program.steps)
+                .filter(|(_, step)| step.line > 0);
+            self.threads
+                .push((at, real.map(|(&count, _)| count as f64).sum()));
         }
     }
 
@@ -220,8 +381,19 @@ impl<'p> Tally<'p> {
     /// looked at for all between.
     fn mean(&self) -> f64 {
         let last_block = unravel(self.launch.blocks() - 1, self.launch.grid);
-        let last_thread = unravel(u64::from(self.launch.block_threads()) - 1, self.launch.block);
-        let class = |index: [u32; 3], last: [u32; 3]| if index == [0; 3] { 0 } else if index == last { 2 } else { 1 };
+        let last_thread = unravel(
+            u64::from(self.launch.block_threads()) - 1,
+            self.launch.block,
+        );
+        let class = |index: [u32; 3], last: [u32; 3]| {
+            if index == [0; 3] {
+                0
+            } else if index == last {
+                2
+            } else {
+                1
+            }
+        };
         let weights = |count: f64| [1.0, (count - 2.0).max(0.0), 1.0];
         let blocks = weights(self.launch.blocks() as f64);
         let threads = weights(f64::from(self.launch.block_threads()));
@@ -244,8 +416,18 @@ impl<'p> Tally<'p> {
     }
 
     fn profile(&self) -> Profile {
-        let mut profile = Profile { exact: self.exact, mean_instructions: self.mean(), ..Profile::default() };
-        for (step, &count) in self.program.steps.iter().zip(&self.most).filter(|(step, count)| step.line > 0 && **count > 0) {
+        let mut profile = Profile {
+            exact: self.exact,
+            mean_instructions: self.mean(),
+            ..Profile::default()
+        };
+        for (step, &count) in self
+            .program
+            .steps
+            .iter()
+            .zip(&self.most)
+            .filter(|(step, count)| step.line > 0 && **count > 0)
+        {
             let entry = profile.counts.entry(step.line).or_insert(0.0);
             *entry = entry.max(count as f64);
         }

@@ -61,14 +61,37 @@ pub(super) enum Update {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Operation {
     Nothing,
-    Alu { alu: Alu, kind: Scalar, mode: Mode },
+    Alu {
+        alu: Alu,
+        kind: Scalar,
+        mode: Mode,
+    },
     /// `add.cc`, `addc`, `sub.cc`, `subc`, `mad.cc`, `madc`.
-    Carry { alu: Alu, kind: Scalar, takes: bool, gives: bool },
+    Carry {
+        alu: Alu,
+        kind: Scalar,
+        takes: bool,
+        gives: bool,
+    },
     /// Targets: `target`, and `second` for the negation (0: none). `sources[2]` is combined.
-    SetPredicate { compare: Compare, kind: Scalar, combine: Combine, invert: bool, second: Slot },
+    SetPredicate {
+        compare: Compare,
+        kind: Scalar,
+        combine: Combine,
+        invert: bool,
+        second: Slot,
+    },
     /// Several slots of `width` bits into one.
-    Pack { list: u32, count: u32, width: u32 },
-    Unpack { list: u32, count: u32, width: u32 },
+    Pack {
+        list: u32,
+        count: u32,
+        width: u32,
+    },
+    Unpack {
+        list: u32,
+        count: u32,
+        width: u32,
+    },
     /// `isspacep`
     InSpace(Window),
     /// `cvta`: adds or takes away the base of a window.
@@ -77,13 +100,23 @@ pub(super) enum Operation {
     Load(Memory),
     Store(Memory),
     /// With `target` 0 nothing is returned.
-    Atomic { memory: Memory, update: Update },
+    Atomic {
+        memory: Memory,
+        update: Update,
+    },
     /// An access whose addresses are not followed (textures, bulk copies): its values are unknown.
-    Opaque { list: u32, count: u32, space: Option<(Space, Kind, u32)> },
+    Opaque {
+        list: u32,
+        count: u32,
+        space: Option<(Space, Kind, u32)>,
+    },
     Barrier,
     Branch(u32),
     /// Index in `sources[0]`, targets in [`Program::lists`].
-    BranchTable { list: u32, count: u32 },
+    BranchTable {
+        list: u32,
+        count: u32,
+    },
     /// Index in [`Program::calls`].
     Call(u32),
     Return,
@@ -165,17 +198,25 @@ pub(super) struct Program {
 
 impl Program {
     pub fn list(&self, first: u32, count: u32) -> &[u32] {
-        self.lists.get(first as usize..(first + count) as usize).unwrap_or(&[])
+        self.lists
+            .get(first as usize..(first + count) as usize)
+            .unwrap_or(&[])
     }
 
     /// The slots that a step writes (besides those that a call writes).
     pub fn targets<'p>(&'p self, step: &'p Step) -> impl Iterator<Item = Slot> + 'p {
         let (list, count, second) = match step.operation {
             Operation::Load(memory) => (memory.list, memory.count, 0),
-            Operation::Unpack { list, count, .. } | Operation::Opaque { list, count, .. } => (list, count, 0),
+            Operation::Unpack { list, count, .. } | Operation::Opaque { list, count, .. } => {
+                (list, count, 0)
+            }
             Operation::SetPredicate { second, .. } => (0, 0, second),
             _ => (0, 0, 0),
         };
-        self.list(list, count).iter().copied().chain([step.target, second]).filter(|&slot| slot != 0)
+        self.list(list, count)
+            .iter()
+            .copied()
+            .chain([step.target, second])
+            .filter(|&slot| slot != 0)
     }
 }
