@@ -13,7 +13,6 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-
 /// Runs as nvcc with `arguments` (without argv[0]); `name` is what nvtune was called by, or the compiler named in
 /// `nvtune /path/nvcc ...`. Comes back only where nvcc was not given the process.
 pub fn run(arguments: &[OsString], name: Option<&OsStr>, timing: Timing) -> u8 {
@@ -236,7 +235,8 @@ impl Build<'_> {
             .env(Ticket::VARIABLE, &ticket_file)
             .status()
             .map_err(|error| format!("cannot start nvcc: {error}"))?;
-        let outcomes = Ticket::outcomes(&answers).map_err(|error| format!("cannot read the shim's answers: {error}"))?;
+        let outcomes =
+            Ticket::outcomes(&answers).map_err(|error| format!("cannot read the shim's answers: {error}"))?;
         if let Some(outcome) = outcomes.iter().find(|outcome| outcome.problem.is_some()) {
             let problem = outcome.problem.as_deref().unwrap_or_default();
             return Ok(Built::Differs(format!("{}: {problem}", outcome.symbol)));

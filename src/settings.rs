@@ -67,12 +67,7 @@ pub const VARIABLES: [Variable; 7] = [
         meaning: "which configurations are timed",
         default: "posf",
     },
-    Variable {
-        name: "NVTUNE_BUDGET",
-        values: "seconds",
-        meaning: "GPU time for one kernel",
-        default: "30",
-    },
+    Variable { name: "NVTUNE_BUDGET", values: "seconds", meaning: "GPU time for one kernel", default: "30" },
     Variable {
         name: "NVTUNE_RUNNER",
         values: "command",
@@ -85,12 +80,7 @@ pub const VARIABLES: [Variable; 7] = [
         meaning: "where headers and records go",
         default: "beside the object file",
     },
-    Variable {
-        name: "NVTUNE_STRICT",
-        values: "1",
-        meaning: "nvtune's warnings are errors",
-        default: "unset",
-    },
+    Variable { name: "NVTUNE_STRICT", values: "1", meaning: "nvtune's warnings are errors", default: "unset" },
 ];
 
 const DEFAULT_BUDGET: f64 = 30.0;
@@ -106,8 +96,7 @@ impl Settings {
             MODES.iter().find(|(name, _)| *name == text).map(|(_, mode)| *mode)
         });
         let expected = "es, ros, pos, posf or ryoo";
-        let strategy =
-            parsed(&environment, &mut problems, "NVTUNE_STRATEGY", expected, |text| text.parse().ok());
+        let strategy = parsed(&environment, &mut problems, "NVTUNE_STRATEGY", expected, |text| text.parse().ok());
         let budget = parsed(&environment, &mut problems, "NVTUNE_BUDGET", "a number of seconds above 0", |text| {
             text.parse::<f64>().ok().filter(|seconds| seconds.is_finite() && *seconds > 0.0)
         });

@@ -115,10 +115,7 @@ const REFUSED: &[&str] = &[
 ];
 
 fn source(case: &str) -> Source {
-    Source::new(
-        "a.cu",
-        case.replace("<k>", SAXPY).replace("<c>", REST).as_bytes(),
-    )
+    Source::new("a.cu", case.replace("<k>", SAXPY).replace("<c>", REST).as_bytes())
 }
 
 /// What a user would be shown; empty for a good source.
@@ -140,10 +137,7 @@ fn refused_comments_say_why() {
         let source = source(case);
         let problems = problems(&source);
         assert!(problems.contains(": error: "), "accepted: {case}");
-        shown.push_str(&format!(
-            "======== {}\n{problems}",
-            case.trim_end().replace('\n', "\n         ")
-        ));
+        shown.push_str(&format!("======== {}\n{problems}", case.trim_end().replace('\n', "\n         ")));
     }
     expect_file!["comments/refused.txt"].assert_eq(&shown);
 }
@@ -186,22 +180,14 @@ const ACCEPTED: &[&str] = &[
 /// What an annotation and its space say, in short.
 fn summary(annotation: &Annotation) -> String {
     let kernel = &annotation.kernel;
-    let parameters: Vec<&str> = kernel
-        .parameters
-        .iter()
-        .map(|name| name.as_deref().unwrap_or("-"))
-        .collect();
+    let parameters: Vec<&str> = kernel.parameters.iter().map(|name| name.as_deref().unwrap_or("-")).collect();
     let mut text = format!(
         "{} = {}({}) at line {}{}\n",
         annotation.name,
         kernel.name,
         parameters.join(", "),
         kernel.line,
-        if kernel.launch_bounds {
-            ", with launch bounds"
-        } else {
-            ""
-        }
+        if kernel.launch_bounds { ", with launch bounds" } else { "" }
     );
     let space = match Space::new(annotation, &Limits::default()) {
         Ok(space) => space,
@@ -218,20 +204,17 @@ fn summary(annotation: &Annotation) -> String {
         baseline.macros
     ));
     match space.launch(baseline) {
-        Ok(launch) => text.push_str(&format!(
-            "  launch {:?} x {:?}, {} bytes\n",
-            launch.grid, launch.block, launch.shared
-        )),
+        Ok(launch) => {
+            text.push_str(&format!("  launch {:?} x {:?}, {} bytes\n", launch.grid, launch.block, launch.shared))
+        }
         Err(problem) => text.push_str(&format!("  no launch: {}\n", problem.message)),
     }
     for given in annotation.args.iter().flatten() {
         let value = match &given.value {
-            nvtune::comment::GivenValue::Scalar(expression) => {
-                match space.evaluate(baseline, expression) {
-                    Ok(value) => format!("{expression} = {value}"),
-                    Err(problem) => problem.message,
-                }
-            }
+            nvtune::comment::GivenValue::Scalar(expression) => match space.evaluate(baseline, expression) {
+                Ok(value) => format!("{expression} = {value}"),
+                Err(problem) => problem.message,
+            },
             nvtune::comment::GivenValue::Buffer { fill, count, .. } => {
                 format!("{fill:?} of {count}")
             }
@@ -239,15 +222,8 @@ fn summary(annotation: &Annotation) -> String {
         text.push_str(&format!("  {}: {value}\n", given.name));
     }
     if let Some(check) = &annotation.check {
-        let names: Vec<&str> = check
-            .buffers
-            .iter()
-            .map(|buffer| buffer.value.as_str())
-            .collect();
-        text.push_str(&format!(
-            "  check {names:?} {:?} {:?}\n",
-            check.relative, check.absolute
-        ));
+        let names: Vec<&str> = check.buffers.iter().map(|buffer| buffer.value.as_str()).collect();
+        text.push_str(&format!("  check {names:?} {:?} {:?}\n", check.relative, check.absolute));
     }
     let chosen = (&annotation.strategy, annotation.budget, annotation.launch);
     text.push_str(&format!("  {chosen:?}\n"));
@@ -259,15 +235,9 @@ fn accepted_comments_mean_what_they_say() {
     let mut shown = String::new();
     for case in ACCEPTED {
         let source = source(case);
-        let found =
-            annotations(&source).unwrap_or_else(|problems| panic!("{case}\n{}", render(&problems)));
+        let found = annotations(&source).unwrap_or_else(|problems| panic!("{case}\n{}", render(&problems)));
         assert!(found.is_empty() || is_marked(source.text.as_bytes()));
-        shown.push_str(&format!(
-            "======== {}\n",
-            case.trim_end()
-                .replace('\r', "")
-                .replace('\n', "\n         ")
-        ));
+        shown.push_str(&format!("======== {}\n", case.trim_end().replace('\r', "").replace('\n', "\n         ")));
         shown.extend(found.iter().map(summary));
     }
     expect_file!["comments/accepted.txt"].assert_eq(&shown);
@@ -280,10 +250,7 @@ fn damaged_sources_never_panic() {
     for case in REFUSED.iter().chain(ACCEPTED) {
         let text = source(case).text;
         for (at, c) in text.char_indices() {
-            for damaged in [
-                text[..at].to_string(),
-                format!("{}{}", &text[..at], &text[at + c.len_utf8()..]),
-            ] {
+            for damaged in [text[..at].to_string(), format!("{}{}", &text[..at], &text[at + c.len_utf8()..])] {
                 let source = Source::new("a.cu", damaged.as_bytes());
                 let shown = problems(&source);
                 assert!(shown.is_empty() || shown.contains("a.cu("), "{shown}");

@@ -19,10 +19,7 @@ const CUDA12_SM90: &[u8] = include_bytes!("cubin/cuda12.sm_90.cubin");
 #[test]
 fn resources_are_those_of_cuobjdump() {
     for cubin in toolkit::compiled() {
-        let text = toolkit::run(
-            "cuobjdump",
-            &["-res-usage".as_ref(), cubin.path.as_os_str()],
-        );
+        let text = toolkit::run("cuobjdump", &["-res-usage".as_ref(), cubin.path.as_os_str()]);
         let mut name = "";
         let mut seen = 0;
         let parsed = Cubin::parse(&cubin.bytes).unwrap();
@@ -31,30 +28,15 @@ fn resources_are_those_of_cuobjdump() {
                 name = function.trim_end_matches(':');
             } else if line.trim_start().starts_with("REG:") {
                 let field = |key: &str| -> u32 {
-                    let value = line
-                        .split_whitespace()
-                        .find_map(|word| word.strip_prefix(key))
-                        .expect(key);
+                    let value = line.split_whitespace().find_map(|word| word.strip_prefix(key)).expect(key);
                     value.parse().expect(value)
                 };
                 let resources = &parsed.kernel(name).expect(name).resources;
                 // cuobjdump counts the driver's 1 KiB from sm_90 on, where the kernel has shared memory at all.
                 let reserve = if cubin.architecture >= 90 { 1024 } else { 0 };
-                let ours = (
-                    resources.registers,
-                    resources.stack_frame,
-                    resources.static_shared,
-                );
-                let theirs = (
-                    field("REG:"),
-                    field("STACK:"),
-                    field("SHARED:").saturating_sub(reserve),
-                );
-                assert_eq!(
-                    ours, theirs,
-                    "{} {} for sm_{}",
-                    cubin.source, name, cubin.architecture
-                );
+                let ours = (resources.registers, resources.stack_frame, resources.static_shared);
+                let theirs = (field("REG:"), field("STACK:"), field("SHARED:").saturating_sub(reserve));
+                assert_eq!(ours, theirs, "{} {} for sm_{}", cubin.source, name, cubin.architecture);
                 seen += 1;
             }
         }
@@ -72,24 +54,13 @@ fn declared_limits_and_parameters() {
         match cubin.source {
             "shared" => {
                 let gemm = resources("gemm");
-                assert_eq!(
-                    (gemm.max_threads, gemm.register_cap),
-                    (Some([256, 1, 1]), Some(128))
-                );
+                assert_eq!((gemm.max_threads, gemm.register_cap), (Some([256, 1, 1]), Some(128)));
                 assert_eq!((gemm.barriers, gemm.static_shared), (1, 2 * 16 * 17 * 4));
-                assert_eq!(
-                    resources("barriers").barriers,
-                    6,
-                    "bar.sync 5 is the highest"
-                );
+                assert_eq!(resources("barriers").barriers, 6, "bar.sync 5 is the highest");
                 assert_eq!(resources("barriers").static_shared, 256);
                 assert_eq!(resources("reduce").max_threads, None);
                 let parameters = resources("parameters");
-                let places: Vec<_> = parameters
-                    .parameters
-                    .iter()
-                    .map(|p| (p.ordinal, p.offset, p.size))
-                    .collect();
+                let places: Vec<_> = parameters.parameters.iter().map(|p| (p.ordinal, p.offset, p.size)).collect();
                 assert_eq!(places, [(0, 0, 404), (1, 404, 1), (2, 408, 8), (3, 416, 8)]);
                 assert_eq!(parameters.parameter_bytes, 424);
             }
@@ -98,12 +69,7 @@ fn declared_limits_and_parameters() {
                 assert!(resources("pressure").registers <= 32);
                 assert!(resources("arrays").stack_frame >= 128, "32 floats");
             }
-            _ => assert!(
-                parsed
-                    .kernels()
-                    .iter()
-                    .all(|kernel| kernel.resources.register_cap.is_none())
-            ),
+            _ => assert!(parsed.kernels().iter().all(|kernel| kernel.resources.register_cap.is_none())),
         }
     }
 }
@@ -115,10 +81,7 @@ fn instructions_are_those_of_nvdisasm() {
     let mut wrong = Vec::new();
     for cubin in toolkit::compiled() {
         let parsed = Cubin::parse(&cubin.bytes).unwrap();
-        let text = toolkit::run(
-            "nvdisasm",
-            &["-c".as_ref(), "-gp".as_ref(), cubin.path.as_os_str()],
-        );
+        let text = toolkit::run("nvdisasm", &["-c".as_ref(), "-gp".as_ref(), cubin.path.as_os_str()]);
         let listing = Listing::read(&text);
         for kernel in parsed.kernels() {
             let theirs = &listing.sections[&format!(".text.{}", kernel.name)];
@@ -127,45 +90,21 @@ fn instructions_are_those_of_nvdisasm() {
             for (instruction, printed) in ours.iter().zip(&theirs.instructions) {
                 compared += 1;
                 if let Err(reason) = compare(kernel, instruction, printed, &theirs.labels) {
-                    let place = format!(
-                        "sm_{} {} {:#x}",
-                        cubin.architecture, kernel.name, instruction.offset
-                    );
+                    let place = format!("sm_{} {} {:#x}", cubin.architecture, kernel.name, instruction.offset);
                     wrong.push(format!("{place}: {reason}: {}", printed.text));
                 }
             }
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "{} of {compared} wrong:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
-    assert!(
-        compared > 10_000 || toolkit::bin().is_none(),
-        "only {compared} instructions were compared"
-    );
+    assert!(wrong.is_empty(), "{} of {compared} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(compared > 10_000 || toolkit::bin().is_none(), "only {compared} instructions were compared");
 }
 
-fn compare(
-    kernel: &Kernel,
-    ours: &Instruction,
-    theirs: &Printed,
-    labels: &HashMap<String, u32>,
-) -> Result<(), String> {
+fn compare(kernel: &Kernel, ours: &Instruction, theirs: &Printed, labels: &HashMap<String, u32>) -> Result<(), String> {
     let check = |what: &str, ours: String, theirs: String| {
-        if ours == theirs {
-            Ok(())
-        } else {
-            Err(format!("{what} is {ours}, not {theirs}"))
-        }
+        if ours == theirs { Ok(()) } else { Err(format!("{what} is {ours}, not {theirs}")) }
     };
-    check(
-        "offset",
-        format!("{:#x}", ours.offset),
-        format!("{:#x}", theirs.offset),
-    )?;
+    check("offset", format!("{:#x}", ours.offset), format!("{:#x}", theirs.offset))?;
     let mut words = theirs.text.split_whitespace().peekable();
     let guard = words.next_if(|word| word.starts_with('@')).unwrap_or("");
     let expected = match (ours.guard.predicate, ours.guard.negated) {
@@ -175,11 +114,7 @@ fn compare(
     };
     let sign = if ours.guard.negated { "@!" } else { "@" };
     if guard.starts_with("@UP") || guard.starts_with("@!UP") {
-        check(
-            "guard",
-            expected.replace('P', "UP"),
-            guard.trim_start_matches(['@', '!']).to_owned(),
-        )?;
+        check("guard", expected.replace('P', "UP"), guard.trim_start_matches(['@', '!']).to_owned())?;
     } else if !expected.is_empty() || !guard.is_empty() {
         check("guard", format!("{sign}{expected}"), guard.to_owned())?;
     }
@@ -191,27 +126,12 @@ fn compare(
         "UCGABAR_ARV" | "UCGABAR_WAIT" => "UCGABAR",
         other => other,
     };
-    check(
-        "mnemonic",
-        ours.opcode.mnemonic.to_owned(),
-        mnemonic.to_owned(),
-    )?;
-    if let Some(label) = theirs
-        .text
-        .split("`(")
-        .nth(1)
-        .and_then(|rest| rest.split(')').next())
-        && matches!(
-            ours.opcode.class,
-            Class::Branch | Class::Call | Class::Converge
-        )
+    check("mnemonic", ours.opcode.mnemonic.to_owned(), mnemonic.to_owned())?;
+    if let Some(label) = theirs.text.split("`(").nth(1).and_then(|rest| rest.split(')').next())
+        && matches!(ours.opcode.class, Class::Branch | Class::Call | Class::Converge)
     {
         let theirs = labels.get(label).copied();
-        check(
-            "target",
-            format!("{:x?}", ours.target),
-            format!("{theirs:x?}"),
-        )?;
+        check("target", format!("{:x?}", ours.target), format!("{theirs:x?}"))?;
     }
     if let Some(memory) = ours.memory
         && matches!(memory.kind, Kind::Load | Kind::Store)
@@ -227,11 +147,7 @@ fn compare(
         };
         check("width", memory.width.to_string(), width.to_string())?;
     }
-    check(
-        "PTX line",
-        format!("{:?}", kernel.lines.get(ours.offset)),
-        format!("{:?}", theirs.line),
-    )
+    check("PTX line", format!("{:?}", kernel.lines.get(ours.offset)), format!("{:?}", theirs.line))
 }
 
 /// nvdisasm's output by section.
@@ -267,10 +183,7 @@ impl Listing {
             }
             let section = listing.sections.entry(name.clone()).or_default();
             if let Some(rest) = row.strip_prefix("//## File ") {
-                line = rest
-                    .split("line ")
-                    .nth(1)
-                    .and_then(|n| n.split_whitespace().next()?.parse().ok());
+                line = rest.split("line ").nth(1).and_then(|n| n.split_whitespace().next()?.parse().ok());
             } else if let Some(rest) = row.strip_prefix("/*") {
                 let Some((offset, text)) = rest.split_once("*/") else {
                     continue;
@@ -278,14 +191,8 @@ impl Listing {
                 let Ok(offset) = u32::from_str_radix(offset, 16) else {
                     continue;
                 };
-                section
-                    .labels
-                    .extend(pending.drain(..).map(|label| (label, offset)));
-                section.instructions.push(Printed {
-                    offset,
-                    text: text.trim().to_owned(),
-                    line,
-                });
+                section.labels.extend(pending.drain(..).map(|label| (label, offset)));
+                section.instructions.push(Printed { offset, text: text.trim().to_owned(), line });
             } else if let Some(label) = row.strip_suffix(':') {
                 pending.push(label.to_owned());
             }
@@ -300,16 +207,8 @@ fn listing(kernel: &Kernel) -> String {
     let flow = Flow::new(kernel, &instructions);
     let mut text = String::new();
     for (index, block) in flow.blocks.iter().enumerate() {
-        let callee = block
-            .callee
-            .map_or(String::new(), |callee| format!(" calls {callee}"));
-        writeln!(
-            text,
-            "block {index} depth {} -> {:?}{callee}",
-            flow.depth(index),
-            block.successors
-        )
-        .unwrap();
+        let callee = block.callee.map_or(String::new(), |callee| format!(" calls {callee}"));
+        writeln!(text, "block {index} depth {} -> {:?}{callee}", flow.depth(index), block.successors).unwrap();
         for instruction in &instructions[block.instructions.clone()] {
             let control = &instruction.control;
             let board = |board: Option<u8>| board.map_or("-".to_owned(), |board| board.to_string());
@@ -317,10 +216,7 @@ fn listing(kernel: &Kernel) -> String {
                 text,
                 "  {:04x} line {} {} stall {}{} w{} r{} wait {:06b}",
                 instruction.offset,
-                kernel
-                    .lines
-                    .get(instruction.offset)
-                    .map_or("-".to_owned(), |line| line.to_string()),
+                kernel.lines.get(instruction.offset).map_or("-".to_owned(), |line| line.to_string()),
                 instruction.opcode.mnemonic,
                 control.stall,
                 if control.yields { "y" } else { "" },
@@ -344,31 +240,15 @@ fn cuda_12_layout() {
     for (bytes, architecture, registers) in [(CUDA12_SM70, 70, 10), (CUDA12_SM90, 90, 12)] {
         let cubin = Cubin::parse(bytes).unwrap();
         assert_eq!(cubin.architecture(), architecture);
-        let [kernel] = cubin.kernels() else {
-            panic!("one kernel")
-        };
+        let [kernel] = cubin.kernels() else { panic!("one kernel") };
         let resources = &kernel.resources;
         // As `ptxas -v` printed when it made them.
-        let of_block = (
-            resources.static_shared,
-            resources.barriers,
-            resources.stack_frame,
-        );
-        assert_eq!(
-            (kernel.name, resources.registers, of_block),
-            ("total", registers, (512, 1, 0))
-        );
+        let of_block = (resources.static_shared, resources.barriers, resources.stack_frame);
+        assert_eq!((kernel.name, resources.registers, of_block), ("total", registers, (512, 1, 0)));
         assert_eq!(resources.max_threads, Some([128, 1, 1]));
-        let places: Vec<_> = resources
-            .parameters
-            .iter()
-            .map(|p| (p.offset, p.size))
-            .collect();
+        let places: Vec<_> = resources.parameters.iter().map(|p| (p.offset, p.size)).collect();
         assert_eq!(places, [(0, 4), (8, 8), (16, 8)]);
-        assert_eq!(
-            kernel.functions.iter().map(|f| f.name).collect::<Vec<_>>(),
-            ["$total$twice"]
-        );
+        assert_eq!(kernel.functions.iter().map(|f| f.name).collect::<Vec<_>>(), ["$total$twice"]);
     }
 }
 
@@ -479,10 +359,7 @@ fn loops_of_the_sources() {
         for kernel in parsed.kernels() {
             let instructions = decode(kernel.code, kernel.architecture);
             let flow = Flow::new(kernel, &instructions);
-            let deepest = (0..flow.blocks.len())
-                .map(|block| flow.depth(block))
-                .max()
-                .unwrap_or(0);
+            let deepest = (0..flow.blocks.len()).map(|block| flow.depth(block)).max().unwrap_or(0);
             let place = format!("{} for sm_{}", kernel.name, cubin.architecture);
             match kernel.name {
                 "saxpy" | "halves" | "parameters" | "barriers" => assert_eq!(deepest, 0, "{place}"),
@@ -494,33 +371,18 @@ fn loops_of_the_sources() {
                 assert_eq!(deepest, 2, "{place}");
             }
             if kernel.name == "calls" {
-                assert_eq!(
-                    flow.entries.len(),
-                    2,
-                    "{place}: the kernel and the function that it calls"
-                );
+                assert_eq!(flow.entries.len(), 2, "{place}: the kernel and the function that it calls");
             }
             if kernel.name == "cases" && !kernel.indirect.is_empty() {
-                let targets: usize = kernel
-                    .indirect
-                    .iter()
-                    .map(|branch| branch.targets.len())
-                    .sum();
+                let targets: usize = kernel.indirect.iter().map(|branch| branch.targets.len()).sum();
                 assert!(targets >= 8, "{place}");
             }
             // Nothing that is executed is padding, and every block is reached.
-            let padding =
-                |i: &Instruction| i.opcode.class == Class::Branch && i.target == Some(i.offset);
-            let mut executed = flow
-                .blocks
-                .iter()
-                .flat_map(|block| &instructions[block.instructions.clone()]);
+            let padding = |i: &Instruction| i.opcode.class == Class::Branch && i.target == Some(i.offset);
+            let mut executed = flow.blocks.iter().flat_map(|block| &instructions[block.instructions.clone()]);
             assert!(!executed.any(padding), "{place}");
             for (index, block) in flow.blocks.iter().enumerate() {
-                assert!(
-                    flow.entries.contains(&index) || !block.predecessors.is_empty(),
-                    "{place}: block {index}"
-                );
+                assert!(flow.entries.contains(&index) || !block.predecessors.is_empty(), "{place}: block {index}");
             }
         }
     }
@@ -536,10 +398,7 @@ fn refusals() {
     x86[0x12] = 62;
     let reason = Cubin::parse(&x86).unwrap_err().to_string();
     assert_eq!(reason, "not a cubin: the ELF file is not for a CUDA device");
-    assert_eq!(
-        Cubin::parse(b"//").unwrap_err().to_string(),
-        "not a cubin: no 64-bit ELF header"
-    );
+    assert_eq!(Cubin::parse(b"//").unwrap_err().to_string(), "not a cubin: no 64-bit ELF header");
 }
 
 /// Reads whatever can be read of the bytes, to its score.
@@ -578,10 +437,7 @@ proptest! {
 /// Every single bit of the headers and tables of a cubin of CUDA 13, flipped.
 #[test]
 fn single_flipped_bits_do_no_harm() {
-    let Some(cubin) = toolkit::compiled()
-        .iter()
-        .find(|c| c.source == "shared" && c.architecture == 90)
-    else {
+    let Some(cubin) = toolkit::compiled().iter().find(|c| c.source == "shared" && c.architecture == 90) else {
         return;
     };
     let mut damaged = cubin.bytes.clone();

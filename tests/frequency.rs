@@ -23,35 +23,18 @@ impl Case {
     fn new(file: &str, kernel: &str) -> Self {
         let text = ptx(file);
         let module = Module::parse(&text).expect("cicc's PTX parses");
-        let entry = module
-            .functions
-            .iter()
-            .find(|f| f.entry && f.name.contains(kernel))
-            .expect("the kernel");
+        let entry = module.functions.iter().find(|f| f.entry && f.name.contains(kernel)).expect("the kernel");
         let entry = entry.name.to_string();
-        Self {
-            module,
-            entry,
-            text,
-            workload: Workload {
-                arguments: Vec::new(),
-                buffers: Vec::new(),
-                checks: None,
-            },
-        }
+        Self { module, entry, text, workload: Workload { arguments: Vec::new(), buffers: Vec::new(), checks: None } }
     }
 
     fn int(mut self, value: i32) -> Self {
-        self.workload
-            .arguments
-            .push(Argument::Scalar(value.to_le_bytes().to_vec()));
+        self.workload.arguments.push(Argument::Scalar(value.to_le_bytes().to_vec()));
         self
     }
 
     fn float(mut self, value: f32) -> Self {
-        self.workload
-            .arguments
-            .push(Argument::Scalar(value.to_le_bytes().to_vec()));
+        self.workload.arguments.push(Argument::Scalar(value.to_le_bytes().to_vec()));
         self
     }
 
@@ -59,13 +42,7 @@ impl Case {
         let index = self.workload.buffers.len();
         self.workload.arguments.push(Argument::Buffer(index));
         let element = Element { scalar, lanes };
-        self.workload.buffers.push(Buffer {
-            name: format!("b{index}"),
-            element,
-            count,
-            fill,
-            seed: index as u64,
-        });
+        self.workload.buffers.push(Buffer { name: format!("b{index}"), element, count, fill, seed: index as u64 });
         self
     }
 
@@ -74,26 +51,13 @@ impl Case {
     }
 
     fn profile(&self, grid: [u32; 3], block: [u32; 3], shared: u32) -> Profile {
-        let launch = Launch {
-            grid,
-            block,
-            shared,
-        };
-        profile(
-            &self.module,
-            &self.entry,
-            &launch,
-            &self.workload,
-            &Limits::default(),
-        )
-        .expect("a profile")
+        let launch = Launch { grid, block, shared };
+        profile(&self.module, &self.entry, &launch, &self.workload, &Limits::default()).expect("a profile")
     }
 
     /// Lines of the entry whose instruction begins with `opcode`, with their counts.
     fn counts(&self, profile: &Profile, opcode: &str) -> Vec<f64> {
-        self.lines(opcode)
-            .map(|line| profile.counts.get(&line).copied().unwrap_or(0.0))
-            .collect()
+        self.lines(opcode).map(|line| profile.counts.get(&line).copied().unwrap_or(0.0)).collect()
     }
 
     fn total(&self, profile: &Profile, opcode: &str) -> f64 {
@@ -101,64 +65,34 @@ impl Case {
     }
 
     fn accesses(&self, profile: &Profile, opcode: &str) -> Vec<Access> {
-        self.lines(opcode)
-            .filter_map(|line| profile.accesses.get(&line).copied())
-            .collect()
+        self.lines(opcode).filter_map(|line| profile.accesses.get(&line).copied()).collect()
     }
 
     fn lines(&self, opcode: &str) -> impl Iterator<Item = u32> {
         let function = self.module.entry(&self.entry).expect("the entry");
         let body = function.body.as_ref().expect("a body");
-        body.instructions()
-            .filter(move |i| i.opcode.starts_with(opcode))
-            .map(|i| i.line)
+        body.instructions().filter(move |i| i.opcode.starts_with(opcode)).map(|i| i.line)
     }
 }
 
 /// PTX of a file, made once for all tests.
 fn ptx(file: &str) -> String {
-    const FILES: [&str; 8] = [
-        "saxpy",
-        "matmul",
-        "nbody",
-        "blackscholes",
-        "reduction",
-        "histogram",
-        "control",
-        "arithmetic",
-    ];
+    const FILES: [&str; 8] =
+        ["saxpy", "matmul", "nbody", "blackscholes", "reduction", "histogram", "control", "arithmetic"];
     static TEXTS: [OnceLock<String>; 8] = [const { OnceLock::new() }; 8];
-    let index = FILES
-        .iter()
-        .position(|&f| f == file)
-        .expect("a listed file");
+    let index = FILES.iter().position(|&f| f == file).expect("a listed file");
     TEXTS[index].get_or_init(|| toolkit::ptx(file, &[])).clone()
 }
 
 #[test]
 fn a_guard_lets_only_threads_in_range_work() {
-    let case = Case::new("saxpy", "saxpy")
-        .int(1000)
-        .float(2.0)
-        .floats(1000)
-        .floats(1000);
+    let case = Case::new("saxpy", "saxpy").int(1000).float(2.0).floats(1000).floats(1000);
     let profile = case.profile([4, 1, 1], [256, 1, 1], 0);
     assert!(profile.exact);
     assert_eq!(case.counts(&profile, "st.global"), [1.0]);
     // 19 instructions for the 1000 threads in range, 11 for the 24 others; only the very last of those is looked at.
-    let length = case
-        .module
-        .entry(&case.entry)
-        .unwrap()
-        .body
-        .as_ref()
-        .unwrap()
-        .instructions()
-        .count() as f64;
-    assert!(
-        profile.mean_instructions > length - 1.0 && profile.mean_instructions < length,
-        "{profile:?}"
-    );
+    let length = case.module.entry(&case.entry).unwrap().body.as_ref().unwrap().instructions().count() as f64;
+    assert!(profile.mean_instructions > length - 1.0 && profile.mean_instructions < length, "{profile:?}");
     let load = case.accesses(&profile, "ld.global.nc")[0];
     let expected = Access {
         space: Space::Global,
@@ -182,43 +116,21 @@ fn a_guard_lets_only_threads_in_range_work() {
 fn a_long_product_is_counted_to_the_iteration() {
     for k in [0, 1, 3, 4, 7, 1000, 2047, 8192, 1_000_003] {
         let (n, m) = (256u64, 256u64);
-        let case = Case::new("matmul", "naive")
-            .int(n as i32)
-            .int(m as i32)
-            .int(k);
+        let case = Case::new("matmul", "naive").int(n as i32).int(m as i32).int(k);
         let k = k as u64;
         let case = case.floats(n * k).floats(k * m).floats(n * m);
         let profile = case.profile([16, 16, 1], [16, 16, 1], 0);
         assert!(profile.exact, "k = {k}");
         // The compiler unrolls by four and finishes the rest one by one.
         assert_eq!(case.total(&profile, "fma.rn.f32"), k as f64, "k = {k}");
-        assert_eq!(
-            case.total(&profile, "ld.global.f32"),
-            2.0 * k as f64,
-            "k = {k}"
-        );
+        assert_eq!(case.total(&profile, "ld.global.f32"), 2.0 * k as f64, "k = {k}");
         if k >= 64 {
             let loads = case.accesses(&profile, "ld.global.f32");
             // A warp of 16 x 2 threads: two rows of a (broadcast in each), 16 columns of b.
-            assert!(
-                loads
-                    .iter()
-                    .any(|l| l.buffer == Some(0) && l.sectors == 2.0 && l.reuse > 0.7),
-                "{loads:?}"
-            );
-            assert!(
-                loads
-                    .iter()
-                    .any(|l| l.buffer == Some(1) && l.sectors == 2.0 && l.reuse == 0.0),
-                "{loads:?}"
-            );
+            assert!(loads.iter().any(|l| l.buffer == Some(0) && l.sectors == 2.0 && l.reuse > 0.7), "{loads:?}");
+            assert!(loads.iter().any(|l| l.buffer == Some(1) && l.sectors == 2.0 && l.reuse == 0.0), "{loads:?}");
             // Every warp of the block reads the same columns of b.
-            assert!(
-                loads
-                    .iter()
-                    .any(|l| l.buffer == Some(1) && l.block_sectors < 0.6),
-                "{loads:?}"
-            );
+            assert!(loads.iter().any(|l| l.buffer == Some(1) && l.block_sectors < 0.6), "{loads:?}");
         }
     }
 }
@@ -227,21 +139,13 @@ fn a_long_product_is_counted_to_the_iteration() {
 fn tiles_in_shared_memory_are_counted() {
     for n in [16u32, 512, 8192] {
         let size = u64::from(n) * u64::from(n);
-        let case = Case::new("matmul", "tiled")
-            .int(n as i32)
-            .floats(size)
-            .floats(size)
-            .floats(size);
+        let case = Case::new("matmul", "tiled").int(n as i32).floats(size).floats(size).floats(size);
         let profile = case.profile([n / 16, n / 16, 1], [16, 16, 1], 0);
         assert!(profile.exact, "n = {n}");
         assert_eq!(case.total(&profile, "fma.rn.f32"), f64::from(n));
         assert_eq!(case.counts(&profile, "bar.sync"), [f64::from(n) / 16.0; 2]);
         assert_eq!(case.counts(&profile, "ld.shared").len(), 32);
-        let passes: Vec<f64> = case
-            .accesses(&profile, "ld.shared")
-            .iter()
-            .map(|a| a.passes)
-            .collect();
+        let passes: Vec<f64> = case.accesses(&profile, "ld.shared").iter().map(|a| a.passes).collect();
         // ta[threadIdx.y][i]: two words, one bank apart by 16; tb[i][threadIdx.x]: 16 words.
         assert_eq!(passes, vec![1.0; 32]);
     }
@@ -251,34 +155,21 @@ fn tiles_in_shared_memory_are_counted() {
 fn nested_loops_over_all_bodies_are_counted() {
     for n in [256u32, 4096, 65536, 1 << 22] {
         let case = Case::new("nbody", "nbody").int(n as i32);
-        let case = case.buffer(
-            Scalar::F32,
-            4,
-            u64::from(n),
-            Fill::Random { lo: -1.0, hi: 1.0 },
-        );
+        let case = case.buffer(Scalar::F32, 4, u64::from(n), Fill::Random { lo: -1.0, hi: 1.0 });
         let case = case.buffer(Scalar::F32, 4, u64::from(n), Fill::Poison);
         let profile = case.profile([n / 256, 1, 1], [256, 1, 1], 256 * 16);
         assert!(profile.exact, "n = {n}");
         assert_eq!(case.total(&profile, "rsqrt"), f64::from(n));
         assert_eq!(case.counts(&profile, "bar.sync"), [f64::from(n) / 256.0; 2]);
         let shared = case.accesses(&profile, "ld.shared");
-        assert!(
-            shared
-                .iter()
-                .all(|a| a.broadcast && a.passes == 1.0 && a.width == 16),
-            "{shared:?}"
-        );
+        assert!(shared.iter().all(|a| a.broadcast && a.passes == 1.0 && a.width == 16), "{shared:?}");
     }
 }
 
 #[test]
 fn a_grid_stride_loop_is_counted_for_its_busiest_thread() {
     for (n, blocks) in [(1 << 20, 64u32), (10_000_000, 132), (777, 8)] {
-        let mut case = Case::new("blackscholes", "blackscholes")
-            .int(n)
-            .float(0.02)
-            .float(0.3);
+        let mut case = Case::new("blackscholes", "blackscholes").int(n).float(0.02).float(0.3);
         for _ in 0..3 {
             case = case.buffer(Scalar::F32, 1, n as u64, Fill::Random { lo: 1.0, hi: 30.0 });
         }
@@ -293,10 +184,7 @@ fn a_grid_stride_loop_is_counted_for_its_busiest_thread() {
 
 #[test]
 fn a_shrinking_loop_halves_until_one() {
-    let case = Case::new("reduction", "reduce")
-        .int(1 << 20)
-        .floats(1 << 20)
-        .floats(4096);
+    let case = Case::new("reduction", "reduce").int(1 << 20).floats(1 << 20).floats(4096);
     let profile = case.profile([4096, 1, 1], [256, 1, 1], 1024);
     assert!(profile.exact);
     let barriers = case.counts(&profile, "bar.sync");
@@ -317,10 +205,7 @@ fn atomics_are_accesses() {
     assert_eq!(case.counts(&profile, "atom.shared"), [64.0]);
     let shared = case.accesses(&profile, "atom.shared")[0];
     assert_eq!((shared.space, shared.kind), (Space::Shared, Kind::Atomic));
-    assert!(
-        shared.passes > 1.5 && shared.passes < 8.0,
-        "random bins collide: {shared:?}"
-    );
+    assert!(shared.passes > 1.5 && shared.passes < 8.0, "random bins collide: {shared:?}");
     let bytes = case.accesses(&profile, "ld.global.u8")[0];
     assert_eq!((bytes.width, bytes.sectors), (1, 1.0));
 }
@@ -329,25 +214,13 @@ fn atomics_are_accesses() {
 fn loops_that_hang_on_data_are_run_on_the_data() {
     let n = 32;
     let case = Case::new("control", "collatz").int(n);
-    let case = case.buffer(
-        Scalar::U32,
-        1,
-        n as u64,
-        Fill::Random {
-            lo: 0.0,
-            hi: 100_000.0,
-        },
-    );
+    let case = case.buffer(Scalar::U32, 1, n as u64, Fill::Random { lo: 0.0, hi: 100_000.0 });
     let case = case.buffer(Scalar::U32, 1, n as u64, Fill::Poison);
     let profile = case.profile([1, 1, 1], [32, 1, 1], 0);
     let steps = |start: u32| {
         let (mut v, mut steps) = (start + 1, 0);
         while v != 1 {
-            v = if v & 1 == 1 {
-                v.wrapping_mul(3).wrapping_add(1)
-            } else {
-                v / 2
-            };
+            v = if v & 1 == 1 { v.wrapping_mul(3).wrapping_add(1) } else { v / 2 };
             steps += 1;
         }
         steps
@@ -369,25 +242,12 @@ fn loops_that_hang_on_data_are_run_on_the_data() {
 fn a_function_that_is_called_is_counted() {
     let case = Case::new("control", "gcds");
     let fill = |v| Fill::Constant(v);
-    let case =
-        case.buffer(Scalar::I32, 1, 64, fill(1071.0))
-            .buffer(Scalar::I32, 1, 64, fill(462.0));
+    let case = case.buffer(Scalar::I32, 1, 64, fill(1071.0)).buffer(Scalar::I32, 1, 64, fill(462.0));
     let case = case.buffer(Scalar::I32, 1, 64, Fill::Poison);
     let profile = case.profile([2, 1, 1], [32, 1, 1], 0);
     assert!(profile.exact);
-    let gcd = case
-        .module
-        .functions
-        .iter()
-        .find(|f| f.name.contains("gcd") && !f.entry)
-        .unwrap();
-    let remainder = gcd
-        .body
-        .as_ref()
-        .unwrap()
-        .instructions()
-        .find(|i| i.opcode.starts_with("rem"))
-        .unwrap();
+    let gcd = case.module.functions.iter().find(|f| f.name.contains("gcd") && !f.entry).unwrap();
+    let remainder = gcd.body.as_ref().unwrap().instructions().find(|i| i.opcode.starts_with("rem")).unwrap();
     // 1071 = 2 * 462 + 147, 462 = 3 * 147 + 21, 147 = 7 * 21.
     assert_eq!(profile.counts[&remainder.line], 3.0);
 }
@@ -401,34 +261,11 @@ impl Case {
     }
 
     /// `count` values of `size` bytes that thread `thread` writes to `buffer` from element `first` on.
-    fn output(
-        &self,
-        thread: u32,
-        buffer: usize,
-        first: u64,
-        count: u64,
-        size: u64,
-    ) -> Vec<Vec<u8>> {
-        let launch = Launch {
-            grid: [1, 1, 1],
-            block: [64, 1, 1],
-            shared: 0,
-        };
+    fn output(&self, thread: u32, buffer: usize, first: u64, count: u64, size: u64) -> Vec<Vec<u8>> {
+        let launch = Launch { grid: [1, 1, 1], block: [64, 1, 1], shared: 0 };
         let place = ([0; 3], [thread, 0, 0]);
-        let bytes = written(
-            &self.module,
-            &self.entry,
-            &launch,
-            &self.workload,
-            place,
-            &Limits::default(),
-        )
-        .unwrap();
-        let value = |i: u64| {
-            (0..size)
-                .map(|byte| bytes[&(buffer, (first + i) * size + byte)])
-                .collect()
-        };
+        let bytes = written(&self.module, &self.entry, &launch, &self.workload, place, &Limits::default()).unwrap();
+        let value = |i: u64| (0..size).map(|byte| bytes[&(buffer, (first + i) * size + byte)]).collect();
         (0..count).map(value).collect()
     }
 }
@@ -458,9 +295,7 @@ fn integers_are_the_hosts() {
         let bytes = u64::from(ua) << 32 | u64::from(b);
         let byte = |n: u32| (bytes >> (8 * n)) as u32 & 0xff;
         let pair = u64::from(ua) << 32 | u64::from(b);
-        let dot: i32 = (0..4)
-            .map(|n| i32::from((ua >> (8 * n)) as i8) * i32::from((b >> (8 * n)) as i8))
-            .sum();
+        let dot: i32 = (0..4).map(|n| i32::from((ua >> (8 * n)) as i8) * i32::from((b >> (8 * n)) as i8)).sum();
         let expected = [
             ua.wrapping_add(b.wrapping_mul(3)),
             (a / 7) as u32,
@@ -487,11 +322,7 @@ fn integers_are_the_hosts() {
             b as i8 as u32,
             (dot + 3) as u32,
         ];
-        let found: Vec<u32> = case
-            .output(i as u32, 2, i * 24, 24, 4)
-            .iter()
-            .map(|v| u32_of(v))
-            .collect();
+        let found: Vec<u32> = case.output(i as u32, 2, i * 24, 24, 4).iter().map(|v| u32_of(v)).collect();
         assert_eq!(found, expected, "a = {a}, b = {b}");
     }
 }
@@ -522,17 +353,9 @@ fn floats_are_the_hosts() {
             -b,
             a.exp(),
         ];
-        let found: Vec<f32> = case
-            .output(i as u32, 2, i * 16, 16, 4)
-            .iter()
-            .map(|v| f32_of(v))
-            .collect();
+        let found: Vec<f32> = case.output(i as u32, 2, i * 16, 16, 4).iter().map(|v| f32_of(v)).collect();
         assert_eq!(found[..15], expected[..15], "a = {a}, b = {b}");
-        assert!(
-            (found[15] / expected[15] - 1.0).abs() < 1e-6,
-            "exp({a}) = {}",
-            found[15]
-        );
+        assert!((found[15] / expected[15] - 1.0).abs() < 1e-6, "exp({a}) = {}", found[15]);
     }
 }
 
@@ -553,16 +376,9 @@ fn doubles_and_halves_are_the_hosts() {
             a.exp(),
             (a * 10.0).floor(),
         ];
-        let found: Vec<f64> = case
-            .output(i as u32, 1, i * 8, 8, 8)
-            .iter()
-            .map(|v| f64_of(v))
-            .collect();
+        let found: Vec<f64> = case.output(i as u32, 1, i * 8, 8, 8).iter().map(|v| f64_of(v)).collect();
         for (index, (found, expected)) in found.iter().zip(expected).enumerate() {
-            assert!(
-                (found - expected).abs() <= 1e-15 * expected.abs(),
-                "{index}: {found} {expected}"
-            );
+            assert!((found - expected).abs() <= 1e-15 * expected.abs(), "{index}: {found} {expected}");
         }
     }
 
@@ -570,11 +386,8 @@ fn doubles_and_halves_are_the_hosts() {
         .buffer(Scalar::F16, 1, 64, Fill::Constant(0.3125))
         .buffer(Scalar::F16, 1, 64 * 4, Fill::Poison)
         .buffer(Scalar::Bf16, 1, 64, Fill::Poison);
-    let found: Vec<u16> = case
-        .output(5, 1, 20, 4, 2)
-        .iter()
-        .map(|v| u16::from_le_bytes(v[..].try_into().unwrap()))
-        .collect();
+    let found: Vec<u16> =
+        case.output(5, 1, 20, 4, 2).iter().map(|v| u16::from_le_bytes(v[..].try_into().unwrap())).collect();
     // 0.625, 1.09765625 (rounded to 1.0977), 0.3125 / 3 = 0.10416..., 0.09765625
     assert_eq!(found, [0x3900, 0x3c64, 0x2eab, 0x2e40]);
     assert_eq!(case.output(5, 2, 5, 1, 2), [vec![0xa0, 0x3e]]);
@@ -582,15 +395,13 @@ fn doubles_and_halves_are_the_hosts() {
 
 #[test]
 fn a_switch_goes_where_the_data_says() {
-    for (selector, opcode) in [
-        (2.0, "fma.rn.f32"),
-        (3.0, "sqrt"),
-        (4.0, "rcp"),
-        (7.0, "neg"),
-    ] {
-        let case = Case::new("control", "choose")
-            .buffer(Scalar::U32, 1, 64, Fill::Constant(selector))
-            .buffer(Scalar::F32, 1, 66, Fill::Constant(2.0));
+    for (selector, opcode) in [(2.0, "fma.rn.f32"), (3.0, "sqrt"), (4.0, "rcp"), (7.0, "neg")] {
+        let case = Case::new("control", "choose").buffer(Scalar::U32, 1, 64, Fill::Constant(selector)).buffer(
+            Scalar::F32,
+            1,
+            66,
+            Fill::Constant(2.0),
+        );
         let profile = case.profile([2, 1, 1], [32, 1, 1], 0);
         assert!(profile.exact);
         assert!(case.total(&profile, opcode) >= 1.0, "{selector}: {opcode}");
@@ -613,22 +424,11 @@ fn by_hand(body: &str) -> Case {
          ld.param.u64 %rd1, [a]; ld.param.u32 %r1, [n];\n{body}\n}}\n"
     );
     let module = Module::parse(&text).unwrap();
-    Case {
-        text,
-        module,
-        entry: "k".into(),
-        workload: Workload {
-            arguments: vec![],
-            buffers: vec![],
-            checks: None,
-        },
-    }
+    Case { text, module, entry: "k".into(), workload: Workload { arguments: vec![], buffers: vec![], checks: None } }
 }
 
 fn with_n(body: &str, n: i32) -> Case {
-    by_hand(body)
-        .buffer(Scalar::U32, 1, 1 << 16, Fill::Iota)
-        .int(n)
+    by_hand(body).buffer(Scalar::U32, 1, 1 << 16, Fill::Iota).int(n)
 }
 
 #[test]
@@ -694,17 +494,8 @@ fn loops_of_every_shape_are_skipped_exactly() {
             let profile = case.profile([1, 1, 1], [1, 1, 1], 0);
             assert!(profile.exact, "n = {n}: {body}");
             let expected = trips(n as u64) as f64;
-            let line = case
-                .text
-                .lines()
-                .position(|l| l.contains("add.f32"))
-                .unwrap() as u32
-                + 1;
-            assert_eq!(
-                profile.counts.get(&line).copied().unwrap_or(0.0),
-                expected,
-                "n = {n}: {body}"
-            );
+            let line = case.text.lines().position(|l| l.contains("add.f32")).unwrap() as u32 + 1;
+            assert_eq!(profile.counts.get(&line).copied().unwrap_or(0.0), expected, "n = {n}: {body}");
         }
     }
 }
@@ -716,41 +507,25 @@ fn a_long_loop_that_branches_on_data_is_estimated() {
                 ld.global.u32 %r4, [%rd3]; setp.ge.u32 %p1, %r4, 100;\n@%p1 bra S;\nadd.f32 %f1, %f1, %f1;\n\
                 S: add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, %r1;\n@%p2 bra L; ret;";
     let n = 100_000_000;
-    let case = by_hand(body)
-        .buffer(
-            Scalar::U32,
-            1,
-            16384,
-            Fill::Random {
-                lo: 0.0,
-                hi: 1000.0,
-            },
-        )
-        .int(n);
+    let case = by_hand(body).buffer(Scalar::U32, 1, 16384, Fill::Random { lo: 0.0, hi: 1000.0 }).int(n);
     let profile = case.profile([1, 1, 1], [1, 1, 1], 0);
     let count = |text: &str| {
         let line = case.text.lines().position(|l| l.contains(text)).unwrap() as u32 + 1;
         profile.counts[&line]
     };
     assert!(!profile.exact);
-    assert!(
-        (count("ld.global") / f64::from(n) - 1.0).abs() < 1e-6,
-        "{}",
-        count("ld.global")
-    );
-    assert!(
-        (count("add.f32") / f64::from(n) - 0.1).abs() < 0.01,
-        "{}",
-        count("add.f32")
-    );
+    assert!((count("ld.global") / f64::from(n) - 1.0).abs() < 1e-6, "{}", count("ld.global"));
+    assert!((count("add.f32") / f64::from(n) - 0.1).abs() < 0.01, "{}", count("add.f32"));
 }
 
 #[test]
 fn what_is_not_known_makes_a_profile_inexact_but_ends() {
-    let spin = "L: atom.global.cas.b32 %r2, [%rd1], 7, 1; setp.ne.s32 %p1, %r2, 7;\n@%p1 bra L;\nadd.f32 %f1, %f1, %f1; ret;";
+    let spin =
+        "L: atom.global.cas.b32 %r2, [%rd1], 7, 1; setp.ne.s32 %p1, %r2, 7;\n@%p1 bra L;\nadd.f32 %f1, %f1, %f1; ret;";
     let forever = "L: bra L;";
     let clock = "mov.u32 %r2, %clock;\nL: mov.u32 %r3, %clock; sub.u32 %r4, %r3, %r2; setp.lt.u32 %p1, %r4, 9;\n@%p1 bra L; ret;";
-    let shared = "ld.shared.u32 %r2, [s+8]; bar.sync 0; setp.eq.u32 %p1, %r2, 0;\n@%p1 ret;\nadd.f32 %f1, %f1, %f1; ret;";
+    let shared =
+        "ld.shared.u32 %r2, [s+8]; bar.sync 0; setp.eq.u32 %p1, %r2, 0;\n@%p1 ret;\nadd.f32 %f1, %f1, %f1; ret;";
     let outside = "ld.global.u32 %r2, [%rd1+1000000]; setp.eq.u32 %p1, %r2, 0;\n@%p1 ret;\nret;";
     let unknown = "frobnicate.b32 %r2, %r1, [%rd1]; setp.eq.u32 %p1, %r2, 0;\n@%p1 ret;\nret;";
     for body in [spin, forever, clock, shared, outside, unknown] {
@@ -766,58 +541,20 @@ fn what_is_not_known_makes_a_profile_inexact_but_ends() {
 #[test]
 fn a_request_that_does_not_fit_is_an_error() {
     let case = with_n("ret;", 1);
-    let launch = Launch {
-        grid: [1, 1, 1],
-        block: [32, 1, 1],
-        shared: 0,
-    };
+    let launch = Launch { grid: [1, 1, 1], block: [32, 1, 1], shared: 0 };
     let limits = Limits::default();
     let ask = |entry: &str, launch: &Launch, workload: &Workload| {
         profile(&case.module, entry, launch, workload, &limits).unwrap_err()
     };
-    assert_eq!(
-        ask("other", &launch, &case.workload),
-        Error::NoEntry {
-            name: "other".into()
-        }
-    );
-    let huge = Launch {
-        block: [2048, 2048, 2048],
-        ..launch
-    };
-    assert!(matches!(
-        ask("k", &huge, &case.workload),
-        Error::Launch { .. }
-    ));
-    assert!(matches!(
-        ask(
-            "k",
-            &Launch {
-                grid: [0, 1, 1],
-                ..launch
-            },
-            &case.workload
-        ),
-        Error::Launch { .. }
-    ));
+    assert_eq!(ask("other", &launch, &case.workload), Error::NoEntry { name: "other".into() });
+    let huge = Launch { block: [2048, 2048, 2048], ..launch };
+    assert!(matches!(ask("k", &huge, &case.workload), Error::Launch { .. }));
+    assert!(matches!(ask("k", &Launch { grid: [0, 1, 1], ..launch }, &case.workload), Error::Launch { .. }));
     let mut workload = case.workload.clone();
     workload.arguments[1] = Argument::Scalar(vec![0; 8]);
-    assert_eq!(
-        ask("k", &launch, &workload),
-        Error::Size {
-            index: 1,
-            expected: 4,
-            given: 8
-        }
-    );
+    assert_eq!(ask("k", &launch, &workload), Error::Size { index: 1, expected: 4, given: 8 });
     workload.arguments.pop();
-    assert_eq!(
-        ask("k", &launch, &workload),
-        Error::Arguments {
-            expected: 2,
-            given: 1
-        }
-    );
+    assert_eq!(ask("k", &launch, &workload), Error::Arguments { expected: 2, given: 1 });
     workload.arguments.push(Argument::Buffer(9));
     assert_eq!(ask("k", &launch, &workload), Error::Buffer { index: 1 });
 }
@@ -881,21 +618,21 @@ fn lines() -> impl Strategy<Value = String> {
         "vadd.s32",
         "mul24.hi.s32",
     ]);
-    let arithmetic = (
-        opcode,
-        register.clone(),
-        prop::collection::vec(operand.clone(), 0..5),
-    )
-        .prop_map(|(opcode, target, sources)| {
-            format!("{opcode} {target}, {};", sources.join(", ")).replace(", ;", ";")
-        });
+    let arithmetic = (opcode, register.clone(), prop::collection::vec(operand.clone(), 0..5)).prop_map(
+        |(opcode, target, sources)| format!("{opcode} {target}, {};", sources.join(", ")).replace(", ;", ";"),
+    );
     let label = (0u32..4).prop_map(|l| format!("L{l}"));
     let branch = (any::<bool>(), 0u32..3, label)
         .prop_map(|(not, p, label)| format!("@{}%p{p} bra {label};", if not { "!" } else { "" }));
-    let compare = (0u32..3, operand.clone(), operand.clone())
-        .prop_map(|(p, a, b)| format!("setp.lt.s32 %p{p}, {a}, {b};"));
-    let memory = (prop::sample::select(vec!["global", "shared", "local", "param"]), register, any::<i32>())
-        .prop_map(|(space, r, at)| format!("st.{space}.u32 [%rd1+{at}], {r}; ld.{space}.s16 {r}, [{r}+{at}]; ld.v2.u64 {{%rd2, %rd3}}, [%rd1];"));
+    let compare =
+        (0u32..3, operand.clone(), operand.clone()).prop_map(|(p, a, b)| format!("setp.lt.s32 %p{p}, {a}, {b};"));
+    let memory = (prop::sample::select(vec!["global", "shared", "local", "param"]), register, any::<i32>()).prop_map(
+        |(space, r, at)| {
+            format!(
+                "st.{space}.u32 [%rd1+{at}], {r}; ld.{space}.s16 {r}, [{r}+{at}]; ld.v2.u64 {{%rd2, %rd3}}, [%rd1];"
+            )
+        },
+    );
     prop_oneof![4 => arithmetic, 1 => branch, 2 => compare, 1 => memory]
 }
 

@@ -41,10 +41,7 @@ fn main() -> ExitCode {
         let begin = Instant::now();
         let well = catch_unwind(case).is_ok();
         let seconds = begin.elapsed().as_secs_f64();
-        println!(
-            "test {name} ... {} ({seconds:.2} s)",
-            if well { "ok" } else { "FAILED" }
-        );
+        println!("test {name} ... {} ({seconds:.2} s)", if well { "ok" } else { "FAILED" });
         run += 1;
         failed += usize::from(!well);
     }
@@ -60,16 +57,7 @@ fn start() -> Process {
 }
 
 fn buffer(name: &str, count: u64, fill: Fill, seed: u64) -> Buffer {
-    Buffer {
-        name: name.to_owned(),
-        element: Element {
-            scalar: Scalar::F32,
-            lanes: 1,
-        },
-        count,
-        fill,
-        seed,
-    }
+    Buffer { name: name.to_owned(), element: Element { scalar: Scalar::F32, lanes: 1 }, count, fill, seed }
 }
 
 const RANDOM: Fill = Fill::Random { lo: 0.0, hi: 1.0 };
@@ -95,21 +83,13 @@ fn candidate(kernel: &str, block: u32, workload: &Arc<Workload>) -> Candidate {
         label: format!("block={block}"),
         cubin: Arc::from(&include_bytes!("gpu/kernels.ptx")[..]),
         kernel: kernel.to_owned(),
-        launch: Launch {
-            grid: [n.div_ceil(block), 1, 1],
-            block: [block, 1, 1],
-            shared: 0,
-        },
+        launch: Launch { grid: [n.div_ceil(block), 1, 1], block: [block, 1, 1], shared: 0 },
         workload: Arc::clone(workload),
     }
 }
 
 fn plan() -> Plan {
-    Plan {
-        rounds: 9,
-        patience_s: 2.0,
-        ..Plan::default()
-    }
+    Plan { rounds: 9, patience_s: 2.0, ..Plan::default() }
 }
 
 /// The reason of a refusal, or `timed`.
@@ -125,13 +105,8 @@ fn outcomes(timings: &Timings) -> Vec<String> {
 /// Times kernels of blocks against `scale` with blocks of 256.
 fn against_scale(process: &mut Process, kernels: &[(&str, u32)]) -> Timings {
     let workload = Arc::new(workload(N, Fill::Poison));
-    let candidates: Vec<_> = kernels
-        .iter()
-        .map(|(kernel, block)| candidate(kernel, *block, &workload))
-        .collect();
-    process
-        .time(&candidate("scale", 256, &workload), &candidates, &plan())
-        .unwrap()
+    let candidates: Vec<_> = kernels.iter().map(|(kernel, block)| candidate(kernel, *block, &workload)).collect();
+    process.time(&candidate("scale", 256, &workload), &candidates, &plan()).unwrap()
 }
 
 fn device() {
@@ -152,36 +127,19 @@ fn device() {
 fn right_candidates_are_timed() {
     let mut process = start();
     let bandwidth = process.device().bandwidth;
-    let kernels = [
-        ("scale", 64),
-        ("scale", 1024),
-        ("slow", 256),
-        ("rounded", 128),
-        ("prints", 256),
-    ];
+    let kernels = [("scale", 64), ("scale", 1024), ("slow", 256), ("rounded", 128), ("prints", 256)];
     let begin = Instant::now();
     let timings = against_scale(&mut process, &kernels);
     println!("timed after {:.0} ms", begin.elapsed().as_secs_f64() * 1e3);
-    println!(
-        "baseline {:.2} us, spread {:.4}",
-        timings.baseline.median_us, timings.baseline.spread
-    );
+    println!("baseline {:.2} us, spread {:.4}", timings.baseline.median_us, timings.baseline.spread);
     assert_eq!(outcomes(&timings), ["timed"; 5]);
     // All of x is read from memory and all of y is written, though the last of it may still be in the cache.
     let bytes = 2.0 * 4.0 * N as f64;
     let least = bytes / bandwidth * 1e6;
     for (outcome, (kernel, block)) in timings.candidates.iter().zip(kernels) {
-        let Outcome::Timed(timing) = outcome else {
-            unreachable!("all were timed")
-        };
-        println!(
-            "{kernel} {block}: {:.2} us, spread {:.4}",
-            timing.median_us, timing.spread
-        );
-        assert!(
-            timing.median_us > 0.5 * least,
-            "{kernel}: faster than memory ({least} us)"
-        );
+        let Outcome::Timed(timing) = outcome else { unreachable!("all were timed") };
+        println!("{kernel} {block}: {:.2} us, spread {:.4}", timing.median_us, timing.spread);
+        assert!(timing.median_us > 0.5 * least, "{kernel}: faster than memory ({least} us)");
         assert!(timing.median_us < 100.0 * least);
         let dropped = timing.median_us > 1.5 * timings.baseline.median_us;
         assert!(dropped || timing.samples_us.len() >= 9);
@@ -210,10 +168,7 @@ fn wrong_candidates_are_refused() {
     assert!(outcomes[2].starts_with(&begins));
     assert!(outcomes[3].starts_with("writes to `x` where the baseline leaves it alone"));
     assert!(outcomes[4].starts_with("writes to `y` where the baseline leaves it alone"));
-    assert_eq!(
-        outcomes[5],
-        "finding the kernel `missing` failed: CUDA_ERROR_NOT_FOUND"
-    );
+    assert_eq!(outcomes[5], "finding the kernel `missing` failed: CUDA_ERROR_NOT_FOUND");
     assert_eq!(outcomes[6], "timed");
 }
 
@@ -223,30 +178,16 @@ fn in_out_buffers_are_restored() {
     let mut process = start();
     // A second time: the first has left its results in the buffers.
     for _ in 0..2 {
-        let timings = process
-            .time(&candidate("saxpy", 256, &workload), &candidates, &plan())
-            .unwrap();
+        let timings = process.time(&candidate("saxpy", 256, &workload), &candidates, &plan()).unwrap();
         assert_eq!(outcomes(&timings), ["timed"; 3]);
     }
-    let timings = process
-        .time(
-            &candidate("saxpy", 256, &workload),
-            &[candidate("scale", 256, &workload)],
-            &plan(),
-        )
-        .unwrap();
+    let timings =
+        process.time(&candidate("saxpy", 256, &workload), &[candidate("scale", 256, &workload)], &plan()).unwrap();
     assert!(outcomes(&timings)[0].contains("elements of `y` differ"));
 }
 
 fn crashes_do_not_end_the_work() {
-    let kernels = [
-        ("scale", 64),
-        ("fault", 256),
-        ("scale", 128),
-        ("forever", 256),
-        ("trap", 256),
-        ("scale", 512),
-    ];
+    let kernels = [("scale", 64), ("fault", 256), ("scale", 128), ("forever", 256), ("trap", 256), ("scale", 512)];
     let begin = Instant::now();
     let timings = against_scale(&mut start(), &kernels);
     println!("done after {:.2} s", begin.elapsed().as_secs_f64());
@@ -255,10 +196,7 @@ fn crashes_do_not_end_the_work() {
     for right in [0, 2, 5] {
         assert_eq!(outcomes[right], "timed");
     }
-    assert_eq!(
-        outcomes[1],
-        "crashed on the GPU: CUDA_ERROR_ILLEGAL_ADDRESS"
-    );
+    assert_eq!(outcomes[1], "crashed on the GPU: CUDA_ERROR_ILLEGAL_ADDRESS");
     assert_eq!(outcomes[3], "did not end within 2 s");
     assert!(
         ["CUDA_ERROR_LAUNCH_FAILED", "CUDA_ERROR_ILLEGAL_INSTRUCTION"]
@@ -288,32 +226,15 @@ fn too_many_resources() {
         candidate("scale", 256, &Arc::new(fewer)),
         candidate("scale", 256, &Arc::new(narrow)),
     ];
-    let timings = process
-        .time(&candidate("scale", 256, &workload), &candidates, &plan())
-        .unwrap();
+    let timings = process.time(&candidate("scale", 256, &workload), &candidates, &plan()).unwrap();
     let outcomes = outcomes(&timings);
     println!("{outcomes:#?}");
     assert_eq!(outcomes[..2], ["timed", "timed"]);
-    assert_eq!(
-        outcomes[2],
-        format!(
-            "{} bytes of shared memory are more than the {most} of the GPU",
-            most + 4
-        )
-    );
-    assert_eq!(
-        outcomes[3],
-        "a block of 2048 threads is more than the 1024 that its code allows"
-    );
+    assert_eq!(outcomes[2], format!("{} bytes of shared memory are more than the {most} of the GPU", most + 4));
+    assert_eq!(outcomes[3], "a block of 2048 threads is more than the 1024 that its code allows");
     if process.device().driver >= 12040 {
-        assert_eq!(
-            outcomes[4],
-            "its launch failed: the kernel takes 4 arguments, the workload gives 3"
-        );
-        assert_eq!(
-            outcomes[5],
-            "its launch failed: argument 0 has 8 bytes, the kernel takes 4"
-        );
+        assert_eq!(outcomes[4], "its launch failed: the kernel takes 4 arguments, the workload gives 3");
+        assert_eq!(outcomes[5], "its launch failed: argument 0 has 8 bytes, the kernel takes 4");
     }
 }
 
@@ -323,24 +244,16 @@ fn baselines_that_cannot_serve() {
     huge.buffers.push(buffer("z", 1 << 50, Fill::Zeros, 3));
     let mut process = start();
     for (baseline, expected) in [
-        (
-            candidate("unsteady", 256, &sound),
-            "its results change from run to run",
-        ),
+        (candidate("unsteady", 256, &sound), "its results change from run to run"),
         (candidate("fault", 256, &sound), "crashed on the GPU"),
-        (
-            candidate("scale", 256, &Arc::new(huge)),
-            "do not fit into the GPU's memory",
-        ),
+        (candidate("scale", 256, &Arc::new(huge)), "do not fit into the GPU's memory"),
     ] {
         let error = process.time(&baseline, &[], &plan()).unwrap_err();
         assert!(matches!(error, Error::Baseline(_)));
         assert!(error.to_string().contains(expected), "{error}");
     }
     // The process serves on.
-    process
-        .time(&candidate("scale", 256, &sound), &[], &plan())
-        .unwrap();
+    process.time(&candidate("scale", 256, &sound), &[], &plan()).unwrap();
 }
 
 fn checks_say_what_is_compared() {
@@ -349,23 +262,13 @@ fn checks_say_what_is_compared() {
         workload.checks = Some(checks);
         Arc::new(workload)
     };
-    let check = |relative| Check {
-        buffer: 1,
-        relative,
-        absolute: 0.0,
-    };
-    for (checks, expected) in [
-        (vec![check(1e-6)], "elements of `y` differ"),
-        (vec![check(1e-4)], "timed"),
-        (vec![], "timed"),
-    ] {
+    let check = |relative| Check { buffer: 1, relative, absolute: 0.0 };
+    for (checks, expected) in
+        [(vec![check(1e-6)], "elements of `y` differ"), (vec![check(1e-4)], "timed"), (vec![], "timed")]
+    {
         let workload = checked(checks);
         let timings = start()
-            .time(
-                &candidate("scale", 256, &workload),
-                &[candidate("rounded", 256, &workload)],
-                &plan(),
-            )
+            .time(&candidate("scale", 256, &workload), &[candidate("rounded", 256, &workload)], &plan())
             .unwrap();
         let said = outcomes(&timings).concat();
         assert!(said.contains(expected), "{said}");
@@ -378,42 +281,26 @@ fn workloads_may_differ() {
     let timings = start()
         .time(
             &candidate("scale", 256, &whole),
-            &[
-                candidate("scale", 256, &half),
-                candidate("scale", 128, &whole),
-            ],
+            &[candidate("scale", 256, &half), candidate("scale", 128, &whole)],
             &plan(),
         )
         .unwrap();
     assert_eq!(
         outcomes(&timings),
-        [
-            "`y` has another size or type than the baseline's, so the results cannot be compared",
-            "timed"
-        ]
+        ["`y` has another size or type than the baseline's, so the results cannot be compared", "timed"]
     );
 }
 
 fn timings_repeat() {
     let mut process = start();
     let medians = |timings: &Timings| -> Vec<f64> {
-        let timed = timings
-            .candidates
-            .iter()
-            .filter_map(|outcome| match outcome {
-                Outcome::Timed(timing) => Some(timing.median_us),
-                _ => None,
-            });
-        std::iter::once(timings.baseline.median_us)
-            .chain(timed)
-            .collect()
+        let timed = timings.candidates.iter().filter_map(|outcome| match outcome {
+            Outcome::Timed(timing) => Some(timing.median_us),
+            _ => None,
+        });
+        std::iter::once(timings.baseline.median_us).chain(timed).collect()
     };
-    let kernels = [
-        ("scale", 64),
-        ("scale", 128),
-        ("scale", 512),
-        ("rounded", 256),
-    ];
+    let kernels = [("scale", 64), ("scale", 128), ("scale", 512), ("rounded", 256)];
     let first = medians(&against_scale(&mut process, &kernels));
     let second = medians(&against_scale(&mut process, &kernels));
     let fresh = medians(&against_scale(&mut start(), &kernels));

@@ -2,9 +2,7 @@
 
 use nvtune::measure::compare::{Tolerance, compare};
 use nvtune::measure::verdict::{MINIMUM_GAIN, Verdict, faster};
-use nvtune::measure::{
-    Candidate, Error, Measurer, Options, Outcome, Plan, Process, Reason, Timing, split,
-};
+use nvtune::measure::{Candidate, Error, Measurer, Options, Outcome, Plan, Process, Reason, Timing, split};
 use nvtune::space::Launch;
 use nvtune::workload::{Argument, Buffer, Element, Fill, Scalar, Workload};
 use proptest::prelude::*;
@@ -42,10 +40,7 @@ fn workload() -> Arc<Workload> {
         arguments: vec![Argument::Scalar(vec![1, 0, 0, 0]), Argument::Buffer(0)],
         buffers: vec![Buffer {
             name: "y".to_owned(),
-            element: Element {
-                scalar: Scalar::F32,
-                lanes: 1,
-            },
+            element: Element { scalar: Scalar::F32, lanes: 1 },
             count: 1024,
             fill: Fill::Random { lo: 0.0, hi: 1.0 },
             seed: 1,
@@ -61,29 +56,19 @@ fn candidate(label: &str) -> Candidate {
         label: label.to_owned(),
         cubin: Arc::from(&b"\x7fELF"[..]),
         kernel: "saxpy".to_owned(),
-        launch: Launch {
-            grid: [8, 1, 1],
-            block: [128, 1, 1],
-            shared: 0,
-        },
+        launch: Launch { grid: [8, 1, 1], block: [128, 1, 1], shared: 0 },
         workload: workload(),
     }
 }
 
 fn plan() -> Plan {
-    Plan {
-        rounds: 5,
-        patience_s: 0.3,
-        ..Plan::default()
-    }
+    Plan { rounds: 5, patience_s: 0.3, ..Plan::default() }
 }
 
 /// What came of each candidate, in short: the samples' number and median, or the reason.
 fn time(process: &mut Process, labels: &[&str], plan: &Plan) -> Vec<String> {
     let candidates: Vec<_> = labels.iter().map(|label| candidate(label)).collect();
-    let timings = process
-        .time(&candidate("default"), &candidates, plan)
-        .unwrap();
+    let timings = process.time(&candidate("default"), &candidates, plan).unwrap();
     assert!(timings.baseline.samples_us.len() >= plan.rounds as usize);
     let short = |outcome: Outcome| match outcome {
         Outcome::Timed(timing) => {
@@ -111,21 +96,9 @@ fn candidates_are_timed_and_slow_ones_dropped_after_a_sample() {
     assert_eq!(process.device().name, "NVIDIA H200");
     assert_eq!(process.device().compute_capability, 90);
     let labels = ["cap=32 x=1", "cap=16", "cap=24", "cap=0"];
-    assert_eq!(
-        time(&mut process, &labels, &plan()),
-        ["5 x 90.0", "1 x 250.0", "too many registers", "5 x 100.0"]
-    );
+    assert_eq!(time(&mut process, &labels, &plan()), ["5 x 90.0", "1 x 250.0", "too many registers", "5 x 100.0"]);
 
-    let rounds = process
-        .duel(
-            &[
-                candidate("default"),
-                candidate("cap=24"),
-                candidate("cap=32"),
-            ],
-            12,
-        )
-        .unwrap();
+    let rounds = process.duel(&[candidate("default"), candidate("cap=24"), candidate("cap=32")], 12).unwrap();
     let [Some(baseline), None, Some(challenger)] = rounds.as_slice() else {
         panic!("{rounds:?}");
     };
@@ -145,15 +118,8 @@ fn short_kernels_get_more_samples() {
 #[test]
 fn a_spent_budget_skips_what_is_left() {
     let recorded = Recorded::new(r#"{"entries": [{"time_us": 50}]}"#);
-    let plan = Plan {
-        budget_s: 0.0,
-        rounds: 1,
-        ..plan()
-    };
-    assert_eq!(
-        time(&mut recorded.start(), &["a", "b"], &plan),
-        ["skipped", "skipped"]
-    );
+    let plan = Plan { budget_s: 0.0, rounds: 1, ..plan() };
+    assert_eq!(time(&mut recorded.start(), &["a", "b"], &plan), ["skipped", "skipped"]);
 }
 
 #[test]
@@ -172,19 +138,10 @@ fn what_takes_the_child_down_is_refused_by_name_and_the_rest_goes_on() {
     let outcomes = time(&mut process, &labels, &plan());
     let samples = outcomes.iter().filter(|o| o.ends_with(" x 100.0")).count();
     assert_eq!(samples, 4, "{outcomes:?}");
-    assert_eq!(
-        outcomes[1],
-        "the measuring process died while it ran: exit status: 9: recorded death"
-    );
+    assert_eq!(outcomes[1], "the measuring process died while it ran: exit status: 9: recorded death");
     assert_eq!(outcomes[3], "did not end within 0.3 s");
-    assert!(
-        outcomes[4].starts_with(r#"the measuring process died while it ran: it says "Segmenta"#),
-        "{outcomes:?}"
-    );
-    assert_eq!(
-        outcomes[6],
-        "crashed on the GPU: CUDA_ERROR_ILLEGAL_ADDRESS"
-    );
+    assert!(outcomes[4].starts_with(r#"the measuring process died while it ran: it says "Segmenta"#), "{outcomes:?}");
+    assert_eq!(outcomes[6], "crashed on the GPU: CUDA_ERROR_ILLEGAL_ADDRESS");
 
     let rounds = process.duel(&["a", "dies", "b"].map(candidate), 3).unwrap();
     let lengths: Vec<_> = rounds.iter().map(|r| r.as_ref().map(Vec::len)).collect();
@@ -208,10 +165,7 @@ fn a_baseline_that_cannot_run_is_an_error() {
         ),
     ] {
         let recorded = Recorded::new(&format!(r#"{{"entries": [{entry}]}}"#));
-        let error = recorded
-            .start()
-            .time(&candidate("default"), &[], &plan())
-            .unwrap_err();
+        let error = recorded.start().time(&candidate("default"), &[], &plan()).unwrap_err();
         assert_eq!(error.to_string(), expected);
     }
 }
@@ -233,20 +187,9 @@ fn a_process_that_is_no_nvtune_is_told_apart() {
     let command = "`NVTUNE measure --replay DIR/recording.json`";
     for (start, expected) in [
         ("no-device", "no GPU to measure on: as recorded".to_owned()),
-        (
-            "die",
-            format!("the measuring process {command} died (exit status: 9: recorded death)"),
-        ),
-        (
-            "hang",
-            format!("the measuring process {command} said nothing for 0.3 s"),
-        ),
-        (
-            "version",
-            format!(
-                "{command} is another version of nvtune: it says nvtune-measure 0, not nvtune-measure 1"
-            ),
-        ),
+        ("die", format!("the measuring process {command} died (exit status: 9: recorded death)")),
+        ("hang", format!("the measuring process {command} said nothing for 0.3 s")),
+        ("version", format!("{command} is another version of nvtune: it says nvtune-measure 0, not nvtune-measure 1")),
     ] {
         let recording = format!(r#"{{"start": "{start}", "entries": []}}"#);
         assert_eq!(run(&recording, |_| {}), expected);
@@ -265,8 +208,7 @@ fn a_process_that_is_no_nvtune_is_told_apart() {
         r#"`/bin/echo measure` is no nvtune, it says "measure""#
     );
     assert_eq!(
-        run("", |options| options.program =
-            Some("/nowhere/nvtune".into())),
+        run("", |options| options.program = Some("/nowhere/nvtune".into())),
         "cannot start the measuring process `/nowhere/nvtune measure --replay DIR/recording.json`: No such file or directory (os error 2)"
     );
 }
@@ -307,8 +249,7 @@ fn without_a_driver_there_is_no_device_and_it_takes_no_time() {
 #[cfg(target_os = "linux")]
 #[test]
 fn the_child_ends_with_its_standard_input_and_leaves_no_zombie() {
-    let recorded =
-        Recorded::new(r#"{"entries": [{"label": "hangs", "fault": "hang"}, {"time_us": 100}]}"#);
+    let recorded = Recorded::new(r#"{"entries": [{"label": "hangs", "fault": "hang"}, {"time_us": 100}]}"#);
     let own = std::process::id();
     let path = recorded.folder.path().to_str().unwrap().to_owned();
     let children = || {
@@ -320,20 +261,14 @@ fn the_child_ends_with_its_standard_input_and_leaves_no_zombie() {
                     String::from_utf8_lossy(&bytes).into_owned()
                 };
                 let parent = read("stat");
-                let parent = parent
-                    .rsplit(')')
-                    .next()
-                    .and_then(|s| s.split_whitespace().nth(1));
+                let parent = parent.rsplit(')').next().and_then(|s| s.split_whitespace().nth(1));
                 parent == Some(&own.to_string()) && read("cmdline").contains(&path)
             })
             .count()
     };
     let mut process = recorded.start();
     assert_eq!(children(), 1);
-    assert_eq!(
-        time(&mut process, &["hangs"], &plan()),
-        ["did not end within 0.3 s"]
-    );
+    assert_eq!(time(&mut process, &["hangs"], &plan()), ["did not end within 0.3 s"]);
     drop(process);
     assert_eq!(children(), 0);
 
@@ -359,10 +294,7 @@ fn a_workload_that_cannot_be_sent_is_an_error() {
     let recorded = Recorded::new(r#"{"entries": [{"time_us": 30}]}"#);
     let mut unsendable = candidate("default");
     Arc::make_mut(&mut unsendable.workload).buffers[0].fill = Fill::Constant(f64::INFINITY);
-    let error = recorded
-        .start()
-        .time(&unsendable, &[], &plan())
-        .unwrap_err();
+    let error = recorded.start().time(&unsendable, &[], &plan()).unwrap_err();
     assert_eq!(
         error.to_string(),
         "cannot be sent to the measuring process: a buffer's contents or tolerance is not a finite number"
@@ -371,11 +303,9 @@ fn a_workload_that_cannot_be_sent_is_an_error() {
 
 #[test]
 fn median_and_spread() {
-    for (samples, median, spread) in [
-        (vec![4.0], 4.0, 0.0),
-        (vec![3.0, 1.0], 2.0, 0.0),
-        (vec![9.0, 10.0, 11.0, 10.0, 100.0], 10.0, 0.1),
-    ] {
+    for (samples, median, spread) in
+        [(vec![4.0], 4.0, 0.0), (vec![3.0, 1.0], 2.0, 0.0), (vec![9.0, 10.0, 11.0, 10.0, 100.0], 10.0, 0.1)]
+    {
         let timing = Timing::new(samples.clone()).unwrap();
         assert_eq!(timing.median_us, median, "{samples:?}");
         assert!((timing.spread - spread).abs() < 1e-9, "{samples:?}");
@@ -406,10 +336,7 @@ fn differs(scalar: Scalar, lanes: u8, expected: Vec<u8>, got: Vec<u8>) -> String
     let tolerance = Tolerance::default_for(&element, &expected);
     match compare("y", &element, tolerance, &expected, &got) {
         None => "same".to_owned(),
-        Some(d) => format!(
-            "{} of {}: [{}].{} {} {}",
-            d.count, d.of, d.index, d.lane, d.expected, d.got
-        ),
+        Some(d) => format!("{} of {}: [{}].{} {} {}", d.count, d.of, d.index, d.lane, d.expected, d.got),
     }
 }
 
@@ -462,19 +389,14 @@ fn large_results_are_compared_whole_and_in_order() {
     for index in [700_001, 1_999_999] {
         got[index] = -1;
     }
-    assert_eq!(
-        differs(Scalar::I32, 1, expected.bytes(), got.bytes()),
-        "2 of 2000000: [700001].0 700001 -1"
-    );
+    assert_eq!(differs(Scalar::I32, 1, expected.bytes(), got.bytes()), "2 of 2000000: [700001].0 700001 -1");
 }
 
 #[test]
 fn verdicts() {
     let steady = |us: f64, n: usize| vec![us; n];
     let noisy = |us: f64, n: usize| -> Vec<f64> {
-        (0..n)
-            .map(|i| us * (1.0 + 0.05 * ((i * 7 % 11) as f64 / 5.0 - 1.0)))
-            .collect()
+        (0..n).map(|i| us * (1.0 + 0.05 * ((i * 7 % 11) as f64 / 5.0 - 1.0))).collect()
     };
     let mut drifting: (Vec<f64>, Vec<f64>) = (vec![], vec![]);
     for i in 0..20 {
@@ -483,56 +405,16 @@ fn verdicts() {
         drifting.1.push(95.0 * clock);
     }
     for (case, baseline, challenger, expected) in [
-        (
-            "clear gain",
-            steady(100.0, 10),
-            steady(80.0, 10),
-            "faster 1.25",
-        ),
-        (
-            "clear loss",
-            steady(100.0, 10),
-            steady(120.0, 10),
-            "slower 0.83",
-        ),
-        (
-            "the same",
-            steady(100.0, 10),
-            steady(100.0, 10),
-            "slower 1.00",
-        ),
-        (
-            "gain below the minimum",
-            steady(100.0, 10),
-            steady(99.5, 10),
-            "slower 1.01",
-        ),
-        (
-            "too few pairs",
-            steady(100.0, 7),
-            steady(80.0, 7),
-            "ambiguous 1.25",
-        ),
+        ("clear gain", steady(100.0, 10), steady(80.0, 10), "faster 1.25"),
+        ("clear loss", steady(100.0, 10), steady(120.0, 10), "slower 0.83"),
+        ("the same", steady(100.0, 10), steady(100.0, 10), "slower 1.00"),
+        ("gain below the minimum", steady(100.0, 10), steady(99.5, 10), "slower 1.01"),
+        ("too few pairs", steady(100.0, 7), steady(80.0, 7), "ambiguous 1.25"),
         ("no pairs", vec![], vec![], "ambiguous 0.00"),
         ("drift that both see", drifting.0, drifting.1, "faster 1.05"),
-        (
-            "noise as large as the gain",
-            noisy(100.0, 9),
-            steady(98.5, 9),
-            "ambiguous 1.02",
-        ),
-        (
-            "one wild sample",
-            [steady(100.0, 15), vec![1e6]].concat(),
-            steady(100.0, 16),
-            "slower 1.00",
-        ),
-        (
-            "nonsense is left out",
-            vec![0.0, f64::NAN, 1.0],
-            vec![1.0; 3],
-            "ambiguous 1.00",
-        ),
+        ("noise as large as the gain", noisy(100.0, 9), steady(98.5, 9), "ambiguous 1.02"),
+        ("one wild sample", [steady(100.0, 15), vec![1e6]].concat(), steady(100.0, 16), "slower 1.00"),
+        ("nonsense is left out", vec![0.0, f64::NAN, 1.0], vec![1.0; 3], "ambiguous 1.00"),
     ] {
         let said = match faster(&baseline, &challenger) {
             Verdict::Faster { ratio } => format!("faster {ratio:.2}"),

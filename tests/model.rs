@@ -20,9 +20,8 @@ fn architecture(capability: u32) -> Architecture {
 /// Every block size by warps, registers, shared memory and barriers on every architecture, as `cuda_occupancy.h` has it.
 #[test]
 fn occupancy_is_that_of_the_header() {
-    let Some(include) = toolkit::bin()
-        .map(|bin| bin.join("../include"))
-        .filter(|i| i.join("cuda_occupancy.h").exists())
+    let Some(include) =
+        toolkit::bin().map(|bin| bin.join("../include")).filter(|i| i.join("cuda_occupancy.h").exists())
     else {
         eprintln!("skipped: no cuda_occupancy.h");
         return;
@@ -54,17 +53,13 @@ fn occupancy_is_that_of_the_header() {
     // sm_88 is not in the header's table of carve-outs by name but goes with 8.6.
     for architecture in Architecture::all() {
         let a = architecture;
-        for threads in [
-            1, 31, 32, 33, 64, 96, 128, 160, 192, 224, 256, 288, 384, 512, 640, 768, 992, 1024,
-            1025,
-        ] {
-            for registers in [
-                0, 1, 8, 16, 24, 32, 33, 40, 41, 48, 56, 64, 72, 80, 96, 104, 128, 136, 168, 169,
-                200, 255,
-            ] {
+        for threads in [1, 31, 32, 33, 64, 96, 128, 160, 192, 224, 256, 288, 384, 512, 640, 768, 992, 1024, 1025] {
+            for registers in
+                [0, 1, 8, 16, 24, 32, 33, 40, 41, 48, 56, 64, 72, 80, 96, 104, 128, 136, 168, 169, 200, 255]
+            {
                 for shared in [
-                    0, 1, 127, 1024, 2048, 7000, 16384, 33000, 49152, 65536, 101_000, 101_376,
-                    101_377, 166_912, 232_448, 232_449,
+                    0, 1, 127, 1024, 2048, 7000, 16384, 33000, 49152, 65536, 101_000, 101_376, 101_377, 166_912,
+                    232_448, 232_449,
                 ] {
                     for (barriers, virtual_resources) in [(0, 0), (1, 0), (3, 0), (16, 0), (1, 5)] {
                         questions += &format!(
@@ -76,40 +71,23 @@ fn occupancy_is_that_of_the_header() {
                             a.shared_per_block,
                             a.shared_reserved
                         );
-                        let demand = Demand {
-                            threads,
-                            registers,
-                            shared,
-                            barriers,
-                            virtual_resources,
-                        };
+                        let demand = Demand { threads, registers, shared, barriers, virtual_resources };
                         ours.push((a.capability, demand, occupancy(&a, &demand)));
                     }
                 }
             }
         }
     }
-    let mut header = Command::new(program)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut header = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = header.stdin.take().unwrap();
     let writer = std::thread::spawn(move || input.write_all(questions.as_bytes()).unwrap());
     let output = header.wait_with_output().unwrap();
     writer.join().unwrap();
-    let theirs: Vec<i64> = String::from_utf8(output.stdout)
-        .unwrap()
-        .lines()
-        .map(|line| line.parse().unwrap())
-        .collect();
+    let theirs: Vec<i64> =
+        String::from_utf8(output.stdout).unwrap().lines().map(|line| line.parse().unwrap()).collect();
     assert_eq!(ours.len(), theirs.len());
     for ((capability, demand, occupancy), theirs) in ours.iter().zip(theirs) {
-        assert_eq!(
-            i64::from(occupancy.blocks),
-            theirs,
-            "{capability}: {demand:?}"
-        );
+        assert_eq!(i64::from(occupancy.blocks), theirs, "{capability}: {demand:?}");
     }
 }
 
@@ -123,18 +101,9 @@ fn occupancy_names_its_limit() {
         (128, 32, 100 * 1024, 2, 8, Limiter::SharedMemory),
         (1024, 65, 0, 0, 0, Limiter::Registers),
     ] {
-        let demand = Demand {
-            threads,
-            registers,
-            shared,
-            ..Demand::default()
-        };
+        let demand = Demand { threads, registers, shared, ..Demand::default() };
         let found = occupancy(&architecture(90), &demand);
-        assert_eq!(
-            (found.blocks, found.warps, found.limiter),
-            (blocks, warps, limiter),
-            "{demand:?}"
-        );
+        assert_eq!((found.blocks, found.warps, found.limiter), (blocks, warps, limiter), "{demand:?}");
         assert_eq!(found.fraction, f64::from(warps) / 64.0);
     }
 }
@@ -142,39 +111,20 @@ fn occupancy_names_its_limit() {
 /// `regs(auto)`: none, then the largest cap for each number of resident warps.
 #[test]
 fn automatic_caps() {
-    assert_eq!(
-        auto_caps(&architecture(90)),
-        [0, 32, 40, 48, 56, 64, 72, 80, 96, 128, 168, 255]
-    );
-    assert_eq!(
-        auto_caps(&architecture(75)),
-        [0, 64, 72, 80, 96, 128, 168, 255]
-    );
-    assert_eq!(
-        auto_caps(&architecture(86)),
-        [0, 40, 48, 56, 64, 72, 80, 96, 128, 168, 255]
-    );
+    assert_eq!(auto_caps(&architecture(90)), [0, 32, 40, 48, 56, 64, 72, 80, 96, 128, 168, 255]);
+    assert_eq!(auto_caps(&architecture(75)), [0, 64, 72, 80, 96, 128, 168, 255]);
+    assert_eq!(auto_caps(&architecture(86)), [0, 40, 48, 56, 64, 72, 80, 96, 128, 168, 255]);
 }
 
 fn counts(lines: impl IntoIterator<Item = (u32, f64)>) -> Profile {
     let counts: BTreeMap<u32, f64> = lines.into_iter().collect();
     let mean_instructions = counts.values().sum();
-    Profile {
-        counts,
-        mean_instructions,
-        exact: true,
-        ..Profile::default()
-    }
+    Profile { counts, mean_instructions, exact: true, ..Profile::default() }
 }
 
 /// The profile of `unrolled.ptx`, whose loop (lines 22 to 27) runs `n` times.
 fn unrolled(n: f64) -> Profile {
-    counts(
-        (12..=21)
-            .chain(29..=32)
-            .map(|line| (line, 1.0))
-            .chain((22..=27).map(|line| (line, n))),
-    )
+    counts((12..=21).chain(29..=32).map(|line| (line, 1.0)).chain((22..=27).map(|line| (line, n))))
 }
 
 /// ptxas unrolls a loop by 4 and leaves 2 and 1 as straight code: together they execute each line as often as the PTX does.
@@ -189,17 +139,7 @@ fn frequencies_of_a_loop_that_ptxas_unrolled() {
     for architecture in toolkit::ARCHITECTURES {
         let path = folder.path().join("unrolled.cubin");
         let target = format!("sm_{architecture}");
-        toolkit::run(
-            "ptxas",
-            &[
-                "-arch",
-                &target,
-                "-lineinfo",
-                ptx,
-                "-o",
-                path.to_str().unwrap(),
-            ],
-        );
+        toolkit::run("ptxas", &["-arch", &target, "-lineinfo", ptx, "-o", path.to_str().unwrap()]);
         let bytes = std::fs::read(path).unwrap();
         let cubin = Cubin::parse(&bytes).unwrap();
         for n in [0.0, 1.0, 3.0, 7.0, 64.0, 103.0] {
@@ -207,17 +147,11 @@ fn frequencies_of_a_loop_that_ptxas_unrolled() {
             assert!(analysis.exact);
             let mut loads = 0.0;
             for (block, count) in analysis.flow().blocks.iter().zip(analysis.block_counts()) {
-                let of_block = analysis.code()[block.instructions.clone()]
-                    .iter()
-                    .filter(|i| i.opcode.mnemonic == "LDG");
+                let of_block =
+                    analysis.code()[block.instructions.clone()].iter().filter(|i| i.opcode.mnemonic == "LDG");
                 loads += of_block.count() as f64 * count;
             }
-            assert_eq!(
-                loads,
-                n,
-                "sm_{architecture}, {n} iterations: {:?}",
-                analysis.block_counts()
-            );
+            assert_eq!(loads, n, "sm_{architecture}, {n} iterations: {:?}", analysis.block_counts());
         }
     }
 }
@@ -227,36 +161,18 @@ const CUDA12_SM90: &[u8] = include_bytes!("cubin/cuda12.sm_90.cubin");
 /// The profile of `cuda12.ptx` with `n` iterations of its loop, whose load (line 38) is as `access` says.
 fn total(n: f64, access: Access) -> Profile {
     let once = (26..=33).chain(46..=62).chain(9..=14);
-    let mut profile = counts(
-        once.map(|line| (line, 1.0))
-            .chain((34..=41).map(|line| (line, n))),
-    );
+    let mut profile = counts(once.map(|line| (line, 1.0)).chain((34..=41).map(|line| (line, n))));
     profile.accesses.insert(38, access);
     profile
 }
 
-const COALESCED: Access = Access {
-    space: Space::Global,
-    kind: Kind::Load,
-    width: 4,
-    sectors: 4.0,
-    passes: 1.0,
-    reuse: 0.0,
-};
+const COALESCED: Access =
+    Access { space: Space::Global, kind: Kind::Load, width: 4, sectors: 4.0, passes: 1.0, reuse: 0.0 };
 
 fn scored(analysis: &Analysis, grid: u32, block: u32) -> Score {
     let machine = Machine::nominal(architecture(90));
-    let launch = Launch {
-        grid: [grid, 1, 1],
-        block: [block, 1, 1],
-        shared: 0,
-    };
-    score(&Inputs {
-        machine: &machine,
-        kernel: analysis,
-        launch: &launch,
-        footprint: None,
-    })
+    let launch = Launch { grid: [grid, 1, 1], block: [block, 1, 1], shared: 0 };
+    score(&Inputs { machine: &machine, kernel: analysis, launch: &launch, footprint: None })
 }
 
 /// Cycles, instructions and regions of the fixture's loop, worked out by hand from its listing (see `flow_and_control_bits`).
@@ -271,20 +187,8 @@ fn replay_of_a_loop() {
     assert_eq!((hundred.instructions - fifty.instructions) / 50.0, 6.0);
     // Each iteration waits once; besides, the barrier, and the start.
     assert_eq!(hundred.regions, 100.0 + 2.0);
-    let cached = Analysis::new(
-        kernel,
-        Some(&total(
-            100.0,
-            Access {
-                reuse: 1.0,
-                ..COALESCED
-            },
-        )),
-    );
-    assert_eq!(
-        (hundred.cycles - cached.cycles).round(),
-        100.0 * (680.0 - 40.0)
-    );
+    let cached = Analysis::new(kernel, Some(&total(100.0, Access { reuse: 1.0, ..COALESCED })));
+    assert_eq!((hundred.cycles - cached.cycles).round(), 100.0 * (680.0 - 40.0));
 }
 
 /// What a rise of one input does to the predicted time and what bounds it.
@@ -292,67 +196,28 @@ fn replay_of_a_loop() {
 fn predictions_follow_the_work() {
     let cubin = Cubin::parse(CUDA12_SM90).unwrap();
     let kernel = &cubin.kernels()[0];
-    let wide = Access {
-        sectors: 16.0,
-        width: 16,
-        ..COALESCED
-    };
+    let wide = Access { sectors: 16.0, width: 16, ..COALESCED };
     let streaming = Analysis::new(kernel, Some(&total(64.0, wide)));
-    let scattered = Analysis::new(
-        kernel,
-        Some(&total(
-            64.0,
-            Access {
-                sectors: 32.0,
-                ..COALESCED
-            },
-        )),
-    );
-    let cached = Analysis::new(
-        kernel,
-        Some(&total(
-            64.0,
-            Access {
-                reuse: 1.0,
-                ..COALESCED
-            },
-        )),
-    );
+    let scattered = Analysis::new(kernel, Some(&total(64.0, Access { sectors: 32.0, ..COALESCED })));
+    let cached = Analysis::new(kernel, Some(&total(64.0, Access { reuse: 1.0, ..COALESCED })));
 
     let many = scored(&streaming, 132 * 16 * 8, 128);
     assert_eq!(many.bottleneck, Bottleneck::GlobalBandwidth);
     // 64 loads of 16 bytes and a store of 4 for each thread, at 4.32 TB/s.
     let least = f64::from(132 * 16 * 8 * 128) * (64.0 * 16.0 + 4.0) / 4.32e6;
-    assert!(
-        (least..1.5 * least).contains(&many.predicted_us),
-        "{} for {least}",
-        many.predicted_us
-    );
+    assert!((least..1.5 * least).contains(&many.predicted_us), "{} for {least}", many.predicted_us);
 
-    assert_eq!(
-        scored(&streaming, 8, 128).bottleneck,
-        Bottleneck::GlobalLatency,
-        "a short grid hides nothing"
-    );
+    assert_eq!(scored(&streaming, 8, 128).bottleneck, Bottleneck::GlobalLatency, "a short grid hides nothing");
     let apart = scored(&scattered, 132 * 16 * 8, 128);
-    assert!(
-        apart.predicted_us > 1.8 * many.predicted_us,
-        "{apart:?} {many:?}"
-    );
+    assert!(apart.predicted_us > 1.8 * many.predicted_us, "{apart:?} {many:?}");
     assert!(scored(&cached, 132 * 128, 128).predicted_us < many.predicted_us);
-    assert_ne!(
-        scored(&cached, 132 * 128, 128).bottleneck,
-        Bottleneck::GlobalBandwidth
-    );
+    assert_ne!(scored(&cached, 132 * 128, 128).bottleneck, Bottleneck::GlobalBandwidth);
     // One block more than a wave holds costs a wave more, where latency is the bound.
     let [full, over] = [132 * 16, 132 * 16 + 1].map(|grid| scored(&cached, grid, 128).predicted_us);
     assert!(over > 1.2 * full, "{over} for {full}");
 
     let refused = scored(&streaming, 1, 256);
-    assert!(
-        !refused.feasible && refused.predicted_us.is_infinite(),
-        "launch bounds of 128 threads"
-    );
+    assert!(!refused.feasible && refused.predicted_us.is_infinite(), "launch bounds of 128 threads");
     assert!(!scored(&streaming, 0, 128).feasible && !scored(&streaming, 1, 0).feasible);
 }
 
@@ -362,14 +227,8 @@ fn a_score_without_a_profile() {
     let cubin = Cubin::parse(CUDA12_SM90).unwrap();
     let analysis = Analysis::new(&cubin.kernels()[0], None);
     let score = scored(&analysis, 1024, 128);
-    assert!(
-        !score.exact && score.feasible && score.c > 32.0 * 600.0 / 2.0,
-        "{score:?}"
-    );
-    assert_eq!(
-        (score.occupancy, score.blocks_per_sm, score.registers),
-        (1.0, 16, 12)
-    );
+    assert!(!score.exact && score.feasible && score.c > 32.0 * 600.0 / 2.0, "{score:?}");
+    assert_eq!((score.occupancy, score.blocks_per_sm, score.registers), (1.0, 16, 12));
     assert_eq!((score.t, score.ro), (0.0, 12.0 / 255.0));
     let json = serde_json::to_value(score).unwrap();
     assert_eq!(json["limiter"], "warps");
@@ -394,11 +253,7 @@ fn scoring_is_fast() {
                 kernel.name,
                 analysis.code().len()
             );
-            assert!(
-                analysed.as_millis() < 50 && each.as_micros() < 100,
-                "{}: {analysed:?} {each:?}",
-                kernel.name
-            );
+            assert!(analysed.as_millis() < 50 && each.as_micros() < 100, "{}: {analysed:?} {each:?}", kernel.name);
         }
     }
 }

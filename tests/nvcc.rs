@@ -91,7 +91,8 @@ fn a_marked_source_gives_object_header_and_record() {
 #[test]
 fn the_header_is_written_only_when_it_changes() {
     let project = Project::new(&["saxpy.cu"]);
-    let written = || std::fs::metadata(project.path("saxpy.tune.h")).and_then(|data| data.modified()).expect("it is there");
+    let written =
+        || std::fs::metadata(project.path("saxpy.tune.h")).and_then(|data| data.modified()).expect("it is there");
     succeed(&mut project.nvtune(&compile("saxpy.cu", "saxpy.o")));
     let (first, text) = (written(), project.read("saxpy.tune.h"));
     succeed(&mut project.nvtune(&compile("saxpy.cu", "saxpy.o")));

@@ -29,9 +29,7 @@ fn assemble(text: &str, options: &[&str]) -> BTreeMap<String, (u32, String)> {
             let registers = rest.split_whitespace().next().unwrap().parse().unwrap();
             let sass = toolkit::run("cuobjdump", &["-sass", "-fun", name, &cubin]);
             // The header names the file; the code follows.
-            let code = sass
-                .split_once("Function :")
-                .map_or(String::new(), |(_, code)| code.to_owned());
+            let code = sass.split_once("Function :").map_or(String::new(), |(_, code)| code.to_owned());
             kernels.insert(name.to_owned(), (registers, code));
         }
     }
@@ -48,10 +46,7 @@ fn a_cap_in_the_text_is_obeyed_whatever_the_launch_bounds() {
             let capped = set_register_cap(&text, entry, cap).unwrap();
             let (registers, _) = assemble(&capped, &["--entry", entry])[entry];
             assert!(registers <= cap, "{entry}: {registers} > {cap}");
-            assert!(
-                cap <= free || registers > free,
-                "{entry}: a cap of {cap} is also a target, {registers} used"
-            );
+            assert!(cap <= free || registers > free, "{entry}: a cap of {cap} is also a target, {registers} used");
         }
     }
 }
@@ -60,14 +55,8 @@ fn a_cap_in_the_text_is_obeyed_whatever_the_launch_bounds() {
 fn the_directive_gives_the_code_that_the_option_gives() {
     let text = toolkit::ptx("caps", &[]);
     for cap in [24, 40, 96, 255] {
-        let by_option = assemble(
-            &text,
-            &["--entry", "plain", "--maxrregcount", &cap.to_string()],
-        );
-        let by_directive = assemble(
-            &set_register_cap(&text, "plain", cap).unwrap(),
-            &["--entry", "plain"],
-        );
+        let by_option = assemble(&text, &["--entry", "plain", "--maxrregcount", &cap.to_string()]);
+        let by_directive = assemble(&set_register_cap(&text, "plain", cap).unwrap(), &["--entry", "plain"]);
         assert!(!by_option["plain"].1.is_empty());
         assert_eq!(by_option, by_directive, "cap {cap}");
     }
@@ -82,10 +71,7 @@ fn kernels_of_one_file_get_caps_of_their_own() {
     let capped = set_register_caps(&text, &[("plain", 32), ("bounded", 48)]).unwrap();
     let kernels = assemble(&capped, &[]);
     let untouched = assemble(&text, &[]);
-    assert!(
-        kernels["plain"].0 <= 32 && (33..=48).contains(&kernels["bounded"].0),
-        "{kernels:?}"
-    );
+    assert!(kernels["plain"].0 <= 32 && (33..=48).contains(&kernels["bounded"].0), "{kernels:?}");
     assert_eq!(kernels["sized"], untouched["sized"]);
 }
 
@@ -93,15 +79,9 @@ fn kernels_of_one_file_get_caps_of_their_own() {
 fn only_the_directives_change_and_no_line_moves() {
     let head = ".version 8.0\n.target sm_90\n.address_size 64\n";
     let cases = [
-        (
-            ".entry k(.param .u64 a)\n{ ret; }",
-            ".entry k(.param .u64 a)\n.maxnreg 64 { ret; }",
-        ),
+        (".entry k(.param .u64 a)\n{ ret; }", ".entry k(.param .u64 a)\n.maxnreg 64 { ret; }"),
         (".entry k(){ ret; }", ".entry k() .maxnreg 64 { ret; }"),
-        (
-            ".entry k()\n.maxntid 256, 1, 1\n{ ret; }",
-            ".entry k()\n.maxntid 256, 1, 1\n.maxnreg 64 { ret; }",
-        ),
+        (".entry k()\n.maxntid 256, 1, 1\n{ ret; }", ".entry k()\n.maxntid 256, 1, 1\n.maxnreg 64 { ret; }"),
         (
             ".entry k()\n.maxntid 256, 1, 1\n.minnctapersm 4\n.maxnreg 32\n{ ret; }",
             ".entry k()\n.maxntid 256, 1, 1\n.maxnreg 64\n\n{ ret; }",
@@ -110,10 +90,7 @@ fn only_the_directives_change_and_no_line_moves() {
             ".entry k() // .maxnreg 8 {\n.maxnreg 8 // was\n{ ret; }",
             ".entry k() // .maxnreg 8 {\n.maxnreg 64 // was\n{ ret; }",
         ),
-        (
-            ".entry k();\n.entry k() .maxnreg\n8 { ret; }",
-            ".entry k();\n.entry k() .maxnreg 64\n { ret; }",
-        ),
+        (".entry k();\n.entry k() .maxnreg\n8 { ret; }", ".entry k();\n.entry k() .maxnreg 64\n { ret; }"),
     ];
     for (before, after) in cases {
         let edited = set_register_cap(&format!("{head}{before}"), "k", 64).unwrap();
@@ -131,17 +108,9 @@ fn only_the_directives_change_and_no_line_moves() {
         assert_eq!(lines(&edited), lines(&format!("{head}{before}")));
     }
     let text = format!("{head}.entry k() {{ ret; }}");
-    assert_eq!(
-        set_register_cap(&text, "other", 64),
-        Err(Error::NoEntry {
-            name: "other".into()
-        })
-    );
+    assert_eq!(set_register_cap(&text, "other", 64), Err(Error::NoEntry { name: "other".into() }));
     assert_eq!(set_register_cap(&text, "k", 0), Err(Error::Cap { cap: 0 }));
-    assert_eq!(
-        set_register_cap(&text, "k", 256),
-        Err(Error::Cap { cap: 256 })
-    );
+    assert_eq!(set_register_cap(&text, "k", 256), Err(Error::Cap { cap: 256 }));
 }
 
 const EVERYTHING: &str = r#"
@@ -192,99 +161,40 @@ $L__BB0_3:
 #[test]
 fn a_module_is_read_whole() {
     let module = Module::parse(EVERYTHING).unwrap();
-    assert_eq!(
-        (module.version, &*module.target[0], module.address_size),
-        ((9, 0), "sm_90a", 64)
-    );
+    assert_eq!((module.version, &*module.target[0], module.address_size), ((9, 0), "sm_90a", 64));
     let table = module.variable("table").unwrap();
-    assert_eq!(
-        (table.space, table.size, table.align),
-        (Space::Const, 16, 4)
-    );
+    assert_eq!((table.space, table.size, table.align), (Space::Const, 16, 4));
     // The second row begins at byte 8 though the first gives one value of two.
     let values = table.initial.as_ref().unwrap();
     assert_eq!(
         values[..],
-        [
-            (0, Initial::Bits(0x3f80_0000)),
-            (8, Initial::Bits(0x4000_0000)),
-            (12, Initial::Bits(0x4040_0000))
-        ]
+        [(0, Initial::Bits(0x3f80_0000)), (8, Initial::Bits(0x4000_0000)), (12, Initial::Bits(0x4040_0000))]
     );
     let pointers = module.variable("pointers").unwrap();
+    assert_eq!(pointers.initial.as_ref().unwrap()[0].1, Initial::Address { name: "table".into(), offset: 4 });
     assert_eq!(
-        pointers.initial.as_ref().unwrap()[0].1,
-        Initial::Address {
-            name: "table".into(),
-            offset: 4
-        }
-    );
-    assert_eq!(
-        (
-            module.variable("dynamic").unwrap().size,
-            module.variable("text").unwrap().linkage
-        ),
+        (module.variable("dynamic").unwrap().size, module.variable("text").unwrap().linkage),
         (0, Linkage::Visible)
     );
 
     let entry = module.entry("kernel").unwrap();
     let pair = &entry.parameters[0];
-    assert_eq!(
-        (&*pair.name, pair.scalar, pair.align, pair.size),
-        ("pair", Scalar::B8, 8, 16)
-    );
+    assert_eq!((&*pair.name, pair.scalar, pair.align, pair.size), ("pair", Scalar::B8, 8, 16));
     assert!(entry.parameters[1].pointer);
-    let directives: Vec<(&str, &[u64])> = entry
-        .directives
-        .iter()
-        .map(|d| (&*d.name, &d.values[..]))
-        .collect();
-    assert_eq!(
-        directives,
-        [
-            (".maxntid", &[128, 2, 1][..]),
-            (".minnctapersm", &[3]),
-            (".maxclusterrank", &[8])
-        ]
-    );
-    assert_eq!(
-        &EVERYTHING[entry.directives[0].span.clone()],
-        ".maxntid 128, 2, 1"
-    );
+    let directives: Vec<(&str, &[u64])> = entry.directives.iter().map(|d| (&*d.name, &d.values[..])).collect();
+    assert_eq!(directives, [(".maxntid", &[128, 2, 1][..]), (".minnctapersm", &[3]), (".maxclusterrank", &[8])]);
+    assert_eq!(&EVERYTHING[entry.directives[0].span.clone()], ".maxntid 128, 2, 1");
 
     let body = entry.body.as_ref().unwrap();
     let lines: Vec<(u32, &str)> = body.instructions().map(|i| (i.line, &*i.opcode)).collect();
-    let line_of =
-        |text: &str| EVERYTHING.lines().position(|l| l.contains(text)).unwrap() as u32 + 1;
-    assert!(
-        lines.contains(&(line_of("ld.global.nc"), "ld.global.nc.L2::128B.v2.u32")),
-        "{lines:?}"
-    );
-    let load = body
-        .instructions()
-        .find(|i| i.opcode.starts_with("ld.global"))
-        .unwrap();
-    assert_eq!(
-        load.operands[0],
-        Operand::Vector(vec![Operand::Name("%r2".into()), Operand::Sink])
-    );
-    assert_eq!(
-        load.operands[1],
-        Operand::Address {
-            base: Some("%rd1".into()),
-            offset: -8
-        }
-    );
+    let line_of = |text: &str| EVERYTHING.lines().position(|l| l.contains(text)).unwrap() as u32 + 1;
+    assert!(lines.contains(&(line_of("ld.global.nc"), "ld.global.nc.L2::128B.v2.u32")), "{lines:?}");
+    let load = body.instructions().find(|i| i.opcode.starts_with("ld.global")).unwrap();
+    assert_eq!(load.operands[0], Operand::Vector(vec![Operand::Name("%r2".into()), Operand::Sink]));
+    assert_eq!(load.operands[1], Operand::Address { base: Some("%rd1".into()), offset: -8 });
     let guarded = body.instructions().find(|i| i.guard.is_some()).unwrap();
-    assert_eq!(
-        (&*guarded.opcode, guarded.guard.as_ref().unwrap().negated),
-        ("bra", true)
-    );
-    assert!(
-        body.statements
-            .iter()
-            .any(|s| matches!(s, Statement::Targets { targets, .. } if targets.len() == 2))
-    );
+    assert_eq!((&*guarded.opcode, guarded.guard.as_ref().unwrap().negated), ("bra", true));
+    assert!(body.statements.iter().any(|s| matches!(s, Statement::Targets { targets, .. } if targets.len() == 2)));
     let externals = module.functions.iter().filter(|f| f.body.is_none()).count();
     assert_eq!((externals, module.functions.len()), (1, 3));
 }
@@ -292,31 +202,15 @@ fn a_module_is_read_whole() {
 #[test]
 fn malformed_text_is_an_error_with_its_line() {
     let cases = [
-        (
-            ".version 9.0\n.entry k(\n.param .u32 a",
-            "PTX line 3: expected `,` or `)`, found `end of text`",
-        ),
-        (
-            ".entry k()\n{\n  mov.u32 %r1 %r2;\n}",
-            "PTX line 3: expected `,` or `;`, found `%r2`",
-        ),
-        (
-            ".entry k()\n{\n  add.s32 %r1, 12x4;\n}",
-            "PTX line 3: malformed number `12x4`",
-        ),
+        (".version 9.0\n.entry k(\n.param .u32 a", "PTX line 3: expected `,` or `)`, found `end of text`"),
+        (".entry k()\n{\n  mov.u32 %r1 %r2;\n}", "PTX line 3: expected `,` or `;`, found `%r2`"),
+        (".entry k()\n{\n  add.s32 %r1, 12x4;\n}", "PTX line 3: malformed number `12x4`"),
         ("hello", "PTX line 1: expected a directive, found `hello`"),
         ("\n/* never", "PTX line 2: the text ends inside a comment"),
-        (
-            ".global .u32 x = {1, 2",
-            "PTX line 1: expected `,` or `}`, found `end of text`",
-        ),
+        (".global .u32 x = {1, 2", "PTX line 1: expected `,` or `}`, found `end of text`"),
     ];
     for (text, message) in cases {
-        assert_eq!(
-            Module::parse(text).unwrap_err().to_string(),
-            message,
-            "{text}"
-        );
+        assert_eq!(Module::parse(text).unwrap_err().to_string(), message, "{text}");
     }
 }
 
@@ -325,57 +219,27 @@ fn canonical_text_forgets_names_and_places_but_nothing_else() {
     let text = toolkit::ptx("control", &[]);
     let with_lines = toolkit::ptx("control", &["-lineinfo"]);
     let module = Module::parse(&text).unwrap();
-    let entry = module
-        .functions
-        .iter()
-        .find(|f| f.entry && f.name.contains("gcds"))
-        .unwrap()
-        .name
-        .to_string();
+    let entry = module.functions.iter().find(|f| f.entry && f.name.contains("gcds")).unwrap().name.to_string();
     let canonical = module.canonical(&entry).unwrap();
-    assert!(
-        !canonical.contains("gcd") && !canonical.contains("%r") && canonical.contains("rem.s32"),
-        "{canonical}"
-    );
-    assert_eq!(
-        Module::parse(&with_lines)
-            .unwrap()
-            .canonical(&entry)
-            .unwrap(),
-        canonical
-    );
+    assert!(!canonical.contains("gcd") && !canonical.contains("%r") && canonical.contains("rem.s32"), "{canonical}");
+    assert_eq!(Module::parse(&with_lines).unwrap().canonical(&entry).unwrap(), canonical);
 
-    let renamed = text
-        .replace("%r", "%q")
-        .replace("$L__BB", "$M__")
-        .replace("_Z4gcdsPKiS0_Pi", "other")
-        .replace("_Z3gcdii", "f");
+    let renamed =
+        text.replace("%r", "%q").replace("$L__BB", "$M__").replace("_Z4gcdsPKiS0_Pi", "other").replace("_Z3gcdii", "f");
     let renamed = format!("{}// moved\n\n.global .u32 unused;\n{}", "", renamed);
-    assert_eq!(
-        Module::parse(&renamed).unwrap().canonical("other").unwrap(),
-        canonical
-    );
+    assert_eq!(Module::parse(&renamed).unwrap().canonical("other").unwrap(), canonical);
 
     // What changes code changes the text: an operand, a called function, a directive, an initial value that is used.
     let rem = text.replace("rem.s32", "rem.u32");
-    assert_ne!(
-        Module::parse(&rem).unwrap().canonical(&entry).unwrap(),
-        canonical
-    );
+    assert_ne!(Module::parse(&rem).unwrap().canonical(&entry).unwrap(), canonical);
     let capped = set_register_cap(&text, &entry, 32).unwrap();
-    assert_ne!(
-        Module::parse(&capped).unwrap().canonical(&entry).unwrap(),
-        canonical
-    );
+    assert_ne!(Module::parse(&capped).unwrap().canonical(&entry).unwrap(), canonical);
     let with = |value: &str| {
         let text = EVERYTHING.replace("0f40400000", value);
         Module::parse(&text).unwrap().canonical("kernel").unwrap()
     };
     assert_ne!(with("0f40400000"), with("0f40400001"));
-    assert!(
-        with("0f40400000").contains("vprintf"),
-        "what is linked keeps its name"
-    );
+    assert!(with("0f40400000").contains("vprintf"), "what is linked keeps its name");
     assert_eq!(module.canonical("none"), None);
 }
 

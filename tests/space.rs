@@ -8,46 +8,27 @@ use std::time::Instant;
 
 fn annotation(clauses: &str) -> Annotation {
     let text = format!("/*@tune {clauses} */\n__global__ void k(int n, int m, float *x) {{}}\n");
-    let found = annotations(&Source::new("k.cu", text.as_bytes()))
-        .unwrap_or_else(|problems| panic!("{}", render(&problems)));
+    let found =
+        annotations(&Source::new("k.cu", text.as_bytes())).unwrap_or_else(|problems| panic!("{}", render(&problems)));
     found.into_iter().next().expect("the source has one kernel")
 }
 
 fn space(clauses: &str) -> Space {
-    Space::new(&annotation(clauses), &limits())
-        .unwrap_or_else(|problems| panic!("{}", render(&problems)))
+    Space::new(&annotation(clauses), &limits()).unwrap_or_else(|problems| panic!("{}", render(&problems)))
 }
 
 fn limits() -> Limits {
-    Limits {
-        auto_caps: vec![0, 32, 64, 128],
-        ..Limits::default()
-    }
+    Limits { auto_caps: vec![0, 32, 64, 128], ..Limits::default() }
 }
 
 /// Clauses; configurations; macro sets; the baseline's block, cap, grid and macros.
-type Row<'a> = (
-    &'a str,
-    u64,
-    usize,
-    ([u32; 3], u32, Option<[u32; 3]>, &'a [i64]),
-);
+type Row<'a> = (&'a str, u64, usize, ([u32; 3], u32, Option<[u32; 3]>, &'a [i64]));
 
 #[test]
 fn documented_spaces_have_their_sizes_and_baselines() {
     let rows: &[Row] = &[
-        (
-            "threads(n) block(64:1024:32) regs(auto)",
-            31 * 4,
-            1,
-            ([256, 1, 1], 0, None, &[]),
-        ),
-        (
-            "threads(n, m) block({16,32,64},{1,2,4,8})",
-            12 * 4,
-            1,
-            ([32, 8, 1], 0, None, &[]),
-        ),
+        ("threads(n) block(64:1024:32) regs(auto)", 31 * 4, 1, ([256, 1, 1], 0, None, &[])),
+        ("threads(n, m) block({16,32,64},{1,2,4,8})", 12 * 4, 1, ([32, 8, 1], 0, None, &[])),
         // 8 x 8 = 64 threads have 32x2 and 64x1, and so on: 2 + 4 + 6 shapes.
         (
             "threads(n) block({8,16,32,64},{1,2,4,8,16,32}) regs(0) define(TILE={8,16,32}, UNROLL={1,2,4}) require(TILE*TILE == block.x*block.y)",
@@ -55,78 +36,23 @@ fn documented_spaces_have_their_sizes_and_baselines() {
             9,
             ([8, 8, 1], 0, None, &[8, 1]),
         ),
-        (
-            "threads(n) block({512, 128}) regs({32, 64})",
-            2 * 3,
-            1,
-            ([128, 1, 1], 0, None, &[]),
-        ),
-        (
-            "threads(n) block(auto) regs(0)",
-            32,
-            1,
-            ([256, 1, 1], 0, None, &[]),
-        ),
-        (
-            "threads(n, m) block(auto) regs(0)",
-            33,
-            1,
-            ([16, 16, 1], 0, None, &[]),
-        ),
-        (
-            "threads(n, m) block(auto) regs(0) default(block = {8, 8})",
-            34,
-            1,
-            ([8, 8, 1], 0, None, &[]),
-        ),
-        (
-            "threads(n, m, 8) block(auto) regs(0)",
-            80,
-            1,
-            ([8, 8, 4], 0, None, &[]),
-        ),
-        (
-            "threads(n) default(block = 96, regs = 32) regs({16, 32})",
-            3,
-            1,
-            ([96, 1, 1], 32, None, &[]),
-        ),
-        (
-            "threads(n) default(block = 96, regs = 40)",
-            5,
-            1,
-            ([96, 1, 1], 40, None, &[]),
-        ),
-        (
-            "grid({132, 264}) block({64, 128}) regs(0)",
-            4,
-            1,
-            ([128, 1, 1], 0, Some([132, 1, 1]), &[]),
-        ),
+        ("threads(n) block({512, 128}) regs({32, 64})", 2 * 3, 1, ([128, 1, 1], 0, None, &[])),
+        ("threads(n) block(auto) regs(0)", 32, 1, ([256, 1, 1], 0, None, &[])),
+        ("threads(n, m) block(auto) regs(0)", 33, 1, ([16, 16, 1], 0, None, &[])),
+        ("threads(n, m) block(auto) regs(0) default(block = {8, 8})", 34, 1, ([8, 8, 1], 0, None, &[])),
+        ("threads(n, m, 8) block(auto) regs(0)", 80, 1, ([8, 8, 4], 0, None, &[])),
+        ("threads(n) default(block = 96, regs = 32) regs({16, 32})", 3, 1, ([96, 1, 1], 32, None, &[])),
+        ("threads(n) default(block = 96, regs = 40)", 5, 1, ([96, 1, 1], 40, None, &[])),
+        ("grid({132, 264}) block({64, 128}) regs(0)", 4, 1, ([128, 1, 1], 0, Some([132, 1, 1]), &[])),
         (
             "grid({4, 8}, {1, 2, 3}) block(32) regs(0) default(grid = {8, 2})",
             6,
             1,
             ([32, 1, 1], 0, Some([8, 2, 1]), &[]),
         ),
-        (
-            "threads(n) block({1024, 2048}, {1, 2}) regs(0)",
-            1,
-            1,
-            ([1024, 1, 1], 0, None, &[]),
-        ),
-        (
-            "threads(n) block(auto) regs(0) shared(block.x * 512)",
-            3,
-            1,
-            ([96, 1, 1], 0, None, &[]),
-        ),
-        (
-            "threads(n) block({64, 128}) regs(0) define(T = {1, 2}) default(T = 2)",
-            4,
-            2,
-            ([128, 1, 1], 0, None, &[2]),
-        ),
+        ("threads(n) block({1024, 2048}, {1, 2}) regs(0)", 1, 1, ([1024, 1, 1], 0, None, &[])),
+        ("threads(n) block(auto) regs(0) shared(block.x * 512)", 3, 1, ([96, 1, 1], 0, None, &[])),
+        ("threads(n) block({64, 128}) regs(0) define(T = {1, 2}) default(T = 2)", 4, 2, ([128, 1, 1], 0, None, &[2])),
         (
             "threads(n) block({64, 256}) regs(0) args(n = T * 1000, m = 0, x = out[n]) define(T = {1, 2}) require(grid.x < 9)",
             2,
@@ -155,15 +81,9 @@ fn consistent(space: &Space, sets: usize) {
     assert_eq!(all.len() as u64, space.len());
     assert_eq!(distinct.len(), all.len());
     assert!(distinct.contains(space.baseline()));
-    assert!(
-        all.iter()
-            .all(|configuration| space.contains(configuration))
-    );
+    assert!(all.iter().all(|configuration| space.contains(configuration)));
     let found = space.macro_sets();
-    let expected: BTreeSet<_> = all
-        .iter()
-        .map(|configuration| &configuration.macros)
-        .collect();
+    let expected: BTreeSet<_> = all.iter().map(|configuration| &configuration.macros).collect();
     assert_eq!(found.iter().collect::<BTreeSet<_>>(), expected);
     assert_eq!(found.len(), sets);
     assert_eq!(found.first(), Some(&space.baseline().macros));
@@ -173,77 +93,33 @@ fn consistent(space: &Space, sets: usize) {
 fn launches_follow_the_clauses() {
     let args = "args(n = 1000, m = n / 3, x = out[n])";
     for (clauses, expected) in [
-        (
-            "threads(n) block({96, 128}) shared(block.size * 4)",
-            "grid [8, 1, 1] block [128, 1, 1] shared 512",
-        ),
-        (
-            "threads(n, m) default(block = {32, 4})",
-            "grid [32, 84, 1] block [32, 4, 1] shared 0",
-        ),
-        (
-            "grid(ceildiv(n, block.x * W), 2) block(128) define(W = {2, 4})",
-            "grid [4, 2, 1] block [128, 1, 1] shared 0",
-        ),
-        (
-            "grid({7, 8}) block(128) shared(grid.x)",
-            "grid [7, 1, 1] block [128, 1, 1] shared 7",
-        ),
-        (
-            "threads(n) block(128) shared(grid.x > 4 ? 16 : m)",
-            "grid [8, 1, 1] block [128, 1, 1] shared 16",
-        ),
+        ("threads(n) block({96, 128}) shared(block.size * 4)", "grid [8, 1, 1] block [128, 1, 1] shared 512"),
+        ("threads(n, m) default(block = {32, 4})", "grid [32, 84, 1] block [32, 4, 1] shared 0"),
+        ("grid(ceildiv(n, block.x * W), 2) block(128) define(W = {2, 4})", "grid [4, 2, 1] block [128, 1, 1] shared 0"),
+        ("grid({7, 8}) block(128) shared(grid.x)", "grid [7, 1, 1] block [128, 1, 1] shared 7"),
+        ("threads(n) block(128) shared(grid.x > 4 ? 16 : m)", "grid [8, 1, 1] block [128, 1, 1] shared 16"),
     ] {
         let space = space(&format!("{clauses} {args}"));
-        let launch = space
-            .launch(space.baseline())
-            .unwrap_or_else(|problem| panic!("{problem}"));
-        let shown = format!(
-            "grid {:?} block {:?} shared {}",
-            launch.grid, launch.block, launch.shared
-        );
+        let launch = space.launch(space.baseline()).unwrap_or_else(|problem| panic!("{problem}"));
+        let shown = format!("grid {:?} block {:?} shared {}", launch.grid, launch.block, launch.shared);
         assert_eq!(shown, expected, "{clauses}");
-        assert!(
-            space
-                .iter()
-                .all(|configuration| space.launch(&configuration).is_ok()),
-            "{clauses}"
-        );
+        assert!(space.iter().all(|configuration| space.launch(&configuration).is_ok()), "{clauses}");
     }
     let unmeasured = space("threads(n) block(128)");
-    let problem = unmeasured
-        .launch(unmeasured.baseline())
-        .expect_err("n has no value");
-    assert_eq!(
-        problem.message,
-        "the launch of `k` is not known: `n` has no value; add args(n = ...)"
-    );
+    let problem = unmeasured.launch(unmeasured.baseline()).expect_err("n has no value");
+    assert_eq!(problem.message, "the launch of `k` is not known: `n` has no value; add args(n = ...)");
 }
 
 #[test]
 fn launch_bounds_limit_the_blocks() {
     let annotation = annotation("threads(n) block(64:1024:64) regs(0)");
-    let bounded = Limits {
-        max_threads: Some(192),
-        ..limits()
-    };
-    let space = Space::new(&annotation, &bounded)
-        .unwrap_or_else(|problems| panic!("{}", render(&problems)));
+    let bounded = Limits { max_threads: Some(192), ..limits() };
+    let space = Space::new(&annotation, &bounded).unwrap_or_else(|problems| panic!("{}", render(&problems)));
     assert_eq!(space.len(), 3);
     assert_eq!(space.baseline().block, [192, 1, 1]);
-    assert!(!space.contains(&Configuration {
-        block: [256, 1, 1],
-        ..space.baseline().clone()
-    }));
+    assert!(!space.contains(&Configuration { block: [256, 1, 1], ..space.baseline().clone() }));
     // A configuration from elsewhere has no launch here.
-    assert!(
-        space
-            .launch(&Configuration {
-                block: [256, 1, 1],
-                ..space.baseline().clone()
-            })
-            .is_err()
-    );
+    assert!(space.launch(&Configuration { block: [256, 1, 1], ..space.baseline().clone() }).is_err());
 }
 
 #[test]
@@ -253,8 +129,7 @@ fn ten_million_points_are_counted_in_a_second() {
         require(TILE * TILE <= block.size, UNROLL * WORK <= 64, WORK <= TILE || UNROLL == 1)";
     let annotation = annotation(clauses);
     let start = Instant::now();
-    let space = Space::new(&annotation, &limits())
-        .unwrap_or_else(|problems| panic!("{}", render(&problems)));
+    let space = Space::new(&annotation, &limits()).unwrap_or_else(|problems| panic!("{}", render(&problems)));
     let raw: u64 = 32 * 7 * 241 * 4 * 16 * 12;
     let len = space.len();
     let elapsed = start.elapsed();
@@ -262,16 +137,14 @@ fn ten_million_points_are_counted_in_a_second() {
     assert!(elapsed.as_secs_f64() < 1.0, "{elapsed:?}");
 
     // The same by hand.
-    let shapes = (1..=32)
-        .flat_map(|warps| [1u64, 2, 4, 8, 16, 32, 64].map(|y| warps * 32 * y))
-        .filter(|&size| size <= 1024);
+    let shapes =
+        (1..=32).flat_map(|warps| [1u64, 2, 4, 8, 16, 32, 64].map(|y| warps * 32 * y)).filter(|&size| size <= 1024);
     let mut expected = 0;
     for size in shapes {
         for tile in [8, 16, 32, 64] {
             for unroll in 1..=16 {
-                let works = (1..=12)
-                    .filter(|work| unroll * work <= 64 && (*work <= tile || unroll == 1))
-                    .count() as u64;
+                let works =
+                    (1..=12).filter(|work| unroll * work <= 64 && (*work <= tile || unroll == 1)).count() as u64;
                 expected += if tile * tile <= size { works * 241 } else { 0 };
             }
         }
@@ -282,8 +155,7 @@ fn ten_million_points_are_counted_in_a_second() {
 #[test]
 fn a_search_without_end_is_an_error() {
     let clauses = "grid(4) block(32) define(A = 0:65535, B = 0:65535) require(A + B > 200000)";
-    let problems =
-        Space::new(&annotation(clauses), &limits()).expect_err("no values fulfil the constraint");
+    let problems = Space::new(&annotation(clauses), &limits()).expect_err("no values fulfil the constraint");
     assert_eq!(
         problems[0].message,
         "no configuration fulfils the constraints among the first 2000000 tried: give default(...) or shorter lists"
@@ -293,14 +165,9 @@ fn a_search_without_end_is_an_error() {
 #[test]
 fn a_space_is_enumerated_lazily() {
     // 65535 * 65536 * 65536 * 242 points: only asking for the first few can end.
-    let space = space(
-        "grid(1:65535) block(32) regs(16:255) define(A = 0:65535, B = 0:65535) require(B == A % 7 || A > 5)",
-    );
-    let first: Vec<i64> = space
-        .iter()
-        .take(3)
-        .map(|configuration| i64::from(configuration.cap))
-        .collect();
+    let space =
+        space("grid(1:65535) block(32) regs(16:255) define(A = 0:65535, B = 0:65535) require(B == A % 7 || A > 5)");
+    let first: Vec<i64> = space.iter().take(3).map(|configuration| i64::from(configuration.cap)).collect();
     assert_eq!(first, [0, 16, 17]);
 }
 
@@ -313,24 +180,13 @@ const RULES: [Rule; 8] = [
     ("block.size % 3 != 1", |[x, y, ..]| x * y % 3 != 1),
     ("A != B", |[_, _, a, b, _]| a != b),
     ("n % (A + 1) == 0", |[_, _, a, ..]| 720 % (a + 1) == 0),
-    ("grid.x * B > 20", |[x, _, _, b, _]| {
-        (720 + x - 1) / x * b > 20
-    }),
-    ("(A ^ B) < 6 && !(block.y == 2)", |[_, y, a, b, _]| {
-        (a ^ b) < 6 && *y != 2
-    }),
+    ("grid.x * B > 20", |[x, _, _, b, _]| (720 + x - 1) / x * b > 20),
+    ("(A ^ B) < 6 && !(block.y == 2)", |[_, y, a, b, _]| (a ^ b) < 6 && *y != 2),
     // A division by zero excludes a configuration, as long as it is not the baseline.
     ("12 / B >= 3", |[_, _, _, b, _]| *b != 0 && 12 / b >= 3),
-    (
-        "max(A, B, 3) <= min(block.x, 7) ? 1 : block.y >= 2",
-        |[x, y, a, b, _]| {
-            if *a.max(b).max(&3) <= *x.min(&7) {
-                true
-            } else {
-                *y >= 2
-            }
-        },
-    ),
+    ("max(A, B, 3) <= min(block.x, 7) ? 1 : block.y >= 2", |[x, y, a, b, _]| {
+        if *a.max(b).max(&3) <= *x.min(&7) { true } else { *y >= 2 }
+    }),
 ];
 
 proptest! {

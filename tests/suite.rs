@@ -16,31 +16,11 @@ struct Benchmark {
 }
 
 const SUITE: [Benchmark; 5] = [
-    Benchmark {
-        name: "black_scholes",
-        grid_parameters: "",
-        macros: "",
-    },
-    Benchmark {
-        name: "matmul_naive",
-        grid_parameters: "int n",
-        macros: "",
-    },
-    Benchmark {
-        name: "matmul_tiled",
-        grid_parameters: "int n",
-        macros: "#define TILE 32\n#define WORK 4\n",
-    },
-    Benchmark {
-        name: "nbody",
-        grid_parameters: "int n",
-        macros: "",
-    },
-    Benchmark {
-        name: "saxpy",
-        grid_parameters: "int n",
-        macros: "",
-    },
+    Benchmark { name: "black_scholes", grid_parameters: "", macros: "" },
+    Benchmark { name: "matmul_naive", grid_parameters: "int n", macros: "" },
+    Benchmark { name: "matmul_tiled", grid_parameters: "int n", macros: "#define TILE 32\n#define WORK 4\n" },
+    Benchmark { name: "nbody", grid_parameters: "int n", macros: "" },
+    Benchmark { name: "saxpy", grid_parameters: "int n", macros: "" },
 ];
 
 fn kernels() -> PathBuf {
@@ -56,25 +36,14 @@ fn nvcc() -> PathBuf {
         return path.into();
     }
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join(".toolkit/bin/nvcc");
-    if own.exists() {
-        own
-    } else {
-        which::which("nvcc").expect("an nvcc: run `make toolkit` first")
-    }
+    if own.exists() { own } else { which::which("nvcc").expect("an nvcc: run `make toolkit` first") }
 }
 
 /// Compiles a benchmark to an object for `architecture`, with `folder` on the include path, and gives the object's size.
 fn compile(name: &str, architecture: &str, folder: &Path) -> u64 {
     let object = folder.join(format!("{name}.{architecture}.o"));
     let output = Command::new(nvcc())
-        .args([
-            "-O3",
-            "-c",
-            "-Werror",
-            "all-warnings",
-            "-Xcompiler",
-            "-Wall,-Wextra,-Werror",
-        ])
+        .args(["-O3", "-c", "-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra,-Werror"])
         .arg(format!("-arch={architecture}"))
         .arg("-I")
         .arg(folder)
@@ -84,26 +53,15 @@ fn compile(name: &str, architecture: &str, folder: &Path) -> u64 {
         .output()
         .expect("nvcc starts");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success() && said.is_empty(),
-        "{name} for {architecture}:\n{said}"
-    );
+    assert!(output.status.success() && said.is_empty(), "{name} for {architecture}:\n{said}");
     fs::metadata(object).expect("nvcc wrote the object").len()
 }
 
 /// The header that a tuned build writes, as the design gives it.
 fn header(benchmark: &Benchmark) -> String {
-    let Benchmark {
-        name,
-        grid_parameters,
-        macros,
-    } = benchmark;
+    let Benchmark { name, grid_parameters, macros } = benchmark;
     let upper = name.to_uppercase();
-    let unused = if grid_parameters.is_empty() {
-        ""
-    } else {
-        "(void)n; "
-    };
+    let unused = if grid_parameters.is_empty() { "" } else { "(void)n; " };
     format!(
         "#pragma once\n{macros}#define {upper}_BLOCK_X 32\n#define {upper}_BLOCK_Y 8\n#define {upper}_BLOCK_Z 1\n\
          namespace nvtune {{ struct {name} {{\n\
@@ -119,60 +77,30 @@ fn every_folder_is_a_complete_benchmark() {
         .expect("kernels/ is there")
         .map(|entry| entry.expect("kernels/ can be read"))
         .filter(|entry| entry.path().is_dir())
-        .map(|entry| {
-            entry
-                .file_name()
-                .into_string()
-                .expect("folders of kernels/ have plain names")
-        })
+        .map(|entry| entry.file_name().into_string().expect("folders of kernels/ have plain names"))
         .filter(|name| !["common", "results", "__pycache__"].contains(&name.as_str()))
         .collect();
-    let suite: BTreeSet<String> = SUITE
-        .iter()
-        .map(|benchmark| benchmark.name.to_owned())
-        .collect();
+    let suite: BTreeSet<String> = SUITE.iter().map(|benchmark| benchmark.name.to_owned()).collect();
     assert_eq!(folders, suite);
 
     let makefile = fs::read_to_string(kernels().join("Makefile")).expect("kernels/Makefile");
-    let programs = makefile
-        .lines()
-        .find_map(|line| line.strip_prefix("PROGRAMS := "))
-        .expect("its list of programs");
-    assert_eq!(
-        programs
-            .split_whitespace()
-            .map(str::to_owned)
-            .collect::<BTreeSet<_>>(),
-        suite
-    );
+    let programs = makefile.lines().find_map(|line| line.strip_prefix("PROGRAMS := ")).expect("its list of programs");
+    assert_eq!(programs.split_whitespace().map(str::to_owned).collect::<BTreeSet<_>>(), suite);
 
     for name in &suite {
         let program = fs::read_to_string(source(name)).expect("NAME.cu");
         let readme = fs::read_to_string(kernels().join(name).join("README.md")).expect("README.md");
-        assert!(
-            readme.starts_with(&format!("# {name}\n")),
-            "{name}/README.md has another title"
-        );
+        assert!(readme.starts_with(&format!("# {name}\n")), "{name}/README.md has another title");
         for section in ["- Method:", "- Found before:", "- Varies:"] {
             assert!(readme.contains(section), "{name}/README.md lacks {section}");
         }
         // The tuning comment stands directly above the kernel, and gives a space, a workload and a baseline.
-        let (above, _) = program
-            .split_once(&format!("__global__ void {name}("))
-            .expect("the kernel");
-        let comment = &above[above
-            .rfind("\n\n")
-            .expect("a blank line before the comment")..];
+        let (above, _) = program.split_once(&format!("__global__ void {name}(")).expect("the kernel");
+        let comment = &above[above.rfind("\n\n").expect("a blank line before the comment")..];
         for word in ["@tune", "block(", "regs(", "args(", "default("] {
-            assert!(
-                comment.contains(word),
-                "{name}: the tuning comment lacks {word}"
-            );
+            assert!(comment.contains(word), "{name}: the tuning comment lacks {word}");
         }
-        assert!(
-            program.contains(&format!("__has_include(\"{name}.tune.h\")")),
-            "{name} does not ask for its header"
-        );
+        assert!(program.contains(&format!("__has_include(\"{name}.tune.h\")")), "{name} does not ask for its header");
     }
 }
 

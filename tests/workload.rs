@@ -3,9 +3,7 @@
 use expect_test::expect;
 use nvtune::comment::{Annotation, Source, annotations, render};
 use nvtune::space::{Limits, Space};
-use nvtune::workload::{
-    Argument, Buffer, Element, Fill, Scalar, Type, bind, contents, entries, find,
-};
+use nvtune::workload::{Argument, Buffer, Element, Fill, Scalar, Type, bind, contents, entries, find};
 
 const STUB: &str = include_str!("stubs/kernels.stub.c");
 const KERNELS: &str = include_str!("stubs/kernels.cu");
@@ -26,21 +24,10 @@ fn annotation(line: &str, clauses: &str) -> Annotation {
 fn entries_are_read_from_a_stub_file() {
     let mut shown = String::new();
     for entry in entries(STUB) {
-        let place = entry
-            .file
-            .as_deref()
-            .zip(entry.line)
-            .map(|(file, line)| format!("{file}({line})"))
-            .unwrap_or_default();
-        let bound = entry
-            .max_threads
-            .map(|bound| format!(" <= {bound}"))
-            .unwrap_or_default();
-        shown.push_str(&format!(
-            "{}({}) {place}{bound}\n",
-            entry.qualified,
-            entry.parameters.join("; ")
-        ));
+        let place =
+            entry.file.as_deref().zip(entry.line).map(|(file, line)| format!("{file}({line})")).unwrap_or_default();
+        let bound = entry.max_threads.map(|bound| format!(" <= {bound}")).unwrap_or_default();
+        shown.push_str(&format!("{}({}) {place}{bound}\n", entry.qualified, entry.parameters.join("; ")));
     }
     expect![[r#"
         _NV_ANON_NAMESPACE::anonymous(unsigned long long; signed char; bool; double) kernels.cu(18) <= 128
@@ -52,12 +39,10 @@ fn entries_are_read_from_a_stub_file() {
         instance<float, (int)4>(float *; int) 
         typedefs(float; float *; unsigned int; unsigned long; long; unsigned char *) kernels.cu(9)
         plain(int; float; const float *; float *) kernels.cu(8)
-    "#]].assert_eq(&shown);
-    let symbols: Vec<String> = entries(STUB)
-        .into_iter()
-        .map(|entry| entry.symbol)
-        .filter(|symbol| !symbol.contains("GLOBAL"))
-        .collect();
+    "#]]
+    .assert_eq(&shown);
+    let symbols: Vec<String> =
+        entries(STUB).into_iter().map(|entry| entry.symbol).filter(|symbol| !symbol.contains("GLOBAL")).collect();
     expect!["_ZN2ns5inner6packedE6__halfPS1_PK13__nv_bfloat16P6float4P6float3PbP6uchar4 _Z7nothingv _Z5twiceiPd _Z5twiceiPf _Z6values6Params4ViewIfEPS0_IKdEPPfRA4_fPv _Z8instanceIfLi4EEvPT_i typedefs _Z5plainifPKfPf"].assert_eq(&symbols.join(" "));
 }
 
@@ -76,31 +61,25 @@ fn annotations_find_their_entries() {
     for (line, expected) in [
         ("__global__ void plain", "plain"),
         ("__global__ void packed", "ns::inner::packed"),
-        (
-            "__global__ void\n__launch_bounds__",
-            "_NV_ANON_NAMESPACE::anonymous",
-        ),
+        ("__global__ void\n__launch_bounds__", "_NV_ANON_NAMESPACE::anonymous"),
         ("__global__ void nothing", "nothing"),
     ] {
-        let entry = find(&entries, &annotation(line, clauses))
-            .unwrap_or_else(|problem| panic!("{problem}"));
+        let entry = find(&entries, &annotation(line, clauses)).unwrap_or_else(|problem| panic!("{problem}"));
         assert_eq!(entry.qualified, expected);
     }
-    for (line, types) in [
-        ("__global__ void twice(int a, float", "float *"),
-        ("__global__ void twice(int a, double", "double *"),
-    ] {
-        let entry = find(&entries, &annotation(line, clauses))
-            .unwrap_or_else(|problem| panic!("{problem}"));
+    for (line, types) in
+        [("__global__ void twice(int a, float", "float *"), ("__global__ void twice(int a, double", "double *")]
+    {
+        let entry = find(&entries, &annotation(line, clauses)).unwrap_or_else(|problem| panic!("{problem}"));
         assert_eq!(entry.parameters[1], types);
     }
     let mut absent = annotation("__global__ void plain", clauses);
     absent.kernel.name = "gone".to_string();
     let problem = find(&entries, &absent).expect_err("no such kernel");
     assert!(
-        problem.to_string().starts_with(
-            "src/kernels.cu(9): warning: the compilation has no kernel `gone`; it is not tuned\n"
-        ),
+        problem
+            .to_string()
+            .starts_with("src/kernels.cu(9): warning: the compilation has no kernel `gone`; it is not tuned\n"),
         "{problem}"
     );
 }
@@ -108,17 +87,13 @@ fn annotations_find_their_entries() {
 /// What binding gives, in short.
 fn bound(line: &str, clauses: &str) -> String {
     let annotation = annotation(line, &format!("block(32) grid(4) {clauses}"));
-    let space = Space::new(&annotation, &Limits::default())
-        .unwrap_or_else(|problems| panic!("{}", render(&problems)));
+    let space = Space::new(&annotation, &Limits::default()).unwrap_or_else(|problems| panic!("{}", render(&problems)));
     let entries = entries(STUB);
     let entry = find(&entries, &annotation).unwrap_or_else(|problem| panic!("{problem}"));
     let workload = match bind(&annotation, entry, &space, space.baseline()) {
         Ok(workload) => workload,
         Err(problems) => {
-            return problems
-                .iter()
-                .map(|problem| format!("error: {}\n", problem.message))
-                .collect();
+            return problems.iter().map(|problem| format!("error: {}\n", problem.message)).collect();
         }
     };
     let mut shown = String::new();
@@ -126,27 +101,15 @@ fn bound(line: &str, clauses: &str) -> String {
         let value = match argument {
             Argument::Scalar(bytes) => format!("{bytes:02x?}"),
             Argument::Buffer(index) => {
-                let Buffer {
-                    name,
-                    element,
-                    count,
-                    fill,
-                    ..
-                } = &workload.buffers[*index];
-                format!(
-                    "{name}: {count} of {}x{:?}, {fill:?}",
-                    element.lanes, element.scalar
-                )
+                let Buffer { name, element, count, fill, .. } = &workload.buffers[*index];
+                format!("{name}: {count} of {}x{:?}, {fill:?}", element.lanes, element.scalar)
             }
         };
         shown.push_str(&format!("{text} <- {value}\n"));
     }
     if let Some(checks) = &workload.checks {
         checks.iter().for_each(|check| {
-            shown.push_str(&format!(
-                "check {} {:?} {:?}\n",
-                check.buffer, check.relative, check.absolute
-            ))
+            shown.push_str(&format!("check {} {:?} {:?}\n", check.buffer, check.relative, check.absolute))
         });
     }
     shown
@@ -156,22 +119,10 @@ fn bound(line: &str, clauses: &str) -> String {
 fn values_are_bound_to_types() {
     let mut shown = String::new();
     for (line, clauses) in [
-        (
-            "__global__ void plain",
-            "args(n = 1 << 8, a = 2.0f, x = random[n], y = out[n * block.x]) check(y)",
-        ),
-        (
-            "__global__ void plain",
-            "args(n = 1e3, a = -1, x = 0, y = random(-1, 1)[n]) check(y, rtol = 0)",
-        ),
-        (
-            "__global__ void plain",
-            "args(n = 1 << 31, a = 1e39, x = zeros[0], y = out[1 << 50]) check(none)",
-        ),
-        (
-            "__global__ void plain",
-            "args(n = 1.5, a = zeros[4], x = 5, y = fill(1e300)[4])",
-        ),
+        ("__global__ void plain", "args(n = 1 << 8, a = 2.0f, x = random[n], y = out[n * block.x]) check(y)"),
+        ("__global__ void plain", "args(n = 1e3, a = -1, x = 0, y = random(-1, 1)[n]) check(y, rtol = 0)"),
+        ("__global__ void plain", "args(n = 1 << 31, a = 1e39, x = zeros[0], y = out[1 << 50]) check(none)"),
+        ("__global__ void plain", "args(n = 1.5, a = zeros[4], x = 5, y = fill(1e300)[4])"),
         ("__global__ void plain", ""),
         (
             "extern \"C\" __global__ void typedefs",
@@ -185,18 +136,9 @@ fn values_are_bound_to_types() {
             "__global__ void packed",
             "args(h = 1.0, p = random[2], b = iota[2], f = random[2], g = out[2], flags = random[8], c = iota[3]) check(p, b)",
         ),
-        (
-            "__global__ void\n__launch_bounds__",
-            "args(n = 5, c = -128, f = true, d = 0.1)",
-        ),
-        (
-            "__global__ void\n__launch_bounds__",
-            "args(n = 5, c = 128, f = 2, d = 0.1)",
-        ),
-        (
-            "__global__ void values",
-            "args(p = 1, v = 1, w = zeros[1], pp = zeros[1], tile = 1, q = zeros[3])",
-        ),
+        ("__global__ void\n__launch_bounds__", "args(n = 5, c = -128, f = true, d = 0.1)"),
+        ("__global__ void\n__launch_bounds__", "args(n = 5, c = 128, f = 2, d = 0.1)"),
+        ("__global__ void values", "args(p = 1, v = 1, w = zeros[1], pp = zeros[1], tile = 1, q = zeros[3])"),
     ] {
         shown.push_str(&format!("==== {clauses}\n{}", bound(line, clauses)));
     }
@@ -281,24 +223,12 @@ fn contents_are_the_same_alone_and_together() {
         Scalar::F32,
         Scalar::F64,
     ];
-    let fills = [
-        Fill::Poison,
-        Fill::Zeros,
-        Fill::Iota,
-        Fill::Constant(3.0),
-        Fill::Random { lo: 2.0, hi: 100.0 },
-    ];
+    let fills = [Fill::Poison, Fill::Zeros, Fill::Iota, Fill::Constant(3.0), Fill::Random { lo: 2.0, hi: 100.0 }];
     for scalar in scalars {
         for fill in fills {
             for lanes in 1..=4 {
                 let element = Element { scalar, lanes };
-                let buffer = Buffer {
-                    name: "x".to_string(),
-                    element,
-                    count: 50,
-                    fill,
-                    seed: 9,
-                };
+                let buffer = Buffer { name: "x".to_string(), element, count: 50, fill, seed: 9 };
                 let size = element.size();
                 let mut whole = vec![0; 50 * size];
                 assert!(contents::fill_bytes(&buffer, 0..50, &mut whole));
@@ -309,9 +239,8 @@ fn contents_are_the_same_alone_and_together() {
                     assert_eq!(&contents::element_bytes(&buffer, index)[..size], bytes);
                 }
                 if let Fill::Random { lo, hi } = fill {
-                    let values: Vec<f64> = (0..50 * u64::from(lanes))
-                        .map(|lane| contents::value(&buffer, lane))
-                        .collect();
+                    let values: Vec<f64> =
+                        (0..50 * u64::from(lanes)).map(|lane| contents::value(&buffer, lane)).collect();
                     assert!(values.iter().all(|value| (lo..=hi).contains(value)));
                     assert!(values.windows(2).any(|pair| pair[0] != pair[1]));
                 }
@@ -329,55 +258,29 @@ fn seeds_are_distinct_and_random_numbers_uniform() {
         "__global__ void plain",
         "block(32) grid(4) args(n = 4, a = 1, x = random[100000], y = random[100000])",
     );
-    let space = Space::new(&annotation, &Limits::default())
-        .unwrap_or_else(|problems| panic!("{}", render(&problems)));
+    let space = Space::new(&annotation, &Limits::default()).unwrap_or_else(|problems| panic!("{}", render(&problems)));
     let entries = entries(STUB);
     let entry = find(&entries, &annotation).unwrap_or_else(|problem| panic!("{problem}"));
-    let mut workload = bind(&annotation, entry, &space, space.baseline())
-        .unwrap_or_else(|problems| panic!("{}", render(&problems)));
+    let mut workload =
+        bind(&annotation, entry, &space, space.baseline()).unwrap_or_else(|problems| panic!("{}", render(&problems)));
     let first: Vec<u64> = workload.buffers.iter().map(|buffer| buffer.seed).collect();
-    let mean = (0..100_000)
-        .map(|index| contents::value(&workload.buffers[0], index))
-        .sum::<f64>()
-        / 1e5;
+    let mean = (0..100_000).map(|index| contents::value(&workload.buffers[0], index)).sum::<f64>() / 1e5;
     assert!((mean - 0.5).abs() < 0.005, "{mean}");
     let equal = (0..100_000)
-        .filter(|&index| {
-            contents::value(&workload.buffers[0], index)
-                == contents::value(&workload.buffers[1], index)
-        })
+        .filter(|&index| contents::value(&workload.buffers[0], index) == contents::value(&workload.buffers[1], index))
         .count();
     assert!(equal < 10, "{equal}");
     workload.reseed(1);
     let second: Vec<u64> = workload.buffers.iter().map(|buffer| buffer.seed).collect();
-    assert!(
-        first
-            .iter()
-            .chain(&second)
-            .collect::<std::collections::BTreeSet<_>>()
-            .len()
-            == 4
-    );
+    assert!(first.iter().chain(&second).collect::<std::collections::BTreeSet<_>>().len() == 4);
     workload.reseed(0);
     assert!(workload.buffers.iter().map(|buffer| buffer.seed).eq(first));
     // Whole integers of the range, both ends among them.
-    let element = Element {
-        scalar: Scalar::U8,
-        lanes: 1,
-    };
-    let bytes = Buffer {
-        name: "b".to_string(),
-        element,
-        count: 10_000,
-        fill: Fill::Random { lo: 0.0, hi: 255.0 },
-        seed: 3,
-    };
-    let seen: std::collections::BTreeSet<u64> = (0..10_000)
-        .map(|index| contents::value(&bytes, index) as u64)
-        .collect();
+    let element = Element { scalar: Scalar::U8, lanes: 1 };
+    let bytes =
+        Buffer { name: "b".to_string(), element, count: 10_000, fill: Fill::Random { lo: 0.0, hi: 255.0 }, seed: 3 };
+    let seen: std::collections::BTreeSet<u64> =
+        (0..10_000).map(|index| contents::value(&bytes, index) as u64).collect();
     assert_eq!(seen.len(), 256);
-    assert!(matches!(
-        Type::of("const float *"),
-        Type::Pointer { is_const: true, .. }
-    ));
+    assert!(matches!(Type::of("const float *"), Type::Pointer { is_const: true, .. }));
 }

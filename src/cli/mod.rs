@@ -7,8 +7,8 @@ mod shims;
 
 pub use arguments::{Arguments, command, man_page};
 
-use arguments::Subcommand;
 use crate::settings::Timing;
+use arguments::Subcommand;
 use clap::Parser;
 use std::ffi::OsString;
 use std::process::ExitCode;

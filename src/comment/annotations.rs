@@ -28,17 +28,11 @@ pub fn annotations(source: &Source) -> Result<Vec<Annotation>, Vec<Diagnostic>> 
     let mut at = 0;
     while let Some(comment) = (at..code.len()).find(|&at| is_tuning(source, &code[at])) {
         // What stands up to the next code belongs to the same comment.
-        let next_code = (comment..code.len())
-            .find(|&at| !matches!(code[at].kind, CxxKind::Comment { .. }))
-            .unwrap_or(code.len());
-        let parts: Vec<Span> = code[comment..next_code]
-            .iter()
-            .filter(|token| is_tuning(source, token))
-            .map(|token| token.span)
-            .collect();
-        let end = (next_code..code.len())
-            .find(|&at| is_tuning(source, &code[at]))
-            .unwrap_or(code.len());
+        let next_code =
+            (comment..code.len()).find(|&at| !matches!(code[at].kind, CxxKind::Comment { .. })).unwrap_or(code.len());
+        let parts: Vec<Span> =
+            code[comment..next_code].iter().filter(|token| is_tuning(source, token)).map(|token| token.span).collect();
+        let end = (next_code..code.len()).find(|&at| is_tuning(source, &code[at])).unwrap_or(code.len());
         at = next_code;
         match annotation(&shared, &parts, &code[next_code..end], &mut problems) {
             Some(annotation) => {
@@ -48,11 +42,7 @@ pub fn annotations(source: &Source) -> Result<Vec<Annotation>, Vec<Diagnostic>> 
             None => continue,
         }
     }
-    if problems.is_empty() {
-        Ok(found)
-    } else {
-        Err(problems)
-    }
+    if problems.is_empty() { Ok(found) } else { Err(problems) }
 }
 
 fn is_tuning(source: &Source, token: &CxxToken) -> bool {
@@ -67,23 +57,14 @@ fn annotation(
     problems: &mut Vec<Diagnostic>,
 ) -> Option<Annotation> {
     let first = *parts.first()?;
-    let marker = Span {
-        start: first.start,
-        end: first.start + opening(source.slice(first)).unwrap_or(2),
-    };
+    let marker = Span { start: first.start, end: first.start + opening(source.slice(first)).unwrap_or(2) };
     let bodies: Vec<Span> = parts.iter().map(|part| body(source, *part)).collect();
     let tokens = tokens(source, &bodies, problems);
     let before = problems.len();
     let clauses = clauses(source, &tokens, marker, problems);
     let sound = problems.len() == before;
-    let kernel = kernel(source, code, marker)
-        .map_err(|problem| problems.push(problem))
-        .ok()?;
-    let text = tokens
-        .iter()
-        .map(|token| source.slice(token.span))
-        .collect::<Vec<_>>()
-        .join(" ");
+    let kernel = kernel(source, code, marker).map_err(|problem| problems.push(problem)).ok()?;
+    let text = tokens.iter().map(|token| source.slice(token.span)).collect::<Vec<_>>().join(" ");
     if tokens.is_empty() {
         problems.push(source.error(marker, "this tuning comment has no clauses"));
         return None;
@@ -98,30 +79,14 @@ fn annotation(
 fn body(source: &Source, span: Span) -> Span {
     let comment = source.slice(span);
     let start = span.start + opening(comment).unwrap_or(2);
-    let end = if comment.starts_with("/*") && comment.ends_with("*/") {
-        span.end - 2
-    } else {
-        span.end
-    };
-    Span {
-        start,
-        end: end.max(start),
-    }
+    let end = if comment.starts_with("/*") && comment.ends_with("*/") { span.end - 2 } else { span.end };
+    Span { start, end: end.max(start) }
 }
 
 /// What is missing or names nothing. Only asked where each clause was read well: a misspelt clause is not also absent.
-fn absences(
-    source: &Source,
-    comment: Span,
-    clauses: &Clauses,
-    kernel: &Kernel,
-    problems: &mut Vec<Diagnostic>,
-) {
+fn absences(source: &Source, comment: Span, clauses: &Clauses, kernel: &Kernel, problems: &mut Vec<Diagnostic>) {
     if clauses.threads.is_none() && clauses.grid.is_none() {
-        let message = format!(
-            "the grid of `{}` is not known: add threads(...) or grid(...)",
-            kernel.name
-        );
+        let message = format!("the grid of `{}` is not known: add threads(...) or grid(...)", kernel.name);
         problems.push(source.error(comment, message));
     }
     if clauses.block.is_none() && clauses.default.block.is_none() {
@@ -135,10 +100,7 @@ fn absences(
         let axes = clauses.macros.iter().map(|axis| axis.name.as_str());
         if axes.clone().all(|axis| axis != name) {
             let near = suggestion(name, axes.chain(["block", "regs", "grid"]));
-            problems.push(source.error(
-                value.span,
-                format!("`{name}` is no axis of this kernel{near}"),
-            ));
+            problems.push(source.error(value.span, format!("`{name}` is no axis of this kernel{near}")));
         }
     }
 }
@@ -152,36 +114,16 @@ fn assemble(
     kernel: Kernel,
     problems: &mut Vec<Diagnostic>,
 ) -> Annotation {
-    let met = |name: &str| {
-        clauses
-            .met
-            .iter()
-            .find(|(met, _)| met == name)
-            .map(|(_, span)| *span)
-    };
+    let met = |name: &str| clauses.met.iter().find(|(met, _)| met == name).map(|(_, span)| *span);
     if let (Some(threads), Some(grid)) = (met("threads"), met("grid")) {
         let note = source.note(threads.min(grid), "the other is here");
-        problems.push(
-            source
-                .error(
-                    threads.max(grid),
-                    "`threads` and `grid` both give the grid: remove one",
-                )
-                .with(note),
-        );
+        problems
+            .push(source.error(threads.max(grid), "`threads` and `grid` both give the grid: remove one").with(note));
     }
-    let names: Vec<&str> = kernel
-        .parameters
-        .iter()
-        .flatten()
-        .map(String::as_str)
-        .collect();
+    let names: Vec<&str> = kernel.parameters.iter().flatten().map(String::as_str).collect();
     for axis in &clauses.macros {
         if names.contains(&axis.name.as_str()) {
-            let message = format!(
-                "macro `{}` has the name of a parameter of `{}`",
-                axis.name, kernel.name
-            );
+            let message = format!("macro `{}` has the name of a parameter of `{}`", axis.name, kernel.name);
             problems.push(source.error(axis.span, message));
         }
     }
@@ -191,17 +133,30 @@ fn assemble(
         for (index, parameter) in kernel.parameters.iter().enumerate() {
             let message = match parameter {
                 Some(name) if given.iter().any(|given| given.name == *name) => continue,
-                Some(name) => format!("parameter `{name}` of `{}` has no value: add `{name} = ...` to args(...)", kernel.name),
-                None => format!("parameter {} of `{}` has no name: name it, so that args(...) can give it a value", index + 1, kernel.name),
+                Some(name) => {
+                    format!("parameter `{name}` of `{}` has no value: add `{name} = ...` to args(...)", kernel.name)
+                }
+                None => format!(
+                    "parameter {} of `{}` has no name: name it, so that args(...) can give it a value",
+                    index + 1,
+                    kernel.name
+                ),
             };
             problems.push(source.error(place, message));
         }
         for given in given {
             match kernel.parameters.iter().position(|parameter| parameter.as_deref() == Some(&given.name)) {
-                Some(parameter) => values.extend(given.value.map(|value| Given { name: given.name, span: given.span, parameter, value })),
+                Some(parameter) => values.extend(given.value.map(|value| Given {
+                    name: given.name,
+                    span: given.span,
+                    parameter,
+                    value,
+                })),
                 None => {
                     let near = suggestion(&given.name, names.iter().copied());
-                    problems.push(source.error(given.span, format!("`{}` has no parameter `{}`{near}", kernel.name, given.name)));
+                    problems.push(
+                        source.error(given.span, format!("`{}` has no parameter `{}`{near}", kernel.name, given.name)),
+                    );
                 }
             }
         }
@@ -217,19 +172,15 @@ fn assemble(
                     format!("`{name}` is no buffer and cannot be checked")
                 }
                 None if names.contains(&name.as_str()) => continue,
-                None => format!(
-                    "`{}` has no parameter `{name}`{}",
-                    kernel.name,
-                    suggestion(name, names.iter().copied())
-                ),
+                None => {
+                    format!("`{}` has no parameter `{name}`{}", kernel.name, suggestion(name, names.iter().copied()))
+                }
             };
             problems.push(source.error(buffer.span, message));
         }
     }
-    let name = clauses.name.unwrap_or_else(|| super::annotation::Spanned {
-        value: kernel.name.clone(),
-        span: kernel.span,
-    });
+    let name =
+        clauses.name.unwrap_or_else(|| super::annotation::Spanned { value: kernel.name.clone(), span: kernel.span });
     Annotation {
         source: Arc::clone(source),
         comment,
@@ -254,38 +205,19 @@ fn assemble(
 }
 
 /// Names that two kernels of one file cannot both have.
-fn clashes(
-    source: &Source,
-    others: &[Annotation],
-    new: &Annotation,
-    problems: &mut Vec<Diagnostic>,
-) {
+fn clashes(source: &Source, others: &[Annotation], new: &Annotation, problems: &mut Vec<Diagnostic>) {
     for axis in &new.macros {
-        let first = others
-            .iter()
-            .flat_map(|other| &other.macros)
-            .find(|other| other.name == axis.name);
+        let first = others.iter().flat_map(|other| &other.macros).find(|other| other.name == axis.name);
         if let Some(first) = first {
             let message = format!(
                 "macro `{}` is already an axis of another kernel of this file; give one of them another name",
                 axis.name
             );
-            problems.push(
-                source
-                    .error(axis.span, message)
-                    .with(source.note(first.span, "first given here")),
-            );
+            problems.push(source.error(axis.span, message).with(source.note(first.span, "first given here")));
         }
     }
     if let Some(first) = others.iter().find(|other| other.name == new.name) {
-        let message = format!(
-            "two tuned kernels of this file are called `{}`; add name(...) to one of them",
-            new.name
-        );
-        problems.push(
-            source
-                .error(new.name_span, message)
-                .with(source.note(first.name_span, "the other is here")),
-        );
+        let message = format!("two tuned kernels of this file are called `{}`; add name(...) to one of them", new.name);
+        problems.push(source.error(new.name_span, message).with(source.note(first.name_span, "the other is here")));
     }
 }

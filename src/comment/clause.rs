@@ -65,17 +65,9 @@ const STRATEGIES: [&str; 5] = ["es", "ros", "pos", "posf", "ryoo"];
 const MAX_MACROS: usize = 32;
 
 /// Reads all clauses.
-pub(super) fn clauses(
-    source: &Source,
-    tokens: &[Token],
-    comment: Span,
-    problems: &mut Vec<Diagnostic>,
-) -> Clauses {
+pub(super) fn clauses(source: &Source, tokens: &[Token], comment: Span, problems: &mut Vec<Diagnostic>) -> Clauses {
     let mut clauses = Clauses::default();
-    let end = tokens.last().map_or(comment, |last| Span {
-        start: last.span.end,
-        end: last.span.end,
-    });
+    let end = tokens.last().map_or(comment, |last| Span { start: last.span.end, end: last.span.end });
     let mut cursor = Cursor::new(source, tokens, end);
     while !cursor.is_empty() {
         // Blanks, commas and semicolons separate clauses.
@@ -88,24 +80,16 @@ pub(super) fn clauses(
             Err(problem) => {
                 problems.push(problem);
                 // One message for what is no clause, then on to what may be one.
-                while !cursor.is_empty()
-                    && (cursor.peek_name().is_none() || cursor.second_mark() != Some("("))
-                {
+                while !cursor.is_empty() && (cursor.peek_name().is_none() || cursor.second_mark() != Some("(")) {
                     cursor.next();
                 }
                 continue;
             }
         };
-        let reader = CLAUSES
-            .iter()
-            .find(|(known, _)| *known == word)
-            .map(|(_, reader)| reader);
+        let reader = CLAUSES.iter().find(|(known, _)| *known == word).map(|(_, reader)| reader);
         let planned = PLANNED.contains(&word);
         if planned {
-            problems.push(source.error(
-                span,
-                format!("clause `{word}` is not supported by this version of nvtune"),
-            ));
+            problems.push(source.error(span, format!("clause `{word}` is not supported by this version of nvtune")));
         } else if reader.is_none() {
             let known = CLAUSES.iter().map(|(known, _)| *known);
             let near = match nearest(word, PLANNED) {
@@ -116,10 +100,8 @@ pub(super) fn clauses(
         }
         if cursor.peek_mark() != Some("(") {
             if reader.is_some() {
-                problems.push(source.error(
-                    span,
-                    format!("clause `{word}` needs its values in parentheses: {word}(...)"),
-                ));
+                problems
+                    .push(source.error(span, format!("clause `{word}` needs its values in parentheses: {word}(...)")));
             }
             continue;
         }
@@ -131,11 +113,7 @@ pub(super) fn clauses(
         let Some(reader) = reader else { continue };
         if let Some((_, first)) = clauses.met.iter().find(|(met, _)| met == word) {
             let note = source.note(*first, "first given here");
-            problems.push(
-                source
-                    .error(span, format!("clause `{word}` is given twice"))
-                    .with(note),
-            );
+            problems.push(source.error(span, format!("clause `{word}` is given twice")).with(note));
             continue;
         }
         clauses.met.push((word.to_string(), span));
@@ -159,10 +137,7 @@ fn dimensions<T>(
 ) -> Result<Vec<T>, Diagnostic> {
     let items = cursor.items();
     if let Some(fourth) = items.get(3) {
-        return Err(fourth.source.error(
-            fourth.place(),
-            format!("{what} has at most three dimensions"),
-        ));
+        return Err(fourth.source.error(fourth.place(), format!("{what} has at most three dimensions")));
     }
     let mut found = Vec::new();
     let count = items.len();
@@ -173,39 +148,24 @@ fn dimensions<T>(
         }
     }
     // Fewer than were written: an error has been reported, and what is left means something else.
-    if found.len() == count {
-        Ok(found)
-    } else {
-        Err(problems.pop().unwrap_or_else(|| cursor.expected(what)))
-    }
+    if found.len() == count { Ok(found) } else { Err(problems.pop().unwrap_or_else(|| cursor.expected(what))) }
 }
 
 fn is_lone(cursor: &Cursor<'_>, word: &str) -> bool {
     cursor.peek_name() == Some(word) && cursor.source.slice(cursor.rest()) == word
 }
 
-pub(super) fn positive(
-    cursor: &Cursor<'_>,
-    (value, span): (i64, Span),
-    what: &str,
-) -> Result<u32, Diagnostic> {
+pub(super) fn positive(cursor: &Cursor<'_>, (value, span): (i64, Span), what: &str) -> Result<u32, Diagnostic> {
     match u32::try_from(value) {
         Ok(value) if value > 0 => Ok(value),
-        _ if value <= 0 => Err(cursor
-            .source
-            .error(span, format!("{what} must be 1 or more, not {value}"))),
-        _ => Err(cursor
-            .source
-            .error(span, format!("{what} of {value} is too large"))),
+        _ if value <= 0 => Err(cursor.source.error(span, format!("{what} must be 1 or more, not {value}"))),
+        _ => Err(cursor.source.error(span, format!("{what} of {value} is too large"))),
     }
 }
 
 fn positive_list(cursor: &mut Cursor<'_>, what: &str) -> Result<Vec<u32>, Diagnostic> {
     let values = cursor.list(what)?;
-    values
-        .into_iter()
-        .map(|value| positive(cursor, value, what))
-        .collect()
+    values.into_iter().map(|value| positive(cursor, value, what)).collect()
 }
 
 fn block(
@@ -219,10 +179,7 @@ fn block(
     } else {
         Block::Lists(dimensions(cursor, "a block", problems, |item, _| {
             if is_lone(item, "auto") {
-                return Err(item.source.error(
-                    item.place(),
-                    "`auto` stands for all dimensions: write block(auto)",
-                ));
+                return Err(item.source.error(item.place(), "`auto` stands for all dimensions: write block(auto)"));
             }
             positive_list(item, "a block dimension")
         })?)
@@ -234,34 +191,19 @@ fn block(
 pub(super) fn cap(cursor: &Cursor<'_>, (value, span): (i64, Span)) -> Result<u32, Diagnostic> {
     match u32::try_from(value) {
         Ok(cap @ (0 | 16..=255)) => Ok(cap),
-        _ => Err(cursor.source.error(
-            span,
-            format!("a register cap is 0 (none) or 16 to 255, not {value}"),
-        )),
+        _ => Err(cursor.source.error(span, format!("a register cap is 0 (none) or 16 to 255, not {value}"))),
     }
 }
 
-fn regs(
-    clauses: &mut Clauses,
-    mut cursor: Cursor<'_>,
-    _: Span,
-    _: &mut Vec<Diagnostic>,
-) -> Result<(), Diagnostic> {
+fn regs(clauses: &mut Clauses, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
     let value = if is_lone(&cursor, "auto") {
         Regs::Auto
     } else {
         if let Some(second) = cursor.items().get(1) {
-            return Err(cursor
-                .source
-                .error(second.place(), "`regs` takes one list: regs({a, b, c})"));
+            return Err(cursor.source.error(second.place(), "`regs` takes one list: regs({a, b, c})"));
         }
         let values = cursor.list("a register cap")?;
-        Regs::List(
-            values
-                .into_iter()
-                .map(|value| cap(&cursor, value))
-                .collect::<Result<_, _>>()?,
-        )
+        Regs::List(values.into_iter().map(|value| cap(&cursor, value)).collect::<Result<_, _>>()?)
     };
     clauses.regs = Some(value);
     Ok(())
@@ -277,10 +219,7 @@ fn define(
         match macro_axis(&mut item, &clauses.macros) {
             Ok(axis) if clauses.macros.len() < MAX_MACROS => clauses.macros.push(axis),
             Ok(axis) => {
-                return Err(cursor.source.error(
-                    axis.span,
-                    format!("a kernel has at most {MAX_MACROS} macro axes"),
-                ));
+                return Err(cursor.source.error(axis.span, format!("a kernel has at most {MAX_MACROS} macro axes")));
             }
             Err(problem) => problems.push(problem),
         }
@@ -292,28 +231,18 @@ fn macro_axis(item: &mut Cursor<'_>, others: &[MacroAxis]) -> Result<MacroAxis, 
     let (name, span) = item.name("the name of a macro")?;
     if let Some(first) = others.iter().find(|axis| axis.name == name) {
         let note = item.source.note(first.span, "first given here");
+        return Err(item.source.error(span, format!("macro `{name}` is given twice")).with(note));
+    }
+    if let "block" | "grid" | "regs" | "true" | "false" | "sizeof" | "ceildiv" | "min" | "max" = name {
         return Err(item
             .source
-            .error(span, format!("macro `{name}` is given twice"))
-            .with(note));
-    }
-    if let "block" | "grid" | "regs" | "true" | "false" | "sizeof" | "ceildiv" | "min" | "max" =
-        name
-    {
-        return Err(item.source.error(
-            span,
-            format!("a macro axis cannot be called `{name}`: the word has a meaning of its own"),
-        ));
+            .error(span, format!("a macro axis cannot be called `{name}`: the word has a meaning of its own")));
     }
     if !item.eat("=") {
         return Err(item.expected("`=` and a list of values"));
     }
     let values = item.list(&format!("macro `{name}`"))?;
-    Ok(MacroAxis {
-        name: name.to_string(),
-        span,
-        values: values.into_iter().map(|(value, _)| value).collect(),
-    })
+    Ok(MacroAxis { name: name.to_string(), span, values: values.into_iter().map(|(value, _)| value).collect() })
 }
 
 fn threads(
@@ -324,9 +253,7 @@ fn threads(
 ) -> Result<(), Diagnostic> {
     let value = dimensions(cursor, "`threads`", problems, |item, _| {
         if item.looks_like_list() {
-            return Err(item
-                .source
-                .error(item.place(), "`threads` takes expressions, not lists"));
+            return Err(item.source.error(item.place(), "`threads` takes expressions, not lists"));
         }
         item.whole_expression()
     })?;
@@ -341,34 +268,20 @@ fn grid(
     problems: &mut Vec<Diagnostic>,
 ) -> Result<(), Diagnostic> {
     let value = if cursor.items().iter().any(Cursor::looks_like_list) {
-        Grid::Lists(dimensions(cursor, "a grid", problems, |item, _| {
-            positive_list(item, "a grid dimension")
-        })?)
+        Grid::Lists(dimensions(cursor, "a grid", problems, |item, _| positive_list(item, "a grid dimension"))?)
     } else {
-        Grid::Expressions(dimensions(cursor, "a grid", problems, |item, _| {
-            item.whole_expression()
-        })?)
+        Grid::Expressions(dimensions(cursor, "a grid", problems, |item, _| item.whole_expression())?)
     };
     clauses.grid = Some(Spanned { value, span });
     Ok(())
 }
 
-fn shared(
-    clauses: &mut Clauses,
-    mut cursor: Cursor<'_>,
-    _: Span,
-    _: &mut Vec<Diagnostic>,
-) -> Result<(), Diagnostic> {
+fn shared(clauses: &mut Clauses, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
     if let Some(second) = cursor.items().get(1) {
-        return Err(cursor.source.error(
-            second.place(),
-            "`shared` takes one expression: bytes of a block",
-        ));
+        return Err(cursor.source.error(second.place(), "`shared` takes one expression: bytes of a block"));
     }
     if cursor.looks_like_list() {
-        return Err(cursor
-            .source
-            .error(cursor.place(), "`shared` takes an expression, not a list"));
+        return Err(cursor.source.error(cursor.place(), "`shared` takes an expression, not a list"));
     }
     clauses.shared = Some(cursor.whole_expression()?);
     Ok(())
@@ -384,10 +297,9 @@ fn require(
         match item.whole_expression() {
             Ok(expression) => clauses.require.push(expression),
             // The commonest slip has a clear remedy.
-            Err(problem) if problem.message.starts_with("`=`") => problems.push(Diagnostic {
-                message: "`=` is no comparison: write `==`".to_string(),
-                ..problem
-            }),
+            Err(problem) if problem.message.starts_with("`=`") => {
+                problems.push(Diagnostic { message: "`=` is no comparison: write `==`".to_string(), ..problem })
+            }
             Err(problem) => problems.push(problem),
         }
     }
@@ -396,11 +308,7 @@ fn require(
 
 /// One word of a closed set.
 fn word<'a>(cursor: &mut Cursor<'a>, clause: &str, known: &[&str]) -> Result<&'a str, Diagnostic> {
-    let list = known
-        .iter()
-        .map(|word| format!("`{word}`"))
-        .collect::<Vec<_>>()
-        .join(", ");
+    let list = known.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
     let (found, span) = cursor.name(&format!("one of {list}"))?;
     cursor.finish()?;
     if known.contains(&found) {
@@ -410,17 +318,10 @@ fn word<'a>(cursor: &mut Cursor<'a>, clause: &str, known: &[&str]) -> Result<&'a
         Some(near) => format!("; did you mean `{near}`?"),
         None => format!(": known are {list}"),
     };
-    Err(cursor
-        .source
-        .error(span, format!("unknown {clause} `{found}`{near}")))
+    Err(cursor.source.error(span, format!("unknown {clause} `{found}`{near}")))
 }
 
-fn launch(
-    clauses: &mut Clauses,
-    mut cursor: Cursor<'_>,
-    _: Span,
-    _: &mut Vec<Diagnostic>,
-) -> Result<(), Diagnostic> {
+fn launch(clauses: &mut Clauses, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
     clauses.launch = match word(&mut cursor, "way to launch", &["header", "remap"])? {
         "remap" => Launching::Remap,
         _ => Launching::Header,
@@ -428,52 +329,30 @@ fn launch(
     Ok(())
 }
 
-fn strategy(
-    clauses: &mut Clauses,
-    mut cursor: Cursor<'_>,
-    _: Span,
-    _: &mut Vec<Diagnostic>,
-) -> Result<(), Diagnostic> {
+fn strategy(clauses: &mut Clauses, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
     clauses.strategy = Some(word(&mut cursor, "strategy", &STRATEGIES)?.to_string());
     Ok(())
 }
 
-fn budget(
-    clauses: &mut Clauses,
-    mut cursor: Cursor<'_>,
-    _: Span,
-    _: &mut Vec<Diagnostic>,
-) -> Result<(), Diagnostic> {
+fn budget(clauses: &mut Clauses, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
     let expression = cursor.whole_expression()?;
     let value: Value = cursor.constant(&expression, "a budget")?;
     let seconds = value.as_f64();
     if !(seconds.is_finite() && seconds > 0.0) {
-        return Err(cursor.source.error(
-            expression.span,
-            format!("a budget is a number of seconds above 0, not {value}"),
-        ));
+        return Err(cursor
+            .source
+            .error(expression.span, format!("a budget is a number of seconds above 0, not {value}")));
     }
     clauses.budget = Some(seconds);
     Ok(())
 }
 
-fn name(
-    clauses: &mut Clauses,
-    mut cursor: Cursor<'_>,
-    _: Span,
-    _: &mut Vec<Diagnostic>,
-) -> Result<(), Diagnostic> {
+fn name(clauses: &mut Clauses, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
     let (name, span) = cursor.name("a name as C++ has them")?;
     cursor.finish()?;
     if !name.is_ascii() {
-        return Err(cursor.source.error(
-            span,
-            "a name has only letters, digits and `_`: it becomes part of macros",
-        ));
+        return Err(cursor.source.error(span, "a name has only letters, digits and `_`: it becomes part of macros"));
     }
-    clauses.name = Some(Spanned {
-        value: name.to_string(),
-        span,
-    });
+    clauses.name = Some(Spanned { value: name.to_string(), span });
     Ok(())
 }

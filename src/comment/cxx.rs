@@ -55,9 +55,7 @@ pub(super) fn cxx_tokens(text: &str) -> Vec<CxxToken> {
             _ if is_name(byte) => {
                 let end = name_end(bytes, at);
                 match (&bytes[at..end], bytes.get(end)) {
-                    (b"R" | b"LR" | b"uR" | b"UR" | b"u8R", Some(b'"')) => {
-                        (CxxKind::Literal, raw_end(bytes, end))
-                    }
+                    (b"R" | b"LR" | b"uR" | b"UR" | b"u8R", Some(b'"')) => (CxxKind::Literal, raw_end(bytes, end)),
                     _ => (CxxKind::Name, end),
                 }
             }
@@ -65,10 +63,7 @@ pub(super) fn cxx_tokens(text: &str) -> Vec<CxxToken> {
             _ => (CxxKind::Mark, at + 1),
         };
         let end = end.clamp(at + 1, bytes.len());
-        tokens.push(CxxToken {
-            kind,
-            span: Span { start: at, end },
-        });
+        tokens.push(CxxToken { kind, span: Span { start: at, end } });
         // A comment over several lines leaves only its own end before what follows it.
         let blank = matches!(kind, CxxKind::Comment { alone: true });
         fresh = fresh && blank;
@@ -82,19 +77,13 @@ fn is_name(byte: u8) -> bool {
 }
 
 fn name_end(bytes: &[u8], at: usize) -> usize {
-    at + bytes[at..]
-        .iter()
-        .take_while(|&&byte| is_name(byte))
-        .count()
+    at + bytes[at..].iter().take_while(|&&byte| is_name(byte)).count()
 }
 
 /// A number with its digit separators: `1'000`.
 fn number_end(bytes: &[u8], at: usize) -> usize {
     let mut end = name_end(bytes, at);
-    while let (Some(b'\'' | b'.'), Some(true)) = (
-        bytes.get(end),
-        bytes.get(end + 1).map(|&byte| is_name(byte)),
-    ) {
+    while let (Some(b'\'' | b'.'), Some(true)) = (bytes.get(end), bytes.get(end + 1).map(|&byte| is_name(byte))) {
         end = name_end(bytes, end + 1);
     }
     end
@@ -108,9 +97,7 @@ fn line_end(bytes: &[u8], at: usize) -> usize {
             return bytes.len();
         };
         let end = from + length;
-        let line = bytes[at..end]
-            .strip_suffix(b"\r")
-            .unwrap_or(&bytes[at..end]);
+        let line = bytes[at..end].strip_suffix(b"\r").unwrap_or(&bytes[at..end]);
         if !line.ends_with(b"\\") {
             return end;
         }
@@ -120,10 +107,7 @@ fn line_end(bytes: &[u8], at: usize) -> usize {
 
 fn block_end(bytes: &[u8], at: usize) -> usize {
     let from = (at + 2).min(bytes.len());
-    bytes[from..]
-        .windows(2)
-        .position(|pair| pair == b"*/")
-        .map_or(bytes.len(), |length| from + length + 2)
+    bytes[from..].windows(2).position(|pair| pair == b"*/").map_or(bytes.len(), |length| from + length + 2)
 }
 
 /// The end of a preprocessor line with its continuations; block comments in it may go over lines.

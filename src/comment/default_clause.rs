@@ -40,26 +40,20 @@ fn default_item(
             ("block" | "grid", "y") => 1,
             ("block" | "grid", "z") => 2,
             _ => {
-                return Err(item.source.error(
-                    span,
-                    format!("`{key}` is no axis: known are block.x, .y, .z and grid.x, .y, .z"),
-                ));
+                return Err(item
+                    .source
+                    .error(span, format!("`{key}` is no axis: known are block.x, .y, .z and grid.x, .y, .z")));
             }
         });
     }
     let clash = |other: &str| {
         other == key
             || (other == name && part.is_some())
-            || other
-                .strip_prefix(name)
-                .is_some_and(|rest| part.is_none() && rest.starts_with('.'))
+            || other.strip_prefix(name).is_some_and(|rest| part.is_none() && rest.starts_with('.'))
     };
     if let Some((_, first)) = seen.iter().find(|(other, _)| clash(other)) {
         let note = item.source.note(*first, "first given here");
-        return Err(item
-            .source
-            .error(span, format!("the default of `{key}` is given twice"))
-            .with(note));
+        return Err(item.source.error(span, format!("the default of `{key}` is given twice")).with(note));
     }
     seen.push((key.clone(), span));
     if !item.eat("=") {
@@ -72,18 +66,9 @@ fn default_item(
             let value = item.integer(&format!("the default of `{name}`"))?;
             item.finish()?;
             if name == "regs" {
-                default.regs = Some(Spanned {
-                    value: cap(item, value)?,
-                    span: value.1,
-                });
+                default.regs = Some(Spanned { value: cap(item, value)?, span: value.1 });
             } else {
-                default.macros.push((
-                    name.to_string(),
-                    Spanned {
-                        value: value.0,
-                        span,
-                    },
-                ));
+                default.macros.push((name.to_string(), Spanned { value: value.0, span }));
             }
             Ok(())
         }
@@ -104,10 +89,7 @@ fn shape(
         let value = item.integer(what)?;
         item.finish()?;
         extents[part] = positive(item, value, what)?;
-        *into = Some(Spanned {
-            value: extents,
-            span,
-        });
+        *into = Some(Spanned { value: extents, span });
         return Ok(());
     }
     let items = if item.peek_mark() == Some("{") {
@@ -118,18 +100,13 @@ fn shape(
         vec![*item]
     };
     if items.is_empty() || items.len() > 3 {
-        return Err(item
-            .source
-            .error(whole, "a shape has one to three dimensions"));
+        return Err(item.source.error(whole, "a shape has one to three dimensions"));
     }
     for (extent, mut item) in extents.iter_mut().zip(items) {
         let value = item.integer(what)?;
         item.finish()?;
         *extent = positive(&item, value, what)?;
     }
-    *into = Some(Spanned {
-        value: extents,
-        span: whole,
-    });
+    *into = Some(Spanned { value: extents, span: whole });
     Ok(())
 }

@@ -58,19 +58,10 @@ impl Diagnostic {
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{}({}): {}: {}",
-            self.path, self.line, self.severity, self.message
-        )?;
+        writeln!(f, "{}({}): {}: {}", self.path, self.line, self.severity, self.message)?;
         writeln!(f, "  {}", self.text.replace('\t', " ").trim_end())?;
         let blanks = self.column as usize + 1;
-        writeln!(
-            f,
-            "{:blanks$}^{}",
-            "",
-            "~".repeat(self.length.saturating_sub(1) as usize)
-        )?;
+        writeln!(f, "{:blanks$}^{}", "", "~".repeat(self.length.saturating_sub(1) as usize))?;
         for note in &self.notes {
             fmt::Display::fmt(note, f)?;
         }
@@ -86,53 +77,32 @@ pub fn render(diagnostics: &[Diagnostic]) -> String {
     let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
     sorted.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
     let mut text: String = sorted.iter().map(ToString::to_string).collect();
-    let errors: Vec<_> = sorted
-        .iter()
-        .filter(|diagnostic| diagnostic.severity == Severity::Error)
-        .collect();
+    let errors: Vec<_> = sorted.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).collect();
     if let Some(first) = errors.first() {
         let plural = if errors.len() == 1 { "" } else { "s" };
-        text.push_str(&format!(
-            "{} error{plural} detected in the compilation of \"{}\".\n",
-            errors.len(),
-            first.path
-        ));
+        text.push_str(&format!("{} error{plural} detected in the compilation of \"{}\".\n", errors.len(), first.path));
     }
     text
 }
 
 /// `; did you mean ...?` where one of the names is near what was typed, else all of them.
-pub(crate) fn suggestion<'a>(
-    typed: &str,
-    names: impl IntoIterator<Item = &'a str> + Clone,
-) -> String {
+pub(crate) fn suggestion<'a>(typed: &str, names: impl IntoIterator<Item = &'a str> + Clone) -> String {
     match nearest(typed, names.clone()) {
         Some(name) => format!("; did you mean `{name}`?"),
         None => {
             let names: Vec<&str> = names.into_iter().collect();
-            if names.is_empty() {
-                String::new()
-            } else {
-                format!(": known are {}", names.join(", "))
-            }
+            if names.is_empty() { String::new() } else { format!(": known are {}", names.join(", ")) }
         }
     }
 }
 
 /// The name that begins with what was typed, or has the smallest edit distance, if it is near enough to be a slip.
-pub(crate) fn nearest<'a>(
-    typed: &str,
-    names: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (typed.chars().count() / 3).max(1);
     let typed = typed.to_lowercase();
     let steps = |name: &str| {
         let begins = typed.len() >= 3 && name.to_lowercase().starts_with(&typed);
-        if begins {
-            1
-        } else {
-            distance(&typed, &name.to_lowercase())
-        }
+        if begins { 1 } else { distance(&typed, &name.to_lowercase()) }
     };
     names
         .into_iter()
@@ -168,13 +138,9 @@ mod tests {
 
     #[test]
     fn distances_count_single_slips() {
-        for (a, b, steps) in [
-            ("block", "bock", 1),
-            ("regs", "reg", 1),
-            ("threads", "therads", 1),
-            ("", "ab", 2),
-            ("x", "x", 0),
-        ] {
+        for (a, b, steps) in
+            [("block", "bock", 1), ("regs", "reg", 1), ("threads", "therads", 1), ("", "ab", 2), ("x", "x", 0)]
+        {
             assert_eq!(distance(a, b), steps, "{a} {b}");
         }
         assert_eq!(nearest("bock", ["block", "budget"]), Some("block"));

@@ -68,9 +68,7 @@ impl<N> Expr<N> {
                     None => Value::Int(0),
                 };
                 for value in values {
-                    result = function
-                        .apply(result, value.evaluate(lookup)?)
-                        .map_err(at(self.span))?;
+                    result = function.apply(result, value.evaluate(lookup)?).map_err(at(self.span))?;
                 }
                 Ok(result)
             }
@@ -78,37 +76,24 @@ impl<N> Expr<N> {
     }
 
     /// The same expression over other names; stops at the first name that `rename` refuses.
-    pub fn rename<M, E>(
-        &self,
-        rename: &mut impl FnMut(&N, Span) -> Result<M, E>,
-    ) -> Result<Expr<M>, E> {
+    pub fn rename<M, E>(&self, rename: &mut impl FnMut(&N, Span) -> Result<M, E>) -> Result<Expr<M>, E> {
         let node = match &self.node {
             Node::Value(value) => Node::Value(*value),
             Node::Name(name) => Node::Name(rename(name, self.span)?),
             Node::Unary(operator, a) => Node::Unary(*operator, Box::new(a.rename(rename)?)),
-            Node::Binary(operator, span, a, b) => Node::Binary(
-                *operator,
-                *span,
-                Box::new(a.rename(rename)?),
-                Box::new(b.rename(rename)?),
-            ),
+            Node::Binary(operator, span, a, b) => {
+                Node::Binary(*operator, *span, Box::new(a.rename(rename)?), Box::new(b.rename(rename)?))
+            }
             Node::Choice(condition, a, b) => Node::Choice(
                 Box::new(condition.rename(rename)?),
                 Box::new(a.rename(rename)?),
                 Box::new(b.rename(rename)?),
             ),
-            Node::Call(function, arguments) => Node::Call(
-                *function,
-                arguments
-                    .iter()
-                    .map(|a| a.rename(rename))
-                    .collect::<Result<_, E>>()?,
-            ),
+            Node::Call(function, arguments) => {
+                Node::Call(*function, arguments.iter().map(|a| a.rename(rename)).collect::<Result<_, E>>()?)
+            }
         };
-        Ok(Expr {
-            span: self.span,
-            node,
-        })
+        Ok(Expr { span: self.span, node })
     }
 
     /// Calls `visit` with every name and its place, left to right.

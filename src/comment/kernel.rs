@@ -74,25 +74,12 @@ const QUALIFIERS: [&str; 15] = [
 ];
 
 /// The kernel that begins in `tokens`, the code after the tuning comment at `comment`; no tuning comment is in them.
-pub(super) fn kernel(
-    source: &Source,
-    tokens: &[CxxToken],
-    comment: Span,
-) -> Result<Kernel, Diagnostic> {
-    let code: Vec<CxxToken> = tokens
-        .iter()
-        .copied()
-        .filter(|token| !matches!(token.kind, CxxKind::Comment { .. }))
-        .collect();
+pub(super) fn kernel(source: &Source, tokens: &[CxxToken], comment: Span) -> Result<Kernel, Diagnostic> {
+    let code: Vec<CxxToken> =
+        tokens.iter().copied().filter(|token| !matches!(token.kind, CxxKind::Comment { .. })).collect();
     let text = |at: usize| code.get(at).map_or("", |token| source.slice(token.span));
-    let nothing = || {
-        source.error(
-            comment,
-            "no `__global__` function follows this tuning comment",
-        )
-    };
-    let start =
-        (0..code.len()).find(|&at| text(at) == "__global__" || matches!(text(at), ";" | "}"));
+    let nothing = || source.error(comment, "no `__global__` function follows this tuning comment");
+    let start = (0..code.len()).find(|&at| text(at) == "__global__" || matches!(text(at), ";" | "}"));
     let Some(start) = start.filter(|&at| text(at) == "__global__") else {
         return Err(nothing());
     };
@@ -109,30 +96,21 @@ pub(super) fn kernel(
                 let Some(close) = closing(&code, source, at) else {
                     break;
                 };
-                let is_name = code
-                    .get(at.wrapping_sub(1))
-                    .is_some_and(|token| token.kind == CxxKind::Name);
-                let ends = !matches!(
-                    code.get(close + 1).map(|token| token.kind),
-                    Some(CxxKind::Name)
-                ) || text(close + 1) == "noexcept";
+                let is_name = code.get(at.wrapping_sub(1)).is_some_and(|token| token.kind == CxxKind::Name);
+                let ends = !matches!(code.get(close + 1).map(|token| token.kind), Some(CxxKind::Name))
+                    || text(close + 1) == "noexcept";
                 if !is_name || !ends || is_attribute(text(at - 1)) {
                     at = close + 1;
                     continue;
                 }
                 let name = code[at - 1];
                 if let Some(template) = template {
-                    let message = format!(
-                        "template kernels are not supported yet: `{}` cannot be tuned",
-                        text(at - 1)
-                    );
+                    let message = format!("template kernels are not supported yet: `{}` cannot be tuned", text(at - 1));
                     return Err(source.error(code[template].span, message));
                 }
                 if text(close + 1) == ";" {
-                    let message = format!(
-                        "this declares `{}`; put the tuning comment above its definition",
-                        text(at - 1)
-                    );
+                    let message =
+                        format!("this declares `{}`; put the tuning comment above its definition", text(at - 1));
                     return Err(source.error(name.span, message));
                 }
                 return Ok(Kernel {
@@ -159,12 +137,7 @@ fn is_attribute(word: &str) -> bool {
     is_bound(word)
         || matches!(
             word,
-            "__attribute__"
-                | "__cluster_dims__"
-                | "__block_size__"
-                | "__declspec"
-                | "alignas"
-                | "__align__"
+            "__attribute__" | "__cluster_dims__" | "__block_size__" | "__declspec" | "alignas" | "__align__"
         )
 }
 
@@ -220,13 +193,9 @@ fn parameters(source: &Source, tokens: &[CxxToken]) -> Vec<Option<String>> {
 fn parameter(source: &Source, tokens: &[CxxToken]) -> Option<String> {
     let text = |token: &CxxToken| source.slice(token.span);
     // `void (*name)(int)` and `float (&name)[4]`: the name is in the group that begins with `*` or `&`.
-    let group = tokens
-        .windows(2)
-        .position(|pair| text(&pair[0]) == "(" && matches!(text(&pair[1]), "*" | "&"));
+    let group = tokens.windows(2).position(|pair| text(&pair[0]) == "(" && matches!(text(&pair[1]), "*" | "&"));
     if let Some(group) = group {
-        let inner = tokens[group..]
-            .iter()
-            .take_while(|token| text(token) != ")");
+        let inner = tokens[group..].iter().take_while(|token| text(token) != ")");
         return inner
             .filter(|token| token.kind == CxxKind::Name && !TYPE_WORDS.contains(&text(token)))
             .last()

@@ -29,10 +29,7 @@ impl Cursor<'_> {
         let mut seen = HashSet::new();
         values.retain(|(value, _)| seen.insert(*value));
         match values.is_empty() {
-            true => Err(self.source.error(
-                whole,
-                format!("this list is empty: {what} needs at least one value"),
-            )),
+            true => Err(self.source.error(whole, format!("this list is empty: {what} needs at least one value"))),
             false => Ok(values),
         }
     }
@@ -45,23 +42,17 @@ impl Cursor<'_> {
             let inner = self.group("(", ")")?;
             self.finish()?;
             let [mut lo, mut hi] = inner.items()[..] else {
-                return Err(self
-                    .source
-                    .error(whole, "`pow2` takes two arguments: pow2(lo, hi)"));
+                return Err(self.source.error(whole, "`pow2` takes two arguments: pow2(lo, hi)"));
             };
             let ((lo, lo_span), (hi, _)) = (lo.last_integer(what)?, hi.last_integer(what)?);
             if lo < 1 {
                 return Err(self.source.error(lo_span, "`pow2` begins at 1 or more"));
             }
-            let powers = (0..63)
-                .map(|power| 1i64 << power)
-                .filter(|power| (lo..=hi).contains(power));
+            let powers = (0..63).map(|power| 1i64 << power).filter(|power| (lo..=hi).contains(power));
             let before = values.len();
             values.extend(powers.map(|power| (power, whole)));
             return match values.len() == before {
-                true => Err(self
-                    .source
-                    .error(whole, format!("no power of two lies in {lo} to {hi}"))),
+                true => Err(self.source.error(whole, format!("no power of two lies in {lo} to {hi}"))),
                 false => Ok(()),
             };
         }
@@ -72,32 +63,23 @@ impl Cursor<'_> {
             return self.bound(values, whole);
         }
         let (hi, _) = self.integer(what)?;
-        let step = if self.eat(":") {
-            Some(self.integer("the step of a range")?)
-        } else {
-            None
-        };
+        let step = if self.eat(":") { Some(self.integer("the step of a range")?) } else { None };
         self.finish()?;
         if hi < lo {
-            return Err(self
-                .source
-                .error(whole, format!("this range is empty: {lo} is above {hi}")));
+            return Err(self.source.error(whole, format!("this range is empty: {lo} is above {hi}")));
         }
         let step = match step {
             Some((step, span)) if step < 1 => {
-                return Err(self
-                    .source
-                    .error(span, "the step of a range must be 1 or more"));
+                return Err(self.source.error(span, "the step of a range must be 1 or more"));
             }
             Some((step, _)) => step,
             None => 1,
         };
         let count = (i128::from(hi) - i128::from(lo)) / i128::from(step) + 1;
         if count > MAX_VALUES as i128 {
-            return Err(self.source.error(
-                whole,
-                format!("this range has {count} values; at most {MAX_VALUES} are allowed"),
-            ));
+            return Err(self
+                .source
+                .error(whole, format!("this range has {count} values; at most {MAX_VALUES} are allowed")));
         }
         values.extend((0..count as i64).map(|index| (lo + index * step, whole)));
         self.bound(values, whole)
@@ -105,10 +87,7 @@ impl Cursor<'_> {
 
     fn bound(&self, values: &[(i64, Span)], whole: Span) -> Result<(), Diagnostic> {
         if values.len() > MAX_VALUES {
-            return Err(self.source.error(
-                whole,
-                format!("this list has more than {MAX_VALUES} values"),
-            ));
+            return Err(self.source.error(whole, format!("this list has more than {MAX_VALUES} values")));
         }
         Ok(())
     }
@@ -133,7 +112,6 @@ impl Cursor<'_> {
                 _ => {}
             }
         }
-        self.peek_mark() == Some("{")
-            || (self.peek_name() == Some("pow2") && self.second_mark() == Some("("))
+        self.peek_mark() == Some("{") || (self.peek_name() == Some("pow2") && self.second_mark() == Some("("))
     }
 }

@@ -22,9 +22,7 @@ pub fn is_marked(bytes: &[u8]) -> bool {
 
 /// The length of the opening (`//`, blanks, `@tune`) of a tuning comment, where `comment` is one.
 pub(super) fn opening(comment: &str) -> Option<usize> {
-    let body = comment
-        .strip_prefix("//")
-        .or_else(|| comment.strip_prefix("/*"))?;
+    let body = comment.strip_prefix("//").or_else(|| comment.strip_prefix("/*"))?;
     let blanks = body.len() - body.trim_start_matches([' ', '\t']).len();
     let rest = body.get(blanks..)?.strip_prefix("@tune")?;
     let ends = !rest.as_bytes().first().is_some_and(is_identifier);
@@ -32,11 +30,7 @@ pub(super) fn opening(comment: &str) -> Option<usize> {
 }
 
 fn opens(head: &[u8]) -> bool {
-    let blanks = head
-        .iter()
-        .rev()
-        .take_while(|&&byte| byte == b' ' || byte == b'\t')
-        .count();
+    let blanks = head.iter().rev().take_while(|&&byte| byte == b' ' || byte == b'\t').count();
     let head = &head[..head.len() - blanks];
     head.ends_with(b"//") || head.ends_with(b"/*")
 }
@@ -53,19 +47,13 @@ fn find_at_sign(bytes: &[u8], from: usize) -> Option<usize> {
     let mut chunks = rest.chunks_exact(8);
     let mut done = 0;
     for chunk in &mut chunks {
-        let word = chunk
-            .iter()
-            .fold(0u64, |word, &byte| (word << 8) | u64::from(byte))
-            ^ (ONES * u64::from(b'@'));
+        let word = chunk.iter().fold(0u64, |word, &byte| (word << 8) | u64::from(byte)) ^ (ONES * u64::from(b'@'));
         if word.wrapping_sub(ONES) & !word & HIGHS != 0 {
             break;
         }
         done += 8;
     }
-    rest[done..]
-        .iter()
-        .position(|&byte| byte == b'@')
-        .map(|at| from + done + at)
+    rest[done..].iter().position(|&byte| byte == b'@').map(|at| from + done + at)
 }
 
 #[cfg(test)]

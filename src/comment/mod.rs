@@ -20,8 +20,7 @@ mod value;
 mod workload_clause;
 
 pub use annotation::{
-    Annotation, Block, CheckClause, Defaults, Given, GivenValue, Grid, Launching, MacroAxis, Regs,
-    Spanned,
+    Annotation, Block, CheckClause, Defaults, Given, GivenValue, Grid, Launching, MacroAxis, Regs, Spanned,
 };
 pub use annotations::annotations;
 pub(crate) use diagnostic::suggestion;

@@ -53,13 +53,7 @@ pub(super) struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     pub fn new(source: &'a Source, tokens: &'a [Token], end: Span) -> Cursor<'a> {
-        Cursor {
-            source,
-            tokens,
-            end,
-            nodes: 0,
-            depth: 0,
-        }
+        Cursor { source, tokens, end, nodes: 0, depth: 0 }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -73,9 +67,7 @@ impl<'a> Cursor<'a> {
 
     /// The span of all that is left.
     pub fn rest(&self) -> Span {
-        self.tokens
-            .last()
-            .map_or(self.end, |last| self.place().to(last.span))
+        self.tokens.last().map_or(self.end, |last| self.place().to(last.span))
     }
 
     pub fn text(&self, token: &Token) -> &'a str {
@@ -122,11 +114,7 @@ impl<'a> Cursor<'a> {
     }
 
     pub fn expect(&mut self, mark: &str) -> Result<(), Diagnostic> {
-        if self.eat(mark) {
-            Ok(())
-        } else {
-            Err(self.expected(&format!("`{mark}`")))
-        }
+        if self.eat(mark) { Ok(()) } else { Err(self.expected(&format!("`{mark}`"))) }
     }
 
     /// A name and its place; `what` says what it should name.
@@ -144,14 +132,10 @@ impl<'a> Cursor<'a> {
     /// "expected X, found Y" at the next token.
     pub fn expected(&self, what: &str) -> Diagnostic {
         match self.tokens.first() {
-            Some(token) => self.source.error(
-                token.span,
-                format!("expected {what}, found `{}`", self.text(token)),
-            ),
-            None if self.end.end > self.end.start => self.source.error(
-                self.end,
-                format!("expected {what} before `{}`", self.source.slice(self.end)),
-            ),
+            Some(token) => self.source.error(token.span, format!("expected {what}, found `{}`", self.text(token))),
+            None if self.end.end > self.end.start => {
+                self.source.error(self.end, format!("expected {what} before `{}`", self.source.slice(self.end)))
+            }
             None => self.source.error(self.end, format!("expected {what}")),
         }
     }
@@ -162,9 +146,7 @@ impl<'a> Cursor<'a> {
             None => Ok(()),
             Some(token) => {
                 let text = self.text(token);
-                Err(self
-                    .source
-                    .error(token.span, format!("`{text}` is not expected here")))
+                Err(self.source.error(token.span, format!("`{text}` is not expected here")))
             }
         }
     }
@@ -181,20 +163,13 @@ impl<'a> Cursor<'a> {
                 TokenKind::Mark("(" | "[" | "{") => depth += 1,
                 TokenKind::Mark(")" | "]" | "}") => depth = depth.saturating_sub(1),
                 TokenKind::Mark(",") if depth == 0 => {
-                    items.push(Cursor {
-                        tokens: &self.tokens[from..at],
-                        end: token.span,
-                        ..*self
-                    });
+                    items.push(Cursor { tokens: &self.tokens[from..at], end: token.span, ..*self });
                     from = at + 1;
                 }
                 _ => {}
             }
         }
-        items.push(Cursor {
-            tokens: &self.tokens[from..],
-            ..*self
-        });
+        items.push(Cursor { tokens: &self.tokens[from..], ..*self });
         items
     }
 
@@ -209,11 +184,7 @@ impl<'a> Cursor<'a> {
                     if mark != close {
                         break;
                     }
-                    let inner = Cursor {
-                        tokens: &self.tokens[..at],
-                        end: token.span,
-                        ..*self
-                    };
+                    let inner = Cursor { tokens: &self.tokens[..at], end: token.span, ..*self };
                     self.tokens = &self.tokens[at + 1..];
                     return Ok(inner);
                 }
@@ -240,9 +211,7 @@ impl<'a> Cursor<'a> {
     fn enter(&mut self) -> Result<(), Diagnostic> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(self
-                .source
-                .error(self.place(), "this expression is nested too deeply"));
+            return Err(self.source.error(self.place(), "this expression is nested too deeply"));
         }
         Ok(())
     }
@@ -250,10 +219,7 @@ impl<'a> Cursor<'a> {
     fn make(&mut self, span: Span, node: Node<String>) -> Result<Expr, Diagnostic> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
-            return Err(self.source.error(
-                span,
-                format!("this expression has more than {MAX_NODES} terms"),
-            ));
+            return Err(self.source.error(span, format!("this expression has more than {MAX_NODES} terms")));
         }
         Ok(Expr { span, node })
     }
@@ -266,10 +232,7 @@ impl<'a> Cursor<'a> {
             self.expect(":")?;
             let no = self.choice()?;
             let span = condition.span.to(no.span);
-            self.make(
-                span,
-                Node::Choice(Box::new(condition), Box::new(yes), Box::new(no)),
-            )
+            self.make(span, Node::Choice(Box::new(condition), Box::new(yes), Box::new(no)))
         } else {
             Ok(condition)
         };
@@ -280,9 +243,7 @@ impl<'a> Cursor<'a> {
     fn binary(&mut self, weakest: u8) -> Result<Expr, Diagnostic> {
         let mut left = self.unary()?;
         while let Some(mark) = self.peek_mark() {
-            let Some(&(operator, _, strength)) =
-                BINARY.iter().find(|(_, symbol, _)| *symbol == mark)
-            else {
+            let Some(&(operator, _, strength)) = BINARY.iter().find(|(_, symbol, _)| *symbol == mark) else {
                 break;
             };
             if strength <= weakest {
@@ -292,10 +253,7 @@ impl<'a> Cursor<'a> {
             self.next();
             let right = self.binary(strength)?;
             let span = left.span.to(right.span);
-            left = self.make(
-                span,
-                Node::Binary(operator, at, Box::new(left), Box::new(right)),
-            )?;
+            left = self.make(span, Node::Binary(operator, at, Box::new(left), Box::new(right)))?;
         }
         Ok(left)
     }
@@ -319,10 +277,7 @@ impl<'a> Cursor<'a> {
         self.enter()?;
         let operand = self.unary()?;
         self.depth -= 1;
-        self.make(
-            at.to(operand.span),
-            Node::Unary(operator, Box::new(operand)),
-        )
+        self.make(at.to(operand.span), Node::Unary(operator, Box::new(operand)))
     }
 
     fn primary(&mut self) -> Result<Expr, Diagnostic> {
@@ -341,10 +296,7 @@ impl<'a> Cursor<'a> {
                 let mut expression = inner.choice()?;
                 inner.finish()?;
                 self.nodes = inner.nodes;
-                expression.span = Span {
-                    start: token.span.start,
-                    end: inner.end.end,
-                };
+                expression.span = Span { start: token.span.start, end: inner.end.end };
                 Ok(expression)
             }
             _ => Err(self.expected("a value")),
@@ -365,9 +317,8 @@ impl<'a> Cursor<'a> {
                 };
                 let span = span.to(place);
                 if !known {
-                    let message = format!(
-                        "unknown name `{name}.{part}`: known are block.x, .y, .z, .size and grid.x, .y, .z"
-                    );
+                    let message =
+                        format!("unknown name `{name}.{part}`: known are block.x, .y, .z, .size and grid.x, .y, .z");
                     return Err(self.source.error(span, message));
                 }
                 self.make(span, Node::Name(format!("{name}.{part}")))
@@ -382,29 +333,18 @@ impl<'a> Cursor<'a> {
 
     fn call(&mut self, name: &'a str, span: Span) -> Result<Expr, Diagnostic> {
         let inner = self.group("(", ")")?;
-        let whole = Span {
-            start: span.start,
-            end: inner.end.end,
-        };
+        let whole = Span { start: span.start, end: inner.end.end };
         if name == "sizeof" {
             let kind = self.source.slice(inner.rest());
             let Some((_, size)) = SIZES.iter().find(|(known, _)| *known == kind) else {
                 let near = suggestion(kind, SIZES.iter().map(|(known, _)| *known));
-                return Err(self.source.error(
-                    inner.rest(),
-                    format!("unknown type `{kind}` in sizeof{near}"),
-                ));
+                return Err(self.source.error(inner.rest(), format!("unknown type `{kind}` in sizeof{near}")));
             };
             return self.make(whole, Node::Value(Value::Int(*size)));
         }
-        let Some(function) = Function::ALL
-            .into_iter()
-            .find(|function| function.name() == name)
-        else {
+        let Some(function) = Function::ALL.into_iter().find(|function| function.name() == name) else {
             let near = suggestion(name, Function::ALL.into_iter().map(Function::name));
-            return Err(self
-                .source
-                .error(span, format!("unknown function `{name}`{near}")));
+            return Err(self.source.error(span, format!("unknown function `{name}`{near}")));
         };
         let mut arguments = Vec::new();
         for mut item in inner.items() {
@@ -414,15 +354,8 @@ impl<'a> Cursor<'a> {
             self.nodes = item.nodes;
         }
         if arguments.len() < 2 || (function == Function::Ceildiv && arguments.len() != 2) {
-            let count = if function == Function::Ceildiv {
-                "two"
-            } else {
-                "two or more"
-            };
-            return Err(self.source.error(
-                whole,
-                format!("`{name}` takes {count} arguments, not {}", arguments.len()),
-            ));
+            let count = if function == Function::Ceildiv { "two" } else { "two or more" };
+            return Err(self.source.error(whole, format!("`{name}` takes {count} arguments, not {}", arguments.len())));
         }
         self.make(whole, Node::Call(function, arguments))
     }
@@ -435,26 +368,21 @@ impl<'a> Cursor<'a> {
             Value::Int(value) => Ok((value, expression.span)),
             Value::Float(_) => {
                 let text = self.source.slice(expression.span);
-                Err(self.source.error(
-                    expression.span,
-                    format!("{what} must be an integer, not `{text}`"),
-                ))
+                Err(self.source.error(expression.span, format!("{what} must be an integer, not `{text}`")))
             }
         }
     }
 
     /// The value of an expression without names.
     pub fn constant(&self, expression: &Expr, what: &str) -> Result<Value, Diagnostic> {
-        expression
-            .evaluate(&|name: &String| Err(Fault::NoValue(name.clone())))
-            .map_err(|located| {
-                let message = match located.fault {
-                    Fault::NoValue(name) => {
-                        format!("{what} must be a constant: `{name}` has no value here")
-                    }
-                    fault => fault.to_string(),
-                };
-                self.source.error(located.span, message)
-            })
+        expression.evaluate(&|name: &String| Err(Fault::NoValue(name.clone()))).map_err(|located| {
+            let message = match located.fault {
+                Fault::NoValue(name) => {
+                    format!("{what} must be a constant: `{name}` has no value here")
+                }
+                fault => fault.to_string(),
+            };
+            self.source.error(located.span, message)
+        })
     }
 }

@@ -24,20 +24,14 @@ pub struct Span {
 impl Span {
     /// The span from the start of `self` to the end of `other`.
     pub fn to(self, other: Span) -> Span {
-        Span {
-            start: self.start.min(other.start),
-            end: self.end.max(other.end),
-        }
+        Span { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 }
 
 impl Source {
     /// The source with these bytes; `path` is printed as it is given.
     pub fn new(path: impl Into<String>, bytes: &[u8]) -> Source {
-        Source {
-            path: path.into(),
-            text: String::from_utf8_lossy(bytes).into_owned(),
-        }
+        Source { path: path.into(), text: String::from_utf8_lossy(bytes).into_owned() }
     }
 
     /// The text of a span; empty where the span is not of this source.
@@ -47,11 +41,7 @@ impl Source {
 
     /// The 1-based line of a byte position.
     pub fn line(&self, position: usize) -> u32 {
-        let head = self
-            .text
-            .as_bytes()
-            .get(..position)
-            .unwrap_or(self.text.as_bytes());
+        let head = self.text.as_bytes().get(..position).unwrap_or(self.text.as_bytes());
         let breaks = head.iter().filter(|&&byte| byte == b'\n').count();
         u32::try_from(breaks).unwrap_or(u32::MAX).saturating_add(1)
     }
@@ -72,26 +62,12 @@ impl Source {
     }
 
     fn diagnostic(&self, severity: Severity, span: Span, message: impl Into<String>) -> Diagnostic {
-        let start = self
-            .text
-            .get(..span.start)
-            .map_or(0, |head| head.rfind('\n').map_or(0, |at| at + 1));
+        let start = self.text.get(..span.start).map_or(0, |head| head.rfind('\n').map_or(0, |at| at + 1));
         let rest = self.text.get(start..).unwrap_or("");
         let line = rest.split('\n').next().unwrap_or("").trim_end_matches('\r');
-        let before = self
-            .text
-            .get(start..span.start)
-            .unwrap_or("")
-            .chars()
-            .count();
+        let before = self.text.get(start..span.start).unwrap_or("").chars().count();
         let stop = span.end.min(start + line.len()).max(span.start);
-        let length = self
-            .text
-            .get(span.start..stop)
-            .unwrap_or("")
-            .chars()
-            .count()
-            .max(1);
+        let length = self.text.get(span.start..stop).unwrap_or("").chars().count().max(1);
         Diagnostic {
             path: self.path.clone(),
             line: self.line(span.start),

@@ -25,27 +25,17 @@ pub(super) enum TokenKind {
 }
 
 /// The marks that are no binary operators.
-const MARKS: [&str; 14] = [
-    "(", ")", "[", "]", "{", "}", ",", ":", "?", "=", "!", "~", ".", ";",
-];
+const MARKS: [&str; 14] = ["(", ")", "[", "]", "{", "}", ",", ":", "?", "=", "!", "~", ".", ";"];
 
 /// The tokens of these pieces in order. Comments within a piece are skipped. Where all lines of a piece after its first
 /// begin with `*`, these are decoration.
-pub(super) fn tokens(
-    source: &Source,
-    pieces: &[Span],
-    problems: &mut Vec<Diagnostic>,
-) -> Vec<Token> {
+pub(super) fn tokens(source: &Source, pieces: &[Span], problems: &mut Vec<Diagnostic>) -> Vec<Token> {
     let mut tokens = Vec::new();
     for piece in pieces {
         let starred = is_starred(source.slice(*piece));
         let mut at = piece.start;
         let mut line_start = false;
-        while let Some(rest) = source
-            .text
-            .get(at..piece.end)
-            .filter(|rest| !rest.is_empty())
-        {
+        while let Some(rest) = source.text.get(at..piece.end).filter(|rest| !rest.is_empty()) {
             let blank = |c: char| c.is_whitespace() || c == '\\';
             let blanks = rest.len() - rest.trim_start_matches(blank).len();
             if blanks > 0 {
@@ -66,26 +56,13 @@ pub(super) fn tokens(
                 continue;
             }
             let (length, kind) = next(rest).unwrap_or_else(|(length, message)| {
-                let span = Span {
-                    start: at,
-                    end: at + length,
-                };
+                let span = Span { start: at, end: at + length };
                 problems.push(source.error(span, message));
                 // A number that is wrong still is a value, so that it is reported once.
                 let number = rest.starts_with(|c: char| c.is_ascii_digit() || c == '.');
-                (
-                    length,
-                    if number {
-                        TokenKind::Number(Value::Int(1))
-                    } else {
-                        TokenKind::Wrong
-                    },
-                )
+                (length, if number { TokenKind::Number(Value::Int(1)) } else { TokenKind::Wrong })
             });
-            let span = Span {
-                start: at,
-                end: at + length,
-            };
+            let span = Span { start: at, end: at + length };
             if kind != TokenKind::Wrong {
                 tokens.push(Token { kind, span });
             }
@@ -96,12 +73,7 @@ pub(super) fn tokens(
 }
 
 fn is_starred(piece: &str) -> bool {
-    let mut lines = piece
-        .split('\n')
-        .skip(1)
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .peekable();
+    let mut lines = piece.split('\n').skip(1).map(str::trim).filter(|line| !line.is_empty()).peekable();
     lines.peek().is_some() && lines.all(|line| line.starts_with('*'))
 }
 
@@ -113,29 +85,21 @@ fn next(rest: &str) -> Result<(usize, TokenKind), (usize, String)> {
         return number(rest);
     }
     if first.is_alphabetic() || first == '_' {
-        let length = rest
-            .find(|c: char| !c.is_alphanumeric() && c != '_')
-            .unwrap_or(rest.len());
+        let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
         return Ok((length, TokenKind::Name));
     }
     if first == '"' {
         let line = rest.split('\n').next().unwrap_or(rest);
         return match line[1..].find('"') {
             Some(end) => Ok((end + 2, TokenKind::Text)),
-            None => Err((
-                line.trim_end().len(),
-                "this text has no closing `\"`".to_string(),
-            )),
+            None => Err((line.trim_end().len(), "this text has no closing `\"`".to_string())),
         };
     }
     // `==`, `!=`, `<=` and so on stand before their first characters.
     let operators = BINARY.iter().map(|(_, symbol, _)| *symbol);
     match operators.chain(MARKS).find(|mark| rest.starts_with(mark)) {
         Some(mark) => Ok((mark.len(), TokenKind::Mark(mark))),
-        None => Err((
-            first.len_utf8(),
-            format!("`{first}` has no meaning in a tuning comment"),
-        )),
+        None => Err((first.len_utf8(), format!("`{first}` has no meaning in a tuning comment"))),
     }
 }
 

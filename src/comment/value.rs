@@ -84,16 +84,8 @@ impl Function {
     pub fn apply(self, a: Value, b: Value) -> Result<Value, Fault> {
         match self {
             Function::Ceildiv => ceildiv(a, b),
-            Function::Min => Ok(if compare(a, b) == Some(Ordering::Greater) {
-                promote(b, a)
-            } else {
-                promote(a, b)
-            }),
-            Function::Max => Ok(if compare(a, b) == Some(Ordering::Less) {
-                promote(b, a)
-            } else {
-                promote(a, b)
-            }),
+            Function::Min => Ok(if compare(a, b) == Some(Ordering::Greater) { promote(b, a) } else { promote(a, b) }),
+            Function::Max => Ok(if compare(a, b) == Some(Ordering::Less) { promote(b, a) } else { promote(a, b) }),
         }
     }
 }
@@ -109,9 +101,7 @@ impl Unary {
 
     pub fn apply(self, value: Value) -> Result<Value, Fault> {
         match (self, value) {
-            (Unary::Negate, Value::Int(n)) => {
-                n.checked_neg().map(Value::Int).ok_or(Fault::Overflow("-"))
-            }
+            (Unary::Negate, Value::Int(n)) => n.checked_neg().map(Value::Int).ok_or(Fault::Overflow("-")),
             (Unary::Negate, Value::Float(x)) => Ok(Value::Float(-x)),
             (Unary::Not, value) => Ok(Value::from(!value.is_true())),
             (Unary::Complement, Value::Int(n)) => Ok(Value::Int(!n)),
@@ -144,10 +134,7 @@ pub const BINARY: [(Binary, &str, u8); 18] = [
 
 impl Binary {
     pub fn symbol(self) -> &'static str {
-        BINARY
-            .iter()
-            .find(|(operator, ..)| *operator == self)
-            .map_or("", |(_, symbol, _)| symbol)
+        BINARY.iter().find(|(operator, ..)| *operator == self).map_or("", |(_, symbol, _)| symbol)
     }
 
     pub fn apply(self, a: Value, b: Value) -> Result<Value, Fault> {
@@ -159,17 +146,11 @@ impl Binary {
             NotEqual => return Ok(Value::from(compare(a, b) != Some(Ordering::Equal))),
             Less => return Ok(Value::from(compare(a, b) == Some(Ordering::Less))),
             LessEqual => {
-                return Ok(Value::from(matches!(
-                    compare(a, b),
-                    Some(Ordering::Less | Ordering::Equal)
-                )));
+                return Ok(Value::from(matches!(compare(a, b), Some(Ordering::Less | Ordering::Equal))));
             }
             Greater => return Ok(Value::from(compare(a, b) == Some(Ordering::Greater))),
             GreaterEqual => {
-                return Ok(Value::from(matches!(
-                    compare(a, b),
-                    Some(Ordering::Greater | Ordering::Equal)
-                )));
+                return Ok(Value::from(matches!(compare(a, b), Some(Ordering::Greater | Ordering::Equal))));
             }
             _ => {}
         }
@@ -232,11 +213,7 @@ impl Value {
         match self {
             Value::Int(n) => Some(n),
             // The bound is 2^63, which f64 has exactly.
-            Value::Float(x)
-                if x.fract() == 0.0 && (i64::MIN as f64..-(i64::MIN as f64)).contains(&x) =>
-            {
-                Some(x as i64)
-            }
+            Value::Float(x) if x.fract() == 0.0 && (i64::MIN as f64..-(i64::MIN as f64)).contains(&x) => Some(x as i64),
             Value::Float(_) => None,
         }
     }

@@ -38,11 +38,7 @@ pub(super) fn args(
         };
         if let Some(first) = given.iter().find(|other| other.name == name) {
             let note = item.source.note(first.span, "first given here");
-            problems.push(
-                item.source
-                    .error(span, format!("parameter `{name}` is given twice"))
-                    .with(note),
-            );
+            problems.push(item.source.error(span, format!("parameter `{name}` is given twice")).with(note));
             continue;
         }
         let value = match item.eat("=") {
@@ -50,11 +46,7 @@ pub(super) fn args(
             false => Err(item.expected("`=` and a value")),
         };
         let value = value.map_err(|problem| problems.push(problem)).ok();
-        given.push(RawGiven {
-            name: name.to_string(),
-            span,
-            value,
-        });
+        given.push(RawGiven { name: name.to_string(), span, value });
     }
     clauses.args = Some(given);
     Ok(())
@@ -64,9 +56,7 @@ pub(super) fn args(
 fn value(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
     let whole = item.rest();
     if item.looks_like_list() {
-        return Err(item
-            .source
-            .error(whole, "an argument has one value, not a list"));
+        return Err(item.source.error(whole, "an argument has one value, not a list"));
     }
     let Some(name) = item.peek_name() else {
         return Ok(GivenValue::Scalar(item.whole_expression()?));
@@ -82,22 +72,13 @@ fn value(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
     }
     let fill_span = item.place();
     item.next();
-    let parameters = if item.peek_mark() == Some("(") {
-        Some(item.group("(", ")")?)
-    } else {
-        None
-    };
+    let parameters = if item.peek_mark() == Some("(") { Some(item.group("(", ")")?) } else { None };
     let numbers = |expected: usize, form: &str| -> Result<Vec<f64>, Diagnostic> {
         let items = parameters.map(|inner| inner.items()).unwrap_or_default();
         if items.len() != expected {
-            return Err(item
-                .source
-                .error(fill_span, format!("`{name}` is written {form}")));
+            return Err(item.source.error(fill_span, format!("`{name}` is written {form}")));
         }
-        items
-            .into_iter()
-            .map(|mut item| number(&mut item, &format!("the value in `{name}`")))
-            .collect()
+        items.into_iter().map(|mut item| number(&mut item, &format!("the value in `{name}`"))).collect()
     };
     let fill = match name {
         "random" if parameters.is_none() => None,
@@ -105,10 +86,7 @@ fn value(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
             let bounds = numbers(2, "random[n] or random(lo, hi)[n]")?;
             let (lo, hi) = (bounds[0], bounds[1]);
             if lo > hi {
-                return Err(item.source.error(
-                    fill_span,
-                    format!("this range is empty: {lo} is above {hi}"),
-                ));
+                return Err(item.source.error(fill_span, format!("this range is empty: {lo} is above {hi}")));
             }
             Some(Fill::Random { lo, hi })
         }
@@ -117,16 +95,10 @@ fn value(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
         "out" => numbers(0, "out[n]").map(|_| Some(Fill::Poison))?,
         "fill" => Some(Fill::Constant(numbers(1, "fill(value)[n]")?[0])),
         "file" => {
-            return Err(item.source.error(
-                fill_span,
-                "buffers from files are not supported by this version of nvtune",
-            ));
+            return Err(item.source.error(fill_span, "buffers from files are not supported by this version of nvtune"));
         }
         _ => {
-            return Err(item.source.error(
-                fill_span,
-                format!("unknown contents `{name}`{}", suggestion(name, FILLS)),
-            ));
+            return Err(item.source.error(fill_span, format!("unknown contents `{name}`{}", suggestion(name, FILLS))));
         }
     };
     if item.is_empty() {
@@ -135,20 +107,14 @@ fn value(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
     let mut inner = item.group("[", "]")?;
     let count: Expr = inner.whole_expression()?;
     item.finish()?;
-    Ok(GivenValue::Buffer {
-        fill,
-        fill_span,
-        count,
-    })
+    Ok(GivenValue::Buffer { fill, fill_span, count })
 }
 
 /// True for `name(...)[...`: a buffer whose contents are misspelt.
 fn calls_then_brackets(item: &Cursor<'_>) -> bool {
     let mut ahead = *item;
     ahead.next();
-    ahead.peek_mark() == Some("(")
-        && ahead.group("(", ")").is_ok()
-        && ahead.peek_mark() == Some("[")
+    ahead.peek_mark() == Some("(") && ahead.group("(", ")").is_ok() && ahead.peek_mark() == Some("[")
 }
 
 fn number(item: &mut Cursor<'_>, what: &str) -> Result<f64, Diagnostic> {
@@ -163,21 +129,12 @@ pub(super) fn check(
     _: Span,
     problems: &mut Vec<Diagnostic>,
 ) -> Result<(), Diagnostic> {
-    let mut check = CheckClause {
-        buffers: Vec::new(),
-        relative: None,
-        absolute: None,
-    };
+    let mut check = CheckClause { buffers: Vec::new(), relative: None, absolute: None };
     let items = cursor.items();
-    let none = items
-        .iter()
-        .find(|item| item.peek_name() == Some("none"))
-        .map(Cursor::place);
+    let none = items.iter().find(|item| item.peek_name() == Some("none")).map(Cursor::place);
     if let Some(place) = none {
         if items.len() > 1 {
-            return Err(cursor
-                .source
-                .error(place, "`none` stands alone: check(none)"));
+            return Err(cursor.source.error(place, "`none` stands alone: check(none)"));
         }
         clauses.check = Some(check);
         return Ok(());
@@ -188,10 +145,7 @@ pub(super) fn check(
         }
     }
     if check.buffers.is_empty() && (check.relative.is_some() || check.absolute.is_some()) {
-        return Err(cursor.source.error(
-            cursor.place(),
-            "`check` needs the name of a buffer: check(y, rtol = 1e-5)",
-        ));
+        return Err(cursor.source.error(cursor.place(), "`check` needs the name of a buffer: check(y, rtol = 1e-5)"));
     }
     clauses.check = Some(check);
     Ok(())
@@ -203,15 +157,9 @@ fn check_item(check: &mut CheckClause, item: &mut Cursor<'_>) -> Result<(), Diag
         item.finish()?;
         if let Some(first) = check.buffers.iter().find(|buffer| buffer.value == name) {
             let note = item.source.note(first.span, "first given here");
-            return Err(item
-                .source
-                .error(span, format!("`{name}` is given twice"))
-                .with(note));
+            return Err(item.source.error(span, format!("`{name}` is given twice")).with(note));
         }
-        check.buffers.push(Spanned {
-            value: name.to_string(),
-            span,
-        });
+        check.buffers.push(Spanned { value: name.to_string(), span });
         return Ok(());
     }
     let slot = match name {
@@ -219,17 +167,13 @@ fn check_item(check: &mut CheckClause, item: &mut Cursor<'_>) -> Result<(), Diag
         "atol" => &mut check.absolute,
         _ => {
             let near = suggestion(name, ["rtol", "atol"]);
-            return Err(item
-                .source
-                .error(span, format!("unknown tolerance `{name}`{near}")));
+            return Err(item.source.error(span, format!("unknown tolerance `{name}`{near}")));
         }
     };
     let place = item.rest();
     let tolerance = number(item, &format!("`{name}`"))?;
     if !(tolerance.is_finite() && tolerance >= 0.0) {
-        return Err(item
-            .source
-            .error(place, format!("`{name}` must be 0 or more")));
+        return Err(item.source.error(place, format!("`{name}` must be 0 or more")));
     }
     if slot.replace(tolerance).is_some() {
         return Err(item.source.error(span, format!("`{name}` is given twice")));

@@ -51,8 +51,7 @@ pub(super) struct Relocation {
 impl<'data> File<'data> {
     pub(super) fn parse(bytes: &'data [u8]) -> Result<Self, Error> {
         let broken = |error: object::Error| Error::Elf(error.to_string());
-        let header = FileHeader64::<LE>::parse(bytes)
-            .map_err(|_| Error::NotACubin("no 64-bit ELF header"))?;
+        let header = FileHeader64::<LE>::parse(bytes).map_err(|_| Error::NotACubin("no 64-bit ELF header"))?;
         if header.e_ident().data != elf::ELFDATA2LSB {
             return Err(Error::NotACubin("not little-endian"));
         }
@@ -61,18 +60,12 @@ impl<'data> File<'data> {
         }
         let abi = header.e_ident().abi_version;
         let flags = header.e_flags(LE);
-        let architecture = if abi >= ABI_VERSION_2 {
-            (flags >> 8) & 0xff
-        } else {
-            flags & 0xff
-        };
+        let architecture = if abi >= ABI_VERSION_2 { (flags >> 8) & 0xff } else { flags & 0xff };
         if architecture < 70 {
             return Err(Error::Architecture(architecture));
         }
         let sections = header.sections(LE, bytes).map_err(broken)?;
-        let symbols = sections
-            .symbols(LE, bytes, elf::SHT_SYMTAB)
-            .map_err(broken)?;
+        let symbols = sections.symbols(LE, bytes, elf::SHT_SYMTAB).map_err(broken)?;
         let mut by_name = HashMap::new();
         for (index, section) in sections.enumerate() {
             let name = sections.section_name(LE, section).map_err(broken)?;
@@ -80,14 +73,7 @@ impl<'data> File<'data> {
                 by_name.entry(name).or_insert(index.0);
             }
         }
-        Ok(Self {
-            bytes,
-            architecture,
-            abi,
-            sections,
-            symbols,
-            by_name,
-        })
+        Ok(Self { bytes, architecture, abi, sections, symbols, by_name })
     }
 
     pub(super) fn architecture(&self) -> u32 {
@@ -107,13 +93,10 @@ impl<'data> File<'data> {
 
     /// The bytes of a section; none for a section without contents (`SHT_NOBITS`).
     pub(super) fn data(&self, name: &str, section: Section<'data>) -> Result<&'data [u8], Error> {
-        section.header.data(LE, self.bytes).map_err(|_| {
-            Error::at(
-                name,
-                section.header.sh_offset(LE),
-                "the contents reach beyond the end of the file",
-            )
-        })
+        section
+            .header
+            .data(LE, self.bytes)
+            .map_err(|_| Error::at(name, section.header.sh_offset(LE), "the contents reach beyond the end of the file"))
     }
 
     /// Size of a section in memory.
@@ -133,28 +116,16 @@ impl<'data> File<'data> {
 
     /// The function symbols with their indices in the symbol table.
     pub(super) fn functions(&self) -> impl Iterator<Item = (u32, Symbol<'data>)> + '_ {
-        self.symbols
-            .iter()
-            .enumerate()
-            .filter_map(|(index, symbol)| {
-                if symbol.st_type() != elf::STT_FUNC {
-                    return None;
-                }
-                let name = symbol
-                    .name(LE, self.symbols.strings())
-                    .ok()
-                    .and_then(|name| std::str::from_utf8(name).ok())?;
-                let section = self.section_of(symbol)?;
-                let kernel = symbol.st_other() & STO_CUDA_ENTRY != 0;
-                let function = Symbol {
-                    name,
-                    section,
-                    value: symbol.st_value(LE),
-                    size: symbol.st_size(LE),
-                    kernel,
-                };
-                Some((u32::try_from(index).ok()?, function))
-            })
+        self.symbols.iter().enumerate().filter_map(|(index, symbol)| {
+            if symbol.st_type() != elf::STT_FUNC {
+                return None;
+            }
+            let name = symbol.name(LE, self.symbols.strings()).ok().and_then(|name| std::str::from_utf8(name).ok())?;
+            let section = self.section_of(symbol)?;
+            let kernel = symbol.st_other() & STO_CUDA_ENTRY != 0;
+            let function = Symbol { name, section, value: symbol.st_value(LE), size: symbol.st_size(LE), kernel };
+            Some((u32::try_from(index).ok()?, function))
+        })
     }
 
     fn section_of(&self, symbol: &Sym64<LE>) -> Option<usize> {
@@ -169,10 +140,7 @@ impl<'data> File<'data> {
     pub(super) fn relocations(&self, name: &str) -> Result<Vec<Relocation>, Error> {
         let mut found = Vec::new();
         let resolve = |symbol: u32| {
-            let symbol = self
-                .symbols
-                .symbol(object::SymbolIndex(symbol as usize))
-                .ok()?;
+            let symbol = self.symbols.symbol(object::SymbolIndex(symbol as usize)).ok()?;
             Some((self.section_of(symbol)?, symbol.st_value(LE)))
         };
         let rela_name = format!(".rela{name}");
@@ -185,11 +153,7 @@ impl<'data> File<'data> {
             for entry in entries {
                 if let Some((section, value)) = resolve(entry.r_sym(LE, false)) {
                     let address = value.wrapping_add_signed(entry.r_addend(LE));
-                    found.push(Relocation {
-                        offset: entry.r_offset(LE),
-                        section,
-                        address,
-                    });
+                    found.push(Relocation { offset: entry.r_offset(LE), section, address });
                 }
             }
         }
@@ -202,11 +166,7 @@ impl<'data> File<'data> {
                 .map_or(&[][..], |(entries, _)| entries);
             for entry in entries {
                 if let Some((section, value)) = resolve(entry.r_sym(LE)) {
-                    found.push(Relocation {
-                        offset: entry.r_offset(LE),
-                        section,
-                        address: value,
-                    });
+                    found.push(Relocation { offset: entry.r_offset(LE), section, address: value });
                 }
             }
         }

@@ -11,11 +11,7 @@ pub enum Error {
     Elf(String),
     /// A section's contents cannot be read.
     #[error("cubin: section `{section}`, offset {offset:#x}: {reason}")]
-    Section {
-        section: String,
-        offset: u64,
-        reason: String,
-    },
+    Section { section: String, offset: u64, reason: String },
     /// The instructions of this architecture have an encoding that is not read here.
     #[error("cubin: architecture sm_{0} is not supported (sm_70 and later are)")]
     Architecture(u32),
@@ -23,10 +19,6 @@ pub enum Error {
 
 impl Error {
     pub(super) fn at(section: &str, offset: u64, reason: impl Into<String>) -> Self {
-        Self::Section {
-            section: section.to_owned(),
-            offset,
-            reason: reason.into(),
-        }
+        Self::Section { section: section.to_owned(), offset, reason: reason.into() }
     }
 }

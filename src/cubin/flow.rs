@@ -57,10 +57,7 @@ impl Block {
 impl Flow {
     /// The control flow of a kernel whose instructions were decoded.
     pub fn new(kernel: &Kernel<'_>, instructions: &[Instruction]) -> Self {
-        let mut flow = Self {
-            blocks: cut(kernel, instructions),
-            ..Self::default()
-        };
+        let mut flow = Self { blocks: cut(kernel, instructions), ..Self::default() };
         flow.connect(kernel, instructions);
         flow.keep_reached();
         flow.find_loops();
@@ -69,10 +66,7 @@ impl Flow {
 
     /// How many loops a block is in.
     pub fn depth(&self, block: usize) -> u32 {
-        self.blocks
-            .get(block)
-            .and_then(|block| block.innermost)
-            .map_or(0, |index| self.loops[index].depth)
+        self.blocks.get(block).and_then(|block| block.innermost).map_or(0, |index| self.loops[index].depth)
     }
 
     /// The blocks in an order in which each comes after all that lead to it, but for the back edges of loops.
@@ -85,17 +79,11 @@ impl Flow {
 
     /// Whether an edge goes back to the header of a loop that it is in.
     pub fn is_back_edge(&self, from: usize, to: usize) -> bool {
-        self.loops
-            .iter()
-            .any(|l| l.header == to && l.blocks.binary_search(&from).is_ok())
+        self.loops.iter().any(|l| l.header == to && l.blocks.binary_search(&from).is_ok())
     }
 
     fn connect(&mut self, kernel: &Kernel<'_>, instructions: &[Instruction]) {
-        let starts: Vec<usize> = self
-            .blocks
-            .iter()
-            .map(|block| block.instructions.start)
-            .collect();
+        let starts: Vec<usize> = self.blocks.iter().map(|block| block.instructions.start).collect();
         let block_at = |offset: u32| starts.binary_search(&index_of(offset)?).ok();
         let mut entries = vec![0];
         for index in 0..self.blocks.len() {
@@ -117,16 +105,8 @@ impl Flow {
                     entries.extend(taken);
                 }
                 Class::IndirectBranch => {
-                    let table = kernel
-                        .indirect
-                        .iter()
-                        .find(|branch| branch.offset == last.offset);
-                    successors.extend(
-                        table
-                            .iter()
-                            .flat_map(|table| &table.targets)
-                            .filter_map(|&to| block_at(to)),
-                    );
+                    let table = kernel.indirect.iter().find(|branch| branch.offset == last.offset);
+                    successors.extend(table.iter().flat_map(|table| &table.targets).filter_map(|&to| block_at(to)));
                 }
                 _ => {}
             }
@@ -138,11 +118,7 @@ impl Flow {
         }
         entries[1..].sort_unstable();
         entries.dedup();
-        self.entries = if self.blocks.is_empty() {
-            Vec::new()
-        } else {
-            entries
-        };
+        self.entries = if self.blocks.is_empty() { Vec::new() } else { entries };
     }
 
     /// Drops blocks that nothing reaches (padding, and functions that are not called), and links predecessors.
@@ -163,8 +139,7 @@ impl Flow {
             count += usize::from(is_reached);
         }
         let mut keep = reached.iter();
-        self.blocks
-            .retain(|_| keep.next().copied().unwrap_or(false));
+        self.blocks.retain(|_| keep.next().copied().unwrap_or(false));
         for block in &mut self.blocks {
             for successor in block.successors.iter_mut().chain(&mut block.callee) {
                 *successor = renumbered[*successor];
@@ -193,23 +168,14 @@ impl Flow {
                 .filter(|&from| dominates(&dominators, &order, header, from))
                 .collect();
             if !backs.is_empty() {
-                loops.push(Loop {
-                    header,
-                    blocks: self.natural_loop(header, backs),
-                    parent: None,
-                    depth: 1,
-                });
+                loops.push(Loop { header, blocks: self.natural_loop(header, backs), parent: None, depth: 1 });
             }
         }
         // Outer loops first: a loop that contains another has more blocks.
         loops.sort_by_key(|l| (std::cmp::Reverse(l.blocks.len()), l.header));
         for index in 0..loops.len() {
-            let parent = (0..index).rev().find(|&outer| {
-                loops[outer]
-                    .blocks
-                    .binary_search(&loops[index].header)
-                    .is_ok()
-            });
+            let parent =
+                (0..index).rev().find(|&outer| loops[outer].blocks.binary_search(&loops[index].header).is_ok());
             loops[index].parent = parent;
             loops[index].depth = 1 + parent.map_or(0, |outer| loops[outer].depth);
             for &block in &loops[index].blocks {
@@ -228,9 +194,7 @@ impl Flow {
                 stack.extend(&self.blocks[index].predecessors);
             }
         }
-        (0..self.blocks.len())
-            .filter(|&index| is_inside[index])
-            .collect()
+        (0..self.blocks.len()).filter(|&index| is_inside[index]).collect()
     }
 
     /// Position of each block in a post-order walk from the kernel's entry, calls included: a block comes after all that it reaches.
@@ -238,22 +202,11 @@ impl Flow {
         let mut position = vec![usize::MAX; self.blocks.len()];
         let mut seen = vec![false; self.blocks.len()];
         let mut count = 0;
-        let mut stack: Vec<(usize, usize)> = self
-            .entries
-            .first()
-            .map(|&entry| (entry, 0))
-            .into_iter()
-            .collect();
-        self.entries
-            .first()
-            .into_iter()
-            .for_each(|&entry| seen[entry] = true);
+        let mut stack: Vec<(usize, usize)> = self.entries.first().map(|&entry| (entry, 0)).into_iter().collect();
+        self.entries.first().into_iter().for_each(|&entry| seen[entry] = true);
         while let Some((index, step)) = stack.pop() {
             let block = &self.blocks[index];
-            let next = block.successors.get(step).or(block
-                .callee
-                .as_ref()
-                .filter(|_| step == block.successors.len()));
+            let next = block.successors.get(step).or(block.callee.as_ref().filter(|_| step == block.successors.len()));
             match next {
                 Some(&next) => {
                     stack.push((index, step + 1));
@@ -286,14 +239,8 @@ impl Flow {
                 if self.entries.contains(&index) {
                     continue;
                 }
-                let known = self.blocks[index]
-                    .predecessors
-                    .iter()
-                    .copied()
-                    .filter(|&p| dominators[p] != NONE);
-                let new = known
-                    .reduce(|a, b| meet(&dominators, position, a, b))
-                    .unwrap_or(NONE);
+                let known = self.blocks[index].predecessors.iter().copied().filter(|&p| dominators[p] != NONE);
+                let new = known.reduce(|a, b| meet(&dominators, position, a, b)).unwrap_or(NONE);
                 if dominators[index] != new {
                     dominators[index] = new;
                     changed = true;
@@ -307,11 +254,7 @@ impl Flow {
 /// The nearest block that dominates both.
 fn meet(dominators: &[usize], position: &[usize], mut a: usize, mut b: usize) -> usize {
     while a != b {
-        let lower = if position[a] < position[b] {
-            &mut a
-        } else {
-            &mut b
-        };
+        let lower = if position[a] < position[b] { &mut a } else { &mut b };
         let up = dominators[*lower];
         if up == *lower {
             // Two entries reach the block: no block dominates it but itself.
@@ -359,39 +302,24 @@ fn cut(kernel: &Kernel<'_>, instructions: &[Instruction]) -> Vec<Block> {
     }
     let mut starts: Vec<usize> = (0..code.len()).filter(|&index| is_leader[index]).collect();
     starts.push(code.len());
-    starts
-        .windows(2)
-        .map(|pair| Block {
-            instructions: pair[0]..pair[1],
-            ..Block::default()
-        })
-        .collect()
+    starts.windows(2).map(|pair| Block { instructions: pair[0]..pair[1], ..Block::default() }).collect()
 }
 
 fn index_of(offset: u32) -> Option<usize> {
-    offset
-        .is_multiple_of(INSTRUCTION_BYTES)
-        .then_some((offset / INSTRUCTION_BYTES) as usize)
+    offset.is_multiple_of(INSTRUCTION_BYTES).then_some((offset / INSTRUCTION_BYTES) as usize)
 }
 
 /// The number of instructions before the trailing `BRA .` and `NOP`s.
 fn without_padding(instructions: &[Instruction]) -> usize {
     let is_padding = |i: &Instruction| {
-        i.opcode.class == Class::Nop
-            || (i.opcode.class == Class::Branch && i.target == Some(i.offset))
+        i.opcode.class == Class::Nop || (i.opcode.class == Class::Branch && i.target == Some(i.offset))
     };
-    instructions
-        .iter()
-        .rposition(|i| !is_padding(i))
-        .map_or(0, |last| last + 1)
+    instructions.iter().rposition(|i| !is_padding(i)).map_or(0, |last| last + 1)
 }
 
 fn ends_block(instruction: &Instruction) -> bool {
     use Class::{Branch, Call, Exit, IndirectBranch, Return};
-    matches!(
-        instruction.opcode.class,
-        Branch | Call | Exit | IndirectBranch | Return
-    )
+    matches!(instruction.opcode.class, Branch | Call | Exit | IndirectBranch | Return)
 }
 
 /// Whether the next instruction may follow this one.

@@ -83,28 +83,18 @@ impl Record<'_> {
     /// The little-endian word with this index in the payload.
     pub(super) fn word(&self, section: &str, index: usize) -> Result<u32, Error> {
         self.words().nth(index).ok_or_else(|| {
-            Error::at(
-                section,
-                self.offset,
-                format!("{:?} needs {} words of payload", self.attribute, index + 1),
-            )
+            Error::at(section, self.offset, format!("{:?} needs {} words of payload", self.attribute, index + 1))
         })
     }
 
     /// The payload as little-endian words.
     pub(super) fn words(&self) -> impl Iterator<Item = u32> + '_ {
-        self.payload
-            .chunks_exact(4)
-            .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
+        self.payload.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
     }
 
     /// Three words: a block or cluster shape.
     pub(super) fn shape(&self, section: &str) -> Result<[u32; 3], Error> {
-        Ok([
-            self.word(section, 0)?,
-            self.word(section, 1)?,
-            self.word(section, 2)?,
-        ])
+        Ok([self.word(section, 0)?, self.word(section, 1)?, self.word(section, 2)?])
     }
 }
 
@@ -112,10 +102,7 @@ impl Record<'_> {
 ///
 /// # Errors
 /// Where a record reaches beyond the end, or has a format that is not known (its length then is not either).
-pub(super) fn records<'data>(
-    section: &str,
-    data: &'data [u8],
-) -> Result<Vec<Record<'data>>, Error> {
+pub(super) fn records<'data>(section: &str, data: &'data [u8]) -> Result<Vec<Record<'data>>, Error> {
     let mut records = Vec::new();
     let mut rest = data;
     while !rest.is_empty() {
@@ -128,21 +115,12 @@ pub(super) fn records<'data>(
             NO_VALUE | BYTE_VALUE | HALF_VALUE => (&[][..], tail),
             SIZED_VALUE => tail.split_at_checked(usize::from(value)).ok_or_else(cut)?,
             _ => {
-                return Err(Error::at(
-                    section,
-                    offset,
-                    format!("unknown record format {format}"),
-                ));
+                return Err(Error::at(section, offset, format!("unknown record format {format}")));
             }
         };
         rest = tail;
         if let Some(&(_, attribute)) = CODES.iter().find(|(known, _)| *known == code) {
-            records.push(Record {
-                attribute,
-                offset,
-                value,
-                payload,
-            });
+            records.push(Record { attribute, offset, value, payload });
         }
     }
     Ok(records)

@@ -58,9 +58,7 @@ pub(super) fn by_section(file: &elf::File<'_>) -> Result<HashMap<usize, Lines>, 
     let mut unit = 0;
     while unit < data.len() {
         let at = |error: gimli::Error| Error::at(SECTION, unit as u64, error.to_string());
-        let program = debug_line
-            .program(DebugLineOffset(unit), ADDRESS_BYTES, None, None)
-            .map_err(at)?;
+        let program = debug_line.program(DebugLineOffset(unit), ADDRESS_BYTES, None, None).map_err(at)?;
         let length = program.header().unit_length();
         read_rows(program, &mut tables).map_err(at)?;
         unit = unit.saturating_add(length).saturating_add(size_of::<u32>());
@@ -87,9 +85,7 @@ fn read_rows(program: Program<'_>, tables: &mut HashMap<usize, Lines>) -> Result
         let Ok(offset) = u32::try_from(row.address() & ((1 << SECTION_BIT) - 1)) else {
             continue;
         };
-        let line = row
-            .line()
-            .map_or(0, |line| u32::try_from(line.get()).unwrap_or(0));
+        let line = row.line().map_or(0, |line| u32::try_from(line.get()).unwrap_or(0));
         if !row.end_sequence() {
             tables.entry(section).or_default().rows.push((offset, line));
         }

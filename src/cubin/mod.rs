@@ -71,10 +71,7 @@ impl<'data> Cubin<'data> {
     pub fn parse(bytes: &'data [u8]) -> Result<Self, Error> {
         let file = elf::File::parse(bytes)?;
         let kernels = resources::kernels(&file)?;
-        Ok(Self {
-            architecture: file.architecture(),
-            kernels,
-        })
+        Ok(Self { architecture: file.architecture(), kernels })
     }
 
     /// Compute capability as two digits: 90 is 9.0.

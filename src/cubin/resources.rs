@@ -60,11 +60,7 @@ pub(super) fn kernels<'data>(file: &File<'data>) -> Result<Vec<Kernel<'data>>, E
     for (_, symbol) in symbols.iter().filter(|(_, symbol)| !symbol.kernel) {
         let place = (u32::try_from(symbol.value), u32::try_from(symbol.size));
         if let (Ok(offset), Ok(size)) = place {
-            callees.entry(symbol.section).or_default().push(Function {
-                name: symbol.name,
-                offset,
-                size,
-            });
+            callees.entry(symbol.section).or_default().push(Function { name: symbol.name, offset, size });
         }
     }
     let mut lines = lines::by_section(file)?;
@@ -73,13 +69,9 @@ pub(super) fn kernels<'data>(file: &File<'data>) -> Result<Vec<Kernel<'data>>, E
     let mut kernels = Vec::new();
     for (index, symbol) in symbols.iter().filter(|(_, symbol)| symbol.kernel) {
         let text_name = format!(".text.{}", symbol.name);
-        let text = file.section(&text_name).ok_or_else(|| {
-            Error::at(
-                ".symtab",
-                u64::from(*index),
-                format!("no section `{text_name}`"),
-            )
-        })?;
+        let text = file
+            .section(&text_name)
+            .ok_or_else(|| Error::at(".symtab", u64::from(*index), format!("no section `{text_name}`")))?;
         let code = file.data(&text_name, text)?;
         let mut resources = by_symbol.get(index).cloned().unwrap_or_default();
         if file.first_layout() {
@@ -98,9 +90,7 @@ pub(super) fn kernels<'data>(file: &File<'data>) -> Result<Vec<Kernel<'data>>, E
                 apply(&record, &info_name, &mut resources, &mut indirect)?;
             }
         }
-        resources
-            .parameters
-            .sort_by_key(|parameter| parameter.ordinal);
+        resources.parameters.sort_by_key(|parameter| parameter.ordinal);
         let mut functions = callees.remove(&text.index).unwrap_or_default();
         functions.sort_by_key(|function| function.offset);
         kernels.push(Kernel {
@@ -126,9 +116,7 @@ fn global_records(file: &File<'_>) -> Result<HashMap<u32, Resources>, Error> {
         let field: fn(&mut Resources) -> &mut u32 = match record.attribute {
             Attribute::Registers => |resources| &mut resources.registers,
             // The frame of the kernel itself; the sum over its calls where ptxas knows it, which is at least as much.
-            Attribute::FrameSize | Attribute::MinStackSize => {
-                |resources| &mut resources.stack_frame
-            }
+            Attribute::FrameSize | Attribute::MinStackSize => |resources| &mut resources.stack_frame,
             _ => continue,
         };
         let (symbol, value) = (record.word(GLOBAL_INFO, 0)?, record.word(GLOBAL_INFO, 1)?);
@@ -143,11 +131,7 @@ fn static_shared(file: &File<'_>, kernel: &str) -> u32 {
         return 0;
     };
     let size = file.size(section);
-    let reserve = if file.architecture() >= 90 && is_linked(section) {
-        RESERVED_SHARED
-    } else {
-        0
-    };
+    let reserve = if file.architecture() >= 90 && is_linked(section) { RESERVED_SHARED } else { 0 };
     u32::try_from(size.saturating_sub(reserve)).unwrap_or(u32::MAX)
 }
 
@@ -181,16 +165,8 @@ fn apply(
         Attribute::VirtualResources => resources.virtual_resources = u32::from(record.value & 0xff),
         Attribute::Parameter | Attribute::LargeParameter => {
             let (place, size) = (record.word(section, 1)?, record.word(section, 2)?);
-            let size = if record.attribute == Attribute::Parameter {
-                size >> 18
-            } else {
-                size
-            };
-            resources.parameters.push(Parameter {
-                ordinal: place & 0xffff,
-                offset: place >> 16,
-                size,
-            });
+            let size = if record.attribute == Attribute::Parameter { size >> 18 } else { size };
+            resources.parameters.push(Parameter { ordinal: place & 0xffff, offset: place >> 16, size });
         }
         Attribute::IndirectTargets => {
             let words: Vec<u32> = record.words().collect();
@@ -199,17 +175,8 @@ fn apply(
                 let (targets, tail) = usize::try_from(*count)
                     .ok()
                     .and_then(|count| tail.split_at_checked(count))
-                    .ok_or_else(|| {
-                        Error::at(
-                            section,
-                            record.offset,
-                            "a jump table reaches beyond the record",
-                        )
-                    })?;
-                indirect.push(IndirectBranch {
-                    offset: *offset,
-                    targets: targets.to_vec(),
-                });
+                    .ok_or_else(|| Error::at(section, record.offset, "a jump table reaches beyond the record"))?;
+                indirect.push(IndirectBranch { offset: *offset, targets: targets.to_vec() });
                 rest = tail;
             }
         }

@@ -40,12 +40,6 @@ pub struct Plan {
 
 impl Default for Plan {
     fn default() -> Self {
-        Plan {
-            budget_s: 30.0,
-            rounds: 9,
-            keep: 2.0,
-            patience_s: 10.0,
-            seed: 0x6e76_7475_6e65,
-        }
+        Plan { budget_s: 30.0, rounds: 9, keep: 2.0, patience_s: 10.0, seed: 0x6e76_7475_6e65 }
     }
 }

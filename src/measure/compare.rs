@@ -26,10 +26,7 @@ impl Tolerance {
             Scalar::Bf16 => 2.0 / 128.0,
             Scalar::F32 | Scalar::F64 => 1e-4,
             _ => {
-                return Tolerance {
-                    relative: 0.0,
-                    absolute: 0.0,
-                };
+                return Tolerance { relative: 0.0, absolute: 0.0 };
             }
         };
         let layout = Layout::of(element);
@@ -45,55 +42,27 @@ impl Tolerance {
             .collect();
         magnitudes.sort_by(f64::total_cmp);
         let typical = super::outcome::quantile(&magnitudes, 0.5).unwrap_or(0.0);
-        Tolerance {
-            relative,
-            absolute: 0.01 * relative * typical,
-        }
+        Tolerance { relative, absolute: 0.01 * relative * typical }
     }
 }
 
 /// Compares `got` with `expected`, both the contents of a buffer called `name`. Buffers of different length differ at the
 /// first element that only one has.
-pub fn compare(
-    name: &str,
-    element: &Element,
-    tolerance: Tolerance,
-    expected: &[u8],
-    got: &[u8],
-) -> Option<Difference> {
+pub fn compare(name: &str, element: &Element, tolerance: Tolerance, expected: &[u8], got: &[u8]) -> Option<Difference> {
     let layout = Layout::of(element);
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(16));
     // A slice for each thread, whole elements, and none so small that starting the thread costs more than it saves.
-    let slice = (expected.len() / threads)
-        .max(1 << 20)
-        .next_multiple_of(layout.stride);
-    let pairs: Vec<_> = expected
-        .chunks(slice)
-        .zip(got.chunks(slice))
-        .enumerate()
-        .collect();
+    let slice = (expected.len() / threads).max(1 << 20).next_multiple_of(layout.stride);
+    let pairs: Vec<_> = expected.chunks(slice).zip(got.chunks(slice)).enumerate().collect();
     let scan = |&(i, (expected, got)): &(usize, (&[u8], &[u8]))| {
-        scan(
-            element.scalar,
-            layout,
-            tolerance,
-            (i * slice / layout.stride) as u64,
-            expected,
-            got,
-        )
+        scan(element.scalar, layout, tolerance, (i * slice / layout.stride) as u64, expected, got)
     };
     let parts: Vec<Part> = if pairs.len() <= 1 {
         pairs.iter().map(scan).collect()
     } else {
         std::thread::scope(|scope| {
-            let running: Vec<_> = pairs
-                .iter()
-                .map(|pair| scope.spawn(move || scan(pair)))
-                .collect();
-            running
-                .into_iter()
-                .map(|thread| thread.join().expect("a comparison does not panic"))
-                .collect()
+            let running: Vec<_> = pairs.iter().map(|pair| scope.spawn(move || scan(pair))).collect();
+            running.into_iter().map(|thread| thread.join().expect("a comparison does not panic")).collect()
         })
     };
     let of = (expected.len() / layout.stride) as u64;
@@ -107,15 +76,7 @@ pub fn compare(
         let shared = (expected.len().min(got.len()) / layout.stride) as u64;
         (shared, 0, "present".to_owned(), "missing".to_owned())
     });
-    Some(Difference {
-        buffer: name.to_owned(),
-        index,
-        lane,
-        expected,
-        got,
-        count,
-        of,
-    })
+    Some(Difference { buffer: name.to_owned(), index, lane, expected, got, count, of })
 }
 
 /// Where scalars lie in an element.
@@ -130,11 +91,7 @@ impl Layout {
     fn of(element: &Element) -> Layout {
         let stride = element.size().max(1);
         let scalar = element.scalar.size();
-        Layout {
-            stride,
-            scalar,
-            lanes: usize::from(element.lanes.max(1)).min(stride / scalar),
-        }
+        Layout { stride, scalar, lanes: usize::from(element.lanes.max(1)).min(stride / scalar) }
     }
 }
 
@@ -145,14 +102,7 @@ struct Part {
     first: Option<(u64, u8, String, String)>,
 }
 
-fn scan(
-    scalar: Scalar,
-    layout: Layout,
-    tolerance: Tolerance,
-    first_index: u64,
-    expected: &[u8],
-    got: &[u8],
-) -> Part {
+fn scan(scalar: Scalar, layout: Layout, tolerance: Tolerance, first_index: u64, expected: &[u8], got: &[u8]) -> Part {
     /// Elements that are compared as bytes before any is decoded: most of a buffer agrees to the bit.
     const RUN: usize = 256;
     let mut part = Part::default();
@@ -161,14 +111,9 @@ fn scan(
         if expected == got {
             continue;
         }
-        let elements = expected
-            .chunks_exact(layout.stride)
-            .zip(got.chunks_exact(layout.stride));
+        let elements = expected.chunks_exact(layout.stride).zip(got.chunks_exact(layout.stride));
         for (i, (expected, got)) in elements.enumerate() {
-            let lanes = expected
-                .chunks_exact(layout.scalar)
-                .zip(got.chunks_exact(layout.scalar))
-                .take(layout.lanes);
+            let lanes = expected.chunks_exact(layout.scalar).zip(got.chunks_exact(layout.scalar)).take(layout.lanes);
             let differing = lanes.enumerate().find_map(|(lane, (a, b))| {
                 if a == b {
                     return None;
@@ -181,8 +126,7 @@ fn scan(
             };
             part.count += 1;
             let index = first_index + (r * RUN + i) as u64;
-            part.first
-                .get_or_insert_with(|| (index, lane, a.show(scalar), b.show(scalar)));
+            part.first.get_or_insert_with(|| (index, lane, a.show(scalar), b.show(scalar)));
         }
     }
     part
@@ -235,13 +179,9 @@ impl Value {
     /// Whether `got` is close enough to `self`, the expected value.
     fn agrees(self, got: Value, tolerance: Tolerance) -> bool {
         match (self, got) {
-            (Value::Float(a), Value::Float(b)) if a.is_nan() || b.is_nan() => {
-                a.is_nan() && b.is_nan()
-            }
+            (Value::Float(a), Value::Float(b)) if a.is_nan() || b.is_nan() => a.is_nan() && b.is_nan(),
             (Value::Float(a), Value::Float(b)) if a.is_infinite() || b.is_infinite() => a == b,
-            (Value::Float(a), Value::Float(b)) => {
-                (b - a).abs() <= tolerance.absolute + tolerance.relative * a.abs()
-            }
+            (Value::Float(a), Value::Float(b)) => (b - a).abs() <= tolerance.absolute + tolerance.relative * a.abs(),
             (Value::Integer(a), Value::Integer(b)) => a == b,
             _ => false,
         }

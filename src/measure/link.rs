@@ -46,21 +46,13 @@ pub(super) struct Link {
 impl Link {
     /// Starts `command`; the error is that of starting it.
     pub fn start(mut command: Command) -> io::Result<Link> {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let (requests, to_write) = mpsc::channel::<Vec<u8>>();
         if let Some(mut stdin) = child.stdin.take() {
             thread::spawn(move || {
                 for bytes in to_write {
                     // A process that is gone shows at its other end.
-                    if stdin
-                        .write_all(&bytes)
-                        .and_then(|()| stdin.flush())
-                        .is_err()
-                    {
+                    if stdin.write_all(&bytes).and_then(|()| stdin.flush()).is_err() {
                         break;
                     }
                 }
@@ -89,12 +81,7 @@ impl Link {
                 }
             });
         }
-        Ok(Link {
-            child: Some(child),
-            requests: Some(requests),
-            replies,
-            complaint,
-        })
+        Ok(Link { child: Some(child), requests: Some(requests), replies, complaint })
     }
 
     /// Queues the bytes of a frame. Nothing is reported here: a process that cannot take them shows in what it says.
@@ -118,10 +105,7 @@ impl Link {
         let status = self.stop();
         // Standard error is read in a thread; what the process wrote last may still be on its way.
         thread::sleep(Duration::from_millis(5));
-        let kept = self
-            .complaint
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let kept = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = kept.iter().copied().collect();
         let text = String::from_utf8_lossy(&bytes);
         let how = status.map_or_else(|| "it does not end".to_owned(), |status| status.to_string());

@@ -41,20 +41,11 @@ pub trait Measurer {
     ///
     /// The outcomes are in the order of `candidates`. A candidate that crashes, hangs or gives other results is refused and the
     /// rest goes on; a baseline that does so is an error, for then there is nothing to compare with.
-    fn time(
-        &mut self,
-        baseline: &Candidate,
-        candidates: &[Candidate],
-        plan: &Plan,
-    ) -> Result<Timings, Error>;
+    fn time(&mut self, baseline: &Candidate, candidates: &[Candidate], plan: &Plan) -> Result<Timings, Error>;
 
     /// Times `contenders` (which have been through [`time`](Self::time)) in `rounds` rounds, each of them once a round in an
     /// order drawn anew, so that samples of one round are pairs under the same conditions.
     ///
     /// Gives, for each contender, its time of each round in microseconds; `None` where it crashed or hung.
-    fn duel(
-        &mut self,
-        contenders: &[Candidate],
-        rounds: u32,
-    ) -> Result<Vec<Option<Vec<f64>>>, Error>;
+    fn duel(&mut self, contenders: &[Candidate], rounds: u32) -> Result<Vec<Option<Vec<f64>>>, Error>;
 }

@@ -37,16 +37,10 @@ impl Timing {
         sorted.sort_by(f64::total_cmp);
         let median_us = quantile(&sorted, 0.5)?;
         let spread = match (quantile(&sorted, 0.25), quantile(&sorted, 0.75)) {
-            (Some(low), Some(high)) if sorted.len() >= 4 && median_us > 0.0 => {
-                (high - low) / median_us
-            }
+            (Some(low), Some(high)) if sorted.len() >= 4 && median_us > 0.0 => (high - low) / median_us,
             _ => 0.0,
         };
-        Some(Timing {
-            samples_us,
-            median_us,
-            spread,
-        })
+        Some(Timing { samples_us, median_us, spread })
     }
 }
 
@@ -105,26 +99,16 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::Differs(difference) => difference.fmt(f),
-            Reason::Unsteady(Difference {
-                buffer,
-                index,
-                expected,
-                got,
-                count,
-                of,
-                ..
-            }) => write!(
+            Reason::Unsteady(Difference { buffer, index, expected, got, count, of, .. }) => write!(
                 f,
                 "its results change from run to run: {count} of {of} elements of `{buffer}`, {buffer}[{index}] is {expected}, then {got}; `check(...)` can name what is to be compared"
             ),
-            Reason::Stray { buffer } => write!(
-                f,
-                "writes to `{buffer}` where the baseline leaves it alone (an index out of bounds?)"
-            ),
-            Reason::Incomparable { buffer } => write!(
-                f,
-                "`{buffer}` has another size or type than the baseline's, so the results cannot be compared"
-            ),
+            Reason::Stray { buffer } => {
+                write!(f, "writes to `{buffer}` where the baseline leaves it alone (an index out of bounds?)")
+            }
+            Reason::Incomparable { buffer } => {
+                write!(f, "`{buffer}` has another size or type than the baseline's, so the results cannot be compared")
+            }
             Reason::LaunchFailed { stage, error } => write!(f, "{stage} failed: {error}"),
             Reason::TooManyResources { what } => f.write_str(what),
             Reason::Faulted { error } => write!(f, "crashed on the GPU: {error}"),
@@ -133,10 +117,7 @@ impl fmt::Display for Reason {
                 write!(f, "the measuring process died while it ran: {how}")
             }
             Reason::OutOfMemory { bytes } => {
-                write!(
-                    f,
-                    "its buffers ({bytes} bytes) do not fit into the GPU's memory"
-                )
+                write!(f, "its buffers ({bytes} bytes) do not fit into the GPU's memory")
             }
         }
     }
@@ -144,15 +125,7 @@ impl fmt::Display for Reason {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Difference {
-            buffer,
-            index,
-            lane,
-            expected,
-            got,
-            count,
-            of,
-        } = self;
+        let Difference { buffer, index, lane, expected, got, count, of } = self;
         let lane = match lane {
             0 => String::new(),
             n => format!(", lane {n}"),

@@ -35,10 +35,7 @@ pub enum Error {
     Silent { command: String, seconds: f64 },
     #[error("`{command}` is no nvtune, it says {said}")]
     Nonsense { command: String, said: String },
-    #[error(
-        "`{command}` is another version of nvtune: it says {said}, not {}",
-        protocol::HELLO
-    )]
+    #[error("`{command}` is another version of nvtune: it says {said}, not {}", protocol::HELLO)]
     Version { command: String, said: String },
     #[error("the measuring process `{command}` died ({how})")]
     Died { command: String, how: String },
@@ -70,21 +67,15 @@ impl Options {
             Some(text) => split(text.to_str().ok_or(RunnerError::NotText)?)?,
             None => Vec::new(),
         };
-        Ok(Options {
-            runner,
-            replay: std::env::var_os("NVTUNE_REPLAY").map(PathBuf::from),
-            ..Options::default()
-        })
+        Ok(Options { runner, replay: std::env::var_os("NVTUNE_REPLAY").map(PathBuf::from), ..Options::default() })
     }
 
     fn command(&self) -> Result<Command, Error> {
         let program = match (&self.program, self.runner.is_empty()) {
             (Some(program), _) => program.clone(),
             (None, false) => PathBuf::from("nvtune"),
-            (None, true) => std::env::current_exe().map_err(|source| Error::Start {
-                command: "nvtune measure".to_owned(),
-                source,
-            })?,
+            (None, true) => std::env::current_exe()
+                .map_err(|source| Error::Start { command: "nvtune measure".to_owned(), source })?,
         };
         let mut command = match self.runner.split_first() {
             Some((first, rest)) => {
@@ -147,10 +138,8 @@ impl Process {
         if self.link.is_some() {
             return Ok(());
         }
-        let link = Link::start(self.options.command()?).map_err(|source| Error::Start {
-            command: self.name.clone(),
-            source,
-        })?;
+        let link = Link::start(self.options.command()?)
+            .map_err(|source| Error::Start { command: self.name.clone(), source })?;
         let limit = self.options.limit();
         match link.receive(limit) {
             Incoming::Reply(Reply::Ready(device)) => {
@@ -167,31 +156,17 @@ impl Process {
     fn broken(&self, link: Link, incoming: Incoming, limit: Duration) -> Error {
         let command = self.name.clone();
         match incoming {
-            Incoming::Silence => Error::Silent {
-                command,
-                seconds: limit.as_secs_f64(),
-            },
+            Incoming::Silence => Error::Silent { command, seconds: limit.as_secs_f64() },
             Incoming::Version(said) => Error::Version { command, said },
             Incoming::Nonsense(said) => Error::Nonsense { command, said },
-            Incoming::Reply(reply) => Error::Nonsense {
-                command,
-                said: format!("{reply:?}"),
-            },
-            Incoming::End => Error::Died {
-                command,
-                how: link.end(),
-            },
+            Incoming::Reply(reply) => Error::Nonsense { command, said: format!("{reply:?}") },
+            Incoming::End => Error::Died { command, how: link.end() },
         }
     }
 
     /// Sends a request with all that it refers to, and passes on what is said of its jobs until it is served or the process is
     /// lost.
-    fn request(
-        &mut self,
-        batch: &Batch,
-        request: &Request,
-        told: &mut dyn FnMut(Told),
-    ) -> Result<Served, Error> {
+    fn request(&mut self, batch: &Batch, request: &Request, told: &mut dyn FnMut(Told)) -> Result<Served, Error> {
         self.ensure()?;
         // `ensure` has put one there.
         let Some(link) = self.link.take() else {
@@ -286,12 +261,7 @@ impl Measurer for Process {
         &self.device
     }
 
-    fn time(
-        &mut self,
-        baseline: &Candidate,
-        candidates: &[Candidate],
-        plan: &Plan,
-    ) -> Result<Timings, Error> {
+    fn time(&mut self, baseline: &Candidate, candidates: &[Candidate], plan: &Plan) -> Result<Timings, Error> {
         let begin = Instant::now();
         self.patience = seconds(plan.patience_s);
         let mut batch = Batch::default();
@@ -306,11 +276,7 @@ impl Measurer for Process {
                 jobs,
                 plan: Plan {
                     budget_s: if left > 0.0 { left.min(1e9) } else { 0.0 },
-                    keep: if plan.keep > 1.0 {
-                        plan.keep.min(1e9)
-                    } else {
-                        1.0
-                    },
+                    keep: if plan.keep > 1.0 { plan.keep.min(1e9) } else { 1.0 },
                     patience_s: self.patience.as_secs_f64(),
                     ..*plan
                 },
@@ -321,9 +287,7 @@ impl Measurer for Process {
             if let Some(reason) = states.first().and_then(|state| state.refused.clone()) {
                 return Err(Error::Baseline(reason));
             }
-            let timed = states
-                .first()
-                .is_some_and(|state| !state.samples.is_empty());
+            let timed = states.first().is_some_and(|state| !state.samples.is_empty());
             match served {
                 Served::Whole => break,
                 Served::Lost if timed && begin.elapsed().as_secs_f64() > plan.budget_s => break,
@@ -332,19 +296,12 @@ impl Measurer for Process {
         }
         let mut outcomes = states.into_iter().map(State::outcome);
         match outcomes.next() {
-            Some(Outcome::Timed(baseline)) => Ok(Timings {
-                baseline,
-                candidates: outcomes.collect(),
-            }),
+            Some(Outcome::Timed(baseline)) => Ok(Timings { baseline, candidates: outcomes.collect() }),
             _ => Err(Error::Failed("the baseline was not timed".to_owned())),
         }
     }
 
-    fn duel(
-        &mut self,
-        contenders: &[Candidate],
-        rounds: u32,
-    ) -> Result<Vec<Option<Vec<f64>>>, Error> {
+    fn duel(&mut self, contenders: &[Candidate], rounds: u32) -> Result<Vec<Option<Vec<f64>>>, Error> {
         let mut batch = Batch::default();
         for candidate in contenders {
             batch.add(candidate);
@@ -354,11 +311,7 @@ impl Measurer for Process {
             for state in &mut states {
                 state.samples.clear();
             }
-            let request = Request::Duel {
-                jobs: remaining(&batch.jobs, &states),
-                rounds,
-                seed: Plan::default().seed,
-            };
+            let request = Request::Duel { jobs: remaining(&batch.jobs, &states), rounds, seed: Plan::default().seed };
             let served = self.request(&batch, &request, &mut |told| {
                 note(&mut states, told);
             })?;
@@ -366,10 +319,7 @@ impl Measurer for Process {
                 break;
             }
         }
-        Ok(states
-            .into_iter()
-            .map(|state| state.refused.is_none().then_some(state.samples))
-            .collect())
+        Ok(states.into_iter().map(|state| state.refused.is_none().then_some(state.samples)).collect())
     }
 }
 
@@ -409,10 +359,7 @@ fn remaining(jobs: &[Job], states: &[State]) -> Vec<Job> {
     jobs.iter()
         .zip(states)
         .filter(|(_, state)| state.refused.is_none())
-        .map(|(job, state)| Job {
-            checked: state.checked,
-            ..job.clone()
-        })
+        .map(|(job, state)| Job { checked: state.checked, ..job.clone() })
         .collect()
 }
 
@@ -429,16 +376,14 @@ impl Batch {
     /// Adds a candidate; its slot is its place in the order of adding.
     fn add(&mut self, candidate: &Candidate) {
         let variants = &mut self.variants;
-        let variant = *self
-            .variant_numbers
-            .entry(Arc::clone(&candidate.cubin))
-            .or_insert_with(|| {
-                variants.push(Arc::clone(&candidate.cubin));
-                variants.len() - 1
-            });
-        let known = self.workloads.iter().position(|workload| {
-            Arc::ptr_eq(workload, &candidate.workload) || **workload == *candidate.workload
+        let variant = *self.variant_numbers.entry(Arc::clone(&candidate.cubin)).or_insert_with(|| {
+            variants.push(Arc::clone(&candidate.cubin));
+            variants.len() - 1
         });
+        let known = self
+            .workloads
+            .iter()
+            .position(|workload| Arc::ptr_eq(workload, &candidate.workload) || **workload == *candidate.workload);
         let workload = known.unwrap_or_else(|| {
             self.workloads.push(Arc::clone(&candidate.workload));
             self.workloads.len() - 1
@@ -481,7 +426,5 @@ impl Batch {
 fn seconds(seconds: f64) -> Duration {
     let longest = Duration::from_secs(1_000_000);
     let positive = if seconds > 0.0 { seconds } else { 0.0 };
-    Duration::try_from_secs_f64(positive)
-        .unwrap_or(longest)
-        .clamp(Duration::from_millis(1), longest)
+    Duration::try_from_secs_f64(positive).unwrap_or(longest).clamp(Duration::from_millis(1), longest)
 }

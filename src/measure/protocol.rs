@@ -76,11 +76,7 @@ pub(super) enum Reply {
 }
 
 /// Writes one frame and flushes.
-pub(super) fn write<T: Serialize>(
-    out: &mut impl Write,
-    message: &T,
-    payload: &[u8],
-) -> io::Result<()> {
+pub(super) fn write<T: Serialize>(out: &mut impl Write, message: &T, payload: &[u8]) -> io::Result<()> {
     out.write_all(&frame(message, payload)?)?;
     out.flush()
 }
@@ -90,20 +86,10 @@ pub(super) fn frame<T: Serialize>(message: &T, payload: &[u8]) -> io::Result<Vec
     let text = serde_json::to_vec(message)?;
     let too_long = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
     let text_length = u32::try_from(text.len()).ok().filter(|n| *n <= TEXT_LIMIT);
-    let payload_length = u32::try_from(payload.len())
-        .ok()
-        .filter(|n| *n <= PAYLOAD_LIMIT);
+    let payload_length = u32::try_from(payload.len()).ok().filter(|n| *n <= PAYLOAD_LIMIT);
     let mut bytes = Vec::with_capacity(8 + text.len() + payload.len());
-    bytes.extend(
-        text_length
-            .ok_or_else(|| too_long("message too long"))?
-            .to_le_bytes(),
-    );
-    bytes.extend(
-        payload_length
-            .ok_or_else(|| too_long("machine code too long"))?
-            .to_le_bytes(),
-    );
+    bytes.extend(text_length.ok_or_else(|| too_long("message too long"))?.to_le_bytes());
+    bytes.extend(payload_length.ok_or_else(|| too_long("machine code too long"))?.to_le_bytes());
     bytes.extend(text);
     bytes.extend(payload);
     Ok(bytes)
@@ -123,24 +109,15 @@ pub(super) fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Opti
         }
     }
     let [a, b, c, d, e, f, g, h] = head;
-    let (text, payload) = (
-        u32::from_le_bytes([a, b, c, d]),
-        u32::from_le_bytes([e, f, g, h]),
-    );
+    let (text, payload) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
     if text > TEXT_LIMIT || payload > PAYLOAD_LIMIT {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            format!("\"{}\"", head.escape_ascii()),
-        ));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("\"{}\"", head.escape_ascii())));
     }
     let text = exactly(from, text)?;
     let payload = exactly(from, payload)?;
     let message = serde_json::from_slice(&text).map_err(|error| {
         let start = text.get(..80).unwrap_or(&text);
-        io::Error::new(
-            io::ErrorKind::InvalidData,
-            format!("\"{}\" ({error})", start.escape_ascii()),
-        )
+        io::Error::new(io::ErrorKind::InvalidData, format!("\"{}\" ({error})", start.escape_ascii()))
     })?;
     Ok(Some((message, payload)))
 }
@@ -161,15 +138,9 @@ mod tests {
 
     #[test]
     fn frames_survive_the_stream() {
-        let reason = Reason::Stray {
-            buffer: "x".to_owned(),
-        };
+        let reason = Reason::Stray { buffer: "x".to_owned() };
         let messages = [
-            Reply::Ready(Device {
-                name: "NVIDIA H200".to_owned(),
-                bandwidth: 4.8e12,
-                ..Device::default()
-            }),
+            Reply::Ready(Device { name: "NVIDIA H200".to_owned(), bandwidth: 4.8e12, ..Device::default() }),
             Reply::NoDevice("none".to_owned()),
             Reply::Sample(3, 0.1 + 0.2),
             Reply::Refused(4, reason),
@@ -197,10 +168,7 @@ mod tests {
         }
         for (bytes, expected) in [
             (&b"Last login: Mon"[..], "\"Last log\""),
-            (
-                b"\x02\0\0\0\0\0\0\0[]",
-                "\"[]\" (expected value at line 1 column 1)",
-            ),
+            (b"\x02\0\0\0\0\0\0\0[]", "\"[]\" (expected value at line 1 column 1)"),
         ] {
             let error = read::<Reply>(&mut &*bytes).unwrap_err();
             assert_eq!(error.to_string(), expected);

@@ -93,11 +93,10 @@ impl Entry {
             && is(&self.grid, &job.launch.grid)
             && is(&self.block, &job.launch.block)
             && is(&self.shared, &job.launch.shared)
-            && self.label.iter().all(|label| {
-                label
-                    .split_whitespace()
-                    .all(|word| job.label.split_whitespace().any(|w| w == word))
-            })
+            && self
+                .label
+                .iter()
+                .all(|label| label.split_whitespace().all(|word| job.label.split_whitespace().any(|w| w == word)))
     }
 }
 
@@ -110,26 +109,12 @@ pub(super) struct Replay<W> {
 
 impl<W: Write> Replay<W> {
     pub fn new(recording: Recording, stdout: W) -> Self {
-        Replay {
-            recording,
-            stdout,
-            samples: 0,
-        }
+        Replay { recording, stdout, samples: 0 }
     }
 
     fn answer(&mut self, job: &Job) -> Result<f64, Halt> {
-        let missing = || {
-            Halt::Failed(format!(
-                "nothing is recorded for {} with {}",
-                job.kernel, job.label
-            ))
-        };
-        let entry = self
-            .recording
-            .entries
-            .iter()
-            .find(|entry| entry.answers(job))
-            .ok_or_else(missing)?;
+        let missing = || Halt::Failed(format!("nothing is recorded for {} with {}", job.kernel, job.label));
+        let entry = self.recording.entries.iter().find(|entry| entry.answers(job)).ok_or_else(missing)?;
         if let Some(fault) = entry.fault {
             break_down(fault, &mut self.stdout);
         }

@@ -73,15 +73,7 @@ mod tests {
             ("  srun\t--gres=gpu:1 ", Ok(vec!["srun", "--gres=gpu:1"])),
             (
                 r#"ssh -o 'ProxyCommand=nc %h' "a \"b\" \n" c\ d '' $HOME"#,
-                Ok(vec![
-                    "ssh",
-                    "-o",
-                    "ProxyCommand=nc %h",
-                    r#"a "b" \n"#,
-                    "c d",
-                    "",
-                    "$HOME",
-                ]),
+                Ok(vec!["ssh", "-o", "ProxyCommand=nc %h", r#"a "b" \n"#, "c d", "", "$HOME"]),
             ),
             ("ssh 'gpu", unclosed("single")),
             ("ssh \"gpu", unclosed("double")),

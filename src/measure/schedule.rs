@@ -126,11 +126,7 @@ pub(super) fn duel(
 pub(super) struct Unusable;
 
 /// Runs `job` until the clocks have risen. False where it was refused.
-fn warm_up(
-    bench: &mut dyn Bench,
-    job: &Job,
-    send: &mut dyn FnMut(Reply),
-) -> Result<bool, Unusable> {
+fn warm_up(bench: &mut dyn Bench, job: &Job, send: &mut dyn FnMut(Reply)) -> Result<bool, Unusable> {
     let begin = Instant::now();
     for _ in 0..WARM_UP_LAUNCHES {
         send(Reply::Running(job.slot));
@@ -146,11 +142,7 @@ fn warm_up(
 }
 
 /// Takes one sample and tells it. `None` where the job was refused.
-fn sample(
-    bench: &mut dyn Bench,
-    job: &Job,
-    send: &mut dyn FnMut(Reply),
-) -> Result<Option<f64>, Unusable> {
+fn sample(bench: &mut dyn Bench, job: &Job, send: &mut dyn FnMut(Reply)) -> Result<Option<f64>, Unusable> {
     send(Reply::Running(job.slot));
     let result = bench.sample(job);
     let sample = tell(job, result, send)?;
@@ -161,11 +153,7 @@ fn sample(
 }
 
 /// Tells why a job did not run to its end, if it did not.
-fn tell<T>(
-    job: &Job,
-    result: Result<T, Halt>,
-    send: &mut dyn FnMut(Reply),
-) -> Result<Option<T>, Unusable> {
+fn tell<T>(job: &Job, result: Result<T, Halt>, send: &mut dyn FnMut(Reply)) -> Result<Option<T>, Unusable> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(Halt::Refused(reason)) => {
@@ -245,11 +233,7 @@ mod tests {
             slot,
             label: String::new(),
             kernel: "k".to_owned(),
-            launch: Launch {
-                grid: [1; 3],
-                block: [1; 3],
-                shared: 0,
-            },
+            launch: Launch { grid: [1; 3], block: [1; 3], shared: 0 },
             variant: 0,
             workload: 0,
             checked: false,
@@ -278,16 +262,10 @@ mod tests {
 
     #[test]
     fn samples_are_interleaved_by_rounds() {
-        let plan = Plan {
-            rounds: 6,
-            ..Plan::default()
-        };
+        let plan = Plan { rounds: 6, ..Plan::default() };
         let run = || {
             let mut replies = Vec::new();
-            time(&mut Steady, &jobs(6), &plan, &mut |reply| {
-                replies.push(reply)
-            })
-            .unwrap();
+            time(&mut Steady, &jobs(6), &plan, &mut |reply| replies.push(reply)).unwrap();
             samples(&replies, false)
         };
         let order = run();
@@ -309,10 +287,7 @@ mod tests {
     #[test]
     fn duels_pair_samples() {
         let mut replies = Vec::new();
-        duel(&mut Steady, &jobs(4), 3, 1, &mut |reply| {
-            replies.push(reply)
-        })
-        .unwrap();
+        duel(&mut Steady, &jobs(4), 3, 1, &mut |reply| replies.push(reply)).unwrap();
         for round in samples(&replies, true).chunks(3) {
             let mut sorted = round.to_vec();
             sorted.sort_unstable();

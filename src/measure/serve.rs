@@ -26,9 +26,7 @@ pub fn serve(arguments: &[OsString]) -> ExitCode {
         _ => return complain("usage: nvtune measure [--replay FILE]"),
     };
     if io::stdin().is_terminal() {
-        return complain(
-            "this command is started by nvtune itself, to time kernels in a process of their own",
-        );
+        return complain("this command is started by nvtune itself, to time kernels in a process of their own");
     }
     let mut stdout = match take_stdout() {
         Ok(stdout) => stdout,
@@ -86,17 +84,11 @@ fn answer(bench: &mut dyn Bench, requests: &mpsc::Receiver<(Request, Vec<u8>)>, 
                 continue;
             }
             Request::Time { jobs, plan } => {
-                bench.load(
-                    std::mem::take(&mut variants),
-                    std::mem::take(&mut workloads),
-                );
+                bench.load(std::mem::take(&mut variants), std::mem::take(&mut workloads));
                 schedule::time(bench, &jobs, &plan, &mut tell)
             }
             Request::Duel { jobs, rounds, seed } => {
-                bench.load(
-                    std::mem::take(&mut variants),
-                    std::mem::take(&mut workloads),
-                );
+                bench.load(std::mem::take(&mut variants), std::mem::take(&mut workloads));
                 schedule::duel(bench, &jobs, rounds, seed, &mut tell)
             }
         };
@@ -137,11 +129,7 @@ fn send(stdout: &mut File, reply: Reply) {
 }
 
 fn say(stdout: &mut File, bytes: &[u8]) {
-    if stdout
-        .write_all(bytes)
-        .and_then(|()| stdout.flush())
-        .is_err()
-    {
+    if stdout.write_all(bytes).and_then(|()| stdout.flush()).is_err() {
         exit_now(0);
     }
 }

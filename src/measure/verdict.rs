@@ -31,12 +31,8 @@ pub enum Verdict {
 /// enclose the true median with probability 1 - 2 * P(Binomial(n, 1/2) < k) whatever the distribution (the interval that
 /// belongs to the sign test; Gibbons and Chakraborti, Nonparametric Statistical Inference, 5.2).
 pub fn faster(baseline: &[f64], challenger: &[f64]) -> Verdict {
-    let mut ratios: Vec<f64> = baseline
-        .iter()
-        .zip(challenger)
-        .map(|(b, c)| b / c)
-        .filter(|ratio| ratio.is_finite() && *ratio > 0.0)
-        .collect();
+    let mut ratios: Vec<f64> =
+        baseline.iter().zip(challenger).map(|(b, c)| b / c).filter(|ratio| ratio.is_finite() && *ratio > 0.0).collect();
     ratios.sort_by(f64::total_cmp);
     let ratio = super::outcome::quantile(&ratios, 0.5).unwrap_or(0.0);
     let Some((low, high)) = median_interval(&ratios) else {

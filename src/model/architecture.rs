@@ -72,19 +72,12 @@ const TABLE: &[Row] = &[
 impl Architecture {
     /// The architecture with this compute capability (90 is 9.0); none where it is not in the table.
     pub fn find(capability: u32) -> Option<Self> {
-        TABLE
-            .iter()
-            .find(|row| row.0 == capability)
-            .map(Self::from_row)
+        TABLE.iter().find(|row| row.0 == capability).map(Self::from_row)
     }
 
     /// As [`Architecture::find`]; an unknown capability is taken for the nearest one below, or the oldest.
     pub fn nearest(capability: u32) -> Self {
-        let row = TABLE
-            .iter()
-            .rev()
-            .find(|row| row.0 <= capability)
-            .unwrap_or(&TABLE[0]);
+        let row = TABLE.iter().rev().find(|row| row.0 <= capability).unwrap_or(&TABLE[0]);
         Self::from_row(row)
     }
 
@@ -94,17 +87,7 @@ impl Architecture {
     }
 
     fn from_row(row: &Row) -> Self {
-        let &(
-            capability,
-            max_threads,
-            max_blocks,
-            shared,
-            shared_per_block,
-            unit,
-            reserved,
-            barriers,
-            cache,
-        ) = row;
+        let &(capability, max_threads, max_blocks, shared, shared_per_block, unit, reserved, barriers, cache) = row;
         Self {
             capability,
             max_threads,
@@ -132,11 +115,7 @@ pub fn auto_caps(architecture: &Architecture) -> Vec<u32> {
     let unit = REGISTER_UNIT / WARP;
     let most = architecture.max_warps() / SUB_CORES;
     let mut caps = vec![0];
-    caps.extend(
-        (1..=most)
-            .rev()
-            .map(|warps| (lane_registers / warps / unit * unit).min(MAX_REGISTERS)),
-    );
+    caps.extend((1..=most).rev().map(|warps| (lane_registers / warps / unit * unit).min(MAX_REGISTERS)));
     caps.dedup();
     caps
 }
@@ -195,18 +174,8 @@ impl Machine {
 
     /// The vendor's flagship of an architecture, for predictions without a GPU.
     pub fn nominal(architecture: Architecture) -> Self {
-        let row = NOMINAL
-            .iter()
-            .rev()
-            .find(|row| row.0 <= architecture.capability)
-            .unwrap_or(&NOMINAL[0]);
+        let row = NOMINAL.iter().rev().find(|row| row.0 <= architecture.capability).unwrap_or(&NOMINAL[0]);
         let &(_, _, sms, clock_ghz, bandwidth, l2) = row;
-        Self {
-            architecture,
-            sms,
-            clock_ghz,
-            bandwidth_gbs: bandwidth * REACHED,
-            l2_bytes: l2 << 20,
-        }
+        Self { architecture, sms, clock_ghz, bandwidth_gbs: bandwidth * REACHED, l2_bytes: l2 << 20 }
     }
 }

@@ -34,10 +34,8 @@ pub(super) struct Code<'a> {
 
 /// Executions of each block by one thread.
 pub(super) fn block_counts(code: &Code<'_>, profile: Option<&Profile>) -> Vec<f64> {
-    let mut observed = profile.map_or_else(
-        || vec![None; code.flow.blocks.len()],
-        |profile| Votes::new(code, profile).counts(),
-    );
+    let mut observed =
+        profile.map_or_else(|| vec![None; code.flow.blocks.len()], |profile| Votes::new(code, profile).counts());
     for (index, block) in code.flow.blocks.iter().enumerate() {
         if calls_rare_subroutine(code, block) && is_optional(code.flow, block) {
             observed[index] = Some(0.0);
@@ -47,25 +45,16 @@ pub(super) fn block_counts(code: &Code<'_>, profile: Option<&Profile>) -> Vec<f6
 }
 
 fn calls_rare_subroutine(code: &Code<'_>, block: &Block) -> bool {
-    let entry = block.callee.and_then(|callee| {
-        code.instructions
-            .get(code.flow.blocks[callee].instructions.start)
-    });
+    let entry = block.callee.and_then(|callee| code.instructions.get(code.flow.blocks[callee].instructions.start));
     let Some(entry) = entry else { return false };
-    let name = code
-        .functions
-        .iter()
-        .find(|function| function.offset == entry.offset)
-        .map_or("", |function| function.name);
+    let name =
+        code.functions.iter().find(|function| function.offset == entry.offset).map_or("", |function| function.name);
     name.starts_with("$__internal_") && RARE.iter().any(|part| name.contains(part))
 }
 
 /// Whether a branch leads around the block.
 fn is_optional(flow: &Flow, block: &Block) -> bool {
-    block
-        .predecessors
-        .iter()
-        .all(|&p| flow.blocks[p].successors.len() > 1)
+    block.predecessors.iter().all(|&p| flow.blocks[p].successors.len() > 1)
 }
 
 /// A loop, or what is in none.
@@ -99,30 +88,15 @@ impl<'a> Votes<'a> {
                 if let Some(line) = code.lines[index] {
                     let mnemonics = by_mnemonic.entry((block.innermost, line)).or_default();
                     let instruction = &code.instructions[index];
-                    mnemonics
-                        .entry(instruction.opcode.mnemonic)
-                        .or_insert((0.0, weight(instruction)))
-                        .0 += 1.0;
+                    mnemonics.entry(instruction.opcode.mnemonic).or_insert((0.0, weight(instruction))).0 += 1.0;
                 }
             }
         }
         let mut copies = HashMap::new();
         for (key, mnemonics) in by_mnemonic {
-            let heaviest = mnemonics
-                .values()
-                .map(|&(_, weight)| weight)
-                .fold(0.0, f64::max);
-            let least = mnemonics
-                .values()
-                .filter(|(_, weight)| *weight == heaviest)
-                .map(|&(count, _)| count);
-            copies.insert(
-                key,
-                Copies {
-                    count: least.fold(f64::INFINITY, f64::min),
-                    weight: heaviest,
-                },
-            );
+            let heaviest = mnemonics.values().map(|&(_, weight)| weight).fold(0.0, f64::max);
+            let least = mnemonics.values().filter(|(_, weight)| *weight == heaviest).map(|&(count, _)| count);
+            copies.insert(key, Copies { count: least.fold(f64::INFINITY, f64::min), weight: heaviest });
         }
         let depth = |region: Region| region.map_or(0, |index| code.flow.loops[index].depth);
         let mut homes: HashMap<u32, Vec<Region>> = HashMap::new();
@@ -135,24 +109,17 @@ impl<'a> Votes<'a> {
             }
         }
         homes.values_mut().for_each(|home| home.sort_unstable());
-        Self {
-            code,
-            profile,
-            copies,
-            homes,
-        }
+        Self { code, profile, copies, homes }
     }
 
     fn counts(&self) -> Vec<Option<f64>> {
         let flow = self.code.flow;
-        let mut counts: Vec<Option<f64>> =
-            flow.blocks.iter().map(|block| self.vote(block)).collect();
+        let mut counts: Vec<Option<f64>> = flow.blocks.iter().map(|block| self.vote(block)).collect();
         for group in self.unrolled() {
             self.share(&group, &mut counts);
         }
         // Whoever enters a kernel executes its first block, however ptxas filled it.
-        if let (Some(&entry), Some(first)) =
-            (flow.entries.first(), self.profile.counts.values().next())
+        if let (Some(&entry), Some(first)) = (flow.entries.first(), self.profile.counts.values().next())
             && flow.blocks[entry].innermost.is_none()
             && *first > 0.0
         {
@@ -173,12 +140,7 @@ impl<'a> Votes<'a> {
             let Some(line) = self.code.lines[index] else {
                 continue;
             };
-            if seen.contains(&line)
-                || !self
-                    .homes
-                    .get(&line)
-                    .is_some_and(|home| home.contains(&block.innermost))
-            {
+            if seen.contains(&line) || !self.homes.get(&line).is_some_and(|home| home.contains(&block.innermost)) {
                 continue;
             }
             seen.push(line);
@@ -214,33 +176,18 @@ impl<'a> Votes<'a> {
     fn share(&self, group: &[usize], counts: &mut [Option<f64>]) {
         let flow = self.code.flow;
         let in_all = |home: &Vec<Region>| group.iter().all(|&index| home.contains(&Some(index)));
-        let shared: Vec<u32> = self
-            .homes
-            .iter()
-            .filter(|(_, home)| in_all(home))
-            .map(|(&line, _)| line)
-            .collect();
-        let Some(total) = median(shared.iter().map(|&line| (self.count(line), 1.0)).collect())
-        else {
+        let shared: Vec<u32> = self.homes.iter().filter(|(_, home)| in_all(home)).map(|(&line, _)| line).collect();
+        let Some(total) = median(shared.iter().map(|&line| (self.count(line), 1.0)).collect()) else {
             return;
         };
         let parent = flow.loops[group[0]].parent;
-        let entered = parent
-            .and_then(|parent| counts[flow.loops[parent].header])
-            .unwrap_or(1.0);
+        let entered = parent.and_then(|parent| counts[flow.loops[parent].header]).unwrap_or(1.0);
         let factor = |index: usize| {
-            let copies = shared
-                .iter()
-                .filter_map(|&line| self.copies.get(&(Some(index), line)));
+            let copies = shared.iter().filter_map(|&line| self.copies.get(&(Some(index), line)));
             median(copies.map(|copies| (copies.count, copies.weight)).collect()).unwrap_or(1.0)
         };
-        let mut members: Vec<Copy> = group
-            .iter()
-            .map(|&index| Copy {
-                factor: factor(index),
-                part: Part::Loop(index),
-            })
-            .collect();
+        let mut members: Vec<Copy> =
+            group.iter().map(|&index| Copy { factor: factor(index), part: Part::Loop(index) }).collect();
         let essential = self.essential(group, &shared);
         members.extend(self.straight_copies(parent, &essential));
         if entered <= 0.0 || total <= 0.0 {
@@ -280,9 +227,7 @@ impl<'a> Votes<'a> {
 
     /// Lines of a group of loops that stay what they are when they are copied: memory and floating point.
     fn essential(&self, group: &[usize], shared: &[u32]) -> Vec<u32> {
-        let blocks = group
-            .iter()
-            .flat_map(|&index| &self.code.flow.loops[index].blocks);
+        let blocks = group.iter().flat_map(|&index| &self.code.flow.loops[index].blocks);
         let mut lines: Vec<u32> = blocks
             .flat_map(|&block| self.code.flow.blocks[block].instructions.clone())
             .filter(|&at| weight(&self.code.instructions[at]) == FAITHFUL)
@@ -297,38 +242,14 @@ impl<'a> Votes<'a> {
     /// Blocks around a group of loops that hold copies of (nearly) all its essential lines.
     fn straight_copies(&self, region: Region, essential: &[u32]) -> Vec<Copy> {
         let holds = |block: &Block| {
-            let copies = |line: u32| {
-                block
-                    .instructions
-                    .clone()
-                    .filter(|&at| self.code.lines[at] == Some(line))
-                    .count()
-            };
-            let found: Vec<(f64, f64)> = essential
-                .iter()
-                .map(|&line| copies(line) as f64)
-                .filter(|&n| n > 0.0)
-                .map(|n| (n, 1.0))
-                .collect();
-            let is_copy =
-                !essential.is_empty() && found.len() as f64 >= NEARLY_ALL * essential.len() as f64;
+            let copies = |line: u32| block.instructions.clone().filter(|&at| self.code.lines[at] == Some(line)).count();
+            let found: Vec<(f64, f64)> =
+                essential.iter().map(|&line| copies(line) as f64).filter(|&n| n > 0.0).map(|n| (n, 1.0)).collect();
+            let is_copy = !essential.is_empty() && found.len() as f64 >= NEARLY_ALL * essential.len() as f64;
             if is_copy { median(found) } else { None }
         };
-        let blocks = self
-            .code
-            .flow
-            .blocks
-            .iter()
-            .enumerate()
-            .filter(|(_, block)| block.innermost == region);
-        blocks
-            .filter_map(|(index, block)| {
-                Some(Copy {
-                    factor: holds(block)?,
-                    part: Part::Straight(index),
-                })
-            })
-            .collect()
+        let blocks = self.code.flow.blocks.iter().enumerate().filter(|(_, block)| block.innermost == region);
+        blocks.filter_map(|(index, block)| Some(Copy { factor: holds(block)?, part: Part::Straight(index) })).collect()
     }
 }
 
@@ -389,11 +310,7 @@ fn conserve(flow: &Flow, observed: &[Option<f64>]) -> Vec<f64> {
     if let Some(&entry) = flow.entries.first() {
         inflow[entry] = 1.0;
     }
-    let exits: Vec<f64> = flow
-        .loops
-        .iter()
-        .map(|l| exit_edges(flow, &l.blocks))
-        .collect();
+    let exits: Vec<f64> = flow.loops.iter().map(|l| exit_edges(flow, &l.blocks)).collect();
     for index in flow.reverse_post_order() {
         let own = flow.loops.iter().position(|l| l.header == index);
         if let Some(own) = own {
@@ -416,11 +333,7 @@ fn conserve(flow: &Flow, observed: &[Option<f64>]) -> Vec<f64> {
 /// Edges that leave a loop.
 fn exit_edges(flow: &Flow, blocks: &[usize]) -> f64 {
     let leaves = |to: &&usize| blocks.binary_search(to).is_err();
-    blocks
-        .iter()
-        .map(|&block| flow.blocks[block].successors.iter().filter(leaves).count())
-        .sum::<usize>()
-        .max(1) as f64
+    blocks.iter().map(|&block| flow.blocks[block].successors.iter().filter(leaves).count()).sum::<usize>().max(1) as f64
 }
 
 /// How a block's executions go on to its successors and to its callee.
@@ -433,11 +346,7 @@ fn outflow(
     exits: &[f64],
 ) -> Vec<(usize, f64)> {
     let block = &flow.blocks[from];
-    let mut shares: Vec<(usize, f64)> = block
-        .callee
-        .map(|callee| (callee, count))
-        .into_iter()
-        .collect();
+    let mut shares: Vec<(usize, f64)> = block.callee.map(|callee| (callee, count)).into_iter().collect();
     let mut inside = Vec::new();
     let mut left = count;
     for &to in &block.successors {
@@ -445,16 +354,13 @@ fn outflow(
             continue;
         }
         // Loops come outermost first.
-        let outermost = flow.loops.iter().position(|l| {
-            l.blocks.binary_search(&from).is_ok() && l.blocks.binary_search(&to).is_err()
-        });
+        let outermost = flow
+            .loops
+            .iter()
+            .position(|l| l.blocks.binary_search(&from).is_ok() && l.blocks.binary_search(&to).is_err());
         if let Some(outermost) = outermost {
             // As often as the loop was entered; where it has several ways out, an observed block knows its own share.
-            let ways = if observed[to].is_some() {
-                1.0
-            } else {
-                exits[outermost]
-            };
+            let ways = if observed[to].is_some() { 1.0 } else { exits[outermost] };
             let share = entered[outermost] / ways;
             shares.push((to, share));
             left = (left - share).max(0.0);
@@ -464,11 +370,7 @@ fn outflow(
     }
     // Who can be reached from here only takes what was observed of him first.
     let is_owned = |to: usize| observed[to].is_some() && flow.blocks[to].predecessors.len() == 1;
-    let owned: f64 = inside
-        .iter()
-        .filter(|&&to| is_owned(to))
-        .filter_map(|&to| observed[to])
-        .sum();
+    let owned: f64 = inside.iter().filter(|&&to| is_owned(to)).filter_map(|&to| observed[to]).sum();
     let scale = if owned > left { left / owned } else { 1.0 };
     left -= owned * scale;
     // The others share what is left evenly, but for those that only leave the kernel.

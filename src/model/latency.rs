@@ -61,11 +61,7 @@ const LATENCIES: &[(u32, [f64; 17])] = &[
 impl Latencies {
     /// Those of an architecture; an unknown one has those of the nearest below.
     pub fn of(capability: u32) -> Self {
-        let row = LATENCIES
-            .iter()
-            .rev()
-            .find(|row| row.0 <= capability)
-            .unwrap_or(&LATENCIES[0]);
+        let row = LATENCIES.iter().rev().find(|row| row.0 <= capability).unwrap_or(&LATENCIES[0]);
         let [
             special,
             bit_count,
@@ -139,22 +135,14 @@ const THROUGHPUT: &[(u32, [f64; Pipe::COUNT])] = &[
 impl Throughput {
     /// That of an architecture; an unknown one has that of the nearest below.
     pub fn of(capability: u32) -> Self {
-        let row = THROUGHPUT
-            .iter()
-            .rev()
-            .find(|row| row.0 <= capability)
-            .unwrap_or(&THROUGHPUT[0]);
+        let row = THROUGHPUT.iter().rev().find(|row| row.0 <= capability).unwrap_or(&THROUGHPUT[0]);
         Self { by_pipe: row.1 }
     }
 
     /// Cycles that a warp's instruction keeps its pipe busy, on average over an SM's four sub-cores. An instruction of the tensor pipe is
     /// taken for a 16 x 8 x 16 multiply.
     pub fn interval(&self, pipe: Pipe) -> f64 {
-        let of_warp = if pipe == Pipe::Tensor {
-            TENSOR_STEP
-        } else {
-            32.0
-        };
+        let of_warp = if pipe == Pipe::Tensor { TENSOR_STEP } else { 32.0 };
         of_warp / self.by_pipe[pipe as usize]
     }
 }

@@ -19,8 +19,5 @@ pub struct Po {
 
 /// The pair (T, C).
 pub fn po(architecture: &Architecture, occupancy: f64, cycles: f64) -> Po {
-    Po {
-        t: f64::from(architecture.max_threads) * (1.0 - occupancy),
-        c: cycles,
-    }
+    Po { t: f64::from(architecture.max_threads) * (1.0 - occupancy), c: cycles }
 }

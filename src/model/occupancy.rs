@@ -3,9 +3,7 @@
 //! The formula of NVIDIA's `cuda_occupancy.h` (CUDA 13.0) for compute capability 7.0 and later, with shared memory opted in and
 //! the carve-out left to the driver.
 
-use super::architecture::{
-    Architecture, MAX_BLOCK_THREADS, MAX_REGISTERS, REGISTER_UNIT, REGISTERS, SUB_CORES, WARP,
-};
+use super::architecture::{Architecture, MAX_BLOCK_THREADS, MAX_REGISTERS, REGISTER_UNIT, REGISTERS, SUB_CORES, WARP};
 use serde::{Deserialize, Serialize};
 
 /// What a block takes of an SM.
@@ -52,24 +50,12 @@ pub enum Limiter {
 pub fn occupancy(architecture: &Architecture, demand: &Demand) -> Occupancy {
     let warps = demand.threads.div_ceil(WARP);
     let limits = [
-        (
-            Limiter::Warps,
-            by_warps(architecture, demand.threads, warps),
-        ),
+        (Limiter::Warps, by_warps(architecture, demand.threads, warps)),
         (Limiter::Registers, by_registers(demand.registers, warps)),
-        (
-            Limiter::SharedMemory,
-            by_shared(architecture, demand.shared),
-        ),
+        (Limiter::SharedMemory, by_shared(architecture, demand.shared)),
         (Limiter::Blocks, architecture.max_blocks),
-        (
-            Limiter::Barriers,
-            by_share(architecture.barriers, demand.barriers),
-        ),
-        (
-            Limiter::VirtualResources,
-            by_share(architecture.virtual_resources, demand.virtual_resources),
-        ),
+        (Limiter::Barriers, by_share(architecture.barriers, demand.barriers)),
+        (Limiter::VirtualResources, by_share(architecture.virtual_resources, demand.virtual_resources)),
     ];
     let (mut limiter, mut blocks) = limits[0];
     for (resource, limit) in limits {
@@ -78,20 +64,11 @@ pub fn occupancy(architecture: &Architecture, demand: &Demand) -> Occupancy {
         }
     }
     let resident = blocks * warps;
-    Occupancy {
-        blocks,
-        warps: resident,
-        fraction: f64::from(resident) / f64::from(architecture.max_warps()),
-        limiter,
-    }
+    Occupancy { blocks, warps: resident, fraction: f64::from(resident) / f64::from(architecture.max_warps()), limiter }
 }
 
 fn by_warps(architecture: &Architecture, threads: u32, warps: u32) -> u32 {
-    if threads == 0 || threads > MAX_BLOCK_THREADS {
-        0
-    } else {
-        architecture.max_warps() / warps
-    }
+    if threads == 0 || threads > MAX_BLOCK_THREADS { 0 } else { architecture.max_warps() / warps }
 }
 
 fn by_registers(registers: u32, warps: u32) -> u32 {
@@ -105,11 +82,7 @@ fn by_registers(registers: u32, warps: u32) -> u32 {
     let per_warp = (registers * WARP).next_multiple_of(REGISTER_UNIT);
     // The hardware checks a block as if it took registers in all sub-cores.
     let assumed = per_warp.saturating_mul(warps.next_multiple_of(SUB_CORES));
-    if assumed > REGISTERS {
-        0
-    } else {
-        REGISTERS / SUB_CORES / per_warp * SUB_CORES / warps
-    }
+    if assumed > REGISTERS { 0 } else { REGISTERS / SUB_CORES / per_warp * SUB_CORES / warps }
 }
 
 fn by_shared(architecture: &Architecture, shared: u32) -> u32 {
@@ -118,13 +91,9 @@ fn by_shared(architecture: &Architecture, shared: u32) -> u32 {
     if allocated > u64::from(architecture.shared_per_block + architecture.shared_reserved) {
         return 0;
     }
-    u64::from(architecture.shared)
-        .checked_div(allocated)
-        .map_or(u32::MAX, |blocks| blocks as u32)
+    u64::from(architecture.shared).checked_div(allocated).map_or(u32::MAX, |blocks| blocks as u32)
 }
 
 fn by_share(budget: Option<u32>, of_block: u32) -> u32 {
-    budget
-        .and_then(|budget| budget.checked_div(of_block))
-        .unwrap_or(u32::MAX)
+    budget.and_then(|budget| budget.checked_div(of_block)).unwrap_or(u32::MAX)
 }

@@ -66,11 +66,7 @@ impl Replay<'_> {
             for (other, done) in blocks.iter().zip(&mut is_done).skip(at) {
                 *done |= inside.binary_search(other).is_ok();
             }
-            let passes = if self.flow.loops[inner].depth <= STEADY_DEPTH {
-                2
-            } else {
-                1
-            };
+            let passes = if self.flow.loops[inner].depth <= STEADY_DEPTH { 2 } else { 1 };
             for _ in 0..passes {
                 self.walk(inside, Some(inner), warp, costs);
             }
@@ -101,17 +97,9 @@ impl Replay<'_> {
                 Class::AsyncCopy => warp.copies = warp.copies.max(completes),
                 Class::AsyncGroup => {
                     let done = warp.copies;
-                    instruction
-                        .control
-                        .write
-                        .into_iter()
-                        .for_each(|board| warp.set(board, done, true));
+                    instruction.control.write.into_iter().for_each(|board| warp.set(board, done, true));
                 }
-                _ => instruction
-                    .control
-                    .write
-                    .into_iter()
-                    .for_each(|board| warp.set(board, completes, is_long)),
+                _ => instruction.control.write.into_iter().for_each(|board| warp.set(board, completes, is_long)),
             }
             if let Some(board) = instruction.control.read {
                 warp.set(board, warp.now + latency::OPERANDS_READ, false);
@@ -147,9 +135,7 @@ impl Replay<'_> {
             cost.memory += ready - warp.now;
             cost.blocking += 1.0;
             // Operations that were issued before the wait are one unit with those waited for.
-            warp.boards
-                .iter_mut()
-                .for_each(|board| board.is_long = false);
+            warp.boards.iter_mut().for_each(|board| board.is_long = false);
         }
         warp.now = ready;
     }
@@ -176,15 +162,11 @@ impl Replay<'_> {
             Class::Reduce => known.reduce,
             Class::SystemRegister => known.system_register,
             Class::Fence => known.fence,
-            Class::Load(Space::Shared) => {
-                known.shared + 2.0 * (access.map_or(1.0, |a| a.passes).max(1.0) - 1.0)
-            }
+            Class::Load(Space::Shared) => known.shared + 2.0 * (access.map_or(1.0, |a| a.passes).max(1.0) - 1.0),
             Class::Load(Space::Constant) => known.constant,
             // Spilled values and local arrays stay in the level-1 cache unless it overflows, which the time model looks at.
             Class::Load(Space::Local) => known.l1,
-            Class::Load(Space::Texture) | Class::Store(Space::Texture) => {
-                known.texture.max(known.l2)
-            }
+            Class::Load(Space::Texture) | Class::Store(Space::Texture) => known.texture.max(known.l2),
             Class::Load(Space::Global) => self.global(access),
             Class::AsyncCopy => self.global(access) + latency::ASYNC_COPY,
             Class::Atomic(Space::Shared) => known.shared_atomic,
@@ -195,9 +177,7 @@ impl Replay<'_> {
 
     /// The average over hits and misses (as Liang et al. average by hit ratio), and a cycle for each sector that comes later.
     fn global(&self, access: Option<&Access>) -> f64 {
-        let (reuse, sectors) = access.map_or((0.0, TOGETHER), |access| {
-            (access.reuse.clamp(0.0, 1.0), access.sectors)
-        });
+        let (reuse, sectors) = access.map_or((0.0, TOGETHER), |access| (access.reuse.clamp(0.0, 1.0), access.sectors));
         let known = &self.latencies;
         reuse * known.l1 + (1.0 - reuse) * known.dram + (sectors - TOGETHER).max(0.0)
     }
@@ -247,9 +227,7 @@ impl Board {
     fn drain(&mut self, remaining: usize) -> (f64, bool) {
         let waited = self.count.saturating_sub(remaining);
         let is_long = self.is_long && (waited > 0 || self.earlier > 0.0);
-        let done = self.done[..waited]
-            .iter()
-            .fold(self.earlier, |latest, &done| latest.max(done));
+        let done = self.done[..waited].iter().fold(self.earlier, |latest, &done| latest.max(done));
         self.done.copy_within(waited..self.count, 0);
         self.count -= waited;
         self.earlier = 0.0;

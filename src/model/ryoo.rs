@@ -52,10 +52,7 @@ mod tests {
             blocks: 8192 / (13 * 256),
         };
         assert_eq!(counts.regions, 769.0);
-        let Metrics {
-            efficiency,
-            utilization,
-        } = metrics(&counts);
+        let Metrics { efficiency, utilization } = metrics(&counts);
         assert_eq!(format!("{efficiency:.2e}"), "3.93e-12");
         assert_eq!(utilization.round(), 227.0);
     }

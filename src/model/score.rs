@@ -50,12 +50,7 @@ pub struct Score {
 
 /// Scores one configuration.
 pub fn score(inputs: &Inputs<'_>) -> Score {
-    let Inputs {
-        machine,
-        kernel,
-        launch,
-        footprint,
-    } = *inputs;
+    let Inputs { machine, kernel, launch, footprint } = *inputs;
     let threads = block_threads(launch);
     let resources = &kernel.resources;
     let demand = Demand {
@@ -78,10 +73,7 @@ pub fn score(inputs: &Inputs<'_>) -> Score {
     let prediction = if feasible {
         time::predict(machine, kernel, launch, &occupancy, footprint)
     } else {
-        time::Prediction {
-            us: f64::INFINITY,
-            bottleneck: Bottleneck::Launch,
-        }
+        time::Prediction { us: f64::INFINITY, bottleneck: Bottleneck::Launch }
     };
     Score {
         occupancy: occupancy.fraction,
@@ -102,11 +94,7 @@ pub fn score(inputs: &Inputs<'_>) -> Score {
 
 /// Threads of a block, without overflow: shapes beyond the limit are not feasible whatever their size.
 fn block_threads(launch: &Launch) -> u32 {
-    launch
-        .block
-        .iter()
-        .try_fold(1u32, |all, &n| all.checked_mul(n))
-        .unwrap_or(u32::MAX)
+    launch.block.iter().try_fold(1u32, |all, &n| all.checked_mul(n)).unwrap_or(u32::MAX)
 }
 
 /// The most blocks of a grid and threads of a block, by dimension ("Technical Specifications per Compute Capability").
@@ -115,28 +103,17 @@ const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
 
 /// Whether the shape is one that the hardware and the kernel's launch bounds allow.
 fn may_launch(kernel: &Analysis, launch: &Launch) -> bool {
-    let within = |shape: &[u32; 3], most: &[u32; 3]| {
-        shape
-            .iter()
-            .zip(most)
-            .all(|(n, most)| (1..=*most).contains(n))
-    };
+    let within = |shape: &[u32; 3], most: &[u32; 3]| shape.iter().zip(most).all(|(n, most)| (1..=*most).contains(n));
     let threads = block_threads(launch);
     let resources = &kernel.resources;
-    let bound = resources.max_threads.map_or(MAX_BLOCK_THREADS, |shape| {
-        shape.iter().fold(1, |all: u32, &n| all.saturating_mul(n))
-    });
+    let bound = resources
+        .max_threads
+        .map_or(MAX_BLOCK_THREADS, |shape| shape.iter().fold(1, |all: u32, &n| all.saturating_mul(n)));
     within(&launch.grid, &MAX_GRID)
         && within(&launch.block, &MAX_BLOCK)
         && threads <= bound
-        && resources
-            .required_threads
-            .is_none_or(|shape| shape == launch.block)
+        && resources.required_threads.is_none_or(|shape| shape == launch.block)
         && resources.cluster.is_none_or(|shape| {
-            launch
-                .grid
-                .iter()
-                .zip(shape)
-                .all(|(blocks, of_cluster)| blocks.is_multiple_of(of_cluster.max(1)))
+            launch.grid.iter().zip(shape).all(|(blocks, of_cluster)| blocks.is_multiple_of(of_cluster.max(1)))
         })
 }

@@ -73,21 +73,14 @@ pub fn predict(
     footprint: Option<u64>,
 ) -> Prediction {
     if occupancy.blocks == 0 || launch.threads() == 0 {
-        return Prediction {
-            us: f64::INFINITY,
-            bottleneck: Bottleneck::Launch,
-        };
+        return Prediction { us: f64::INFINITY, bottleneck: Bottleneck::Launch };
     }
     let sms = f64::from(machine.sms.max(1));
     let blocks = launch.blocks() as f64;
     let at_once = f64::from(occupancy.blocks);
     let block_warps = f64::from(launch.block_threads().div_ceil(WARP));
-    let model = Model {
-        machine,
-        analysis,
-        block_warps,
-        local_missed: local_missed(machine, analysis, occupancy, launch),
-    };
+    let model =
+        Model { machine, analysis, block_warps, local_missed: local_missed(machine, analysis, occupancy, launch) };
 
     // Whole waves, then what is left, spread over the SMs first.
     let waves = (blocks / (sms * at_once)).floor();
@@ -96,48 +89,25 @@ pub fn predict(
     let tail = model.wave((left / sms).ceil());
     let has_tail = left > 0.0;
     let cycles = waves * whole.cycles + if has_tail { tail.cycles } else { 0.0 };
-    let bound = if waves >= 1.0 {
-        whole.bound
-    } else {
-        tail.bound
-    };
+    let bound = if waves >= 1.0 { whole.bound } else { tail.bound };
     let busy_us = cycles / (machine.clock_ghz * 1e3);
 
     let warps = blocks * block_warps;
     let memory_us = model.device_bytes(warps, footprint) / (machine.bandwidth_gbs * 1e3);
-    let bottleneck = if memory_us > busy_us {
-        Bottleneck::GlobalBandwidth
-    } else {
-        bound
-    };
-    Prediction {
-        us: LAUNCH_US + corner(&[busy_us, memory_us]),
-        bottleneck,
-    }
+    let bottleneck = if memory_us > busy_us { Bottleneck::GlobalBandwidth } else { bound };
+    Prediction { us: LAUNCH_US + corner(&[busy_us, memory_us]), bottleneck }
 }
 
 /// Share of the accesses to local memory that the level-1 cache cannot hold: CRAT's rule, the resident threads' stacks over the
 /// cache that shared memory leaves.
-fn local_missed(
-    machine: &Machine,
-    analysis: &Analysis,
-    occupancy: &Occupancy,
-    launch: &Launch,
-) -> f64 {
+fn local_missed(machine: &Machine, analysis: &Analysis, occupancy: &Occupancy, launch: &Launch) -> f64 {
     let architecture = &machine.architecture;
-    let shared = analysis
-        .resources
-        .static_shared
-        .saturating_add(launch.shared)
-        .saturating_add(architecture.shared_reserved);
+    let shared =
+        analysis.resources.static_shared.saturating_add(launch.shared).saturating_add(architecture.shared_reserved);
     let taken = f64::from(shared) * f64::from(occupancy.blocks);
     let cache = (f64::from(architecture.unified_cache) - taken).max(0.0);
     let stacks = f64::from(analysis.resources.stack_frame) * f64::from(occupancy.warps * WARP);
-    if stacks <= cache {
-        0.0
-    } else {
-        1.0 - cache / stacks
-    }
+    if stacks <= cache { 0.0 } else { 1.0 - cache / stacks }
 }
 
 /// A smooth maximum.
@@ -146,11 +116,7 @@ fn corner(bounds: &[f64]) -> f64 {
     if most == 0.0 {
         return 0.0;
     }
-    most * bounds
-        .iter()
-        .map(|bound| (bound / most).powf(SHARPNESS))
-        .sum::<f64>()
-        .powf(SHARPNESS.recip())
+    most * bounds.iter().map(|bound| (bound / most).powf(SHARPNESS)).sum::<f64>().powf(SHARPNESS.recip())
 }
 
 struct Model<'a> {
@@ -167,25 +133,16 @@ impl Model<'_> {
         let warps = blocks * self.block_warps * work.activity;
         let barriers = work.barriers * BARRIER_WARP * (self.block_warps - 1.0);
         let latencies = Latencies::of(self.machine.architecture.capability);
-        let overflow = self.local_missed * work.local_sectors / ISSUES_PER_CYCLE
-            * (latencies.l2 - latencies.l1)
-            / OVERLAPPED;
+        let overflow =
+            self.local_missed * work.local_sectors / ISSUES_PER_CYCLE * (latencies.l2 - latencies.l1) / OVERLAPPED;
         let alone = BLOCK_LATENCY + self.analysis.cycles + barriers + overflow;
 
-        let cache =
-            (work.sectors_loaded + work.sectors_stored + work.local_sectors * self.local_missed)
-                * SECTOR_BYTES;
+        let cache = (work.sectors_loaded + work.sectors_stored + work.local_sectors * self.local_missed) * SECTOR_BYTES;
         let memory = work.pipes[Pipe::Memory as usize];
         let mut bounds = vec![
             (self.latency_bound(barriers + overflow), alone),
-            (
-                Bottleneck::Issue,
-                warps * self.analysis.instructions / ISSUES_PER_CYCLE,
-            ),
-            (
-                Bottleneck::CacheBandwidth,
-                warps * cache / CACHE_BYTES_PER_CYCLE,
-            ),
+            (Bottleneck::Issue, warps * self.analysis.instructions / ISSUES_PER_CYCLE),
+            (Bottleneck::CacheBandwidth, warps * cache / CACHE_BYTES_PER_CYCLE),
             (Bottleneck::Launch, blocks * BLOCK_INTERVAL),
         ];
         for pipe in Pipe::ALL {
@@ -195,18 +152,10 @@ impl Model<'_> {
             };
             bounds.push((name, warps * work.pipes[pipe as usize]));
         }
-        let (bound, _) =
-            bounds.iter().copied().fold(
-                (Bottleneck::Launch, 0.0),
-                |a, b| if b.1 > a.1 { b } else { a },
-            );
+        let (bound, _) = bounds.iter().copied().fold((Bottleneck::Launch, 0.0), |a, b| if b.1 > a.1 { b } else { a });
         // The SM's own bounds overlap perfectly with each other; only the warp's latency and the busiest of them meet in a corner.
         let busiest = bounds[1..].iter().map(|bound| bound.1).fold(0.0, f64::max);
-        let cycles = if blocks > 0.0 {
-            corner(&[alone, busiest])
-        } else {
-            0.0
-        };
+        let cycles = if blocks > 0.0 { corner(&[alone, busiest]) } else { 0.0 };
         Wave { cycles, bound }
     }
 
@@ -224,12 +173,8 @@ impl Model<'_> {
     /// Bytes that so many warps move to and from device memory.
     fn device_bytes(&self, warps: f64, footprint: Option<u64>) -> f64 {
         let work = &self.analysis.work;
-        let traffic =
-            (work.sectors_loaded + work.sectors_stored) * SECTOR_BYTES * warps * work.activity;
-        let Some(footprint) = footprint
-            .map(|bytes| bytes as f64)
-            .filter(|&bytes| bytes < traffic)
-        else {
+        let traffic = (work.sectors_loaded + work.sectors_stored) * SECTOR_BYTES * warps * work.activity;
+        let Some(footprint) = footprint.map(|bytes| bytes as f64).filter(|&bytes| bytes < traffic) else {
             return traffic;
         };
         let held = (self.machine.l2_bytes as f64 / footprint.max(1.0)).min(1.0);

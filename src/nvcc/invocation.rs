@@ -108,16 +108,21 @@ impl Invocation {
         Ok(())
     }
 
-    fn apply(
-        &mut self,
-        short: &str,
-        value: &OsStr,
-        reader: &mut Reader,
-        depth: usize,
-    ) -> Result<(), InvocationError> {
+    fn apply(&mut self, short: &str, value: &OsStr, reader: &mut Reader, depth: usize) -> Result<(), InvocationError> {
         match short {
-            "-E" | "-M" | "-MM" | "-ptx" | "-optix-ir" | "-ltoir" | "-cuda" | "-dlink" | "-code-ls" | "-arch-ls"
-            | "-fdevice-syntax-only" | "-h" | "-V" => self.phase = Phase::NoCode,
+            "-E"
+            | "-M"
+            | "-MM"
+            | "-ptx"
+            | "-optix-ir"
+            | "-ltoir"
+            | "-cuda"
+            | "-dlink"
+            | "-code-ls"
+            | "-arch-ls"
+            | "-fdevice-syntax-only"
+            | "-h"
+            | "-V" => self.phase = Phase::NoCode,
             "-dryrun" | "-clean" => self.dry = true,
             "-G" => self.device_debug = true,
             "-o" => self.output = Some(PathBuf::from(value)),

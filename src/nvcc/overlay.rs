@@ -25,10 +25,10 @@ pub enum OverlayError {
 impl Overlay {
     /// Makes an overlay of the toolkit whose binaries are in `bin` (what nvcc calls `_HERE_`), with `program` as `ptxas`.
     pub fn new(bin: &Path, program: &Path) -> Result<Self, OverlayError> {
-        let folder = tempfile::Builder::new().prefix("nvtune-").tempdir().map_err(|source| OverlayError::Io {
-            path: std::env::temp_dir(),
-            source,
-        })?;
+        let folder = tempfile::Builder::new()
+            .prefix("nvtune-")
+            .tempdir()
+            .map_err(|source| OverlayError::Io { path: std::env::temp_dir(), source })?;
         let overlay = Self { folder };
         overlay.fill(bin, program)?;
         Ok(overlay)

@@ -34,10 +34,7 @@ impl RealNvcc {
     /// where it is a path; else the first `nvcc` on PATH; else `CUDA_HOME`, `CUDA_PATH` and the usual places.
     ///
     /// Where one of these is nvtune in a folder that `nvtune shims` made, the nvcc that the folder stands for is meant.
-    pub fn find(
-        name: Option<&OsStr>,
-        environment: impl Fn(&str) -> Option<OsString>,
-    ) -> Result<Self, NotFound> {
+    pub fn find(name: Option<&OsStr>, environment: impl Fn(&str) -> Option<OsString>) -> Result<Self, NotFound> {
         let own = OwnIdentity::new();
         let set = |name: &str| environment(name).filter(|value| !value.is_empty());
         if let Some(named) = set("NVTUNE_NVCC") {

@@ -91,8 +91,11 @@ impl Call {
 
     /// Writes the caps into the PTX file, whole or not at all.
     fn edit(&self, kernels: &[&TicketKernel]) -> Result<(), String> {
-        let caps: Vec<(&str, u32)> =
-            kernels.iter().filter(|kernel| kernel.cap != 0).map(|kernel| (kernel.symbol.as_str(), kernel.cap)).collect();
+        let caps: Vec<(&str, u32)> = kernels
+            .iter()
+            .filter(|kernel| kernel.cap != 0)
+            .map(|kernel| (kernel.symbol.as_str(), kernel.cap))
+            .collect();
         let Some(path) = self.input.as_deref().filter(|_| !caps.is_empty()) else { return Ok(()) };
         let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
         let text = ptx::directives::set_register_caps(&text, &caps).map_err(|error| error.to_string())?;

@@ -13,18 +13,8 @@ impl Module {
     /// The canonical text of the kernel `entry`; `None` if the module has no such kernel.
     pub fn canonical(&self, entry: &str) -> Option<String> {
         let entry = self.entry(entry)?;
-        let mut writer = Writer {
-            module: self,
-            text: String::new(),
-            globals: HashMap::new(),
-            pending: Vec::new(),
-        };
-        let _ = writeln!(
-            writer.text,
-            "target {} {}",
-            self.target.join(" "),
-            self.address_size
-        );
+        let mut writer = Writer { module: self, text: String::new(), globals: HashMap::new(), pending: Vec::new() };
+        let _ = writeln!(writer.text, "target {} {}", self.target.join(" "), self.address_size);
         writer.function(entry, "entry");
         // Functions and variables are written in the order in which they are first used.
         let mut next = 0;
@@ -69,10 +59,7 @@ struct Declared {
 impl<'m> Names<'m> {
     fn declare(&mut self, name: &'m str, scalar: super::Scalar) {
         self.serial += 1;
-        let declared = Declared {
-            serial: self.serial,
-            scalar,
-        };
+        let declared = Declared { serial: self.serial, scalar };
         if let Some(scope) = self.scopes.last_mut() {
             scope.insert(name, declared);
         }
@@ -94,12 +81,7 @@ impl<'m> Names<'m> {
         };
         // `%r12` belongs to the declaration `%r<N>`.
         let family = stem.trim_end_matches(|c: char| c.is_ascii_digit());
-        let found = self
-            .scopes
-            .iter()
-            .rev()
-            .find_map(|s| s.get(stem).or_else(|| s.get(family)))
-            .copied()?;
+        let found = self.scopes.iter().rev().find_map(|s| s.get(stem).or_else(|| s.get(family))).copied()?;
         let number = self.number((found.serial, stem));
         let member = member.map_or(String::new(), |m| format!(".{m}"));
         Some(format!("{:?}:{number}{member}", found.scalar))
@@ -111,10 +93,7 @@ impl<'m> Writer<'m> {
         let _ = write!(self.text, "{name}");
         let mut names = Names::default();
         names.scopes.push(HashMap::new());
-        for (kind, list) in [
-            ("returns", &function.returns),
-            ("takes", &function.parameters),
-        ] {
+        for (kind, list) in [("returns", &function.returns), ("takes", &function.parameters)] {
             let _ = write!(self.text, " {kind}");
             for parameter in list {
                 self.parameter(parameter);
@@ -138,11 +117,7 @@ impl<'m> Writer<'m> {
 
     fn variable(&mut self, variable: &'m Variable, local: Option<&str>) {
         let v = variable;
-        let _ = write!(
-            self.text,
-            "{:?}:{:?}x{}:{}:{}",
-            v.space, v.scalar, v.lanes, v.align, v.size
-        );
+        let _ = write!(self.text, "{:?}:{:?}x{}:{}:{}", v.space, v.scalar, v.lanes, v.align, v.size);
         if let Some(local) = local {
             let _ = write!(self.text, " {local}");
         }
@@ -195,11 +170,7 @@ impl<'m> Writer<'m> {
                     }
                     self.text.push('\n');
                 }
-                Statement::Prototype {
-                    label,
-                    returns,
-                    parameters,
-                } => {
+                Statement::Prototype { label, returns, parameters } => {
                     let _ = write!(self.text, "L{}: prototype", names.labels[&**label]);
                     returns.iter().for_each(|p| self.parameter(p));
                     self.text.push_str(" takes");
@@ -209,11 +180,7 @@ impl<'m> Writer<'m> {
                 Statement::Instruction(instruction) => {
                     if let Some(guard) = &instruction.guard {
                         let name = self.name(&guard.register, &mut names);
-                        let _ = write!(
-                            self.text,
-                            "@{}{name} ",
-                            if guard.negated { "!" } else { "" }
-                        );
+                        let _ = write!(self.text, "@{}{name} ", if guard.negated { "!" } else { "" });
                     }
                     self.text.push_str(&instruction.opcode);
                     for operand in &instruction.operands {
@@ -229,10 +196,7 @@ impl<'m> Writer<'m> {
     /// A name of the module: normalised if the module defines it, itself if it is linked from elsewhere.
     fn global(&mut self, name: &'m str) -> String {
         let defined = self.module.function(name).is_some_and(|f| f.body.is_some())
-            || self
-                .module
-                .variable(name)
-                .is_some_and(|v| v.linkage != Linkage::Extern || v.size == 0);
+            || self.module.variable(name).is_some_and(|v| v.linkage != Linkage::Extern || v.size == 0);
         if !defined {
             return name.to_owned();
         }
@@ -274,9 +238,7 @@ impl<'m> Writer<'m> {
                 let _ = write!(self.text, "d{bits:016x}");
             }
             Operand::Address { base, offset } => {
-                let base = base
-                    .as_deref()
-                    .map_or(String::new(), |base| self.name(base, names));
+                let base = base.as_deref().map_or(String::new(), |base| self.name(base, names));
                 let _ = write!(self.text, "[{base}+{offset}]");
             }
             Operand::Brackets(list) => self.list('[', list, ']', names),

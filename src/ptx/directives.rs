@@ -42,9 +42,7 @@ pub fn set_register_caps(text: &str, caps: &[(&str, u32)]) -> Result<String, Err
         if !(1..=255).contains(&cap) {
             return Err(Error::Cap { cap });
         }
-        let entry = module.entry(name).ok_or_else(|| Error::NoEntry {
-            name: name.to_owned(),
-        })?;
+        let entry = module.entry(name).ok_or_else(|| Error::NoEntry { name: name.to_owned() })?;
         if caps[index + 1..].iter().all(|&(later, _)| later != name) {
             entry_edits(text, entry, cap, &mut edits);
         }
@@ -63,20 +61,10 @@ pub fn set_register_caps(text: &str, caps: &[(&str, u32)]) -> Result<String, Err
 
 fn entry_edits(text: &str, entry: &Function, cap: u32, edits: &mut Vec<(Range<usize>, String)>) {
     let mut directive = Some(format!(".maxnreg {cap}"));
-    for old in entry
-        .directives
-        .iter()
-        .filter(|d| matches!(&*d.name, ".maxnreg" | ".minnctapersm"))
-    {
+    for old in entry.directives.iter().filter(|d| matches!(&*d.name, ".maxnreg" | ".minnctapersm")) {
         // Line ends inside a directive stay, so that no line moves.
-        let ends: String = text[old.span.clone()]
-            .chars()
-            .filter(|&c| c == '\n')
-            .collect();
-        edits.push((
-            old.span.clone(),
-            directive.take().unwrap_or_default() + &ends,
-        ));
+        let ends: String = text[old.span.clone()].chars().filter(|&c| c == '\n').collect();
+        edits.push((old.span.clone(), directive.take().unwrap_or_default() + &ends));
     }
     let Some(directive) = directive else { return };
     if let Some(body) = &entry.body {

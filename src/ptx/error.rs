@@ -5,11 +5,7 @@
 pub enum Error {
     /// A token stands where the grammar has no place for it.
     #[error("PTX line {line}: expected {expected}, found `{found}`")]
-    Unexpected {
-        line: u32,
-        expected: &'static str,
-        found: String,
-    },
+    Unexpected { line: u32, expected: &'static str, found: String },
     /// The text ends inside a construct.
     #[error("PTX line {line}: the text ends inside {what}")]
     Unterminated { line: u32, what: &'static str },

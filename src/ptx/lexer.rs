@@ -35,19 +35,11 @@ fn is_name(byte: u8) -> bool {
 
 impl<'t> Lexer<'t> {
     pub fn new(text: &'t str) -> Self {
-        Self {
-            text,
-            at: 0,
-            line: 1,
-        }
+        Self { text, at: 0, line: 1 }
     }
 
     fn byte(&self, ahead: usize) -> u8 {
-        self.text
-            .as_bytes()
-            .get(self.at + ahead)
-            .copied()
-            .unwrap_or(0)
+        self.text.as_bytes().get(self.at + ahead).copied().unwrap_or(0)
     }
 
     fn skip_blank(&mut self) -> Result<(), Error> {
@@ -66,10 +58,7 @@ impl<'t> Lexer<'t> {
                     let line = self.line;
                     let rest = &self.text[self.at + 2..];
                     let Some(length) = rest.find("*/") else {
-                        return Err(Error::Unterminated {
-                            line,
-                            what: "a comment",
-                        });
+                        return Err(Error::Unterminated { line, what: "a comment" });
                     };
                     self.line += newlines(&rest.as_bytes()[..length]);
                     self.at += length + 4;
@@ -90,12 +79,7 @@ impl<'t> Lexer<'t> {
         let (start, line) = (self.at, self.line);
         let bytes = self.text.as_bytes();
         let Some(&first) = bytes.get(start) else {
-            return Ok(Token {
-                kind: Kind::End,
-                start,
-                end: start,
-                line,
-            });
+            return Ok(Token { kind: Kind::End, start, end: start, line });
         };
         let kind = if first == b'.' && is_name(self.byte(1)) {
             self.at += 1;
@@ -124,12 +108,7 @@ impl<'t> Lexer<'t> {
             self.at += 1;
             Kind::Mark(first)
         };
-        Ok(Token {
-            kind,
-            start,
-            end: self.at,
-            line,
-        })
+        Ok(Token { kind, start, end: self.at, line })
     }
 
     /// A number: letters belong to it (`0x1F`, `0f3F800000`, `7U`), as do a decimal point and an exponent's sign.
@@ -158,10 +137,7 @@ impl<'t> Lexer<'t> {
         loop {
             match self.text.as_bytes().get(self.at) {
                 None | Some(b'\n') => {
-                    return Err(Error::Unterminated {
-                        line,
-                        what: "a string",
-                    });
+                    return Err(Error::Unterminated { line, what: "a string" });
                 }
                 Some(b'"') => break,
                 Some(b'\\') if self.byte(1) == b'"' || self.byte(1) == b'\\' => self.at += 2,

@@ -13,6 +13,6 @@ mod parser;
 
 pub use error::Error;
 pub use module::{
-    Body, Directive, Function, Guard, Initial, Instruction, Label, Linkage, Module, Operand,
-    Parameter, Registers, Scalar, Space, Statement, Variable,
+    Body, Directive, Function, Guard, Initial, Instruction, Label, Linkage, Module, Operand, Parameter, Registers,
+    Scalar, Space, Statement, Variable,
 };

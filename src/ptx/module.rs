@@ -192,12 +192,10 @@ pub struct Body {
 impl Body {
     /// The instructions in the order of the text.
     pub fn instructions(&self) -> impl Iterator<Item = &Instruction> {
-        self.statements
-            .iter()
-            .filter_map(|statement| match statement {
-                Statement::Instruction(instruction) => Some(instruction),
-                _ => None,
-            })
+        self.statements.iter().filter_map(|statement| match statement {
+            Statement::Instruction(instruction) => Some(instruction),
+            _ => None,
+        })
     }
 }
 
@@ -290,9 +288,7 @@ pub enum Operand {
 impl Module {
     /// The kernel called `name` that has a body.
     pub fn entry(&self, name: &str) -> Option<&Function> {
-        self.functions
-            .iter()
-            .find(|f| f.entry && &*f.name == name && f.body.is_some())
+        self.functions.iter().find(|f| f.entry && &*f.name == name && f.body.is_some())
     }
 
     /// The function called `name`, its definition before its prototypes.

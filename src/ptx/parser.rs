@@ -22,13 +22,7 @@ impl Module {
     pub fn parse(text: &str) -> Result<Self, Error> {
         let mut lexer = Lexer::new(text);
         let token = lexer.next()?;
-        Parser {
-            text,
-            lexer,
-            token,
-            depth: 0,
-        }
-        .module()
+        Parser { text, lexer, token, depth: 0 }.module()
     }
 }
 
@@ -71,25 +65,13 @@ impl<'t> Parser<'t> {
     }
 
     fn expect(&mut self, mark: u8, expected: &'static str) -> Result<Token, Error> {
-        if self.is(mark) {
-            self.bump()
-        } else {
-            Err(self.unexpected(expected))
-        }
+        if self.is(mark) { self.bump() } else { Err(self.unexpected(expected)) }
     }
 
     fn unexpected(&self, expected: &'static str) -> Error {
         let end = self.token.kind == Kind::End;
-        let found = if end {
-            "end of text".to_owned()
-        } else {
-            self.word().chars().take(40).collect()
-        };
-        Error::Unexpected {
-            line: self.token.line,
-            expected,
-            found,
-        }
+        let found = if end { "end of text".to_owned() } else { self.word().chars().take(40).collect() };
+        Error::Unexpected { line: self.token.line, expected, found }
     }
 
     fn is_directive(&self) -> bool {
@@ -120,28 +102,16 @@ impl<'t> Parser<'t> {
     }
 
     fn bad_number(&self) -> Error {
-        Error::Number {
-            line: self.token.line,
-            text: self.word().chars().take(40).collect(),
-        }
+        Error::Number { line: self.token.line, text: self.word().chars().take(40).collect() }
     }
 
     fn enter(&mut self) -> Result<(), Error> {
         self.depth += 1;
-        if self.depth > DEPTH {
-            Err(Error::Nesting {
-                line: self.token.line,
-            })
-        } else {
-            Ok(())
-        }
+        if self.depth > DEPTH { Err(Error::Nesting { line: self.token.line }) } else { Ok(()) }
     }
 
     fn module(mut self) -> Result<Module, Error> {
-        let mut module = Module {
-            address_size: 64,
-            ..Module::default()
-        };
+        let mut module = Module { address_size: 64, ..Module::default() };
         let mut linkage = Linkage::Internal;
         while self.token.kind != Kind::End {
             if self.accept(b';')? {
@@ -167,17 +137,11 @@ impl<'t> Parser<'t> {
                 ".weak" => linkage = Linkage::Weak,
                 ".common" => linkage = Linkage::Common,
                 ".entry" | ".func" => {
-                    let function =
-                        self.function(directive == ".entry", std::mem::take(&mut linkage), line)?;
+                    let function = self.function(directive == ".entry", std::mem::take(&mut linkage), line)?;
                     module.functions.push(function);
                 }
                 ".global" | ".shared" | ".const" | ".tex" | ".param" | ".local" => {
-                    self.variables(
-                        space(directive),
-                        std::mem::take(&mut linkage),
-                        line,
-                        &mut module.variables,
-                    )?;
+                    self.variables(space(directive), std::mem::take(&mut linkage), line, &mut module.variables)?;
                 }
                 ".file" => self.skip_line_of(line)?,
                 ".loc" => self.skip_line_of(line)?,
@@ -192,14 +156,8 @@ impl<'t> Parser<'t> {
     /// `9.0`: the lexer reads it as one number.
     fn version(&mut self) -> Result<(u32, u32), Error> {
         let error = self.bad_number();
-        let (major, minor) = self
-            .word()
-            .split_once('.')
-            .ok_or_else(|| self.unexpected("a version"))?;
-        let pair = (
-            major.parse().map_err(|_| error.clone())?,
-            minor.parse().map_err(|_| error)?,
-        );
+        let (major, minor) = self.word().split_once('.').ok_or_else(|| self.unexpected("a version"))?;
+        let pair = (major.parse().map_err(|_| error.clone())?, minor.parse().map_err(|_| error)?);
         self.bump()?;
         Ok(pair)
     }
@@ -247,17 +205,9 @@ impl<'t> Parser<'t> {
 
     fn function(&mut self, entry: bool, linkage: Linkage, line: u32) -> Result<Function, Error> {
         self.attributes()?;
-        let returns = if self.is(b'(') {
-            self.parameters()?
-        } else {
-            Vec::new()
-        };
+        let returns = if self.is(b'(') { self.parameters()? } else { Vec::new() };
         let name = self.name()?;
-        let parameters = if self.is(b'(') {
-            self.parameters()?
-        } else {
-            Vec::new()
-        };
+        let parameters = if self.is(b'(') { self.parameters()? } else { Vec::new() };
         let mut directives = Vec::new();
         let body = loop {
             if self.accept(b';')? {
@@ -275,16 +225,7 @@ impl<'t> Parser<'t> {
             }
             directives.push(directive);
         };
-        Ok(Function {
-            name,
-            entry,
-            linkage,
-            returns,
-            parameters,
-            directives,
-            body,
-            line,
-        })
+        Ok(Function { name, entry, linkage, returns, parameters, directives, body, line })
     }
 
     /// `.attribute(.managed)`: of no use to a reader of code.
@@ -330,12 +271,7 @@ impl<'t> Parser<'t> {
                 }
             }
         }
-        Ok(Directive {
-            name,
-            values,
-            span: token.start..end,
-            line: token.line,
-        })
+        Ok(Directive { name, values, span: token.start..end, line: token.line })
     }
 
     fn parameters(&mut self) -> Result<Vec<Parameter>, Error> {
@@ -350,14 +286,7 @@ impl<'t> Parser<'t> {
             let kinds = self.kinds()?;
             let (name, size, _) = self.declarator(&kinds)?;
             let align = kinds.align.unwrap_or_else(|| natural(&kinds));
-            parameters.push(Parameter {
-                name,
-                register,
-                scalar: kinds.scalar,
-                align,
-                size,
-                pointer: kinds.pointer,
-            });
+            parameters.push(Parameter { name, register, scalar: kinds.scalar, align, size, pointer: kinds.pointer });
             if !self.accept(b',')? && !self.is(b')') {
                 return Err(self.unexpected("`,` or `)`"));
             }
@@ -367,12 +296,7 @@ impl<'t> Parser<'t> {
 
     /// Type, vector, alignment and pointer words, in any order.
     fn kinds(&mut self) -> Result<Kinds, Error> {
-        let mut kinds = Kinds {
-            scalar: Scalar::B32,
-            lanes: 1,
-            align: None,
-            pointer: false,
-        };
+        let mut kinds = Kinds { scalar: Scalar::B32, lanes: 1, align: None, pointer: false };
         let mut typed = false;
         while self.is_directive() {
             let word = self.word();
@@ -397,11 +321,7 @@ impl<'t> Parser<'t> {
                 }
             }
         }
-        if typed {
-            Ok(kinds)
-        } else {
-            Err(self.unexpected("a type"))
-        }
+        if typed { Ok(kinds) } else { Err(self.unexpected("a type")) }
     }
 
     /// `name`, `name[4][2]` or `name[]`, with the size in bytes and the array's extents.
@@ -413,19 +333,11 @@ impl<'t> Parser<'t> {
             self.expect(b']', "`]`")?;
         }
         let element = u64::from(kinds.scalar.size()) * u64::from(kinds.lanes);
-        let size = extents
-            .iter()
-            .fold(element, |size, &extent| size.saturating_mul(extent));
+        let size = extents.iter().fold(element, |size, &extent| size.saturating_mul(extent));
         Ok((name, size, extents))
     }
 
-    fn variables(
-        &mut self,
-        space: Space,
-        linkage: Linkage,
-        line: u32,
-        into: &mut Vec<Variable>,
-    ) -> Result<(), Error> {
+    fn variables(&mut self, space: Space, linkage: Linkage, line: u32, into: &mut Vec<Variable>) -> Result<(), Error> {
         let kinds = self.kinds()?;
         let align = kinds.align.unwrap_or_else(|| natural(&kinds));
         loop {
@@ -438,17 +350,7 @@ impl<'t> Parser<'t> {
                 initial = Some(values);
             }
             let (scalar, lanes) = (kinds.scalar, kinds.lanes);
-            into.push(Variable {
-                name,
-                space,
-                scalar,
-                lanes,
-                align,
-                size,
-                linkage,
-                initial,
-                line,
-            });
+            into.push(Variable { name, space, scalar, lanes, align, size, linkage, initial, line });
             if !self.accept(b',')? {
                 break;
             }
@@ -473,11 +375,7 @@ impl<'t> Parser<'t> {
         }
         self.enter()?;
         let inner = extents.get(1..).unwrap_or(&[]);
-        let stride = inner
-            .iter()
-            .fold(scalar * u64::from(kinds.lanes), |size, &extent| {
-                size.saturating_mul(extent)
-            });
+        let stride = inner.iter().fold(scalar * u64::from(kinds.lanes), |size, &extent| size.saturating_mul(extent));
         let (mut next, mut row) = (at, at);
         while !self.accept(b'}')? {
             if self.is(b'{') {
@@ -522,9 +420,7 @@ impl<'t> Parser<'t> {
             (Operand::Integer(bits), _) => bits,
             (Operand::Float(bits), Scalar::F64) => f64::from(f32::from_bits(bits)).to_bits(),
             (Operand::Float(bits), _) => u64::from(bits),
-            (Operand::Double(bits), Scalar::F32) => {
-                u64::from((f64::from_bits(bits) as f32).to_bits())
-            }
+            (Operand::Double(bits), Scalar::F32) => u64::from((f64::from_bits(bits) as f32).to_bits()),
             (Operand::Double(bits), _) => bits,
             _ => return Err(self.unexpected("a value")),
         }))
@@ -540,11 +436,7 @@ impl<'t> Parser<'t> {
                 self.bump()?;
             }
             let value = self.unsigned()? as i64;
-            offset = if negative {
-                offset.wrapping_sub(value)
-            } else {
-                offset.wrapping_add(value)
-            };
+            offset = if negative { offset.wrapping_sub(value) } else { offset.wrapping_add(value) };
         }
         Ok(offset)
     }

@@ -2,4 +2,4 @@
 
 mod decision;
 
-pub use decision::{Decision, FORMAT, Record, RecordedConfiguration, RecordedVariant, Seconds, Truth, RecordedTiming};
+pub use decision::{Decision, FORMAT, Record, RecordedConfiguration, RecordedTiming, RecordedVariant, Seconds, Truth};

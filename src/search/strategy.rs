@@ -96,7 +96,8 @@ fn po_pareto(points: &[Point], keep: impl Fn(&Score) -> bool) -> Vec<usize> {
     }
     let mut chosen = Vec::new();
     for group in by_threads.into_values() {
-        let metrics: Vec<(f64, f64)> = group.iter().map(|&index| (points[index].score.t, points[index].score.c)).collect();
+        let metrics: Vec<(f64, f64)> =
+            group.iter().map(|&index| (points[index].score.t, points[index].score.c)).collect();
         chosen.extend(pareto_front(&metrics).into_iter().map(|member| group[member]));
     }
     chosen

@@ -3,9 +3,7 @@
 use super::limits::Limits;
 use super::shapes;
 use super::walk::{Axis, AxisSet, Constraint, Derived, Quantity, Table, Test};
-use crate::comment::{
-    Annotation, Block, Diagnostic, Expr, Function, GivenValue, Grid, Node, Regs, Span, suggestion,
-};
+use crate::comment::{Annotation, Block, Diagnostic, Expr, Function, GivenValue, Grid, Node, Regs, Span, suggestion};
 use std::collections::BTreeMap;
 
 /// What a name stands for.
@@ -53,12 +51,7 @@ enum Refusal {
 
 impl<'a> Builder<'a> {
     pub fn new(annotation: &'a Annotation) -> Builder<'a> {
-        let table = Table {
-            axes: Vec::new(),
-            derived: Vec::new(),
-            constraints: Vec::new(),
-            slots: 0,
-        };
+        let table = Table { axes: Vec::new(), derived: Vec::new(), constraints: Vec::new(), slots: 0 };
         Builder {
             annotation,
             table,
@@ -74,8 +67,7 @@ impl<'a> Builder<'a> {
     }
 
     fn error(&mut self, span: Span, message: impl Into<String>) {
-        self.problems
-            .push(self.annotation.source.error(span, message));
+        self.problems.push(self.annotation.source.error(span, message));
     }
 
     fn slots(&mut self, count: usize) -> usize {
@@ -84,8 +76,7 @@ impl<'a> Builder<'a> {
     }
 
     fn name(&mut self, name: &str, slot: usize, axes: AxisSet) {
-        self.names
-            .insert(name.to_string(), Meaning::Slot { slot, axes });
+        self.names.insert(name.to_string(), Meaning::Slot { slot, axes });
     }
 
     /// Makes everything. The order of axes is: macros as defined, block, grid, register cap.
@@ -93,10 +84,7 @@ impl<'a> Builder<'a> {
         for axis in &self.annotation.macros {
             let slot = self.slots(1);
             self.name(&axis.name, slot, 1 << self.table.axes.len());
-            self.table.axes.push(Axis::Number {
-                slot,
-                values: axis.values.clone(),
-            });
+            self.table.axes.push(Axis::Number { slot, values: axis.values.clone() });
         }
         self.block(limits);
         let dimensions = self.dimensions();
@@ -120,25 +108,16 @@ impl<'a> Builder<'a> {
             }
         }
         if let Some(shared) = &self.annotation.shared {
-            let test = Test::Within {
-                lo: 0,
-                hi: i64::from(limits.max_dynamic_shared),
-                of: Quantity::Shared,
-            };
+            let test = Test::Within { lo: 0, hi: i64::from(limits.max_dynamic_shared), of: Quantity::Shared };
             self.shared = self.launch_constraint(shared, test);
         }
         for require in &self.annotation.require {
             match self.compile(require) {
-                Ok((expression, axes)) => self.table.constraints.push(Constraint {
-                    expression,
-                    axes,
-                    test: Test::Truth,
-                }),
+                Ok((expression, axes)) => {
+                    self.table.constraints.push(Constraint { expression, axes, test: Test::Truth })
+                }
                 Err(Refusal::Unbound(name, span)) => {
-                    self.error(
-                        span,
-                        format!("`{name}` has no value in `require`: add args({name} = ...)"),
-                    );
+                    self.error(span, format!("`{name}` has no value in `require`: add args({name} = ...)"));
                 }
                 Err(refusal) => self.refuse(refusal),
             }
@@ -148,10 +127,7 @@ impl<'a> Builder<'a> {
 
     /// Dimensions of the grid as the comment gives it.
     fn dimensions(&self) -> usize {
-        match (
-            &self.annotation.threads,
-            self.annotation.grid.as_ref().map(|grid| &grid.value),
-        ) {
+        match (&self.annotation.threads, self.annotation.grid.as_ref().map(|grid| &grid.value)) {
             (Some(threads), _) => threads.value.len(),
             (None, Some(Grid::Expressions(expressions))) => expressions.len(),
             (None, Some(Grid::Lists(lists))) => lists.len(),
@@ -162,11 +138,8 @@ impl<'a> Builder<'a> {
     fn block(&mut self, limits: &Limits) {
         let default = self.annotation.default.block.as_ref();
         let given = default.map(|shape| shape.value);
-        let most = limits
-            .max_threads
-            .map_or(limits.max_threads_per_block, |bound| {
-                bound.min(limits.max_threads_per_block)
-            });
+        let most =
+            limits.max_threads.map_or(limits.max_threads_per_block, |bound| bound.min(limits.max_threads_per_block));
         let (mut shapes, span) = match &self.annotation.block {
             Some(block) => match &block.value {
                 Block::Auto => {
@@ -177,19 +150,22 @@ impl<'a> Builder<'a> {
                 }
                 Block::Lists(lists) => (shapes::listed(lists, limits), block.span),
             },
-            None => (
-                given.into_iter().collect(),
-                default.map_or(self.annotation.comment, |default| default.span),
-            ),
+            None => (given.into_iter().collect(), default.map_or(self.annotation.comment, |default| default.span)),
         };
         shapes.retain(|&shape| limits.allows(shape));
         match default {
             Some(default) if !limits.allows(default.value) => {
                 let [x, y, z] = default.value;
-                self.error(default.span, format!("a block of {x} x {y} x {z} cannot be launched: a block has at most {most} threads"));
+                self.error(
+                    default.span,
+                    format!("a block of {x} x {y} x {z} cannot be launched: a block has at most {most} threads"),
+                );
             }
             _ if shapes.is_empty() => {
-                self.error(span, format!("no block of this clause can be launched: a block has at most {most} threads"));
+                self.error(
+                    span,
+                    format!("no block of this clause can be launched: a block has at most {most} threads"),
+                );
             }
             Some(default) if !shapes.contains(&default.value) => {
                 let [x, y, z] = default.value;
@@ -202,36 +178,20 @@ impl<'a> Builder<'a> {
         }
         let slot = self.slots(4);
         let axis = self.table.axes.len();
-        for (offset, name) in ["block.x", "block.y", "block.z", "block.size"]
-            .into_iter()
-            .enumerate()
-        {
+        for (offset, name) in ["block.x", "block.y", "block.z", "block.size"].into_iter().enumerate() {
             self.name(name, slot + offset, 1 << axis);
         }
         self.table.axes.push(Axis::Block { slot, shapes });
     }
 
     fn grid_lists(&mut self, lists: &[Vec<u32>], limits: &Limits) {
-        let place = self
-            .annotation
-            .grid
-            .as_ref()
-            .map_or(self.annotation.comment, |grid| grid.span);
+        let place = self.annotation.grid.as_ref().map_or(self.annotation.comment, |grid| grid.span);
         for (dimension, name) in ["x", "y", "z"].into_iter().enumerate() {
             let given = lists.get(dimension).cloned().unwrap_or_else(|| vec![1]);
-            let values: Vec<i64> = given
-                .into_iter()
-                .filter(|&blocks| blocks <= limits.max_grid[dimension])
-                .map(i64::from)
-                .collect();
+            let values: Vec<i64> =
+                given.into_iter().filter(|&blocks| blocks <= limits.max_grid[dimension]).map(i64::from).collect();
             if values.is_empty() {
-                self.error(
-                    place,
-                    format!(
-                        "a grid has at most {} blocks in {name}",
-                        limits.max_grid[dimension]
-                    ),
-                );
+                self.error(place, format!("a grid has at most {} blocks in {name}", limits.max_grid[dimension]));
             }
             if let Some(default) = &self.annotation.default.grid
                 && !values.contains(&i64::from(default.value[dimension]))
@@ -239,9 +199,7 @@ impl<'a> Builder<'a> {
                 let blocks = default.value[dimension];
                 self.error(
                     default.span,
-                    format!(
-                        "the default grid has {blocks} blocks in {name}, which `grid` does not"
-                    ),
+                    format!("the default grid has {blocks} blocks in {name}, which `grid` does not"),
                 );
             }
             let slot = self.slots(1);
@@ -257,11 +215,7 @@ impl<'a> Builder<'a> {
             Regs::Auto => &limits.auto_caps,
             Regs::List(caps) => caps,
         };
-        let mut caps = if given.contains(&0) {
-            Vec::new()
-        } else {
-            vec![0]
-        };
+        let mut caps = if given.contains(&0) { Vec::new() } else { vec![0] };
         for &cap in given {
             if !caps.contains(&cap) {
                 caps.push(cap);
@@ -274,27 +228,14 @@ impl<'a> Builder<'a> {
                 Regs::Auto => caps.push(default.value),
                 Regs::List(_) => self.error(
                     default.span,
-                    format!(
-                        "the default register cap {} is not among those of `regs`",
-                        default.value
-                    ),
+                    format!("the default register cap {} is not among those of `regs`", default.value),
                 ),
             }
         }
         for (name, default) in &self.annotation.default.macros {
-            let axis = self
-                .annotation
-                .macros
-                .iter()
-                .find(|axis| axis.name == *name);
+            let axis = self.annotation.macros.iter().find(|axis| axis.name == *name);
             if axis.is_some_and(|axis| !axis.values.contains(&default.value)) {
-                self.error(
-                    default.span,
-                    format!(
-                        "the default {} of `{name}` is not among its values",
-                        default.value
-                    ),
-                );
+                self.error(default.span, format!("the default {} of `{name}` is not among its values", default.value));
             }
         }
         caps
@@ -323,8 +264,7 @@ impl<'a> Builder<'a> {
             };
             let mut waits = false;
             expression.names(&mut |name, _| {
-                let of_grid =
-                    name.starts_with("grid.") && self.names.get(name) == Some(&Meaning::Later);
+                let of_grid = name.starts_with("grid.") && self.names.get(name) == Some(&Meaning::Later);
                 waits |= of_grid || deferred.iter().any(|(earlier, _)| earlier == name);
             });
             match waits {
@@ -340,12 +280,7 @@ impl<'a> Builder<'a> {
             Ok((expression, axes)) => {
                 let slot = self.slots(1);
                 self.name(name, slot, axes);
-                self.table.derived.push(Derived {
-                    slot,
-                    expression,
-                    axes,
-                    tested: false,
-                });
+                self.table.derived.push(Derived { slot, expression, axes, tested: false });
             }
             Err(refusal) => {
                 self.names.insert(name.to_string(), Meaning::Broken);
@@ -361,19 +296,10 @@ impl<'a> Builder<'a> {
         let annotation = self.annotation;
         for dimension in 0..dimensions.min(3) {
             let axis = ["x", "y", "z"][dimension];
-            let expression = match (
-                &annotation.threads,
-                annotation.grid.as_ref().map(|grid| &grid.value),
-            ) {
+            let expression = match (&annotation.threads, annotation.grid.as_ref().map(|grid| &grid.value)) {
                 (Some(threads), _) => threads.value.get(dimension).map(|threads| {
-                    let block = Expr {
-                        span: threads.span,
-                        node: Node::Name(format!("block.{axis}")),
-                    };
-                    Expr {
-                        span: threads.span,
-                        node: Node::Call(Function::Ceildiv, vec![threads.clone(), block]),
-                    }
+                    let block = Expr { span: threads.span, node: Node::Name(format!("block.{axis}")) };
+                    Expr { span: threads.span, node: Node::Call(Function::Ceildiv, vec![threads.clone(), block]) }
                 }),
                 (None, Some(Grid::Expressions(expressions))) => expressions.get(dimension).cloned(),
                 _ => None,
@@ -381,43 +307,24 @@ impl<'a> Builder<'a> {
             let Some(expression) = expression else {
                 continue;
             };
-            let test = Test::Within {
-                lo: 1,
-                hi: i64::from(limits.max_grid[dimension]),
-                of: Quantity::Grid(dimension),
-            };
+            let test = Test::Within { lo: 1, hi: i64::from(limits.max_grid[dimension]), of: Quantity::Grid(dimension) };
             let reported = self.problems.len();
             indices[dimension] = self.launch_constraint(&expression, test);
             if self.problems.len() > reported {
                 meanings[dimension] = Meaning::Broken;
             }
             if let Some(index) = indices[dimension] {
-                let Constraint {
-                    expression, axes, ..
-                } = self.table.constraints[index].clone();
+                let Constraint { expression, axes, .. } = self.table.constraints[index].clone();
                 let slot = self.slots(1);
                 meanings[dimension] = Meaning::Slot { slot, axes };
-                self.table.derived.push(Derived {
-                    slot,
-                    expression,
-                    axes,
-                    tested: false,
-                });
+                self.table.derived.push(Derived { slot, expression, axes, tested: false });
             }
         }
         for (dimension, name) in ["grid.x", "grid.y", "grid.z"].into_iter().enumerate() {
             if dimension >= dimensions {
                 let slot = self.slots(1);
-                let one = Expr {
-                    span: annotation.comment,
-                    node: Node::Value(crate::comment::Value::Int(1)),
-                };
-                self.table.derived.push(Derived {
-                    slot,
-                    expression: one,
-                    axes: 0,
-                    tested: false,
-                });
+                let one = Expr { span: annotation.comment, node: Node::Value(crate::comment::Value::Int(1)) };
+                self.table.derived.push(Derived { slot, expression: one, axes: 0, tested: false });
                 meanings[dimension] = Meaning::Slot { slot, axes: 0 };
             }
             self.names.insert(name.to_string(), meanings[dimension]);
@@ -430,11 +337,7 @@ impl<'a> Builder<'a> {
     fn launch_constraint(&mut self, expression: &Expr, test: Test) -> Option<usize> {
         match self.compile(expression) {
             Ok((expression, axes)) => {
-                self.table.constraints.push(Constraint {
-                    expression,
-                    axes,
-                    test,
-                });
+                self.table.constraints.push(Constraint { expression, axes, test });
                 Some(self.table.constraints.len() - 1)
             }
             Err(Refusal::Unbound(name, span)) => {
@@ -457,18 +360,14 @@ impl<'a> Builder<'a> {
 
     fn compile(&self, expression: &Expr) -> Result<(Expr<usize>, AxisSet), Refusal> {
         let mut set = 0;
-        let compiled = expression.rename(&mut |name: &String, span| match resolve(
-            self.annotation,
-            &self.names,
-            name,
-            span,
-        ) {
-            Ok((slot, axes)) => {
-                set |= axes;
-                Ok(slot)
-            }
-            Err(refusal) => Err(refusal),
-        })?;
+        let compiled =
+            expression.rename(&mut |name: &String, span| match resolve(self.annotation, &self.names, name, span) {
+                Ok((slot, axes)) => {
+                    set |= axes;
+                    Ok(slot)
+                }
+                Err(refusal) => Err(refusal),
+            })?;
         Ok((compiled, set))
     }
 }
@@ -479,32 +378,20 @@ fn resolve(
     name: &str,
     span: Span,
 ) -> Result<(usize, AxisSet), Refusal> {
-    let problem = |message: String| {
-        Err(Refusal::Problem(Box::new(
-            annotation.source.error(span, message),
-        )))
-    };
+    let problem = |message: String| Err(Refusal::Problem(Box::new(annotation.source.error(span, message))));
     match names.get(name) {
         Some(Meaning::Slot { slot, axes }) => Ok((*slot, *axes)),
         Some(Meaning::Unbound) => Err(Refusal::Unbound(name.to_string(), span)),
         Some(Meaning::Broken) => Err(Refusal::Silent),
-        Some(Meaning::Buffer) => problem(format!(
-            "`{name}` is a buffer and has no value in an expression"
-        )),
-        Some(Meaning::Later) if name.starts_with("grid.") => problem(format!(
-            "`{name}` cannot be used here: the grid hangs on this expression"
-        )),
-        Some(Meaning::Later) => problem(format!(
-            "`{name}` has no value here: it is given later, or hangs on the grid"
-        )),
+        Some(Meaning::Buffer) => problem(format!("`{name}` is a buffer and has no value in an expression")),
+        Some(Meaning::Later) if name.starts_with("grid.") => {
+            problem(format!("`{name}` cannot be used here: the grid hangs on this expression"))
+        }
+        Some(Meaning::Later) => problem(format!("`{name}` has no value here: it is given later, or hangs on the grid")),
         None => {
-            let usable =
-                |meaning: &Meaning| matches!(meaning, Meaning::Slot { .. } | Meaning::Unbound);
-            let known: Vec<&str> = names
-                .iter()
-                .filter(|(_, meaning)| usable(meaning))
-                .map(|(name, _)| name.as_str())
-                .collect();
+            let usable = |meaning: &Meaning| matches!(meaning, Meaning::Slot { .. } | Meaning::Unbound);
+            let known: Vec<&str> =
+                names.iter().filter(|(_, meaning)| usable(meaning)).map(|(name, _)| name.as_str()).collect();
             let near = suggestion(name, known.iter().copied());
             problem(format!("unknown name `{name}`{near}"))
         }
@@ -517,19 +404,15 @@ pub(super) fn compile_late(
     names: &BTreeMap<String, Meaning>,
     expression: &Expr,
 ) -> Result<Expr<usize>, Diagnostic> {
-    expression
-        .rename(&mut |name: &String, span| {
-            resolve(annotation, names, name, span).map(|(slot, _)| slot)
-        })
-        .map_err(|refusal| match refusal {
+    expression.rename(&mut |name: &String, span| resolve(annotation, names, name, span).map(|(slot, _)| slot)).map_err(
+        |refusal| match refusal {
             Refusal::Problem(problem) => *problem,
-            Refusal::Unbound(name, span) => annotation.source.error(
-                span,
-                format!("`{name}` has no value: add args({name} = ...)"),
-            ),
-            Refusal::Silent => annotation.source.error(
-                expression.span,
-                "this expression uses a name that has no value",
-            ),
-        })
+            Refusal::Unbound(name, span) => {
+                annotation.source.error(span, format!("`{name}` has no value: add args({name} = ...)"))
+            }
+            Refusal::Silent => {
+                annotation.source.error(expression.span, "this expression uses a name that has no value")
+            }
+        },
+    )
 }

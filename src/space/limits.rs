@@ -38,15 +38,8 @@ impl Limits {
     /// True for a block shape that can be launched.
     pub fn allows(&self, block: Dim3) -> bool {
         let threads: u64 = block.iter().map(|&extent| u64::from(extent)).product();
-        let most = self
-            .max_threads
-            .map_or(self.max_threads_per_block, |bound| {
-                bound.min(self.max_threads_per_block)
-            });
-        block
-            .iter()
-            .zip(self.max_block)
-            .all(|(&extent, most)| (1..=most).contains(&extent))
+        let most = self.max_threads.map_or(self.max_threads_per_block, |bound| bound.min(self.max_threads_per_block));
+        block.iter().zip(self.max_block).all(|(&extent, most)| (1..=most).contains(&extent))
             && threads <= u64::from(most)
     }
 }

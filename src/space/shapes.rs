@@ -35,12 +35,7 @@ pub(super) fn auto(dimensions: usize) -> Vec<Dim3> {
 }
 
 fn product([xs, ys, zs]: [&[u32]; 3]) -> Vec<Dim3> {
-    xs.iter()
-        .flat_map(|&x| {
-            ys.iter()
-                .flat_map(move |&y| zs.iter().map(move |&z| [x, y, z]))
-        })
-        .collect()
+    xs.iter().flat_map(|&x| ys.iter().flat_map(move |&y| zs.iter().map(move |&z| [x, y, z]))).collect()
 }
 
 /// The shapes of one list for each dimension that the limits allow, x slowest. Never more than the limits leave: the
@@ -51,12 +46,7 @@ pub(super) fn listed(lists: &[Vec<u32>], limits: &Limits) -> Vec<Dim3> {
     let mut shapes = Vec::new();
     for &x in list(0).iter().filter(|&&x| limits.allows([x, 1, 1])) {
         for &y in list(1).iter().filter(|&&y| limits.allows([x, y, 1])) {
-            shapes.extend(
-                list(2)
-                    .iter()
-                    .map(|&z| [x, y, z])
-                    .filter(|&shape| limits.allows(shape)),
-            );
+            shapes.extend(list(2).iter().map(|&z| [x, y, z]).filter(|&shape| limits.allows(shape)));
         }
     }
     shapes
@@ -65,11 +55,7 @@ pub(super) fn listed(lists: &[Vec<u32>], limits: &Limits) -> Vec<Dim3> {
 /// How far a shape is from the usual block: first the count of threads, then how elongated it is, then wider in x and in y first.
 pub(super) fn strangeness(shape: Dim3) -> (u32, u32, Reverse<Dim3>) {
     let threads: u32 = shape.iter().product();
-    (
-        threads.abs_diff(USUAL_THREADS),
-        shape.iter().sum(),
-        Reverse(shape),
-    )
+    (threads.abs_diff(USUAL_THREADS), shape.iter().sum(), Reverse(shape))
 }
 
 #[cfg(test)]
@@ -95,10 +81,7 @@ mod tests {
             (vec![[64, 4, 1], [32, 8, 1]], [32, 8, 1]),
             (vec![[4, 8, 1], [8, 4, 1]], [8, 4, 1]),
         ] {
-            assert_eq!(
-                shapes.into_iter().min_by_key(|&shape| strangeness(shape)),
-                Some(first)
-            );
+            assert_eq!(shapes.into_iter().min_by_key(|&shape| strangeness(shape)), Some(first));
         }
     }
 }

@@ -62,12 +62,7 @@ impl Space {
             grid: builder.grid,
             shared: builder.shared,
             unbound: builder.unbound,
-            baseline: Configuration {
-                block: [1, 1, 1],
-                cap: 0,
-                grid: None,
-                macros: BTreeMap::new(),
-            },
+            baseline: Configuration { block: [1, 1, 1], cap: 0, grid: None, macros: BTreeMap::new() },
         };
         space.baseline = space.find_baseline().map_err(|problem| vec![*problem])?;
         Ok(space)
@@ -79,10 +74,7 @@ impl Space {
         let all: Vec<usize> = (0..self.table.axes.len()).collect();
         let depth = all.len();
         let mut walk = Walk::over(&self.table, all);
-        std::iter::from_fn(move || {
-            walk.advance(depth)
-                .then(|| self.configuration(walk.point()))
-        })
+        std::iter::from_fn(move || walk.advance(depth).then(|| self.configuration(walk.point())))
     }
 
     /// The number of valid configurations, counted without making them; saturates. Takes time by the points of
@@ -91,9 +83,7 @@ impl Space {
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> u64 {
         let components = self.table.components().into_iter();
-        components
-            .map(|axes| Walk::over(&self.table, axes).count())
-            .fold(1, u64::saturating_mul)
+        components.map(|axes| Walk::over(&self.table, axes).count()).fold(1, u64::saturating_mul)
     }
 
     /// The configuration that plain `nvcc` would have used.
@@ -105,11 +95,7 @@ impl Space {
     /// kernel without macro axes.
     pub fn macro_sets(&self) -> Vec<BTreeMap<String, i64>> {
         let mut sets = vec![self.baseline.macros.clone()];
-        let touched = self
-            .table
-            .components()
-            .into_iter()
-            .filter(|axes| axes.iter().any(|&axis| axis < self.macros));
+        let touched = self.table.components().into_iter().filter(|axes| axes.iter().any(|&axis| axis < self.macros));
         let mut order: Vec<usize> = touched.flatten().collect();
         order.sort_unstable();
         let mut walk = Walk::over(&self.table, order);
@@ -126,15 +112,13 @@ impl Space {
     pub fn contains(&self, configuration: &Configuration) -> bool {
         let same_macros = configuration.macros.len() == self.macros;
         let same_grid = configuration.grid.is_some() != self.grid_axes.is_empty();
-        let positions: Option<Vec<Vec<usize>>> = (0..self.table.axes.len())
-            .map(|axis| Some(vec![self.position(axis, configuration)?]))
-            .collect();
+        let positions: Option<Vec<Vec<usize>>> =
+            (0..self.table.axes.len()).map(|axis| Some(vec![self.position(axis, configuration)?])).collect();
         let order: Vec<usize> = (0..self.table.axes.len()).collect();
         let depth = order.len();
         same_macros
             && same_grid
-            && positions
-                .is_some_and(|choices| Walk::new(&self.table, order, choices).advance(depth))
+            && positions.is_some_and(|choices| Walk::new(&self.table, order, choices).advance(depth))
     }
 
     /// How a configuration is launched.
@@ -153,17 +137,14 @@ impl Space {
         }
         if !self.limits.allows(configuration.block) {
             let [x, y, z] = configuration.block;
-            return Err(source.error(
-                self.annotation.comment,
-                format!("a block of {x} x {y} x {z} cannot be launched"),
-            ));
+            return Err(source.error(self.annotation.comment, format!("a block of {x} x {y} x {z} cannot be launched")));
         }
         let values = self.values(configuration);
         let number = |index: usize| {
             let constraint = &self.table.constraints[index];
-            let value = constraint.check(&values).map_err(|failure| {
-                self.describe(constraint, &values.cause(failure), "this configuration")
-            })?;
+            let value = constraint
+                .check(&values)
+                .map_err(|failure| self.describe(constraint, &values.cause(failure), "this configuration"))?;
             Ok(u32::try_from(value).unwrap_or(u32::MAX))
         };
         let mut grid: Dim3 = [1, 1, 1];
@@ -175,42 +156,25 @@ impl Space {
             }
             (None, Some(given)) => grid = given,
             (None, None) => {
-                return Err(source.error(
-                    self.annotation.comment,
-                    "this configuration has no grid, which is an axis here",
-                ));
+                return Err(
+                    source.error(self.annotation.comment, "this configuration has no grid, which is an axis here")
+                );
             }
         }
         let shared = self.shared.map_or(Ok(0), number)?;
-        Ok(Launch {
-            grid,
-            block: configuration.block,
-            shared,
-        })
+        Ok(Launch { grid, block: configuration.block, shared })
     }
 
     /// The value of an expression of the comment under a configuration.
     ///
     /// # Errors
     /// Where a name has no value or the value cannot be computed.
-    pub fn evaluate(
-        &self,
-        configuration: &Configuration,
-        expression: &Expr,
-    ) -> Result<Value, Diagnostic> {
+    pub fn evaluate(&self, configuration: &Configuration, expression: &Expr) -> Result<Value, Diagnostic> {
         let compiled = compile_late(&self.annotation, &self.names, expression)?;
         let values = self.values(configuration);
-        values.evaluate(&compiled).map_err(|located| {
-            match values.cause(Failure::Fault(located.clone())) {
-                Failure::Fault(cause) => self
-                    .annotation
-                    .source
-                    .error(cause.span, describe_fault(&cause.fault)),
-                _ => self
-                    .annotation
-                    .source
-                    .error(located.span, describe_fault(&located.fault)),
-            }
+        values.evaluate(&compiled).map_err(|located| match values.cause(Failure::Fault(located.clone())) {
+            Failure::Fault(cause) => self.annotation.source.error(cause.span, describe_fault(&cause.fault)),
+            _ => self.annotation.source.error(located.span, describe_fault(&located.fault)),
         })
     }
 
@@ -241,10 +205,7 @@ impl Space {
                 Axis::Cap { .. } => {}
             }
         }
-        self.table
-            .derived
-            .iter()
-            .for_each(|derived| values.derive(derived));
+        self.table.derived.iter().for_each(|derived| values.derive(derived));
         values
     }
 
@@ -261,9 +222,7 @@ impl Space {
 
     fn position(&self, axis: usize, configuration: &Configuration) -> Option<usize> {
         match &self.table.axes[axis] {
-            Axis::Block { shapes, .. } => shapes
-                .iter()
-                .position(|&shape| shape == configuration.block),
+            Axis::Block { shapes, .. } => shapes.iter().position(|&shape| shape == configuration.block),
             Axis::Cap { caps } => caps.iter().position(|&cap| cap == configuration.cap),
             Axis::Number { values, .. } => {
                 let number = self.number(axis, configuration)?;
@@ -274,12 +233,7 @@ impl Space {
 
     /// The configuration with these positions; axes that are not given keep their first value.
     fn configuration(&self, point: impl Iterator<Item = (usize, usize)>) -> Configuration {
-        let mut made = Configuration {
-            block: [1, 1, 1],
-            cap: 0,
-            grid: None,
-            macros: BTreeMap::new(),
-        };
+        let mut made = Configuration { block: [1, 1, 1], cap: 0, grid: None, macros: BTreeMap::new() };
         for (axis, position) in point {
             match &self.table.axes[axis] {
                 Axis::Block { shapes, .. } => made.block = shapes[position],
@@ -290,9 +244,7 @@ impl Space {
                     }
                     None => {
                         let grid = made.grid.get_or_insert([1, 1, 1]);
-                        if let Some(dimension) =
-                            self.grid_axes.iter().position(|&other| other == axis)
-                        {
+                        if let Some(dimension) = self.grid_axes.iter().position(|&other| other == axis) {
                             grid[dimension] = u32::try_from(values[position]).unwrap_or(u32::MAX);
                         }
                     }
@@ -321,22 +273,15 @@ impl Space {
             }
             Axis::Number { values, .. } => {
                 let pinned = match self.annotation.macros.get(axis) {
-                    Some(named) => default
-                        .macros
-                        .iter()
-                        .find(|(name, _)| *name == named.name)
-                        .map(|(_, value)| value.value),
+                    Some(named) => {
+                        default.macros.iter().find(|(name, _)| *name == named.name).map(|(_, value)| value.value)
+                    }
                     None => {
                         let dimension = self.grid_axes.iter().position(|&other| other == axis);
-                        default
-                            .grid
-                            .as_ref()
-                            .zip(dimension)
-                            .map(|(grid, dimension)| i64::from(grid.value[dimension]))
+                        default.grid.as_ref().zip(dimension).map(|(grid, dimension)| i64::from(grid.value[dimension]))
                     }
                 };
-                all.filter(|&at| pinned.is_none_or(|pinned| values[at] == pinned))
-                    .collect()
+                all.filter(|&at| pinned.is_none_or(|pinned| values[at] == pinned)).collect()
             }
         }
     }
@@ -344,10 +289,7 @@ impl Space {
     fn find_baseline(&self) -> Result<Configuration, Box<Diagnostic>> {
         let mut point = Vec::new();
         for axes in self.table.components() {
-            let choices = axes
-                .iter()
-                .map(|&axis| self.baseline_choices(axis))
-                .collect();
+            let choices = axes.iter().map(|&axis| self.baseline_choices(axis)).collect();
             let depth = axes.len();
             let mut walk = Walk::new(&self.table, axes.clone(), choices).patient(PATIENCE);
             if walk.advance(depth) {
@@ -360,33 +302,18 @@ impl Space {
                 let message = format!(
                     "no configuration fulfils the constraints among the first {PATIENCE} tried: give default(...) or shorter lists"
                 );
-                return Err(Box::new(
-                    self.annotation
-                        .source
-                        .error(self.annotation.comment, message),
-                ));
+                return Err(Box::new(self.annotation.source.error(self.annotation.comment, message)));
             }
-            let subject = if any {
-                "the baseline"
-            } else {
-                "every configuration"
-            };
+            let subject = if any { "the baseline" } else { "every configuration" };
             return Err(Box::new(match &walk.cut {
                 Some((index, failure)) => {
                     let problem = self.describe(&self.table.constraints[*index], failure, subject);
                     match self.annotation.default.span.filter(|_| any) {
-                        Some(span) => problem.with(
-                            self.annotation
-                                .source
-                                .note(span, "the baseline is given here"),
-                        ),
+                        Some(span) => problem.with(self.annotation.source.note(span, "the baseline is given here")),
                         None => problem,
                     }
                 }
-                None => self
-                    .annotation
-                    .source
-                    .error(self.annotation.comment, "no configuration is valid"),
+                None => self.annotation.source.error(self.annotation.comment, "no configuration is valid"),
             }));
         }
         Ok(self.configuration(point.into_iter()))
@@ -397,19 +324,15 @@ impl Space {
         let source = &self.annotation.source;
         let threads = self.annotation.threads.is_some();
         let message = match (failure, constraint.test) {
-            (
-                Failure::Fault(located),
-                Test::Within {
-                    of: Quantity::Grid(_),
-                    ..
-                },
-            ) if threads && located.span == constraint.span() => match located.fault {
-                Fault::NotInteger("ceildiv") => {
-                    "the number of threads is not an integer".to_string()
+            (Failure::Fault(located), Test::Within { of: Quantity::Grid(_), .. })
+                if threads && located.span == constraint.span() =>
+            {
+                match located.fault {
+                    Fault::NotInteger("ceildiv") => "the number of threads is not an integer".to_string(),
+                    Fault::NegativeCeildiv => "the number of threads is negative".to_string(),
+                    ref fault => describe_fault(fault),
                 }
-                Fault::NegativeCeildiv => "the number of threads is negative".to_string(),
-                ref fault => describe_fault(fault),
-            },
+            }
             (Failure::Fault(located), _) => {
                 return source.error(located.span, describe_fault(&located.fault));
             }
@@ -417,14 +340,10 @@ impl Space {
             (Failure::Outside(value), Test::Within { lo, hi, of }) => match of {
                 Quantity::Grid(dimension) => {
                     let axis = ["x", "y", "z"].get(dimension).unwrap_or(&"x");
-                    format!(
-                        "the grid of {subject} has {value} blocks in {axis}; allowed are {lo} to {hi}"
-                    )
+                    format!("the grid of {subject} has {value} blocks in {axis}; allowed are {lo} to {hi}")
                 }
                 Quantity::Shared => {
-                    format!(
-                        "{subject} has {value} bytes of dynamic shared memory; allowed are {lo} to {hi}"
-                    )
+                    format!("{subject} has {value} bytes of dynamic shared memory; allowed are {lo} to {hi}")
                 }
             },
         };
@@ -435,9 +354,7 @@ impl Space {
 fn describe_fault(fault: &Fault) -> String {
     match fault {
         // Passed on from a value that has a fault of its own.
-        Fault::NoValue(name) if name.is_empty() => {
-            "this name has no value under this configuration".to_string()
-        }
+        Fault::NoValue(name) if name.is_empty() => "this name has no value under this configuration".to_string(),
         fault => fault.to_string(),
     }
 }

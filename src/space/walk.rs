@@ -39,9 +39,7 @@ impl Table {
                 }
             });
         };
-        self.constraints
-            .iter()
-            .for_each(|constraint| mark(&mut used, &constraint.expression));
+        self.constraints.iter().for_each(|constraint| mark(&mut used, &constraint.expression));
         for derived in self.derived.iter_mut().rev() {
             derived.tested = used.get(derived.slot).copied().unwrap_or(false);
             if derived.tested {
@@ -63,13 +61,7 @@ impl Table {
             }
         }
         sets.sort_by_key(|set| set.trailing_zeros());
-        sets.into_iter()
-            .map(|set| {
-                (0..self.axes.len())
-                    .filter(|axis| set >> axis & 1 == 1)
-                    .collect()
-            })
-            .collect()
+        sets.into_iter().map(|set| (0..self.axes.len()).filter(|axis| set >> axis & 1 == 1).collect()).collect()
     }
 }
 
@@ -139,10 +131,9 @@ impl Constraint {
         match self.test {
             Test::Truth if value.is_true() => Ok(1),
             Test::Truth => Err(Failure::False),
-            Test::Within { lo, hi, .. } => value
-                .as_integer()
-                .filter(|value| (lo..=hi).contains(value))
-                .ok_or(Failure::Outside(value)),
+            Test::Within { lo, hi, .. } => {
+                value.as_integer().filter(|value| (lo..=hi).contains(value)).ok_or(Failure::Outside(value))
+            }
         }
     }
 
@@ -161,10 +152,7 @@ pub(super) struct Values {
 
 impl Values {
     pub fn new(slots: usize) -> Values {
-        Values {
-            slots: vec![None; slots],
-            fault: None,
-        }
+        Values { slots: vec![None; slots], fault: None }
     }
 
     pub fn evaluate(&self, expression: &Expr<usize>) -> Result<Value, Located> {
@@ -184,9 +172,7 @@ impl Values {
     /// Binds an axis to its value at this position.
     pub fn bind(&mut self, axis: &Axis, position: usize) {
         match axis {
-            Axis::Number { slot, values } => {
-                self.set(*slot, values.get(position).map(|&value| Value::Int(value)))
-            }
+            Axis::Number { slot, values } => self.set(*slot, values.get(position).map(|&value| Value::Int(value))),
             Axis::Block { slot, shapes } => {
                 if let Some(&shape) = shapes.get(position) {
                     self.bind_block(*slot, shape);
@@ -200,9 +186,7 @@ impl Values {
         for (dimension, &extent) in shape.iter().enumerate() {
             self.set(slot + dimension, Some(Value::Int(i64::from(extent))));
         }
-        let threads: i64 = shape.iter().fold(1, |product: i64, &extent| {
-            product.saturating_mul(i64::from(extent))
-        });
+        let threads: i64 = shape.iter().fold(1, |product: i64, &extent| product.saturating_mul(i64::from(extent)));
         self.set(slot + 3, Some(Value::Int(threads)));
     }
 
@@ -213,13 +197,7 @@ impl Values {
     /// The failure that this one only passes on, if it does.
     pub fn cause(&self, failure: Failure) -> Failure {
         match (&failure, &self.fault) {
-            (
-                Failure::Fault(Located {
-                    fault: Fault::NoValue(_),
-                    ..
-                }),
-                Some(fault),
-            ) => Failure::Fault(fault.clone()),
+            (Failure::Fault(Located { fault: Fault::NoValue(_), .. }), Some(fault)) => Failure::Fault(fault.clone()),
             _ => failure,
         }
     }
@@ -267,22 +245,12 @@ impl<'a> Walk<'a> {
     pub fn new(table: &'a Table, order: Vec<usize>, choices: Vec<Vec<usize>>) -> Walk<'a> {
         let mut steps = vec![Vec::new(); order.len() + 1];
         let ready = |axes: AxisSet| -> Option<usize> {
-            let depths = (0..64).filter(|axis| axes >> axis & 1 == 1).map(|axis| {
-                order
-                    .iter()
-                    .position(|&other| other == axis)
-                    .map(|at| at + 1)
-            });
-            depths
-                .collect::<Option<Vec<usize>>>()
-                .map(|depths| depths.into_iter().max().unwrap_or(0))
+            let depths = (0..64)
+                .filter(|axis| axes >> axis & 1 == 1)
+                .map(|axis| order.iter().position(|&other| other == axis).map(|at| at + 1));
+            depths.collect::<Option<Vec<usize>>>().map(|depths| depths.into_iter().max().unwrap_or(0))
         };
-        for (index, derived) in table
-            .derived
-            .iter()
-            .enumerate()
-            .filter(|(_, derived)| derived.tested)
-        {
+        for (index, derived) in table.derived.iter().enumerate().filter(|(_, derived)| derived.tested) {
             if let Some(depth) = ready(derived.axes) {
                 steps[depth].push(Step::Derive(index));
             }
@@ -308,10 +276,7 @@ impl<'a> Walk<'a> {
 
     /// The same, but the walk ends once it has cut so many branches (at least one).
     pub fn patient(self, branches: u64) -> Walk<'a> {
-        Walk {
-            patience: branches.max(1),
-            ..self
-        }
+        Walk { patience: branches.max(1), ..self }
     }
 
     /// True where the walk ended for lack of patience.
@@ -321,10 +286,7 @@ impl<'a> Walk<'a> {
 
     /// The same with all positions of each axis.
     pub fn over(table: &'a Table, order: Vec<usize>) -> Walk<'a> {
-        let choices = order
-            .iter()
-            .map(|&axis| (0..table.axes[axis].len()).collect())
-            .collect();
+        let choices = order.iter().map(|&axis| (0..table.axes[axis].len()).collect()).collect();
         Walk::new(table, order, choices)
     }
 
@@ -374,8 +336,7 @@ impl<'a> Walk<'a> {
                     self.at[depth] += 1;
                 }
                 Some(&position) => {
-                    self.values
-                        .bind(&self.table.axes[self.order[depth]], position);
+                    self.values.bind(&self.table.axes[self.order[depth]], position);
                     depth += 1;
                     if !self.passes(depth) {
                         depth -= 1;
@@ -404,23 +365,15 @@ impl<'a> Walk<'a> {
 
     /// The axes of the walk and their positions at the point it is on.
     pub fn point(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
-        self.order
-            .iter()
-            .zip(&self.at)
-            .zip(&self.choices)
-            .map(|((&axis, &at), choices)| (axis, choices[at]))
+        self.order.iter().zip(&self.at).zip(&self.choices).map(|((&axis, &at), choices)| (axis, choices[at]))
     }
 
     /// The number of points from the start, without walking axes that nothing more hangs on.
     pub fn count(mut self) -> u64 {
-        let last = self
-            .steps
-            .iter()
-            .rposition(|steps| steps.iter().any(|step| matches!(step, Step::Test(_))))
-            .unwrap_or(0);
-        let free = self.choices[last..].iter().fold(1u64, |product, choices| {
-            product.saturating_mul(choices.len() as u64)
-        });
+        let last =
+            self.steps.iter().rposition(|steps| steps.iter().any(|step| matches!(step, Step::Test(_)))).unwrap_or(0);
+        let free =
+            self.choices[last..].iter().fold(1u64, |product, choices| product.saturating_mul(choices.len() as u64));
         if last == 0 {
             return if self.passes(0) { free } else { 0 };
         }

@@ -84,7 +84,11 @@ pub fn decide(
     }
     decision.timed = 1 + ranked.len();
     if let Some(first) = refused.first() {
-        let rest = if refused.len() > 1 { format!(" (and {} more, see the record)", refused.len() - 1) } else { String::new() };
+        let rest = if refused.len() > 1 {
+            format!(" (and {} more, see the record)", refused.len() - 1)
+        } else {
+            String::new()
+        };
         decision.notes.push(format!("candidate refused: {first}{rest}"));
     }
     ranked.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -139,14 +143,13 @@ pub fn exhaust(context: &Measured<'_>, measurer: &mut impl Measurer, decision: &
     finalists.retain(|&index| seen.insert(index));
     let (finalists, contenders) = context.candidates(&finalists);
     let samples = measurer.duel(&contenders, ROUNDS)?;
-    let times: Vec<(usize, f64)> = finalists
-        .into_iter()
-        .zip(samples)
-        .filter_map(|(index, samples)| Some((index, median(&samples?))))
-        .collect();
+    let times: Vec<(usize, f64)> =
+        finalists.into_iter().zip(samples).filter_map(|(index, samples)| Some((index, median(&samples?)))).collect();
     let time_of = |index: usize| times.iter().find(|(found, _)| *found == index).map(|(_, time)| *time);
     let best = times.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1));
-    if let (Some((best, best_us)), Some(winner_us), Some(baseline_us)) = (best, time_of(winner), time_of(scored.baseline)) {
+    if let (Some((best, best_us)), Some(winner_us), Some(baseline_us)) =
+        (best, time_of(winner), time_of(scored.baseline))
+    {
         decision.truth = Some(Truth {
             best,
             best_us,

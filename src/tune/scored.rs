@@ -26,8 +26,9 @@ pub struct Scored {
     pub representative: Vec<usize>,
 }
 
-/// PTX instructions that are interpreted for all profiles of a kernel together: about half a second.
-const PROFILE_STEPS: u64 = 30_000_000;
+/// PTX instructions that are interpreted for all profiles of a kernel together (about half a second), and at least for each.
+const ALL_PROFILES: u64 = 60_000_000;
+const ONE_PROFILE: u64 = 400_000;
 
 /// Scores the whole space.
 pub fn score(
@@ -115,7 +116,14 @@ fn laid_out(subject: &Subject<'_>, variants: &Variants) -> Result<Scored, Proble
         }
     }
     let representative = (0..configurations.len())
-        .map(|index| of[index].as_ref().ok().and_then(|&variant| first.get(&(variant, launches[index]))).copied().unwrap_or(index))
+        .map(|index| {
+            of[index]
+                .as_ref()
+                .ok()
+                .and_then(|&variant| first.get(&(variant, launches[index])))
+                .copied()
+                .unwrap_or(index)
+        })
         .collect();
     let scores = vec![None; configurations.len()];
     Ok(Scored { configurations, launches, workloads, variants: of, scores, baseline, representative })
@@ -152,7 +160,10 @@ fn profiles(subject: &Subject<'_>, front_ends: &mut FrontEnds<'_>, scored: &Scor
             .entry(set.clone())
             .or_insert_with(|| made.ok().and_then(|front_end| Module::parse(&front_end.ptx).ok()).map(Arc::new));
     }
-    let limits = frequency::Limits { instructions: PROFILE_STEPS / jobs.len().max(1) as u64, ..frequency::Limits::default() };
+    let limits = frequency::Limits {
+        instructions: (ALL_PROFILES / jobs.len().max(1) as u64).max(ONE_PROFILE),
+        ..frequency::Limits::default()
+    };
     let made = jobs
         .par_iter()
         .map(|(macros, launch, workload)| {

@@ -113,7 +113,10 @@ impl Toolchain {
     /// The module id as cudafe++ computes it.
     fn module_id(&self, macros: &BTreeMap<String, i64>) -> Result<String, ToolError> {
         let [host, cudafe] = self.pipeline.module_id.as_slice() else {
-            return Err(ToolError::Failed { program: "cudafe++".into(), message: "it is not among nvcc's steps".into() });
+            return Err(ToolError::Failed {
+                program: "cudafe++".into(),
+                message: "it is not among nvcc's steps".into(),
+            });
         };
         let place = |name: &str| self.folder.path().join(name);
         let (preprocessed, id) = (place("host.ii"), place("true.module_id"));

@@ -39,28 +39,14 @@ pub fn bind(
         return Err(vec![source.error(annotation.comment, message)]);
     };
     let mut problems = Vec::new();
-    let mut workload = Workload {
-        arguments: Vec::new(),
-        buffers: Vec::new(),
-        checks: None,
-    };
+    let mut workload = Workload { arguments: Vec::new(), buffers: Vec::new(), checks: None };
     for (index, text) in entry.parameters.iter().enumerate() {
         let Some(given) = args.iter().find(|given| given.parameter == index) else {
-            let message = format!(
-                "parameter {} of `{}` has no value: add it to args(...)",
-                index + 1,
-                kernel.name
-            );
+            let message = format!("parameter {} of `{}` has no value: add it to args(...)", index + 1, kernel.name);
             problems.push(source.error(kernel.span, message));
             continue;
         };
-        let binding = Binding {
-            annotation,
-            space,
-            configuration,
-            given,
-            text,
-        };
+        let binding = Binding { annotation, space, configuration, given, text };
         match binding.argument(&mut workload.buffers) {
             Ok(argument) => workload.arguments.push(argument),
             Err(problem) => problems.push(*problem),
@@ -78,11 +64,7 @@ pub fn bind(
     if problems.is_empty() {
         workload.checks = checks(annotation, &workload.buffers, &mut problems);
     }
-    if problems.is_empty() {
-        Ok(workload)
-    } else {
-        Err(problems)
-    }
+    if problems.is_empty() { Ok(workload) } else { Err(problems) }
 }
 
 /// One parameter and its value.
@@ -103,34 +85,19 @@ impl Binding<'_> {
     fn argument(&self, buffers: &mut Vec<Buffer>) -> Result<Argument, Box<Diagnostic>> {
         let (name, text) = (&self.given.name, self.text);
         match (Type::of(text), &self.given.value) {
-            (Type::Other(_), _) => Err(self.error(
-                self.given.span,
-                format!("`{name}` is of type `{text}`, which is not supported yet"),
-            )),
-            (Type::Scalar(scalar), GivenValue::Scalar(expression)) => {
-                let value = self
-                    .space
-                    .evaluate(self.configuration, expression)
-                    .map_err(Box::new)?;
-                self.scalar(scalar, value, expression.span)
-                    .map(Argument::Scalar)
+            (Type::Other(_), _) => {
+                Err(self.error(self.given.span, format!("`{name}` is of type `{text}`, which is not supported yet")))
             }
-            (Type::Scalar(_), GivenValue::Buffer { fill_span, .. }) => Err(self.error(
-                *fill_span,
-                format!("`{name}` is of type `{text}` and takes a value, not a buffer"),
-            )),
-            (
-                Type::Pointer { element, .. },
-                GivenValue::Buffer {
-                    fill,
-                    fill_span,
-                    count,
-                },
-            ) => {
+            (Type::Scalar(scalar), GivenValue::Scalar(expression)) => {
+                let value = self.space.evaluate(self.configuration, expression).map_err(Box::new)?;
+                self.scalar(scalar, value, expression.span).map(Argument::Scalar)
+            }
+            (Type::Scalar(_), GivenValue::Buffer { fill_span, .. }) => {
+                Err(self.error(*fill_span, format!("`{name}` is of type `{text}` and takes a value, not a buffer")))
+            }
+            (Type::Pointer { element, .. }, GivenValue::Buffer { fill, fill_span, count }) => {
                 let count = self.count(count)?;
-                let bytes = count
-                    .checked_mul(element.size() as u64)
-                    .filter(|&bytes| bytes <= MAX_BYTES);
+                let bytes = count.checked_mul(element.size() as u64).filter(|&bytes| bytes <= MAX_BYTES);
                 if bytes.is_none() {
                     let message = format!(
                         "buffer `{name}` has {count} elements of {} bytes: more than any GPU holds",
@@ -139,21 +106,11 @@ impl Binding<'_> {
                     return Err(self.error(*fill_span, message));
                 }
                 let fill = self.fill(element, *fill, *fill_span)?;
-                buffers.push(Buffer {
-                    name: name.clone(),
-                    element,
-                    count,
-                    fill,
-                    seed: 0,
-                });
+                buffers.push(Buffer { name: name.clone(), element, count, fill, seed: 0 });
                 Ok(Argument::Buffer(buffers.len() - 1))
             }
             (Type::Pointer { .. }, GivenValue::Scalar(expression)) => {
-                match self
-                    .space
-                    .evaluate(self.configuration, expression)
-                    .map_err(Box::new)?
-                {
+                match self.space.evaluate(self.configuration, expression).map_err(Box::new)? {
                     // A null pointer, for parameters that may be absent.
                     Value::Int(0) => Ok(Argument::Scalar(vec![0; 8])),
                     _ => {
@@ -173,16 +130,9 @@ impl Binding<'_> {
         let bits = match scalar.bounds() {
             Some((least, most)) => {
                 let Some(integer) = value.as_integer() else {
-                    return Err(self.error(
-                        span,
-                        format!("`{name}` is of type `{}` and cannot be {value}", self.text),
-                    ));
+                    return Err(self.error(span, format!("`{name}` is of type `{}` and cannot be {value}", self.text)));
                 };
-                let (least, most) = if is_bool(self.text) {
-                    (0, 1)
-                } else {
-                    (least, most)
-                };
+                let (least, most) = if is_bool(self.text) { (0, 1) } else { (least, most) };
                 if !(least..=most).contains(&i128::from(integer)) {
                     let message = format!(
                         "`{name}` is of type `{}` and cannot be {value}: it holds {least} to {most}",
@@ -203,42 +153,25 @@ impl Binding<'_> {
         if value.is_finite() && !super::contents::decode(scalar, bits).is_finite() {
             return Err(self.error(
                 span,
-                format!(
-                    "{value:?} is too large for `{}`, which is of type `{}`",
-                    self.given.name, self.text
-                ),
+                format!("{value:?} is too large for `{}`, which is of type `{}`", self.given.name, self.text),
             ));
         }
         Ok(bits)
     }
 
     fn count(&self, expression: &crate::comment::Expr) -> Result<u64, Box<Diagnostic>> {
-        let value = self
-            .space
-            .evaluate(self.configuration, expression)
-            .map_err(Box::new)?;
-        match value
-            .as_integer()
-            .and_then(|count| u64::try_from(count).ok())
-        {
+        let value = self.space.evaluate(self.configuration, expression).map_err(Box::new)?;
+        match value.as_integer().and_then(|count| u64::try_from(count).ok()) {
             Some(count) if count > 0 => Ok(count),
             _ => {
-                let message = format!(
-                    "buffer `{}` needs 1 element or more, not {value}",
-                    self.given.name
-                );
+                let message = format!("buffer `{}` needs 1 element or more, not {value}", self.given.name);
                 Err(self.error(expression.span, message))
             }
         }
     }
 
     /// The contents with the range that the element's type gives, checked against what it holds.
-    fn fill(
-        &self,
-        element: Element,
-        fill: Option<Fill>,
-        span: Span,
-    ) -> Result<Fill, Box<Diagnostic>> {
+    fn fill(&self, element: Element, fill: Option<Fill>, span: Span) -> Result<Fill, Box<Diagnostic>> {
         let scalar = element.scalar;
         let is_bool = is_bool(self.text);
         let fill = fill.unwrap_or(match scalar {
@@ -274,15 +207,10 @@ impl Binding<'_> {
 }
 
 fn is_bool(text: &str) -> bool {
-    text.split([' ', '*'])
-        .any(|word| word == "bool" || word == "_Bool")
+    text.split([' ', '*']).any(|word| word == "bool" || word == "_Bool")
 }
 
-fn checks(
-    annotation: &Annotation,
-    buffers: &[Buffer],
-    problems: &mut Vec<Diagnostic>,
-) -> Option<Vec<Check>> {
+fn checks(annotation: &Annotation, buffers: &[Buffer], problems: &mut Vec<Diagnostic>) -> Option<Vec<Check>> {
     let clause = annotation.check.as_ref()?;
     let given = clause.relative.is_some() || clause.absolute.is_some();
     let mut checks = Vec::new();
@@ -294,26 +222,16 @@ fn checks(
         };
         let scalar = buffers[index].element.scalar;
         if given && clause.buffers.len() == 1 && !scalar.is_float() {
-            let message = format!(
-                "`{}` has integers, which are compared exactly: remove rtol and atol",
-                named.value
-            );
+            let message = format!("`{}` has integers, which are compared exactly: remove rtol and atol", named.value);
             problems.push(annotation.source.error(named.span, message));
             continue;
         }
         let (relative, absolute) = default_tolerance(scalar);
         let (relative, absolute) = match scalar.is_float() {
-            true => (
-                clause.relative.unwrap_or(relative),
-                clause.absolute.unwrap_or(absolute),
-            ),
+            true => (clause.relative.unwrap_or(relative), clause.absolute.unwrap_or(absolute)),
             false => (0.0, 0.0),
         };
-        checks.push(Check {
-            buffer: index,
-            relative,
-            absolute,
-        });
+        checks.push(Check { buffer: index, relative, absolute });
     }
     Some(checks)
 }

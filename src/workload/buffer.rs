@@ -158,9 +158,6 @@ impl Workload {
 
     /// Bytes of all buffers; saturates.
     pub fn bytes(&self) -> u64 {
-        self.buffers
-            .iter()
-            .map(Buffer::bytes)
-            .fold(0, u64::saturating_add)
+        self.buffers.iter().map(Buffer::bytes).fold(0, u64::saturating_add)
     }
 }

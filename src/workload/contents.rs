@@ -22,10 +22,7 @@ pub(super) fn stream(base: u64, position: u64) -> u64 {
 /// written, where it does not or the range goes beyond the buffer.
 pub fn fill_bytes(buffer: &Buffer, range: Range<u64>, bytes: &mut [u8]) -> bool {
     let size = buffer.element.scalar.size();
-    let elements = range
-        .end
-        .checked_sub(range.start)
-        .filter(|_| range.end <= buffer.count);
+    let elements = range.end.checked_sub(range.start).filter(|_| range.end <= buffer.count);
     let expected = elements.and_then(|elements| elements.checked_mul(buffer.element.size() as u64));
     if expected != Some(bytes.len() as u64) {
         return false;
@@ -104,9 +101,7 @@ fn scalar_bits(buffer: &Buffer, lane: u64) -> u64 {
         Fill::Iota if scalar.is_float() => encode(scalar, lane as f64),
         Fill::Iota => lane,
         Fill::Random { lo, hi } => {
-            let random = mix(buffer
-                .seed
-                .wrapping_add(lane.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+            let random = mix(buffer.seed.wrapping_add(lane.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
             if scalar.is_float() {
                 random_float(scalar, random, lo, hi)
             } else {
@@ -120,20 +115,13 @@ fn scalar_bits(buffer: &Buffer, lane: u64) -> u64 {
 fn random_float(scalar: Scalar, random: u64, lo: f64, hi: f64) -> u64 {
     let unit = (random >> 11) as f64 / (1u64 << 53) as f64;
     let bits = encode(scalar, lo + unit * (hi - lo));
-    if decode(scalar, bits) < hi {
-        bits
-    } else {
-        encode(scalar, lo)
-    }
+    if decode(scalar, bits) < hi { bits } else { encode(scalar, lo) }
 }
 
 /// An integer of [lo, hi].
 fn random_integer(scalar: Scalar, random: u64, lo: f64, hi: f64) -> u64 {
     let (least, most) = scalar.bounds().unwrap_or((0, 0));
-    let (lo, hi) = (
-        (lo.ceil() as i128).clamp(least, most),
-        (hi.floor() as i128).clamp(least, most),
-    );
+    let (lo, hi) = ((lo.ceil() as i128).clamp(least, most), (hi.floor() as i128).clamp(least, most));
     let span = (hi - lo).max(0) as u128 + 1;
     let offset = (u128::from(random) * span) >> 64;
     (lo + offset as i128) as u64
@@ -226,27 +214,15 @@ mod tests {
         for scalar in [Scalar::F16, Scalar::Bf16] {
             for bits in 0..=0xffffu64 {
                 let value = decode(scalar, bits);
-                assert!(
-                    value.is_nan() || encode(scalar, value) == bits,
-                    "{scalar:?} {bits:#x}"
-                );
+                assert!(value.is_nan() || encode(scalar, value) == bits, "{scalar:?} {bits:#x}");
             }
         }
     }
 
     #[test]
     fn ranges_that_do_not_fit_write_nothing() {
-        let element = Element {
-            scalar: Scalar::F32,
-            lanes: 1,
-        };
-        let buffer = Buffer {
-            name: "x".into(),
-            element,
-            count: 4,
-            fill: Fill::Iota,
-            seed: 1,
-        };
+        let element = Element { scalar: Scalar::F32, lanes: 1 };
+        let buffer = Buffer { name: "x".into(), element, count: 4, fill: Fill::Iota, seed: 1 };
         let mut bytes = [7u8; 8];
         for (start, end) in [(0, 4), (3, 5), (2, 1), (0, u64::MAX)] {
             assert!(!fill_bytes(&buffer, start..end, &mut bytes));

@@ -54,9 +54,7 @@ pub fn entries(stub: &str) -> Vec<Entry> {
             ["void"] | [""] => Vec::new(),
             ref types => types.iter().map(|text| normalized(text)).collect(),
         };
-        let canonical = mangled
-            .and_then(parameter_types)
-            .filter(|types| types.len() == written.len());
+        let canonical = mangled.and_then(parameter_types).filter(|types| types.len() == written.len());
         let place = mangled.and_then(|mangled| places.get(mangled));
         found.push(Entry {
             symbol: symbol.to_string(),
@@ -74,27 +72,15 @@ pub fn entries(stub: &str) -> Vec<Entry> {
 ///
 /// # Errors
 /// A warning at the kernel's name where none or more than one fits: a kernel that is compiled out (`#ifdef`) is no mistake.
-pub fn find<'a>(
-    entries: &'a [Entry],
-    annotation: &Annotation,
-) -> Result<&'a Entry, Box<Diagnostic>> {
+pub fn find<'a>(entries: &'a [Entry], annotation: &Annotation) -> Result<&'a Entry, Box<Diagnostic>> {
     let kernel = &annotation.kernel;
     let warning = |message: String| Box::new(annotation.source.warning(kernel.span, message));
-    let named: Vec<&Entry> = entries
-        .iter()
-        .filter(|entry| entry.name() == kernel.name)
-        .collect();
-    let fitting: Vec<&Entry> = named
-        .iter()
-        .copied()
-        .filter(|entry| entry.parameters.len() == kernel.parameters.len())
-        .collect();
+    let named: Vec<&Entry> = entries.iter().filter(|entry| entry.name() == kernel.name).collect();
+    let fitting: Vec<&Entry> =
+        named.iter().copied().filter(|entry| entry.parameters.len() == kernel.parameters.len()).collect();
     match (named.len(), &fitting[..]) {
         (_, [only]) => Ok(only),
-        (0, _) => Err(warning(format!(
-            "the compilation has no kernel `{}`; it is not tuned",
-            kernel.name
-        ))),
+        (0, _) => Err(warning(format!("the compilation has no kernel `{}`; it is not tuned", kernel.name))),
         (_, []) => {
             let count = kernel.parameters.len();
             Err(warning(format!(
@@ -105,8 +91,7 @@ pub fn find<'a>(
         (_, several) => {
             let file_name = |path: &str| path.rsplit(['/', '\\']).next().map(str::to_string);
             let here = |entry: &&&Entry| {
-                let same_file =
-                    entry.file.as_deref().and_then(file_name) == file_name(&annotation.source.path);
+                let same_file = entry.file.as_deref().and_then(file_name) == file_name(&annotation.source.path);
                 entry.line == Some(kernel.line) && same_file
             };
             let mut placed = several.iter().filter(here);
@@ -128,18 +113,13 @@ fn stubs(stub: &str) -> BTreeMap<String, &str> {
     let mut found = BTreeMap::new();
     for (at, _) in stub.match_indices(PREFIX) {
         let rest = &stub[at + PREFIX.len()..];
-        let length = rest
-            .find(|c: char| !c.is_alphanumeric() && c != '_' && c != '$')
-            .unwrap_or(rest.len());
+        let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '$').unwrap_or(rest.len());
         let (symbol, rest) = rest.split_at(length);
         let Some(parameters) = group(rest) else {
             continue;
         };
         // A definition, not a declaration or a call.
-        let Some(body) = rest
-            .get(parameters.len() + 2..)
-            .map(str::trim_start)
-            .filter(|body| body.starts_with('{'))
+        let Some(body) = rest.get(parameters.len() + 2..).map(str::trim_start).filter(|body| body.starts_with('{'))
         else {
             continue;
         };
@@ -172,10 +152,7 @@ fn places(stub: &str) -> BTreeMap<&str, (u32, String)> {
         } else if let Some(rest) = line.strip_prefix("{__device_stub_") {
             // The marker right above is the body's; the one before it is the declarator's.
             if let Some((symbol, (line, file))) = rest.split('(').next().zip(markers[0]) {
-                found.insert(
-                    symbol,
-                    (line, file.replace("\\\\", "\\").replace("\\\"", "\"")),
-                );
+                found.insert(symbol, (line, file.replace("\\\\", "\\").replace("\\\"", "\"")));
             }
         }
     }
@@ -184,9 +161,7 @@ fn places(stub: &str) -> BTreeMap<&str, (u32, String)> {
 
 /// `# 7 "a.cu"`
 fn marker(line: &str) -> Option<(u32, &str)> {
-    let rest = line
-        .strip_prefix("# ")
-        .or_else(|| line.strip_prefix("#line "))?;
+    let rest = line.strip_prefix("# ").or_else(|| line.strip_prefix("#line "))?;
     let (number, file) = rest.split_once(' ')?;
     let file = file.trim_start().strip_prefix('"')?;
     Some((number.parse().ok()?, &file[..file.rfind('"')?]))

@@ -34,12 +34,8 @@ const MAX_DEPTH: usize = 64;
 
 /// The types of the parameters of a function (none for `(void)`).
 pub(super) fn parameter_types(symbol: &str) -> Option<Vec<String>> {
-    let mut reader = Reader {
-        bytes: symbol.strip_prefix("_Z")?.as_bytes(),
-        seen: Vec::new(),
-        arguments: Vec::new(),
-        depth: 0,
-    };
+    let mut reader =
+        Reader { bytes: symbol.strip_prefix("_Z")?.as_bytes(), seen: Vec::new(), arguments: Vec::new(), depth: 0 };
     let template = reader.function_name()?;
     if template {
         // The mangled name of a template's instance begins with its return type.
@@ -113,15 +109,8 @@ impl Reader<'_> {
     }
 
     fn number(&mut self) -> Option<usize> {
-        let digits = self
-            .bytes
-            .iter()
-            .take_while(|byte| byte.is_ascii_digit())
-            .count();
-        let number = std::str::from_utf8(&self.bytes[..digits])
-            .ok()?
-            .parse()
-            .ok()?;
+        let digits = self.bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let number = std::str::from_utf8(&self.bytes[..digits]).ok()?.parse().ok()?;
         self.bytes = &self.bytes[digits..];
         Some(number)
     }
@@ -157,11 +146,7 @@ impl Reader<'_> {
                 }
                 _ => {
                     let part = self.source_name()?;
-                    name = if name.is_empty() {
-                        part
-                    } else {
-                        format!("{name}::{part}")
-                    };
+                    name = if name.is_empty() { part } else { format!("{name}::{part}") };
                     false
                 }
             };
@@ -204,11 +189,7 @@ impl Reader<'_> {
     fn sequence(&mut self) -> Option<usize> {
         let length = self.bytes.iter().position(|&byte| byte == b'_')?;
         let text = std::str::from_utf8(&self.bytes[..length]).ok()?;
-        let index = if text.is_empty() {
-            0
-        } else {
-            usize::from_str_radix(text, 36).ok()?.checked_add(1)?
-        };
+        let index = if text.is_empty() { 0 } else { usize::from_str_radix(text, 36).ok()?.checked_add(1)? };
         self.bytes = &self.bytes[length + 1..];
         Some(index)
     }
@@ -238,37 +219,25 @@ impl Reader<'_> {
                     b'R' => "&",
                     _ => "&&",
                 };
-                let blank = if target.ends_with(['*', '&']) {
-                    ""
-                } else {
-                    " "
-                };
+                let blank = if target.ends_with(['*', '&']) { "" } else { " " };
                 Some(self.keep(format!("{target}{blank}{mark}")))
             }
             b'K' | b'V' | b'r' => {
                 let mut words = Vec::new();
-                while let Some((_, word)) =
-                    [("r", "__restrict__"), ("V", "volatile"), ("K", "const")]
-                        .into_iter()
-                        .find(|(code, _)| self.eat(code))
+                while let Some((_, word)) = [("r", "__restrict__"), ("V", "volatile"), ("K", "const")]
+                    .into_iter()
+                    .find(|(code, _)| self.eat(code))
                 {
                     words.insert(0, word);
                 }
                 let target = self.kind()?;
                 let words = words.join(" ");
-                let text = if target.ends_with('*') {
-                    format!("{target}{words}")
-                } else {
-                    format!("{words} {target}")
-                };
+                let text = if target.ends_with('*') { format!("{target}{words}") } else { format!("{words} {target}") };
                 Some(self.keep(text))
             }
             b'A' => {
                 self.bytes = &self.bytes[1..];
-                let length = self
-                    .number()
-                    .map(|length| length.to_string())
-                    .unwrap_or_default();
+                let length = self.number().map(|length| length.to_string()).unwrap_or_default();
                 if !self.eat("_") {
                     return None;
                 }
@@ -286,16 +255,8 @@ impl Reader<'_> {
                 Some(self.keep(format!("{result}({})", parameters.join(", "))))
             }
             b'D' => {
-                let codes = [
-                    ("Ds", "char16_t"),
-                    ("Di", "char32_t"),
-                    ("Du", "char8_t"),
-                    ("Dn", "decltype(nullptr)"),
-                ];
-                codes
-                    .into_iter()
-                    .find(|(code, _)| self.eat(code))
-                    .map(|(_, name)| name.to_string())
+                let codes = [("Ds", "char16_t"), ("Di", "char32_t"), ("Du", "char8_t"), ("Dn", "decltype(nullptr)")];
+                codes.into_iter().find(|(code, _)| self.eat(code)).map(|(_, name)| name.to_string())
             }
             b'T' => {
                 self.bytes = &self.bytes[1..];
@@ -339,35 +300,21 @@ mod tests {
         for (symbol, types) in [
             ("_Z5emptyv", ""),
             ("_Z5plainifPKfPf", "int; float; const float *; float *"),
-            (
-                "_Z3ceefPfjjmlPh",
-                "float; float *; unsigned int; unsigned int; unsigned long; long; unsigned char *",
-            ),
+            ("_Z3ceefPfjjmlPh", "float; float *; unsigned int; unsigned int; unsigned long; long; unsigned char *"),
             (
                 "_ZN2ns5inner3nskE6__halfPS1_P13__nv_bfloat16P6float47__half2PK14__nv_bfloat162",
                 "__half; __half *; __nv_bfloat16 *; float4 *; __half2; const __nv_bfloat162 *",
             ),
             ("_Z5templIfLi4EEvPT_i", "float *; int"),
-            (
-                "_Z4statPcPbPKPKiRA4_fPVKi",
-                "char *; bool *; const int *const *; float[4] &; const volatile int *",
-            ),
+            ("_Z4statPcPbPKPKiRA4_fPVKi", "char *; bool *; const int *const *; float[4] &; const volatile int *"),
             (
                 "_Z4view4ViewIfEPS_IKdEPPfPFviERA4_fS_IS0_Efj",
                 "View<float>; View<const double> *; float **; void(int) *; float[4] &; View<View<float>>; float; unsigned int",
             ),
         ] {
-            assert_eq!(
-                parameter_types(symbol)
-                    .map(|types| types.join("; "))
-                    .as_deref(),
-                Some(types),
-                "{symbol}"
-            );
+            assert_eq!(parameter_types(symbol).map(|types| types.join("; ")).as_deref(), Some(types), "{symbol}");
         }
-        for symbol in [
-            "cee", "_Z", "_Z99x", "_Z1fM1Af", "_Z1fS9_", "_Z1fPPP", "_Z1fT_",
-        ] {
+        for symbol in ["cee", "_Z", "_Z99x", "_Z1fM1Af", "_Z1fS9_", "_Z1fPPP", "_Z1fT_"] {
             assert_eq!(parameter_types(symbol), None, "{symbol}");
         }
     }

@@ -104,10 +104,7 @@ impl Type {
                 let (is_const, target) = plain(target);
                 let element = match target.as_str() {
                     // What is behind it is counted in bytes.
-                    "void" => Some(Element {
-                        scalar: Scalar::U8,
-                        lanes: 1,
-                    }),
+                    "void" => Some(Element { scalar: Scalar::U8, lanes: 1 }),
                     target => element(target),
                 };
                 element.map_or_else(other, |element| Type::Pointer { element, is_const })
@@ -118,16 +115,8 @@ impl Type {
 
 /// Whether a type is const at its outermost level, and the type without qualifiers there and class keys.
 fn plain(text: &str) -> (bool, String) {
-    const IGNORED: [&str; 8] = [
-        "volatile",
-        "__restrict__",
-        "__restrict",
-        "restrict",
-        "struct",
-        "class",
-        "enum",
-        "__grid_constant__",
-    ];
+    const IGNORED: [&str; 8] =
+        ["volatile", "__restrict__", "__restrict", "restrict", "struct", "class", "enum", "__grid_constant__"];
     let spaced = text.replace('*', " * ").replace('&', " & ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
     // Qualifiers after the last `*` are the pointer's; without a `*` all are the type's.
@@ -137,25 +126,14 @@ fn plain(text: &str) -> (bool, String) {
         None => (&words[..0], &words[..]),
     };
     let is_const = outer.contains(&"const");
-    let kept = outer
-        .iter()
-        .filter(|&&word| word != "const" && !IGNORED.contains(&word));
+    let kept = outer.iter().filter(|&&word| word != "const" && !IGNORED.contains(&word));
     let text: Vec<&str> = target.iter().chain(kept).copied().collect();
-    (
-        is_const,
-        text.join(" ").trim_start_matches("::").to_string(),
-    )
+    (is_const, text.join(" ").trim_start_matches("::").to_string())
 }
 
 fn scalar(name: &str) -> Option<Scalar> {
-    let name = name
-        .strip_prefix("std::")
-        .filter(|name| name.ends_with("_t"))
-        .unwrap_or(name);
-    SCALARS
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, scalar)| *scalar)
+    let name = name.strip_prefix("std::").filter(|name| name.ends_with("_t")).unwrap_or(name);
+    SCALARS.iter().find(|(known, _)| *known == name).map(|(_, scalar)| *scalar)
 }
 
 fn element(name: &str) -> Option<Element> {
@@ -163,29 +141,13 @@ fn element(name: &str) -> Option<Element> {
         return Some(Element { scalar, lanes: 1 });
     }
     if let Some((_, scalar)) = PACKED.iter().find(|(known, _)| *known == name) {
-        return Some(Element {
-            scalar: *scalar,
-            lanes: 2,
-        });
+        return Some(Element { scalar: *scalar, lanes: 2 });
     }
     // CUDA 13 has `double4_16a` and `double4_32a`, by alignment.
-    let stem = name
-        .strip_suffix("_16a")
-        .or_else(|| name.strip_suffix("_32a"))
-        .unwrap_or(name);
-    let lanes = stem
-        .bytes()
-        .last()
-        .filter(|byte| (b'1'..=b'4').contains(byte))?
-        - b'0';
+    let stem = name.strip_suffix("_16a").or_else(|| name.strip_suffix("_32a")).unwrap_or(name);
+    let lanes = stem.bytes().last().filter(|byte| (b'1'..=b'4').contains(byte))? - b'0';
     let stem = &stem[..stem.len() - 1];
-    VECTORS
-        .iter()
-        .find(|(known, _)| *known == stem)
-        .map(|(_, scalar)| Element {
-            scalar: *scalar,
-            lanes,
-        })
+    VECTORS.iter().find(|(known, _)| *known == stem).map(|(_, scalar)| Element { scalar: *scalar, lanes })
 }
 
 #[cfg(test)]
@@ -200,46 +162,16 @@ mod tests {
             ("struct __half", "Scalar(F16)"),
             ("std::uint32_t", "Scalar(U32)"),
             ("unsigned long long", "Scalar(U64)"),
-            (
-                "const float *__restrict__",
-                "Pointer { element: Element { scalar: F32, lanes: 1 }, is_const: true }",
-            ),
-            (
-                "float *const",
-                "Pointer { element: Element { scalar: F32, lanes: 1 }, is_const: false }",
-            ),
-            (
-                "float const*",
-                "Pointer { element: Element { scalar: F32, lanes: 1 }, is_const: true }",
-            ),
-            (
-                "const volatile int *",
-                "Pointer { element: Element { scalar: I32, lanes: 1 }, is_const: true }",
-            ),
-            (
-                "struct ::float4 *",
-                "Pointer { element: Element { scalar: F32, lanes: 4 }, is_const: false }",
-            ),
-            (
-                "ulonglong2 *",
-                "Pointer { element: Element { scalar: U64, lanes: 2 }, is_const: false }",
-            ),
-            (
-                "double4_32a *",
-                "Pointer { element: Element { scalar: F64, lanes: 4 }, is_const: false }",
-            ),
-            (
-                "const __nv_bfloat162 *",
-                "Pointer { element: Element { scalar: Bf16, lanes: 2 }, is_const: true }",
-            ),
-            (
-                "const void *",
-                "Pointer { element: Element { scalar: U8, lanes: 1 }, is_const: true }",
-            ),
-            (
-                "bool *",
-                "Pointer { element: Element { scalar: U8, lanes: 1 }, is_const: false }",
-            ),
+            ("const float *__restrict__", "Pointer { element: Element { scalar: F32, lanes: 1 }, is_const: true }"),
+            ("float *const", "Pointer { element: Element { scalar: F32, lanes: 1 }, is_const: false }"),
+            ("float const*", "Pointer { element: Element { scalar: F32, lanes: 1 }, is_const: true }"),
+            ("const volatile int *", "Pointer { element: Element { scalar: I32, lanes: 1 }, is_const: true }"),
+            ("struct ::float4 *", "Pointer { element: Element { scalar: F32, lanes: 4 }, is_const: false }"),
+            ("ulonglong2 *", "Pointer { element: Element { scalar: U64, lanes: 2 }, is_const: false }"),
+            ("double4_32a *", "Pointer { element: Element { scalar: F64, lanes: 4 }, is_const: false }"),
+            ("const __nv_bfloat162 *", "Pointer { element: Element { scalar: Bf16, lanes: 2 }, is_const: true }"),
+            ("const void *", "Pointer { element: Element { scalar: U8, lanes: 1 }, is_const: true }"),
+            ("bool *", "Pointer { element: Element { scalar: U8, lanes: 1 }, is_const: false }"),
             ("float **", "Other(\"float **\")"),
             ("float[4] &", "Other(\"float[4] &\")"),
             ("struct Params", "Other(\"struct Params\")"),

@@ -12,13 +12,8 @@ use std::sync::LazyLock;
 pub const ARCHITECTURES: [u32; 7] = [75, 80, 86, 89, 90, 100, 120];
 
 /// Sources in `tests/cubin/` with the options that they are compiled with.
-const SOURCES: [(&str, &[&str]); 5] = [
-    ("loops", &[]),
-    ("shared", &[]),
-    ("double", &[]),
-    ("tensor", &[]),
-    ("local", &["-maxrregcount=32"]),
-];
+const SOURCES: [(&str, &[&str]); 5] =
+    [("loops", &[]), ("shared", &[]), ("double", &[]), ("tensor", &[]), ("local", &["-maxrregcount=32"])];
 
 /// A kernel source compiled for one architecture.
 pub struct Compiled {
@@ -43,15 +38,9 @@ pub fn bin() -> Option<PathBuf> {
 /// Runs a tool of the toolkit and gives its output; a failure is a failure of the test.
 pub fn run<S: AsRef<OsStr>>(tool: &str, arguments: &[S]) -> String {
     let path = bin().expect("called only with a toolkit").join(tool);
-    let output = Command::new(&path)
-        .args(arguments)
-        .output()
-        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    assert!(
-        output.status.success(),
-        "{tool}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let output =
+        Command::new(&path).args(arguments).output().unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    assert!(output.status.success(), "{tool}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
@@ -67,20 +56,13 @@ pub fn compiled() -> &'static [Compiled] {
         for architecture in ARCHITECTURES {
             for (source, options) in SOURCES {
                 let path = folder.path().join(format!("{source}.{architecture}.cubin"));
-                let cu =
-                    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/cubin/{source}.cu"));
-                let mut arguments: Vec<PathBuf> =
-                    ["-cubin", "-lineinfo", "-o"].map(PathBuf::from).to_vec();
+                let cu = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/cubin/{source}.cu"));
+                let mut arguments: Vec<PathBuf> = ["-cubin", "-lineinfo", "-o"].map(PathBuf::from).to_vec();
                 arguments.extend([path.clone(), format!("-arch=sm_{architecture}").into(), cu]);
                 arguments.extend(options.iter().map(PathBuf::from));
                 run("nvcc", &arguments);
                 let bytes = std::fs::read(&path).expect("the cubin that nvcc wrote");
-                all.push(Compiled {
-                    source,
-                    architecture,
-                    path,
-                    bytes,
-                });
+                all.push(Compiled { source, architecture, path, bytes });
             }
         }
         (Some(folder), all)

@@ -14,10 +14,7 @@ pub fn program(name: &str) -> PathBuf {
 
 /// Runs a program of the toolkit; gives its standard output.
 pub fn run(name: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program(name))
-        .args(arguments)
-        .output()
-        .expect("the toolkit runs");
+    let output = Command::new(program(name)).args(arguments).output().expect("the toolkit runs");
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{name} {arguments:?}: {error}");
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -30,10 +27,7 @@ pub fn ptx(name: &str, options: &[&str]) -> String {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/ptx/{name}.cu"));
     let mut arguments = vec!["-ptx", "-arch=sm_90"];
     arguments.extend_from_slice(options);
-    let (source, output) = (
-        source.to_string_lossy().into_owned(),
-        output.to_string_lossy().into_owned(),
-    );
+    let (source, output) = (source.to_string_lossy().into_owned(), output.to_string_lossy().into_owned());
     arguments.extend([source.as_str(), "-o", output.as_str()]);
     run("nvcc", &arguments);
     std::fs::read_to_string(output).expect("nvcc wrote PTX")

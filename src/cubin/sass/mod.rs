@@ -115,16 +115,12 @@ fn byte(word: u128, low: u32, count: u32) -> u8 {
 
 fn instruction(word: u128, offset: u32, architecture: u32) -> Instruction {
     let opcode = opcode::find(bits(word, 0, 9) as u16, architecture);
-    let scoreboard =
-        |low| Some(byte(word, low, 3)).filter(|&index| usize::from(index) < SCOREBOARDS);
+    let scoreboard = |low| Some(byte(word, low, 3)).filter(|&index| usize::from(index) < SCOREBOARDS);
     let target = target(word, offset, opcode, architecture);
     Instruction {
         offset,
         opcode,
-        guard: Guard {
-            predicate: byte(word, 12, 3),
-            negated: bits(word, 15, 1) == 1,
-        },
+        guard: Guard { predicate: byte(word, 12, 3), negated: bits(word, 15, 1) == 1 },
         control: Control {
             stall: byte(word, 105, 4),
             yields: bits(word, 109, 1) == 0,
@@ -139,8 +135,7 @@ fn instruction(word: u128, offset: u32, architecture: u32) -> Instruction {
             sources: [byte(word, 24, 8), byte(word, 32, 8), byte(word, 64, 8)],
             reuse: byte(word, 122, 4),
         },
-        partial_wait: (opcode.class == Class::PartialWait)
-            .then(|| (byte(word, 44, 3), byte(word, 38, 6))),
+        partial_wait: (opcode.class == Class::PartialWait).then(|| (byte(word, 44, 3), byte(word, 38, 6))),
         is_conditional: is_conditional(word, opcode),
     }
 }
@@ -162,15 +157,9 @@ fn target(word: u128, offset: u32, opcode: Opcode, architecture: u32) -> Option<
     let distance = match opcode.class {
         Class::Converge => sign_extend(bits(word, 34, 30), 30),
         // Calls through a register have no distance.
-        Class::Branch | Class::Call
-            if opcode.relative && (opcode.class == Class::Branch || is_immediate) =>
-        {
+        Class::Branch | Class::Call if opcode.relative && (opcode.class == Class::Branch || is_immediate) => {
             let high = bits(word, 34, 48);
-            if architecture >= 90 {
-                sign_extend((high << 8) | bits(word, 16, 8), 56)
-            } else {
-                sign_extend(high, 48)
-            }
+            if architecture >= 90 { sign_extend((high << 8) | bits(word, 16, 8), 56) } else { sign_extend(high, 48) }
         }
         _ => return None,
     };
@@ -208,9 +197,7 @@ fn memory(word: u128, opcode: Opcode, architecture: u32) -> Option<Memory> {
         // 4, 8 or 16 bytes.
         _ if opcode.class == Class::AsyncCopy => 4 << (bits(word, 73, 3) / 2).min(2),
         // 1, 2 or 4 matrices of 8 rows of 16 bytes, of which each lane holds a 32nd.
-        _ if opcode.mnemonic == "LDSM" || opcode.mnemonic == "STSM" => {
-            4 << bits(word, 72, 2).min(2)
-        }
+        _ if opcode.mnemonic == "LDSM" || opcode.mnemonic == "STSM" => 4 << bits(word, 72, 2).min(2),
         (Kind::Atomic, _) => atomic_width(word, architecture),
         (_, Space::Texture) => 4,
         // U8, S8, U16, S16, 32, 64, 128

@@ -111,47 +111,29 @@ impl Pipe {
     ];
 }
 
-const UNKNOWN: Opcode = Opcode {
-    mnemonic: "",
-    class: Class::Other,
-    pipe: Pipe::Alu,
-    relative: false,
-};
+const UNKNOWN: Opcode = Opcode { mnemonic: "", class: Class::Other, pipe: Pipe::Alu, relative: false };
 const OPCODES: usize = 1 << 9;
 /// The opcode with these nine bits.
 pub(super) fn find(base: u16, architecture: u32) -> Opcode {
     static BY_BASE: [Opcode; OPCODES] = by_base();
-    let exception = EXCEPTIONS
-        .iter()
-        .find(|(bits, from, to, ..)| *bits == base && (*from..=*to).contains(&architecture));
+    let exception =
+        EXCEPTIONS.iter().find(|(bits, from, to, ..)| *bits == base && (*from..=*to).contains(&architecture));
     match exception {
-        Some(&(_, _, _, mnemonic, class, pipe)) => Opcode {
-            mnemonic,
-            class,
-            pipe,
-            relative: false,
-        },
+        Some(&(_, _, _, mnemonic, class, pipe)) => Opcode { mnemonic, class, pipe, relative: false },
         None => BY_BASE.get(usize::from(base)).copied().unwrap_or(UNKNOWN),
     }
 }
 
 /// Opcodes that mean something else on some architectures: bits, first and last architecture, mnemonic, class and pipe.
-const EXCEPTIONS: &[(u16, u32, u32, &str, Class, Pipe)] = &[
-    (0x035, 120, 129, "IADD", Class::Alu, Pipe::Alu),
-    (0x036, 70, 75, "HMMA", Class::Tensor, Pipe::Tensor),
-];
+const EXCEPTIONS: &[(u16, u32, u32, &str, Class, Pipe)] =
+    &[(0x035, 120, 129, "IADD", Class::Alu, Pipe::Alu), (0x036, 70, 75, "HMMA", Class::Tensor, Pipe::Tensor)];
 
 const fn by_base() -> [Opcode; OPCODES] {
     let mut all = [UNKNOWN; OPCODES];
     let mut row = 0;
     while row < TABLE.len() {
         let (base, mnemonic, class, pipe) = TABLE[row];
-        all[base as usize] = Opcode {
-            mnemonic,
-            class,
-            pipe,
-            relative: base == BRA || base == CALL_RELATIVE,
-        };
+        all[base as usize] = Opcode { mnemonic, class, pipe, relative: base == BRA || base == CALL_RELATIVE };
         row += 1;
     }
     all

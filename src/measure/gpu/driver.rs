@@ -66,22 +66,15 @@ impl Context {
         if !unsafe { sys::is_culib_present() } {
             return Err("there is no CUDA driver (libcuda)".to_owned());
         }
-        let failed = |what: &'static str| {
-            move |error: DriverError| format!("{what} failed: {}", name(&error))
-        };
+        let failed = |what: &'static str| move |error: DriverError| format!("{what} failed: {}", name(&error));
         result::init().map_err(failed("the CUDA driver's start"))?;
         let ordinal = result::device::get(0).map_err(failed("looking for a GPU"))?;
         let device = describe(ordinal).map_err(failed("asking for the GPU's properties"))?;
         // SAFETY: `ordinal` is a device that the driver just gave; its primary context is kept to the end of the process.
-        let context = unsafe { result::primary_ctx::retain(ordinal) }
-            .map_err(failed("making a context on the GPU"))?;
+        let context = unsafe { result::primary_ctx::retain(ordinal) }.map_err(failed("making a context on the GPU"))?;
         // SAFETY: `context` was just made and is not released.
-        unsafe { result::ctx::set_current(context) }
-            .map_err(failed("making a context on the GPU"))?;
-        Ok(Context {
-            device,
-            _here: PhantomData,
-        })
+        unsafe { result::ctx::set_current(context) }.map_err(failed("making a context on the GPU"))?;
+        Ok(Context { device, _here: PhantomData })
     }
 
     /// Waits for all that was launched.
@@ -102,26 +95,13 @@ fn describe(ordinal: sys::CUdevice) -> Result<Device> {
     // SAFETY: `version` is a place for the one integer that is written.
     unsafe { sys::cuDriverGetVersion(&mut version) }.result()?;
     let uuid = result::device::get_uuid(ordinal)?;
-    let hex: String = uuid
-        .bytes
-        .iter()
-        .map(|byte| format!("{:02x}", *byte as u8))
-        .collect();
+    let hex: String = uuid.bytes.iter().map(|byte| format!("{:02x}", *byte as u8)).collect();
     let group = |range: std::ops::Range<usize>| hex.get(range).unwrap_or_default();
-    let (clock, width) = (
-        get(A::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
-        get(A::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH),
-    );
+    let (clock, width) =
+        (get(A::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE), get(A::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH));
     Ok(Device {
         name: result::device::get_name(ordinal)?,
-        uuid: format!(
-            "GPU-{}-{}-{}-{}-{}",
-            group(0..8),
-            group(8..12),
-            group(12..16),
-            group(16..20),
-            group(20..32)
-        ),
+        uuid: format!("GPU-{}-{}-{}-{}-{}", group(0..8), group(8..12), group(12..16), group(16..20), group(20..32)),
         compute_capability: 10 * get(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
             + get(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
         driver: u32::try_from(version).unwrap_or(0),
@@ -155,11 +135,7 @@ impl Memory {
     pub fn allocate(_: &Context, bytes: usize) -> Result<Memory> {
         // SAFETY: a context is current on this thread, as the borrowed one shows.
         let address = unsafe { result::malloc_sync(bytes.max(1)) }?;
-        Ok(Memory {
-            address,
-            bytes,
-            _here: PhantomData,
-        })
+        Ok(Memory { address, bytes, _here: PhantomData })
     }
 
     pub fn address(&self) -> u64 {
@@ -201,9 +177,7 @@ impl Memory {
     pub fn copy_from(&self, other: &Memory) -> Result<()> {
         let length = self.bytes.min(other.bytes);
         // SAFETY: the length is within both allocations, which do not overlap, and the default stream keeps the order.
-        unsafe {
-            result::memcpy_dtod_async(self.address, other.address, length, std::ptr::null_mut())
-        }
+        unsafe { result::memcpy_dtod_async(self.address, other.address, length, std::ptr::null_mut()) }
     }
 }
 
@@ -300,9 +274,7 @@ impl Function {
         loop {
             let (mut offset, mut size) = (0, 0);
             // SAFETY: the module of the function is loaded, and both places take what is written.
-            let told = unsafe {
-                sys::cuFuncGetParamInfo(self.handle, sizes.len(), &mut offset, &mut size)
-            };
+            let told = unsafe { sys::cuFuncGetParamInfo(self.handle, sizes.len(), &mut offset, &mut size) };
             match told.result() {
                 Ok(()) => sizes.push(size),
                 Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE)) => {
@@ -318,27 +290,11 @@ impl Function {
     /// # Safety
     /// There is one argument for each parameter, of its size. (What the kernel then does to memory is the kernel's: it is kept
     /// from this process's own memory by the device, and what it does to device memory is checked by digest.)
-    pub unsafe fn launch(
-        &self,
-        grid: [u32; 3],
-        block: [u32; 3],
-        shared: u32,
-        arguments: &mut [Vec<u8>],
-    ) -> Result<()> {
-        let mut pointers: Vec<*mut c_void> = arguments
-            .iter_mut()
-            .map(|bytes| bytes.as_mut_ptr().cast())
-            .collect();
+    pub unsafe fn launch(&self, grid: [u32; 3], block: [u32; 3], shared: u32, arguments: &mut [Vec<u8>]) -> Result<()> {
+        let mut pointers: Vec<*mut c_void> = arguments.iter_mut().map(|bytes| bytes.as_mut_ptr().cast()).collect();
         // SAFETY: the module is loaded; the driver copies the arguments before it returns, and the caller vouches for them.
         unsafe {
-            result::launch_kernel(
-                self.handle,
-                grid.into(),
-                block.into(),
-                shared,
-                std::ptr::null_mut(),
-                &mut pointers,
-            )
+            result::launch_kernel(self.handle, grid.into(), block.into(), shared, std::ptr::null_mut(), &mut pointers)
         }
     }
 }
@@ -387,11 +343,7 @@ mod tests {
         file.extend([0; 16]);
         file.extend(64u64.to_le_bytes());
         file.extend([2, 90, 0, 6]);
-        file.extend(
-            [64u16, 56, 0, 64, 1, 0]
-                .iter()
-                .flat_map(|n| n.to_le_bytes()),
-        );
+        file.extend([64u16, 56, 0, 64, 1, 0].iter().flat_map(|n| n.to_le_bytes()));
         file.extend([0, 0, 0, 0, 1, 0, 0, 0]);
         file.extend([0; 16]);
         file.extend(section_offset.to_le_bytes());

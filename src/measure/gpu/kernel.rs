@@ -21,19 +21,11 @@ pub(super) struct Kernel {
 
 impl Kernel {
     pub fn new(context: &Context, function: Function) -> Result<Kernel> {
-        Ok(Kernel {
-            function,
-            parameters: function.parameters(context)?,
-        })
+        Ok(Kernel { function, parameters: function.parameters(context)? })
     }
 
     /// Refuses a job that this kernel cannot be launched with; asks for its shared memory.
-    pub fn admit(
-        &self,
-        device: &Device,
-        job: &Job,
-        workload: &Workload,
-    ) -> std::result::Result<(), Halt> {
+    pub fn admit(&self, device: &Device, job: &Job, workload: &Workload) -> std::result::Result<(), Halt> {
         self.fits(device, job)?;
         self.agrees(workload)
     }
@@ -44,22 +36,16 @@ impl Kernel {
         let threads: u64 = job.launch.block.iter().map(|n| u64::from(*n)).product();
         let most = asked(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
         if threads > most.into() {
-            return too_many(format!(
-                "a block of {threads} threads is more than the {most} that its code allows"
-            ));
+            return too_many(format!("a block of {threads} threads is more than the {most} that its code allows"));
         }
         let fixed = asked(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
         let shared = u64::from(fixed) + u64::from(job.launch.shared);
         let most = device.shared_per_block_optin.max(device.shared_per_block);
         if shared > most.into() {
-            return too_many(format!(
-                "{shared} bytes of shared memory are more than the {most} of the GPU"
-            ));
+            return too_many(format!("{shared} bytes of shared memory are more than the {most} of the GPU"));
         }
         if shared > device.shared_per_block.into() {
-            self.function
-                .allow_shared(job.launch.shared)
-                .map_err(|error| launch_failed(name(&error)))?;
+            self.function.allow_shared(job.launch.shared).map_err(|error| launch_failed(name(&error)))?;
         }
         Ok(())
     }
@@ -81,9 +67,7 @@ impl Kernel {
                 Argument::Buffer(_) => 8,
             };
             if given != *size {
-                return Err(launch_failed(format!(
-                    "argument {i} has {given} bytes, the kernel takes {size}"
-                )));
+                return Err(launch_failed(format!("argument {i} has {given} bytes, the kernel takes {size}")));
             }
         }
         Ok(())
@@ -91,8 +75,5 @@ impl Kernel {
 }
 
 pub(super) fn launch_failed(error: String) -> Halt {
-    Halt::Refused(Reason::LaunchFailed {
-        stage: "its launch".to_owned(),
-        error,
-    })
+    Halt::Refused(Reason::LaunchFailed { stage: "its launch".to_owned(), error })
 }

@@ -77,20 +77,12 @@ impl Gpu {
 
     fn workload(&self, job: &Job) -> Result<Workload, Halt> {
         let missing = || Halt::Failed(format!("there is no workload {}", job.workload));
-        self.workloads
-            .get(job.workload)
-            .cloned()
-            .ok_or_else(missing)
+        self.workloads.get(job.workload).cloned().ok_or_else(missing)
     }
 
     /// The places of a workload's buffers, made where they are missing, with copies of those that kernels are known to write.
     /// Where they do not fit beside the buffers of candidates before, these go.
-    fn places(
-        &mut self,
-        number: usize,
-        workload: &Workload,
-        alive: &mut dyn FnMut(),
-    ) -> Result<Vec<usize>, Halt> {
+    fn places(&mut self, number: usize, workload: &Workload, alive: &mut dyn FnMut()) -> Result<Vec<usize>, Halt> {
         let mut taken = self.pool.take(&self.context, &workload.buffers, alive);
         if matches!(taken, Err(DriverFault::OutOfMemory(_))) {
             self.pool.keep_only(workload.buffers.iter());
@@ -100,9 +92,7 @@ impl Gpu {
         let written = self.written.get(&number).map_or(&[][..], Vec::as_slice);
         for (place, written) in places.iter().zip(written) {
             if *written {
-                self.pool
-                    .keep_copy(&self.context, *place, alive)
-                    .map_err(preparing)?;
+                self.pool.keep_copy(&self.context, *place, alive).map_err(preparing)?;
             }
         }
         Ok(places)
@@ -110,10 +100,7 @@ impl Gpu {
 
     /// Puts back the contents before a launch, of what kernels write.
     fn restore(&self, places: &[usize], wanted: impl Fn(&Slab) -> bool) -> Result<(), Halt> {
-        for slab in places
-            .iter()
-            .filter_map(|place| self.pool.slabs.get(*place))
-        {
+        for slab in places.iter().filter_map(|place| self.pool.slabs.get(*place)) {
             if wanted(slab) {
                 slab.restore().map_err(faulted)?;
             }
@@ -122,19 +109,12 @@ impl Gpu {
     }
 
     /// Remembers what a run of a job wrote, and puts it back.
-    fn remember(
-        &mut self,
-        job: &Job,
-        learned: &Learned,
-        alive: &mut dyn FnMut(),
-    ) -> Result<(), Halt> {
+    fn remember(&mut self, job: &Job, learned: &Learned, alive: &mut dyn FnMut()) -> Result<(), Halt> {
         let written = learned.changed.iter().map(Option::is_some).collect();
         self.written.insert(job.workload, written);
         for (place, changed) in learned.places.iter().zip(&learned.changed) {
             if changed.is_some() {
-                self.pool
-                    .keep_copy(&self.context, *place, alive)
-                    .map_err(preparing)?;
+                self.pool.keep_copy(&self.context, *place, alive).map_err(preparing)?;
             }
         }
         self.restore(&learned.places, |_| true)
@@ -158,12 +138,7 @@ impl Gpu {
     fn load_kernel(&mut self, job: &Job) -> Result<Kernel, Halt> {
         let refused = |stage: &str| {
             let stage = stage.to_owned();
-            move |error| {
-                Halt::Refused(Reason::LaunchFailed {
-                    stage,
-                    error: name(&error),
-                })
-            }
+            move |error| Halt::Refused(Reason::LaunchFailed { stage, error: name(&error) })
         };
         if !self.modules.contains_key(&job.variant) {
             let image = self
@@ -181,21 +156,13 @@ impl Gpu {
     }
 
     /// One launch, timed; waits for its end.
-    fn launch(
-        &self,
-        kernel: &Kernel,
-        job: &Job,
-        workload: &Workload,
-        places: &[usize],
-    ) -> Result<f64, Halt> {
+    fn launch(&self, kernel: &Kernel, job: &Job, workload: &Workload, places: &[usize]) -> Result<f64, Halt> {
         let mut arguments = Vec::with_capacity(workload.arguments.len());
         for argument in &workload.arguments {
             arguments.push(match argument {
                 Argument::Scalar(bytes) => bytes.clone(),
                 Argument::Buffer(index) => {
-                    let slab = places
-                        .get(*index)
-                        .and_then(|place| self.pool.slabs.get(*place));
+                    let slab = places.get(*index).and_then(|place| self.pool.slabs.get(*place));
                     let missing = || Halt::Failed(format!("the workload has no buffer {index}"));
                     let address = slab.ok_or_else(missing)?.live.address();
                     address.to_le_bytes().to_vec()
@@ -206,11 +173,7 @@ impl Gpu {
         self.start.record().map_err(faulted)?;
         // SAFETY: number and sizes of the arguments were compared with the kernel's own parameters in `Kernel::admit`, as far as the
         // driver tells them.
-        let launched = unsafe {
-            kernel
-                .function
-                .launch(launch.grid, launch.block, launch.shared, &mut arguments)
-        };
+        let launched = unsafe { kernel.function.launch(launch.grid, launch.block, launch.shared, &mut arguments) };
         launched.map_err(|error| match DriverFault::from(error) {
             DriverFault::Resources => Halt::Refused(Reason::TooManyResources {
                 what: format!(
@@ -218,9 +181,7 @@ impl Gpu {
                     launch.block_threads()
                 ),
             }),
-            DriverFault::Context(error) => Halt::Faulted(Reason::Faulted {
-                error: name(&error),
-            }),
+            DriverFault::Context(error) => Halt::Faulted(Reason::Faulted { error: name(&error) }),
             DriverFault::OutOfMemory(_) => launch_failed("CUDA_ERROR_OUT_OF_MEMORY".to_owned()),
             DriverFault::Other(error) => launch_failed(name(&error)),
         })?;
@@ -243,13 +204,7 @@ impl Gpu {
             let before = self.pool.slabs.get(*place).map(|slab| slab.digest);
             changed.push((before != Some(digest)).then_some(digest));
         }
-        Ok(Learned {
-            us,
-            workload,
-            kernel,
-            places,
-            changed,
-        })
+        Ok(Learned { us, workload, kernel, places, changed })
     }
 
     /// The bytes of a slab, guard included.
@@ -271,25 +226,16 @@ impl Gpu {
         alive: &mut dyn FnMut(),
     ) -> Result<Option<Reason>, Halt> {
         let digests = self.pool.digests(places).map_err(faulted)?;
-        for (((buffer, place), digest), result) in workload
-            .buffers
-            .iter()
-            .zip(places)
-            .zip(digests)
-            .zip(&reference.results)
+        for (((buffer, place), digest), result) in
+            workload.buffers.iter().zip(places).zip(digests).zip(&reference.results)
         {
             let Some(slab) = self.pool.slabs.get(*place) else {
                 continue;
             };
-            let stray = || Reason::Stray {
-                buffer: buffer.name.clone(),
-            };
+            let stray = || Reason::Stray { buffer: buffer.name.clone() };
             match result {
                 None if digest != slab.digest => return Ok(Some(stray())),
-                Some(Written {
-                    digest: expected,
-                    compared: Some((bytes, tolerance)),
-                }) if digest != *expected => {
+                Some(Written { digest: expected, compared: Some((bytes, tolerance)) }) if digest != *expected => {
                     alive();
                     let got = self.bytes(*place)?;
                     let end = slab.used();
@@ -299,8 +245,7 @@ impl Gpu {
                         return Ok(Some(stray()));
                     };
                     alive();
-                    let difference =
-                        compare(&buffer.name, &buffer.element, *tolerance, expected, got);
+                    let difference = compare(&buffer.name, &buffer.element, *tolerance, expected, got);
                     if let Some(difference) = difference {
                         return Ok(Some(Reason::Differs(difference)));
                     }
@@ -331,8 +276,7 @@ impl Bench for Gpu {
         self.modules.clear();
         self.reference = None;
         self.written.clear();
-        self.pool
-            .keep_only(workloads.iter().flat_map(|workload| &workload.buffers));
+        self.pool.keep_only(workloads.iter().flat_map(|workload| &workload.buffers));
         self.variants = variants;
         self.workloads = workloads;
     }
@@ -355,20 +299,15 @@ impl Bench for Gpu {
                     alive();
                     let bytes = self.bytes(*place)?;
                     let own = Tolerance::default_for(&buffer.element, &bytes);
-                    let tolerance = check.map_or(own, |check: &Check| Tolerance {
-                        relative: check.relative,
-                        absolute: check.absolute,
-                    });
+                    let tolerance = check
+                        .map_or(own, |check: &Check| Tolerance { relative: check.relative, absolute: check.absolute });
                     Some((bytes, tolerance))
                 }
                 _ => None,
             };
             results.push(Some(Written { digest, compared }));
         }
-        let reference = Reference {
-            workload: job.workload,
-            results,
-        };
+        let reference = Reference { workload: job.workload, results };
         self.remember(job, &learned, alive)?;
         // Once more: results that change from run to run cannot tell a wrong candidate from a right one.
         self.context.synchronize().map_err(faulted)?;
@@ -388,9 +327,7 @@ impl Bench for Gpu {
     fn check(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<f64, Halt> {
         let workload = self.workload(job)?;
         let Some(reference) = self.reference.take() else {
-            return Err(Halt::Failed(
-                "there is no baseline to compare with".to_owned(),
-            ));
+            return Err(Halt::Failed("there is no baseline to compare with".to_owned()));
         };
         let result = self.check_against(&reference, job, &workload, alive);
         self.reference = Some(reference);
@@ -430,22 +367,16 @@ impl Gpu {
         let buffers = baseline.buffers.iter().zip(&reference.results);
         for (index, (expected, result)) in buffers.enumerate() {
             let compared = result.as_ref().is_some_and(|r| r.compared.is_some());
-            let alike = workload
-                .buffers
-                .get(index)
-                .is_some_and(|b| b.element == expected.element && b.count == expected.count);
+            let alike =
+                workload.buffers.get(index).is_some_and(|b| b.element == expected.element && b.count == expected.count);
             if compared && !alike {
-                return Err(Halt::Refused(Reason::Incomparable {
-                    buffer: expected.name.clone(),
-                }));
+                return Err(Halt::Refused(Reason::Incomparable { buffer: expected.name.clone() }));
             }
         }
         let kernel = self.kernel(job, workload)?;
         // Its buffers are taken to be written where the baseline writes its own.
         let written = reference.results.iter().map(Option::is_some);
-        self.written
-            .entry(job.workload)
-            .or_insert_with(|| written.collect());
+        self.written.entry(job.workload).or_insert_with(|| written.collect());
         let places = self.places(job.workload, workload, alive)?;
         self.restore(&places, |_| true)?;
         self.context.synchronize().map_err(faulted)?;
@@ -465,9 +396,7 @@ impl Gpu {
 
 /// An error of a call that fails only where a kernel has broken the context before.
 fn faulted(error: cudarc::driver::DriverError) -> Halt {
-    Halt::Faulted(Reason::Faulted {
-        error: name(&error),
-    })
+    Halt::Faulted(Reason::Faulted { error: name(&error) })
 }
 
 /// An error while buffers are made.

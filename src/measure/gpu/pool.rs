@@ -70,8 +70,7 @@ impl Pool {
 
     /// Frees what none of `buffers` describes.
     pub fn keep_only<'a>(&mut self, buffers: impl Iterator<Item = &'a Buffer> + Clone) {
-        self.slabs
-            .retain(|slab| buffers.clone().any(|buffer| *buffer == slab.buffer));
+        self.slabs.retain(|slab| buffers.clone().any(|buffer| *buffer == slab.buffer));
     }
 
     /// The slabs of `buffers` in their order; makes those that are missing. `Err` with the bytes wanted where they do not fit.
@@ -84,21 +83,14 @@ impl Pool {
         let mut taken: Vec<usize> = Vec::with_capacity(buffers.len());
         for buffer in buffers {
             // Two parameters may have equal buffers, which are still two.
-            let known = (0..self.slabs.len()).find(|i| {
-                !taken.contains(i) && self.slabs.get(*i).is_some_and(|s| s.buffer == *buffer)
-            });
+            let known = (0..self.slabs.len())
+                .find(|i| !taken.contains(i) && self.slabs.get(*i).is_some_and(|s| s.buffer == *buffer));
             let place = match known {
                 Some(place) => place,
                 None => {
                     let live = allocate(context, buffer)?;
                     upload(buffer, &live, alive)?;
-                    let slab = Slab {
-                        digest: 0,
-                        used: size(buffer),
-                        buffer: buffer.clone(),
-                        live,
-                        pristine: None,
-                    };
+                    let slab = Slab { digest: 0, used: size(buffer), buffer: buffer.clone(), live, pristine: None };
                     self.slabs.push(slab);
                     let place = self.slabs.len() - 1;
                     let digest = self.digests(&[place])?;
@@ -131,11 +123,7 @@ impl Pool {
     }
 
     /// Uploads anew what of the slabs a stray write has changed, copies included.
-    pub fn repair(
-        &mut self,
-        places: &[usize],
-        alive: &mut dyn FnMut(),
-    ) -> std::result::Result<(), DriverFault> {
+    pub fn repair(&mut self, places: &[usize], alive: &mut dyn FnMut()) -> std::result::Result<(), DriverFault> {
         for &place in places {
             let Some(slab) = self.slabs.get(place) else {
                 continue;
@@ -151,11 +139,8 @@ impl Pool {
 
     /// Digests of the present contents of the slabs, guards included; waits for what was launched.
     pub fn digests(&self, places: &[usize]) -> Result<Vec<u64>> {
-        let memories: Vec<&Memory> = places
-            .iter()
-            .filter_map(|place| self.slabs.get(*place))
-            .map(|slab| &slab.live)
-            .collect();
+        let memories: Vec<&Memory> =
+            places.iter().filter_map(|place| self.slabs.get(*place)).map(|slab| &slab.live).collect();
         self.digest_all(&memories)
     }
 
@@ -167,22 +152,16 @@ impl Pool {
                 let words = (memory.bytes() / 8) as u64;
                 let blocks = words.div_ceil(256).clamp(1, 1024) as u32;
                 let sum = self.sums.address() + 8 * i as u64;
-                let mut arguments =
-                    [memory.address(), words, sum].map(|n| n.to_le_bytes().to_vec());
+                let mut arguments = [memory.address(), words, sum].map(|n| n.to_le_bytes().to_vec());
                 // SAFETY: digest.cu takes three arguments of 8 bytes: the words, their number, and where the sum goes. Both
                 // memories hold as much.
-                unsafe {
-                    self.digester
-                        .launch([blocks, 1, 1], [256, 1, 1], 0, &mut arguments)
-                }?;
+                unsafe { self.digester.launch([blocks, 1, 1], [256, 1, 1], 0, &mut arguments) }?;
             }
             let mut bytes = vec![0; memories.len() * 8];
             self.sums.read(&mut bytes)?;
-            digests.extend(bytes.chunks_exact(8).map(|word| {
-                word.iter()
-                    .rev()
-                    .fold(0, |sum, byte| sum << 8 | u64::from(*byte))
-            }));
+            digests.extend(
+                bytes.chunks_exact(8).map(|word| word.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))),
+            );
         }
         Ok(digests)
     }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 
 /// Bytes of a sector, the unit of traffic between caches and memory.
 const SECTOR: u64 = 32;
+const SECTORS_PER_LINE: u64 = 4;
 /// Banks of shared memory and bytes of a bank's word.
 const BANKS: u64 = 32;
 const WORD: u64 = 4;
@@ -64,16 +65,12 @@ pub(super) fn accesses(program: &Program, lanes: &[Lane], buffers: usize) -> BTr
         let Some((_, first)) = group.lanes.first() else {
             continue;
         };
-        let sum = sums
-            .entry(program.steps[group.step as usize].line)
-            .or_insert_with(|| Sum::new(first));
+        let sum = sums.entry(program.steps[group.step as usize].line).or_insert_with(|| Sum::new(first));
         let last = recorded.get(step).copied().unwrap_or(0);
         let steady = most[*step as usize] <= last || *execution > last / 2;
         sum.add(group, steady, buffers, &mut touched_by_warp, &mut touched);
     }
-    sums.into_iter()
-        .map(|(line, sum)| (line, sum.mean()))
-        .collect()
+    sums.into_iter().map(|(line, sum)| (line, sum.mean())).collect()
 }
 
 struct Sum {
@@ -93,13 +90,8 @@ struct Sum {
 
 impl Sum {
     fn new(first: &Touch) -> Self {
-        let access = Access {
-            space: first.space,
-            kind: first.kind,
-            width: first.width,
-            broadcast: true,
-            ..Access::default()
-        };
+        let access =
+            Access { space: first.space, kind: first.kind, width: first.width, broadcast: true, ..Access::default() };
         Self {
             access,
             groups: 0.0,
@@ -126,24 +118,21 @@ impl Sum {
         self.groups += 1.0;
         self.lanes += group.lanes.len() as f64;
         let address = group.lanes.first().map(|(_, touch)| touch.address);
-        self.access.broadcast &= group
-            .lanes
-            .iter()
-            .all(|(_, touch)| Some(touch.address) == address);
+        self.access.broadcast &= group.lanes.iter().all(|(_, touch)| Some(touch.address) == address);
+        let sectors = match self.access.space {
+            Space::Global | Space::Local => sectors(&group.lanes),
+            Space::Shared | Space::Constant | Space::Texture => HashSet::new(),
+        };
         self.passes += match self.access.space {
             Space::Shared => shared_passes(&group.lanes),
-            Space::Constant => group
-                .lanes
-                .iter()
-                .map(|(_, touch)| touch.address / WORD)
-                .collect::<HashSet<_>>()
-                .len() as f64,
-            _ => 1.0,
+            Space::Constant => {
+                group.lanes.iter().map(|(_, touch)| touch.address / WORD).collect::<HashSet<_>>().len() as f64
+            }
+            Space::Global | Space::Local => {
+                sectors.iter().map(|sector| sector / SECTORS_PER_LINE).collect::<HashSet<_>>().len() as f64
+            }
+            Space::Texture => 1.0,
         };
-        if !matches!(self.access.space, Space::Global | Space::Local) {
-            return;
-        }
-        let sectors = sectors(&group.lanes);
         self.sectors += sectors.len() as f64;
         for &sector in &sectors {
             self.distinct.insert(sector);
@@ -168,11 +157,7 @@ impl Sum {
     fn mean(self) -> Access {
         let per_group = |sum: f64| sum / self.groups.max(1.0);
         let share = |sum: f64| {
-            if self.judged > 0.0 {
-                sum / self.judged
-            } else {
-                0.0
-            }
+            if self.judged > 0.0 { sum / self.judged } else { 0.0 }
         };
         Access {
             sectors: per_group(self.sectors),
@@ -181,10 +166,7 @@ impl Sum {
             reuse: share(self.again),
             block_reuse: share(self.again_in_block),
             block_sectors: per_group(self.distinct.len() as f64),
-            buffer: self
-                .buffer
-                .filter(|_| self.one_buffer)
-                .and_then(|region| u32::try_from(region - 1).ok()),
+            buffer: self.buffer.filter(|_| self.one_buffer).and_then(|region| u32::try_from(region - 1).ok()),
             ..self.access
         }
     }
@@ -196,10 +178,7 @@ fn sectors(lanes: &[(u32, Touch)]) -> HashSet<u64> {
         if touch.space == Space::Local {
             // Local memory is interleaved: the same word of neighbouring lanes lies side by side.
             for word in touch.address / WORD..=last(&touch) / WORD {
-                let physical = word
-                    .wrapping_mul(BANKS)
-                    .wrapping_add(u64::from(lane))
-                    .wrapping_mul(WORD);
+                let physical = word.wrapping_mul(BANKS).wrapping_add(u64::from(lane)).wrapping_mul(WORD);
                 // Apart from global addresses.
                 sectors.insert((1 << 62) | (physical / SECTOR));
             }
@@ -211,19 +190,13 @@ fn sectors(lanes: &[(u32, Touch)]) -> HashSet<u64> {
 }
 
 fn last(touch: &Touch) -> u64 {
-    touch
-        .address
-        .saturating_add(u64::from(touch.width.max(1)) - 1)
+    touch.address.saturating_add(u64::from(touch.width.max(1)) - 1)
 }
 
 /// Passes over the banks, averaged over the parts of the warp that are served together: all lanes up to 4 bytes each,
 /// halves for 8 bytes, quarters for 16.
 fn shared_passes(lanes: &[(u32, Touch)]) -> f64 {
-    let width = lanes
-        .iter()
-        .map(|(_, touch)| touch.width)
-        .max()
-        .unwrap_or(4);
+    let width = lanes.iter().map(|(_, touch)| touch.width).max().unwrap_or(4);
     let together = match width {
         0..=4 => 32,
         5..=8 => 16,
@@ -231,10 +204,7 @@ fn shared_passes(lanes: &[(u32, Touch)]) -> f64 {
     };
     let mut parts: BTreeMap<u32, HashSet<u64>> = BTreeMap::new();
     for (lane, touch) in lanes {
-        parts
-            .entry(lane / together)
-            .or_default()
-            .extend(touch.address / WORD..=last(touch) / WORD);
+        parts.entry(lane / together).or_default().extend(touch.address / WORD..=last(touch) / WORD);
     }
     let passes = |words: &HashSet<u64>| {
         let mut banks = [0u32; BANKS as usize];

@@ -10,11 +10,7 @@ use std::cmp::Ordering;
 
 /// The low `width` bits.
 pub(super) fn mask(value: u64, width: u32) -> u64 {
-    if width >= 64 {
-        value
-    } else {
-        value & ((1 << width) - 1)
-    }
+    if width >= 64 { value } else { value & ((1 << width) - 1) }
 }
 
 /// The low `width` bits as a signed number.
@@ -28,11 +24,7 @@ pub(super) fn sign_extend(value: u64, width: u32) -> i64 {
 /// The value of an operand of an integer type.
 pub(super) fn integer(value: u64, kind: Scalar) -> i128 {
     let width = bits(kind);
-    if signed(kind) {
-        i128::from(sign_extend(value, width))
-    } else {
-        i128::from(mask(value, width))
-    }
+    if signed(kind) { i128::from(sign_extend(value, width)) } else { i128::from(mask(value, width)) }
 }
 
 /// The result of `alu` in type `kind`.
@@ -40,17 +32,10 @@ pub(super) fn compute(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
     match alu {
         Alu::Convert { from } => return convert(v[0], from, kind, mode),
         Alu::ConvertPair { from } => {
-            let half = if kind == Scalar::F16x2 {
-                Scalar::F16
-            } else {
-                Scalar::Bf16
-            };
+            let half = if kind == Scalar::F16x2 { Scalar::F16 } else { Scalar::Bf16 };
             return convert(v[0], from, half, mode) << 16 | convert(v[1], from, half, mode);
         }
-        Alu::Set {
-            compare: relation,
-            to,
-        } => {
+        Alu::Set { compare: relation, to } => {
             return match (compare(relation, kind, v[0], v[1]), to) {
                 (false, _) => 0,
                 (true, Scalar::F32) => u64::from(1f32.to_bits()),
@@ -62,11 +47,8 @@ pub(super) fn compute(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
         }
         Alu::Select => return if v[2] & 1 != 0 { v[0] } else { v[1] },
         Alu::SelectSign => {
-            let positive = if kind == Scalar::F32 {
-                f32::from_bits(v[2] as u32) >= 0.0
-            } else {
-                sign_extend(v[2], 32) >= 0
-            };
+            let positive =
+                if kind == Scalar::F32 { f32::from_bits(v[2] as u32) >= 0.0 } else { sign_extend(v[2], 32) >= 0 };
             return if positive { v[0] } else { v[1] };
         }
         Alu::Move => return v[0],
@@ -79,22 +61,14 @@ pub(super) fn compute(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
     match kind {
         Scalar::F32 => single(alu, mode, v),
         Scalar::F64 => double(alu, mode, v),
-        Scalar::F16 => u64::from(to_half(f32_of(single(
-            alu,
-            mode,
-            v.map(|x| u64::from(from_half(x as u16).to_bits())),
-        )))),
-        Scalar::Bf16 => u64::from(to_brain(f32_of(single(
-            alu,
-            mode,
-            v.map(|x| u64::from(from_brain(x as u16).to_bits())),
-        )))),
+        Scalar::F16 => {
+            u64::from(to_half(f32_of(single(alu, mode, v.map(|x| u64::from(from_half(x as u16).to_bits()))))))
+        }
+        Scalar::Bf16 => {
+            u64::from(to_brain(f32_of(single(alu, mode, v.map(|x| u64::from(from_brain(x as u16).to_bits()))))))
+        }
         Scalar::F16x2 | Scalar::Bf16x2 => {
-            let half = if kind == Scalar::F16x2 {
-                Scalar::F16
-            } else {
-                Scalar::Bf16
-            };
+            let half = if kind == Scalar::F16x2 { Scalar::F16 } else { Scalar::Bf16 };
             let low = compute(alu, half, mode, v.map(|x| x & 0xffff));
             let high = compute(alu, half, mode, v.map(|x| x >> 16 & 0xffff));
             high << 16 | low
@@ -141,11 +115,7 @@ fn whole(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
     let product = || integer(a, kind).wrapping_mul(integer(b, kind));
     match alu {
         Alu::Add | Alu::Sub if mode.saturate && is_signed => {
-            let exact = if alu == Alu::Add {
-                i128::from(sa) + i128::from(sb)
-            } else {
-                i128::from(sa) - i128::from(sb)
-            };
+            let exact = if alu == Alu::Add { i128::from(sa) + i128::from(sb) } else { i128::from(sa) - i128::from(sb) };
             let limit = 1i128 << (width - 1);
             narrow(exact.clamp(-limit, limit - 1) as u64)
         }
@@ -159,19 +129,11 @@ fn whole(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
         Alu::MadWide => mask((product() as u64).wrapping_add(c), width * 2),
         Alu::Mul24 { high } | Alu::Mad24 { high } => {
             let factor = |x: u64| {
-                if is_signed {
-                    i128::from(sign_extend(x, 24))
-                } else {
-                    i128::from(mask(x, 24))
-                }
+                if is_signed { i128::from(sign_extend(x, 24)) } else { i128::from(mask(x, 24)) }
             };
             let product = factor(a) * factor(b);
             let part = (if high { product >> 16 } else { product }) as u64;
-            narrow(if matches!(alu, Alu::Mad24 { .. }) {
-                part.wrapping_add(c)
-            } else {
-                part
-            })
+            narrow(if matches!(alu, Alu::Mad24 { .. }) { part.wrapping_add(c) } else { part })
         }
         // Division by zero gives all ones on the device.
         Alu::Div if ub == 0 => narrow(u64::MAX),
@@ -183,22 +145,14 @@ fn whole(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
         Alu::Min | Alu::Max => {
             let first = if is_signed { sa < sb } else { ua < ub };
             let chosen = if first == (alu == Alu::Min) { ua } else { ub };
-            if mode.relu && sign_extend(chosen, width) < 0 {
-                0
-            } else {
-                chosen
-            }
+            if mode.relu && sign_extend(chosen, width) < 0 { 0 } else { chosen }
         }
         Alu::Abs => narrow(sa.unsigned_abs()),
         Alu::Neg => narrow(a.wrapping_neg()),
         Alu::LogicalNot => u64::from(ua == 0),
         Alu::ShiftLeft => {
             let amount = mask(b, 32);
-            if amount >= u64::from(width) {
-                0
-            } else {
-                narrow(ua << amount)
-            }
+            if amount >= u64::from(width) { 0 } else { narrow(ua << amount) }
         }
         Alu::ShiftRight => {
             let amount = mask(b, 32).min(u64::from(width));
@@ -235,16 +189,8 @@ fn whole(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
             let sign_at = (position + length).saturating_sub(1).min(width - 1);
             let negative = is_signed && length > 0 && ua >> sign_at & 1 != 0;
             let available = width.saturating_sub(position).min(length);
-            let field = if position >= width {
-                0
-            } else {
-                mask(ua >> position, available)
-            };
-            let field = if negative && available < 64 {
-                field | u64::MAX << available
-            } else {
-                field
-            };
+            let field = if position >= width { 0 } else { mask(ua >> position, available) };
+            let field = if negative && available < 64 { field | u64::MAX << available } else { field };
             narrow(field)
         }
         Alu::Bfi => {
@@ -256,26 +202,15 @@ fn whole(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
             ub & !field | (ua << position) & field
         }
         Alu::BitMask { clamp } => {
-            let (position, length) = if clamp {
-                (ua.min(32), ub.min(32))
-            } else {
-                (ua & 31, ub & 31)
-            };
+            let (position, length) = if clamp { (ua.min(32), ub.min(32)) } else { (ua & 31, ub & 31) };
             mask(mask(u64::MAX, length as u32) << position, 32)
         }
         Alu::SignExtend { clamp } => {
             let position = if clamp { ub.min(32) } else { ub & 31 } as u32;
             let field = mask(ua, position);
-            if is_signed && position > 0 {
-                narrow(sign_extend(field, position) as u64)
-            } else {
-                field
-            }
+            if is_signed && position > 0 { narrow(sign_extend(field, position) as u64) } else { field }
         }
-        Alu::Sad => {
-            narrow(integer(a, kind).abs_diff(integer(b, kind)) as u64).wrapping_add(c)
-                & mask(u64::MAX, width)
-        }
+        Alu::Sad => narrow(integer(a, kind).abs_diff(integer(b, kind)) as u64).wrapping_add(c) & mask(u64::MAX, width),
         Alu::Lop3 => {
             let table = d & 0xff;
             let mut result = 0;
@@ -291,11 +226,7 @@ fn whole(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
         Alu::Dot4 { b: b_kind } => {
             let lane = |x: u64, kind: Scalar, i: u32| {
                 let byte = x >> (8 * i) & 0xff;
-                if signed(kind) {
-                    sign_extend(byte, 8)
-                } else {
-                    byte as i64
-                }
+                if signed(kind) { sign_extend(byte, 8) } else { byte as i64 }
             };
             let sum: i64 = (0..4).map(|i| lane(a, kind, i) * lane(b, b_kind, i)).sum();
             mask((sum as u64).wrapping_add(c), 32)
@@ -303,16 +234,10 @@ fn whole(alu: Alu, kind: Scalar, mode: Mode, v: [u64; 4]) -> u64 {
         Alu::Dot2 { b: b_kind, high } => {
             let part = |x: u64, width: u32, at: u32, kind: Scalar| {
                 let field = mask(x >> at, width);
-                if signed(kind) {
-                    sign_extend(field, width)
-                } else {
-                    field as i64
-                }
+                if signed(kind) { sign_extend(field, width) } else { field as i64 }
             };
             let base = if high { 16 } else { 0 };
-            let sum: i64 = (0..2)
-                .map(|i| part(a, 16, 16 * i, kind) * part(b, 8, base + 8 * i, b_kind))
-                .sum();
+            let sum: i64 = (0..2).map(|i| part(a, 16, 16 * i, kind) * part(b, 8, base + 8 * i, b_kind)).sum();
             mask((sum as u64).wrapping_add(c), 32)
         }
         _ => 0,
@@ -348,10 +273,7 @@ fn permuted(permute: Permute, a: u64, b: u64, c: u64) -> u64 {
             [base, base + 1, base, base + 1]
         }
     };
-    selector
-        .iter()
-        .rev()
-        .fold(0, |result, &index| result << 8 | byte(index))
+    selector.iter().rev().fold(0, |result, &index| result << 8 | byte(index))
 }
 
 /// An f64 value as f32 under a rounding mode.
@@ -425,29 +347,13 @@ fn single(alu: Alu, mode: Mode, v: [u64; 4]) -> u64 {
         }
         _ => return 0,
     };
-    let result = if mode.saturate {
-        if result.is_nan() {
-            0.0
-        } else {
-            result.clamp(0.0, 1.0)
-        }
-    } else {
-        result
-    };
-    let result = if mode.relu && (result < 0.0 || result.is_nan()) {
-        0.0
-    } else {
-        result
-    };
+    let result = if mode.saturate { if result.is_nan() { 0.0 } else { result.clamp(0.0, 1.0) } } else { result };
+    let result = if mode.relu && (result < 0.0 || result.is_nan()) { 0.0 } else { result };
     u64::from(result.to_bits())
 }
 
 fn double(alu: Alu, mode: Mode, v: [u64; 4]) -> u64 {
-    let [a, b, c] = [
-        f64::from_bits(v[0]),
-        f64::from_bits(v[1]),
-        f64::from_bits(v[2]),
-    ];
+    let [a, b, c] = [f64::from_bits(v[0]), f64::from_bits(v[1]), f64::from_bits(v[2])];
     let result = match alu {
         Alu::Add => a + b,
         Alu::Sub => a - b,
@@ -477,15 +383,7 @@ fn double(alu: Alu, mode: Mode, v: [u64; 4]) -> u64 {
         }
         _ => return 0,
     };
-    let result = if mode.saturate {
-        if result.is_nan() {
-            0.0
-        } else {
-            result.clamp(0.0, 1.0)
-        }
-    } else {
-        result
-    };
+    let result = if mode.saturate { if result.is_nan() { 0.0 } else { result.clamp(0.0, 1.0) } } else { result };
     result.to_bits()
 }
 
@@ -494,11 +392,7 @@ fn convert(value: u64, from: Scalar, to: Scalar, mode: Mode) -> u64 {
     if !float(from) && !float(to) {
         let exact = integer(value, from);
         let width = bits(to);
-        let exact = if mode.saturate {
-            clamp_to(exact, to)
-        } else {
-            exact
-        };
+        let exact = if mode.saturate { clamp_to(exact, to) } else { exact };
         return mask(exact as u64, width);
     }
     if !float(from) {
@@ -523,15 +417,7 @@ fn convert(value: u64, from: Scalar, to: Scalar, mode: Mode) -> u64 {
         Round::Up => x.ceil(),
     };
     if float(to) {
-        return narrow_float(
-            if mode.integral {
-                integral(exact)
-            } else {
-                exact
-            },
-            to,
-            mode,
-        );
+        return narrow_float(if mode.integral { integral(exact) } else { exact }, to, mode);
     }
     // Conversions to integers always saturate; NaN gives zero, or the top bit for 64-bit results.
     if exact.is_nan() {
@@ -551,32 +437,16 @@ fn clamp_to(value: i128, kind: Scalar) -> i128 {
 
 fn narrow_float(value: f64, to: Scalar, mode: Mode) -> u64 {
     let value = if mode.saturate && !matches!(to, Scalar::F16x2 | Scalar::Bf16x2) {
-        if value.is_nan() {
-            0.0
-        } else {
-            value.clamp(0.0, 1.0)
-        }
+        if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) }
     } else {
         value
     };
-    let value = if mode.relu && (value < 0.0 || value.is_nan()) {
-        0.0
-    } else {
-        value
-    };
+    let value = if mode.relu && (value < 0.0 || value.is_nan()) { 0.0 } else { value };
     match to {
         Scalar::F64 => value.to_bits(),
-        Scalar::F32 => u64::from(
-            round_single(
-                value,
-                if mode.integral {
-                    Round::Nearest
-                } else {
-                    mode.round
-                },
-            )
-            .to_bits(),
-        ),
+        Scalar::F32 => {
+            u64::from(round_single(value, if mode.integral { Round::Nearest } else { mode.round }).to_bits())
+        }
         Scalar::F16 => u64::from(to_half(value as f32)),
         _ => u64::from(to_brain(value as f32)),
     }

@@ -39,18 +39,9 @@ pub(super) fn decode(module: &Module, entry: &Function) -> Program {
 #[derive(Clone, Copy, Debug)]
 enum Meaning {
     /// First of `count` registers of `lanes` slots each; `None`: a single register.
-    Registers {
-        first: Slot,
-        count: Option<u32>,
-        lanes: u8,
-        scalar: Scalar,
-    },
+    Registers { first: Slot, count: Option<u32>, lanes: u8, scalar: Scalar },
     /// An address in the window's own numbering.
-    Variable {
-        window: Window,
-        address: u64,
-        size: u64,
-    },
+    Variable { window: Window, address: u64, size: u64 },
 }
 
 struct Decoder<'m> {
@@ -84,19 +75,11 @@ enum Target<'m> {
 
 impl<'m> Names<'m> {
     fn find(&self, name: &str) -> Option<Meaning> {
-        self.scopes
-            .iter()
-            .rev()
-            .find_map(|scope| scope.get(name))
-            .copied()
+        self.scopes.iter().rev().find_map(|scope| scope.get(name)).copied()
     }
 
     fn label(&self, name: &str) -> Option<Target<'m>> {
-        self.open
-            .iter()
-            .rev()
-            .find_map(|&scope| self.labels.get(&(scope, name)))
-            .copied()
+        self.open.iter().rev().find_map(|&scope| self.labels.get(&(scope, name))).copied()
     }
 
     fn step(&self, name: &str) -> Option<u32> {
@@ -108,9 +91,7 @@ impl<'m> Names<'m> {
 }
 
 fn align(value: u64, to: u32) -> u64 {
-    value
-        .checked_next_multiple_of(u64::from(to.max(1)))
-        .unwrap_or(value)
+    value.checked_next_multiple_of(u64::from(to.max(1))).unwrap_or(value)
 }
 
 impl<'m> Decoder<'m> {
@@ -134,11 +115,7 @@ impl<'m> Decoder<'m> {
     fn module_variables(&mut self) {
         let module = self.module;
         // Address 0 stays free in every window, so that no variable looks like a null pointer.
-        let mut next = HashMap::from([
-            (ptx::Space::Global, 256u64),
-            (ptx::Space::Const, 256),
-            (ptx::Space::Shared, 0),
-        ]);
+        let mut next = HashMap::from([(ptx::Space::Global, 256u64), (ptx::Space::Const, 256), (ptx::Space::Shared, 0)]);
         let mut placed = Vec::new();
         for variable in &module.variables {
             let dynamic = variable.space == ptx::Space::Shared && variable.size == 0;
@@ -155,32 +132,14 @@ impl<'m> Decoder<'m> {
                 ptx::Space::Const => (Window::Const, at),
                 _ => (Window::Global, MODULE_BASE + at),
             };
-            self.symbols.insert(
-                &variable.name,
-                Meaning::Variable {
-                    window,
-                    address,
-                    size: variable.size,
-                },
-            );
+            self.symbols.insert(&variable.name, Meaning::Variable { window, address, size: variable.size });
             placed.push((variable, at));
         }
         let shared = next.get(&ptx::Space::Shared).copied().unwrap_or(0);
         self.program.shared = shared;
-        for variable in module
-            .variables
-            .iter()
-            .filter(|v| v.space == ptx::Space::Shared && v.size == 0)
-        {
+        for variable in module.variables.iter().filter(|v| v.space == ptx::Space::Shared && v.size == 0) {
             let address = align(shared, variable.align.max(16));
-            self.symbols.insert(
-                &variable.name,
-                Meaning::Variable {
-                    window: Window::Shared,
-                    address,
-                    size: 0,
-                },
-            );
+            self.symbols.insert(&variable.name, Meaning::Variable { window: Window::Shared, address, size: 0 });
         }
         for (variable, at) in placed {
             let Some(initial) = &variable.initial else {
@@ -192,19 +151,14 @@ impl<'m> Decoder<'m> {
             for (offset, value) in initial {
                 let bits = match value {
                     Initial::Bits(bits) => *bits,
-                    Initial::Address { name, offset } => {
-                        self.address_of(name).wrapping_add(*offset as u64)
-                    }
+                    Initial::Address { name, offset } => self.address_of(name).wrapping_add(*offset as u64),
                 };
                 let image = match variable.space {
                     ptx::Space::Const => &mut self.program.constants,
                     _ => &mut self.program.globals,
                 };
                 for byte in 0..u64::from(variable.scalar.size().min(8)) {
-                    image.values.insert(
-                        at.saturating_add(*offset).saturating_add(byte),
-                        (bits >> (8 * byte)) as u8,
-                    );
+                    image.values.insert(at.saturating_add(*offset).saturating_add(byte), (bits >> (8 * byte)) as u8);
                 }
             }
             let image = match variable.space {
@@ -218,12 +172,8 @@ impl<'m> Decoder<'m> {
     /// The generic address of a variable or function of the module.
     fn address_of(&mut self, name: &str) -> u64 {
         match self.symbols.get(name) {
-            Some(&Meaning::Variable {
-                window, address, ..
-            }) => address.wrapping_add(base(window)),
-            _ => self
-                .function_index(name)
-                .map_or(0, |index| FUNCTION_BASE + 16 * index as u64),
+            Some(&Meaning::Variable { window, address, .. }) => address.wrapping_add(base(window)),
+            _ => self.function_index(name).map_or(0, |index| FUNCTION_BASE + 16 * index as u64),
         }
     }
 
@@ -237,33 +187,15 @@ impl<'m> Decoder<'m> {
         Some(self.functions.len() - 1)
     }
 
-    fn parameter(
-        &mut self,
-        parameter: &'m Parameter,
-        scope: &mut HashMap<&'m str, Meaning>,
-    ) -> Passing {
+    fn parameter(&mut self, parameter: &'m Parameter, scope: &mut HashMap<&'m str, Meaning>) -> Passing {
         if parameter.register {
             let first = self.new_slot(bits(parameter.scalar));
-            scope.insert(
-                &parameter.name,
-                Meaning::Registers {
-                    first,
-                    count: None,
-                    lanes: 1,
-                    scalar: parameter.scalar,
-                },
-            );
+            scope
+                .insert(&parameter.name, Meaning::Registers { first, count: None, lanes: 1, scalar: parameter.scalar });
             return Passing::Slot(first);
         }
         let at = self.parameter_space(parameter.align, parameter.size);
-        scope.insert(
-            &parameter.name,
-            Meaning::Variable {
-                window: Window::Param,
-                address: at,
-                size: parameter.size,
-            },
-        );
+        scope.insert(&parameter.name, Meaning::Variable { window: Window::Param, address: at, size: parameter.size });
         Passing::Param(at, parameter.size)
     }
 
@@ -278,27 +210,10 @@ impl<'m> Decoder<'m> {
         let first_slot = self.program.slots.len() as u32;
         let first_step = self.program.steps.len() as u32;
         let mut scope = HashMap::new();
-        let formals = function
-            .parameters
-            .iter()
-            .map(|p| self.parameter(p, &mut scope))
-            .collect();
-        let returns = function
-            .returns
-            .iter()
-            .map(|p| self.parameter(p, &mut scope))
-            .collect();
-        let mut names = Names {
-            scopes: vec![scope],
-            labels: HashMap::new(),
-            open: vec![0],
-            next: 1,
-            function: index,
-        };
-        let statements = function
-            .body
-            .as_ref()
-            .map_or(&[][..], |body| &body.statements);
+        let formals = function.parameters.iter().map(|p| self.parameter(p, &mut scope)).collect();
+        let returns = function.returns.iter().map(|p| self.parameter(p, &mut scope)).collect();
+        let mut names = Names { scopes: vec![scope], labels: HashMap::new(), open: vec![0], next: 1, function: index };
+        let statements = function.body.as_ref().map_or(&[][..], |body| &body.statements);
         labels(statements, first_step, &mut names);
         names.open = vec![0];
         names.next = 1;
@@ -322,15 +237,7 @@ impl<'m> Decoder<'m> {
                         self.new_slot(bits(scalar));
                     }
                     if let Some(scope) = names.scopes.last_mut() {
-                        scope.insert(
-                            &registers.name,
-                            Meaning::Registers {
-                                first,
-                                count,
-                                lanes,
-                                scalar,
-                            },
-                        );
+                        scope.insert(&registers.name, Meaning::Registers { first, count, lanes, scalar });
                     }
                 }
                 Statement::Variable(variable) => {
@@ -340,31 +247,20 @@ impl<'m> Decoder<'m> {
                             self.local = at.saturating_add(variable.size).min(1 << 31);
                             (Window::Local, at)
                         }
-                        ptx::Space::Shared if variable.size == 0 => (
-                            Window::Shared,
-                            align(self.program.shared, variable.align.max(16)),
-                        ),
+                        ptx::Space::Shared if variable.size == 0 => {
+                            (Window::Shared, align(self.program.shared, variable.align.max(16)))
+                        }
                         ptx::Space::Shared => {
                             let at = align(self.program.shared, variable.align);
                             self.program.shared = at.saturating_add(variable.size).min(1 << 31);
                             (Window::Shared, at)
                         }
-                        ptx::Space::Param => (
-                            Window::Param,
-                            self.parameter_space(variable.align, variable.size),
-                        ),
+                        ptx::Space::Param => (Window::Param, self.parameter_space(variable.align, variable.size)),
                         ptx::Space::Const => (Window::Const, 0),
                         _ => (Window::Global, MODULE_BASE),
                     };
                     if let Some(scope) = names.scopes.last_mut() {
-                        scope.insert(
-                            &variable.name,
-                            Meaning::Variable {
-                                window,
-                                address,
-                                size: variable.size,
-                            },
-                        );
+                        scope.insert(&variable.name, Meaning::Variable { window, address, size: variable.size });
                     }
                 }
                 Statement::Instruction(instruction) => {
@@ -374,16 +270,9 @@ impl<'m> Decoder<'m> {
                 Statement::Label(_) | Statement::Targets { .. } | Statement::Prototype { .. } => {}
             }
         }
-        let line = self
-            .program
-            .steps
-            .last()
-            .map_or(function.line, |step| step.line);
+        let line = self.program.steps.last().map_or(function.line, |step| step.line);
         // A body may end without `ret`; its line counts nothing, for no instruction is there.
-        self.program.steps.push(blank(
-            Operation::Return,
-            if statements.is_empty() { line } else { 0 },
-        ));
+        self.program.steps.push(blank(Operation::Return, if statements.is_empty() { line } else { 0 }));
         let routine = Routine {
             steps: first_step..self.program.steps.len() as u32,
             slots: first_slot..self.program.slots.len() as u32,
@@ -405,11 +294,7 @@ impl<'m> Decoder<'m> {
                     _ => None,
                 };
                 let formals = routine.map_or(&[][..], |routine| &routine.formals);
-                for passing in self.program.calls[call as usize]
-                    .results
-                    .iter()
-                    .chain(formals)
-                {
+                for passing in self.program.calls[call as usize].results.iter().chain(formals) {
                     if let Passing::Slot(slot) = passing {
                         definitions[*slot as usize].push(index as u32);
                     }
@@ -446,9 +331,7 @@ impl<'m> Decoder<'m> {
             "%dynamic_smem_size" => Special::DynamicShared,
             "%total_smem_size" => Special::TotalShared,
             "%cluster_nctaid" | "%cluster_nctarank" => Special::Constant(1),
-            "%cluster_ctaid" | "%cluster_ctarank" | "%gridid" | "%is_explicit_cluster" => {
-                Special::Constant(0)
-            }
+            "%cluster_ctaid" | "%cluster_ctarank" | "%gridid" | "%is_explicit_cluster" => Special::Constant(0),
             _ => Special::Unknown,
         };
         let slot = self.new_slot(64);
@@ -459,13 +342,7 @@ impl<'m> Decoder<'m> {
 
     /// The slot and type of a register.
     fn register(&self, name: &str, names: &Names<'m>) -> Option<(Slot, Scalar, u8)> {
-        if let Some(Meaning::Registers {
-            first,
-            count: None,
-            lanes,
-            scalar,
-        }) = names.find(name)
-        {
+        if let Some(Meaning::Registers { first, count: None, lanes, scalar }) = names.find(name) {
             return Some((first, scalar, lanes));
         }
         if let Some((stem, member)) = name.split_once('.') {
@@ -482,12 +359,9 @@ impl<'m> Decoder<'m> {
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let number: u32 = name[stem.len()..].parse().ok()?;
         match names.find(stem)? {
-            Meaning::Registers {
-                first,
-                count: Some(count),
-                lanes,
-                scalar,
-            } if number < count => Some((first + number * u32::from(lanes), scalar, lanes)),
+            Meaning::Registers { first, count: Some(count), lanes, scalar } if number < count => {
+                Some((first + number * u32::from(lanes), scalar, lanes))
+            }
             _ => None,
         }
     }
@@ -495,11 +369,7 @@ impl<'m> Decoder<'m> {
     /// The address of a variable in its own window.
     fn variable(&mut self, name: &str, names: &Names<'m>) -> Option<(Window, u64, u64)> {
         match names.find(name).or_else(|| self.symbols.get(name).copied()) {
-            Some(Meaning::Variable {
-                window,
-                address,
-                size,
-            }) => Some((window, address, size)),
+            Some(Meaning::Variable { window, address, size }) => Some((window, address, size)),
             _ => None,
         }
     }
@@ -519,21 +389,15 @@ impl<'m> Decoder<'m> {
                     FUNCTION_BASE + 16 * self.function_index(name)? as u64
                 }
             }
-            Operand::Displaced(name, offset) => {
-                self.variable(name, names)?.1.wrapping_add(*offset as u64)
-            }
+            Operand::Displaced(name, offset) => self.variable(name, names)?.1.wrapping_add(*offset as u64),
             Operand::Integer(bits) => match kind {
                 Scalar::F32 => u64::from((*bits as i64 as f32).to_bits()),
                 Scalar::F64 => (*bits as i64 as f64).to_bits(),
                 _ => *bits,
             },
-            Operand::Float(bits) if kind == Scalar::F64 => {
-                f64::from(f32::from_bits(*bits)).to_bits()
-            }
+            Operand::Float(bits) if kind == Scalar::F64 => f64::from(f32::from_bits(*bits)).to_bits(),
             Operand::Float(bits) => u64::from(*bits),
-            Operand::Double(bits) if kind == Scalar::F32 => {
-                u64::from((f64::from_bits(*bits) as f32).to_bits())
-            }
+            Operand::Double(bits) if kind == Scalar::F32 => u64::from((f64::from_bits(*bits) as f32).to_bits()),
             Operand::Double(bits) => *bits,
             _ => return None,
         };
@@ -541,22 +405,11 @@ impl<'m> Decoder<'m> {
     }
 
     /// The slots of a list of registers and constants (`{a, b}`, or one operand).
-    fn slots(
-        &mut self,
-        operand: &'m Operand,
-        kind: Scalar,
-        names: &Names<'m>,
-    ) -> Option<Vec<Slot>> {
+    fn slots(&mut self, operand: &'m Operand, kind: Scalar, names: &Names<'m>) -> Option<Vec<Slot>> {
         match operand {
             Operand::Vector(list) => list
                 .iter()
-                .map(|item| {
-                    if *item == Operand::Sink {
-                        Some(0)
-                    } else {
-                        self.source(item, kind, names)
-                    }
-                })
+                .map(|item| if *item == Operand::Sink { Some(0) } else { self.source(item, kind, names) })
                 .collect(),
             Operand::Sink => Some(vec![0]),
             Operand::Name(name) => match self.register(name, names) {
@@ -597,11 +450,7 @@ fn labels<'m>(statements: &'m [Statement], first: u32, names: &mut Names<'m>) {
             }
             Statement::Close => drop(names.open.pop()),
             Statement::Instruction(_) => step += 1,
-            Statement::Label(label) => drop(
-                names
-                    .labels
-                    .insert((scope, &label.name), Target::Step(step)),
-            ),
+            Statement::Label(label) => drop(names.labels.insert((scope, &label.name), Target::Step(step))),
             Statement::Targets { label, targets } => {
                 names.labels.insert((scope, label), Target::Table(targets));
             }

@@ -52,10 +52,7 @@ impl Analyses {
         exits_of: Option<RangeInclusive<u32>>,
     ) -> Rc<Analysis> {
         let known = self.0.entry(branch).or_default();
-        if let Some(analysis) = known
-            .iter()
-            .find(|analysis| analysis.is_of(deltas, exits_of.as_ref()))
-        {
+        if let Some(analysis) = known.iter().find(|analysis| analysis.is_of(deltas, exits_of.as_ref())) {
             return Rc::clone(analysis);
         }
         let executed = deltas.iter().map(|&delta| delta > 0).collect();
@@ -133,13 +130,7 @@ pub(super) struct Loops {
 impl Loops {
     /// For a program of `steps` steps; `warmup` iterations of each loop are run before it is looked at.
     pub fn new(steps: usize, warmup: u64) -> Self {
-        Self {
-            index: vec![0; steps],
-            loops: Vec::new(),
-            warmup: warmup.max(1),
-            log: Vec::new(),
-            sampling: 0,
-        }
+        Self { index: vec![0; steps], loops: Vec::new(), warmup: warmup.max(1), log: Vec::new(), sampling: 0 }
     }
 
     pub fn recording(&self) -> bool {
@@ -155,10 +146,7 @@ impl Loops {
     /// The loop of this backward branch was left.
     pub fn left(&mut self, branch: u32) {
         let number = self.index[branch as usize] as usize;
-        if let Some(entry) = number
-            .checked_sub(1)
-            .and_then(|number| self.loops.get_mut(number))
-        {
+        if let Some(entry) = number.checked_sub(1).and_then(|number| self.loops.get_mut(number)) {
             self.sampling -= u32::from(entry.reset(self.warmup));
         }
         self.tidy();
@@ -174,12 +162,7 @@ impl Loops {
     pub fn back(&mut self, thread: &mut Thread<'_>, program: &Program, branch: u32, head: u32) {
         if self.index[branch as usize] == 0 {
             let span = Some(head..=branch);
-            self.loops.push(Loop {
-                span,
-                next: self.warmup,
-                patience: self.warmup,
-                ..Loop::default()
-            });
+            self.loops.push(Loop { span, next: self.warmup, patience: self.warmup, ..Loop::default() });
             self.index[branch as usize] = self.loops.len() as u32;
         }
         let entry = &mut self.loops[self.index[branch as usize] as usize - 1];
@@ -195,11 +178,7 @@ impl Loops {
             self.sampling += 1;
         }
         let log = self.log.len();
-        entry.samples.push(Sample {
-            values: thread.values.clone(),
-            counts: thread.counts.clone(),
-            log,
-        });
+        entry.samples.push(Sample { values: thread.values.clone(), counts: thread.counts.clone(), log });
         if entry.samples.len() < SAMPLES {
             return;
         }
@@ -210,22 +189,14 @@ impl Loops {
         if !skipped && dear && whole {
             entry.estimated = true;
             let passes = entry.passes - BASE;
-            skipped = estimate(
-                thread,
-                program,
-                &samples,
-                &self.log,
-                head..=branch,
-                (&entry.base, passes),
-            );
+            skipped = estimate(thread, program, &samples, &self.log, head..=branch, (&entry.base, passes));
         }
         if skipped {
             entry.skipped = true;
             entry.next = entry.passes + 1;
             // Inner loops begin anew: their samples lie before the skipped part.
             for inner in &mut self.loops {
-                let within =
-                    |span: &RangeInclusive<u32>| head <= *span.end() && *span.end() < branch;
+                let within = |span: &RangeInclusive<u32>| head <= *span.end() && *span.end() < branch;
                 if inner.span.as_ref().is_some_and(within) {
                     self.sampling -= u32::from(inner.reset(self.warmup));
                 }
@@ -239,37 +210,18 @@ impl Loops {
 }
 
 /// Skips iterations if the loop is regular; tells whether it did.
-fn skip(
-    thread: &mut Thread<'_>,
-    program: &Program,
-    samples: &[Sample],
-    log: &[Event],
-    branch: u32,
-) -> bool {
+fn skip(thread: &mut Thread<'_>, program: &Program, samples: &[Sample], log: &[Event], branch: u32) -> bool {
     let [s0, s1, s2, s3] = samples else {
         return false;
     };
-    let deltas: Vec<u64> = s3
-        .counts
-        .iter()
-        .zip(&s2.counts)
-        .map(|(after, before)| after - before)
-        .collect();
+    let deltas: Vec<u64> = s3.counts.iter().zip(&s2.counts).map(|(after, before)| after - before).collect();
     let same = |after: &Sample, before: &Sample| {
-        after
-            .counts
-            .iter()
-            .zip(&before.counts)
-            .zip(&deltas)
-            .all(|((a, b), d)| a - b == *d)
+        after.counts.iter().zip(&before.counts).zip(&deltas).all(|((a, b), d)| a - b == *d)
     };
     if !same(s1, s0) || !same(s2, s1) {
         return false;
     }
-    let analysis = thread
-        .analyses
-        .borrow_mut()
-        .of(program, branch, &deltas, None);
+    let analysis = thread.analyses.borrow_mut().of(program, branch, &deltas, None);
     let Some(iterations) = certain(program, &analysis, samples, log) else {
         return false;
     };
@@ -287,23 +239,13 @@ fn estimate(
     span: RangeInclusive<u32>,
     (base, passes): (&[u64], u64),
 ) -> bool {
-    let deltas: Vec<u64> = thread
-        .counts
-        .iter()
-        .zip(base)
-        .map(|(after, before)| after - before)
-        .collect();
+    let deltas: Vec<u64> = thread.counts.iter().zip(base).map(|(after, before)| after - before).collect();
     let branch = *span.end();
-    let analysis = thread
-        .analyses
-        .borrow_mut()
-        .of(program, branch, &deltas, Some(span));
+    let analysis = thread.analyses.borrow_mut().of(program, branch, &deltas, Some(span));
     let Some(iterations) = certain(program, &analysis, samples, log) else {
         return false;
     };
-    let share = |delta: &u64| {
-        (u128::from(*delta) * u128::from(iterations) / u128::from(passes.max(1))) as u64
-    };
+    let share = |delta: &u64| (u128::from(*delta) * u128::from(iterations) / u128::from(passes.max(1))) as u64;
     thread.count_more(deltas.iter().map(share));
     thread.estimated = true;
     advance(thread, program, &analysis, samples, iterations);
@@ -312,12 +254,7 @@ fn estimate(
 
 /// Iterations after the sampled ones in which every comparison that matters turns out as it did, less one, so that the
 /// loop ends as it would have.
-fn certain(
-    program: &Program,
-    analysis: &Analysis,
-    samples: &[Sample],
-    log: &[Event],
-) -> Option<u64> {
+fn certain(program: &Program, analysis: &Analysis, samples: &[Sample], log: &[Event]) -> Option<u64> {
     let [s0, s1, s2, s3] = samples else {
         return None;
     };
@@ -326,11 +263,7 @@ fn certain(
     }
     let events = |from: &Sample, to: &Sample| -> Vec<Event> {
         let span = from.log.min(to.log)..to.log.min(log.len());
-        log[span]
-            .iter()
-            .copied()
-            .filter(|event| analysis.events[event.step as usize])
-            .collect()
+        log[span].iter().copied().filter(|event| analysis.events[event.step as usize]).collect()
     };
     let (first, second, third) = (events(s0, s1), events(s1, s2), events(s2, s3));
     if first.len() != second.len() || second.len() != third.len() {
@@ -369,12 +302,7 @@ fn turn(program: &Program, [x, y, z]: [&Event; 3]) -> Option<i128> {
         return None;
     }
     let range = range_limit(value(z.a), slope_a, kind).min(range_limit(value(z.b), slope_b, kind));
-    Some(range.min(first_turn(
-        value(z.a) - value(z.b),
-        slope_a - slope_b,
-        relation,
-        z.holds,
-    )))
+    Some(range.min(first_turn(value(z.a) - value(z.b), slope_a - slope_b, relation, z.holds)))
 }
 
 /// Iterations for which `value + k * slope` stays in the type.
@@ -399,35 +327,21 @@ fn first_turn(difference: i128, slope: i128, relation: Compare, holds: bool) -> 
     // Walk towards the first sign change, the only place where the outcome may change.
     let holds_at = |k: i128| relation.holds(Some((difference + k * slope).cmp(&0)));
     let meeting = -difference / slope;
-    (meeting - 1..=meeting + 1)
-        .filter(|&k| k > 0)
-        .find(|&k| holds_at(k) != holds)
-        .unwrap_or(i128::MAX)
+    (meeting - 1..=meeting + 1).filter(|&k| k > 0).find(|&k| holds_at(k) != holds).unwrap_or(i128::MAX)
 }
 
 /// Moves registers on by `iterations`.
-fn advance(
-    thread: &mut Thread<'_>,
-    program: &Program,
-    analysis: &Analysis,
-    samples: &[Sample],
-    iterations: u64,
-) {
+fn advance(thread: &mut Thread<'_>, program: &Program, analysis: &Analysis, samples: &[Sample], iterations: u64) {
     let [s0, s1, s2, s3] = samples else { return };
     for &(slot, course) in &analysis.courses {
         let at = slot as usize;
         let width = u32::from(program.widths[at]);
-        let step = |after: &Sample, before: &Sample| {
-            mask(after.values[at].wrapping_sub(before.values[at]), width)
-        };
+        let step = |after: &Sample, before: &Sample| mask(after.values[at].wrapping_sub(before.values[at]), width);
         let delta = step(s3, s2);
         let even = step(s2, s1) == delta && step(s1, s0) == delta;
         match course {
             Course::Linear if even => {
-                thread.values[at] = mask(
-                    s3.values[at].wrapping_add(delta.wrapping_mul(iterations)),
-                    width,
-                );
+                thread.values[at] = mask(s3.values[at].wrapping_add(delta.wrapping_mul(iterations)), width);
             }
             Course::Constant if even && delta == 0 => {}
             _ => thread.unknown[at] = true,

@@ -75,9 +75,7 @@ impl Hasher for AddressHasher {
         }
     }
     fn write_u64(&mut self, value: u64) {
-        self.0 = (self.0.rotate_left(26) ^ value)
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .rotate_left(32);
+        self.0 = (self.0.rotate_left(26) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
     }
 }
 
@@ -113,13 +111,7 @@ impl Overlay {
         let first = size.min(8 - shift);
         self.write_word(address >> 3, shift, first, bits, unknown);
         if first < size {
-            self.write_word(
-                (address >> 3).wrapping_add(1),
-                0,
-                size - first,
-                bits >> (8 * first),
-                unknown,
-            );
+            self.write_word((address >> 3).wrapping_add(1), 0, size - first, bits >> (8 * first), unknown);
         }
     }
 
@@ -128,10 +120,7 @@ impl Overlay {
         self.words.iter().flat_map(|(&index, &word)| {
             (0..8u32).filter_map(move |byte| {
                 let known = word.written >> byte & 1 != 0 && word.unknown >> byte & 1 == 0;
-                known.then_some((
-                    index << 3 | u64::from(byte),
-                    (word.bits >> (8 * byte)) as u8,
-                ))
+                known.then_some((index << 3 | u64::from(byte), (word.bits >> (8 * byte)) as u8))
             })
         })
     }
@@ -140,11 +129,7 @@ impl Overlay {
         let age = self.age;
         let word = self.words.entry(index).or_default();
         let bytes = ((1u16 << size) - 1) as u8;
-        let field = (if size == 8 {
-            u64::MAX
-        } else {
-            (1 << (8 * size)) - 1
-        }) << (8 * shift);
+        let field = (if size == 8 { u64::MAX } else { (1 << (8 * size)) - 1 }) << (8 * shift);
         word.bits = word.bits & !field | (bits << (8 * shift)) & field;
         if word.age != age {
             word.unknown |= word.written;
@@ -164,12 +149,7 @@ impl Overlay {
         let first = size.min(8 - shift);
         let (mut bits, mut whole, mut unknown) = self.read_word(address >> 3, shift, first, below);
         if first < size {
-            let rest = self.read_word(
-                (address >> 3).wrapping_add(1),
-                0,
-                size - first,
-                below >> (8 * first),
-            );
+            let rest = self.read_word((address >> 3).wrapping_add(1), 0, size - first, below >> (8 * first));
             bits |= rest.0 << (8 * first);
             whole &= rest.1;
             unknown |= rest.2;
@@ -178,21 +158,13 @@ impl Overlay {
     }
 
     fn read_word(&self, index: u64, shift: u32, size: u32, below: u64) -> (u64, bool, bool) {
-        let field = if size == 8 {
-            u64::MAX
-        } else {
-            (1 << (8 * size)) - 1
-        };
+        let field = if size == 8 { u64::MAX } else { (1 << (8 * size)) - 1 };
         let Some(word) = self.words.get(&index) else {
             return (below & field, false, false);
         };
         let bytes = ((1u16 << size) - 1) as u8;
         let written = word.written >> shift & bytes;
-        let unknown = if word.age == self.age {
-            word.unknown >> shift
-        } else {
-            u8::MAX
-        } & written;
+        let unknown = if word.age == self.age { word.unknown >> shift } else { u8::MAX } & written;
         let mut bits = below & field;
         let mut take = 0u64;
         for byte in 0..size {
@@ -217,16 +189,12 @@ impl Image {
     /// Bits and whether they are unknown.
     fn read(&self, offset: u64, size: u32) -> (u64, bool) {
         let end = offset.saturating_add(u64::from(size));
-        let known = self
-            .ranges
-            .iter()
-            .any(|&(from, to)| from <= offset && end <= to);
+        let known = self.ranges.iter().any(|&(from, to)| from <= offset && end <= to);
         if !known {
             return (0, true);
         }
-        let bits = (0..u64::from(size.min(8))).fold(0, |bits, i| {
-            bits | u64::from(self.values.get(&(offset + i)).copied().unwrap_or(0)) << (8 * i)
-        });
+        let bits = (0..u64::from(size.min(8)))
+            .fold(0, |bits, i| bits | u64::from(self.values.get(&(offset + i)).copied().unwrap_or(0)) << (8 * i));
         (bits, false)
     }
 }
@@ -245,20 +213,13 @@ impl Initial<'_> {
         if region == MODULE_REGION {
             return self.globals.read(address - MODULE_BASE, size);
         }
-        let Some(buffer) = region
-            .checked_sub(1)
-            .and_then(|index| self.buffers.get(index as usize))
-        else {
+        let Some(buffer) = region.checked_sub(1).and_then(|index| self.buffers.get(index as usize)) else {
             return (0, true);
         };
         let offset = address & ((1 << REGION_BITS) - 1);
         let element = buffer.element.size() as u64;
         let total = buffer.count.saturating_mul(element);
-        if element == 0
-            || offset
-                .checked_add(u64::from(size))
-                .is_none_or(|end| end > total)
-        {
+        if element == 0 || offset.checked_add(u64::from(size)).is_none_or(|end| end > total) {
             return (0, true);
         }
         let first = offset / element;

@@ -44,11 +44,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            instructions: 3_000_000,
-            window: 32,
-            warps: 4,
-        }
+        Self { instructions: 3_000_000, window: 32, warps: 4 }
     }
 }
 
@@ -63,11 +59,7 @@ pub enum Error {
     #[error("the kernel takes {expected} arguments, the workload gives {given}")]
     Arguments { expected: usize, given: usize },
     #[error("argument {index} has {given} bytes, its parameter {expected}")]
-    Size {
-        index: usize,
-        expected: u64,
-        given: u64,
-    },
+    Size { index: usize, expected: u64, given: u64 },
     #[error("argument {index} names a buffer that the workload does not have")]
     Buffer { index: usize },
 }
@@ -83,40 +75,21 @@ pub fn profile(
     workload: &Workload,
     limits: &Limits,
 ) -> Result<Profile, Error> {
-    let function = module.entry(entry).ok_or_else(|| Error::NoEntry {
-        name: entry.to_owned(),
-    })?;
+    let function = module.entry(entry).ok_or_else(|| Error::NoEntry { name: entry.to_owned() })?;
     check(launch)?;
     let program = decode::decode(module, function);
     let arguments = arguments(&program, workload)?;
-    let initial = Initial {
-        buffers: &workload.buffers,
-        globals: &program.globals,
-        constants: &program.constants,
-    };
+    let initial = Initial { buffers: &workload.buffers, globals: &program.globals, constants: &program.constants };
     let mut tally = Tally::new(&program, launch);
     let analyses = RefCell::default();
-    let ground = Ground {
-        program: &program,
-        initial: &initial,
-        arguments: &arguments,
-        launch,
-        analyses: &analyses,
-    };
+    let ground = Ground { program: &program, initial: &initial, arguments: &arguments, launch, analyses: &analyses };
     let run = |at: Place3, allowance: Allowance| Thread::new(&ground, at, allowance).run();
 
     let places = counting_places(launch);
     let mut budget = limits.instructions / 2;
     for (index, &at) in places.iter().enumerate() {
         let steps = budget / (places.len() - index) as u64;
-        let outcome = run(
-            at,
-            Allowance {
-                steps,
-                window: 0,
-                warmup: 1,
-            },
-        );
+        let outcome = run(at, Allowance { steps, window: 0, warmup: 1 });
         budget = budget.saturating_sub(outcome.interpreted);
         tally.add(at, &outcome);
     }
@@ -131,23 +104,12 @@ pub fn profile(
             break;
         }
         // The first warp may take half of what is left: it is there for the counts too.
-        let share = if number == 0 {
-            budget / 2
-        } else {
-            budget.min(LANE.max(dearest + dearest / 4) * 32)
-        };
+        let share = if number == 0 { budget / 2 } else { budget.min(LANE.max(dearest + dearest / 4) * 32) };
         let mut left = share;
         let threads = warp_places(launch, warp);
         for (index, &(lane, at)) in threads.iter().enumerate() {
             let steps = left / (threads.len() - index) as u64;
-            let outcome = run(
-                at,
-                Allowance {
-                    steps,
-                    window: limits.window,
-                    warmup,
-                },
-            );
+            let outcome = run(at, Allowance { steps, window: limits.window, warmup });
             budget = budget.saturating_sub(outcome.interpreted);
             left = left.saturating_sub(outcome.interpreted);
             dearest = dearest.max(outcome.interpreted);
@@ -155,19 +117,11 @@ pub fn profile(
             if !outcome.estimated || !tally.exact {
                 tally.add(at, &outcome);
             }
-            lanes.push(Lane {
-                warp,
-                lane,
-                touches: outcome.touches,
-                counts: outcome.counts,
-            });
+            lanes.push(Lane { warp, lane, touches: outcome.touches, counts: outcome.counts });
         }
     }
     let accesses = access::accesses(&program, &lanes, workload.buffers.len());
-    Ok(Profile {
-        accesses,
-        ..tally.profile()
-    })
+    Ok(Profile { accesses, ..tally.profile() })
 }
 
 /// What one thread, run alone, writes to the workload's buffers: known bytes by (buffer, byte offset).
@@ -185,40 +139,19 @@ pub fn written(
     (block, thread): ([u32; 3], [u32; 3]),
     limits: &Limits,
 ) -> Result<BTreeMap<(usize, u64), u8>, Error> {
-    let function = module.entry(entry).ok_or_else(|| Error::NoEntry {
-        name: entry.to_owned(),
-    })?;
+    let function = module.entry(entry).ok_or_else(|| Error::NoEntry { name: entry.to_owned() })?;
     check(launch)?;
-    let inside = |index: [u32; 3], extents: [u32; 3]| {
-        index.iter().zip(extents).all(|(&i, extent)| i < extent)
-    };
+    let inside = |index: [u32; 3], extents: [u32; 3]| index.iter().zip(extents).all(|(&i, extent)| i < extent);
     if !inside(block, launch.grid) || !inside(thread, launch.block) {
-        return Err(Error::Launch {
-            grid: launch.grid,
-            block: launch.block,
-        });
+        return Err(Error::Launch { grid: launch.grid, block: launch.block });
     }
     let program = decode::decode(module, function);
     let arguments = arguments(&program, workload)?;
-    let initial = Initial {
-        buffers: &workload.buffers,
-        globals: &program.globals,
-        constants: &program.constants,
-    };
+    let initial = Initial { buffers: &workload.buffers, globals: &program.globals, constants: &program.constants };
     // No loop is skipped: skipped stores would be missing.
-    let allowance = Allowance {
-        steps: limits.instructions,
-        window: 0,
-        warmup: u64::MAX,
-    };
+    let allowance = Allowance { steps: limits.instructions, window: 0, warmup: u64::MAX };
     let analyses = RefCell::default();
-    let ground = Ground {
-        program: &program,
-        initial: &initial,
-        arguments: &arguments,
-        launch,
-        analyses: &analyses,
-    };
+    let ground = Ground { program: &program, initial: &initial, arguments: &arguments, launch, analyses: &analyses };
     let outcome = Thread::new(&ground, Place3 { block, thread }, allowance).run();
     Ok(outcome
         .global
@@ -228,34 +161,19 @@ pub fn written(
 }
 
 fn check(launch: &Launch) -> Result<(), Error> {
-    let threads = launch
-        .block
-        .iter()
-        .try_fold(1u32, |product, &n| product.checked_mul(n));
-    let blocks = launch
-        .grid
-        .iter()
-        .try_fold(1u64, |product, &n| product.checked_mul(u64::from(n)));
+    let threads = launch.block.iter().try_fold(1u32, |product, &n| product.checked_mul(n));
+    let blocks = launch.grid.iter().try_fold(1u64, |product, &n| product.checked_mul(u64::from(n)));
     match (threads, blocks) {
         (Some(1..=1024), Some(1..)) => Ok(()),
-        _ => Err(Error::Launch {
-            grid: launch.grid,
-            block: launch.block,
-        }),
+        _ => Err(Error::Launch { grid: launch.grid, block: launch.block }),
     }
 }
 
 /// The bytes of the entry's parameters.
 fn arguments(program: &Program, workload: &Workload) -> Result<Vec<u8>, Error> {
-    let formals = program
-        .routines
-        .first()
-        .map_or(&[][..], |routine| &routine.formals);
+    let formals = program.routines.first().map_or(&[][..], |routine| &routine.formals);
     if formals.len() != workload.arguments.len() {
-        return Err(Error::Arguments {
-            expected: formals.len(),
-            given: workload.arguments.len(),
-        });
+        return Err(Error::Arguments { expected: formals.len(), given: workload.arguments.len() });
     }
     let mut bytes = Vec::new();
     for (index, (formal, argument)) in formals.iter().zip(&workload.arguments).enumerate() {
@@ -270,11 +188,7 @@ fn arguments(program: &Program, workload: &Workload) -> Result<Vec<u8>, Error> {
             Argument::Buffer(_) => return Err(Error::Buffer { index }),
         };
         if value.len() as u64 != size {
-            return Err(Error::Size {
-                index,
-                expected: size,
-                given: value.len() as u64,
-            });
+            return Err(Error::Size { index, expected: size, given: value.len() as u64 });
         }
         bytes.resize(at as usize, 0);
         bytes.extend(value);
@@ -285,11 +199,7 @@ fn arguments(program: &Program, workload: &Workload) -> Result<Vec<u8>, Error> {
 /// Splits a linear index into x, y and z.
 fn unravel(index: u64, extents: [u32; 3]) -> [u32; 3] {
     let [x, y, _] = extents.map(u64::from);
-    [
-        (index % x) as u32,
-        (index / x % y) as u32,
-        (index / x / y) as u32,
-    ]
+    [(index % x) as u32, (index / x % y) as u32, (index / x / y) as u32]
 }
 
 /// First, middle and last of `count`, without repetition.
@@ -304,10 +214,7 @@ fn counting_places(launch: &Launch) -> Vec<Place3> {
     let mut places = Vec::new();
     for block in ends_and_middle(launch.blocks()) {
         for &thread in &threads {
-            places.push(Place3 {
-                block: unravel(block, launch.grid),
-                thread: unravel(thread, launch.block),
-            });
+            places.push(Place3 { block: unravel(block, launch.grid), thread: unravel(thread, launch.block) });
         }
     }
     places
@@ -325,17 +232,7 @@ fn warps(launch: &Launch, most: u32) -> Vec<u32> {
 fn warp_places(launch: &Launch, warp: u32) -> Vec<(u32, Place3)> {
     let block = unravel(launch.blocks() / 2, launch.grid);
     let threads = warp * 32..(warp * 32 + 32).min(launch.block_threads());
-    threads
-        .map(|thread| {
-            (
-                thread % 32,
-                Place3 {
-                    block,
-                    thread: unravel(u64::from(thread), launch.block),
-                },
-            )
-        })
-        .collect()
+    threads.map(|thread| (thread % 32, Place3 { block, thread: unravel(u64::from(thread), launch.block) })).collect()
 }
 
 /// Counts gathered over threads.
@@ -344,20 +241,14 @@ struct Tally<'p> {
     launch: Launch,
     most: Vec<u64>,
     exact: bool,
-    /// Instructions of each thread that was run.
-    threads: Vec<(Place3, f64)>,
+    /// Instructions of each thread that was run, and whether it was run to its end.
+    threads: Vec<(Place3, f64, bool)>,
 }
 
 impl<'p> Tally<'p> {
     fn new(program: &'p Program, launch: &Launch) -> Self {
         let most = vec![0; program.steps.len()];
-        Self {
-            program,
-            launch: *launch,
-            most,
-            exact: true,
-            threads: Vec::new(),
-        }
+        Self { program, launch: *launch, most, exact: true, threads: Vec::new() }
     }
 
     fn add(&mut self, at: Place3, outcome: &Outcome) {
@@ -366,25 +257,19 @@ impl<'p> Tally<'p> {
             *most = count.max(*most);
         }
         self.exact &= outcome.exact && !outcome.estimated;
-        if self.threads.iter().all(|(known, _)| *known != at) {
+        if self.threads.iter().all(|(known, ..)| *known != at) {
             // The implicit return at the end of a body has no line and is no instruction.
-            let real = counts
-                .iter()
-                .zip(&self.program.steps)
-                .filter(|(_, step)| step.line > 0);
-            self.threads
-                .push((at, real.map(|(&count, _)| count as f64).sum()));
+            let real = counts.iter().zip(&self.program.steps).filter(|(_, step)| step.line > 0);
+            self.threads.push((at, real.map(|(&count, _)| count as f64).sum(), !outcome.estimated));
         }
     }
 
     /// The mean over the grid: the first and last of blocks and threads stand for themselves, the others that were
-    /// looked at for all between.
+    /// looked at for all between. Threads that were cut off say nothing; where none was run to its end, all are taken
+    /// for as busy as the busiest.
     fn mean(&self) -> f64 {
         let last_block = unravel(self.launch.blocks() - 1, self.launch.grid);
-        let last_thread = unravel(
-            u64::from(self.launch.block_threads()) - 1,
-            self.launch.block,
-        );
+        let last_thread = unravel(u64::from(self.launch.block_threads()) - 1, self.launch.block);
         let class = |index: [u32; 3], last: [u32; 3]| {
             if index == [0; 3] {
                 0
@@ -398,7 +283,7 @@ impl<'p> Tally<'p> {
         let blocks = weights(self.launch.blocks() as f64);
         let threads = weights(f64::from(self.launch.block_threads()));
         let mut groups = [[(0.0f64, 0.0f64); 3]; 3];
-        for (at, instructions) in &self.threads {
+        for (at, instructions, _) in self.threads.iter().filter(|(.., ended)| *ended) {
             let group = &mut groups[class(at.block, last_block)][class(at.thread, last_thread)];
             group.0 += instructions;
             group.1 += 1.0;
@@ -412,21 +297,18 @@ impl<'p> Tally<'p> {
                 }
             }
         }
-        if weight > 0.0 { sum / weight } else { 0.0 }
+        if weight > 0.0 { sum / weight } else { self.busiest() }
+    }
+
+    fn busiest(&self) -> f64 {
+        let real = self.most.iter().zip(&self.program.steps).filter(|(_, step)| step.line > 0);
+        real.map(|(&count, _)| count as f64).sum()
     }
 
     fn profile(&self) -> Profile {
-        let mut profile = Profile {
-            exact: self.exact,
-            mean_instructions: self.mean(),
-            ..Profile::default()
-        };
-        for (step, &count) in self
-            .program
-            .steps
-            .iter()
-            .zip(&self.most)
-            .filter(|(step, count)| step.line > 0 && **count > 0)
+        let mut profile = Profile { exact: self.exact, mean_instructions: self.mean(), ..Profile::default() };
+        for (step, &count) in
+            self.program.steps.iter().zip(&self.most).filter(|(step, count)| step.line > 0 && **count > 0)
         {
             let entry = profile.counts.entry(step.line).or_insert(0.0);
             *entry = entry.max(count as f64);

@@ -157,13 +157,7 @@ impl Compare {
         let Some(ordering) = ordering else {
             return matches!(
                 self,
-                Self::EqU
-                    | Self::NeU
-                    | Self::LtU
-                    | Self::LeU
-                    | Self::GtU
-                    | Self::GeU
-                    | Self::AnyNan
+                Self::EqU | Self::NeU | Self::LtU | Self::LeU | Self::GtU | Self::GeU | Self::AnyNan
             );
         };
         match self {
@@ -243,10 +237,7 @@ impl Mode {
 /// `None` where the opcode is something else or unknown.
 pub(super) fn arithmetic(name: &str, modifiers: &[&str]) -> Option<(Alu, Scalar)> {
     let has = |word: &str| modifiers.contains(&word);
-    let types: Vec<Scalar> = modifiers
-        .iter()
-        .filter_map(|m| Scalar::from_name(m))
-        .collect();
+    let types: Vec<Scalar> = modifiers.iter().filter_map(|m| Scalar::from_name(m)).collect();
     let kind = types.last().copied()?;
     let part = |low, high, wide| {
         if has("wide") {
@@ -262,11 +253,7 @@ pub(super) fn arithmetic(name: &str, modifiers: &[&str]) -> Option<(Alu, Scalar)
         "add" => Alu::Add,
         "sub" => Alu::Sub,
         "mul" => part(Alu::MulLow, Alu::MulHigh, Alu::MulWide),
-        "mad" => part(
-            if float(kind) { Alu::Fma } else { Alu::MadLow },
-            Alu::MadHigh,
-            Alu::MadWide,
-        ),
+        "mad" => part(if float(kind) { Alu::Fma } else { Alu::MadLow }, Alu::MadHigh, Alu::MadWide),
         "mul24" => Alu::Mul24 { high: has("hi") },
         "mad24" => Alu::Mad24 { high: has("hi") },
         "div" => Alu::Div,
@@ -305,17 +292,11 @@ pub(super) fn arithmetic(name: &str, modifiers: &[&str]) -> Option<(Alu, Scalar)
         "popc" => Alu::Popc,
         "clz" => Alu::Clz,
         "brev" => Alu::Brev,
-        "bfind" => Alu::Bfind {
-            amount: has("shiftamt"),
-        },
+        "bfind" => Alu::Bfind { amount: has("shiftamt") },
         "bfe" => Alu::Bfe,
         "bfi" => Alu::Bfi,
-        "bmsk" => Alu::BitMask {
-            clamp: has("clamp"),
-        },
-        "szext" => Alu::SignExtend {
-            clamp: has("clamp"),
-        },
+        "bmsk" => Alu::BitMask { clamp: has("clamp") },
+        "szext" => Alu::SignExtend { clamp: has("clamp") },
         "sad" => Alu::Sad,
         "lop3" if !has("BoolOp") => Alu::Lop3,
         "prmt" => Alu::Permute(match modifiers.last().copied()? {
@@ -334,35 +315,16 @@ pub(super) fn arithmetic(name: &str, modifiers: &[&str]) -> Option<(Alu, Scalar)
         }
         "dp4a" if types.len() == 2 => return Some((Alu::Dot4 { b: types[1] }, types[0])),
         "dp2a" if types.len() == 2 => {
-            return Some((
-                Alu::Dot2 {
-                    b: types[1],
-                    high: has("hi"),
-                },
-                types[0],
-            ));
+            return Some((Alu::Dot2 { b: types[1], high: has("hi") }, types[0]));
         }
         "set" if types.len() == 2 => {
             let compare = modifiers.iter().find_map(|m| Compare::from_name(m))?;
-            return Some((
-                Alu::Set {
-                    compare,
-                    to: types[0],
-                },
-                types[1],
-            ));
+            return Some((Alu::Set { compare, to: types[0] }, types[1]));
         }
         "cvt" if types.len() == 2 => {
             let pair = matches!(types[0], Scalar::F16x2 | Scalar::Bf16x2);
             let from = types[1];
-            return Some((
-                if pair {
-                    Alu::ConvertPair { from }
-                } else {
-                    Alu::Convert { from }
-                },
-                types[0],
-            ));
+            return Some((if pair { Alu::ConvertPair { from } } else { Alu::Convert { from } }, types[0]));
         }
         _ => return None,
     };
@@ -372,13 +334,7 @@ pub(super) fn arithmetic(name: &str, modifiers: &[&str]) -> Option<(Alu, Scalar)
 pub(super) fn float(kind: Scalar) -> bool {
     matches!(
         kind,
-        Scalar::F16
-            | Scalar::F16x2
-            | Scalar::Bf16
-            | Scalar::Bf16x2
-            | Scalar::F32
-            | Scalar::F32x2
-            | Scalar::F64
+        Scalar::F16 | Scalar::F16x2 | Scalar::Bf16 | Scalar::Bf16x2 | Scalar::F32 | Scalar::F32x2 | Scalar::F64
     )
 }
 
@@ -388,9 +344,5 @@ pub(super) fn signed(kind: Scalar) -> bool {
 
 /// Bits of a value of this type (1 for a predicate).
 pub(super) fn bits(kind: Scalar) -> u32 {
-    if kind == Scalar::Pred {
-        1
-    } else {
-        kind.size() * 8
-    }
+    if kind == Scalar::Pred { 1 } else { kind.size() * 8 }
 }

@@ -198,25 +198,17 @@ pub(super) struct Program {
 
 impl Program {
     pub fn list(&self, first: u32, count: u32) -> &[u32] {
-        self.lists
-            .get(first as usize..(first + count) as usize)
-            .unwrap_or(&[])
+        self.lists.get(first as usize..(first + count) as usize).unwrap_or(&[])
     }
 
     /// The slots that a step writes (besides those that a call writes).
     pub fn targets<'p>(&'p self, step: &'p Step) -> impl Iterator<Item = Slot> + 'p {
         let (list, count, second) = match step.operation {
             Operation::Load(memory) => (memory.list, memory.count, 0),
-            Operation::Unpack { list, count, .. } | Operation::Opaque { list, count, .. } => {
-                (list, count, 0)
-            }
+            Operation::Unpack { list, count, .. } | Operation::Opaque { list, count, .. } => (list, count, 0),
             Operation::SetPredicate { second, .. } => (0, 0, second),
             _ => (0, 0, 0),
         };
-        self.list(list, count)
-            .iter()
-            .copied()
-            .chain([step.target, second])
-            .filter(|&slot| slot != 0)
+        self.list(list, count).iter().copied().chain([step.target, second]).filter(|&slot| slot != 0)
     }
 }

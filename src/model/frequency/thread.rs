@@ -121,20 +121,10 @@ pub(super) struct Thread<'p> {
 
 impl<'p> Thread<'p> {
     pub fn new(ground: &Ground<'p>, at: Place3, allowance: Allowance) -> Self {
-        let Ground {
-            program,
-            initial,
-            arguments,
-            launch,
-            ..
-        } = *ground;
+        let Ground { program, initial, arguments, launch, .. } = *ground;
         let mut parameters = vec![0; program.parameters as usize];
         let mut parameters_unknown = vec![true; program.parameters as usize];
-        for ((to, unknown), &from) in parameters
-            .iter_mut()
-            .zip(&mut parameters_unknown)
-            .zip(arguments)
-        {
+        for ((to, unknown), &from) in parameters.iter_mut().zip(&mut parameters_unknown).zip(arguments) {
             *to = from;
             *unknown = false;
         }
@@ -145,11 +135,7 @@ impl<'p> Thread<'p> {
             values[slot as usize] = value.unwrap_or(0);
             unknown[slot as usize] = value.is_none();
         }
-        let recording = if allowance.window > 0 {
-            program.steps.len()
-        } else {
-            0
-        };
+        let recording = if allowance.window > 0 { program.steps.len() } else { 0 };
         Self {
             program,
             initial,
@@ -204,40 +190,22 @@ impl<'p> Thread<'p> {
                 Operation::Alu { alu, kind, mode } => {
                     let v = step.sources.map(|slot| self.values[slot as usize]);
                     if step.event && loops.recording() {
-                        loops.log(Event {
-                            step: at,
-                            a: v[0],
-                            b: v[1],
-                            holds: order(kind, v[0], v[1]).is_lt(),
-                        });
+                        loops.log(Event { step: at, a: v[0], b: v[1], holds: order(kind, v[0], v[1]).is_lt() });
                     }
                     let unknown = self.any_unknown(step);
                     let value = compute(alu, kind, mode, v);
                     // A conversion to a narrow signed type fills its wider register with the sign.
                     let value = match alu {
-                        Alu::Convert { .. } if signed(kind) => {
-                            sign_extend(value, bits(kind)) as u64
-                        }
+                        Alu::Convert { .. } if signed(kind) => sign_extend(value, bits(kind)) as u64,
                         _ => value,
                     };
                     self.set(step.target, value, unknown);
                 }
-                Operation::SetPredicate {
-                    compare: relation,
-                    kind,
-                    combine,
-                    invert,
-                    second,
-                } => {
+                Operation::SetPredicate { compare: relation, kind, combine, invert, second } => {
                     let [a, b, c, _] = step.sources.map(|slot| self.values[slot as usize]);
                     let holds = compare(relation, kind, a, b);
                     if loops.recording() {
-                        loops.log(Event {
-                            step: at,
-                            a,
-                            b,
-                            holds,
-                        });
+                        loops.log(Event { step: at, a, b, holds });
                     }
                     let with = (c & 1 != 0) != invert;
                     let joined = |holds: bool| match combine {
@@ -278,23 +246,8 @@ impl<'p> Thread<'p> {
                 _ => self.other(step, at),
             }
         }
-        let Self {
-            counts,
-            exact,
-            estimated,
-            interpreted,
-            touches,
-            global,
-            ..
-        } = self;
-        Outcome {
-            counts,
-            exact,
-            estimated,
-            interpreted,
-            touches,
-            global,
-        }
+        let Self { counts, exact, estimated, interpreted, touches, global, .. } = self;
+        Outcome { counts, exact, estimated, interpreted, touches, global }
     }
 
     /// Half of the allowance is spent.
@@ -316,10 +269,7 @@ impl<'p> Thread<'p> {
         if !self.unknown[step.guard as usize] {
             return taken;
         }
-        if !matches!(
-            step.operation,
-            Operation::Branch(_) | Operation::Return | Operation::Exit | Operation::Call(_)
-        ) {
+        if !matches!(step.operation, Operation::Branch(_) | Operation::Return | Operation::Exit | Operation::Call(_)) {
             return taken;
         }
         self.exact = false;
@@ -335,11 +285,7 @@ impl<'p> Thread<'p> {
         };
         *patience += 1;
         let backward = matches!(step.operation, Operation::Branch(target) if target <= at);
-        if *patience > PATIENCE {
-            !backward
-        } else {
-            taken
-        }
+        if *patience > PATIENCE { !backward } else { taken }
     }
 
     fn any_unknown(&self, step: &Step) -> bool {
@@ -366,19 +312,12 @@ impl<'p> Thread<'p> {
             Operation::Store(memory) => self.store(step, memory, at),
             Operation::Atomic { memory, update } => self.atomic(step, memory, update, at),
             Operation::Barrier if !self.single => self.shared.distrust(),
-            Operation::Carry {
-                alu,
-                kind,
-                takes,
-                gives,
-            } => self.carry(step, alu, kind, takes, gives),
+            Operation::Carry { alu, kind, takes, gives } => self.carry(step, alu, kind, takes, gives),
             Operation::Pack { list, count, width } => {
                 let (mut value, mut unknown) = (0, false);
                 for (index, &slot) in program.list(list, count).iter().enumerate() {
                     let (part, part_unknown) = self.value(slot);
-                    value |= mask(part, width)
-                        .checked_shl(width * index as u32)
-                        .unwrap_or(0);
+                    value |= mask(part, width).checked_shl(width * index as u32).unwrap_or(0);
                     unknown |= part_unknown;
                 }
                 self.set(step.target, value, unknown);
@@ -390,18 +329,10 @@ impl<'p> Thread<'p> {
                 }
             }
             Operation::ToGeneric(window) => {
-                self.set(
-                    step.target,
-                    first.wrapping_add(decode::base(window)),
-                    first_unknown,
-                );
+                self.set(step.target, first.wrapping_add(decode::base(window)), first_unknown);
             }
             Operation::FromGeneric(window) => {
-                self.set(
-                    step.target,
-                    first.wrapping_sub(decode::base(window)),
-                    first_unknown,
-                );
+                self.set(step.target, first.wrapping_sub(decode::base(window)), first_unknown);
             }
             Operation::InSpace(window) => {
                 let inside = matches!(
@@ -462,9 +393,9 @@ fn special_value(special: Special, launch: &Launch, at: Place3, shared: u64) -> 
         Special::Lane => lane,
         Special::WarpOfBlock => linear / 32,
         Special::WarpsOfBlock => u64::from(launch.block_threads().div_ceil(32)),
-        Special::LaneMask(relation) => (0..32u64)
-            .filter(|other| relation.holds(Some(other.cmp(&lane))))
-            .fold(0, |mask, other| mask | 1 << other),
+        Special::LaneMask(relation) => {
+            (0..32u64).filter(|other| relation.holds(Some(other.cmp(&lane)))).fold(0, |mask, other| mask | 1 << other)
+        }
         Special::DynamicShared => u64::from(launch.shared),
         Special::TotalShared => u64::from(launch.shared) + shared,
         Special::Constant(value) => value,

@@ -19,15 +19,10 @@ pub(super) fn number(text: &str) -> Option<Operand> {
     let prefix = text.get(..2);
     match prefix {
         Some("0f" | "0F") => u32::from_str_radix(&text[2..], 16).ok().map(Operand::Float),
-        Some("0d" | "0D") => u64::from_str_radix(&text[2..], 16)
-            .ok()
-            .map(Operand::Double),
+        Some("0d" | "0D") => u64::from_str_radix(&text[2..], 16).ok().map(Operand::Double),
         _ => match integer(text) {
             Some(value) => Some(Operand::Integer(value)),
-            None if text.contains(['.', 'e', 'E']) => text
-                .parse::<f64>()
-                .ok()
-                .map(|v| Operand::Double(v.to_bits())),
+            None if text.contains(['.', 'e', 'E']) => text.parse::<f64>().ok().map(|v| Operand::Double(v.to_bits())),
             None => None,
         },
     }

@@ -13,9 +13,7 @@ impl Parser<'_> {
             if self.accept(b'{')? {
                 scopes += 1;
                 if scopes > DEPTH {
-                    return Err(Error::Nesting {
-                        line: self.token.line,
-                    });
+                    return Err(Error::Nesting { line: self.token.line });
                 }
                 statements.push(Statement::Open);
             } else if self.accept(b'}')? {
@@ -81,10 +79,7 @@ impl Parser<'_> {
         let mut guard = None;
         if self.accept(b'@')? {
             let negated = self.accept(b'!')?;
-            guard = Some(Guard {
-                register: self.name()?,
-                negated,
-            });
+            guard = Some(Guard { register: self.name()?, negated });
         }
         let token = self.token;
         let opcode = self.name()?;
@@ -99,22 +94,12 @@ impl Parser<'_> {
                 return Err(self.unexpected("`,` or `;`"));
             }
         }
-        statements.push(Statement::Instruction(Instruction {
-            line: token.line,
-            guard,
-            opcode,
-            operands,
-        }));
+        statements.push(Statement::Instruction(Instruction { line: token.line, guard, opcode, operands }));
         Ok(())
     }
 
     /// What follows a label: a table of targets, a prototype, or any statement (left to the caller).
-    fn labelled(
-        &mut self,
-        name: Box<str>,
-        line: u32,
-        statements: &mut Vec<Statement>,
-    ) -> Result<(), Error> {
+    fn labelled(&mut self, name: Box<str>, line: u32, statements: &mut Vec<Statement>) -> Result<(), Error> {
         let directive = if self.is_directive() { self.word() } else { "" };
         match directive {
             ".branchtargets" | ".calltargets" => {
@@ -127,30 +112,15 @@ impl Parser<'_> {
                     }
                 }
                 self.expect(b';', "`;` after targets")?;
-                statements.push(Statement::Targets {
-                    label: name,
-                    targets,
-                });
+                statements.push(Statement::Targets { label: name, targets });
             }
             ".callprototype" => {
                 self.bump()?;
-                let returns = if self.is(b'(') {
-                    self.parameters()?
-                } else {
-                    Vec::new()
-                };
+                let returns = if self.is(b'(') { self.parameters()? } else { Vec::new() };
                 self.name()?;
-                let parameters = if self.is(b'(') {
-                    self.parameters()?
-                } else {
-                    Vec::new()
-                };
+                let parameters = if self.is(b'(') { self.parameters()? } else { Vec::new() };
                 self.skip_statement()?;
-                statements.push(Statement::Prototype {
-                    label: name,
-                    returns,
-                    parameters,
-                });
+                statements.push(Statement::Prototype { label: name, returns, parameters });
             }
             _ => statements.push(Statement::Label(Label { name, line })),
         }
@@ -204,9 +174,7 @@ impl Parser<'_> {
             Kind::Mark(b'+') | Kind::Number => {
                 let value = self.constant()?;
                 match value {
-                    Operand::Integer(bits) => {
-                        Operand::Integer(bits.wrapping_add(self.displacement()? as u64))
-                    }
+                    Operand::Integer(bits) => Operand::Integer(bits.wrapping_add(self.displacement()? as u64)),
                     other => other,
                 }
             }
@@ -215,9 +183,7 @@ impl Parser<'_> {
                 match &*name {
                     "_" => Operand::Sink,
                     "WARP_SZ" => Operand::Integer(32),
-                    _ if self.is(b'+') || self.is(b'-') => {
-                        Operand::Displaced(name, self.displacement()?)
-                    }
+                    _ if self.is(b'+') || self.is(b'-') => Operand::Displaced(name, self.displacement()?),
                     _ => Operand::Name(name),
                 }
             }
@@ -243,22 +209,13 @@ fn address(mut list: Vec<Operand>) -> Operand {
     if list.len() == 1 {
         match list.pop() {
             Some(Operand::Name(name)) => {
-                return Operand::Address {
-                    base: Some(name),
-                    offset: 0,
-                };
+                return Operand::Address { base: Some(name), offset: 0 };
             }
             Some(Operand::Displaced(name, offset)) => {
-                return Operand::Address {
-                    base: Some(name),
-                    offset,
-                };
+                return Operand::Address { base: Some(name), offset };
             }
             Some(Operand::Integer(bits)) => {
-                return Operand::Address {
-                    base: None,
-                    offset: bits as i64,
-                };
+                return Operand::Address { base: None, offset: bits as i64 };
             }
             Some(other) => list.push(other),
             None => {}

@@ -2,9 +2,7 @@
 
 use super::{Decoder, Names, Target};
 use crate::model::frequency::operation::{self, Alu, Combine, Compare, Mode, bits, float};
-use crate::model::frequency::program::{
-    Call, Callee, Memory, Operation, Passing, Slot, Step, Update, Window,
-};
+use crate::model::frequency::program::{Call, Callee, Memory, Operation, Passing, Slot, Step, Update, Window};
 use crate::model::profile::{Kind, Space};
 use crate::ptx::{Initial, Instruction, Operand, Scalar};
 
@@ -16,21 +14,14 @@ impl<'m> Decoder<'m> {
         };
         step.line = instruction.line;
         if let Some(guard) = &instruction.guard {
-            step.guard = self
-                .register(&guard.register, names)
-                .map_or(0, |(slot, ..)| slot);
+            step.guard = self.register(&guard.register, names).map_or(0, |(slot, ..)| slot);
             step.negated = guard.negated;
         }
         step
     }
 
     /// An instruction whose destination (its first operand, if registers) becomes unknown.
-    fn opaque(
-        &mut self,
-        i: &'m Instruction,
-        space: Option<(Space, Kind, u32)>,
-        names: &Names<'m>,
-    ) -> Step {
+    fn opaque(&mut self, i: &'m Instruction, space: Option<(Space, Kind, u32)>, names: &Names<'m>) -> Step {
         let mut targets = Vec::new();
         if let Some(first) = i.operands.first() {
             self.destinations(first, names, &mut targets);
@@ -47,8 +38,7 @@ impl<'m> Decoder<'m> {
                 }
             }
             Operand::Vector(list) | Operand::Group(list) => {
-                list.iter()
-                    .for_each(|item| self.destinations(item, names, into));
+                list.iter().for_each(|item| self.destinations(item, names, into));
             }
             Operand::Pair(first, second) => {
                 self.destinations(first, names, into);
@@ -85,42 +75,27 @@ impl<'m> Decoder<'m> {
             "call" => self.call(i, names),
             "ret" => simple(Operation::Return),
             "exit" | "trap" => simple(Operation::Exit),
-            "bar" | "barrier" if !has("arrive") && !has("red") && !has("warp") => {
-                simple(Operation::Barrier)
-            }
+            "bar" | "barrier" if !has("arrive") && !has("red") && !has("warp") => simple(Operation::Barrier),
             "barrier" | "bar" if !has("red") => simple(Operation::Nothing),
-            "membar" | "fence" | "prefetch" | "prefetchu" | "brkpt" | "nanosleep" | "pmevent"
-            | "discard" | "applypriority" | "griddepcontrol" | "setmaxnreg" | "nop"
-            | "stackrestore" => simple(Operation::Nothing),
+            "membar" | "fence" | "prefetch" | "prefetchu" | "brkpt" | "nanosleep" | "pmevent" | "discard"
+            | "applypriority" | "griddepcontrol" | "setmaxnreg" | "nop" | "stackrestore" => simple(Operation::Nothing),
             "ld" | "ldu" => self.load(i, &modifiers, names),
             "st" => self.store(i, &modifiers, names),
             "atom" => self.atomic(i, &modifiers, true, names),
             "red" if !has("async") => self.atomic(i, &modifiers, false, names),
             "cvta" => {
                 let window = window(&modifiers);
-                let operation = if has("to") {
-                    Operation::FromGeneric(window)
-                } else {
-                    Operation::ToGeneric(window)
-                };
+                let operation = if has("to") { Operation::FromGeneric(window) } else { Operation::ToGeneric(window) };
                 let kind = if has("u32") { Scalar::U32 } else { Scalar::U64 };
                 let target = self.target(operand(0)?, names)?;
                 let source = self.source(operand(1)?, kind, names)?;
-                Some(Step {
-                    target,
-                    sources: [source, 0, 0, 0],
-                    ..blank(operation, i.line)
-                })
+                Some(Step { target, sources: [source, 0, 0, 0], ..blank(operation, i.line) })
             }
             "isspacep" => {
                 let target = self.target(operand(0)?, names)?;
                 let source = self.source(operand(1)?, Scalar::B64, names)?;
                 let operation = Operation::InSpace(window(&modifiers));
-                Some(Step {
-                    target,
-                    sources: [source, 0, 0, 0],
-                    ..blank(operation, i.line)
-                })
+                Some(Step { target, sources: [source, 0, 0, 0], ..blank(operation, i.line) })
             }
             "setp" => self.set_predicate(i, &modifiers, names),
             "mov" if matches!(operand(1), Some(Operand::Vector(_))) => {
@@ -129,10 +104,7 @@ impl<'m> Decoder<'m> {
                 let width = bits(kind) / (list.len() as u32).max(1);
                 let (list, count) = self.push_list(&list);
                 let target = self.target(operand(0)?, names)?;
-                Some(Step {
-                    target,
-                    ..blank(Operation::Pack { list, count, width }, i.line)
-                })
+                Some(Step { target, ..blank(Operation::Pack { list, count, width }, i.line) })
             }
             "mov" if matches!(operand(0), Some(Operand::Vector(_))) => {
                 let kind = Scalar::from_name(modifiers.last()?)?;
@@ -141,34 +113,20 @@ impl<'m> Decoder<'m> {
                 let (list, count) = self.push_list(&list);
                 let source = self.source(operand(1)?, kind, names)?;
                 let operation = Operation::Unpack { list, count, width };
-                Some(Step {
-                    sources: [source, 0, 0, 0],
-                    ..blank(operation, i.line)
-                })
+                Some(Step { sources: [source, 0, 0, 0], ..blank(operation, i.line) })
             }
             "add" | "sub" | "addc" | "subc" | "mad" | "madc"
                 if has("cc") || matches!(name, "addc" | "subc" | "madc") =>
             {
                 let (alu, kind) = operation::arithmetic(name.trim_end_matches('c'), &modifiers)?;
                 let takes = name.ends_with('c');
-                let operation = Operation::Carry {
-                    alu,
-                    kind,
-                    takes,
-                    gives: has("cc"),
-                };
+                let operation = Operation::Carry { alu, kind, takes, gives: has("cc") };
                 self.arithmetic(i, operation, kind, names)
             }
             "elect" => None,
-            "tex" | "tld4" | "suld" | "txq" => {
-                Some(self.opaque(i, Some((Space::Texture, Kind::Load, 4)), names))
-            }
+            "tex" | "tld4" | "suld" | "txq" => Some(self.opaque(i, Some((Space::Texture, Kind::Load, 4)), names)),
             "sust" => Some(blank(
-                Operation::Opaque {
-                    list: 0,
-                    count: 0,
-                    space: Some((Space::Texture, Kind::Store, 4)),
-                },
+                Operation::Opaque { list: 0, count: 0, space: Some((Space::Texture, Kind::Store, 4)) },
                 i.line,
             )),
             _ => {
@@ -194,47 +152,27 @@ impl<'m> Decoder<'m> {
             return None;
         }
         let source_kind = match operation {
-            Operation::Alu {
-                alu: Alu::Convert { from } | Alu::ConvertPair { from },
-                ..
-            } => from,
-            Operation::Alu {
-                alu: Alu::MadWide | Alu::MulWide,
-                ..
-            } => Scalar::B64,
+            Operation::Alu { alu: Alu::Convert { from } | Alu::ConvertPair { from }, .. } => from,
+            Operation::Alu { alu: Alu::MadWide | Alu::MulWide, .. } => Scalar::B64,
             _ => kind,
         };
         let mut sources = [0; 4];
         for (index, (slot, operand)) in sources.iter_mut().zip(&i.operands[1..]).enumerate() {
             let kind = match operation {
                 // The predicate of a selection, the deciding operand of `slct`, amounts and positions.
-                Operation::Alu {
-                    alu: Alu::Select | Alu::SelectSign | Alu::Bfe | Alu::Bfi,
-                    ..
-                } if index >= 2 => Scalar::B32,
-                Operation::Alu {
-                    alu: Alu::ShiftLeft | Alu::ShiftRight | Alu::Bfe,
-                    ..
-                } if index == 1 => Scalar::B32,
+                Operation::Alu { alu: Alu::Select | Alu::SelectSign | Alu::Bfe | Alu::Bfi, .. } if index >= 2 => {
+                    Scalar::B32
+                }
+                Operation::Alu { alu: Alu::ShiftLeft | Alu::ShiftRight | Alu::Bfe, .. } if index == 1 => Scalar::B32,
                 _ => source_kind,
             };
             *slot = self.source(operand, kind, names)?;
         }
         let event = matches!(operation, Operation::Alu { alu: Alu::Min | Alu::Max, kind, .. } if !float(kind));
-        Some(Step {
-            target,
-            sources,
-            event,
-            ..blank(operation, i.line)
-        })
+        Some(Step { target, sources, event, ..blank(operation, i.line) })
     }
 
-    fn set_predicate(
-        &mut self,
-        i: &'m Instruction,
-        modifiers: &[&str],
-        names: &Names<'m>,
-    ) -> Option<Step> {
+    fn set_predicate(&mut self, i: &'m Instruction, modifiers: &[&str], names: &Names<'m>) -> Option<Step> {
         let compare = modifiers.iter().find_map(|m| Compare::from_name(m))?;
         let kind = modifiers.iter().rev().find_map(|m| Scalar::from_name(m))?;
         let combine = modifiers.iter().find_map(|m| match *m {
@@ -257,33 +195,13 @@ impl<'m> Decoder<'m> {
             Some(operand) => (self.source(operand, Scalar::Pred, names)?, false),
             None => (0, false),
         };
-        let combine = if i.operands.len() > 3 {
-            combine?
-        } else {
-            Combine::None
-        };
-        let operation = Operation::SetPredicate {
-            compare,
-            kind,
-            combine,
-            invert,
-            second,
-        };
-        Some(Step {
-            target,
-            sources: [a, b, c, 0],
-            event: true,
-            ..blank(operation, i.line)
-        })
+        let combine = if i.operands.len() > 3 { combine? } else { Combine::None };
+        let operation = Operation::SetPredicate { compare, kind, combine, invert, second };
+        Some(Step { target, sources: [a, b, c, 0], event: true, ..blank(operation, i.line) })
     }
 
     /// Base slot, offset and window of an address operand.
-    fn address(
-        &mut self,
-        operand: &'m Operand,
-        mut place: Window,
-        names: &Names<'m>,
-    ) -> Option<(Slot, i64, Window)> {
+    fn address(&mut self, operand: &'m Operand, mut place: Window, names: &Names<'m>) -> Option<(Slot, i64, Window)> {
         let Operand::Address { base, offset } = operand else {
             return None;
         };
@@ -317,44 +235,21 @@ impl<'m> Decoder<'m> {
             None => Vec::new(),
         };
         let (list, count) = self.push_list(&slots);
-        Some((
-            Memory {
-                window,
-                scalar,
-                list,
-                count,
-                offset,
-            },
-            slot,
-        ))
+        Some((Memory { window, scalar, list, count, offset }, slot))
     }
 
     fn load(&mut self, i: &'m Instruction, modifiers: &[&str], names: &Names<'m>) -> Option<Step> {
         // A second operand of the address list is a cache policy.
-        let (memory, base) =
-            self.memory(i.operands.get(1)?, i.operands.first(), modifiers, names)?;
-        Some(Step {
-            sources: [base, 0, 0, 0],
-            ..blank(Operation::Load(memory), i.line)
-        })
+        let (memory, base) = self.memory(i.operands.get(1)?, i.operands.first(), modifiers, names)?;
+        Some(Step { sources: [base, 0, 0, 0], ..blank(Operation::Load(memory), i.line) })
     }
 
     fn store(&mut self, i: &'m Instruction, modifiers: &[&str], names: &Names<'m>) -> Option<Step> {
-        let (memory, base) =
-            self.memory(i.operands.first()?, i.operands.get(1), modifiers, names)?;
-        Some(Step {
-            sources: [base, 0, 0, 0],
-            ..blank(Operation::Store(memory), i.line)
-        })
+        let (memory, base) = self.memory(i.operands.first()?, i.operands.get(1), modifiers, names)?;
+        Some(Step { sources: [base, 0, 0, 0], ..blank(Operation::Store(memory), i.line) })
     }
 
-    fn atomic(
-        &mut self,
-        i: &'m Instruction,
-        modifiers: &[&str],
-        returns: bool,
-        names: &Names<'m>,
-    ) -> Option<Step> {
+    fn atomic(&mut self, i: &'m Instruction, modifiers: &[&str], returns: bool, names: &Names<'m>) -> Option<Step> {
         let update = modifiers.iter().find_map(|m| match *m {
             "add" => Some(Update::Add),
             "min" => Some(Update::Min),
@@ -370,23 +265,13 @@ impl<'m> Decoder<'m> {
         })?;
         let first = usize::from(returns);
         let (memory, base) = self.memory(i.operands.get(first)?, None, modifiers, names)?;
-        let target = if returns {
-            self.target(i.operands.first()?, names)?
-        } else {
-            0
-        };
+        let target = if returns { self.target(i.operands.first()?, names)? } else { 0 };
         let a = self.source(i.operands.get(first + 1)?, memory.scalar, names)?;
         let b = match i.operands.get(first + 2) {
-            Some(operand) if update == Update::CompareSwap => {
-                self.source(operand, memory.scalar, names)?
-            }
+            Some(operand) if update == Update::CompareSwap => self.source(operand, memory.scalar, names)?,
             _ => 0,
         };
-        Some(Step {
-            target,
-            sources: [base, a, b, 0],
-            ..blank(Operation::Atomic { memory, update }, i.line)
-        })
+        Some(Step { target, sources: [base, a, b, 0], ..blank(Operation::Atomic { memory, update }, i.line) })
     }
 
     fn branch_table(&mut self, i: &'m Instruction, names: &Names<'m>) -> Option<Step> {
@@ -399,10 +284,7 @@ impl<'m> Decoder<'m> {
         };
         let targets: Option<Vec<u32>> = table.iter().map(|name| names.step(name)).collect();
         let (list, count) = self.push_list(&targets?);
-        Some(Step {
-            sources: [source, 0, 0, 0],
-            ..blank(Operation::BranchTable { list, count }, i.line)
-        })
+        Some(Step { sources: [source, 0, 0, 0], ..blank(Operation::BranchTable { list, count }, i.line) })
     }
 
     fn call(&mut self, i: &'m Instruction, names: &Names<'m>) -> Option<Step> {
@@ -429,9 +311,7 @@ impl<'m> Decoder<'m> {
                 }
                 Callee::Indirect(slot)
             }
-            None => self
-                .function_index(name)
-                .map_or(Callee::Unknown, Callee::Function),
+            None => self.function_index(name).map_or(Callee::Unknown, Callee::Function),
         };
         let mut passing = |list: &'m [Operand]| -> Vec<Passing> {
             list.iter()
@@ -446,11 +326,7 @@ impl<'m> Decoder<'m> {
                 .collect()
         };
         let (results, arguments) = (passing(results), passing(arguments));
-        self.program.calls.push(Call {
-            callee,
-            results,
-            arguments,
-        });
+        self.program.calls.push(Call { callee, results, arguments });
         let index = self.program.calls.len() as u32 - 1;
         Some(blank(Operation::Call(index), i.line))
     }
@@ -471,15 +347,7 @@ impl<'m> Decoder<'m> {
 }
 
 pub(super) fn blank(operation: Operation, line: u32) -> Step {
-    Step {
-        operation,
-        guard: 0,
-        negated: false,
-        event: false,
-        target: 0,
-        sources: [0; 4],
-        line,
-    }
+    Step { operation, guard: 0, negated: false, event: false, target: 0, sources: [0; 4], line }
 }
 
 fn window(modifiers: &[&str]) -> Window {

@@ -34,24 +34,10 @@ pub(super) struct Analysis {
 
 impl Analysis {
     /// Analyses the path of the executed steps. With `exits_of`, only branches from there to elsewhere count.
-    pub fn new(
-        program: &Program,
-        executed: Vec<bool>,
-        exits_of: Option<RangeInclusive<u32>>,
-    ) -> Self {
+    pub fn new(program: &Program, executed: Vec<bool>, exits_of: Option<RangeInclusive<u32>>) -> Self {
         let events = vec![false; program.steps.len()];
-        let mut slice = Slice {
-            program,
-            executed: &executed,
-            events,
-            seen: HashMap::new(),
-            trail: Vec::new(),
-        };
-        let path = || {
-            (0u32..)
-                .zip(&program.steps)
-                .filter(|(index, _)| executed[*index as usize])
-        };
+        let mut slice = Slice { program, executed: &executed, events, seen: HashMap::new(), trail: Vec::new() };
+        let path = || (0u32..).zip(&program.steps).filter(|(index, _)| executed[*index as usize]);
         let decided = path().all(|(index, step)| slice.decides(index, step, exits_of.as_ref()));
         let mut courses = Vec::new();
         let mut stores = false;
@@ -70,35 +56,19 @@ impl Analysis {
                     Passing::Slot(slot) => Some(*slot),
                     Passing::Param(..) => None,
                 });
-                courses.extend(
-                    program
-                        .targets(step)
-                        .chain(results)
-                        .map(|slot| (slot, slice.course(slot))),
-                );
+                courses.extend(program.targets(step).chain(results).map(|slot| (slot, slice.course(slot))));
             }
             courses.sort_unstable_by_key(|(slot, _)| *slot);
             courses.dedup_by_key(|(slot, _)| *slot);
         }
         let events = slice.events;
-        Self {
-            executed,
-            exits_of,
-            decided,
-            events,
-            courses,
-            stores,
-        }
+        Self { executed, exits_of, decided, events, courses, stores }
     }
 
     /// Whether this is the analysis of that path.
     pub fn is_of(&self, deltas: &[u64], exits_of: Option<&RangeInclusive<u32>>) -> bool {
         self.exits_of.as_ref() == exits_of
-            && self
-                .executed
-                .iter()
-                .zip(deltas)
-                .all(|(executed, delta)| *executed == (*delta > 0))
+            && self.executed.iter().zip(deltas).all(|(executed, delta)| *executed == (*delta > 0))
     }
 }
 
@@ -127,23 +97,14 @@ const CHAIN: u32 = 500;
 impl<'p> Slice<'p> {
     fn definitions(&self, slot: Slot) -> impl Iterator<Item = (usize, &'p Step)> + use<'p> {
         let (program, executed) = (self.program, self.executed);
-        let all = program
-            .definitions
-            .get(slot as usize)
-            .map_or(&[][..], |d| d.as_slice());
+        let all = program.definitions.get(slot as usize).map_or(&[][..], |d| d.as_slice());
         all.iter()
             .map(|&index| index as usize)
             .filter(move |&index| executed[index])
             .map(move |index| (index, &program.steps[index]))
     }
 
-    fn each(
-        &mut self,
-        slot: Slot,
-        role: Role,
-        depth: u32,
-        test: impl Fn(&mut Self, usize, &'p Step) -> bool,
-    ) -> bool {
+    fn each(&mut self, slot: Slot, role: Role, depth: u32, test: impl Fn(&mut Self, usize, &'p Step) -> bool) -> bool {
         if let Some(&known) = self.seen.get(&(slot, role)) {
             return known;
         }
@@ -153,9 +114,7 @@ impl<'p> Slice<'p> {
         // A cycle is what makes an induction variable, but nothing in a cycle is invariant.
         self.seen.insert((slot, role), role != Role::Invariant);
         self.trail.push((slot, role));
-        let good = self
-            .definitions(slot)
-            .all(|(index, step)| test(self, index, step));
+        let good = self.definitions(slot).all(|(index, step)| test(self, index, step));
         self.seen.insert((slot, role), good);
         good
     }
@@ -177,12 +136,7 @@ impl<'p> Slice<'p> {
                 Operation::Pack { list, count, .. } => slice.program.list(list, count),
                 _ => &[],
             };
-            pure && step.guard == 0
-                && step
-                    .sources
-                    .iter()
-                    .chain(list)
-                    .all(|&source| slice.invariant(source, depth + 1))
+            pure && step.guard == 0 && step.sources.iter().chain(list).all(|&source| slice.invariant(source, depth + 1))
         })
     }
 
@@ -198,9 +152,7 @@ impl<'p> Slice<'p> {
                     || (slice.invariant(a, next) && slice.linear(b, next))
             };
             match step.operation {
-                Operation::Alu { kind, mode, .. } if float(kind) || mode.saturate => {
-                    slice.unchanged(step, next)
-                }
+                Operation::Alu { kind, mode, .. } if float(kind) || mode.saturate => slice.unchanged(step, next),
                 Operation::Alu { alu, .. } => match alu {
                     Alu::Move | Alu::Neg => slice.linear(a, next),
                     Alu::Convert { from } if !float(from) => slice.linear(a, next),
@@ -212,15 +164,12 @@ impl<'p> Slice<'p> {
                         slice.events[index] = true;
                         slice.linear(a, next) && slice.linear(b, next)
                     }
-                    Alu::Select => {
-                        slice.linear(a, next) && slice.linear(b, next) && slice.predicate(c, next)
-                    }
+                    Alu::Select => slice.linear(a, next) && slice.linear(b, next) && slice.predicate(c, next),
                     _ => slice.unchanged(step, next),
                 },
                 Operation::ToGeneric(_) | Operation::FromGeneric(_) => slice.linear(a, next),
                 Operation::Load(memory) => {
-                    matches!(memory.window, Window::Param | Window::Const)
-                        && slice.invariant(a, next)
+                    matches!(memory.window, Window::Param | Window::Const) && slice.invariant(a, next)
                 }
                 Operation::InSpace(_) => slice.invariant(a, next),
                 _ => false,
@@ -229,9 +178,7 @@ impl<'p> Slice<'p> {
     }
 
     fn unchanged(&mut self, step: &Step, depth: u32) -> bool {
-        step.sources
-            .iter()
-            .all(|&source| self.invariant(source, depth))
+        step.sources.iter().all(|&source| self.invariant(source, depth))
     }
 
     fn predicate(&mut self, slot: Slot, depth: u32) -> bool {
@@ -248,13 +195,8 @@ impl<'p> Slice<'p> {
                     };
                     step.guard == 0 && compared && slice.predicate(c, next)
                 }
-                Operation::Alu {
-                    kind: Scalar::Pred, ..
-                } => {
-                    step.guard == 0
-                        && [a, b, c]
-                            .into_iter()
-                            .all(|source| slice.predicate(source, next))
+                Operation::Alu { kind: Scalar::Pred, .. } => {
+                    step.guard == 0 && [a, b, c].into_iter().all(|source| slice.predicate(source, next))
                 }
                 Operation::InSpace(_) => slice.invariant(a, next),
                 _ => slice.invariant(slot, next),
@@ -286,16 +228,8 @@ impl<'p> Slice<'p> {
     /// The course of a slot by what was found, without new comparisons that would have to be checked.
     fn course(&mut self, slot: Slot) -> Course {
         if self.program.widths[slot as usize] == 1 {
-            let known = self
-                .seen
-                .get(&(slot, Role::Predicate))
-                .copied()
-                .unwrap_or(false);
-            return if known {
-                Course::Constant
-            } else {
-                Course::Unknown
-            };
+            let known = self.seen.get(&(slot, Role::Predicate)).copied().unwrap_or(false);
+            return if known { Course::Constant } else { Course::Unknown };
         }
         let events = self.events.clone();
         let mark = self.trail.len();

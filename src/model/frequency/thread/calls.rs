@@ -45,9 +45,7 @@ impl<'p> Thread<'p> {
             Callee::Indirect(slot) => {
                 let (address, unknown) = self.value(slot);
                 self.exact &= !unknown;
-                address
-                    .checked_sub(FUNCTION_BASE)
-                    .map(|offset| (offset / 16) as usize)
+                address.checked_sub(FUNCTION_BASE).map(|offset| (offset / 16) as usize)
             }
             Callee::Unknown => None,
         };
@@ -61,22 +59,12 @@ impl<'p> Thread<'p> {
         };
         let active = self.stack.iter().any(|frame| frame.routine == number);
         let slots = routine.slots.start as usize..routine.slots.end as usize;
-        let saved = if active {
-            slots
-                .map(|slot| (self.values[slot], self.unknown[slot]))
-                .collect()
-        } else {
-            Vec::new()
-        };
+        let saved =
+            if active { slots.map(|slot| (self.values[slot], self.unknown[slot])).collect() } else { Vec::new() };
         for (&from, &to) in call.arguments.iter().zip(&routine.formals) {
             self.pass(from, to);
         }
-        self.stack.push(Frame {
-            routine: number,
-            back: self.pc,
-            call: index,
-            saved,
-        });
+        self.stack.push(Frame { routine: number, back: self.pc, call: index, saved });
         self.pc = routine.steps.start;
     }
 
@@ -86,12 +74,7 @@ impl<'p> Thread<'p> {
         self.pc = frame.back;
         // Results first: registers of a recursive caller are put back around them.
         let results: Vec<(Passing, Passing)> = match program.calls.get(frame.call as usize) {
-            Some(call) => routine
-                .returns
-                .iter()
-                .copied()
-                .zip(call.results.iter().copied())
-                .collect(),
+            Some(call) => routine.returns.iter().copied().zip(call.results.iter().copied()).collect(),
             None => Vec::new(),
         };
         let kept: Vec<_> = results

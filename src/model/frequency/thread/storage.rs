@@ -41,15 +41,7 @@ impl Thread<'_> {
             *recorded += 1;
             let execution = self.counts[step as usize];
             let time = self.interpreted + self.extrapolated;
-            self.touches.push(Touch {
-                step,
-                execution,
-                time,
-                space,
-                kind,
-                width,
-                address,
-            });
+            self.touches.push(Touch { step, execution, time, space, kind, width, address });
         }
     }
 
@@ -63,13 +55,11 @@ impl Thread<'_> {
                 (value, unknown || dirty || (below_unknown && !whole))
             }
             Place::Shared(address) => {
-                let (value, whole, unknown) =
-                    self.shared.read(address.wrapping_add(offset), size, 0);
+                let (value, whole, unknown) = self.shared.read(address.wrapping_add(offset), size, 0);
                 (value, unknown || !whole || self.skipped_stores)
             }
             Place::Local(address) => {
-                let (value, whole, unknown) =
-                    self.local.read(address.wrapping_add(offset), size, 0);
+                let (value, whole, unknown) = self.local.read(address.wrapping_add(offset), size, 0);
                 (value, unknown || !whole || self.skipped_stores)
             }
             Place::Const(address) => self.initial.constant(address.wrapping_add(offset), size),
@@ -79,8 +69,7 @@ impl Thread<'_> {
                 let mut unknown = false;
                 for byte in 0..u64::from(size) {
                     let index = first.wrapping_add(byte) as usize;
-                    value |=
-                        u64::from(self.parameters.get(index).copied().unwrap_or(0)) << (8 * byte);
+                    value |= u64::from(self.parameters.get(index).copied().unwrap_or(0)) << (8 * byte);
                     unknown |= self.parameters_unknown.get(index).copied().unwrap_or(true);
                 }
                 (value, unknown)
@@ -88,14 +77,7 @@ impl Thread<'_> {
         }
     }
 
-    pub(super) fn write(
-        &mut self,
-        place: Place,
-        offset: u64,
-        size: u32,
-        value: u64,
-        unknown: bool,
-    ) {
+    pub(super) fn write(&mut self, place: Place, offset: u64, size: u32, value: u64, unknown: bool) {
         match place {
             Place::Global(address) => {
                 let address = address.wrapping_add(offset);
@@ -104,23 +86,16 @@ impl Thread<'_> {
                 }
                 self.global.write(address, size, value, unknown);
             }
-            Place::Shared(address) => {
-                self.shared
-                    .write(address.wrapping_add(offset), size, value, unknown)
-            }
-            Place::Local(address) => {
-                self.local
-                    .write(address.wrapping_add(offset), size, value, unknown)
-            }
+            Place::Shared(address) => self.shared.write(address.wrapping_add(offset), size, value, unknown),
+            Place::Local(address) => self.local.write(address.wrapping_add(offset), size, value, unknown),
             Place::Const(_) => {}
             Place::Param(address) => {
                 let first = address.wrapping_add(offset);
                 for byte in 0..u64::from(size) {
                     let index = first.wrapping_add(byte) as usize;
-                    if let (Some(to), Some(to_unknown)) = (
-                        self.parameters.get_mut(index),
-                        self.parameters_unknown.get_mut(index),
-                    ) {
+                    if let (Some(to), Some(to_unknown)) =
+                        (self.parameters.get_mut(index), self.parameters_unknown.get_mut(index))
+                    {
                         *to = (value >> (8 * byte)) as u8;
                         *to_unknown = unknown;
                     }
@@ -138,11 +113,7 @@ impl Thread<'_> {
                 continue;
             }
             let (value, unknown) = self.read(place, u64::from(size) * index as u64, size);
-            let value = if signed(memory.scalar) {
-                sign_extend(value, size * 8) as u64
-            } else {
-                value
-            };
+            let value = if signed(memory.scalar) { sign_extend(value, size * 8) as u64 } else { value };
             self.set(slot, value, unknown || address_unknown);
         }
         self.touch_place(at, place, Kind::Load, size * memory.count);
@@ -154,13 +125,7 @@ impl Thread<'_> {
         let (place, address_unknown) = self.address(step, &memory);
         for (index, &slot) in program.list(memory.list, memory.count).iter().enumerate() {
             let (value, unknown) = self.value(slot);
-            self.write(
-                place,
-                u64::from(size) * index as u64,
-                size,
-                value,
-                unknown || address_unknown,
-            );
+            self.write(place, u64::from(size) * index as u64, size, value, unknown || address_unknown);
         }
         self.touch_place(at, place, Kind::Store, size * memory.count);
     }
