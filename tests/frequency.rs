@@ -539,6 +539,22 @@ fn what_is_not_known_makes_a_profile_inexact_but_ends() {
 }
 
 #[test]
+fn sizes_beyond_reason_cost_nothing() {
+    let text = ".version 8.0\n.target sm_90\n.global .align 2147483648 .b8 g[18446744073709551615];\n\
+                .entry k(.param .align 1073741824 .b8 a[4], .param .align 2147483648 .u32 n)\n{\n\
+                .reg .b32 %r<4294967295>;\n.reg .v4 .f64 %v<4294967295>;\n.local .b8 l[9223372036854775807];\n\
+                .param .b8 p[9223372036854775807];\nmov.u32 %r4294967294, %r1; mov.u64 %r1, l; st.param.u32 [p+9000000000000000000], %r1;\n\
+                ld.param.u32 %r2, [n]; ld.local.u32 %r3, [l+9223372036854775807]; ret;\n}\n";
+    let module = Module::parse(text).unwrap();
+    let arguments = vec![Argument::Scalar(vec![0; 4]); 2];
+    let workload = Workload { arguments, buffers: vec![], checks: None };
+    let launch = Launch { grid: [u32::MAX, u32::MAX, 1], block: [32, 1, 1], shared: u32::MAX };
+    let limits = Limits { warps: 1, ..Limits::default() };
+    let profile = profile(&module, "k", &launch, &workload, &limits).unwrap();
+    assert_eq!(profile.mean_instructions, 6.0);
+}
+
+#[test]
 fn a_request_that_does_not_fit_is_an_error() {
     let case = with_n("ret;", 1);
     let launch = Launch { grid: [1, 1, 1], block: [32, 1, 1], shared: 0 };

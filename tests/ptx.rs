@@ -200,6 +200,21 @@ fn a_module_is_read_whole() {
 }
 
 #[test]
+fn what_the_compilers_of_other_architectures_write_is_read() {
+    // From sm_100 on nvcc has another front end, with pragmas between instructions and `.ptr` parameters.
+    for architecture in ["sm_75", "sm_100", "sm_120"] {
+        for file in ["matmul", "control", "arithmetic"] {
+            let text = toolkit::ptx(file, &["-arch", architecture]);
+            let module = Module::parse(&text).unwrap();
+            assert_eq!(&*module.target[0], architecture);
+            for entry in module.functions.iter().filter(|f| f.entry) {
+                assert!(module.canonical(&entry.name).unwrap().contains("\nret\n"), "{}", entry.name);
+            }
+        }
+    }
+}
+
+#[test]
 fn malformed_text_is_an_error_with_its_line() {
     let cases = [
         (".version 9.0\n.entry k(\n.param .u32 a", "PTX line 3: expected `,` or `)`, found `end of text`"),

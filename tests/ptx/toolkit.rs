@@ -20,12 +20,15 @@ pub fn run(name: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The PTX of `tests/ptx/NAME.cu` for sm_90.
+/// The PTX of `tests/ptx/NAME.cu`, for sm_90 unless the options say otherwise.
 pub fn ptx(name: &str, options: &[&str]) -> String {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let output = folder.path().join("out.ptx");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/ptx/{name}.cu"));
-    let mut arguments = vec!["-ptx", "-arch=sm_90"];
+    let mut arguments = vec!["-ptx"];
+    if !options.contains(&"-arch") {
+        arguments.push("-arch=sm_90");
+    }
     arguments.extend_from_slice(options);
     let (source, output) = (source.to_string_lossy().into_owned(), output.to_string_lossy().into_owned());
     arguments.extend([source.as_str(), "-o", output.as_str()]);

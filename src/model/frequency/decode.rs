@@ -12,8 +12,10 @@ use crate::ptx::{self, Function, Initial, Linkage, Module, Operand, Parameter, S
 use instruction::blank;
 use std::collections::HashMap;
 
-/// The most registers that one declaration may ask for; ptxas has no more than a few hundred thousand either.
+/// The most registers that a program may declare in all; what is beyond is unknown. Real kernels have some thousands.
 const REGISTERS: u32 = 1 << 20;
+/// The largest alignment; the language's own is 128 bytes.
+const ALIGNMENT: u32 = 1 << 12;
 
 pub(super) fn decode(module: &Module, entry: &Function) -> Program {
     let mut decoder = Decoder {
@@ -91,7 +93,7 @@ impl<'m> Names<'m> {
 }
 
 fn align(value: u64, to: u32) -> u64 {
-    value.checked_next_multiple_of(u64::from(to.max(1))).unwrap_or(value)
+    value.checked_next_multiple_of(u64::from(to.clamp(1, ALIGNMENT))).unwrap_or(value)
 }
 
 impl<'m> Decoder<'m> {
@@ -202,7 +204,7 @@ impl<'m> Decoder<'m> {
     fn parameter_space(&mut self, alignment: u32, size: u64) -> u64 {
         let at = align(self.program.parameters, alignment);
         // A kernel takes at most 32764 bytes; nonsense sizes are cut.
-        self.program.parameters = at.saturating_add(size.min(1 << 16)).min(1 << 24);
+        self.program.parameters = at.saturating_add(size.min(1 << 16)).min(1 << 20);
         at
     }
 
@@ -229,8 +231,9 @@ impl<'m> Decoder<'m> {
                     names.open.pop();
                 }
                 Statement::Registers(registers) => {
-                    let count = registers.count.map(|count| count.min(REGISTERS));
-                    let lanes = registers.lanes;
+                    let lanes = registers.lanes.max(1);
+                    let left = REGISTERS.saturating_sub(self.program.slots.len() as u32);
+                    let count = registers.count.map(|count| count.min(left / u32::from(lanes)));
                     let scalar = registers.scalar;
                     let first = self.program.slots.len() as Slot;
                     for _ in 0..count.unwrap_or(1) * u32::from(lanes) {
