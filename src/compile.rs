@@ -133,9 +133,7 @@ impl Build<'_> {
             for file in &source.files {
                 match comment::annotations(&Source::new(file.path.to_string_lossy(), &file.text)) {
                     Ok(found) => annotations.extend(found),
-                    Err(diagnostics) => {
-                        diagnostics.iter().for_each(|diagnostic| self.console.diagnostic(diagnostic));
-                    }
+                    Err(diagnostics) => self.console.diagnostics(&diagnostics),
                 }
             }
             tunings.push(Tuning { source, annotations, tuned: Vec::new() });
@@ -205,7 +203,7 @@ impl Build<'_> {
             return self.exec(&options);
         }
         match self.build_with_ticket(dryrun, &options, kernels) {
-            Ok(Built::Done(status)) => exit_code(status),
+            Ok(Built::Done(status)) => self.end(status),
             Ok(Built::Differs(problem)) => self.fall_back(folder, tunings, &problem),
             Err(problem) => self.fall_back(folder, tunings, &problem),
         }
@@ -285,7 +283,24 @@ impl Build<'_> {
     fn exec(&self, options: &[OsString]) -> u8 {
         let mut arguments = self.invocation.arguments.clone();
         arguments.extend_from_slice(options);
-        hand_over(self.nvcc, &arguments, self.console)
+        if !self.console.has_deferred() {
+            return hand_over(self.nvcc, &arguments, self.console);
+        }
+        match Command::new(&self.nvcc.path).args(&arguments).status() {
+            Ok(status) => self.end(status),
+            Err(error) => {
+                self.console.fatal(&format!("cannot start '{}': {error}", self.nvcc.path.display()));
+                FATAL
+            }
+        }
+    }
+
+    /// The exit code after nvcc, once what only a passed build is told of is said.
+    fn end(&self, status: ExitStatus) -> u8 {
+        if status.success() {
+            self.console.print_deferred();
+        }
+        self.console.failure().unwrap_or_else(|| exit_code(status))
     }
 
     fn plain(&self) -> u8 {

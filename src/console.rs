@@ -1,7 +1,7 @@
 //! What nvtune says to the user, all of it on standard error, in nvcc's own form.
 
-use crate::comment::{Diagnostic, Severity};
-use std::cell::Cell;
+use crate::comment::{self, Diagnostic, Severity};
+use std::cell::{Cell, RefCell};
 
 /// Exit code where nvtune itself cannot go on; nvcc's own for the like.
 pub const FATAL: u8 = 1;
@@ -14,12 +14,13 @@ const SOURCE_ERROR: u8 = 2;
 pub struct Console {
     strict: bool,
     failure: Cell<Option<u8>>,
+    deferred: RefCell<Vec<String>>,
 }
 
 impl Console {
     /// With `strict`, warnings are errors.
     pub fn new(strict: bool) -> Self {
-        Self { strict, failure: Cell::new(None) }
+        Self { strict, ..Self::default() }
     }
 
     /// Something that keeps a kernel from being tuned, or that the user surely wants to know.
@@ -29,6 +30,23 @@ impl Console {
             eprintln!("nvtune error   : {message}");
         } else {
             eprintln!("nvtune warning : {message}");
+        }
+    }
+
+    /// A warning that is worth its line only where nvcc has nothing to say of the same thing.
+    pub fn warn_if_the_build_passes(&self, message: String) {
+        self.deferred.borrow_mut().push(message);
+    }
+
+    /// Whether nvcc's exit code must be waited for.
+    pub fn has_deferred(&self) -> bool {
+        !self.deferred.borrow().is_empty()
+    }
+
+    /// Prints the deferred warnings.
+    pub fn print_deferred(&self) {
+        for message in self.deferred.take() {
+            self.warning(&message);
         }
     }
 
@@ -43,12 +61,12 @@ impl Console {
         eprintln!("nvtune: {message}");
     }
 
-    /// Something that is wrong with the source, with its place.
-    pub fn diagnostic(&self, diagnostic: &Diagnostic) {
-        if diagnostic.severity == Severity::Error || self.strict {
+    /// What is wrong with a source, with its places.
+    pub fn diagnostics(&self, diagnostics: &[Diagnostic]) {
+        if self.strict && !diagnostics.is_empty() || diagnostics.iter().any(|found| found.severity == Severity::Error) {
             self.fail(SOURCE_ERROR);
         }
-        eprintln!("{diagnostic}");
+        eprint!("{}", comment::render(diagnostics));
     }
 
     /// The exit code that the build must end with, where one of the messages forbids to go on.

@@ -228,7 +228,7 @@ fn loops_that_hang_on_data_are_run_on_the_data() {
     let most = (0..n as u64)
         .map(|i| {
             let mut bytes = [0; 4];
-            contents::fill_bytes(&case.workload.buffers[0], i, &mut bytes);
+            assert!(contents::fill_bytes(&case.workload.buffers[0], i..i + 1, &mut bytes));
             steps(u32::from_le_bytes(bytes))
         })
         .max();
@@ -256,7 +256,7 @@ impl Case {
     fn input(&self, buffer: usize, index: u64) -> Vec<u8> {
         let buffer = &self.workload.buffers[buffer];
         let mut bytes = vec![0; buffer.element.size()];
-        contents::fill_bytes(buffer, index, &mut bytes);
+        assert!(contents::fill_bytes(buffer, index..index + 1, &mut bytes));
         bytes
     }
 

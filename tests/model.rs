@@ -166,8 +166,17 @@ fn total(n: f64, access: Access) -> Profile {
     profile
 }
 
-const COALESCED: Access =
-    Access { space: Space::Global, kind: Kind::Load, width: 4, sectors: 4.0, passes: 1.0, reuse: 0.0 };
+fn coalesced() -> Access {
+    Access {
+        space: Space::Global,
+        kind: Kind::Load,
+        width: 4,
+        sectors: 4.0,
+        passes: 1.0,
+        lanes: 32.0,
+        ..Access::default()
+    }
+}
 
 fn scored(analysis: &Analysis, grid: u32, block: u32) -> Score {
     let machine = Machine::nominal(architecture(90));
@@ -180,14 +189,14 @@ fn scored(analysis: &Analysis, grid: u32, block: u32) -> Score {
 fn replay_of_a_loop() {
     let cubin = Cubin::parse(CUDA12_SM90).unwrap();
     let kernel = &cubin.kernels()[0];
-    let [fifty, hundred] = [50.0, 100.0].map(|n| Analysis::new(kernel, Some(&total(n, COALESCED))));
+    let [fifty, hundred] = [50.0, 100.0].map(|n| Analysis::new(kernel, Some(&total(n, coalesced()))));
     // IMAD.WIDE 6, then LDG 1 + IADD3 4 + ISETP 1 within the load's 680 cycles, then FADD 12 and BRA 5.
     let iteration = 6.0 + 680.0 + 12.0 + 5.0;
     assert_eq!(((hundred.cycles - fifty.cycles) / 50.0).round(), iteration);
     assert_eq!((hundred.instructions - fifty.instructions) / 50.0, 6.0);
     // Each iteration waits once; besides, the barrier, and the start.
     assert_eq!(hundred.regions, 100.0 + 2.0);
-    let cached = Analysis::new(kernel, Some(&total(100.0, Access { reuse: 1.0, ..COALESCED })));
+    let cached = Analysis::new(kernel, Some(&total(100.0, Access { reuse: 1.0, ..coalesced() })));
     assert_eq!((hundred.cycles - cached.cycles).round(), 100.0 * (680.0 - 40.0));
 }
 
@@ -196,10 +205,10 @@ fn replay_of_a_loop() {
 fn predictions_follow_the_work() {
     let cubin = Cubin::parse(CUDA12_SM90).unwrap();
     let kernel = &cubin.kernels()[0];
-    let wide = Access { sectors: 16.0, width: 16, ..COALESCED };
+    let wide = Access { sectors: 16.0, width: 16, ..coalesced() };
     let streaming = Analysis::new(kernel, Some(&total(64.0, wide)));
-    let scattered = Analysis::new(kernel, Some(&total(64.0, Access { sectors: 32.0, ..COALESCED })));
-    let cached = Analysis::new(kernel, Some(&total(64.0, Access { reuse: 1.0, ..COALESCED })));
+    let scattered = Analysis::new(kernel, Some(&total(64.0, Access { sectors: 32.0, ..coalesced() })));
+    let cached = Analysis::new(kernel, Some(&total(64.0, Access { reuse: 1.0, ..coalesced() })));
 
     let many = scored(&streaming, 132 * 16 * 8, 128);
     assert_eq!(many.bottleneck, Bottleneck::GlobalBandwidth);

@@ -6,7 +6,7 @@
 #endif
 
 //@tune threads(n) block(64:1024:64) shared(block.x * 16) regs(auto)
-//@tune args(n = 65536, softening = 0.01f, bodies = random[n], acceleration = out[n])
+//@tune args(n = 32768, softening = 0.01f, bodies = random[n], acceleration = out[n])
 //@tune check(acceleration, rtol = 1e-4)
 //@tune default(block = 256)
 __global__ void nbody(int n, float softening, const float4 *bodies, float4 *acceleration) {
@@ -53,7 +53,7 @@ static bench::Shape shape(int n) {
 }
 
 int main(int argc, char **argv) {
-    const bench::Options options = bench::parse(argc, argv, "nbody", 65536, 1 << 24);
+    const bench::Options options = bench::parse(argc, argv, "nbody", 32768, 1 << 24);
     const int n = options.size;
     const float softening = 0.01f;
     std::vector<float4> bodies(n);

@@ -9,7 +9,7 @@ pub use arguments::{Arguments, command, man_page};
 
 use crate::settings::Timing;
 use arguments::Subcommand;
-use clap::Parser;
+use clap::FromArgMatches;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -18,7 +18,8 @@ const USAGE: u8 = 2;
 
 /// Runs a subcommand; `arguments` begin with the program's name.
 pub fn run(arguments: &[OsString]) -> ExitCode {
-    let arguments = match Arguments::try_parse_from(arguments) {
+    let matches = arguments::command().try_get_matches_from(arguments);
+    let arguments = match matches.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and version end well; where even printing fails there is nobody left to tell.

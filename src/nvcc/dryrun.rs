@@ -100,7 +100,8 @@ impl Dryrun {
         let produces = |step: &&Step, file: &str| step.option("-o") == Some(file);
         self.steps
             .iter()
-            .filter(|step| step.program() == "ptxas")
+            // For a virtual architecture ptxas only checks the PTX, and writes nothing.
+            .filter(|step| step.program() == "ptxas" && step.option("-o").is_some())
             .filter_map(|ptxas| {
                 let architecture = ptxas.option("-arch")?.to_owned();
                 let cicc = self

@@ -17,7 +17,8 @@ pub enum Strategy {
     Ros,
     /// The Pareto-optimal ones in (T, C) within each value of total threads (Liang et al., algorithm 1).
     Pos,
-    /// POS, filtered by occupancy (Liang et al., section IV).
+    /// POS, filtered by occupancy (Liang et al., section IV), ties in (T, C) thinned, and the configurations of least
+    /// predicted time besides.
     Posf,
     /// The Pareto-optimal ones in efficiency and utilization, one for each cluster of equal metrics (Ryoo et al., section 5).
     Ryoo,
@@ -58,6 +59,10 @@ pub struct Point {
 /// recorded exhaustive runs under `kernels/results/h200/` allow: no kernel's best point lies outside them.
 const POSF_OCCUPANCY: std::ops::RangeInclusive<f64> = 0.2..=1.0;
 
+/// POSF adds this many configurations of least predicted time: T and C know nothing of how a block's shape meets the
+/// caches, and a front of them can lack the best shape altogether.
+const PREDICTED: usize = 8;
+
 /// Of shapes that tie in (T, C), POSF sends this many of each variant, those with the least predicted time.
 const TIES: usize = 3;
 
@@ -71,7 +76,13 @@ pub fn candidates(strategy: Strategy, points: &[Point]) -> Vec<usize> {
             let filtered = po_pareto(points, |score| POSF_OCCUPANCY.contains(&score.occupancy));
             // A kernel whose every configuration has a low occupancy is still tuned.
             let kept = if filtered.is_empty() { po_pareto(points, |_| true) } else { filtered };
-            thinned(points, kept, TIES)
+            let mut chosen = thinned(points, kept, TIES);
+            let mut predicted: Vec<usize> = (0..points.len()).collect();
+            sort_by_prediction(points, &mut predicted);
+            chosen.extend(predicted.into_iter().take(PREDICTED));
+            chosen.sort_unstable();
+            chosen.dedup();
+            chosen
         }
         Strategy::Ryoo => thinned(points, ryoo_pareto(points), 1),
     };

@@ -28,6 +28,9 @@ pub enum Problem {
     Comment(Vec<Diagnostic>),
     #[error("{0}")]
     Tool(Arc<ToolError>),
+    /// The front end refuses the source as it stands: most likely nvcc will say the same.
+    #[error("{0}")]
+    Source(Arc<ToolError>),
     #[error("{0}")]
     Ptx(#[from] ptx::Error),
     #[error("{0} is not an architecture that this version of nvtune knows")]
@@ -57,11 +60,12 @@ impl From<Box<Diagnostic>> for Problem {
 impl Problem {
     /// Says that the kernel stays as nvcc builds it, and why.
     pub fn print(&self, console: &Console, annotation: &Annotation) {
-        if let Self::Comment(diagnostics) = self {
-            diagnostics.iter().for_each(|diagnostic| console.diagnostic(diagnostic));
-            return;
+        let message = format!("{}: not tuned: {self}", annotation.name);
+        match self {
+            Self::Comment(diagnostics) => console.diagnostics(diagnostics),
+            Self::Source(_) => console.warn_if_the_build_passes(message),
+            _ => console.warning(&message),
         }
-        console.warning(&format!("{}: not tuned: {self}", annotation.name));
     }
 }
 
@@ -127,7 +131,8 @@ pub fn tune(
         configurations: recorded(&scored, &candidates),
     };
     decide(tuner, &subject, &variants, &scored, &candidates, &mut decision);
-    decision.seconds.measure = clock.elapsed().as_secs_f64() - modelled;
+    let exhaustive = decision.truth.map_or(0.0, |truth| truth.seconds);
+    decision.seconds.measure = clock.elapsed().as_secs_f64() - modelled - exhaustive;
     Tuned::new(&subject, &variants, &scored, decision)
 }
 
@@ -206,7 +211,7 @@ fn subject<'a>(
 
 fn one(front_ends: &mut FrontEnds<'_>, macros: &Macros) -> Result<Arc<FrontEnd>, Problem> {
     match front_ends.get(std::slice::from_ref(macros)).pop() {
-        Some(made) => made.map_err(Problem::Tool),
+        Some(made) => made.map_err(Problem::Source),
         None => Err(Problem::Tool(Arc::new(ToolError::NoKernel(String::new())))),
     }
 }

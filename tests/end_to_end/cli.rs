@@ -1,8 +1,6 @@
 //! nvtune's own command line: the man page, the report, the doctor, the shims.
 
-mod support;
-
-use support::{Project, nvcc, run, succeed};
+use crate::project::{Project, nvcc, run, succeed};
 
 fn nvtune() -> std::process::Command {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_nvtune"));
@@ -13,7 +11,7 @@ fn nvtune() -> std::process::Command {
 #[test]
 fn the_man_page_is_what_the_help_says() {
     let page = nvtune::cli::man_page().expect("made in memory");
-    expect_test::expect_file!["../man/nvtune.1"].assert_eq(&String::from_utf8_lossy(&page));
+    expect_test::expect_file!["../../man/nvtune.1"].assert_eq(&String::from_utf8_lossy(&page));
 }
 
 #[test]

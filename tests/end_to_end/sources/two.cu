@@ -13,14 +13,14 @@ __device__ float mixed(const float *x, int i) {
     return total;
 }
 
-//@tune threads(n) block(128) regs({32}) default(block = 128, regs = 32)
+//@tune threads(n) block(128) regs({0, 24}) default(block = 128)
 //@tune args(n = 1 << 16, x = random[n + 64], y = out[n])
 __global__ void first(int n, const float *x, float *y) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = mixed(x, i);
 }
 
-//@tune threads(n) block(128) regs({24}) default(block = 128, regs = 24)
+//@tune threads(n) block(128) regs({0, 32}) default(block = 128)
 //@tune args(n = 1 << 16, x = random[n + 64], y = out[n])
 __global__ void __launch_bounds__(256, 2) bounded(int n, const float *x, float *y) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;

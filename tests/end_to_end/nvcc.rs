@@ -1,12 +1,10 @@
 //! nvtune in nvcc's place, from end to end: what the build gets, through the real toolkit and without a GPU.
 
-mod support;
-
-use support::{Project, nvcc, run, succeed};
+use crate::project::{Project, nvcc, run, succeed};
 
 const FLAGS: [&str; 3] = ["-O3", "-arch=sm_90", "-c"];
 
-fn compile(source: &str, output: &str) -> Vec<String> {
+pub fn compile(source: &str, output: &str) -> Vec<String> {
     FLAGS.iter().copied().chain([source, "-o", output]).map(str::to_owned).collect()
 }
 
@@ -110,28 +108,17 @@ fn the_dependency_file_names_the_header() {
 }
 
 #[test]
-fn two_kernels_of_one_file_have_caps_of_their_own() {
-    let project = Project::new(&["two.cu"]);
-    succeed(&mut project.plain(&compile("two.cu", "plain.o")));
-    let plain = project.registers("plain.o");
-    let ran = succeed(&mut project.nvtune(&compile("two.cu", "two.o")));
-    assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
-    let tuned = project.registers("two.o");
-    let of = |all: &[(String, u32)], name: &str| {
-        all.iter().find(|(symbol, _)| symbol.contains(name)).map(|(_, registers)| *registers).expect("it is there")
-    };
-    assert!(of(&plain, "first") > 32 && of(&plain, "bounded") > 24, "the caps mean nothing here: {plain:?}");
-    assert!(of(&tuned, "first") <= 32, "{tuned:?}");
-    assert!(of(&tuned, "bounded") <= 24, "{tuned:?}");
-    assert_eq!(of(&tuned, "unmarked"), of(&plain, "unmarked"), "an unmarked kernel is as it was");
-}
-
-#[test]
 fn only_the_fat_binary_differs_from_plain_nvccs_object() {
     let project = Project::new(&["two.cu"]);
     succeed(&mut project.plain(&reproducible("two.cu", "same.o")));
     std::fs::rename(project.path("same.o"), project.path("plain.o")).expect("renamed");
-    succeed(&mut project.nvtune(&reproducible("two.cu", "same.o")));
+    project.write("recorded.json", crate::measured::CAPS_WIN);
+    succeed(
+        project
+            .nvtune(&reproducible("two.cu", "same.o"))
+            .env("NVTUNE", "measure")
+            .env("NVTUNE_REPLAY", "recorded.json"),
+    );
     let (plain, tuned) = (sections(&project.bytes("plain.o")), sections(&project.bytes("same.o")));
     let names = |all: &[(String, Vec<u8>)]| all.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&plain), names(&tuned));
@@ -210,7 +197,7 @@ fn a_malformed_comment_is_an_error_with_its_place_and_leaves_nothing() {
     );
     let ran = run(&mut project.nvtune(&compile("bad.cu", "bad.o")));
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
-    expect_test::expect_file!["nvcc/bad.stderr"].assert_eq(&ran.stderr);
+    expect_test::expect_file!["sources/bad.stderr"].assert_eq(&ran.stderr);
     assert_eq!(project.files(), ["bad.cu"]);
 }
 

@@ -27,13 +27,13 @@ pub struct Ran {
 }
 
 impl Project {
-    /// Copies `tests/nvcc/NAME` for each name into a new folder.
+    /// Copies `tests/end_to_end/sources/NAME` for each name into a new folder.
     pub fn new(sources: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(folder.path().join("bin")).expect("a folder");
         symlink(env!("CARGO_BIN_EXE_nvtune"), folder.path().join("bin/nvcc")).expect("linked");
         for name in sources {
-            let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nvcc").join(name);
+            let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/end_to_end/sources").join(name);
             std::fs::copy(&from, folder.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
         }
         Self { folder }
@@ -68,7 +68,9 @@ impl Project {
     pub fn nvtune<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
         let mut command = Command::new(self.path("bin/nvcc"));
         command.args(arguments).current_dir(self.folder.path()).env("NVTUNE_NVCC", nvcc());
-        for variable in ["NVTUNE_STRATEGY", "NVTUNE_BUDGET", "NVTUNE_RUNNER", "NVTUNE_HEADER_DIR", "NVTUNE_STRICT"] {
+        for variable in
+            ["NVTUNE_REPLAY", "NVTUNE_STRATEGY", "NVTUNE_BUDGET", "NVTUNE_RUNNER", "NVTUNE_HEADER_DIR", "NVTUNE_STRICT"]
+        {
             command.env_remove(variable);
         }
         command.env("NVTUNE", "static");

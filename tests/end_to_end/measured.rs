@@ -1,0 +1,157 @@
+//! Decisions by timing, with a measuring process that answers from recorded timings: all of it is real but the driver.
+
+use crate::nvcc::compile;
+use crate::project::{Project, Ran, run, succeed};
+
+/// Both kernels of `two.cu` are faster with their caps.
+pub const CAPS_WIN: &str = r#"{
+    "device": {"name": "NVIDIA H200", "compute_capability": 90, "driver": 13000, "sms": 132},
+    "entries": [
+        {"kernel": "_Z5firstiPKfPf", "label": "regs=24", "time_us": 10.0, "spread": 0.01},
+        {"kernel": "_Z7boundediPKfPf", "label": "regs=32", "time_us": 10.0, "spread": 0.01},
+        {"time_us": 15.0, "spread": 0.01}
+    ]
+}"#;
+
+/// Tunes `source` with these recorded entries for a device of compute capability 9.0.
+fn tuned(project: &Project, source: &str, entries: &str) -> Ran {
+    project.write(
+        "recorded.json",
+        &format!(r#"{{"device": {{"name": "NVIDIA H200", "compute_capability": 90}}, "entries": [{entries}]}}"#),
+    );
+    let object = source.replace(".cu", ".o");
+    run(project.nvtune(&compile(source, &object)).env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"))
+}
+
+#[test]
+fn the_fastest_candidate_wins_and_the_header_says_that_it_was_measured() {
+    let project = Project::new(&["saxpy.cu"]);
+    let ran = tuned(
+        &project,
+        "saxpy.cu",
+        r#"{"label": "block=512", "time_us": 8.0, "spread": 0.02}, {"time_us": 10.0, "spread": 0.02}"#,
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("nvtune: saxpy: block=512 (1.2"), "{}", ran.stderr);
+    let header = project.read("saxpy.tune.h");
+    for line in [
+        "#define SAXPY_BLOCK_X 512",
+        "#define SAXPY_PROVENANCE \"measured\"",
+        "#define SAXPY_GPU \"NVIDIA H200, sm_90\"",
+        "static dim3 grid(int n)",
+    ] {
+        assert!(header.contains(line), "{line}: {header}");
+    }
+    let record = project.record("saxpy.tune.json");
+    let kernel = &record["kernels"][0];
+    assert_eq!(kernel["provenance"], "measured");
+    let winner = kernel["winner"].as_u64().expect("an index") as usize;
+    let timing = &kernel["configurations"][winner]["timing"];
+    let paired = timing["paired_us"].as_f64().expect("the winner met the baseline in paired rounds");
+    assert!((7.8..8.2).contains(&paired), "{timing}");
+    let timed = kernel["configurations"].as_array().expect("a list").iter().filter(|row| row["timing"].is_object());
+    assert!(timed.count() as u64 >= kernel["timed"].as_u64().expect("a count"));
+}
+
+#[test]
+fn two_kernels_of_one_file_have_caps_of_their_own() {
+    let project = Project::new(&["two.cu"]);
+    succeed(&mut project.plain(&compile("two.cu", "plain.o")));
+    let plain = project.registers("plain.o");
+    project.write("recorded.json", CAPS_WIN);
+    let mut nvtune = project.nvtune(&compile("two.cu", "two.o"));
+    let ran = succeed(nvtune.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
+    assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+    let tuned = project.registers("two.o");
+    let of = |all: &[(String, u32)], name: &str| {
+        all.iter().find(|(symbol, _)| symbol.contains(name)).map(|(_, registers)| *registers).expect("it is there")
+    };
+    assert!(of(&plain, "first") > 24 && of(&plain, "bounded") > 32, "the caps mean nothing here: {plain:?}");
+    assert!(of(&tuned, "first") <= 24, "{tuned:?}");
+    // It has launch bounds, for which ptxas ignores --maxrregcount in silence.
+    assert!((25..=32).contains(&of(&tuned, "bounded")), "{tuned:?}");
+    assert_eq!(of(&tuned, "unmarked"), of(&plain, "unmarked"), "an unmarked kernel is as it was");
+}
+
+#[test]
+fn in_doubt_the_baseline_stays() {
+    for entries in [
+        r#"{"time_us": 10.0, "spread": 0.05}"#,
+        r#"{"label": "block=256", "time_us": 10.0, "spread": 0.05}, {"time_us": 9.99, "spread": 0.05}"#,
+        r#"{"label": "block=256", "time_us": 10.0}, {"time_us": 12.0}"#,
+    ] {
+        let project = Project::new(&["saxpy.cu"]);
+        let ran = tuned(&project, "saxpy.cu", entries);
+        assert!(ran.stderr.starts_with("nvtune: saxpy: block=256 (kept: "), "{entries}: {}", ran.stderr);
+        assert!(project.read("saxpy.tune.h").contains("#define SAXPY_PROVENANCE \"baseline\""));
+    }
+}
+
+#[test]
+fn candidates_that_fail_are_out_and_named_and_the_build_passes() {
+    let cases = [
+        (
+            r#"{"label": "block=512", "refused": {"faulted": {"error": "CUDA_ERROR_ILLEGAL_ADDRESS"}}}"#,
+            "ILLEGAL_ADDRESS",
+        ),
+        (r#"{"label": "block=512", "fault": "die"}"#, "died while it ran"),
+        (r#"{"label": "block=512", "fault": "garbage"}"#, "block=512"),
+    ];
+    for (entry, word) in cases {
+        let project = Project::new(&["saxpy.cu"]);
+        let entries =
+            format!(r#"{entry}, {{"label": "block=1024", "time_us": 5.0}}, {{"time_us": 10.0, "spread": 0.01}}"#);
+        let ran = tuned(&project, "saxpy.cu", &entries);
+        assert_eq!(ran.code, Some(0), "{entry}: {}", ran.stderr);
+        let warning = ran.stderr.lines().find(|line| line.starts_with("nvtune warning")).unwrap_or_default();
+        assert!(warning.contains("candidate refused: block=512") && warning.contains(word), "{entry}: {}", ran.stderr);
+        assert!(ran.stderr.contains("nvtune: saxpy: block=1024 (2.00x"), "{entry}: {}", ran.stderr);
+        assert!(project.path("saxpy.o").is_file(), "{entry}");
+    }
+}
+
+#[test]
+fn a_measuring_process_that_fails_leaves_the_models_choice() {
+    let project = Project::new(&["saxpy.cu"]);
+    for (start, warned) in [("no-device", false), ("die", true), ("garbage", true), ("version", true)] {
+        project.write("recorded.json", &format!(r#"{{"start": "{start}", "entries": []}}"#));
+        let mut nvtune = project.nvtune(&compile("saxpy.cu", "saxpy.o"));
+        let ran = succeed(nvtune.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
+        assert_eq!(ran.stderr.contains("nvtune warning"), warned, "{start}: {}", ran.stderr);
+        assert!(!project.read("saxpy.tune.h").contains("measured"), "{start}");
+    }
+    let runner = project
+        .nvtune(&compile("saxpy.cu", "saxpy.o"))
+        .env("NVTUNE", "measure")
+        .env("NVTUNE_RUNNER", "/nowhere/ssh gpu")
+        .output();
+    let runner = runner.expect("it starts");
+    assert!(runner.status.success());
+    assert!(String::from_utf8_lossy(&runner.stderr).contains("/nowhere/ssh"));
+}
+
+#[test]
+fn the_bench_records_how_far_the_winner_is_from_the_best() {
+    let project = Project::new(&["saxpy.cu"]);
+    // The best of the space is one that no strategy sends: the record must say so.
+    project.write(
+        "recorded.json",
+        r#"{"device": {"name": "NVIDIA H200", "compute_capability": 90},
+            "entries": [{"label": "block=64", "time_us": 8.0}, {"label": "block=512", "time_us": 9.0}, {"time_us": 10.0}]}"#,
+    );
+    let mut arguments = vec!["bench".to_owned(), "nvcc".to_owned()];
+    arguments.extend(compile("saxpy.cu", "saxpy.o"));
+    let mut bench = std::process::Command::new(env!("CARGO_BIN_EXE_nvtune"));
+    bench.args(&arguments).current_dir(project.path("")).env("NVTUNE_NVCC", crate::project::nvcc());
+    let ran =
+        succeed(bench.env("NVTUNE", "measure").env("NVTUNE_STRATEGY", "ros").env("NVTUNE_REPLAY", "recorded.json"));
+    let record = project.record("saxpy.tune.json");
+    let kernel = &record["kernels"][0];
+    let truth = &kernel["truth"];
+    let best = truth["best"].as_u64().expect("an index") as usize;
+    assert_eq!(kernel["configurations"][best]["block"][0], 64, "{}", ran.stderr);
+    let regret = truth["regret"].as_f64().expect("a number");
+    let winner = truth["winner_us"].as_f64().expect("a number");
+    assert!((regret - (winner / 8.0 - 1.0)).abs() < 1e-9, "{truth}");
+    assert_eq!(truth["timed"], 16, "one machine code under sixteen block shapes");
+}
