@@ -227,7 +227,7 @@ fn recorded(scored: &Scored, candidates: &[usize]) -> Vec<RecordedConfiguration>
         configuration: configuration.clone(),
         launch: scored.launches[index],
         variant: scored.variants[index].as_ref().ok().copied(),
-        score: scored.scores[index].clone(),
+        score: scored.scores[index],
         candidate: candidates.contains(&index),
         timing: None,
         refused: scored.variants[index].as_ref().err().cloned(),

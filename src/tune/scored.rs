@@ -180,7 +180,7 @@ impl Scored {
         (0..self.configurations.len())
             .filter(|&index| self.representative[index] == index)
             .filter_map(|index| {
-                let score = self.scores[index].clone()?;
+                let score = self.scores[index]?;
                 let variant = *self.variants[index].as_ref().ok()?;
                 Some((index, Point { threads: self.launches[index].threads(), variant, score }))
             })

@@ -10,10 +10,16 @@ use std::sync::Arc;
 /// Values of macros by name.
 pub type Macros = BTreeMap<String, i64>;
 
+/// What the front end made of one set of macros.
+pub type Made = Result<Arc<FrontEnd>, Arc<ToolError>>;
+
+/// The cubin of one set of macros and register cap and its digest, or what the compiler said.
+type Assembled = Result<(Arc<[u8]>, String), String>;
+
 /// What the front end made of each set of macros so far; kernels of one source share it.
 pub struct FrontEnds<'a> {
     toolchain: &'a Toolchain,
-    made: HashMap<Macros, Result<Arc<FrontEnd>, Arc<ToolError>>>,
+    made: HashMap<Macros, Made>,
 }
 
 impl<'a> FrontEnds<'a> {
@@ -22,10 +28,10 @@ impl<'a> FrontEnds<'a> {
     }
 
     /// The front end's output under each of these sets, run in parallel where it is not there yet.
-    pub fn get(&mut self, sets: &[Macros]) -> Vec<Result<Arc<FrontEnd>, Arc<ToolError>>> {
+    pub fn get(&mut self, sets: &[Macros]) -> Vec<Made> {
         let missing: Vec<&Macros> = sets.iter().filter(|set| !self.made.contains_key(*set)).collect();
         let toolchain = self.toolchain;
-        let made: Vec<(Macros, Result<Arc<FrontEnd>, Arc<ToolError>>)> = missing
+        let made: Vec<(Macros, Made)> = missing
             .into_par_iter()
             .map(|set| (set.clone(), toolchain.front_end(set).map(Arc::new).map_err(Arc::new)))
             .collect();
@@ -65,7 +71,7 @@ impl Variants {
         let made = front_ends.get(&full);
         let jobs: Vec<(usize, u32)> =
             (0..axes.len()).flat_map(|set| space.caps().iter().map(move |&cap| (set, cap))).collect();
-        let assembled: Vec<Result<(Arc<[u8]>, String), String>> = jobs
+        let assembled: Vec<Assembled> = jobs
             .par_iter()
             .map(|&(set, cap)| {
                 let front_end = made[set].as_ref().map_err(|error| error.to_string())?;
