@@ -1,5 +1,6 @@
 //! All variants of a kernel: the front end once for each set of macros, ptxas once for each register cap, in parallel.
 
+use super::caps;
 use crate::cubin::Cubin;
 use crate::space::{Configuration, Space};
 use crate::variant::{FrontEnd, ToolError, Toolchain, code_digest};
@@ -14,7 +15,7 @@ pub type Macros = BTreeMap<String, i64>;
 pub type Made = Result<Arc<FrontEnd>, Arc<ToolError>>;
 
 /// The cubin of one set of macros and register cap and its digest, or what the compiler said.
-type Assembled = Result<(Arc<[u8]>, String), String>;
+pub type Assembled = Result<(Arc<[u8]>, String), String>;
 
 /// What the front end made of each set of macros so far; kernels of one source share it.
 pub struct FrontEnds<'a> {
@@ -69,21 +70,24 @@ impl Variants {
         let axes: Vec<Macros> = space.macro_sets();
         let full: Vec<Macros> = axes.iter().map(|set| merged(in_force, set)).collect();
         let made = front_ends.get(&full);
-        let jobs: Vec<(usize, u32)> =
-            (0..axes.len()).flat_map(|set| space.caps().iter().map(move |&cap| (set, cap))).collect();
-        let assembled: Vec<Assembled> = jobs
+        let caps = space.caps();
+        let assembled: Vec<Vec<Assembled>> = made
             .par_iter()
-            .map(|&(set, cap)| {
-                let front_end = made[set].as_ref().map_err(|error| error.to_string())?;
-                let cubin = toolchain.assemble(&front_end.ptx, symbol, cap).map_err(|error| error.to_string())?;
-                let digest = code_digest(&cubin, symbol).map_err(|error| error.to_string())?;
-                Ok((Arc::from(cubin), digest))
+            .map(|made| {
+                caps::assemble_all(caps, &|cap| {
+                    let front_end = made.as_ref().map_err(|error| error.to_string())?;
+                    let cubin = toolchain.assemble(&front_end.ptx, symbol, cap).map_err(|error| error.to_string())?;
+                    let digest = code_digest(&cubin, symbol).map_err(|error| error.to_string())?;
+                    Ok((Arc::from(cubin), digest))
+                })
             })
             .collect();
         let mut variants = Self { all: Vec::new(), by_key: HashMap::new() };
-        for ((set, cap), result) in jobs.into_iter().zip(assembled) {
-            let index = result.map(|(cubin, digest)| variants.index_of(&full[set], cap, cubin, digest));
-            variants.by_key.insert((axes[set].clone(), cap), index);
+        for (set, assembled) in assembled.into_iter().enumerate() {
+            for (&cap, result) in caps.iter().zip(assembled) {
+                let index = result.map(|(cubin, digest)| variants.index_of(&full[set], cap, cubin, digest));
+                variants.by_key.insert((axes[set].clone(), cap), index);
+            }
         }
         variants
     }

@@ -1,0 +1,98 @@
+//! Machine code under every register cap, without running ptxas for every one.
+//!
+//! A cap changes the code only while it binds: where two caps give the same code, so do those between them. (That is how
+//! ptxas behaves on every kernel tried, not a promise of it: the final build compares the code of the winner with what
+//! was timed, so a kernel for which it were wrong would keep its baseline.)
+
+use super::variants::Assembled;
+
+/// The code under each of `caps`, in their order; `assemble` runs ptxas.
+pub fn assemble_all(caps: &[u32], assemble: &(impl Fn(u32) -> Assembled + Sync)) -> Vec<Assembled> {
+    let mut ascending: Vec<u32> = caps.iter().copied().filter(|&cap| cap != 0).collect();
+    ascending.sort_unstable();
+    ascending.dedup();
+    let (uncapped, capped) = rayon::join(
+        || caps.contains(&0).then(|| assemble(0)),
+        || match ascending.as_slice() {
+            [] => Vec::new(),
+            [only] => vec![assemble(*only)],
+            [first, .., last] => {
+                let (low, high) = rayon::join(|| assemble(*first), || assemble(*last));
+                between(&ascending, low, high, assemble)
+            }
+        },
+    );
+    caps.iter()
+        .map(|cap| match ascending.binary_search(cap) {
+            Ok(place) => capped[place].clone(),
+            Err(_) => uncapped.clone().unwrap_or_else(|| assemble(*cap)),
+        })
+        .collect()
+}
+
+/// The code under each of two or more ascending caps, of which the first and the last are known.
+fn between(
+    caps: &[u32],
+    low: Assembled,
+    high: Assembled,
+    assemble: &(impl Fn(u32) -> Assembled + Sync),
+) -> Vec<Assembled> {
+    let same = matches!((&low, &high), (Ok((_, a)), Ok((_, b))) if a == b);
+    if same || caps.len() == 2 {
+        let mut all = vec![low.clone(); caps.len() - 1];
+        all.push(high);
+        return all;
+    }
+    let middle = caps.len() / 2;
+    let code = assemble(caps[middle]);
+    let (mut below, above) = rayon::join(
+        || between(&caps[..=middle], low, code.clone(), assemble),
+        || between(&caps[middle..], code.clone(), high, assemble),
+    );
+    below.pop();
+    below.extend(above);
+    below
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// A compiler whose code is what the cap leaves of `natural` registers, in steps of 8.
+    fn compiler(natural: u32) -> impl Fn(u32) -> Assembled {
+        move |cap| {
+            let registers = if cap == 0 { natural / 2 } else { cap.min(natural) } / 8;
+            Ok((std::sync::Arc::from([].as_slice()), registers.to_string()))
+        }
+    }
+
+    fn digests(all: Vec<Assembled>) -> Vec<String> {
+        all.into_iter().map(|code| code.map(|(_, digest)| digest).unwrap_or_else(|problem| problem)).collect()
+    }
+
+    #[test]
+    fn caps_that_do_not_bind_are_not_assembled() {
+        let runs = AtomicUsize::new(0);
+        let compiler = compiler(16);
+        let caps = [0, 32, 40, 48, 56, 64, 72, 80, 96, 128, 168, 255];
+        let all = assemble_all(&caps, &|cap| {
+            runs.fetch_add(1, Ordering::Relaxed);
+            compiler(cap)
+        });
+        assert_eq!((all.len(), runs.into_inner()), (caps.len(), 3));
+    }
+
+    proptest! {
+        #[test]
+        fn the_result_is_that_of_assembling_every_cap(
+            caps in proptest::collection::vec(0_u32..256, 1..20),
+            natural in 8_u32..256
+        ) {
+            let compiler = compiler(natural);
+            let expected = digests(caps.iter().map(|&cap| compiler(cap)).collect());
+            prop_assert_eq!(digests(assemble_all(&caps, &compiler)), expected);
+        }
+    }
+}
