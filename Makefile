@@ -80,8 +80,9 @@ bench: build toolkit ## time compiles through nvtune against plain nvcc
 install: build ## put nvtune and its man pages under PREFIX (/usr/local)
 	@install -d '$(DESTDIR)$(PREFIX)/bin'
 	install -m 755 '$(NVTUNE)' '$(DESTDIR)$(PREFIX)/bin/nvtune'
+	install -D -m 755 shims/nvcc '$(DESTDIR)$(PREFIX)/libexec/nvtune/nvcc'
 	shopt -s nullglob
-	for page in man/*.1; do install -D -m 644 "$$page" "$(DESTDIR)$(PREFIX)/share/man/man1/$${page##*/}"; done
+	for page in man/*.[17]; do install -D -m 644 "$$page" "$(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}"; done
 
 clean: ## remove what was built; the toolkit stays
 	@rm -rf build demo

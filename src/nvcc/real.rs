@@ -1,6 +1,7 @@
 //! Where the real nvcc is: environment, launcher argument, PATH, then the usual places; never nvtune itself.
 
 use std::ffi::{OsStr, OsString};
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -54,7 +55,7 @@ impl RealNvcc {
     }
 }
 
-/// What tells nvtune's own binary from the real nvcc: the file's identity or, for a copy, its bytes.
+/// What tells nvtune from the real nvcc: the file's identity; for a copy, its bytes; for a script, that it names nvtune.
 struct OwnIdentity {
     path: Option<PathBuf>,
 }
@@ -87,11 +88,24 @@ impl OwnIdentity {
         if (own_metadata.dev(), own_metadata.ino()) == (metadata.dev(), metadata.ino()) {
             return true;
         }
+        if starts_nvtune(path) {
+            return true;
+        }
         // A copy has the same length; only then are the bytes worth reading.
         own_metadata.len() == metadata.len()
             && matches!((std::fs::read(own), std::fs::read(path)), (Ok(a), Ok(b)) if a == b)
     }
 }
+
+/// Whether this is a script that starts nvtune (`shims/nvcc`, or a user's own): handing a call to it would never end.
+fn starts_nvtune(path: &Path) -> bool {
+    let mut start = Vec::with_capacity(SCRIPT_START as usize);
+    let read = std::fs::File::open(path).and_then(|file| file.take(SCRIPT_START).read_to_end(&mut start));
+    read.is_ok() && start.starts_with(b"#!") && memchr::memmem::find(&start, b"nvtune").is_some()
+}
+
+/// How much of a script is looked at.
+const SCRIPT_START: u64 = 4096;
 
 #[cfg(test)]
 mod tests {

@@ -46,6 +46,32 @@ fn the_doctor_names_the_compiler() {
 }
 
 #[test]
+fn the_script_in_shims_is_nvcc_and_never_calls_itself() {
+    let project = Project::new(&["saxpy.cu"]);
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_nvtune"), project.path("bin/nvtune")).expect("linked");
+    let shims = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("shims");
+    let own_bin = project.path("tools");
+    std::fs::create_dir(&own_bin).expect("a folder");
+    std::os::unix::fs::symlink(project.path("bin/nvtune"), own_bin.join("nvtune")).expect("linked");
+    let path = |real: &[std::path::PathBuf]| {
+        let system = ["/usr/local/bin", "/usr/bin", "/bin"].map(std::path::PathBuf::from);
+        std::env::join_paths([shims.clone(), own_bin.clone()].iter().chain(real).chain(&system)).expect("no colons")
+    };
+    let call = |path: std::ffi::OsString| {
+        let mut command = std::process::Command::new(shims.join("nvcc"));
+        command.args(["-O3", "-arch=sm_90", "-c", "saxpy.cu", "-o", "saxpy.o"]).current_dir(project.path(""));
+        for name in ["NVTUNE_NVCC", "CUDA_HOME", "CUDA_PATH"] {
+            command.env_remove(name);
+        }
+        command.env("PATH", path).env("NVTUNE", "static");
+        command
+    };
+    let bin = nvcc().parent().expect("it is in a folder").to_path_buf();
+    let ran = succeed(&mut call(path(&[bin])));
+    assert!(ran.stderr.starts_with("nvtune: saxpy: "), "{}", ran.stderr);
+}
+
+#[test]
 fn shims_are_a_toolkit_whose_nvcc_is_nvtune() {
     let project = Project::new(&["saxpy.cu"]);
     succeed(nvtune().arg("shims").arg(project.path("cuda")));
