@@ -1,6 +1,7 @@
 //! `nvtune report RECORD...`: a decision in a table.
 
 use crate::record::{Decision, FORMAT, Record, RecordedConfiguration};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// Rows shown of a space: the winner, the baseline and the best of the others.
@@ -63,7 +64,10 @@ fn text(source: &str, decision: &Decision) -> String {
     text.push_str("    time us  predicted  regs  occupancy      T          C  configuration\n");
     let mut shown: Vec<usize> = (0..decision.configurations.len()).collect();
     shown.sort_by(|&a, &b| time(&decision.configurations[a]).total_cmp(&time(&decision.configurations[b])));
-    shown.retain(|&index| index != decision.winner && index != decision.baseline);
+    // Configurations with the same machine code and launch are one point: the first of them is shown.
+    let point = |index: usize| (decision.configurations[index].variant, decision.configurations[index].launch);
+    let mut seen = HashSet::from([point(decision.winner), point(decision.baseline)]);
+    shown.retain(|&index| seen.insert(point(index)));
     shown.truncate(ROWS);
     shown.insert(0, decision.baseline);
     if decision.winner != decision.baseline {
