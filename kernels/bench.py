@@ -67,10 +67,10 @@ def messages(said):
     return [line.replace(f"{REPOSITORY}/", "") for line in said.splitlines()]
 
 
-def write_json(path, value):
+def write_json(path, value, indent=2):
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_suffix(".json.new")
-    aside.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n")
+    aside.write_text(json.dumps(value, indent=indent, sort_keys=True) + "\n")
     aside.replace(path)
 
 
@@ -193,7 +193,8 @@ def measure(tools, name, options, folder):
     if not options.no_exhaustive:
         try:
             record, result["space"] = exhaustive(tools, name)
-            write_json(folder / f"{name}.space.json", record)
+            # A space has hundreds of configurations: a line each would be most of the repository.
+            write_json(folder / f"{name}.space.json", record, indent=None)
         except Failure as why:
             result["failures"].append(str(why))
     return result

@@ -66,8 +66,9 @@ def describe(nvcc, repository):
 
 
 def folder(facts):
-    """The name of the GPU's folder: nvidia-h200."""
-    return re.sub(r"[^a-z0-9]+", "-", (facts.get("gpu") or "no-gpu").lower()).strip("-")
+    """The name of the GPU's folder: h200 for an `NVIDIA H200`."""
+    name = (facts.get("gpu") or "no-gpu").lower().removeprefix("nvidia ")
+    return re.sub(r"[^a-z0-9]+", "-", name).strip("-")
 
 
 if __name__ == "__main__":
