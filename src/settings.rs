@@ -48,7 +48,7 @@ pub struct Variable {
 }
 
 /// Every variable that nvtune reads.
-pub const VARIABLES: [Variable; 7] = [
+pub const VARIABLES: [Variable; 8] = [
     Variable {
         name: "NVTUNE",
         values: "off, locked, static, measure",
@@ -72,6 +72,12 @@ pub const VARIABLES: [Variable; 7] = [
         name: "NVTUNE_RUNNER",
         values: "command",
         meaning: "put before the measuring process, such as 'ssh gpu01'; it must carry standard input and output",
+        default: "none",
+    },
+    Variable {
+        name: "NVTUNE_REPLAY",
+        values: "file",
+        meaning: "recorded timings that answer in place of a GPU, for tests of builds",
         default: "none",
     },
     Variable {

@@ -100,7 +100,9 @@ pub struct RecordedConfiguration {
     /// Absent where there is no variant or a block of it cannot be resident.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<Score>,
-    /// Member of the strategy's Pareto set: sent to the GPU where there is one.
+    /// Optimal in (T, C) within its number of threads (Liang et al., algorithm 1).
+    pub pareto: bool,
+    /// Sent to the GPU by the strategy, where there is one.
     pub candidate: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timing: Option<RecordedTiming>,

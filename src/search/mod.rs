@@ -5,5 +5,5 @@ mod strategy;
 mod winner;
 
 pub use pareto::pareto_front;
-pub use strategy::{Point, Strategy, candidates};
+pub use strategy::{Point, Strategy, candidates, po_pareto_set};
 pub use winner::{Provenance, predicted_winner};

@@ -90,6 +90,13 @@ pub fn candidates(strategy: Strategy, points: &[Point]) -> Vec<usize> {
     chosen
 }
 
+/// The Pareto set of POS: the indices that are optimal in (T, C) within their number of threads, ascending.
+pub fn po_pareto_set(points: &[Point]) -> Vec<usize> {
+    let mut set = po_pareto(points, |_| true);
+    set.sort_unstable();
+    set
+}
+
 fn sort_by_prediction(points: &[Point], indices: &mut [usize]) {
     indices.sort_by(|&a, &b| points[a].score.predicted_us.total_cmp(&points[b].score.predicted_us).then(a.cmp(&b)));
 }
@@ -131,4 +138,77 @@ fn thinned(points: &[Point], mut chosen: Vec<usize>, most: usize) -> Vec<usize> 
         *count <= most
     });
     chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Bottleneck, occupancy::Limiter};
+
+    /// A point with these total threads, variant, T, C and predicted time; RO and occupancy follow from T.
+    fn point(threads: u64, variant: usize, t: f64, c: f64, predicted_us: f64) -> Point {
+        let occupancy = 1.0 - t / 2048.0;
+        let score = Score {
+            occupancy,
+            blocks_per_sm: 1,
+            limiter: Limiter::Registers,
+            registers: 32,
+            ro: occupancy * c,
+            t,
+            c,
+            efficiency: 1.0 / c,
+            utilization: 2048.0 - t,
+            predicted_us,
+            bottleneck: Bottleneck::Issue,
+            feasible: true,
+            exact: true,
+        };
+        Point { threads, variant, score }
+    }
+
+    /// Two numbers of threads; the fourth and the last are dominated within theirs, the third and fifth tie in shape.
+    fn space() -> Vec<Point> {
+        vec![
+            point(1000, 0, 0.0, 500.0, 9.0),
+            point(1000, 1, 1024.0, 300.0, 5.0),
+            point(1000, 2, 1792.0, 200.0, 7.0),
+            point(1000, 3, 1024.0, 400.0, 6.0),
+            point(1000, 2, 1792.0, 200.0, 4.0),
+            point(2000, 0, 0.0, 900.0, 3.0),
+            point(2000, 1, 512.0, 900.0, 8.0),
+        ]
+    }
+
+    #[test]
+    fn every_strategy_sends_what_its_paper_says() {
+        // By hand: of 1000 threads (0, 500), (1024, 300) and both (1792, 200) are optimal, of 2000 threads (0, 900).
+        assert_eq!(po_pareto_set(&space()), [0, 1, 2, 4, 5]);
+        assert_eq!(candidates(Strategy::Pos, &space()), [5, 4, 1, 2, 0]);
+        assert_eq!(candidates(Strategy::Es, &space()), [5, 4, 1, 3, 2, 6, 0]);
+        // RO = occupancy x C here: 500, 150, 25, 200, 25, 900, 675.
+        assert_eq!(candidates(Strategy::Ros, &space()), [5]);
+        // Efficiency 1/C against utilization 2048 - T: (1/500, 2048), (1/300, 1024) and one of the two at (1/200, 256).
+        assert_eq!(candidates(Strategy::Ryoo, &space()), [4, 1, 0]);
+    }
+
+    #[test]
+    fn posf_filters_occupancy_thins_ties_and_adds_the_best_predictions() {
+        // Ten shapes of one variant tie; the two of 12.5% occupancy are out but for their predicted time.
+        let mut points: Vec<Point> = (0..10).map(|shape| point(1000, 0, 0.0, 500.0, 20.0 + f64::from(shape))).collect();
+        points.push(point(1000, 1, 1792.0, 100.0, 50.0));
+        let chosen = candidates(Strategy::Posf, &points);
+        assert_eq!(chosen, (0..PREDICTED).collect::<Vec<_>>(), "three of the ties, and the eight best predictions");
+        points.push(point(1000, 1, 1792.0, 100.0, 1.0));
+        assert_eq!(candidates(Strategy::Posf, &points)[0], 11);
+        let only_low: Vec<Point> = points.split_off(10);
+        assert_eq!(candidates(Strategy::Posf, &only_low), [1, 0]);
+    }
+
+    #[test]
+    fn strategies_are_read_by_name() {
+        for (name, strategy) in Strategy::ALL {
+            assert_eq!((name.parse(), strategy.to_string()), (Ok(strategy), name.to_owned()));
+        }
+        assert_eq!("best".parse::<Strategy>(), Err(()));
+    }
 }

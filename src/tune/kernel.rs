@@ -16,6 +16,7 @@ use crate::settings::Timing;
 use crate::space::{Configuration, Launch, Space};
 use crate::variant::{FrontEnd, ToolError, Toolchain};
 use crate::workload::{self, Entry, Workload};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 use thiserror::Error;
@@ -223,11 +224,15 @@ fn launch_bounds(entry: &ptx::Function) -> Option<u32> {
 }
 
 fn recorded(scored: &Scored, candidates: &[usize]) -> Vec<RecordedConfiguration> {
+    let pareto: HashSet<usize> = scored.pareto().into_iter().collect();
+    let candidates: HashSet<usize> = candidates.iter().copied().collect();
     let rows = scored.configurations.iter().enumerate().map(|(index, configuration)| RecordedConfiguration {
         configuration: configuration.clone(),
         launch: scored.launches[index],
         variant: scored.variants[index].as_ref().ok().copied(),
         score: scored.scores[index],
+        // Configurations with the same machine code and launch are one point.
+        pareto: pareto.contains(&scored.representative[index]),
         candidate: candidates.contains(&index),
         timing: None,
         refused: scored.variants[index].as_ref().err().cloned(),

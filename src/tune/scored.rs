@@ -187,6 +187,12 @@ impl Scored {
             .unzip()
     }
 
+    /// The Pareto set of POS.
+    pub fn pareto(&self) -> Vec<usize> {
+        let (indices, points) = self.points();
+        search::po_pareto_set(&points).into_iter().map(|point| indices[point]).collect()
+    }
+
     /// The configurations that a strategy sends to the GPU, in the order of predicted time.
     pub fn candidates(&self, strategy: Strategy) -> Vec<usize> {
         let (indices, points) = self.points();
