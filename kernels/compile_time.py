@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What nvtune adds to the time of a compile: `nvcc -c` through nvtune against plain `nvcc -c`.
 
-In: saxpy with and without its tuning comment, an nvcc, nvtune (NVTUNE_BINARY, else target/release/nvtune). Out: a table,
+In: saxpy without its tuning comment, the suite as it stands, an nvcc, nvtune (NVTUNE_BINARY, else target/release/nvtune). Out: a table,
 and build/compile_time.json. Always holds: the two compilers run in turns, each first in every other pair, and a pair's
 ratio is taken before the median, so that a drift of the machine falls on both; no GPU is used (NVTUNE=static).
 """
@@ -24,8 +24,11 @@ sys.path.insert(0, str(REPOSITORY / ".ci"))
 import toolkit  # noqa: E402
 
 
+SUITE = ("saxpy", "black_scholes", "nbody", "matmul_naive", "matmul_tiled")
+
+
 def sources():
-    """The marked source as it stands, and the same without its tuning comment, side by side in the work folder."""
+    """(what it is, its path) of what is compiled: saxpy without its comment, then the marked sources of the suite."""
     marked = (KERNELS / "saxpy" / "saxpy.cu").read_text()
     unmarked = "".join(line for line in marked.splitlines(True) if not line.startswith("//@tune"))
     if unmarked == marked:
@@ -33,13 +36,15 @@ def sources():
     shutil.rmtree(WORK, ignore_errors=True)
     (WORK / "common").mkdir(parents=True)
     shutil.copy(KERNELS / "common" / "bench.h", WORK / "common")
-    for name, text in (("marked", marked), ("unmarked", unmarked)):
-        (WORK / name).mkdir()
-        (WORK / name / f"{name}.cu").write_text(text)
+    (WORK / "unmarked").mkdir()
+    (WORK / "unmarked" / "unmarked.cu").write_text(unmarked)
+    yield "unmarked (saxpy)", WORK / "unmarked" / "unmarked.cu"
+    for name in SUITE:
+        yield f"marked: {name}", KERNELS / name / f"{name}.cu"
 
 
-def timed(compiler, name, environment):
-    source, target = WORK / name / f"{name}.cu", WORK / name / f"{name}.o"
+def timed(compiler, source, environment):
+    target = WORK / f"{source.stem}.o"
     command = [str(compiler), "-O3", "-arch=sm_90", "-c", str(source), "-o", str(target)]
     target.unlink(missing_ok=True)
     started = time.perf_counter()
@@ -50,13 +55,13 @@ def timed(compiler, name, environment):
     return seconds
 
 
-def compare(nvcc, shim, name, environment, pairs):
+def compare(nvcc, shim, source, environment, pairs):
     """(plain, nvtune, ratio): medians, in seconds, over the pairs."""
     plain, tuned = [], []
     for turn in range(-1, pairs):
         order = [(plain, nvcc, os.environ), (tuned, shim, environment)]
         for times, compiler, variables in order if turn % 2 == 0 else reversed(order):
-            times.append(timed(compiler, name, variables))
+            times.append(timed(compiler, source, variables))
     # The first pair warms the page cache.
     plain, tuned = plain[1:], tuned[1:]
     ratios = [second / first for first, second in zip(plain, tuned)]
@@ -77,7 +82,7 @@ def main():
     nvtune = Path(os.environ.get("NVTUNE_BINARY") or target / "release" / "nvtune").absolute()
     if not toolkit.is_executable(nvtune):
         sys.exit(f"compile_time: {nvtune} is not there: cargo build --release, or set NVTUNE_BINARY")
-    sources()
+    compiled = list(sources())
     shim = WORK / "bin" / "nvcc"
     shim.parent.mkdir()
     shim.symlink_to(nvtune)
@@ -87,8 +92,8 @@ def main():
         NVTUNE_NVCC=str(nvcc),
     )
     rows = []
-    for label, name in (("unmarked file", "unmarked"), ("marked file", "marked")):
-        plain, tuned, ratio = compare(nvcc, shim, name, environment, pairs)
+    for label, source in compiled:
+        plain, tuned, ratio = compare(nvcc, shim, source, environment, pairs)
         rows.append(
             {"build": label, "plain_ms": 1e3 * plain, "nvtune_ms": 1e3 * tuned, "ratio": ratio, "pairs": pairs}
         )
