@@ -7,7 +7,7 @@ use super::variants::{FrontEnds, Macros, Variants, merged};
 use super::{Tuner, host};
 use crate::comment::{Annotation, Diagnostic};
 use crate::console::Console;
-use crate::measure::Measurer;
+use crate::measure::{self, Measurer};
 use crate::model::{Analysis, Architecture, Machine};
 use crate::ptx;
 use crate::record::{Decision, RecordedConfiguration, RecordedVariant, Seconds};
@@ -165,6 +165,10 @@ fn decide(
             Err(error) => {
                 tuner.console.warning(&format!("{}: not timed: {error}", decision.name));
                 decision.notes.push(error.to_string());
+                // A workload that the kernel cannot run on as it stands tells nothing of its variants either.
+                if matches!(error, measure::Error::Baseline(_)) {
+                    return;
+                }
             }
         }
     } else if tuner.measurer.is_some() {

@@ -131,6 +131,16 @@ fn a_measuring_process_that_fails_leaves_the_models_choice() {
 }
 
 #[test]
+fn a_baseline_that_cannot_run_on_its_workload_stays() {
+    let project = Project::new(&["tiled.cu"]);
+    let crash = r#"{"refused": {"faulted": {"error": "CUDA_ERROR_ILLEGAL_ADDRESS"}}}"#;
+    let ran = tuned(&project, "tiled.cu", crash);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("not timed: the baseline cannot be measured"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("nvtune: tiled: block=256 WORK=1 (kept: "), "{}", ran.stderr);
+}
+
+#[test]
 fn the_bench_records_how_far_the_winner_is_from_the_best() {
     let project = Project::new(&["saxpy.cu"]);
     // The best of the space is one that no strategy sends: the record must say so.
