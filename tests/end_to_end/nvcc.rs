@@ -219,6 +219,20 @@ fn bad_surroundings_are_named() {
 }
 
 #[test]
+fn errors_of_the_call_are_nvccs_own_and_leave_nothing() {
+    let project = Project::new(&["saxpy.cu"]);
+    let cases: [&[&str]; 3] =
+        [&["-c", "saxpy.cu", "-o"], &["-c", "saxpy.cu", "-I"], &["-c", "saxpy.cu", "-arch=sm_12", "-o", "saxpy.o"]];
+    for arguments in cases {
+        let ran = run(&mut project.nvtune(arguments));
+        let plain = run(&mut project.plain(arguments));
+        assert_eq!((ran.code, &ran.stderr), (plain.code, &plain.stderr), "{arguments:?}");
+        assert_ne!(ran.code, Some(0), "{arguments:?}");
+        assert_eq!(project.files(), ["saxpy.cu"], "{arguments:?}");
+    }
+}
+
+#[test]
 fn errors_of_the_source_are_nvccs_own() {
     let project = Project::new(&[]);
     let kernel = "//@tune threads(n) block(auto) args(n = 1024, x = out[n])\n__global__ void k(int n, float *x) { undeclared; }\n";
