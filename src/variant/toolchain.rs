@@ -143,8 +143,8 @@ impl Toolchain {
         extra.push("-dD".into());
         self.run("gcc -E", &step.rewritten(&[(step.option("-o").unwrap_or_default(), &preprocessed)], &extra))?;
         // A source need not be UTF-8; names and line markers are.
-        let bytes = std::fs::read(&preprocessed)
-            .map_err(|source| ToolError::Io { path: preprocessed.clone(), source })?;
+        let bytes =
+            std::fs::read(&preprocessed).map_err(|source| ToolError::Io { path: preprocessed.clone(), source })?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
