@@ -102,6 +102,10 @@ impl Build<'_> {
             self.console.warning("not tuned: -G compiles device code without optimisation");
             return self.stop_or_plain();
         }
+        // `-o /dev/null` asks whether a source compiles: nothing of the result stays, and no header belongs in /dev.
+        if self.invocation.output.as_deref().is_some_and(|output| output.exists() && !output.is_file()) {
+            return self.plain();
+        }
         let folder = match self.header_folder() {
             Ok(folder) => folder,
             Err(problem) => {
@@ -121,7 +125,7 @@ impl Build<'_> {
         drop(tuner);
         match self.console.failure() {
             Some(code) => code,
-            None => self.build(&dryrun, &folder, &tunings),
+            None => self.build(&dryrun, &folder, tunings),
         }
     }
 
@@ -181,22 +185,43 @@ impl Build<'_> {
                 return self.console.warning(&format!("{source}: not tuned: {error}"));
             }
         }
+        if self.several_sources() && !tuning.source.includes_header {
+            self.leave_out_macro_axes(tuning);
+        }
         tuning.tuned = tuner.tune(&toolchain, &tuning.annotations);
         for tuned in &tuning.tuned {
             self.console.summary(&tuned.summary());
         }
     }
 
+    /// `-D` reaches every source of a call, and what the others call by that name is not nvtune's. There a macro axis comes
+    /// through the header alone.
+    fn several_sources(&self) -> bool {
+        self.invocation.sources.len() > 1
+    }
+
+    fn leave_out_macro_axes(&self, tuning: &mut Tuning) {
+        tuning.annotations.retain(|annotation| {
+            if !annotation.macros.is_empty() {
+                self.console.warning(&format!(
+                    "{}: not tuned: -D would set its macros for the other sources of this call too; include \"{}\" or compile {} by itself",
+                    annotation.name,
+                    Header::file_name(&tuning.source.stem),
+                    tuning.source.file_name()
+                ));
+            }
+            annotation.macros.is_empty()
+        });
+    }
+
     /// Writes headers and records and lets nvcc build with the winners.
-    fn build(&self, dryrun: &Dryrun, folder: &Path, tunings: &[Tuning]) -> u8 {
-        for tuning in tunings {
-            let kernels = tuning.header_kernels();
-            if let Err(problem) = self.write_results(folder, tuning, kernels) {
-                self.console.fatal(&problem);
-                return FATAL;
+    fn build(&self, dryrun: &Dryrun, folder: &Path, tunings: Vec<Tuning>) -> u8 {
+        for tuning in &tunings {
+            if let Err(problem) = self.write_results(folder, tuning) {
+                return self.fall_back(folder, tunings, &problem);
             }
         }
-        let options = extra_options(folder, tunings);
+        let options = self.extra_options(folder, &tunings);
         let kernels: Vec<TicketKernel> =
             tunings.iter().flat_map(|tuning| &tuning.tuned).filter_map(Tuned::ticket).collect();
         if kernels.is_empty() {
@@ -248,23 +273,24 @@ impl Build<'_> {
         Ok(Built::Done(status))
     }
 
-    /// Builds with baselines: the object must be one that plain nvcc would make.
-    fn fall_back(&self, folder: &Path, tunings: &[Tuning], problem: &str) -> u8 {
+    /// Builds with baselines, and says so in headers and records too: the object must be one that plain nvcc would make.
+    fn fall_back(&self, folder: &Path, mut tunings: Vec<Tuning>, problem: &str) -> u8 {
         self.console.warning(&format!("the tuned result is not used: {problem}"));
         if let Some(code) = self.console.failure() {
             return code;
         }
-        for tuning in tunings {
-            let kernels = tuning.tuned.iter().map(Tuned::baseline_header).collect();
-            if let Err(problem) = self.write_results(folder, tuning, kernels) {
-                self.console.fatal(&problem);
-                return FATAL;
+        for tuning in &mut tunings {
+            tuning.tuned.iter_mut().for_each(|tuned| tuned.fall_back(problem));
+            match self.write_results(folder, tuning) {
+                Err(other) if other != problem => self.console.warning(&other),
+                _ => {}
             }
         }
-        self.exec(&include_options(folder, tunings))
+        self.exec(&self.extra_options(folder, &tunings))
     }
 
-    fn write_results(&self, folder: &Path, tuning: &Tuning, kernels: Vec<HeaderKernel>) -> Result<(), String> {
+    fn write_results(&self, folder: &Path, tuning: &Tuning) -> Result<(), String> {
+        let kernels = tuning.header_kernels();
         if kernels.is_empty() {
             return Ok(());
         }
@@ -278,6 +304,17 @@ impl Build<'_> {
         };
         let text = serde_json::to_vec_pretty(&record).map_err(|error| format!("cannot write the record: {error}"))?;
         write_if_changed(&folder.join(format!("{}.tune.json", tuning.source.stem)), &text)
+    }
+
+    /// What the final build is given besides the user's own arguments.
+    fn extra_options(&self, folder: &Path, tunings: &[Tuning]) -> Vec<OsString> {
+        let mut options = include_options(folder, tunings);
+        if !self.several_sources() {
+            for tuned in tunings.iter().flat_map(|tuning| &tuning.tuned) {
+                options.extend(tuned.macros().map(|(name, value)| OsString::from(format!("-D{name}={value}"))));
+            }
+        }
+        options
     }
 
     fn exec(&self, options: &[OsString]) -> u8 {
@@ -351,15 +388,6 @@ fn real_bin(dryrun: &Dryrun, nvcc: &RealNvcc) -> PathBuf {
         .unwrap_or_default()
 }
 
-/// What the final build is given besides the user's own arguments.
-fn extra_options(folder: &Path, tunings: &[Tuning]) -> Vec<OsString> {
-    let mut options = include_options(folder, tunings);
-    for tuned in tunings.iter().flat_map(|tuning| &tuning.tuned) {
-        options.extend(tuned.macros().map(|(name, value)| OsString::from(format!("-D{name}={value}"))));
-    }
-    options
-}
-
 /// The header's folder is on the include path where a source includes the header.
 fn include_options(folder: &Path, tunings: &[Tuning]) -> Vec<OsString> {
     if tunings.iter().any(|tuning| tuning.source.includes_header && !tuning.tuned.is_empty()) {
@@ -382,7 +410,8 @@ fn write_if_changed(path: &Path, contents: &[u8]) -> Result<(), String> {
         std::io::Write::write_all(&mut file, contents)?;
         file.persist(path).map(drop).map_err(|error| error.error)
     };
-    write().map_err(|error| format!("cannot write '{}': {error}", path.display()))
+    // The kind alone: the whole error names the temporary file.
+    write().map_err(|error| format!("cannot write '{}': {}", path.display(), error.kind()))
 }
 
 fn exit_code(status: ExitStatus) -> u8 {

@@ -59,8 +59,9 @@ impl Dryrun {
     /// Asks `nvcc` what it would do for `arguments`.
     pub fn ask(nvcc: &Path, arguments: &[OsString]) -> Result<Self, DryrunError> {
         let output = Command::new(nvcc)
-            .args(arguments)
+            // First: behind an option without its value it would be that value, and nvcc would compile.
             .arg("--dryrun")
+            .args(arguments)
             .output()
             .map_err(|source| DryrunError::Start { path: nvcc.to_path_buf(), source })?;
         let text = String::from_utf8_lossy(&output.stderr);

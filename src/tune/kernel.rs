@@ -3,7 +3,7 @@
 use super::measured::{self, Measured};
 use super::scored::{self, Scored};
 use super::tuned::Tuned;
-use super::variants::{FrontEnds, Macros, Variants, merged};
+use super::variants::{FrontEnds, InForce, Macros, Made, Variants, merged};
 use super::{Tuner, host};
 use crate::comment::{Annotation, Diagnostic};
 use crate::console::Console;
@@ -34,6 +34,17 @@ pub enum Problem {
     Source(Arc<ToolError>),
     #[error("{0}")]
     Ptx(#[from] ptx::Error),
+    /// Then its values are not what the code is made of.
+    #[error(
+        "macro axis `{name}` is defined in {place} whatever nvtune sets: define it there only where it is not (#ifndef), or not at all"
+    )]
+    Defined { name: String, place: String },
+    #[error("macro axis `{name}` is an axis of another kernel of the file too: give each a macro of its own")]
+    Shared { name: String },
+    #[error(
+        "its baseline ({configuration}) is not what the source is without nvtune: let `default` give the macros the values that the source gives them"
+    )]
+    Default { configuration: Configuration },
     #[error("{0} is not an architecture that this version of nvtune knows")]
     Architecture(String),
     #[error("its baseline ({configuration}) cannot be built or launched: {reason}")]
@@ -102,10 +113,11 @@ pub fn tune(
     toolchain: &Toolchain,
     front_ends: &mut FrontEnds<'_>,
     annotation: &Annotation,
-    in_force: &Macros,
+    in_force: &InForce<'_>,
 ) -> Result<Tuned, Problem> {
     let clock = Instant::now();
     let subject = subject(tuner, toolchain, front_ends, annotation, in_force)?;
+    let in_force = in_force.now;
     let symbol = subject.entry.symbol.clone();
     let variants = Variants::compile(front_ends, toolchain, &symbol, &subject.space, in_force);
     let compiled = clock.elapsed().as_secs_f64();
@@ -195,7 +207,7 @@ fn subject<'a>(
     toolchain: &Toolchain,
     front_ends: &mut FrontEnds<'_>,
     annotation: &'a Annotation,
-    in_force: &Macros,
+    in_force: &InForce<'_>,
 ) -> Result<Subject<'a>, Problem> {
     let name = toolchain.architecture();
     let unknown = || Problem::Architecture(name.to_owned());
@@ -205,13 +217,29 @@ fn subject<'a>(
         None => Machine::nominal(architecture),
     };
     let baseline = Space::new(annotation, &host::limits(&architecture, None))?.baseline().clone();
-    let front_end = one(front_ends, &merged(in_force, &baseline.macros))?;
+    let front_end = one(front_ends, &merged(in_force.now, &baseline.macros))?;
     let entries = workload::entries(&front_end.stub);
     let entry = workload::find(&entries, annotation)?.clone();
     let module = ptx::Module::parse(&front_end.ptx)?;
+    if !baseline.macros.is_empty() && !is_plain(front_ends, in_force.baselines, &entry.symbol) {
+        return Err(Problem::Default { configuration: baseline });
+    }
     let bounds = module.entry(&entry.symbol).and_then(launch_bounds);
     let space = Space::new(annotation, &host::limits(&architecture, bounds))?;
     Ok(Subject { annotation, entry, space, machine })
+}
+
+/// Whether nvcc alone makes the same kernel as under the baselines' macros. A source that nvcc alone cannot read needs nvtune.
+fn is_plain(front_ends: &mut FrontEnds<'_>, baselines: &Macros, symbol: &str) -> bool {
+    let made = front_ends.get(&[Macros::new(), baselines.clone()]);
+    let canonical = |made: &Made| {
+        let module = ptx::Module::parse(&made.as_ref().ok()?.ptx).ok()?;
+        module.canonical(symbol)
+    };
+    match made.as_slice() {
+        [plain @ Ok(_), baseline] => canonical(plain) == canonical(baseline),
+        _ => true,
+    }
 }
 
 fn one(front_ends: &mut FrontEnds<'_>, macros: &Macros) -> Result<Arc<FrontEnd>, Problem> {

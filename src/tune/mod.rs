@@ -1,5 +1,6 @@
 //! One marked source: annotations -> winners, through every stage of the pipeline.
 
+mod axes;
 mod caps;
 mod host;
 mod kernel;
@@ -17,8 +18,7 @@ use crate::console::Console;
 use crate::measure::{self, Measurer, Options, Process};
 use crate::settings::{Mode, Settings, Timing};
 use crate::variant::Toolchain;
-use std::collections::BTreeMap;
-use variants::FrontEnds;
+use variants::{FrontEnds, InForce, Macros};
 
 /// Tunes the kernels of a compile; holds the measuring process for all of them.
 pub struct Tuner<'a> {
@@ -55,22 +55,40 @@ impl<'a> Tuner<'a> {
     pub fn tune(&mut self, toolchain: &Toolchain, annotations: &[Annotation]) -> Vec<Tuned> {
         let mut front_ends = FrontEnds::new(toolchain);
         // The macros of one kernel hold for the whole file: each kernel is tuned under the others' present values.
-        let mut macros = BTreeMap::new();
-        for annotation in annotations {
-            if let Ok(baseline) = host::baseline(annotation, toolchain.architecture()) {
-                macros.extend(baseline.macros);
-            }
+        let baseline = |annotation| host::baseline(annotation, toolchain.architecture());
+        let mut each: Vec<Macros> = annotations
+            .iter()
+            .map(|annotation| baseline(annotation).map(|found| found.macros).unwrap_or_default())
+            .collect();
+        let elsewhere = axes::defined_elsewhere(toolchain, &joined(&each));
+        let problems: Vec<_> = each.iter().map(|own| axes::problem(own, &each, &elsewhere)).collect();
+        for (own, _) in each.iter_mut().zip(&problems).filter(|(_, problem)| problem.is_some()) {
+            own.clear();
         }
+        let baselines = joined(&each);
         let mut tuned = Vec::new();
-        for annotation in annotations {
-            match kernel::tune(self, toolchain, &mut front_ends, annotation, &macros) {
+        for (index, (annotation, problem)) in annotations.iter().zip(problems).enumerate() {
+            let in_force = InForce { baselines: &baselines, now: &joined(&each) };
+            let decided = match problem {
+                Some(problem) => Err(problem),
+                None => kernel::tune(self, toolchain, &mut front_ends, annotation, &in_force),
+            };
+            match decided {
                 Ok(found) => {
-                    macros.extend(found.winner().macros.clone());
+                    each[index] = found.winner().macros.clone();
                     tuned.push(found);
                 }
-                Err(problem) => problem.print(self.console, annotation),
+                Err(problem) => {
+                    each[index].clear();
+                    problem.print(self.console, annotation);
+                }
             }
         }
         tuned
     }
+}
+
+/// The macros of all kernels of a file together.
+fn joined(each: &[Macros]) -> Macros {
+    each.iter().flatten().map(|(name, value)| (name.clone(), *value)).collect()
 }

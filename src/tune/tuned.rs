@@ -57,9 +57,14 @@ impl Tuned {
         self.header.clone()
     }
 
-    /// What the header says where the winner is not used.
-    pub fn baseline_header(&self) -> HeaderKernel {
-        self.baseline_header.clone()
+    /// Takes the winner back, for it could not be built or told of.
+    pub fn fall_back(&mut self, problem: &str) {
+        self.decision.provenance = Provenance::Baseline;
+        self.decision.winner = self.decision.baseline;
+        self.decision.speedup = 1.0;
+        self.decision.notes.push(format!("the tuned result is not used: {problem}"));
+        self.header = self.baseline_header.clone();
+        self.ticket = None;
     }
 
     /// What the `ptxas` shim does for it.

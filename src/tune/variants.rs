@@ -11,6 +11,14 @@ use std::sync::Arc;
 /// Values of macros by name.
 pub type Macros = BTreeMap<String, i64>;
 
+/// The macros that nvtune sets for a file.
+pub struct InForce<'a> {
+    /// Those of every kernel's baseline.
+    pub baselines: &'a Macros,
+    /// The same with the winners found so far.
+    pub now: &'a Macros,
+}
+
 /// What the front end made of one set of macros.
 pub type Made = Result<Arc<FrontEnd>, Arc<ToolError>>;
 

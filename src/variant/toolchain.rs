@@ -135,6 +135,19 @@ impl Toolchain {
         read(&id)
     }
 
+    /// The preprocessed source with its `#define` lines, with these macros defined.
+    pub fn definitions(&self, macros: &BTreeMap<String, i64>) -> Result<String, ToolError> {
+        let preprocessed = self.folder.path().join("definitions.ii");
+        let step = &self.pipeline.preprocess;
+        let mut extra = self.preprocessor_options(macros);
+        extra.push("-dD".into());
+        self.run("gcc -E", &step.rewritten(&[(step.option("-o").unwrap_or_default(), &preprocessed)], &extra))?;
+        // A source need not be UTF-8; names and line markers are.
+        let bytes =
+            std::fs::read(&preprocessed).map_err(|source| ToolError::Io { path: preprocessed.clone(), source })?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
     fn preprocessor_options(&self, macros: &BTreeMap<String, i64>) -> Vec<OsString> {
         let mut options = self.header_options.clone();
         options.extend(macros.iter().map(|(name, value)| OsString::from(format!("-D{name}={value}"))));

@@ -188,6 +188,72 @@ fn where_tuning_cannot_apply_the_build_is_nvccs_and_one_line_says_why() {
     }
 }
 
+/// A kernel with a macro axis; `head` stands before it.
+fn with_macro_axis(head: &str) -> String {
+    format!(
+        "{head}\n//@tune define(WORK = {{1, 2, 4, 8}}) block({{128, 256}}) regs({{0}}) default(block = 256, WORK = 1)\n\
+         //@tune threads(ceildiv(n, WORK)) args(n = 1 << 20, x = random[n], y = out[n])\n\
+         __global__ void part(int n, const float *x, float *y) {{\n\
+             const int first = (blockIdx.x * blockDim.x + threadIdx.x) * WORK;\n\
+             for (int k = 0; k < WORK; ++k)\n\
+                 if (first + k < n) y[first + k] = x[first + k] * 2.0f;\n\
+         }}\n"
+    )
+}
+
+const GUARDED: &str = "#ifndef WORK\n#define WORK 1\n#endif";
+
+#[test]
+fn a_macro_that_nvtune_does_not_set_is_no_axis() {
+    let cases: [(&str, &[&str], &str); 4] = [
+        ("#define WORK 1", &[], "`WORK` is defined in part.cu whatever nvtune sets"),
+        ("#undef WORK\n#define WORK 8", &[], "`WORK` is defined in part.cu whatever nvtune sets"),
+        (GUARDED, &["-DWORK=1"], "`WORK` is defined in the command line whatever nvtune sets"),
+        ("#ifndef WORK\n#define WORK 4\n#endif", &[], "is not what the source is without nvtune"),
+    ];
+    for (head, options, reason) in cases {
+        let project = Project::new(&[]);
+        project.write("part.cu", &with_macro_axis(head));
+        let mut arguments = compile("part.cu", "part.o");
+        arguments.extend(options.iter().map(|option| (*option).to_owned()));
+        let ran = succeed(&mut project.nvtune(&arguments));
+        let lines: Vec<&str> = ran.stderr.lines().collect();
+        assert!(matches!(lines.as_slice(), [line] if line.contains(reason)), "{head}: {}", ran.stderr);
+        assert_eq!(project.files(), ["part.cu", "part.o"], "{head}: a header would launch another grid");
+    }
+}
+
+#[test]
+fn a_macro_axis_does_not_reach_the_other_sources_of_a_call() {
+    let project = Project::new(&[]);
+    project.write("part.cu", &with_macro_axis(GUARDED));
+    project.write("other.cu", "#define WORK 7\nint other() { return WORK; }\n");
+    let both = ["-arch=sm_90", "-c", "part.cu", "other.cu"];
+    let ran = succeed(&mut project.nvtune(&both));
+    let lines: Vec<&str> = ran.stderr.lines().collect();
+    let reason = "-D would set its macros for the other sources of this call too; include \"part.tune.h\"";
+    assert!(matches!(lines.as_slice(), [line] if line.contains(reason)), "{}", ran.stderr);
+    // The header is asked for, but the source's own default stands before it: what is built is not what was scored.
+    project.write("part.cu", &with_macro_axis(&format!("{GUARDED}\n#include \"part.tune.h\"")));
+    let ran = succeed(&mut project.nvtune(&both));
+    assert!(ran.stderr.contains("the tuned result is not used"), "{}", ran.stderr);
+    let (header, record) = (project.read("part.tune.h"), project.record("part.tune.json"));
+    assert!(header.contains("#define WORK 1\n") && header.contains("PROVENANCE \"baseline\""), "{header}");
+    let kernel = &record["kernels"][0];
+    assert_eq!((&kernel["provenance"], &kernel["winner"]), (&"baseline".into(), &kernel["baseline"]));
+}
+
+#[test]
+fn a_result_that_cannot_be_kept_does_not_stop_the_build() {
+    let project = Project::new(&["saxpy.cu"]);
+    let nothing = succeed(&mut project.nvtune(&compile("saxpy.cu", "/dev/null")));
+    assert_eq!((nothing.stderr.as_str(), project.files().as_slice()), ("", ["saxpy.cu".to_owned()].as_slice()));
+    std::fs::create_dir_all(project.path("headers/saxpy.tune.h")).expect("a folder in the header's place");
+    let ran = succeed(project.nvtune(&compile("saxpy.cu", "saxpy.o")).env("NVTUNE_HEADER_DIR", "headers"));
+    assert_eq!(ran.stderr.matches("cannot write 'headers/saxpy.tune.h'").count(), 1, "{}", ran.stderr);
+    assert!(project.path("saxpy.o").is_file());
+}
+
 #[test]
 fn a_malformed_comment_is_an_error_with_its_place_and_leaves_nothing() {
     let project = Project::new(&[]);
@@ -216,6 +282,20 @@ fn bad_surroundings_are_named() {
         first,
         Some("nvtune warning : NVTUNE_STRATEGY='best' is not understood; expected es, ros, pos, posf or ryoo")
     );
+}
+
+#[test]
+fn errors_of_the_call_are_nvccs_own_and_leave_nothing() {
+    let project = Project::new(&["saxpy.cu"]);
+    let cases: [&[&str]; 3] =
+        [&["-c", "saxpy.cu", "-o"], &["-c", "saxpy.cu", "-I"], &["-c", "saxpy.cu", "-arch=sm_12", "-o", "saxpy.o"]];
+    for arguments in cases {
+        let ran = run(&mut project.nvtune(arguments));
+        let plain = run(&mut project.plain(arguments));
+        assert_eq!((ran.code, &ran.stderr), (plain.code, &plain.stderr), "{arguments:?}");
+        assert_ne!(ran.code, Some(0), "{arguments:?}");
+        assert_eq!(project.files(), ["saxpy.cu"], "{arguments:?}");
+    }
 }
 
 #[test]

@@ -1,0 +1,69 @@
+//! Macro axes -> the problem with one that cannot be an axis: nvtune sets a macro with `-D` for a whole file, which does
+//! nothing where the source defines it all the same, and does too much where two kernels want a value each.
+
+use super::kernel::Problem;
+use super::variants::Macros;
+use crate::variant::Toolchain;
+use std::collections::BTreeMap;
+
+/// Where macros are defined besides nvtune's own `-D`, by name.
+pub type Definitions = BTreeMap<String, String>;
+
+/// Asks the preprocessor where else the macros in `macros` are defined. What it cannot read, the front end will complain of.
+pub fn defined_elsewhere(toolchain: &Toolchain, macros: &Macros) -> Definitions {
+    if macros.is_empty() {
+        return Definitions::new();
+    }
+    toolchain.definitions(macros).map(|text| definitions(&text, macros)).unwrap_or_default()
+}
+
+/// Reads what `gcc -E -dD` prints: line markers, and `#define` lines, the first of each of `macros` being nvtune's own or
+/// one of the command line before it.
+fn definitions(text: &str, macros: &Macros) -> Definitions {
+    let mut file = "";
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut found = Definitions::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("#define ") {
+            let name = rest.split([' ', '(']).next().unwrap_or_default();
+            if macros.contains_key(name) {
+                let count = seen.entry(name).or_default();
+                *count += 1;
+                if *count > 1 {
+                    found.entry(name.to_owned()).or_insert_with(|| file.to_owned());
+                }
+            }
+        } else if let Some(rest) = line.strip_prefix("# ") {
+            file = rest.split('"').nth(1).unwrap_or(file);
+        }
+    }
+    found
+}
+
+/// Why the axes of one kernel are not to be varied. `all` are the axes of every kernel of the file.
+pub fn problem(own: &Macros, all: &[Macros], elsewhere: &Definitions) -> Option<Problem> {
+    own.keys().find_map(|name| {
+        if let Some(place) = elsewhere.get(name) {
+            let place = if place == "<command-line>" { "the command line" } else { place };
+            return Some(Problem::Defined { name: name.clone(), place: place.to_owned() });
+        }
+        let kernels = all.iter().filter(|macros| macros.contains_key(name)).count();
+        (kernels > 1).then(|| Problem::Shared { name: name.clone() })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_definition_that_the_option_does_not_silence_counts() {
+        let macros = Macros::from([("WORK".to_owned(), 8), ("TILE".to_owned(), 4)]);
+        let own = "# 0 \"<command-line>\"\n#define WORK 8\n# 0 \"<command-line>\"\n#define TILE 4\n# 1 \"a.cu\"\n#define WORKER 1\n";
+        assert_eq!(definitions(own, &macros), Definitions::new());
+        let defined = format!("{own}#undef WORK\n# 3 \"b.h\" 1\n#define WORK(x) x\n");
+        assert_eq!(definitions(&defined, &macros), Definitions::from([("WORK".to_owned(), "b.h".to_owned())]));
+        let given = format!("# 0 \"<command-line>\"\n#define TILE 2\n{own}");
+        assert_eq!(definitions(&given, &macros), Definitions::from([("TILE".to_owned(), "<command-line>".to_owned())]));
+    }
+}
