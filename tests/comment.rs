@@ -3,7 +3,7 @@
 //! The tables below are sources; `tests/comments/*.txt` hold what must come out. `UPDATE_EXPECT=1` writes them anew.
 
 use expect_test::expect_file;
-use nvtune::comment::{Annotation, Source, annotations, is_marked, render};
+use nvtune::comment::{Annotation, Source, TemplateArgument, annotations, is_marked, render};
 use nvtune::space::{Limits, Space};
 
 /// The kernel that most cases stand above.
@@ -17,7 +17,7 @@ const REFUSED: &[&str] = &[
     "//@tune bock(256) threads(n)\n<k>",
     "//@tune frobnicate(1) block(32) threads(n)\n<k>",
     "//@tune block(256) threads(n)\n//@tune block(128)\n<k>",
-    "//@tune cache(ca, cg) carveout({0, 50}) symbol(x) template(float) trips(3)\n<c><k>",
+    "//@tune cache(ca, cg) carveout({0, 50}) symbol(x) trips(3)\n<c><k>",
     "//@tune block threads(n)\n<k>",
     "//@tune block(256 threads(n)\n<k>",
     "//@tune block() threads(n)\n<k>",
@@ -31,6 +31,11 @@ const REFUSED: &[&str] = &[
     "<c>",
     "<c>static __device__ float f(float x);\n__global__ void g(int n) {}\n",
     "<c>template <typename T> __global__ void k(T *x) {}\n",
+    "<c>//@tune template(float)\n<k>",
+    "<c>//@tune template(float) template()\ntemplate <typename T> __global__ void k(T *n) {}\n",
+    "<c>//@tune template(float,) template(N + 1) template(float)\ntemplate <typename T> __global__ void k(T n) {}\n",
+    "<c>//@tune template(float) template(float) name(k)\ntemplate <typename T> __global__ void k(T n) {}\n",
+    "<c>//@tune template(4) template(N) define(N = {1, 2})\ntemplate <int N> __global__ void k(int n) {}\n",
     "<c>__global__ void saxpy(int n);\n",
     "<c>#define KERNEL __global__\nKERNEL void f(int n) {}\n",
     "//@tune block(256) threads(n)\nnamespace a {\n//@tune regs(auto)\nint x;\n__global__ void f(int n) {}\n}\n",
@@ -174,8 +179,17 @@ const ACCEPTED: &[&str] = &[
     "//@tune grid(4) block(256) args(a = grid.x, b = a << 2, c = !b && (~b | 1) ^ 3, d = -b % 7 >= 1 || b != 2)\n__global__ void f(int a, int b, bool c, bool d) {}\n",
     "<c><k>//@tune name(two) threads(n) block(64) define(T = {1,2})\n__global__ void saxpy(int n) {}\n",
     "//@tune block(256) threads(n)\r\n__global__ void saxpy(int n) {}\r\n",
+    "<c>//@tune template(float) template(const View<float, 4> *, -1) template( unsigned\n//@tune  char)\ntemplate <typename T, int N> __global__ void k(T n) {}\n",
+    "<c>//@tune template(ns::Op<T>, 2 * (N > 1 ? N : 8), true) name(op) define(N = {1, 2})\ntemplate <typename T, int M, bool B>\n__global__ void k(int n, T *x) {}\n",
     "int x;\n",
 ];
+
+fn kind(argument: &TemplateArgument) -> String {
+    match argument {
+        TemplateArgument::Type(text) => format!("type {text}"),
+        TemplateArgument::Value { expression, .. } => format!("value {expression}"),
+    }
+}
 
 /// What an annotation and its space say, in short.
 fn summary(annotation: &Annotation) -> String {
@@ -189,6 +203,9 @@ fn summary(annotation: &Annotation) -> String {
         kernel.line,
         if kernel.launch_bounds { ", with launch bounds" } else { "" }
     );
+    if let Some(instance) = &annotation.instance {
+        text.push_str(&format!("  {instance:}: {:?}\n", instance.arguments.iter().map(kind).collect::<Vec<_>>()));
+    }
     let space = match Space::new(annotation, &Limits::default()) {
         Ok(space) => space,
         Err(problems) => return text + &render(&problems),

@@ -4,9 +4,11 @@ use expect_test::expect;
 use nvtune::comment::{Annotation, Source, annotations, render};
 use nvtune::space::{Limits, Space};
 use nvtune::workload::{Argument, Buffer, Element, Fill, Scalar, Type, bind, contents, entries, find};
+use std::collections::BTreeMap;
 
 const STUB: &str = include_str!("stubs/kernels.stub.c");
 const KERNELS: &str = include_str!("stubs/kernels.cu");
+const NO_MACROS: BTreeMap<String, i64> = BTreeMap::new();
 
 /// `kernels.cu` with a tuning comment in the line above the one that begins so.
 fn annotation(line: &str, clauses: &str) -> Annotation {
@@ -64,18 +66,20 @@ fn annotations_find_their_entries() {
         ("__global__ void\n__launch_bounds__", "_NV_ANON_NAMESPACE::anonymous"),
         ("__global__ void nothing", "nothing"),
     ] {
-        let entry = find(&entries, &annotation(line, clauses)).unwrap_or_else(|problem| panic!("{problem}"));
+        let entry =
+            find(&entries, &annotation(line, clauses), &NO_MACROS).unwrap_or_else(|problem| panic!("{problem}"));
         assert_eq!(entry.qualified, expected);
     }
     for (line, types) in
         [("__global__ void twice(int a, float", "float *"), ("__global__ void twice(int a, double", "double *")]
     {
-        let entry = find(&entries, &annotation(line, clauses)).unwrap_or_else(|problem| panic!("{problem}"));
+        let entry =
+            find(&entries, &annotation(line, clauses), &NO_MACROS).unwrap_or_else(|problem| panic!("{problem}"));
         assert_eq!(entry.parameters[1], types);
     }
     let mut absent = annotation("__global__ void plain", clauses);
     absent.kernel.name = "gone".to_string();
-    let problem = find(&entries, &absent).expect_err("no such kernel");
+    let problem = find(&entries, &absent, &NO_MACROS).expect_err("no such kernel");
     assert!(
         problem
             .to_string()
@@ -89,7 +93,7 @@ fn bound(line: &str, clauses: &str) -> String {
     let annotation = annotation(line, &format!("block(32) grid(4) {clauses}"));
     let space = Space::new(&annotation, &Limits::default()).unwrap_or_else(|problems| panic!("{}", render(&problems)));
     let entries = entries(STUB);
-    let entry = find(&entries, &annotation).unwrap_or_else(|problem| panic!("{problem}"));
+    let entry = find(&entries, &annotation, &NO_MACROS).unwrap_or_else(|problem| panic!("{problem}"));
     let workload = match bind(&annotation, entry, &space, space.baseline()) {
         Ok(workload) => workload,
         Err(problems) => {
@@ -260,7 +264,7 @@ fn seeds_are_distinct_and_random_numbers_uniform() {
     );
     let space = Space::new(&annotation, &Limits::default()).unwrap_or_else(|problems| panic!("{}", render(&problems)));
     let entries = entries(STUB);
-    let entry = find(&entries, &annotation).unwrap_or_else(|problem| panic!("{problem}"));
+    let entry = find(&entries, &annotation, &NO_MACROS).unwrap_or_else(|problem| panic!("{problem}"));
     let mut workload =
         bind(&annotation, entry, &space, space.baseline()).unwrap_or_else(|problems| panic!("{}", render(&problems)));
     let first: Vec<u64> = workload.buffers.iter().map(|buffer| buffer.seed).collect();

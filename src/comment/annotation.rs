@@ -23,7 +23,10 @@ pub struct Annotation {
     /// The clauses with blanks made even: what the lock file's digest takes of the comment.
     pub text: String,
     pub kernel: Kernel,
-    /// The name in header and lock: the `name` clause, else the function's.
+    /// Which instance of a template kernel this is about; `None` for a kernel that is no template.
+    pub instance: Option<Instance>,
+    /// The name in header and lock: the `name` clause, else the function's with the template arguments of an instance
+    /// (`axpy_float_16`).
     pub name: String,
     /// The `name` clause, or the function's name.
     pub name_span: Span,
@@ -111,6 +114,24 @@ pub enum GivenValue {
     },
 }
 
+/// A `template` clause.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Instance {
+    pub span: Span,
+    pub arguments: Vec<TemplateArgument>,
+}
+
+/// An argument of a `template` clause; `text` is as written, with even blanks.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TemplateArgument {
+    Type(String),
+    /// An integer over constants and the macros of the axes.
+    Value {
+        text: String,
+        expression: Expr,
+    },
+}
+
 /// The `check` clause.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckClause {
@@ -133,5 +154,34 @@ impl Annotation {
     /// True where the comment says what to launch the kernel on.
     pub fn has_workload(&self) -> bool {
         self.args.is_some()
+    }
+}
+
+impl Instance {
+    /// The arguments as the end of an identifier: `_float_16`.
+    pub fn suffix(&self) -> String {
+        let mut suffix = String::new();
+        for argument in &self.arguments {
+            let spelled = match argument {
+                TemplateArgument::Type(text) => text.replace('*', " ptr "),
+                TemplateArgument::Value { text, .. } => text.replace('-', " minus "),
+            };
+            for word in spelled.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty())
+            {
+                suffix.push('_');
+                suffix.push_str(word);
+            }
+        }
+        suffix
+    }
+}
+
+/// As it is written in the clause.
+impl std::fmt::Display for Instance {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let texts = self.arguments.iter().map(|argument| match argument {
+            TemplateArgument::Type(text) | TemplateArgument::Value { text, .. } => text.as_str(),
+        });
+        f.write_str(&texts.collect::<Vec<_>>().join(", "))
     }
 }

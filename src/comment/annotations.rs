@@ -10,6 +10,7 @@ use super::diagnostic::{Diagnostic, suggestion};
 use super::kernel::{Kernel, kernel};
 use super::marker::{is_marked, opening};
 use super::source::{Source, Span};
+use super::template_clause::RawInstance;
 use super::token::tokens;
 use std::sync::Arc;
 
@@ -34,12 +35,9 @@ pub fn annotations(source: &Source) -> Result<Vec<Annotation>, Vec<Diagnostic>> 
             code[comment..next_code].iter().filter(|token| is_tuning(source, token)).map(|token| token.span).collect();
         let end = (next_code..code.len()).find(|&at| is_tuning(source, &code[at])).unwrap_or(code.len());
         at = next_code;
-        match annotation(&shared, &parts, &code[next_code..end], &mut problems) {
-            Some(annotation) => {
-                clashes(source, &found, &annotation, &mut problems);
-                found.push(annotation);
-            }
-            None => continue,
+        for annotation in instances(&shared, &parts, &code[next_code..end], &mut problems) {
+            clashes(source, &found, &annotation, &mut problems);
+            found.push(annotation);
         }
     }
     if problems.is_empty() { Ok(found) } else { Err(problems) }
@@ -49,19 +47,65 @@ fn is_tuning(source: &Source, token: &CxxToken) -> bool {
     token.kind == CxxKind::Comment { alone: true } && opening(source.slice(token.span)).is_some()
 }
 
-/// The annotation that these comments make for the kernel in `code`; `None` after a problem that leaves none.
+/// The annotations that these comments make for the kernel in `code`: one, or one for each instance of a template.
+fn instances(
+    source: &Arc<Source>,
+    parts: &[Span],
+    code: &[CxxToken],
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<Annotation> {
+    let Some((annotation, mut instances, named)) = annotation(source, parts, code, problems) else { return Vec::new() };
+    let Kernel { name, template, .. } = &annotation.kernel;
+    match (template, instances.first()) {
+        (None, None) => return vec![annotation],
+        (Some(_), None) => {
+            let message = format!("`{name}` is a template: say which instance to tune, as in template(float, 16)");
+            problems.push(source.error(annotation.kernel.span, message));
+        }
+        (None, Some(first)) => problems.push(source.error(first.span, format!("`{name}` is no template"))),
+        (Some(_), Some(_)) => {}
+    }
+    if let (Some(second), Some(axis)) = (instances.get(1), annotation.macros.first()) {
+        let message = format!(
+            "macro `{}` has one value for the whole file, so one instance is tuned with it: remove this clause",
+            axis.name
+        );
+        problems.push(source.error(second.span, message).with(source.note(axis.span, "the macro is here")));
+        instances.truncate(1);
+    }
+    let several = instances.len() > 1;
+    let mut found = Vec::new();
+    for raw in instances {
+        match raw.resolve(source, &annotation.macros) {
+            Ok(instance) => {
+                let mut annotation = annotation.clone();
+                if several || !named {
+                    annotation.name.push_str(&instance.suffix());
+                    annotation.name_span = if named { annotation.name_span } else { instance.span };
+                }
+                annotation.instance = Some(instance);
+                found.push(annotation);
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    found
+}
+
+/// The annotation that these comments make for the kernel in `code`, with its instances and whether it has a `name` clause;
+/// `None` after a problem that leaves none.
 fn annotation(
     source: &Arc<Source>,
     parts: &[Span],
     code: &[CxxToken],
     problems: &mut Vec<Diagnostic>,
-) -> Option<Annotation> {
+) -> Option<(Annotation, Vec<RawInstance>, bool)> {
     let first = *parts.first()?;
     let marker = Span { start: first.start, end: first.start + opening(source.slice(first)).unwrap_or(2) };
     let bodies: Vec<Span> = parts.iter().map(|part| body(source, *part)).collect();
     let tokens = tokens(source, &bodies, problems);
     let before = problems.len();
-    let clauses = clauses(source, &tokens, marker, problems);
+    let mut clauses = clauses(source, &tokens, marker, problems);
     let sound = problems.len() == before;
     let kernel = kernel(source, code, marker).map_err(|problem| problems.push(problem)).ok()?;
     let text = tokens.iter().map(|token| source.slice(token.span)).collect::<Vec<_>>().join(" ");
@@ -72,7 +116,9 @@ fn annotation(
     if sound {
         absences(source, marker, &clauses, &kernel, problems);
     }
-    Some(assemble(source, marker, text, clauses, kernel, problems))
+    let instances = std::mem::take(&mut clauses.instances);
+    let named = clauses.name.is_some();
+    Some((assemble(source, marker, text, clauses, kernel, problems), instances, named))
 }
 
 /// What a comment says, without its opening and closing.
@@ -188,6 +234,7 @@ fn assemble(
         name: name.value,
         name_span: name.span,
         kernel,
+        instance: None,
         block: clauses.block,
         regs: clauses.regs.unwrap_or(Regs::Auto),
         macros: clauses.macros,

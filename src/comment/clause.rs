@@ -10,6 +10,7 @@ use super::diagnostic::{Diagnostic, nearest, suggestion};
 use super::expression::Expr;
 use super::parser::Cursor;
 use super::source::{Source, Span};
+use super::template_clause::{self, RawInstance};
 use super::token::Token;
 use super::value::Value;
 use super::workload_clause::{self, RawGiven};
@@ -31,6 +32,8 @@ pub(super) struct Clauses {
     pub strategy: Option<String>,
     pub budget: Option<f64>,
     pub launch: Launching,
+    /// One for each `template` clause.
+    pub instances: Vec<RawInstance>,
     /// Names and places of the clauses met, also of those with errors.
     pub met: Vec<(String, Span)>,
 }
@@ -38,7 +41,7 @@ pub(super) struct Clauses {
 type Reader = fn(&mut Clauses, Cursor<'_>, Span, &mut Vec<Diagnostic>) -> Result<(), Diagnostic>;
 
 /// The clauses and what reads them.
-const CLAUSES: [(&str, Reader); 14] = [
+const CLAUSES: [(&str, Reader); 15] = [
     ("block", block),
     ("regs", regs),
     ("define", define),
@@ -49,6 +52,7 @@ const CLAUSES: [(&str, Reader); 14] = [
     ("default", default_clause::default),
     ("args", workload_clause::args),
     ("check", workload_clause::check),
+    ("template", template_clause::template),
     ("launch", launch),
     ("strategy", strategy),
     ("budget", budget),
@@ -56,7 +60,10 @@ const CLAUSES: [(&str, Reader); 14] = [
 ];
 
 /// Clauses of the language that this version does not know what to do with.
-const PLANNED: [&str; 5] = ["cache", "carveout", "symbol", "template", "trips"];
+const PLANNED: [&str; 4] = ["cache", "carveout", "symbol", "trips"];
+
+/// Clauses that may be given several times.
+const REPEATED: [&str; 1] = ["template"];
 
 /// The strategies that can be named, as in `NVTUNE_STRATEGY`.
 const STRATEGIES: [&str; 5] = ["es", "ros", "pos", "posf", "ryoo"];
@@ -111,7 +118,8 @@ pub(super) fn clauses(source: &Source, tokens: &[Token], comment: Span, problems
             break;
         };
         let Some(reader) = reader else { continue };
-        if let Some((_, first)) = clauses.met.iter().find(|(met, _)| met == word) {
+        let first = clauses.met.iter().find(|(met, _)| met == word && !REPEATED.contains(&word));
+        if let Some((_, first)) = first {
             let note = source.note(*first, "first given here");
             problems.push(source.error(span, format!("clause `{word}` is given twice")).with(note));
             continue;

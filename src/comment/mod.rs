@@ -15,12 +15,14 @@ mod list;
 mod marker;
 mod parser;
 mod source;
+mod template_clause;
 mod token;
 mod value;
 mod workload_clause;
 
 pub use annotation::{
-    Annotation, Block, CheckClause, Defaults, Given, GivenValue, Grid, Launching, MacroAxis, Regs, Spanned,
+    Annotation, Block, CheckClause, Defaults, Given, GivenValue, Grid, Instance, Launching, MacroAxis, Regs, Spanned,
+    TemplateArgument,
 };
 pub use annotations::annotations;
 pub(crate) use diagnostic::suggestion;

@@ -6,8 +6,9 @@
 //! its name in the C text; the types come from the mangled name wherever that can be read. A file of another form gives no
 //! entries, never a panic.
 
+use super::instance;
 use super::mangled::parameter_types;
-use crate::comment::{Annotation, Diagnostic};
+use crate::comment::{Annotation, Diagnostic, Fault, Instance, TemplateArgument, Value};
 use std::collections::BTreeMap;
 
 /// A kernel that the compiler registered.
@@ -68,14 +69,22 @@ pub fn entries(stub: &str) -> Vec<Entry> {
     found
 }
 
-/// The entry of an annotation: the same name and number of parameters and, among overloads, the same line.
+/// The entry of an annotation: the same name and number of parameters, the template arguments of its instance under these
+/// values of the macro axes and, among overloads, the same line.
 ///
 /// # Errors
 /// A warning at the kernel's name where none or more than one fits: a kernel that is compiled out (`#ifdef`) is no mistake.
-pub fn find<'a>(entries: &'a [Entry], annotation: &Annotation) -> Result<&'a Entry, Box<Diagnostic>> {
+pub fn find<'a>(
+    entries: &'a [Entry],
+    annotation: &Annotation,
+    macros: &BTreeMap<String, i64>,
+) -> Result<&'a Entry, Box<Diagnostic>> {
     let kernel = &annotation.kernel;
     let warning = |message: String| Box::new(annotation.source.warning(kernel.span, message));
-    let named: Vec<&Entry> = entries.iter().filter(|entry| entry.name() == kernel.name).collect();
+    let mut named: Vec<&Entry> = entries.iter().filter(|entry| entry.name() == kernel.name).collect();
+    if let Some(instance) = &annotation.instance {
+        named = instances(&named, annotation, instance, macros)?;
+    }
     let fitting: Vec<&Entry> =
         named.iter().copied().filter(|entry| entry.parameters.len() == kernel.parameters.len()).collect();
     match (named.len(), &fitting[..]) {
@@ -104,6 +113,63 @@ pub fn find<'a>(entries: &'a [Entry], annotation: &Annotation) -> Result<&'a Ent
             }
         }
     }
+}
+
+/// Of the entries of this name those that are the instance: with all of its arguments or, where none has exactly these, with
+/// these first (the rest were deduced, or are defaults).
+fn instances<'a>(
+    named: &[&'a Entry],
+    annotation: &Annotation,
+    instance: &Instance,
+    macros: &BTreeMap<String, i64>,
+) -> Result<Vec<&'a Entry>, Box<Diagnostic>> {
+    let source = &annotation.source;
+    let mut texts = Vec::new();
+    for argument in &instance.arguments {
+        texts.push(match argument {
+            TemplateArgument::Type(text) => text.clone(),
+            TemplateArgument::Value { expression, .. } => {
+                let value = expression
+                    .evaluate(&|name: &String| {
+                        let value = macros.get(name).copied().map(Value::Int);
+                        value.ok_or_else(|| Fault::NoValue(name.clone()))
+                    })
+                    .map_err(|located| Box::new(source.error(located.span, located.fault.to_string())))?;
+                let integer = value.as_integer().ok_or_else(|| {
+                    Box::new(source.error(expression.span, "a template argument is a type or an integer"))
+                })?;
+                integer.to_string()
+            }
+        });
+    }
+    let begins = |entry: &&Entry| {
+        let compiled = instance::arguments(&entry.qualified).unwrap_or_default();
+        let fits = compiled.len() >= texts.len()
+            && texts.iter().zip(&compiled).all(|(written, compiled)| instance::agree(written, compiled));
+        fits.then_some(compiled.len() == texts.len())
+    };
+    let fitting: Vec<(&Entry, bool)> = named.iter().filter_map(|entry| Some((*entry, begins(entry)?))).collect();
+    let whole: Vec<&Entry> = fitting.iter().filter(|(_, whole)| *whole).map(|(entry, _)| *entry).collect();
+    if !whole.is_empty() {
+        return Ok(whole);
+    }
+    if !fitting.is_empty() {
+        return Ok(fitting.into_iter().map(|(entry, _)| entry).collect());
+    }
+    let wanted = texts.join(", ");
+    let mut made: Vec<String> = named
+        .iter()
+        .filter_map(|entry| instance::arguments(&entry.qualified))
+        .map(|arguments| format!("<{}>", arguments.iter().map(|text| normalized(text)).collect::<Vec<_>>().join(", ")))
+        .collect();
+    made.sort();
+    made.dedup();
+    let made = match made.as_slice() {
+        [] => "this file makes none of it".to_owned(),
+        made => format!("this file makes {}", made.join(", ")),
+    };
+    let message = format!("`{}` has no instance <{wanted}>: {made}; it is not tuned", annotation.kernel.name);
+    Err(Box::new(source.warning(instance.span, message)))
 }
 
 /// Mangled names by what their stubs launch.

@@ -7,6 +7,7 @@ mod bind;
 mod buffer;
 pub mod contents;
 pub mod entry;
+mod instance;
 mod mangled;
 mod types;
 

@@ -155,3 +155,44 @@ fn the_bench_records_how_far_the_winner_is_from_the_best() {
     assert!((regret - (winner / 8.0 - 1.0)).abs() < 1e-9, "{truth}");
     assert_eq!(truth["timed"], 16, "one machine code under sixteen block shapes");
 }
+
+#[test]
+fn instances_of_a_template_are_tuned_each_on_its_own() {
+    let project = Project::new(&["instances.cu"]);
+    let ran = tuned(
+        &project,
+        "instances.cu",
+        r#"{"kernel": "_ZN2ns5scaleIfEEviT_PKS1_PS1_", "label": "block=64", "time_us": 5.0},
+           {"kernel": "_Z5applyIN2ns5TwiceIfEELi8EEviPKfPf", "label": "block=64 WORK=4", "time_us": 5.0},
+           {"time_us": 10.0}"#,
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+    let header = project.read("instances.tune.h");
+    for line in [
+        "#define SCALE_FLOAT_BLOCK_X 64",
+        "#define SCALE_FLOAT_PROVENANCE \"measured\"",
+        "struct scale_float {",
+        "#define SCALE_DOUBLE_BLOCK_X 256",
+        "#define SCALE_DOUBLE_PROVENANCE \"baseline\"",
+        "#define APPLY_TWICE_FLOAT_WORK_2_BLOCK_X 64",
+        "#define WORK 4",
+    ] {
+        assert!(header.contains(line), "{line}: {header}");
+    }
+    // The winner's code is in the object, under the name that its macro gives it.
+    let record = project.record("instances.tune.json");
+    assert_eq!(record["kernels"][2]["symbol"], "_Z5applyIN2ns5TwiceIfEELi8EEviPKfPf");
+    assert!(project.registers("instances.o").iter().any(|(symbol, _)| symbol.contains("5TwiceIfEELi8E")));
+}
+
+#[test]
+fn an_instance_that_the_file_does_not_make_is_named_with_those_that_it_makes() {
+    let project = Project::new(&["instances.cu"]);
+    let text = project.read("instances.cu").replace("template(double)", "template(half)");
+    project.write("instances.cu", &text);
+    let ran = succeed(&mut project.nvtune(&compile("instances.cu", "instances.o")));
+    let warning = "instances.cu(8): warning: `scale` has no instance <half>: this file makes <double>, <float>; it is not tuned\n";
+    assert!(ran.stderr.contains(warning), "{}", ran.stderr);
+    assert!(project.read("instances.tune.h").contains("struct scale_float {"));
+}
