@@ -3,7 +3,7 @@
 //! The tables below are sources; `tests/comments/*.txt` hold what must come out. `UPDATE_EXPECT=1` writes them anew.
 
 use expect_test::expect_file;
-use nvtune::comment::{Annotation, Source, TemplateArgument, annotations, is_marked, render};
+use nvtune::comment::{Annotation, GivenSymbol, GivenValue, Source, TemplateArgument, annotations, is_marked, render};
 use nvtune::space::{Limits, Space};
 
 /// The kernel that most cases stand above.
@@ -17,7 +17,7 @@ const REFUSED: &[&str] = &[
     "//@tune bock(256) threads(n)\n<k>",
     "//@tune frobnicate(1) block(32) threads(n)\n<k>",
     "//@tune block(256) threads(n)\n//@tune block(128)\n<k>",
-    "//@tune cache(ca, cg) carveout({0, 50}) symbol(x) trips(3)\n<c><k>",
+    "//@tune cache(ca, cg) carveout({0, 50}) trips(3)\n<c><k>",
     "//@tune block threads(n)\n<k>",
     "//@tune block(256 threads(n)\n<k>",
     "//@tune block() threads(n)\n<k>",
@@ -26,6 +26,7 @@ const REFUSED: &[&str] = &[
     "//@tune\n<k>",
     "//@tune block(256) @ threads(n)\n<k>",
     "//@tune name(\"saxpy) block(256) threads(n)\n<k>",
+    "<c>//@tune symbol(x, 4 = 5, x = rand[4], ns:y = 4, y = zeros[1], y = zeros[2], float[4] z = 1, a = )\n<k>",
     // Kernels.
     "<c>int main() { return 0; }\n",
     "<c>",
@@ -181,6 +182,7 @@ const ACCEPTED: &[&str] = &[
     "//@tune block(256) threads(n)\r\n__global__ void saxpy(int n) {}\r\n",
     "<c>//@tune template(float) template(const View<float, 4> *, -1) template( unsigned\n//@tune  char)\ntemplate <typename T, int N> __global__ void k(T n) {}\n",
     "<c>//@tune template(ns::Op<T>, 2 * (N > 1 ? N : 8), true) name(op) define(N = {1, 2})\ntemplate <typename T, int M, bool B>\n__global__ void k(int n, T *x) {}\n",
+    "static __constant__ __align__(16) const float4 a[4]; namespace ns { __device__ ns::Half b = 0; }\n<c>//@tune symbol(a = random[4],\n//@tune b = zeros[2 * 2], unsigned char ns::c = 5, elsewhere = iota[8])\n__global__ void k(int n) {}\n",
     "int x;\n",
 ];
 
@@ -228,15 +230,23 @@ fn summary(annotation: &Annotation) -> String {
     }
     for given in annotation.args.iter().flatten() {
         let value = match &given.value {
-            nvtune::comment::GivenValue::Scalar(expression) => match space.evaluate(baseline, expression) {
+            GivenValue::Scalar(expression) => match space.evaluate(baseline, expression) {
                 Ok(value) => format!("{expression} = {value}"),
                 Err(problem) => problem.message,
             },
-            nvtune::comment::GivenValue::Buffer { fill, count, .. } => {
+            GivenValue::Buffer { fill, count, .. } => {
                 format!("{fill:?} of {count}")
             }
         };
         text.push_str(&format!("  {}: {value}\n", given.name));
+    }
+    for GivenSymbol { name, element, value, .. } in &annotation.symbols {
+        let element = element.as_deref().unwrap_or("unknown");
+        let value = match value {
+            GivenValue::Scalar(expression) => expression.to_string(),
+            GivenValue::Buffer { fill, count, .. } => format!("{fill:?} of {count}"),
+        };
+        text.push_str(&format!("  {element} {name}: {value}\n"));
     }
     if let Some(check) = &annotation.check {
         let names: Vec<&str> = check.buffers.iter().map(|buffer| buffer.value.as_str()).collect();

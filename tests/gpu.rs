@@ -72,6 +72,7 @@ fn workload(n: u64, y: Fill) -> Workload {
             Argument::Buffer(1),
         ],
         buffers: vec![buffer("x", n, RANDOM, 1), buffer("y", n, y, 2)],
+        symbols: vec![],
         checks: None,
     }
 }

@@ -42,6 +42,8 @@ pub struct Annotation {
     pub default: Defaults,
     /// `None` without an `args` clause: the kernel can then not be measured. Otherwise in the order of the clause.
     pub args: Option<Vec<Given>>,
+    /// What variables hold before a launch.
+    pub symbols: Vec<GivenSymbol>,
     /// `None` without a `check` clause; empty for `check(none)`.
     pub check: Option<CheckClause>,
     pub strategy: Option<String>,
@@ -100,6 +102,17 @@ pub struct Given {
     pub span: Span,
     /// Index among the kernel's parameters.
     pub parameter: usize,
+    pub value: GivenValue,
+}
+
+/// A variable's contents in the `symbol` clause.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GivenSymbol {
+    /// As written, with as many of its namespaces as tell it apart.
+    pub name: String,
+    pub span: Span,
+    /// The type of an element as text: from the clause, else from the declaration in the same file.
+    pub element: Option<String>,
     pub value: GivenValue,
 }
 

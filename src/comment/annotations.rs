@@ -10,8 +10,10 @@ use super::diagnostic::{Diagnostic, suggestion};
 use super::kernel::{Kernel, kernel};
 use super::marker::{is_marked, opening};
 use super::source::{Source, Span};
+use super::symbol_clause;
 use super::template_clause::RawInstance;
 use super::token::tokens;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The tuning comments of a source in order.
@@ -35,7 +37,7 @@ pub fn annotations(source: &Source) -> Result<Vec<Annotation>, Vec<Diagnostic>> 
             code[comment..next_code].iter().filter(|token| is_tuning(source, token)).map(|token| token.span).collect();
         let end = (next_code..code.len()).find(|&at| is_tuning(source, &code[at])).unwrap_or(code.len());
         at = next_code;
-        for annotation in instances(&shared, &parts, &code[next_code..end], &mut problems) {
+        for annotation in instances(&shared, &parts, &code, next_code..end, &mut problems) {
             clashes(source, &found, &annotation, &mut problems);
             found.push(annotation);
         }
@@ -47,14 +49,17 @@ fn is_tuning(source: &Source, token: &CxxToken) -> bool {
     token.kind == CxxKind::Comment { alone: true } && opening(source.slice(token.span)).is_some()
 }
 
-/// The annotations that these comments make for the kernel in `code`: one, or one for each instance of a template.
+/// The annotations that these comments make for the kernel in a range of `code`: one, or one for each instance of a template.
 fn instances(
     source: &Arc<Source>,
     parts: &[Span],
     code: &[CxxToken],
+    range: Range<usize>,
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<Annotation> {
-    let Some((annotation, mut instances, named)) = annotation(source, parts, code, problems) else { return Vec::new() };
+    let Some((annotation, mut instances, named)) = annotation(source, parts, code, range, problems) else {
+        return Vec::new();
+    };
     let Kernel { name, template, .. } = &annotation.kernel;
     match (template, instances.first()) {
         (None, None) => return vec![annotation],
@@ -81,7 +86,7 @@ fn instances(
                 let mut annotation = annotation.clone();
                 if several || !named {
                     annotation.name.push_str(&instance.suffix());
-                    annotation.name_span = if named { annotation.name_span } else { instance.span };
+                    annotation.name_span = instance.span;
                 }
                 annotation.instance = Some(instance);
                 found.push(annotation);
@@ -92,12 +97,13 @@ fn instances(
     found
 }
 
-/// The annotation that these comments make for the kernel in `code`, with its instances and whether it has a `name` clause;
+/// The annotation that these comments make for the kernel in a range of `code`, with its instances and whether it has a `name` clause;
 /// `None` after a problem that leaves none.
 fn annotation(
     source: &Arc<Source>,
     parts: &[Span],
     code: &[CxxToken],
+    range: Range<usize>,
     problems: &mut Vec<Diagnostic>,
 ) -> Option<(Annotation, Vec<RawInstance>, bool)> {
     let first = *parts.first()?;
@@ -107,7 +113,10 @@ fn annotation(
     let before = problems.len();
     let mut clauses = clauses(source, &tokens, marker, problems);
     let sound = problems.len() == before;
-    let kernel = kernel(source, code, marker).map_err(|problem| problems.push(problem)).ok()?;
+    for symbol in clauses.symbols.iter_mut().filter(|symbol| symbol.element.is_none()) {
+        symbol.element = symbol_clause::declared_element(source, code, &symbol.name);
+    }
+    let kernel = kernel(source, &code[range], marker).map_err(|problem| problems.push(problem)).ok()?;
     let text = tokens.iter().map(|token| source.slice(token.span)).collect::<Vec<_>>().join(" ");
     if tokens.is_empty() {
         problems.push(source.error(marker, "this tuning comment has no clauses"));
@@ -244,6 +253,7 @@ fn assemble(
         require: clauses.require,
         default: clauses.default,
         args,
+        symbols: clauses.symbols,
         check: clauses.check,
         strategy: clauses.strategy,
         budget: clauses.budget,

@@ -4,12 +4,13 @@
 //! field of [`Clauses`]. An error in a clause, or in one item of it, leaves the rest to be read, so that all errors of a
 //! comment are reported at once.
 
-use super::annotation::{Block, CheckClause, Defaults, Grid, Launching, MacroAxis, Regs, Spanned};
+use super::annotation::{Block, CheckClause, Defaults, GivenSymbol, Grid, Launching, MacroAxis, Regs, Spanned};
 use super::default_clause;
 use super::diagnostic::{Diagnostic, nearest, suggestion};
 use super::expression::Expr;
 use super::parser::Cursor;
 use super::source::{Source, Span};
+use super::symbol_clause;
 use super::template_clause::{self, RawInstance};
 use super::token::Token;
 use super::value::Value;
@@ -27,6 +28,7 @@ pub(super) struct Clauses {
     pub require: Vec<Expr>,
     pub default: Defaults,
     pub args: Option<Vec<RawGiven>>,
+    pub symbols: Vec<GivenSymbol>,
     pub check: Option<CheckClause>,
     pub name: Option<Spanned<String>>,
     pub strategy: Option<String>,
@@ -41,7 +43,7 @@ pub(super) struct Clauses {
 type Reader = fn(&mut Clauses, Cursor<'_>, Span, &mut Vec<Diagnostic>) -> Result<(), Diagnostic>;
 
 /// The clauses and what reads them.
-const CLAUSES: [(&str, Reader); 15] = [
+const CLAUSES: [(&str, Reader); 16] = [
     ("block", block),
     ("regs", regs),
     ("define", define),
@@ -52,6 +54,7 @@ const CLAUSES: [(&str, Reader); 15] = [
     ("default", default_clause::default),
     ("args", workload_clause::args),
     ("check", workload_clause::check),
+    ("symbol", symbol_clause::symbol),
     ("template", template_clause::template),
     ("launch", launch),
     ("strategy", strategy),
@@ -60,7 +63,7 @@ const CLAUSES: [(&str, Reader); 15] = [
 ];
 
 /// Clauses of the language that this version does not know what to do with.
-const PLANNED: [&str; 4] = ["cache", "carveout", "symbol", "trips"];
+const PLANNED: [&str; 3] = ["cache", "carveout", "trips"];
 
 /// Clauses that may be given several times.
 const REPEATED: [&str; 1] = ["template"];

@@ -74,6 +74,12 @@ impl<'a> Cursor<'a> {
         self.source.slice(token.span)
     }
 
+    /// All that is left with even blanks, without the markers of a comment over several lines.
+    pub fn spelled(&self) -> String {
+        let words: Vec<&str> = self.tokens.iter().map(|token| self.text(token)).collect();
+        words.join(" ").replace(" : : ", "::").replace(": : ", "::")
+    }
+
     pub fn peek_mark(&self) -> Option<&'static str> {
         match self.tokens.first()?.kind {
             TokenKind::Mark(mark) => Some(mark),

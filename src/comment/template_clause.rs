@@ -37,8 +37,7 @@ pub(super) fn template(
             return Err(item.expected("a template argument"));
         }
         // A comment may go over several lines, whose markers are not part of the type.
-        let words: Vec<&str> = item.tokens.iter().map(|token| item.text(token)).collect();
-        arguments.push(RawArgument { text: words.join(" "), expression: item.whole_expression().ok() });
+        arguments.push(RawArgument { text: item.spelled(), expression: item.whole_expression().ok() });
     }
     clauses.instances.push(RawInstance { span, arguments });
     Ok(())
@@ -46,13 +45,15 @@ pub(super) fn template(
 
 /// The pieces between commas that are in no bracket, `<>` among them: as in C++, a comparison needs parentheses.
 fn items<'a>(cursor: &Cursor<'a>) -> Vec<Cursor<'a>> {
-    let (mut items, mut from, mut depth) = (Vec::new(), 0, 0i32);
+    let (mut items, mut from, mut round, mut angle) = (Vec::new(), 0, 0i32, 0i32);
     for (at, token) in cursor.tokens.iter().enumerate() {
         match token.kind {
-            TokenKind::Mark("(" | "[" | "{" | "<") => depth += 1,
-            TokenKind::Mark(")" | "]" | "}" | ">") => depth -= 1,
-            TokenKind::Mark(">>") if depth > 1 => depth -= 2,
-            TokenKind::Mark(",") if depth == 0 => {
+            TokenKind::Mark("(" | "[" | "{") => round += 1,
+            TokenKind::Mark(")" | "]" | "}") => round -= 1,
+            TokenKind::Mark("<") if round == 0 => angle += 1,
+            TokenKind::Mark(">") if round == 0 => angle -= 1,
+            TokenKind::Mark(">>") if round == 0 && angle > 1 => angle -= 2,
+            TokenKind::Mark(",") if round == 0 && angle == 0 => {
                 items.push(Cursor::new(cursor.source, &cursor.tokens[from..at], token.span));
                 from = at + 1;
             }

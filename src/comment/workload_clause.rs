@@ -53,7 +53,7 @@ pub(super) fn args(
 }
 
 /// `random(lo, hi)[n]` and its like, or an expression.
-fn value(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
+pub(super) fn value(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
     let whole = item.rest();
     if item.looks_like_list() {
         return Err(item.source.error(whole, "an argument has one value, not a list"));

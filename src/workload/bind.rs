@@ -1,10 +1,10 @@
 //! Annotation, types and configuration -> the workload: every parameter with its bytes or its buffer.
 
-use super::buffer::{Argument, Buffer, Check, Element, Fill, Scalar, Workload};
+use super::buffer::{Argument, Buffer, Check, Element, Fill, Scalar, Symbol, Workload};
 use super::contents::encode;
 use super::entry::Entry;
 use super::types::Type;
-use crate::comment::{Annotation, Diagnostic, Given, GivenValue, Span, Value};
+use crate::comment::{Annotation, Diagnostic, Expr, GivenSymbol, GivenValue, Span, Value};
 use crate::space::{Configuration, Space};
 
 /// The most bytes that the buffers of a workload may have together: more than any GPU has.
@@ -39,16 +39,22 @@ pub fn bind(
         return Err(vec![source.error(annotation.comment, message)]);
     };
     let mut problems = Vec::new();
-    let mut workload = Workload { arguments: Vec::new(), buffers: Vec::new(), checks: None };
+    let mut workload = Workload::default();
     for (index, text) in entry.parameters.iter().enumerate() {
         let Some(given) = args.iter().find(|given| given.parameter == index) else {
             let message = format!("parameter {} of `{}` has no value: add it to args(...)", index + 1, kernel.name);
             problems.push(source.error(kernel.span, message));
             continue;
         };
-        let binding = Binding { annotation, space, configuration, given, text };
-        match binding.argument(&mut workload.buffers) {
+        let binding = Binding { annotation, space, configuration, name: &given.name, span: given.span, text };
+        match binding.argument(&given.value, &mut workload.buffers) {
             Ok(argument) => workload.arguments.push(argument),
+            Err(problem) => problems.push(*problem),
+        }
+    }
+    for given in &annotation.symbols {
+        match symbol(annotation, entry, space, configuration, given) {
+            Ok(symbol) => workload.symbols.push(symbol),
             Err(problem) => problems.push(*problem),
         }
     }
@@ -67,13 +73,62 @@ pub fn bind(
     if problems.is_empty() { Ok(workload) } else { Err(problems) }
 }
 
-/// One parameter and its value.
+/// The contents of a variable.
+fn symbol(
+    annotation: &Annotation,
+    entry: &Entry,
+    space: &Space,
+    configuration: &Configuration,
+    given: &GivenSymbol,
+) -> Result<Symbol, Box<Diagnostic>> {
+    let GivenSymbol { name, span, .. } = given;
+    let source = &annotation.source;
+    let mut called = entry.variables.iter().filter(|variable| variable.is_called(name));
+    let variable = match (called.next(), called.next()) {
+        (Some(variable), None) => variable,
+        // It may be compiled out, as a kernel may.
+        (None, _) => {
+            let message =
+                format!("the compilation has no variable `{name}`; `{}` is not tuned", annotation.kernel.name);
+            return Err(Box::new(source.warning(*span, message)));
+        }
+        (Some(_), Some(_)) => {
+            let message = format!("several variables are called `{name}`: put the namespace before it");
+            return Err(Box::new(source.error(*span, message)));
+        }
+    };
+    let Some(text) = &given.element else {
+        let message = format!("the type of `{name}` is not declared in this file: symbol(float {name} = ...) gives it");
+        return Err(Box::new(source.error(*span, message)));
+    };
+    let Some(element) = Type::element(text) else {
+        let message = format!("`{name}` has elements of type `{text}`, which cannot be given contents");
+        return Err(Box::new(source.error(*span, message)));
+    };
+    let binding = Binding { annotation, space, configuration, name, span: *span, text };
+    let contents = match &given.value {
+        GivenValue::Buffer { fill, fill_span, count } => binding.buffer(element, *fill, *fill_span, count)?,
+        GivenValue::Scalar(expression) => {
+            let value = space.evaluate(configuration, expression).map_err(Box::new)?.as_f64();
+            let fill = binding.fill(element, Some(Fill::Constant(value)), expression.span)?;
+            Buffer { name: name.clone(), element, count: 1, fill, seed: 0 }
+        }
+    };
+    if contents.bytes() > variable.bytes {
+        let message = format!("variable `{name}` has {} bytes, and is given {}", variable.bytes, contents.bytes());
+        return Err(Box::new(source.error(*span, message)));
+    }
+    Ok(Symbol { symbol: variable.symbol.clone(), contents })
+}
+
+/// One parameter or variable.
 struct Binding<'a> {
     annotation: &'a Annotation,
     space: &'a Space,
     configuration: &'a Configuration,
-    given: &'a Given,
-    /// The parameter's type as text.
+    name: &'a str,
+    span: Span,
+    /// Its type as text.
     text: &'a str,
 }
 
@@ -82,11 +137,11 @@ impl Binding<'_> {
         Box::new(self.annotation.source.error(span, message))
     }
 
-    fn argument(&self, buffers: &mut Vec<Buffer>) -> Result<Argument, Box<Diagnostic>> {
-        let (name, text) = (&self.given.name, self.text);
-        match (Type::of(text), &self.given.value) {
+    fn argument(&self, value: &GivenValue, buffers: &mut Vec<Buffer>) -> Result<Argument, Box<Diagnostic>> {
+        let (name, text) = (self.name, self.text);
+        match (Type::of(text), value) {
             (Type::Other(_), _) => {
-                Err(self.error(self.given.span, format!("`{name}` is of type `{text}`, which is not supported yet")))
+                Err(self.error(self.span, format!("`{name}` is of type `{text}`, which is not supported yet")))
             }
             (Type::Scalar(scalar), GivenValue::Scalar(expression)) => {
                 let value = self.space.evaluate(self.configuration, expression).map_err(Box::new)?;
@@ -96,17 +151,7 @@ impl Binding<'_> {
                 Err(self.error(*fill_span, format!("`{name}` is of type `{text}` and takes a value, not a buffer")))
             }
             (Type::Pointer { element, .. }, GivenValue::Buffer { fill, fill_span, count }) => {
-                let count = self.count(count)?;
-                let bytes = count.checked_mul(element.size() as u64).filter(|&bytes| bytes <= MAX_BYTES);
-                if bytes.is_none() {
-                    let message = format!(
-                        "buffer `{name}` has {count} elements of {} bytes: more than any GPU holds",
-                        element.size()
-                    );
-                    return Err(self.error(*fill_span, message));
-                }
-                let fill = self.fill(element, *fill, *fill_span)?;
-                buffers.push(Buffer { name: name.clone(), element, count, fill, seed: 0 });
+                buffers.push(self.buffer(element, *fill, *fill_span, count)?);
                 Ok(Argument::Buffer(buffers.len() - 1))
             }
             (Type::Pointer { .. }, GivenValue::Scalar(expression)) => {
@@ -124,9 +169,30 @@ impl Binding<'_> {
         }
     }
 
+    fn buffer(
+        &self,
+        element: Element,
+        fill: Option<Fill>,
+        fill_span: Span,
+        count: &Expr,
+    ) -> Result<Buffer, Box<Diagnostic>> {
+        let count = self.count(count)?;
+        let bytes = count.checked_mul(element.size() as u64).filter(|&bytes| bytes <= MAX_BYTES);
+        if bytes.is_none() {
+            let message = format!(
+                "buffer `{}` has {count} elements of {} bytes: more than any GPU holds",
+                self.name,
+                element.size()
+            );
+            return Err(self.error(fill_span, message));
+        }
+        let fill = self.fill(element, fill, fill_span)?;
+        Ok(Buffer { name: self.name.to_owned(), element, count, fill, seed: 0 })
+    }
+
     /// The bytes of a scalar argument.
     fn scalar(&self, scalar: Scalar, value: Value, span: Span) -> Result<Vec<u8>, Box<Diagnostic>> {
-        let name = &self.given.name;
+        let name = self.name;
         let bits = match scalar.bounds() {
             Some((least, most)) => {
                 let Some(integer) = value.as_integer() else {
@@ -151,20 +217,18 @@ impl Binding<'_> {
     fn float(&self, scalar: Scalar, value: f64, span: Span) -> Result<u64, Box<Diagnostic>> {
         let bits = encode(scalar, value);
         if value.is_finite() && !super::contents::decode(scalar, bits).is_finite() {
-            return Err(self.error(
-                span,
-                format!("{value:?} is too large for `{}`, which is of type `{}`", self.given.name, self.text),
-            ));
+            return Err(self
+                .error(span, format!("{value:?} is too large for `{}`, which is of type `{}`", self.name, self.text)));
         }
         Ok(bits)
     }
 
-    fn count(&self, expression: &crate::comment::Expr) -> Result<u64, Box<Diagnostic>> {
+    fn count(&self, expression: &Expr) -> Result<u64, Box<Diagnostic>> {
         let value = self.space.evaluate(self.configuration, expression).map_err(Box::new)?;
         match value.as_integer().and_then(|count| u64::try_from(count).ok()) {
             Some(count) if count > 0 => Ok(count),
             _ => {
-                let message = format!("buffer `{}` needs 1 element or more, not {value}", self.given.name);
+                let message = format!("buffer `{}` needs 1 element or more, not {value}", self.name);
                 Err(self.error(expression.span, message))
             }
         }
@@ -190,10 +254,8 @@ impl Binding<'_> {
                 Some((least, most)) => {
                     let (least, most) = if is_bool { (0, 1) } else { (least, most) };
                     if value.fract() != 0.0 || !(least as f64..=most as f64).contains(&value) {
-                        let message = format!(
-                            "buffer `{}` is of type `{}`, which does not hold {value:?}",
-                            self.given.name, self.text
-                        );
+                        let message =
+                            format!("buffer `{}` is of type `{}`, which does not hold {value:?}", self.name, self.text);
                         return Err(self.error(span, message));
                     }
                 }

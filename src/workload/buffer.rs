@@ -131,11 +131,22 @@ pub struct Check {
     pub absolute: f64,
 }
 
-/// The launch that candidates are timed on.
+/// A `__constant__` or `__device__` variable with contents that are given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Symbol {
+    /// Its name in PTX and cubin; code that does not use the variable does not have it.
+    pub symbol: String,
+    /// What it holds from its first byte on; where that is less than all of it, the rest is as it is initialised.
+    pub contents: Buffer,
+}
+
+/// The launch that candidates are timed on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
     pub arguments: Vec<Argument>,
     pub buffers: Vec<Buffer>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub symbols: Vec<Symbol>,
     /// What is compared; `None`: every buffer that the baseline wrote, integers exactly, floats to 1e-4.
     pub checks: Option<Vec<Check>>,
 }
@@ -151,13 +162,19 @@ impl Workload {
     /// Gives every buffer another stream of random numbers. 0 is what a workload is bound with; any other base gives a
     /// second set of inputs to check results on.
     pub fn reseed(&mut self, base: u64) {
-        for (position, buffer) in self.buffers.iter_mut().enumerate() {
+        let symbols = self.symbols.iter_mut().map(|symbol| &mut symbol.contents);
+        for (position, buffer) in self.buffers.iter_mut().chain(symbols).enumerate() {
             buffer.seed = super::contents::stream(base, position as u64);
         }
     }
 
-    /// Bytes of all buffers; saturates.
+    /// The buffers, and after them the contents of the variables.
+    pub fn all_buffers(&self) -> impl Iterator<Item = &Buffer> + Clone {
+        self.buffers.iter().chain(self.symbols.iter().map(|symbol| &symbol.contents))
+    }
+
+    /// Bytes of all buffers and variables; saturates.
     pub fn bytes(&self) -> u64 {
-        self.buffers.iter().map(Buffer::bytes).fold(0, u64::saturating_add)
+        self.all_buffers().map(Buffer::bytes).fold(0, u64::saturating_add)
     }
 }

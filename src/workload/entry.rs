@@ -8,8 +8,10 @@
 
 use super::instance;
 use super::mangled::parameter_types;
+use super::variable::{Variable, variables};
 use crate::comment::{Annotation, Diagnostic, Fault, Instance, TemplateArgument, Value};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A kernel that the compiler registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub struct Entry {
     pub file: Option<String>,
     /// Threads of a block in `__launch_bounds__`.
     pub max_threads: Option<u32>,
+    /// The variables of its module, which a workload can give contents.
+    pub variables: Arc<[Variable]>,
 }
 
 impl Entry {
@@ -39,6 +43,7 @@ impl Entry {
 pub fn entries(stub: &str) -> Vec<Entry> {
     let stubs = stubs(stub);
     let places = places(stub);
+    let variables: Arc<[Variable]> = variables(stub).into();
     let mut found = Vec::new();
     for (at, _) in stub.match_indices("__cudaRegisterEntry(") {
         let Some(arguments) = group(&stub[at + "__cudaRegisterEntry".len()..]) else {
@@ -64,6 +69,7 @@ pub fn entries(stub: &str) -> Vec<Entry> {
             line: place.map(|(line, _)| *line),
             file: place.map(|(_, file)| file.clone()),
             max_threads: bound.parse().ok(),
+            variables: Arc::clone(&variables),
         });
     }
     found
@@ -249,7 +255,7 @@ fn key(types: &str, name: &str) -> String {
 }
 
 /// What stands between the bracket that `text` begins with and the one that closes it.
-fn group(text: &str) -> Option<&str> {
+pub(super) fn group(text: &str) -> Option<&str> {
     if !text.starts_with('(') {
         return None;
     }
@@ -270,7 +276,7 @@ fn group(text: &str) -> Option<&str> {
 }
 
 /// The parts between commas that are in no bracket, trimmed.
-fn split(text: &str) -> Vec<&str> {
+pub(super) fn split(text: &str) -> Vec<&str> {
     let (mut parts, mut from, mut depth) = (Vec::new(), 0, 0i32);
     for (at, c) in text.char_indices() {
         match c {

@@ -10,8 +10,10 @@ pub mod entry;
 mod instance;
 mod mangled;
 mod types;
+mod variable;
 
 pub use bind::{bind, default_tolerance};
-pub use buffer::{Argument, Buffer, Check, Element, Fill, Scalar, Workload};
+pub use buffer::{Argument, Buffer, Check, Element, Fill, Scalar, Symbol, Workload};
 pub use entry::{Entry, entries, find};
 pub use types::Type;
+pub use variable::Variable;

@@ -196,3 +196,38 @@ fn an_instance_that_the_file_does_not_make_is_named_with_those_that_it_makes() {
     assert!(ran.stderr.contains(warning), "{}", ran.stderr);
     assert!(project.read("instances.tune.h").contains("struct scale_float {"));
 }
+
+#[test]
+fn variables_are_given_contents_by_name() {
+    let project = Project::new(&["symbols.cu"]);
+    let ran = tuned(&project, "symbols.cu", r#"{"label": "block=64", "time_us": 5.0}, {"time_us": 10.0}"#);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("nvtune: lookup: block=64 (2.00x"), "{}", ran.stderr);
+    let text = project.read("symbols.cu");
+    for (from, to, message) in [
+        ("table = random[64]", "table = random[65]", "error: variable `table` has 1024 bytes, and is given 1040"),
+        (
+            "table = random[64]",
+            "tables = random[64]",
+            "warning: the compilation has no variable `tables`; `lookup` is not tuned",
+        ),
+        (
+            "static __device__ double scale",
+            "static __device__ double unused[2], scale",
+            "error: the type of `scale` is not declared in this file",
+        ),
+    ] {
+        project.write("symbols.cu", &text.replace(from, to));
+        let ran = tuned(&project, "symbols.cu", r#"{"time_us": 10.0}"#);
+        assert!(ran.stderr.contains(message), "{to}: {}", ran.stderr);
+    }
+    // The model reads them too: the loop takes as many steps as the variable says.
+    let cycles = |steps: &str| {
+        project.write("symbols.cu", &text.replace("steps = 24", steps));
+        succeed(&mut project.nvtune(&compile("symbols.cu", "symbols.o")));
+        let record = project.record("symbols.tune.json");
+        record["kernels"][0]["configurations"][0]["score"]["c"].as_f64().expect("a number")
+    };
+    let (few, many) = (cycles("steps = 10"), cycles("steps = 1000"));
+    assert!(many > 20.0 * few, "{few} {many}");
+}

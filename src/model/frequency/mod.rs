@@ -79,7 +79,9 @@ pub fn profile(
     check(launch)?;
     let program = decode::decode(module, function);
     let arguments = arguments(&program, workload)?;
-    let initial = Initial { buffers: &workload.buffers, globals: &program.globals, constants: &program.constants };
+    let given = memory::given(&program.variables, &workload.symbols);
+    let initial =
+        Initial { buffers: &workload.buffers, given: &given, globals: &program.globals, constants: &program.constants };
     let mut tally = Tally::new(&program, launch);
     let analyses = RefCell::default();
     let ground = Ground { program: &program, initial: &initial, arguments: &arguments, launch, analyses: &analyses };
@@ -147,7 +149,9 @@ pub fn written(
     }
     let program = decode::decode(module, function);
     let arguments = arguments(&program, workload)?;
-    let initial = Initial { buffers: &workload.buffers, globals: &program.globals, constants: &program.constants };
+    let given = memory::given(&program.variables, &workload.symbols);
+    let initial =
+        Initial { buffers: &workload.buffers, given: &given, globals: &program.globals, constants: &program.constants };
     // No loop is skipped: skipped stores would be missing.
     let allowance = Allowance { steps: limits.instructions, window: 0, warmup: u64::MAX };
     let analyses = RefCell::default();
