@@ -99,6 +99,10 @@ const REFUSED: &[&str] = &[
     "<c>//@tune check(rtol = 1e-5)\n<k>",
     "<c>//@tune check(none, y)\n<k>",
     "<c>//@tune args(n = 4, a = 1, x = zeros[n], y = out[n]) check(n)\n<k>",
+    "<c>//@tune args(n = {x = 1, x = 2}, a = {x}, x = {y = {z = rand[1]}}, y = {1 = 2})\n<k>",
+    "<c>//@tune args(n = {a={a={a={a={a={a={a={a={a={a=1}}}}}}}}}}, a = 1, x = 0, y = 0)\n<k>",
+    "//@tune block(256) threads(n) args(n = {x = 4}, a = 1, x = {p = out[4]}, y = zeros[x.p + n + y.z])\n<k>",
+    "<c>//@tune args(n = {m = 4}, a = 1, x = {p = out[4]}, y = 0) check(x.p, x, n.m, x.q, x.)\n<k>",
     // The baseline.
     "//@tune block({128, 256}) threads(n) default(block = 192)\n<k>",
     "//@tune block({128, 256}) threads(n) default(block = 2048)\n<k>",
@@ -183,6 +187,7 @@ const ACCEPTED: &[&str] = &[
     "<c>//@tune template(float) template(const View<float, 4> *, -1) template( unsigned\n//@tune  char)\ntemplate <typename T, int N> __global__ void k(T n) {}\n",
     "<c>//@tune template(ns::Op<T>, 2 * (N > 1 ? N : 8), true) name(op) define(N = {1, 2})\ntemplate <typename T, int M, bool B>\n__global__ void k(int n, T *x) {}\n",
     "static __constant__ __align__(16) const float4 a[4]; namespace ns { __device__ ns::Half b = 0; }\n<c>//@tune symbol(a = random[4],\n//@tune b = zeros[2 * 2], unsigned char ns::c = 5, elsewhere = iota[8])\n__global__ void k(int n) {}\n",
+    "//@tune block(256) threads(p.n, p.inner.m) args(p = {n = 4, inner = {m = p.n * 2, data = random[p.inner.m]}}) check(p.inner.data, rtol = 0.5)\n__global__ void k(Plan p) {}\n",
     "int x;\n",
 ];
 
@@ -228,8 +233,9 @@ fn summary(annotation: &Annotation) -> String {
         }
         Err(problem) => text.push_str(&format!("  no launch: {}\n", problem.message)),
     }
-    for given in annotation.args.iter().flatten() {
-        let value = match &given.value {
+    for (path, value) in annotation.values() {
+        let value = match value {
+            GivenValue::Struct { fields, .. } => format!("{} fields", fields.len()),
             GivenValue::Scalar(expression) => match space.evaluate(baseline, expression) {
                 Ok(value) => format!("{expression} = {value}"),
                 Err(problem) => problem.message,
@@ -238,12 +244,13 @@ fn summary(annotation: &Annotation) -> String {
                 format!("{fill:?} of {count}")
             }
         };
-        text.push_str(&format!("  {}: {value}\n", given.name));
+        text.push_str(&format!("  {path}: {value}\n"));
     }
     for GivenSymbol { name, element, value, .. } in &annotation.symbols {
         let element = element.as_deref().unwrap_or("unknown");
         let value = match value {
             GivenValue::Scalar(expression) => expression.to_string(),
+            GivenValue::Struct { .. } => "a structure".to_owned(),
             GivenValue::Buffer { fill, count, .. } => format!("{fill:?} of {count}"),
         };
         text.push_str(&format!("  {element} {name}: {value}\n"));

@@ -104,6 +104,7 @@ fn bound(line: &str, clauses: &str) -> String {
     for (argument, text) in workload.arguments.iter().zip(&entry.parameters) {
         let value = match argument {
             Argument::Scalar(bytes) => format!("{bytes:02x?}"),
+            Argument::Struct { bytes, buffers } => format!("{bytes:02x?} with {buffers:?}"),
             Argument::Buffer(index) => {
                 let Buffer { name, element, count, fill, .. } = &workload.buffers[*index];
                 format!("{name}: {count} of {}x{:?}, {fill:?}", element.lanes, element.scalar)
@@ -203,11 +204,11 @@ fn values_are_bound_to_types() {
         error: `c` is of type `signed char` and cannot be 128: it holds -128 to 127
         error: `f` is of type `bool` and cannot be 2: it holds 0 to 1
         ==== args(p = 1, v = 1, w = zeros[1], pp = zeros[1], tile = 1, q = zeros[3])
-        error: `p` is of type `Params`, which is not supported yet
-        error: `v` is of type `View<float>`, which is not supported yet
-        error: `w` is of type `View<const double> *`, which is not supported yet
-        error: `pp` is of type `float **`, which is not supported yet
-        error: `tile` is of type `float[4] &`, which is not supported yet
+        error: `p` is of type `Params`: give its fields, as in p = {x = 1, y = zeros[n]}
+        error: `v` is of type `View<float>`: give its fields, as in v = {x = 1, y = zeros[n]}
+        error: `w` is of type `View<const double> *`: buffers hold numbers and CUDA's vectors of them
+        error: `pp` is of type `float **`: buffers hold numbers, not pointers or arrays
+        error: `tile` is a reference (`float[4] &`): what it refers to lives in the host's program
     "#]].assert_eq(&shown);
 }
 

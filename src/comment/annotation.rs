@@ -105,6 +105,14 @@ pub struct Given {
     pub value: GivenValue,
 }
 
+/// A field's value in a structure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GivenField {
+    pub name: String,
+    pub span: Span,
+    pub value: GivenValue,
+}
+
 /// A variable's contents in the `symbol` clause.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GivenSymbol {
@@ -119,6 +127,11 @@ pub struct GivenSymbol {
 #[derive(Clone, Debug, PartialEq)]
 pub enum GivenValue {
     Scalar(Expr),
+    /// `{x = 1, y = random[n]}`: a structure; fields that are not given are zero.
+    Struct {
+        span: Span,
+        fields: Vec<GivenField>,
+    },
     /// `fill` is `None` for `random[n]`, whose range hangs on the element's type.
     Buffer {
         fill: Option<Fill>,
@@ -163,7 +176,28 @@ pub enum Launching {
     Remap,
 }
 
+impl GivenValue {
+    /// All scalars, buffers and fields in it, by path: `name`, `name.field`, ...
+    pub fn visit<'a>(&'a self, name: String, visit: &mut impl FnMut(String, &'a GivenValue)) {
+        if let GivenValue::Struct { fields, .. } = self {
+            for field in fields {
+                field.value.visit(format!("{name}.{}", field.name), visit);
+            }
+        }
+        visit(name, self);
+    }
+}
+
 impl Annotation {
+    /// Every value of the `args` clause by path; those of a structure's fields stand before the structure.
+    pub fn values(&self) -> Vec<(String, &GivenValue)> {
+        let mut values = Vec::new();
+        for given in self.args.iter().flatten() {
+            given.value.visit(given.name.clone(), &mut |path, value| values.push((path, value)));
+        }
+        values
+    }
+
     /// True where the comment says what to launch the kernel on.
     pub fn has_workload(&self) -> bool {
         self.args.is_some()

@@ -220,10 +220,17 @@ fn assemble(
     if let Some(check) = &clauses.check {
         for buffer in &check.buffers {
             let name = &buffer.value;
-            let given = args.iter().flatten().find(|given| given.name == *name);
-            let message = match given.map(|given| &given.value) {
+            let mut found = None;
+            for given in args.iter().flatten() {
+                given.value.visit(given.name.clone(), &mut |path, value| {
+                    if path == *name {
+                        found = Some(value);
+                    }
+                });
+            }
+            let message = match found {
                 Some(GivenValue::Buffer { .. }) => continue,
-                Some(GivenValue::Scalar(_)) => {
+                Some(GivenValue::Scalar(_) | GivenValue::Struct { .. }) => {
                     format!("`{name}` is no buffer and cannot be checked")
                 }
                 None if names.contains(&name.as_str()) => continue,

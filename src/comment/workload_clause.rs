@@ -1,6 +1,6 @@
 //! The clauses that make the workload: `args` and `check`.
 
-use super::annotation::{CheckClause, GivenValue, Spanned};
+use super::annotation::{CheckClause, GivenField, GivenValue, Spanned};
 use super::clause::Clauses;
 use super::diagnostic::{Diagnostic, suggestion};
 use super::expression::Expr;
@@ -17,6 +17,9 @@ pub(super) struct RawGiven {
     /// `None` where the value has an error that has been reported.
     pub value: Option<GivenValue>,
 }
+
+/// How deep structures may nest.
+const MAX_DEPTH: usize = 8;
 
 /// What buffers can be filled with.
 const FILLS: [&str; 6] = ["random", "zeros", "iota", "fill", "out", "file"];
@@ -54,7 +57,14 @@ pub(super) fn args(
 
 /// `random(lo, hi)[n]` and its like, or an expression.
 pub(super) fn value(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
+    nested_value(item, 0)
+}
+
+fn nested_value(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagnostic> {
     let whole = item.rest();
+    if is_structure(item) {
+        return structure(item, depth);
+    }
     if item.looks_like_list() {
         return Err(item.source.error(whole, "an argument has one value, not a list"));
     }
@@ -110,6 +120,35 @@ pub(super) fn value(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
     Ok(GivenValue::Buffer { fill, fill_span, count })
 }
 
+/// True for `{name = ...`.
+fn is_structure(item: &Cursor<'_>) -> bool {
+    let mut ahead = *item;
+    ahead.eat("{") && ahead.peek_name().is_some() && ahead.second_mark() == Some("=")
+}
+
+/// `{name = value, ...}`
+fn structure(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagnostic> {
+    let span = item.rest();
+    if depth == MAX_DEPTH {
+        return Err(item.source.error(item.place(), "this structure is nested too deeply"));
+    }
+    let inner = item.group("{", "}")?;
+    item.finish()?;
+    let mut fields: Vec<GivenField> = Vec::new();
+    for mut item in inner.items() {
+        let (name, span) = item.name("the name of a field")?;
+        if let Some(first) = fields.iter().find(|other| other.name == name) {
+            let note = item.source.note(first.span, "first given here");
+            return Err(item.source.error(span, format!("field `{name}` is given twice")).with(note));
+        }
+        if !item.eat("=") {
+            return Err(item.expected("`=` and a value"));
+        }
+        fields.push(GivenField { name: name.to_string(), span, value: nested_value(&mut item, depth + 1)? });
+    }
+    Ok(GivenValue::Struct { span, fields })
+}
+
 /// True for `name(...)[...`: a buffer whose contents are misspelt.
 fn calls_then_brackets(item: &Cursor<'_>) -> bool {
     let mut ahead = *item;
@@ -152,21 +191,27 @@ pub(super) fn check(
 }
 
 fn check_item(check: &mut CheckClause, item: &mut Cursor<'_>) -> Result<(), Diagnostic> {
-    let (name, span) = item.name("the name of a buffer, `rtol` or `atol`")?;
+    let (name, mut span) = item.name("the name of a buffer, `rtol` or `atol`")?;
+    let mut name = name.to_string();
+    while item.eat(".") {
+        let (field, place) = item.name("the name of a field")?;
+        name = format!("{name}.{field}");
+        span = span.to(place);
+    }
     if !item.eat("=") {
         item.finish()?;
         if let Some(first) = check.buffers.iter().find(|buffer| buffer.value == name) {
             let note = item.source.note(first.span, "first given here");
             return Err(item.source.error(span, format!("`{name}` is given twice")).with(note));
         }
-        check.buffers.push(Spanned { value: name.to_string(), span });
+        check.buffers.push(Spanned { value: name, span });
         return Ok(());
     }
-    let slot = match name {
+    let slot = match name.as_str() {
         "rtol" => &mut check.relative,
         "atol" => &mut check.absolute,
         _ => {
-            let near = suggestion(name, ["rtol", "atol"]);
+            let near = suggestion(&name, ["rtol", "atol"]);
             return Err(item.source.error(span, format!("unknown tolerance `{name}`{near}")));
         }
     };

@@ -15,9 +15,9 @@ use crate::search::{self, Provenance, Strategy};
 use crate::settings::Timing;
 use crate::space::{Configuration, Launch, Space};
 use crate::variant::{FrontEnd, ToolError, Toolchain};
-use crate::workload::{self, Entry, Workload};
+use crate::workload::{self, Entry, Layout, Workload, layout};
 use rayon::prelude::*;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 use thiserror::Error;
@@ -218,12 +218,35 @@ fn subject<'a>(
     let baseline = Space::new(annotation, &host::limits(&architecture, None))?.baseline().clone();
     let front_end = one(front_ends, &merged(in_force, &baseline.macros))?;
     let entries = workload::entries(&front_end.stub);
-    let entry = workload::find(&entries, annotation, &baseline.macros)?.clone();
+    let mut entry = workload::find(&entries, annotation, &baseline.macros)?.clone();
+    entry.layouts = layouts(toolchain, annotation, &entry, &merged(in_force, &baseline.macros))?;
     let module = ptx::Module::parse(&front_end.ptx)?;
     let bounds = module.entry(&entry.symbol).and_then(launch_bounds);
     let space = Space::new(annotation, &host::limits(&architecture, bounds))?;
-    let entries = entries_by_macros(front_ends, annotation, &space, in_force);
+    let mut entries = entries_by_macros(front_ends, annotation, &space, in_force);
+    for other in entries.values_mut().flatten() {
+        other.layouts.clone_from(&entry.layouts);
+    }
     Ok(Subject { annotation, entry, entries, space, machine })
+}
+
+/// Asks the compiler for the layouts of the structures that the comment gives values to.
+fn layouts(
+    toolchain: &Toolchain,
+    annotation: &Annotation,
+    entry: &Entry,
+    macros: &Macros,
+) -> Result<BTreeMap<usize, Layout>, Problem> {
+    let Some(question) = layout::question(annotation, entry) else { return Ok(BTreeMap::new()) };
+    match toolchain.ask(macros, &question) {
+        Ok(stub) => Ok(layout::answer(annotation, &stub)),
+        Err(ToolError::Failed { message, .. }) => {
+            // The source alone was compiled before, so the question is at fault: a field that does not exist, or cannot be named.
+            let said = message.lines().find_map(|line| line.split_once("error: ")).map_or("", |(_, said)| said);
+            Err(annotation.source.error(layout::place(annotation, said), said.to_owned()).into())
+        }
+        Err(error) => Err(Problem::Tool(Arc::new(error))),
+    }
 }
 
 /// The kernel under each set of the axes' macros.

@@ -3,8 +3,9 @@
 use super::buffer::{Argument, Buffer, Check, Element, Fill, Scalar, Symbol, Workload};
 use super::contents::encode;
 use super::entry::Entry;
+use super::layout::Layout;
 use super::types::Type;
-use crate::comment::{Annotation, Diagnostic, Expr, GivenSymbol, GivenValue, Span, Value};
+use crate::comment::{Annotation, Diagnostic, Expr, GivenField, GivenSymbol, GivenValue, Span, Value};
 use crate::space::{Configuration, Space};
 
 /// The most bytes that the buffers of a workload may have together: more than any GPU has.
@@ -46,7 +47,17 @@ pub fn bind(
             problems.push(source.error(kernel.span, message));
             continue;
         };
-        let binding = Binding { annotation, space, configuration, name: &given.name, span: given.span, text };
+        if let Some(handle) = kernel.declarations.get(index).and_then(|declaration| handle(declaration)) {
+            let message = format!(
+                "`{}` is a {handle}, which a comment cannot describe: without args(...) `{}` is tuned by the model alone",
+                given.name, kernel.name
+            );
+            problems.push(source.error(given.span, message));
+            continue;
+        }
+        let layout = entry.layouts.get(&index);
+        let name = given.name.as_str();
+        let binding = Binding { annotation, space, configuration, name, span: given.span, text, layout };
         match binding.argument(&given.value, &mut workload.buffers) {
             Ok(argument) => workload.arguments.push(argument),
             Err(problem) => problems.push(*problem),
@@ -105,9 +116,13 @@ fn symbol(
         let message = format!("`{name}` has elements of type `{text}`, which cannot be given contents");
         return Err(Box::new(source.error(*span, message)));
     };
-    let binding = Binding { annotation, space, configuration, name, span: *span, text };
+    let binding = Binding { annotation, space, configuration, name, span: *span, text, layout: None };
     let contents = match &given.value {
         GivenValue::Buffer { fill, fill_span, count } => binding.buffer(element, *fill, *fill_span, count)?,
+        GivenValue::Struct { span, .. } => {
+            let message = format!("`{name}` takes a number or a buffer such as random[n], not a structure");
+            return Err(Box::new(source.error(*span, message)));
+        }
         GivenValue::Scalar(expression) => {
             let value = space.evaluate(configuration, expression).map_err(Box::new)?.as_f64();
             let fill = binding.fill(element, Some(Fill::Constant(value)), expression.span)?;
@@ -130,6 +145,34 @@ struct Binding<'a> {
     span: Span,
     /// Its type as text.
     text: &'a str,
+    /// Of a structure.
+    layout: Option<&'a Layout>,
+}
+
+/// Why a parameter of this type cannot be given a value.
+fn refusal(name: &str, text: &str) -> String {
+    if text.ends_with('&') {
+        return format!("`{name}` is a reference (`{text}`): what it refers to lives in the host's program");
+    }
+    if text.contains('(') {
+        return format!("`{name}` points to a function (`{text}`), whose address only the host's program knows");
+    }
+    match text.strip_suffix('*') {
+        Some(target) if target.trim_end().ends_with(['*', ']']) => {
+            format!("`{name}` is of type `{text}`: buffers hold numbers, not pointers or arrays")
+        }
+        Some(_) => format!("`{name}` is of type `{text}`: buffers hold numbers and CUDA's vectors of them"),
+        None => format!("`{name}` is of type `{text}`: give its fields, as in {name} = {{x = 1, y = zeros[n]}}"),
+    }
+}
+
+/// The kind of opaque handle that a declaration names: its value means something only in the process that made it.
+fn handle(declaration: &str) -> Option<&'static str> {
+    declaration.split(' ').find_map(|word| match word {
+        "cudaTextureObject_t" | "CUtexObject" => Some("texture"),
+        "cudaSurfaceObject_t" | "CUsurfObject" => Some("surface"),
+        _ => None,
+    })
 }
 
 impl Binding<'_> {
@@ -140,8 +183,10 @@ impl Binding<'_> {
     fn argument(&self, value: &GivenValue, buffers: &mut Vec<Buffer>) -> Result<Argument, Box<Diagnostic>> {
         let (name, text) = (self.name, self.text);
         match (Type::of(text), value) {
-            (Type::Other(_), _) => {
-                Err(self.error(self.span, format!("`{name}` is of type `{text}`, which is not supported yet")))
+            (Type::Other(_), GivenValue::Struct { span, fields }) => self.structure(*span, fields, buffers),
+            (Type::Other(_), _) => Err(self.error(self.span, refusal(name, text))),
+            (_, GivenValue::Struct { span, .. }) => {
+                Err(self.error(*span, format!("`{name}` is of type `{text}`, which has no fields")))
             }
             (Type::Scalar(scalar), GivenValue::Scalar(expression)) => {
                 let value = self.space.evaluate(self.configuration, expression).map_err(Box::new)?;
@@ -167,6 +212,55 @@ impl Binding<'_> {
                 }
             }
         }
+    }
+
+    /// The bytes of a structure.
+    fn structure(
+        &self,
+        span: Span,
+        fields: &[GivenField],
+        buffers: &mut Vec<Buffer>,
+    ) -> Result<Argument, Box<Diagnostic>> {
+        let Some(layout) = self.layout else {
+            return Err(self.error(span, format!("`{}` is of type `{}`, which has no fields", self.name, self.text)));
+        };
+        let mut structure = (vec![0; usize::try_from(layout.bytes).unwrap_or(0)], Vec::new());
+        self.fields(layout, "", fields, &mut structure, buffers)?;
+        let (bytes, pointers) = structure;
+        Ok(Argument::Struct { bytes, buffers: pointers })
+    }
+
+    fn fields(
+        &self,
+        layout: &Layout,
+        prefix: &str,
+        fields: &[GivenField],
+        structure: &mut (Vec<u8>, Vec<(usize, usize)>),
+        buffers: &mut Vec<Buffer>,
+    ) -> Result<(), Box<Diagnostic>> {
+        for given in fields {
+            let path = format!("{prefix}{}", given.name);
+            if let GivenValue::Struct { fields, .. } = &given.value {
+                self.fields(layout, &format!("{path}."), fields, structure, buffers)?;
+                continue;
+            }
+            let Some(field) = layout.fields.get(&path) else {
+                return Err(self.error(given.span, format!("the compiler says nothing of a field `{path}`")));
+            };
+            let name = format!("{}.{path}", self.name);
+            let binding = Binding { name: &name, span: given.span, text: &field.kind, layout: None, ..*self };
+            let at = usize::try_from(field.offset).unwrap_or(usize::MAX);
+            match binding.argument(&given.value, buffers)? {
+                Argument::Buffer(index) => structure.1.push((at, index)),
+                Argument::Scalar(value) => {
+                    if let Some(place) = structure.0.get_mut(at..at.saturating_add(value.len())) {
+                        place.copy_from_slice(&value);
+                    }
+                }
+                Argument::Struct { .. } => {}
+            }
+        }
+        Ok(())
     }
 
     fn buffer(

@@ -119,6 +119,38 @@ pub enum Argument {
     Scalar(Vec<u8>),
     /// The address of the buffer with this index in [`Workload::buffers`].
     Buffer(usize),
+    /// The bytes of a structure, and where in them the addresses of which buffers go: (byte, index).
+    Struct { bytes: Vec<u8>, buffers: Vec<(usize, usize)> },
+}
+
+impl Argument {
+    /// Bytes of the argument.
+    pub fn size(&self) -> usize {
+        match self {
+            Argument::Scalar(bytes) | Argument::Struct { bytes, .. } => bytes.len(),
+            Argument::Buffer(_) => size_of::<u64>(),
+        }
+    }
+
+    /// The bytes that the kernel is passed, for these addresses of buffers; `Err` with the index of a buffer without one.
+    pub fn bytes(&self, address: impl Fn(usize) -> Option<u64>) -> Result<Vec<u8>, usize> {
+        let of = |index: usize| address(index).map(u64::to_le_bytes).ok_or(index);
+        match self {
+            Argument::Scalar(bytes) => Ok(bytes.clone()),
+            Argument::Buffer(index) => of(*index).map(|bytes| bytes.to_vec()),
+            Argument::Struct { bytes, buffers } => {
+                let mut bytes = bytes.clone();
+                for &(at, index) in buffers {
+                    let address = of(index)?;
+                    // What the structure has no room for is not passed.
+                    if let Some(place) = bytes.get_mut(at..at.saturating_add(address.len())) {
+                        place.copy_from_slice(&address);
+                    }
+                }
+                Ok(bytes)
+            }
+        }
+    }
 }
 
 /// A buffer that is compared with the baseline's after the launch.

@@ -7,6 +7,7 @@
 //! entries, never a panic.
 
 use super::instance;
+use super::layout::Layout;
 use super::mangled::parameter_types;
 use super::variable::{Variable, variables};
 use crate::comment::{Annotation, Diagnostic, Fault, Instance, TemplateArgument, Value};
@@ -29,6 +30,8 @@ pub struct Entry {
     pub max_threads: Option<u32>,
     /// The variables of its module, which a workload can give contents.
     pub variables: Arc<[Variable]>,
+    /// Structures among the parameters, by position, once the compiler has been asked (see [`layout`](super::layout)).
+    pub layouts: BTreeMap<usize, Layout>,
 }
 
 impl Entry {
@@ -70,6 +73,7 @@ pub fn entries(stub: &str) -> Vec<Entry> {
             file: place.map(|(_, file)| file.clone()),
             max_threads: bound.parse().ok(),
             variables: Arc::clone(&variables),
+            layouts: BTreeMap::new(),
         });
     }
     found

@@ -72,6 +72,14 @@ pub(super) fn agree(written: &str, compiled: &str) -> bool {
         })
 }
 
+/// The number that the compiler spells with cast and suffix: `(unsigned long long)8ull`.
+pub(super) fn integer(compiled: &str) -> Option<u64> {
+    match tokens(compiled).as_slice() {
+        [number] => number.parse().ok(),
+        _ => None,
+    }
+}
+
 /// Names with their scopes, builtin types in one spelling, numbers without casts and suffixes, and marks.
 fn tokens(text: &str) -> Vec<String> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';

@@ -231,3 +231,42 @@ fn variables_are_given_contents_by_name() {
     let (few, many) = (cycles("steps = 10"), cycles("steps = 1000"));
     assert!(many > 20.0 * few, "{few} {many}");
 }
+
+const TEXTURED: &str = "\
+//@tune threads(n) block(64) args(n = 64, t = 0, y = out[n])
+__global__ void sampled(int n, cudaTextureObject_t t, float *y) { y[threadIdx.x] = tex1Dfetch<float>(t, threadIdx.x); }
+";
+
+#[test]
+fn structures_are_given_field_by_field() {
+    let project = Project::new(&["structs.cu"]);
+    let ran = tuned(&project, "structs.cu", r#"{"label": "block=64", "time_us": 5.0}, {"time_us": 10.0}"#);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("nvtune: apply: block=64 (2.00x"), "{}", ran.stderr);
+    let header = project.read("structs.tune.h");
+    assert!(header.contains("static dim3 grid(unsigned long long plan_n)"), "{header}");
+    let text = project.read("structs.cu");
+    for (from, to, message) in [
+        (
+            "skip = 3",
+            "skipped = 3",
+            "structs.cu(24): error: class \"<unnamed>::Plan::<unnamed>\" has no member \"skipped\"",
+        ),
+        ("skip = 3", "skip = 1 << 15", "`plan.inner.skip` is of type `short` and cannot be 32768"),
+        ("a = {x = 1.5f, y = 2}", "a = 4", "`a` is of type `float2`: give its fields, as in a = {x = 1, y = zeros[n]}"),
+        (text.as_str(), TEXTURED, "`t` is a texture, which a comment cannot describe"),
+    ] {
+        project.write("structs.cu", &text.replace(from, to));
+        let ran = tuned(&project, "structs.cu", r#"{"time_us": 10.0}"#);
+        assert!(ran.stderr.contains(message), "{to}: {}", ran.stderr);
+    }
+    // The model reads them too.
+    let cycles = |skip: &str| {
+        project.write("structs.cu", &text.replace("skip = 3", skip));
+        succeed(&mut project.nvtune(&compile("structs.cu", "structs.o")));
+        let record = project.record("structs.tune.json");
+        record["kernels"][0]["configurations"][0]["score"]["c"].as_f64().expect("a number")
+    };
+    let (few, many) = (cycles("skip = 10"), cycles("skip = 1000"));
+    assert!(many > few + 3000.0, "{few} {many}");
+}

@@ -12,7 +12,7 @@ use super::bench::{Bench, Halt};
 use super::compare::{Tolerance, compare};
 use super::protocol::Job;
 use super::{Device, Reason};
-use crate::workload::{Argument, Check, Workload};
+use crate::workload::{Check, Workload};
 use driver::{Context, DriverFault, Event, Memory, Module, name};
 use kernel::{Kernel, launch_failed};
 use pool::{Pool, Slab};
@@ -174,15 +174,12 @@ impl Gpu {
     fn launch(&self, kernel: &Kernel, job: &Job, workload: &Workload, places: &[usize]) -> Result<f64, Halt> {
         let mut arguments = Vec::with_capacity(workload.arguments.len());
         for argument in &workload.arguments {
-            arguments.push(match argument {
-                Argument::Scalar(bytes) => bytes.clone(),
-                Argument::Buffer(index) => {
-                    let slab = places.get(*index).and_then(|place| self.pool.slabs.get(*place));
-                    let missing = || Halt::Failed(format!("the workload has no buffer {index}"));
-                    let address = slab.ok_or_else(missing)?.live.address();
-                    address.to_le_bytes().to_vec()
-                }
-            });
+            let address = |index: usize| {
+                let place = places.get(index).filter(|_| index < workload.buffers.len())?;
+                Some(self.pool.slabs.get(*place)?.live.address())
+            };
+            let missing = |index| Halt::Failed(format!("the workload has no buffer {index}"));
+            arguments.push(argument.bytes(address).map_err(missing)?);
         }
         let launch = &job.launch;
         self.start.record().map_err(faulted)?;

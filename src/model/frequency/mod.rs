@@ -20,7 +20,7 @@ mod thread;
 use super::profile::Profile;
 use crate::ptx::Module;
 use crate::space::Launch;
-use crate::workload::{Argument, Workload};
+use crate::workload::Workload;
 use access::Lane;
 use memory::Initial;
 use program::{Passing, Program};
@@ -184,13 +184,8 @@ fn arguments(program: &Program, workload: &Workload) -> Result<Vec<u8>, Error> {
         let Passing::Param(at, size) = *formal else {
             continue;
         };
-        let value = match argument {
-            Argument::Scalar(value) => value.clone(),
-            Argument::Buffer(buffer) if *buffer < workload.buffers.len() => {
-                memory::buffer_base(*buffer).to_le_bytes().to_vec()
-            }
-            Argument::Buffer(_) => return Err(Error::Buffer { index }),
-        };
+        let address = |buffer: usize| (buffer < workload.buffers.len()).then(|| memory::buffer_base(buffer));
+        let value = argument.bytes(address).map_err(|_| Error::Buffer { index })?;
         if value.len() as u64 != size {
             return Err(Error::Size { index, expected: size, given: value.len() as u64 });
         }
