@@ -89,7 +89,8 @@ const REFUSED: &[&str] = &[
     "<c>//@tune args(n = 4, b = 2.0f, xx = random[n], y = out[n])\n<k>",
     "<c>//@tune args(n = 4, n = 5, a, x = random, y = rand[n])\n<k>",
     "<c>//@tune args(n = 4, a = 1, x = random(1)[n], y = random(2, 1)[n])\n<k>",
-    "<c>//@tune args(n = 4, a = 1, x = file(\"x.bin\")[n], y = fill[n])\n<k>",
+    "<c>//@tune args(n = 4, a = 1, x = file(x.bin)[n], y = fill[n])\n<k>",
+    "<c>//@tune args(n = file, a = file[n], x = file(\"x\", 2), y = file(\"\"))\n<k>",
     "<c>//@tune args(n = {1, 2}, a = 1, x = out(3)[n], y = zeros[n] + 1)\n<k>",
     "<c>//@tune args(n = m, a = n, x = zeros[n], y = zeros[n])\n<k>",
     "//@tune block(256) threads(n)\n//@tune args(n = grid.x, a = 1, x = zeros[n], y = zeros[n])\n<k>",
@@ -188,6 +189,7 @@ const ACCEPTED: &[&str] = &[
     "<c>//@tune template(ns::Op<T>, 2 * (N > 1 ? N : 8), true) name(op) define(N = {1, 2})\ntemplate <typename T, int M, bool B>\n__global__ void k(int n, T *x) {}\n",
     "static __constant__ __align__(16) const float4 a[4]; namespace ns { __device__ ns::Half b = 0; }\n<c>//@tune symbol(a = random[4],\n//@tune b = zeros[2 * 2], unsigned char ns::c = 5, elsewhere = iota[8])\n__global__ void k(int n) {}\n",
     "//@tune block(256) threads(p.n, p.inner.m) args(p = {n = 4, inner = {m = p.n * 2, data = random[p.inner.m]}}) check(p.inner.data, rtol = 0.5)\n__global__ void k(Plan p) {}\n",
+    "<c>//@tune args(n = 4, a = 1, x = file(\"data/x.bin\")[n * 2], y = file(\"y.npy\"))\n<k>",
     "int x;\n",
 ];
 
@@ -236,6 +238,9 @@ fn summary(annotation: &Annotation) -> String {
     for (path, value) in annotation.values() {
         let value = match value {
             GivenValue::Struct { fields, .. } => format!("{} fields", fields.len()),
+            GivenValue::File(file) => {
+                format!("file {} of {}", file.path, file.count.as_ref().map_or("all".to_owned(), ToString::to_string))
+            }
             GivenValue::Scalar(expression) => match space.evaluate(baseline, expression) {
                 Ok(value) => format!("{expression} = {value}"),
                 Err(problem) => problem.message,
@@ -251,6 +256,7 @@ fn summary(annotation: &Annotation) -> String {
         let value = match value {
             GivenValue::Scalar(expression) => expression.to_string(),
             GivenValue::Struct { .. } => "a structure".to_owned(),
+            GivenValue::File(file) => format!("file {}", file.path),
             GivenValue::Buffer { fill, count, .. } => format!("{fill:?} of {count}"),
         };
         text.push_str(&format!("  {element} {name}: {value}\n"));

@@ -3,7 +3,7 @@
 use expect_test::expect;
 use nvtune::comment::{Annotation, Source, annotations, render};
 use nvtune::space::{Limits, Space};
-use nvtune::workload::{Argument, Buffer, Element, Fill, Scalar, Type, bind, contents, entries, find};
+use nvtune::workload::{Argument, Buffer, Element, FileBytes, Fill, Scalar, Type, bind, contents, entries, find};
 use std::collections::BTreeMap;
 
 const STUB: &str = include_str!("stubs/kernels.stub.c");
@@ -228,12 +228,13 @@ fn contents_are_the_same_alone_and_together() {
         Scalar::F32,
         Scalar::F64,
     ];
-    let fills = [Fill::Poison, Fill::Zeros, Fill::Iota, Fill::Constant(3.0), Fill::Random { lo: 2.0, hi: 100.0 }];
+    let file = Fill::File(FileBytes::new((0..=255u8).cycle().take(3 + 50 * contents::MAX_ELEMENT).collect(), 3));
+    let fills = [Fill::Poison, Fill::Zeros, Fill::Iota, Fill::Constant(3.0), Fill::Random { lo: 2.0, hi: 100.0 }, file];
     for scalar in scalars {
-        for fill in fills {
+        for fill in &fills {
             for lanes in 1..=4 {
                 let element = Element { scalar, lanes };
-                let buffer = Buffer { name: "x".to_string(), element, count: 50, fill, seed: 9 };
+                let buffer = Buffer { name: "x".to_string(), element, count: 50, fill: fill.clone(), seed: 9 };
                 let size = element.size();
                 let mut whole = vec![0; 50 * size];
                 assert!(contents::fill_bytes(&buffer, 0..50, &mut whole));
@@ -243,13 +244,13 @@ fn contents_are_the_same_alone_and_together() {
                 for (index, bytes) in (0..).zip(whole.chunks(size)) {
                     assert_eq!(&contents::element_bytes(&buffer, index)[..size], bytes);
                 }
-                if let Fill::Random { lo, hi } = fill {
+                if let Fill::Random { lo, hi } = *fill {
                     let values: Vec<f64> =
                         (0..50 * u64::from(lanes)).map(|lane| contents::value(&buffer, lane)).collect();
                     assert!(values.iter().all(|value| (lo..=hi).contains(value)));
                     assert!(values.windows(2).any(|pair| pair[0] != pair[1]));
                 }
-                if fill == Fill::Poison && scalar.is_float() {
+                if *fill == Fill::Poison && scalar.is_float() {
                     assert!(contents::value(&buffer, 0).is_nan());
                 }
             }

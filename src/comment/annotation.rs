@@ -105,6 +105,18 @@ pub struct Given {
     pub value: GivenValue,
 }
 
+/// `file("x.bin")` or `file("x.npy")[n]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GivenFile {
+    /// As written, relative to the source's folder.
+    pub path: String,
+    pub span: Span,
+    /// Elements; all that the file has where it is not given.
+    pub count: Option<Expr>,
+    /// The file's bytes, or why there are none; absent until somebody who may read files has done so.
+    pub bytes: Option<Result<Arc<[u8]>, String>>,
+}
+
 /// A field's value in a structure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GivenField {
@@ -132,6 +144,7 @@ pub enum GivenValue {
         span: Span,
         fields: Vec<GivenField>,
     },
+    File(GivenFile),
     /// `fill` is `None` for `random[n]`, whose range hangs on the element's type.
     Buffer {
         fill: Option<Fill>,

@@ -229,7 +229,7 @@ fn assemble(
                 });
             }
             let message = match found {
-                Some(GivenValue::Buffer { .. }) => continue,
+                Some(GivenValue::Buffer { .. } | GivenValue::File(_)) => continue,
                 Some(GivenValue::Scalar(_) | GivenValue::Struct { .. }) => {
                     format!("`{name}` is no buffer and cannot be checked")
                 }

@@ -22,8 +22,8 @@ mod value;
 mod workload_clause;
 
 pub use annotation::{
-    Annotation, Block, CheckClause, Defaults, Given, GivenField, GivenSymbol, GivenValue, Grid, Instance, Launching,
-    MacroAxis, Regs, Spanned, TemplateArgument,
+    Annotation, Block, CheckClause, Defaults, Given, GivenField, GivenFile, GivenSymbol, GivenValue, Grid, Instance,
+    Launching, MacroAxis, Regs, Spanned, TemplateArgument,
 };
 pub use annotations::annotations;
 pub(crate) use diagnostic::suggestion;

@@ -1,11 +1,12 @@
 //! The clauses that make the workload: `args` and `check`.
 
-use super::annotation::{CheckClause, GivenField, GivenValue, Spanned};
+use super::annotation::{CheckClause, GivenField, GivenFile, GivenValue, Spanned};
 use super::clause::Clauses;
 use super::diagnostic::{Diagnostic, suggestion};
 use super::expression::Expr;
 use super::parser::Cursor;
 use super::source::Span;
+use super::token::TokenKind;
 use super::value::Value;
 use crate::workload::Fill;
 
@@ -82,6 +83,9 @@ fn nested_value(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagn
     }
     let fill_span = item.place();
     item.next();
+    if name == "file" {
+        return file(item, fill_span);
+    }
     let parameters = if item.peek_mark() == Some("(") { Some(item.group("(", ")")?) } else { None };
     let numbers = |expected: usize, form: &str| -> Result<Vec<f64>, Diagnostic> {
         let items = parameters.map(|inner| inner.items()).unwrap_or_default();
@@ -104,9 +108,6 @@ fn nested_value(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagn
         "iota" => numbers(0, "iota[n]").map(|_| Some(Fill::Iota))?,
         "out" => numbers(0, "out[n]").map(|_| Some(Fill::Poison))?,
         "fill" => Some(Fill::Constant(numbers(1, "fill(value)[n]")?[0])),
-        "file" => {
-            return Err(item.source.error(fill_span, "buffers from files are not supported by this version of nvtune"));
-        }
         _ => {
             return Err(item.source.error(fill_span, format!("unknown contents `{name}`{}", suggestion(name, FILLS))));
         }
@@ -118,6 +119,27 @@ fn nested_value(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagn
     let count: Expr = inner.whole_expression()?;
     item.finish()?;
     Ok(GivenValue::Buffer { fill, fill_span, count })
+}
+
+/// `("x.bin")[n]`, the count being left out for all that the file has.
+fn file(item: &mut Cursor<'_>, span: Span) -> Result<GivenValue, Diagnostic> {
+    let form = || item.source.error(span, "`file` is written file(\"x.bin\") or file(\"x.npy\")[n]");
+    if item.peek_mark() != Some("(") {
+        return Err(form());
+    }
+    let mut ahead = *item;
+    let inner = ahead.group("(", ")")?;
+    let [token] = inner.tokens else { return Err(form()) };
+    let path = inner.text(token).trim_matches('"');
+    if token.kind != TokenKind::Text || path.is_empty() {
+        return Err(form());
+    }
+    let mut count = None;
+    if !ahead.is_empty() {
+        count = Some(ahead.group("[", "]")?.whole_expression()?);
+        ahead.finish()?;
+    }
+    Ok(GivenValue::File(GivenFile { path: path.to_owned(), span, count, bytes: None }))
 }
 
 /// True for `{name = ...`.

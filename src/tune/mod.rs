@@ -1,5 +1,6 @@
 //! One marked source: annotations -> winners, through every stage of the pipeline.
 
+mod files;
 mod host;
 mod kernel;
 mod measured;
@@ -7,6 +8,7 @@ mod scored;
 mod tuned;
 mod variants;
 
+pub use files::load as load_files;
 pub use host::baseline_headers;
 pub use kernel::architecture_number;
 pub use tuned::Tuned;

@@ -1,12 +1,14 @@
 //! Annotation, types and configuration -> the workload: every parameter with its bytes or its buffer.
 
-use super::buffer::{Argument, Buffer, Check, Element, Fill, Scalar, Symbol, Workload};
+use super::buffer::{Argument, Buffer, Check, Element, FileBytes, Fill, Scalar, Symbol, Workload};
 use super::contents::encode;
 use super::entry::Entry;
 use super::layout::Layout;
+use super::npy;
 use super::types::Type;
-use crate::comment::{Annotation, Diagnostic, Expr, GivenField, GivenSymbol, GivenValue, Span, Value};
+use crate::comment::{Annotation, Diagnostic, Expr, GivenField, GivenFile, GivenSymbol, GivenValue, Span, Value};
 use crate::space::{Configuration, Space};
+use std::sync::Arc;
 
 /// The most bytes that the buffers of a workload may have together: more than any GPU has.
 const MAX_BYTES: u64 = 1 << 40;
@@ -118,7 +120,8 @@ fn symbol(
     };
     let binding = Binding { annotation, space, configuration, name, span: *span, text, layout: None };
     let contents = match &given.value {
-        GivenValue::Buffer { fill, fill_span, count } => binding.buffer(element, *fill, *fill_span, count)?,
+        GivenValue::Buffer { fill, fill_span, count } => binding.buffer(element, fill.clone(), *fill_span, count)?,
+        GivenValue::File(file) => binding.file(element, file)?,
         GivenValue::Struct { span, .. } => {
             let message = format!("`{name}` takes a number or a buffer such as random[n], not a structure");
             return Err(Box::new(source.error(*span, message)));
@@ -192,11 +195,16 @@ impl Binding<'_> {
                 let value = self.space.evaluate(self.configuration, expression).map_err(Box::new)?;
                 self.scalar(scalar, value, expression.span).map(Argument::Scalar)
             }
-            (Type::Scalar(_), GivenValue::Buffer { fill_span, .. }) => {
-                Err(self.error(*fill_span, format!("`{name}` is of type `{text}` and takes a value, not a buffer")))
-            }
+            (
+                Type::Scalar(_),
+                GivenValue::Buffer { fill_span: span, .. } | GivenValue::File(GivenFile { span, .. }),
+            ) => Err(self.error(*span, format!("`{name}` is of type `{text}` and takes a value, not a buffer"))),
             (Type::Pointer { element, .. }, GivenValue::Buffer { fill, fill_span, count }) => {
-                buffers.push(self.buffer(element, *fill, *fill_span, count)?);
+                buffers.push(self.buffer(element, fill.clone(), *fill_span, count)?);
+                Ok(Argument::Buffer(buffers.len() - 1))
+            }
+            (Type::Pointer { element, .. }, GivenValue::File(file)) => {
+                buffers.push(self.file(element, file)?);
                 Ok(Argument::Buffer(buffers.len() - 1))
             }
             (Type::Pointer { .. }, GivenValue::Scalar(expression)) => {
@@ -284,6 +292,46 @@ impl Binding<'_> {
         Ok(Buffer { name: self.name.to_owned(), element, count, fill, seed: 0 })
     }
 
+    /// A buffer from a file. A file that is not as the comment says is no error of the comment: the kernel is not tuned.
+    fn file(&self, element: Element, file: &GivenFile) -> Result<Buffer, Box<Diagnostic>> {
+        let unusable = |reason: String| {
+            let kernel = &self.annotation.kernel.name;
+            let message = format!("'{}' {reason}; `{kernel}` is not tuned", file.path);
+            Box::new(self.annotation.source.warning(file.span, message))
+        };
+        let bytes = match &file.bytes {
+            Some(Ok(bytes)) => bytes,
+            Some(Err(reason)) => return Err(unusable(reason.clone())),
+            None => return Err(unusable("was not read".to_owned())),
+        };
+        let mut start = 0;
+        if bytes.starts_with(npy::MAGIC) {
+            let array = npy::Array::parse(bytes).map_err(unusable)?;
+            if !array.holds(element.scalar) {
+                let message =
+                    format!("has elements of type {}, `{}` is of type `{}`", array.kind, self.name, self.text);
+                return Err(unusable(message));
+            }
+            if array.count.checked_mul(element.scalar.size() as u64) != Some(array.data.len() as u64) {
+                let message =
+                    format!("should have {} numbers, and has {} bytes of them", array.count, array.data.len());
+                return Err(unusable(message));
+            }
+            start = array.data.start;
+        }
+        let data = FileBytes::new(Arc::clone(bytes), start);
+        let (length, size) = (data.bytes().len() as u64, element.size() as u64);
+        if length == 0 || length % size != 0 {
+            return Err(unusable(format!("has {length} bytes of data, which are no elements of {size} bytes")));
+        }
+        let has = length / size;
+        let count = file.count.as_ref().map_or(Ok(has), |count| self.count(count))?;
+        if count != has {
+            return Err(unusable(format!("has {has} elements of {size} bytes, and not {count}")));
+        }
+        Ok(Buffer { name: self.name.to_owned(), element, count, fill: Fill::File(data), seed: 0 })
+    }
+
     /// The bytes of a scalar argument.
     fn scalar(&self, scalar: Scalar, value: Value, span: Span) -> Result<Vec<u8>, Box<Diagnostic>> {
         let name = self.name;
@@ -341,7 +389,7 @@ impl Binding<'_> {
         let numbers = match fill {
             Fill::Constant(value) => vec![value],
             Fill::Random { lo, hi } => vec![lo, hi],
-            Fill::Poison | Fill::Zeros | Fill::Iota => Vec::new(),
+            Fill::Poison | Fill::Zeros | Fill::Iota | Fill::File(_) => Vec::new(),
         };
         for value in numbers {
             match scalar.bounds() {

@@ -1,6 +1,7 @@
 //! Arguments and buffers of a launch.
 
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// A scalar type of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -82,8 +83,44 @@ impl Element {
     }
 }
 
+/// Contents from a file: the elements one after the other as the device has them, shared by all who hold the buffer. On the
+/// way to the measuring process they go beside the text (see [`Workload::attach`]).
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub struct FileBytes {
+    #[serde(skip)]
+    file: Arc<[u8]>,
+    /// Where the elements begin.
+    #[serde(skip)]
+    start: usize,
+}
+
+impl FileBytes {
+    /// The bytes of `file` from `start` on.
+    pub fn new(file: Arc<[u8]>, start: usize) -> FileBytes {
+        FileBytes { file, start }
+    }
+
+    /// The elements.
+    pub fn bytes(&self) -> &[u8] {
+        self.file.get(self.start..).unwrap_or_default()
+    }
+}
+
+impl PartialEq for FileBytes {
+    fn eq(&self, other: &FileBytes) -> bool {
+        Arc::ptr_eq(&self.file, &other.file) && self.start == other.start || self.bytes() == other.bytes()
+    }
+}
+
+/// Files may be long.
+impl std::fmt::Debug for FileBytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.bytes().len())
+    }
+}
+
 /// The contents of a buffer before the launch.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Fill {
     /// Written by the kernel only: filled with a pattern that no kernel is likely to produce (`out[n]`); see
     /// [`contents`](super::contents).
@@ -97,6 +134,8 @@ pub enum Fill {
     /// `random[n]` (0 to 1 for floating types, 0 to 255 for integers, to 127 for signed bytes, to 1 for `bool`) and
     /// `random(lo, hi)[n]`, uniform. `hi` is included for integers only.
     Random { lo: f64, hi: f64 },
+    /// `file("x.bin")[n]`
+    File(FileBytes),
 }
 
 /// A buffer in device memory.
@@ -203,6 +242,29 @@ impl Workload {
     /// The buffers, and after them the contents of the variables.
     pub fn all_buffers(&self) -> impl Iterator<Item = &Buffer> + Clone {
         self.buffers.iter().chain(self.symbols.iter().map(|symbol| &symbol.contents))
+    }
+
+    /// The bytes of the buffers that come from files, in the order of [`Workload::all_buffers`].
+    pub fn detached(&self) -> Vec<u8> {
+        let files = self.all_buffers().filter_map(|buffer| match &buffer.fill {
+            Fill::File(bytes) => Some(bytes.bytes()),
+            _ => None,
+        });
+        files.collect::<Vec<_>>().concat()
+    }
+
+    /// Gives the buffers that come from files their bytes back; false where these are fewer than the buffers take.
+    pub fn attach(&mut self, mut detached: &[u8]) -> bool {
+        let symbols = self.symbols.iter_mut().map(|symbol| &mut symbol.contents);
+        for buffer in self.buffers.iter_mut().chain(symbols) {
+            let length = usize::try_from(buffer.bytes()).unwrap_or(usize::MAX);
+            if let Fill::File(bytes) = &mut buffer.fill {
+                let Some((own, rest)) = detached.split_at_checked(length) else { return false };
+                *bytes = FileBytes::new(own.into(), 0);
+                detached = rest;
+            }
+        }
+        true
     }
 
     /// Bytes of all buffers and variables; saturates.

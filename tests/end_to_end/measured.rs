@@ -270,3 +270,52 @@ fn structures_are_given_field_by_field() {
     let (few, many) = (cycles("skip = 10"), cycles("skip = 1000"));
     assert!(many > few + 3000.0, "{few} {many}");
 }
+
+#[test]
+fn buffers_come_from_files_of_the_sources_folder() {
+    let project = Project::new(&["files.cu"]);
+    std::fs::create_dir(project.path("data")).expect("a folder");
+    let rows = |steps: i32| {
+        let bytes: Vec<u8> = (0..1 << 10).flat_map(|_| steps.to_le_bytes()).collect();
+        std::fs::write(project.path("data/rows.bin"), bytes).expect("written");
+    };
+    let npy = |kind: &str, count: usize| {
+        let header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({count},), }}\n");
+        let mut file = b"\x93NUMPY\x01\x00".to_vec();
+        file.extend((header.len() as u16).to_le_bytes());
+        file.extend(header.as_bytes());
+        file.extend(vec![0; 4 * count]);
+        std::fs::write(project.path("data/x.npy"), file).expect("written");
+    };
+    let entries = r#"{"label": "block=64", "time_us": 5.0}, {"time_us": 10.0}"#;
+    npy("<f4", 1 << 10);
+    let mut cycles = Vec::new();
+    for steps in [10, 1000] {
+        rows(steps);
+        let ran = tuned(&project, "files.cu", entries);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert!(ran.stderr.starts_with("nvtune: sum: block=64 (2.00x"), "{}", ran.stderr);
+        let record = project.record("files.tune.json");
+        cycles.push(record["kernels"][0]["configurations"][0]["score"]["c"].as_f64().expect("a number"));
+    }
+    assert!(cycles[1] > 20.0 * cycles[0], "{cycles:?}");
+
+    // A file that is not as it should be leaves the kernel as nvcc builds it.
+    let warned = |message: &str| {
+        let ran = tuned(&project, "files.cu", entries);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert!(ran.stderr.contains(&format!("files.cu(3): warning: {message}")), "{}", ran.stderr);
+        assert!(project.path("files.o").is_file());
+    };
+    npy("<f8", 1 << 9);
+    warned("'data/x.npy' has elements of type <f8, `x` is of type `const float *`; `sum` is not tuned");
+    npy("<f4", 1 << 9);
+    warned("'data/x.npy' has 512 elements of 4 bytes, and not 1024; `sum` is not tuned");
+    std::fs::write(project.path("data/rows.bin"), [1, 2, 3]).expect("written");
+    npy("<f4", 1 << 10);
+    warned("'data/rows.bin' has 3 bytes of data, which are no elements of 4 bytes; `sum` is not tuned");
+    std::fs::remove_file(project.path("data/rows.bin")).expect("removed");
+    warned("'data/rows.bin' cannot be read: No such file or directory (os error 2); `sum` is not tuned");
+    project.write("files.cu", &project.read("files.cu").replace("data/rows.bin", "/etc/passwd"));
+    warned("'/etc/passwd' is not below the source's own folder; NVTUNE_FILES can name a folder to read from");
+}
