@@ -140,6 +140,7 @@ impl Build<'_> {
                     Err(diagnostics) => self.console.diagnostics(&diagnostics),
                 }
             }
+            tune::load_files(&mut annotations, self.settings.files.as_deref());
             tunings.push(Tuning { source, annotations, tuned: Vec::new() });
         }
         match self.console.failure() {

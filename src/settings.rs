@@ -35,6 +35,8 @@ pub struct Settings {
     pub budget: f64,
     /// Folder for the headers; beside the object where unset.
     pub header_folder: Option<PathBuf>,
+    /// Folder outside the sources' own that buffers may be read from.
+    pub files: Option<PathBuf>,
     /// Warnings are errors.
     pub strict: bool,
 }
@@ -48,7 +50,7 @@ pub struct Variable {
 }
 
 /// Every variable that nvtune reads.
-pub const VARIABLES: [Variable; 8] = [
+pub const VARIABLES: [Variable; 9] = [
     Variable {
         name: "NVTUNE",
         values: "off, locked, static, measure",
@@ -86,6 +88,12 @@ pub const VARIABLES: [Variable; 8] = [
         meaning: "where headers and records go",
         default: "beside the object file",
     },
+    Variable {
+        name: "NVTUNE_FILES",
+        values: "folder",
+        meaning: "where file(\"x.bin\") may read besides the source's own folder",
+        default: "nowhere else",
+    },
     Variable { name: "NVTUNE_STRICT", values: "1", meaning: "nvtune's warnings are errors", default: "unset" },
 ];
 
@@ -111,6 +119,7 @@ impl Settings {
             strategy: strategy.unwrap_or(Strategy::Posf),
             budget: budget.unwrap_or(DEFAULT_BUDGET),
             header_folder: set(&environment, "NVTUNE_HEADER_DIR").map(PathBuf::from),
+            files: set(&environment, "NVTUNE_FILES").map(PathBuf::from),
             strict: set(&environment, "NVTUNE_STRICT").is_some_and(|value| value != "0"),
         };
         (settings, problems)

@@ -3,7 +3,7 @@
 //! The tables below are sources; `tests/comments/*.txt` hold what must come out. `UPDATE_EXPECT=1` writes them anew.
 
 use expect_test::expect_file;
-use nvtune::comment::{Annotation, Source, annotations, is_marked, render};
+use nvtune::comment::{Annotation, GivenSymbol, GivenValue, Source, TemplateArgument, annotations, is_marked, render};
 use nvtune::space::{Limits, Space};
 
 /// The kernel that most cases stand above.
@@ -17,7 +17,7 @@ const REFUSED: &[&str] = &[
     "//@tune bock(256) threads(n)\n<k>",
     "//@tune frobnicate(1) block(32) threads(n)\n<k>",
     "//@tune block(256) threads(n)\n//@tune block(128)\n<k>",
-    "//@tune cache(ca, cg) carveout({0, 50}) symbol(x) template(float) trips(3)\n<c><k>",
+    "//@tune cache(ca, cg) carveout({0, 50}) trips(3)\n<c><k>",
     "//@tune block threads(n)\n<k>",
     "//@tune block(256 threads(n)\n<k>",
     "//@tune block() threads(n)\n<k>",
@@ -26,11 +26,17 @@ const REFUSED: &[&str] = &[
     "//@tune\n<k>",
     "//@tune block(256) @ threads(n)\n<k>",
     "//@tune name(\"saxpy) block(256) threads(n)\n<k>",
+    "<c>//@tune symbol(x, 4 = 5, x = rand[4], ns:y = 4, y = zeros[1], y = zeros[2], float[4] z = 1, a = )\n<k>",
     // Kernels.
     "<c>int main() { return 0; }\n",
     "<c>",
     "<c>static __device__ float f(float x);\n__global__ void g(int n) {}\n",
     "<c>template <typename T> __global__ void k(T *x) {}\n",
+    "<c>//@tune template(float)\n<k>",
+    "<c>//@tune template(float) template()\ntemplate <typename T> __global__ void k(T *n) {}\n",
+    "<c>//@tune template(float,) template(N + 1) template(float)\ntemplate <typename T> __global__ void k(T n) {}\n",
+    "<c>//@tune template(float) template(float) name(k)\ntemplate <typename T> __global__ void k(T n) {}\n",
+    "<c>//@tune template(4) template(N) define(N = {1, 2})\ntemplate <int N> __global__ void k(int n) {}\n",
     "<c>__global__ void saxpy(int n);\n",
     "<c>#define KERNEL __global__\nKERNEL void f(int n) {}\n",
     "//@tune block(256) threads(n)\nnamespace a {\n//@tune regs(auto)\nint x;\n__global__ void f(int n) {}\n}\n",
@@ -83,7 +89,8 @@ const REFUSED: &[&str] = &[
     "<c>//@tune args(n = 4, b = 2.0f, xx = random[n], y = out[n])\n<k>",
     "<c>//@tune args(n = 4, n = 5, a, x = random, y = rand[n])\n<k>",
     "<c>//@tune args(n = 4, a = 1, x = random(1)[n], y = random(2, 1)[n])\n<k>",
-    "<c>//@tune args(n = 4, a = 1, x = file(\"x.bin\")[n], y = fill[n])\n<k>",
+    "<c>//@tune args(n = 4, a = 1, x = file(x.bin)[n], y = fill[n])\n<k>",
+    "<c>//@tune args(n = file, a = file[n], x = file(\"x\", 2), y = file(\"\"))\n<k>",
     "<c>//@tune args(n = {1, 2}, a = 1, x = out(3)[n], y = zeros[n] + 1)\n<k>",
     "<c>//@tune args(n = m, a = n, x = zeros[n], y = zeros[n])\n<k>",
     "//@tune block(256) threads(n)\n//@tune args(n = grid.x, a = 1, x = zeros[n], y = zeros[n])\n<k>",
@@ -93,6 +100,10 @@ const REFUSED: &[&str] = &[
     "<c>//@tune check(rtol = 1e-5)\n<k>",
     "<c>//@tune check(none, y)\n<k>",
     "<c>//@tune args(n = 4, a = 1, x = zeros[n], y = out[n]) check(n)\n<k>",
+    "<c>//@tune args(n = {x = 1, x = 2}, a = {x}, x = {y = {z = rand[1]}}, y = {1 = 2})\n<k>",
+    "<c>//@tune args(n = {a={a={a={a={a={a={a={a={a={a=1}}}}}}}}}}, a = 1, x = 0, y = 0)\n<k>",
+    "//@tune block(256) threads(n) args(n = {x = 4}, a = 1, x = {p = out[4]}, y = zeros[x.p + n + y.z])\n<k>",
+    "<c>//@tune args(n = {m = 4}, a = 1, x = {p = out[4]}, y = 0) check(x.p, x, n.m, x.q, x.)\n<k>",
     // The baseline.
     "//@tune block({128, 256}) threads(n) default(block = 192)\n<k>",
     "//@tune block({128, 256}) threads(n) default(block = 2048)\n<k>",
@@ -174,8 +185,20 @@ const ACCEPTED: &[&str] = &[
     "//@tune grid(4) block(256) args(a = grid.x, b = a << 2, c = !b && (~b | 1) ^ 3, d = -b % 7 >= 1 || b != 2)\n__global__ void f(int a, int b, bool c, bool d) {}\n",
     "<c><k>//@tune name(two) threads(n) block(64) define(T = {1,2})\n__global__ void saxpy(int n) {}\n",
     "//@tune block(256) threads(n)\r\n__global__ void saxpy(int n) {}\r\n",
+    "<c>//@tune template(float) template(const View<float, 4> *, -1) template( unsigned\n//@tune  char)\ntemplate <typename T, int N> __global__ void k(T n) {}\n",
+    "<c>//@tune template(ns::Op<T>, 2 * (N > 1 ? N : 8), true) name(op) define(N = {1, 2})\ntemplate <typename T, int M, bool B>\n__global__ void k(int n, T *x) {}\n",
+    "static __constant__ __align__(16) const float4 a[4]; namespace ns { __device__ ns::Half b = 0; }\n<c>//@tune symbol(a = random[4],\n//@tune b = zeros[2 * 2], unsigned char ns::c = 5, elsewhere = iota[8])\n__global__ void k(int n) {}\n",
+    "//@tune block(256) threads(p.n, p.inner.m) args(p = {n = 4, inner = {m = p.n * 2, data = random[p.inner.m]}}) check(p.inner.data, rtol = 0.5)\n__global__ void k(Plan p) {}\n",
+    "<c>//@tune args(n = 4, a = 1, x = file(\"data/x.bin\")[n * 2], y = file(\"y.npy\"))\n<k>",
     "int x;\n",
 ];
+
+fn kind(argument: &TemplateArgument) -> String {
+    match argument {
+        TemplateArgument::Type(text) => format!("type {text}"),
+        TemplateArgument::Value { expression, .. } => format!("value {expression}"),
+    }
+}
 
 /// What an annotation and its space say, in short.
 fn summary(annotation: &Annotation) -> String {
@@ -189,6 +212,9 @@ fn summary(annotation: &Annotation) -> String {
         kernel.line,
         if kernel.launch_bounds { ", with launch bounds" } else { "" }
     );
+    if let Some(instance) = &annotation.instance {
+        text.push_str(&format!("  {instance:}: {:?}\n", instance.arguments.iter().map(kind).collect::<Vec<_>>()));
+    }
     let space = match Space::new(annotation, &Limits::default()) {
         Ok(space) => space,
         Err(problems) => return text + &render(&problems),
@@ -209,17 +235,31 @@ fn summary(annotation: &Annotation) -> String {
         }
         Err(problem) => text.push_str(&format!("  no launch: {}\n", problem.message)),
     }
-    for given in annotation.args.iter().flatten() {
-        let value = match &given.value {
-            nvtune::comment::GivenValue::Scalar(expression) => match space.evaluate(baseline, expression) {
+    for (path, value) in annotation.values() {
+        let value = match value {
+            GivenValue::Struct { fields, .. } => format!("{} fields", fields.len()),
+            GivenValue::File(file) => {
+                format!("file {} of {}", file.path, file.count.as_ref().map_or("all".to_owned(), ToString::to_string))
+            }
+            GivenValue::Scalar(expression) => match space.evaluate(baseline, expression) {
                 Ok(value) => format!("{expression} = {value}"),
                 Err(problem) => problem.message,
             },
-            nvtune::comment::GivenValue::Buffer { fill, count, .. } => {
+            GivenValue::Buffer { fill, count, .. } => {
                 format!("{fill:?} of {count}")
             }
         };
-        text.push_str(&format!("  {}: {value}\n", given.name));
+        text.push_str(&format!("  {path}: {value}\n"));
+    }
+    for GivenSymbol { name, element, value, .. } in &annotation.symbols {
+        let element = element.as_deref().unwrap_or("unknown");
+        let value = match value {
+            GivenValue::Scalar(expression) => expression.to_string(),
+            GivenValue::Struct { .. } => "a structure".to_owned(),
+            GivenValue::File(file) => format!("file {}", file.path),
+            GivenValue::Buffer { fill, count, .. } => format!("{fill:?} of {count}"),
+        };
+        text.push_str(&format!("  {element} {name}: {value}\n"));
     }
     if let Some(check) = &annotation.check {
         let names: Vec<&str> = check.buffers.iter().map(|buffer| buffer.value.as_str()).collect();

@@ -7,7 +7,7 @@ use nvtune::model::frequency::{Error, Limits, profile, written};
 use nvtune::model::profile::{Access, Kind, Profile, Space};
 use nvtune::ptx::Module;
 use nvtune::space::Launch;
-use nvtune::workload::{Argument, Buffer, Element, Fill, Scalar, Workload, contents};
+use nvtune::workload::{Argument, Buffer, Element, Fill, Scalar, Symbol, Workload, contents};
 use proptest::prelude::*;
 use std::sync::OnceLock;
 
@@ -25,7 +25,7 @@ impl Case {
         let module = Module::parse(&text).expect("cicc's PTX parses");
         let entry = module.functions.iter().find(|f| f.entry && f.name.contains(kernel)).expect("the kernel");
         let entry = entry.name.to_string();
-        Self { module, entry, text, workload: Workload { arguments: Vec::new(), buffers: Vec::new(), checks: None } }
+        Self { module, entry, text, workload: Workload::default() }
     }
 
     fn int(mut self, value: i32) -> Self {
@@ -424,7 +424,31 @@ fn by_hand(body: &str) -> Case {
          ld.param.u64 %rd1, [a]; ld.param.u32 %r1, [n];\n{body}\n}}\n"
     );
     let module = Module::parse(&text).unwrap();
-    Case { text, module, entry: "k".into(), workload: Workload { arguments: vec![], buffers: vec![], checks: None } }
+    Case { text, module, entry: "k".into(), workload: Workload::default() }
+}
+
+#[test]
+fn variables_that_the_workload_fills_are_read() {
+    let mut case = by_hand(
+        "ld.const.u32 %r2, [ck+4]; ld.global.u32 %r3, [dv]; add.u32 %r4, %r2, %r3;\nst.global.u32 [%rd1], %r4; ret;",
+    )
+    .buffer(Scalar::U32, 1, 4, Fill::Poison)
+    .int(0);
+    case.text = case.text.replace(".shared .align", ".const .align 4 .b8 ck[16];\n.global .u32 dv;\n.shared .align");
+    case.module = Module::parse(&case.text).expect("PTX");
+    let launch = Launch { grid: [1; 3], block: [1; 3], shared: 0 };
+    let stored = |case: &Case| {
+        let bytes = written(&case.module, "k", &launch, &case.workload, ([0; 3], [0; 3]), &Limits::default());
+        let bytes: Vec<u8> = bytes.expect("it runs").into_values().collect();
+        bytes.try_into().ok().map(u32::from_le_bytes)
+    };
+    assert_eq!(stored(&case), None, "what the host wrote is not known");
+    for (symbol, count, fill) in [("ck", 2, Fill::Iota), ("dv", 1, Fill::Constant(41.0))] {
+        let element = Element { scalar: Scalar::U32, lanes: 1 };
+        let contents = Buffer { name: symbol.into(), element, count, fill, seed: 0 };
+        case.workload.symbols.push(Symbol { symbol: symbol.into(), contents });
+    }
+    assert_eq!(stored(&case), Some(42));
 }
 
 fn with_n(body: &str, n: i32) -> Case {
@@ -547,7 +571,7 @@ fn sizes_beyond_reason_cost_nothing() {
                 ld.param.u32 %r2, [n]; ld.local.u32 %r3, [l+9223372036854775807]; ret;\n}\n";
     let module = Module::parse(text).unwrap();
     let arguments = vec![Argument::Scalar(vec![0; 4]); 2];
-    let workload = Workload { arguments, buffers: vec![], checks: None };
+    let workload = Workload { arguments, ..Workload::default() };
     let launch = Launch { grid: [u32::MAX, u32::MAX, 1], block: [32, 1, 1], shared: u32::MAX };
     let limits = Limits { warps: 1, ..Limits::default() };
     let profile = profile(&module, "k", &launch, &workload, &limits).unwrap();

@@ -6,7 +6,7 @@
 use nvtune::measure::verdict::{Verdict, faster};
 use nvtune::measure::{Candidate, Error, Measurer, Options, Outcome, Plan, Process, Timings};
 use nvtune::space::Launch;
-use nvtune::workload::{Argument, Buffer, Check, Element, Fill, Scalar, Workload};
+use nvtune::workload::{Argument, Buffer, Check, Element, Fill, Scalar, Symbol, Workload};
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -22,6 +22,8 @@ const CASES: &[(&str, fn())] = &[
     ("baselines_that_cannot_serve", baselines_that_cannot_serve),
     ("checks_say_what_is_compared", checks_say_what_is_compared),
     ("workloads_may_differ", workloads_may_differ),
+    ("variables_have_their_contents", variables_have_their_contents),
+    ("structures_hold_addresses", structures_hold_addresses),
     ("timings_repeat", timings_repeat),
     ("duels_tell_apart", duels_tell_apart),
 ];
@@ -72,6 +74,7 @@ fn workload(n: u64, y: Fill) -> Workload {
             Argument::Buffer(1),
         ],
         buffers: vec![buffer("x", n, RANDOM, 1), buffer("y", n, y, 2)],
+        symbols: vec![],
         checks: None,
     }
 }
@@ -289,6 +292,56 @@ fn workloads_may_differ() {
         outcomes(&timings),
         ["`y` has another size or type than the baseline's, so the results cannot be compared", "timed"]
     );
+}
+
+fn variables_have_their_contents() {
+    let given = |table: Fill| {
+        let mut workload = workload(N, Fill::Poison);
+        let counts = Buffer {
+            element: Element { scalar: Scalar::I32, lanes: 1 },
+            ..buffer("counts", 1024, Fill::Constant(5.0), 4)
+        };
+        let named = |contents: Buffer| Symbol { symbol: contents.name.clone(), contents };
+        workload.symbols = vec![named(buffer("table", 64, table, 3)), named(counts)];
+        // Code that does not have the variable is launched without it.
+        workload.symbols.push(named(buffer("nowhere", 64, Fill::Zeros, 5)));
+        Arc::new(workload)
+    };
+    let (twos, ones) = (given(Fill::Constant(2.0)), given(Fill::Constant(1.0)));
+    let timings = start()
+        .time(
+            &candidate("tabled", 256, &twos),
+            &[candidate("tabled", 64, &twos), candidate("tabled", 64, &ones), candidate("tabled", 512, &twos)],
+            &plan(),
+        )
+        .unwrap();
+    let outcomes = outcomes(&timings);
+    println!("{outcomes:#?}");
+    // A baseline that found its counts changed would be refused as unsteady.
+    assert_eq!((outcomes[0].as_str(), outcomes[2].as_str()), ("timed", "timed"));
+    assert!(outcomes[1].contains("elements of `y` differ"));
+}
+
+fn structures_hold_addresses() {
+    let mut planned = workload(N, Fill::Poison);
+    let mut bytes = vec![0; 32];
+    bytes[4..8].copy_from_slice(&(N as i32).to_le_bytes());
+    bytes[8..12].copy_from_slice(&2f32.to_le_bytes());
+    planned.arguments = vec![Argument::Struct { bytes, buffers: vec![(16, 0), (24, 1)] }];
+    let mut short = planned.clone();
+    short.arguments = vec![Argument::Struct { bytes: vec![0; 24], buffers: vec![] }];
+    let (planned, short) = (Arc::new(planned), Arc::new(short));
+    let candidates =
+        [candidate("planned", 128, &planned), candidate("planned", 128, &short), candidate("planned", 512, &planned)];
+    // Its results are those of the same kernel with arguments of its own.
+    let baseline = candidate("scale", 256, &Arc::new(workload(N, Fill::Poison)));
+    let mut process = start();
+    let outcomes = outcomes(&process.time(&baseline, &candidates, &plan()).unwrap());
+    println!("{outcomes:#?}");
+    assert_eq!((outcomes[0].as_str(), outcomes[2].as_str()), ("timed", "timed"));
+    if process.device().driver >= 12040 {
+        assert_eq!(outcomes[1], "its launch failed: argument 0 has 24 bytes, the kernel takes 32");
+    }
 }
 
 fn timings_repeat() {

@@ -45,6 +45,7 @@ fn workload() -> Arc<Workload> {
             fill: Fill::Random { lo: 0.0, hi: 1.0 },
             seed: 1,
         }],
+        symbols: vec![],
         checks: None,
     })
 }

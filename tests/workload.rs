@@ -3,10 +3,12 @@
 use expect_test::expect;
 use nvtune::comment::{Annotation, Source, annotations, render};
 use nvtune::space::{Limits, Space};
-use nvtune::workload::{Argument, Buffer, Element, Fill, Scalar, Type, bind, contents, entries, find};
+use nvtune::workload::{Argument, Buffer, Element, FileBytes, Fill, Scalar, Type, bind, contents, entries, find};
+use std::collections::BTreeMap;
 
 const STUB: &str = include_str!("stubs/kernels.stub.c");
 const KERNELS: &str = include_str!("stubs/kernels.cu");
+const NO_MACROS: BTreeMap<String, i64> = BTreeMap::new();
 
 /// `kernels.cu` with a tuning comment in the line above the one that begins so.
 fn annotation(line: &str, clauses: &str) -> Annotation {
@@ -64,18 +66,20 @@ fn annotations_find_their_entries() {
         ("__global__ void\n__launch_bounds__", "_NV_ANON_NAMESPACE::anonymous"),
         ("__global__ void nothing", "nothing"),
     ] {
-        let entry = find(&entries, &annotation(line, clauses)).unwrap_or_else(|problem| panic!("{problem}"));
+        let entry =
+            find(&entries, &annotation(line, clauses), &NO_MACROS).unwrap_or_else(|problem| panic!("{problem}"));
         assert_eq!(entry.qualified, expected);
     }
     for (line, types) in
         [("__global__ void twice(int a, float", "float *"), ("__global__ void twice(int a, double", "double *")]
     {
-        let entry = find(&entries, &annotation(line, clauses)).unwrap_or_else(|problem| panic!("{problem}"));
+        let entry =
+            find(&entries, &annotation(line, clauses), &NO_MACROS).unwrap_or_else(|problem| panic!("{problem}"));
         assert_eq!(entry.parameters[1], types);
     }
     let mut absent = annotation("__global__ void plain", clauses);
     absent.kernel.name = "gone".to_string();
-    let problem = find(&entries, &absent).expect_err("no such kernel");
+    let problem = find(&entries, &absent, &NO_MACROS).expect_err("no such kernel");
     assert!(
         problem
             .to_string()
@@ -89,7 +93,7 @@ fn bound(line: &str, clauses: &str) -> String {
     let annotation = annotation(line, &format!("block(32) grid(4) {clauses}"));
     let space = Space::new(&annotation, &Limits::default()).unwrap_or_else(|problems| panic!("{}", render(&problems)));
     let entries = entries(STUB);
-    let entry = find(&entries, &annotation).unwrap_or_else(|problem| panic!("{problem}"));
+    let entry = find(&entries, &annotation, &NO_MACROS).unwrap_or_else(|problem| panic!("{problem}"));
     let workload = match bind(&annotation, entry, &space, space.baseline()) {
         Ok(workload) => workload,
         Err(problems) => {
@@ -100,6 +104,7 @@ fn bound(line: &str, clauses: &str) -> String {
     for (argument, text) in workload.arguments.iter().zip(&entry.parameters) {
         let value = match argument {
             Argument::Scalar(bytes) => format!("{bytes:02x?}"),
+            Argument::Struct { bytes, buffers } => format!("{bytes:02x?} with {buffers:?}"),
             Argument::Buffer(index) => {
                 let Buffer { name, element, count, fill, .. } = &workload.buffers[*index];
                 format!("{name}: {count} of {}x{:?}, {fill:?}", element.lanes, element.scalar)
@@ -199,11 +204,11 @@ fn values_are_bound_to_types() {
         error: `c` is of type `signed char` and cannot be 128: it holds -128 to 127
         error: `f` is of type `bool` and cannot be 2: it holds 0 to 1
         ==== args(p = 1, v = 1, w = zeros[1], pp = zeros[1], tile = 1, q = zeros[3])
-        error: `p` is of type `Params`, which is not supported yet
-        error: `v` is of type `View<float>`, which is not supported yet
-        error: `w` is of type `View<const double> *`, which is not supported yet
-        error: `pp` is of type `float **`, which is not supported yet
-        error: `tile` is of type `float[4] &`, which is not supported yet
+        error: `p` is of type `Params`: give its fields, as in p = {x = 1, y = zeros[n]}
+        error: `v` is of type `View<float>`: give its fields, as in v = {x = 1, y = zeros[n]}
+        error: `w` is of type `View<const double> *`: buffers hold numbers and CUDA's vectors of them
+        error: `pp` is of type `float **`: buffers hold numbers, not pointers or arrays
+        error: `tile` is a reference (`float[4] &`): what it refers to lives in the host's program
     "#]].assert_eq(&shown);
 }
 
@@ -223,12 +228,13 @@ fn contents_are_the_same_alone_and_together() {
         Scalar::F32,
         Scalar::F64,
     ];
-    let fills = [Fill::Poison, Fill::Zeros, Fill::Iota, Fill::Constant(3.0), Fill::Random { lo: 2.0, hi: 100.0 }];
+    let file = Fill::File(FileBytes::new((0..=255u8).cycle().take(3 + 50 * contents::MAX_ELEMENT).collect(), 3));
+    let fills = [Fill::Poison, Fill::Zeros, Fill::Iota, Fill::Constant(3.0), Fill::Random { lo: 2.0, hi: 100.0 }, file];
     for scalar in scalars {
-        for fill in fills {
+        for fill in &fills {
             for lanes in 1..=4 {
                 let element = Element { scalar, lanes };
-                let buffer = Buffer { name: "x".to_string(), element, count: 50, fill, seed: 9 };
+                let buffer = Buffer { name: "x".to_string(), element, count: 50, fill: fill.clone(), seed: 9 };
                 let size = element.size();
                 let mut whole = vec![0; 50 * size];
                 assert!(contents::fill_bytes(&buffer, 0..50, &mut whole));
@@ -238,13 +244,13 @@ fn contents_are_the_same_alone_and_together() {
                 for (index, bytes) in (0..).zip(whole.chunks(size)) {
                     assert_eq!(&contents::element_bytes(&buffer, index)[..size], bytes);
                 }
-                if let Fill::Random { lo, hi } = fill {
+                if let Fill::Random { lo, hi } = *fill {
                     let values: Vec<f64> =
                         (0..50 * u64::from(lanes)).map(|lane| contents::value(&buffer, lane)).collect();
                     assert!(values.iter().all(|value| (lo..=hi).contains(value)));
                     assert!(values.windows(2).any(|pair| pair[0] != pair[1]));
                 }
-                if fill == Fill::Poison && scalar.is_float() {
+                if *fill == Fill::Poison && scalar.is_float() {
                     assert!(contents::value(&buffer, 0).is_nan());
                 }
             }
@@ -260,7 +266,7 @@ fn seeds_are_distinct_and_random_numbers_uniform() {
     );
     let space = Space::new(&annotation, &Limits::default()).unwrap_or_else(|problems| panic!("{}", render(&problems)));
     let entries = entries(STUB);
-    let entry = find(&entries, &annotation).unwrap_or_else(|problem| panic!("{problem}"));
+    let entry = find(&entries, &annotation, &NO_MACROS).unwrap_or_else(|problem| panic!("{problem}"));
     let mut workload =
         bind(&annotation, entry, &space, space.baseline()).unwrap_or_else(|problems| panic!("{}", render(&problems)));
     let first: Vec<u64> = workload.buffers.iter().map(|buffer| buffer.seed).collect();

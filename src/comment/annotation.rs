@@ -23,7 +23,10 @@ pub struct Annotation {
     /// The clauses with blanks made even: what the lock file's digest takes of the comment.
     pub text: String,
     pub kernel: Kernel,
-    /// The name in header and lock: the `name` clause, else the function's.
+    /// Which instance of a template kernel this is about; `None` for a kernel that is no template.
+    pub instance: Option<Instance>,
+    /// The name in header and lock: the `name` clause, else the function's with the template arguments of an instance
+    /// (`axpy_float_16`).
     pub name: String,
     /// The `name` clause, or the function's name.
     pub name_span: Span,
@@ -39,6 +42,8 @@ pub struct Annotation {
     pub default: Defaults,
     /// `None` without an `args` clause: the kernel can then not be measured. Otherwise in the order of the clause.
     pub args: Option<Vec<Given>>,
+    /// What variables hold before a launch.
+    pub symbols: Vec<GivenSymbol>,
     /// `None` without a `check` clause; empty for `check(none)`.
     pub check: Option<CheckClause>,
     pub strategy: Option<String>,
@@ -100,14 +105,69 @@ pub struct Given {
     pub value: GivenValue,
 }
 
+/// `file("x.bin")` or `file("x.npy")[n]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GivenFile {
+    /// As written, relative to the source's folder.
+    pub path: String,
+    pub span: Span,
+    /// Elements; all that the file has where it is not given.
+    pub count: Option<Expr>,
+    /// The file's bytes, or why there are none; absent until somebody who may read files has done so.
+    pub bytes: Option<Result<Arc<[u8]>, String>>,
+}
+
+/// A field's value in a structure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GivenField {
+    pub name: String,
+    pub span: Span,
+    pub value: GivenValue,
+}
+
+/// A variable's contents in the `symbol` clause.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GivenSymbol {
+    /// As written, with as many of its namespaces as tell it apart.
+    pub name: String,
+    pub span: Span,
+    /// The type of an element as text: from the clause, else from the declaration in the same file.
+    pub element: Option<String>,
+    pub value: GivenValue,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum GivenValue {
     Scalar(Expr),
+    /// `{x = 1, y = random[n]}`: a structure; fields that are not given are zero.
+    Struct {
+        span: Span,
+        fields: Vec<GivenField>,
+    },
+    File(GivenFile),
     /// `fill` is `None` for `random[n]`, whose range hangs on the element's type.
     Buffer {
         fill: Option<Fill>,
         fill_span: Span,
         count: Expr,
+    },
+}
+
+/// A `template` clause.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Instance {
+    pub span: Span,
+    pub arguments: Vec<TemplateArgument>,
+}
+
+/// An argument of a `template` clause; `text` is as written, with even blanks.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TemplateArgument {
+    Type(String),
+    /// An integer over constants and the macros of the axes.
+    Value {
+        text: String,
+        expression: Expr,
     },
 }
 
@@ -129,9 +189,59 @@ pub enum Launching {
     Remap,
 }
 
+impl GivenValue {
+    /// All scalars, buffers and fields in it, by path: `name`, `name.field`, ...
+    pub fn visit<'a>(&'a self, name: String, visit: &mut impl FnMut(String, &'a GivenValue)) {
+        if let GivenValue::Struct { fields, .. } = self {
+            for field in fields {
+                field.value.visit(format!("{name}.{}", field.name), visit);
+            }
+        }
+        visit(name, self);
+    }
+}
+
 impl Annotation {
+    /// Every value of the `args` clause by path; those of a structure's fields stand before the structure.
+    pub fn values(&self) -> Vec<(String, &GivenValue)> {
+        let mut values = Vec::new();
+        for given in self.args.iter().flatten() {
+            given.value.visit(given.name.clone(), &mut |path, value| values.push((path, value)));
+        }
+        values
+    }
+
     /// True where the comment says what to launch the kernel on.
     pub fn has_workload(&self) -> bool {
         self.args.is_some()
+    }
+}
+
+impl Instance {
+    /// The arguments as the end of an identifier: `_float_16`.
+    pub fn suffix(&self) -> String {
+        let mut suffix = String::new();
+        for argument in &self.arguments {
+            let spelled = match argument {
+                TemplateArgument::Type(text) => text.replace('*', " ptr "),
+                TemplateArgument::Value { text, .. } => text.replace('-', " minus "),
+            };
+            for word in spelled.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty())
+            {
+                suffix.push('_');
+                suffix.push_str(word);
+            }
+        }
+        suffix
+    }
+}
+
+/// As it is written in the clause.
+impl std::fmt::Display for Instance {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let texts = self.arguments.iter().map(|argument| match argument {
+            TemplateArgument::Type(text) | TemplateArgument::Value { text, .. } => text.as_str(),
+        });
+        f.write_str(&texts.collect::<Vec<_>>().join(", "))
     }
 }

@@ -10,7 +10,10 @@ use super::diagnostic::{Diagnostic, suggestion};
 use super::kernel::{Kernel, kernel};
 use super::marker::{is_marked, opening};
 use super::source::{Source, Span};
+use super::symbol_clause;
+use super::template_clause::RawInstance;
 use super::token::tokens;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The tuning comments of a source in order.
@@ -34,12 +37,9 @@ pub fn annotations(source: &Source) -> Result<Vec<Annotation>, Vec<Diagnostic>> 
             code[comment..next_code].iter().filter(|token| is_tuning(source, token)).map(|token| token.span).collect();
         let end = (next_code..code.len()).find(|&at| is_tuning(source, &code[at])).unwrap_or(code.len());
         at = next_code;
-        match annotation(&shared, &parts, &code[next_code..end], &mut problems) {
-            Some(annotation) => {
-                clashes(source, &found, &annotation, &mut problems);
-                found.push(annotation);
-            }
-            None => continue,
+        for annotation in instances(&shared, &parts, &code, next_code..end, &mut problems) {
+            clashes(source, &found, &annotation, &mut problems);
+            found.push(annotation);
         }
     }
     if problems.is_empty() { Ok(found) } else { Err(problems) }
@@ -49,21 +49,74 @@ fn is_tuning(source: &Source, token: &CxxToken) -> bool {
     token.kind == CxxKind::Comment { alone: true } && opening(source.slice(token.span)).is_some()
 }
 
-/// The annotation that these comments make for the kernel in `code`; `None` after a problem that leaves none.
+/// The annotations that these comments make for the kernel in a range of `code`: one, or one for each instance of a template.
+fn instances(
+    source: &Arc<Source>,
+    parts: &[Span],
+    code: &[CxxToken],
+    range: Range<usize>,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<Annotation> {
+    let Some((annotation, mut instances, named)) = annotation(source, parts, code, range, problems) else {
+        return Vec::new();
+    };
+    let Kernel { name, template, .. } = &annotation.kernel;
+    match (template, instances.first()) {
+        (None, None) => return vec![annotation],
+        (Some(_), None) => {
+            let message = format!("`{name}` is a template: say which instance to tune, as in template(float, 16)");
+            problems.push(source.error(annotation.kernel.span, message));
+        }
+        (None, Some(first)) => problems.push(source.error(first.span, format!("`{name}` is no template"))),
+        (Some(_), Some(_)) => {}
+    }
+    if let (Some(second), Some(axis)) = (instances.get(1), annotation.macros.first()) {
+        let message = format!(
+            "macro `{}` has one value for the whole file, so one instance is tuned with it: remove this clause",
+            axis.name
+        );
+        problems.push(source.error(second.span, message).with(source.note(axis.span, "the macro is here")));
+        instances.truncate(1);
+    }
+    let several = instances.len() > 1;
+    let mut found = Vec::new();
+    for raw in instances {
+        match raw.resolve(source, &annotation.macros) {
+            Ok(instance) => {
+                let mut annotation = annotation.clone();
+                if several || !named {
+                    annotation.name.push_str(&instance.suffix());
+                    annotation.name_span = instance.span;
+                }
+                annotation.instance = Some(instance);
+                found.push(annotation);
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    found
+}
+
+/// The annotation that these comments make for the kernel in a range of `code`, with its instances and whether it has a `name` clause;
+/// `None` after a problem that leaves none.
 fn annotation(
     source: &Arc<Source>,
     parts: &[Span],
     code: &[CxxToken],
+    range: Range<usize>,
     problems: &mut Vec<Diagnostic>,
-) -> Option<Annotation> {
+) -> Option<(Annotation, Vec<RawInstance>, bool)> {
     let first = *parts.first()?;
     let marker = Span { start: first.start, end: first.start + opening(source.slice(first)).unwrap_or(2) };
     let bodies: Vec<Span> = parts.iter().map(|part| body(source, *part)).collect();
     let tokens = tokens(source, &bodies, problems);
     let before = problems.len();
-    let clauses = clauses(source, &tokens, marker, problems);
+    let mut clauses = clauses(source, &tokens, marker, problems);
     let sound = problems.len() == before;
-    let kernel = kernel(source, code, marker).map_err(|problem| problems.push(problem)).ok()?;
+    for symbol in clauses.symbols.iter_mut().filter(|symbol| symbol.element.is_none()) {
+        symbol.element = symbol_clause::declared_element(source, code, &symbol.name);
+    }
+    let kernel = kernel(source, &code[range], marker).map_err(|problem| problems.push(problem)).ok()?;
     let text = tokens.iter().map(|token| source.slice(token.span)).collect::<Vec<_>>().join(" ");
     if tokens.is_empty() {
         problems.push(source.error(marker, "this tuning comment has no clauses"));
@@ -72,7 +125,9 @@ fn annotation(
     if sound {
         absences(source, marker, &clauses, &kernel, problems);
     }
-    Some(assemble(source, marker, text, clauses, kernel, problems))
+    let instances = std::mem::take(&mut clauses.instances);
+    let named = clauses.name.is_some();
+    Some((assemble(source, marker, text, clauses, kernel, problems), instances, named))
 }
 
 /// What a comment says, without its opening and closing.
@@ -165,10 +220,17 @@ fn assemble(
     if let Some(check) = &clauses.check {
         for buffer in &check.buffers {
             let name = &buffer.value;
-            let given = args.iter().flatten().find(|given| given.name == *name);
-            let message = match given.map(|given| &given.value) {
-                Some(GivenValue::Buffer { .. }) => continue,
-                Some(GivenValue::Scalar(_)) => {
+            let mut found = None;
+            for given in args.iter().flatten() {
+                given.value.visit(given.name.clone(), &mut |path, value| {
+                    if path == *name {
+                        found = Some(value);
+                    }
+                });
+            }
+            let message = match found {
+                Some(GivenValue::Buffer { .. } | GivenValue::File(_)) => continue,
+                Some(GivenValue::Scalar(_) | GivenValue::Struct { .. }) => {
                     format!("`{name}` is no buffer and cannot be checked")
                 }
                 None if names.contains(&name.as_str()) => continue,
@@ -188,6 +250,7 @@ fn assemble(
         name: name.value,
         name_span: name.span,
         kernel,
+        instance: None,
         block: clauses.block,
         regs: clauses.regs.unwrap_or(Regs::Auto),
         macros: clauses.macros,
@@ -197,6 +260,7 @@ fn assemble(
         require: clauses.require,
         default: clauses.default,
         args,
+        symbols: clauses.symbols,
         check: clauses.check,
         strategy: clauses.strategy,
         budget: clauses.budget,

@@ -4,12 +4,14 @@
 //! field of [`Clauses`]. An error in a clause, or in one item of it, leaves the rest to be read, so that all errors of a
 //! comment are reported at once.
 
-use super::annotation::{Block, CheckClause, Defaults, Grid, Launching, MacroAxis, Regs, Spanned};
+use super::annotation::{Block, CheckClause, Defaults, GivenSymbol, Grid, Launching, MacroAxis, Regs, Spanned};
 use super::default_clause;
 use super::diagnostic::{Diagnostic, nearest, suggestion};
 use super::expression::Expr;
 use super::parser::Cursor;
 use super::source::{Source, Span};
+use super::symbol_clause;
+use super::template_clause::{self, RawInstance};
 use super::token::Token;
 use super::value::Value;
 use super::workload_clause::{self, RawGiven};
@@ -26,11 +28,14 @@ pub(super) struct Clauses {
     pub require: Vec<Expr>,
     pub default: Defaults,
     pub args: Option<Vec<RawGiven>>,
+    pub symbols: Vec<GivenSymbol>,
     pub check: Option<CheckClause>,
     pub name: Option<Spanned<String>>,
     pub strategy: Option<String>,
     pub budget: Option<f64>,
     pub launch: Launching,
+    /// One for each `template` clause.
+    pub instances: Vec<RawInstance>,
     /// Names and places of the clauses met, also of those with errors.
     pub met: Vec<(String, Span)>,
 }
@@ -38,7 +43,7 @@ pub(super) struct Clauses {
 type Reader = fn(&mut Clauses, Cursor<'_>, Span, &mut Vec<Diagnostic>) -> Result<(), Diagnostic>;
 
 /// The clauses and what reads them.
-const CLAUSES: [(&str, Reader); 14] = [
+const CLAUSES: [(&str, Reader); 16] = [
     ("block", block),
     ("regs", regs),
     ("define", define),
@@ -49,6 +54,8 @@ const CLAUSES: [(&str, Reader); 14] = [
     ("default", default_clause::default),
     ("args", workload_clause::args),
     ("check", workload_clause::check),
+    ("symbol", symbol_clause::symbol),
+    ("template", template_clause::template),
     ("launch", launch),
     ("strategy", strategy),
     ("budget", budget),
@@ -56,7 +63,10 @@ const CLAUSES: [(&str, Reader); 14] = [
 ];
 
 /// Clauses of the language that this version does not know what to do with.
-const PLANNED: [&str; 5] = ["cache", "carveout", "symbol", "template", "trips"];
+const PLANNED: [&str; 3] = ["cache", "carveout", "trips"];
+
+/// Clauses that may be given several times.
+const REPEATED: [&str; 1] = ["template"];
 
 /// The strategies that can be named, as in `NVTUNE_STRATEGY`.
 const STRATEGIES: [&str; 5] = ["es", "ros", "pos", "posf", "ryoo"];
@@ -111,7 +121,8 @@ pub(super) fn clauses(source: &Source, tokens: &[Token], comment: Span, problems
             break;
         };
         let Some(reader) = reader else { continue };
-        if let Some((_, first)) = clauses.met.iter().find(|(met, _)| met == word) {
+        let first = clauses.met.iter().find(|(met, _)| met == word && !REPEATED.contains(&word));
+        if let Some((_, first)) = first {
             let note = source.note(*first, "first given here");
             problems.push(source.error(span, format!("clause `{word}` is given twice")).with(note));
             continue;

@@ -17,8 +17,12 @@ pub struct Kernel {
     pub line: u32,
     /// Names of the parameters in order; `None` for one without a name.
     pub parameters: Vec<Option<String>>,
+    /// Their declarations as written, with even blanks.
+    pub declarations: Vec<String>,
     /// True where the source has `__launch_bounds__` or `__maxnreg__`.
     pub launch_bounds: bool,
+    /// The word `template` of a template.
+    pub template: Option<Span>,
 }
 
 /// Words of a type that are no name of a parameter, however they stand.
@@ -104,21 +108,20 @@ pub(super) fn kernel(source: &Source, tokens: &[CxxToken], comment: Span) -> Res
                     continue;
                 }
                 let name = code[at - 1];
-                if let Some(template) = template {
-                    let message = format!("template kernels are not supported yet: `{}` cannot be tuned", text(at - 1));
-                    return Err(source.error(code[template].span, message));
-                }
                 if text(close + 1) == ";" {
                     let message =
                         format!("this declares `{}`; put the tuning comment above its definition", text(at - 1));
                     return Err(source.error(name.span, message));
                 }
+                let (parameters, declarations) = parameters(source, &code[at + 1..close]).into_iter().unzip();
                 return Ok(Kernel {
                     name: text(at - 1).to_string(),
                     span: name.span,
                     line: source.line(name.span.start),
-                    parameters: parameters(source, &code[at + 1..close]),
+                    parameters,
+                    declarations,
                     launch_bounds,
+                    template: template.map(|at| code[at].span),
                 });
             }
             _ => {}
@@ -159,9 +162,13 @@ fn closing(code: &[CxxToken], source: &Source, open: usize) -> Option<usize> {
     None
 }
 
-/// The names of parameters from the tokens between the parentheses.
-fn parameters(source: &Source, tokens: &[CxxToken]) -> Vec<Option<String>> {
+/// The names and texts of parameters from the tokens between the parentheses.
+fn parameters(source: &Source, tokens: &[CxxToken]) -> Vec<(Option<String>, String)> {
     let text = |token: &CxxToken| source.slice(token.span);
+    let one = |tokens: &[CxxToken]| {
+        let words: Vec<&str> = tokens.iter().map(text).collect();
+        (parameter(source, tokens), words.join(" "))
+    };
     let mut found = Vec::new();
     let (mut from, mut round, mut angle) = (0, 0usize, 0usize);
     let mut default = false;
@@ -174,7 +181,7 @@ fn parameters(source: &Source, tokens: &[CxxToken]) -> Vec<Option<String>> {
             ">" if round == 0 => angle = angle.saturating_sub(1),
             "=" if round == 0 && angle == 0 => default = true,
             "," if round == 0 && angle == 0 => {
-                found.push(parameter(source, &tokens[from..at]));
+                found.push(one(&tokens[from..at]));
                 from = at + 1;
                 default = false;
             }
@@ -184,7 +191,7 @@ fn parameters(source: &Source, tokens: &[CxxToken]) -> Vec<Option<String>> {
     let last = &tokens[from..];
     let is_void = matches!(last, [only] if text(only) == "void");
     if !(found.is_empty() && (last.is_empty() || is_void)) {
-        found.push(parameter(source, last));
+        found.push(one(last));
     }
     found
 }

@@ -15,12 +15,15 @@ mod list;
 mod marker;
 mod parser;
 mod source;
+mod symbol_clause;
+mod template_clause;
 mod token;
 mod value;
 mod workload_clause;
 
 pub use annotation::{
-    Annotation, Block, CheckClause, Defaults, Given, GivenValue, Grid, Launching, MacroAxis, Regs, Spanned,
+    Annotation, Block, CheckClause, Defaults, Given, GivenField, GivenFile, GivenSymbol, GivenValue, Grid, Instance,
+    Launching, MacroAxis, Regs, Spanned, TemplateArgument,
 };
 pub use annotations::annotations;
 pub(crate) use diagnostic::suggestion;

@@ -74,6 +74,12 @@ impl<'a> Cursor<'a> {
         self.source.slice(token.span)
     }
 
+    /// All that is left with even blanks, without the markers of a comment over several lines.
+    pub fn spelled(&self) -> String {
+        let words: Vec<&str> = self.tokens.iter().map(|token| self.text(token)).collect();
+        words.join(" ").replace(" : : ", "::").replace(": : ", "::")
+    }
+
     pub fn peek_mark(&self) -> Option<&'static str> {
         match self.tokens.first()?.kind {
             TokenKind::Mark(mark) => Some(mark),
@@ -309,13 +315,22 @@ impl<'a> Cursor<'a> {
             Some("(") => self.call(name, span),
             Some(".") => {
                 self.next();
-                let (part, place) = self.name("`x`, `y`, `z` or `size`")?;
+                let (part, place) = self.name("`x`, `y`, `z`, `size` or a field")?;
+                let mut span = span.to(place);
                 let known = match name {
                     "block" => ["x", "y", "z", "size"].contains(&part),
                     "grid" => ["x", "y", "z"].contains(&part),
-                    _ => false,
+                    // A field of a structure, which the space knows.
+                    _ => {
+                        let mut path = format!("{name}.{part}");
+                        while self.eat(".") {
+                            let (part, place) = self.name("the name of a field")?;
+                            path = format!("{path}.{part}");
+                            span = span.to(place);
+                        }
+                        return self.make(span, Node::Name(path));
+                    }
                 };
-                let span = span.to(place);
                 if !known {
                     let message =
                         format!("unknown name `{name}.{part}`: known are block.x, .y, .z, .size and grid.x, .y, .z");

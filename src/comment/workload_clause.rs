@@ -1,11 +1,12 @@
 //! The clauses that make the workload: `args` and `check`.
 
-use super::annotation::{CheckClause, GivenValue, Spanned};
+use super::annotation::{CheckClause, GivenField, GivenFile, GivenValue, Spanned};
 use super::clause::Clauses;
 use super::diagnostic::{Diagnostic, suggestion};
 use super::expression::Expr;
 use super::parser::Cursor;
 use super::source::Span;
+use super::token::TokenKind;
 use super::value::Value;
 use crate::workload::Fill;
 
@@ -17,6 +18,9 @@ pub(super) struct RawGiven {
     /// `None` where the value has an error that has been reported.
     pub value: Option<GivenValue>,
 }
+
+/// How deep structures may nest.
+const MAX_DEPTH: usize = 8;
 
 /// What buffers can be filled with.
 const FILLS: [&str; 6] = ["random", "zeros", "iota", "fill", "out", "file"];
@@ -53,8 +57,15 @@ pub(super) fn args(
 }
 
 /// `random(lo, hi)[n]` and its like, or an expression.
-fn value(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
+pub(super) fn value(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
+    nested_value(item, 0)
+}
+
+fn nested_value(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagnostic> {
     let whole = item.rest();
+    if is_structure(item) {
+        return structure(item, depth);
+    }
     if item.looks_like_list() {
         return Err(item.source.error(whole, "an argument has one value, not a list"));
     }
@@ -72,6 +83,9 @@ fn value(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
     }
     let fill_span = item.place();
     item.next();
+    if name == "file" {
+        return file(item, fill_span);
+    }
     let parameters = if item.peek_mark() == Some("(") { Some(item.group("(", ")")?) } else { None };
     let numbers = |expected: usize, form: &str| -> Result<Vec<f64>, Diagnostic> {
         let items = parameters.map(|inner| inner.items()).unwrap_or_default();
@@ -94,9 +108,6 @@ fn value(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
         "iota" => numbers(0, "iota[n]").map(|_| Some(Fill::Iota))?,
         "out" => numbers(0, "out[n]").map(|_| Some(Fill::Poison))?,
         "fill" => Some(Fill::Constant(numbers(1, "fill(value)[n]")?[0])),
-        "file" => {
-            return Err(item.source.error(fill_span, "buffers from files are not supported by this version of nvtune"));
-        }
         _ => {
             return Err(item.source.error(fill_span, format!("unknown contents `{name}`{}", suggestion(name, FILLS))));
         }
@@ -108,6 +119,56 @@ fn value(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
     let count: Expr = inner.whole_expression()?;
     item.finish()?;
     Ok(GivenValue::Buffer { fill, fill_span, count })
+}
+
+/// `("x.bin")[n]`, the count being left out for all that the file has.
+fn file(item: &mut Cursor<'_>, span: Span) -> Result<GivenValue, Diagnostic> {
+    let form = || item.source.error(span, "`file` is written file(\"x.bin\") or file(\"x.npy\")[n]");
+    if item.peek_mark() != Some("(") {
+        return Err(form());
+    }
+    let mut ahead = *item;
+    let inner = ahead.group("(", ")")?;
+    let [token] = inner.tokens else { return Err(form()) };
+    let path = inner.text(token).trim_matches('"');
+    if token.kind != TokenKind::Text || path.is_empty() {
+        return Err(form());
+    }
+    let mut count = None;
+    if !ahead.is_empty() {
+        count = Some(ahead.group("[", "]")?.whole_expression()?);
+        ahead.finish()?;
+    }
+    Ok(GivenValue::File(GivenFile { path: path.to_owned(), span, count, bytes: None }))
+}
+
+/// True for `{name = ...`.
+fn is_structure(item: &Cursor<'_>) -> bool {
+    let mut ahead = *item;
+    ahead.eat("{") && ahead.peek_name().is_some() && ahead.second_mark() == Some("=")
+}
+
+/// `{name = value, ...}`
+fn structure(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagnostic> {
+    let span = item.rest();
+    if depth == MAX_DEPTH {
+        return Err(item.source.error(item.place(), "this structure is nested too deeply"));
+    }
+    let inner = item.group("{", "}")?;
+    item.finish()?;
+    let mut fields: Vec<GivenField> = Vec::new();
+    for mut item in inner.items() {
+        let (name, span) = item.name("the name of a field")?;
+        if let Some(first) = fields.iter().find(|other| other.name == name) {
+            let note = item.source.note(first.span, "first given here");
+            return Err(item.source.error(span, format!("field `{name}` is given twice")).with(note));
+        }
+        if !item.eat("=") {
+            return Err(item.expected("`=` and a value"));
+        }
+        fields.push(GivenField { name: name.to_string(), span, value: nested_value(&mut item, depth + 1)? });
+    }
+    Ok(GivenValue::Struct { span, fields })
 }
 
 /// True for `name(...)[...`: a buffer whose contents are misspelt.
@@ -152,21 +213,27 @@ pub(super) fn check(
 }
 
 fn check_item(check: &mut CheckClause, item: &mut Cursor<'_>) -> Result<(), Diagnostic> {
-    let (name, span) = item.name("the name of a buffer, `rtol` or `atol`")?;
+    let (name, mut span) = item.name("the name of a buffer, `rtol` or `atol`")?;
+    let mut name = name.to_string();
+    while item.eat(".") {
+        let (field, place) = item.name("the name of a field")?;
+        name = format!("{name}.{field}");
+        span = span.to(place);
+    }
     if !item.eat("=") {
         item.finish()?;
         if let Some(first) = check.buffers.iter().find(|buffer| buffer.value == name) {
             let note = item.source.note(first.span, "first given here");
             return Err(item.source.error(span, format!("`{name}` is given twice")).with(note));
         }
-        check.buffers.push(Spanned { value: name.to_string(), span });
+        check.buffers.push(Spanned { value: name, span });
         return Ok(());
     }
-    let slot = match name {
+    let slot = match name.as_str() {
         "rtol" => &mut check.relative,
         "atol" => &mut check.absolute,
         _ => {
-            let near = suggestion(name, ["rtol", "atol"]);
+            let near = suggestion(&name, ["rtol", "atol"]);
             return Err(item.source.error(span, format!("unknown tolerance `{name}`{near}")));
         }
     };

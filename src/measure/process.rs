@@ -410,7 +410,7 @@ impl Batch {
         }
         for workload in &self.workloads {
             // JSON has no infinity: it would arrive as nothing, and be taken for nonsense there.
-            let text = frame(&Request::Workload((**workload).clone()), &[])?;
+            let text = frame(&Request::Workload((**workload).clone()), &workload.detached())?;
             if protocol::read::<Request>(&mut text.as_slice()).is_err() {
                 let message = "a buffer's contents or tolerance is not a finite number";
                 return Err(Error::Unsendable(message.to_owned()));

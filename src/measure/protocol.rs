@@ -23,6 +23,7 @@ const PAYLOAD_LIMIT: u32 = 512 << 20;
 pub(super) enum Request {
     /// Machine code, in the payload.
     Variant,
+    /// The bytes of its files are in the payload.
     Workload(Workload),
     /// The first job is the baseline.
     Time {
@@ -89,7 +90,7 @@ pub(super) fn frame<T: Serialize>(message: &T, payload: &[u8]) -> io::Result<Vec
     let payload_length = u32::try_from(payload.len()).ok().filter(|n| *n <= PAYLOAD_LIMIT);
     let mut bytes = Vec::with_capacity(8 + text.len() + payload.len());
     bytes.extend(text_length.ok_or_else(|| too_long("message too long"))?.to_le_bytes());
-    bytes.extend(payload_length.ok_or_else(|| too_long("machine code too long"))?.to_le_bytes());
+    bytes.extend(payload_length.ok_or_else(|| too_long("machine code or files too long"))?.to_le_bytes());
     bytes.extend(text);
     bytes.extend(payload);
     Ok(bytes)

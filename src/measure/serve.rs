@@ -79,7 +79,10 @@ fn answer(bench: &mut dyn Bench, requests: &mpsc::Receiver<(Request, Vec<u8>)>, 
                 variants.push(payload);
                 continue;
             }
-            Request::Workload(workload) => {
+            Request::Workload(mut workload) => {
+                if !workload.attach(&payload) {
+                    return tell(Reply::Failed("a workload came without its files".to_owned()));
+                }
                 workloads.push(workload);
                 continue;
             }

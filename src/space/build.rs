@@ -17,6 +17,8 @@ pub(super) enum Meaning {
     Unbound,
     /// A parameter that is a buffer.
     Buffer,
+    /// A parameter that is a structure.
+    Struct,
     /// Not known yet at this point: a later argument, or the grid while it is being found.
     Later,
     /// A macro, or something else that had an error of its own.
@@ -104,7 +106,7 @@ impl<'a> Builder<'a> {
         if self.grid_axes.is_empty() {
             self.grid_follows(dimensions, limits);
             for (name, expression) in deferred {
-                self.argument(name, expression);
+                self.argument(&name, expression);
             }
         }
         if let Some(shared) = &self.annotation.shared {
@@ -242,24 +244,26 @@ impl<'a> Builder<'a> {
     }
 
     /// Slots for the scalar arguments; those that need the grid are given back for later.
-    fn arguments(&mut self) -> Vec<(&'a str, &'a Expr)> {
+    fn arguments(&mut self) -> Vec<(String, &'a Expr)> {
         let annotation = self.annotation;
-        let Some(args) = &annotation.args else {
+        if annotation.args.is_none() {
             for name in annotation.kernel.parameters.iter().flatten() {
                 self.names.entry(name.clone()).or_insert(Meaning::Unbound);
             }
             return Vec::new();
-        };
-        for given in args {
-            let meaning = match given.value {
-                GivenValue::Scalar(_) => Meaning::Later,
-                GivenValue::Buffer { .. } => Meaning::Buffer,
-            };
-            self.names.insert(given.name.clone(), meaning);
         }
-        let mut deferred: Vec<(&str, &Expr)> = Vec::new();
-        for given in args {
-            let GivenValue::Scalar(expression) = &given.value else {
+        let values = annotation.values();
+        for (path, value) in &values {
+            let meaning = match value {
+                GivenValue::Scalar(_) => Meaning::Later,
+                GivenValue::Buffer { .. } | GivenValue::File(_) => Meaning::Buffer,
+                GivenValue::Struct { .. } => Meaning::Struct,
+            };
+            self.names.insert(path.clone(), meaning);
+        }
+        let mut deferred: Vec<(String, &Expr)> = Vec::new();
+        for (path, value) in values {
+            let GivenValue::Scalar(expression) = value else {
                 continue;
             };
             let mut waits = false;
@@ -268,8 +272,8 @@ impl<'a> Builder<'a> {
                 waits |= of_grid || deferred.iter().any(|(earlier, _)| earlier == name);
             });
             match waits {
-                true => deferred.push((&given.name, expression)),
-                false => self.argument(&given.name, expression),
+                true => deferred.push((path, expression)),
+                false => self.argument(&path, expression),
             }
         }
         deferred
@@ -384,6 +388,7 @@ fn resolve(
         Some(Meaning::Unbound) => Err(Refusal::Unbound(name.to_string(), span)),
         Some(Meaning::Broken) => Err(Refusal::Silent),
         Some(Meaning::Buffer) => problem(format!("`{name}` is a buffer and has no value in an expression")),
+        Some(Meaning::Struct) => problem(format!("`{name}` is a structure and has no value in an expression")),
         Some(Meaning::Later) if name.starts_with("grid.") => {
             problem(format!("`{name}` cannot be used here: the grid hangs on this expression"))
         }

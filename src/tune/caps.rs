@@ -37,7 +37,7 @@ fn between(
     high: Assembled,
     assemble: &(impl Fn(u32) -> Assembled + Sync),
 ) -> Vec<Assembled> {
-    let same = matches!((&low, &high), (Ok((_, a)), Ok((_, b))) if a == b);
+    let same = matches!((&low, &high), (Ok(a), Ok(b)) if a.digest == b.digest);
     if same || caps.len() == 2 {
         let mut all = vec![low.clone(); caps.len() - 1];
         all.push(high);
@@ -57,19 +57,21 @@ fn between(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tune::variants::Assembly;
     use proptest::prelude::*;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// A compiler whose code is what the cap leaves of `natural` registers, in steps of 8.
     fn compiler(natural: u32) -> impl Fn(u32) -> Assembled {
         move |cap| {
             let registers = if cap == 0 { natural / 2 } else { cap.min(natural) } / 8;
-            Ok((std::sync::Arc::from([].as_slice()), registers.to_string()))
+            Ok(Assembly { symbol: String::new(), cubin: Arc::from([].as_slice()), digest: registers.to_string() })
         }
     }
 
     fn digests(all: Vec<Assembled>) -> Vec<String> {
-        all.into_iter().map(|code| code.map(|(_, digest)| digest).unwrap_or_else(|problem| problem)).collect()
+        all.into_iter().map(|code| code.map(|assembly| assembly.digest).unwrap_or_else(|problem| problem)).collect()
     }
 
     #[test]

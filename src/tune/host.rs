@@ -44,13 +44,23 @@ pub fn baseline_headers(annotations: &[Annotation], architecture: &str) -> Vec<H
 
 /// The C++ types of the kernel's scalar parameters, as the compiler has them.
 pub fn types(annotation: &Annotation, entry: &Entry) -> Types {
-    let parameters = annotation.kernel.parameters.iter().zip(&entry.parameters);
-    parameters
-        .filter_map(|(name, kind)| match Type::of(kind) {
-            Type::Scalar(scalar) => Some((name.clone()?, c_type(scalar))),
-            _ => None,
-        })
-        .collect()
+    let mut types = Types::new();
+    for (index, (name, kind)) in annotation.kernel.parameters.iter().zip(&entry.parameters).enumerate() {
+        let Some(name) = name else { continue };
+        let fields = entry.layouts.get(&index).into_iter().flat_map(|layout| &layout.fields);
+        let fields = fields.map(|(path, field)| (format!("{name}.{path}"), &field.kind));
+        for (name, kind) in fields.chain([(name.clone(), kind)]) {
+            if let Type::Scalar(scalar) = Type::of(kind) {
+                types.insert(name, c_type(scalar));
+            }
+        }
+    }
+    types
+}
+
+/// What a function of the header calls a parameter, or a field of one.
+fn identifier(name: &str) -> String {
+    name.replace('.', "_")
 }
 
 fn c_type(scalar: Scalar) -> &'static str {
@@ -134,8 +144,12 @@ impl Writer<'_> {
                 used.insert(name.clone());
             });
         }
-        let parameters = self.annotation.kernel.parameters.iter().flatten().filter(|name| used.contains(*name));
-        let typed = parameters.map(|name| (self.type_of(name).to_owned(), name.clone()));
+        let parameters = self.annotation.kernel.parameters.iter().flatten();
+        let named = parameters.flat_map(|parameter| {
+            let is_of = move |name: &&String| name.split('.').next() == Some(parameter.as_str());
+            used.iter().filter(is_of)
+        });
+        let typed = named.map(|name| (self.type_of(name).to_owned(), identifier(name)));
         HostFunction { parameters: typed.collect(), values }
     }
 
@@ -176,8 +190,10 @@ impl Writer<'_> {
             "grid.z" => grid[2].to_string(),
             _ => match self.configuration.macros.get(name) {
                 Some(value) => value.to_string(),
-                None if matches!(self.type_of(name), "float" | "double") => format!("static_cast<double>({name})"),
-                None => format!("static_cast<long long>({name})"),
+                None if matches!(self.type_of(name), "float" | "double") => {
+                    format!("static_cast<double>({})", identifier(name))
+                }
+                None => format!("static_cast<long long>({})", identifier(name)),
             },
         }
     }

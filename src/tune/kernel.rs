@@ -15,8 +15,9 @@ use crate::search::{self, Provenance, Strategy};
 use crate::settings::Timing;
 use crate::space::{Configuration, Launch, Space};
 use crate::variant::{FrontEnd, ToolError, Toolchain};
-use crate::workload::{self, Entry, Workload};
-use std::collections::HashSet;
+use crate::workload::{self, Entry, Layout, Workload, layout};
+use rayon::prelude::*;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 use thiserror::Error;
@@ -90,17 +91,32 @@ pub fn architecture_number(name: &str) -> Option<u32> {
 /// What is known of a kernel once the front end has run.
 pub struct Subject<'a> {
     pub annotation: &'a Annotation,
+    /// The kernel under the baseline's macros.
     pub entry: Entry,
+    /// The kernel under each set of the axes' macros: they may be arguments of a template, and so change its name. `Err` is
+    /// why there is none.
+    entries: HashMap<Macros, Result<Entry, String>>,
     pub space: Space,
     pub machine: Machine,
 }
 
 impl Subject<'_> {
+    /// The kernel under these values of the axes' macros.
+    pub fn entry(&self, macros: &Macros) -> Result<&Entry, String> {
+        match self.entries.get(macros) {
+            Some(entry) => entry.as_ref().map_err(Clone::clone),
+            None => Ok(&self.entry),
+        }
+    }
+
     /// The launch and the workload of a configuration; no workload where the comment has no `args`.
     pub fn launch(&self, configuration: &Configuration) -> Result<(Launch, Option<Workload>), Problem> {
         let launch = self.space.launch(configuration)?;
         let workload = match self.annotation.has_workload() {
-            true => Some(workload::bind(self.annotation, &self.entry, &self.space, configuration)?),
+            true => {
+                let entry = self.entry(&configuration.macros).unwrap_or(&self.entry);
+                Some(workload::bind(self.annotation, entry, &self.space, configuration)?)
+            }
             false => None,
         };
         Ok((launch, workload))
@@ -118,8 +134,7 @@ pub fn tune(
     let clock = Instant::now();
     let subject = subject(tuner, toolchain, front_ends, annotation, in_force)?;
     let in_force = in_force.now;
-    let symbol = subject.entry.symbol.clone();
-    let variants = Variants::compile(front_ends, toolchain, &symbol, &subject.space, in_force);
+    let variants = Variants::compile(front_ends, toolchain, &subject, in_force);
     let compiled = clock.elapsed().as_secs_f64();
     let scored = scored::score(&subject, front_ends, &variants, in_force)?;
     let modelled = clock.elapsed().as_secs_f64();
@@ -127,7 +142,7 @@ pub fn tune(
     let candidates = scored.candidates(strategy);
     let mut decision = Decision {
         name: annotation.name.clone(),
-        symbol,
+        symbol: subject.entry.symbol.clone(),
         architecture: toolchain.architecture().to_owned(),
         device: tuner.measurer.as_ref().map(|measurer| measurer.device().clone()),
         strategy,
@@ -161,7 +176,7 @@ fn decide(
     let budget = subject.annotation.budget.unwrap_or(tuner.settings.budget);
     let can_measure = tuner.measurer.is_some() && subject.annotation.has_workload();
     if let Some(measurer) = tuner.measurer.as_mut().filter(|_| can_measure) {
-        let context = Measured { subject, variants, scored, budget };
+        let context = Measured { variants, scored, budget };
         match measured::decide(&context, measurer, candidates, decision) {
             Ok(()) => {
                 for note in &decision.notes {
@@ -219,14 +234,58 @@ fn subject<'a>(
     let baseline = Space::new(annotation, &host::limits(&architecture, None))?.baseline().clone();
     let front_end = one(front_ends, &merged(in_force.now, &baseline.macros))?;
     let entries = workload::entries(&front_end.stub);
-    let entry = workload::find(&entries, annotation)?.clone();
+    let mut entry = workload::find(&entries, annotation, &baseline.macros)?.clone();
+    entry.layouts = layouts(toolchain, annotation, &entry, &merged(in_force.now, &baseline.macros))?;
     let module = ptx::Module::parse(&front_end.ptx)?;
     if !baseline.macros.is_empty() && !is_plain(front_ends, in_force.baselines, &entry.symbol) {
         return Err(Problem::Default { configuration: baseline });
     }
     let bounds = module.entry(&entry.symbol).and_then(launch_bounds);
     let space = Space::new(annotation, &host::limits(&architecture, bounds))?;
-    Ok(Subject { annotation, entry, space, machine })
+    let mut entries = entries_by_macros(front_ends, annotation, &space, in_force.now);
+    for other in entries.values_mut().flatten() {
+        other.layouts.clone_from(&entry.layouts);
+    }
+    Ok(Subject { annotation, entry, entries, space, machine })
+}
+
+/// Asks the compiler for the layouts of the structures that the comment gives values to.
+fn layouts(
+    toolchain: &Toolchain,
+    annotation: &Annotation,
+    entry: &Entry,
+    macros: &Macros,
+) -> Result<BTreeMap<usize, Layout>, Problem> {
+    let Some(question) = layout::question(annotation, entry) else { return Ok(BTreeMap::new()) };
+    match toolchain.ask(macros, &question) {
+        Ok(stub) => Ok(layout::answer(annotation, &stub)),
+        Err(ToolError::Failed { message, .. }) => {
+            // The source alone was compiled before, so the question is at fault: a field that does not exist, or cannot be named.
+            let said = message.lines().find_map(|line| line.split_once("error: ")).map_or("", |(_, said)| said);
+            Err(annotation.source.error(layout::place(annotation, said), said.to_owned()).into())
+        }
+        Err(error) => Err(Problem::Tool(Arc::new(error))),
+    }
+}
+
+/// The kernel under each set of the axes' macros.
+fn entries_by_macros(
+    front_ends: &mut FrontEnds<'_>,
+    annotation: &Annotation,
+    space: &Space,
+    in_force: &Macros,
+) -> HashMap<Macros, Result<Entry, String>> {
+    let sets = space.macro_sets();
+    let full: Vec<Macros> = sets.iter().map(|set| merged(in_force, set)).collect();
+    let made = front_ends.get(&full);
+    let found = sets.into_par_iter().zip(made).map(|(set, made)| {
+        let entry = made.map_err(|error| error.to_string()).and_then(|front_end| {
+            let entries = workload::entries(&front_end.stub);
+            workload::find(&entries, annotation, &set).cloned().map_err(|problem| problem.message)
+        });
+        (set, entry)
+    });
+    found.collect()
 }
 
 /// Whether nvcc alone makes the same kernel as under the baselines' macros. A source that nvcc alone cannot read needs nvtune.

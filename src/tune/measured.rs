@@ -1,6 +1,5 @@
 //! Candidates on the GPU: who wins, and how far from the best of the whole space.
 
-use super::kernel::Subject;
 use super::scored::Scored;
 use super::variants::Variants;
 use crate::measure::verdict::{self, Verdict};
@@ -12,7 +11,6 @@ use std::time::Instant;
 
 /// What measuring a kernel needs.
 pub struct Measured<'a> {
-    pub subject: &'a Subject<'a>,
     pub variants: &'a Variants,
     pub scored: &'a Scored,
     /// Seconds of GPU time.
@@ -38,7 +36,7 @@ impl Measured<'_> {
             id: u32::try_from(index).ok()?,
             label: self.scored.configurations[index].to_string(),
             cubin: Arc::clone(&self.variants.all[variant].cubin),
-            kernel: self.subject.entry.symbol.clone(),
+            kernel: self.variants.all[variant].symbol.clone(),
             launch: self.scored.launches[index],
             workload: Arc::clone(self.scored.workloads[index].as_ref()?),
         })

@@ -2,6 +2,7 @@
 
 mod axes;
 mod caps;
+mod files;
 mod host;
 mod kernel;
 mod measured;
@@ -9,6 +10,7 @@ mod scored;
 mod tuned;
 mod variants;
 
+pub use files::load as load_files;
 pub use host::baseline_headers;
 pub use kernel::architecture_number;
 pub use tuned::Tuned;

@@ -53,7 +53,7 @@ pub fn score(
         .flat_map_iter(|((variant, profile), members)| {
             let profile = profile.and_then(|index| profiles.made[index].as_ref());
             let cubin = variants.cubin(*variant).ok();
-            let kernel = cubin.as_ref().and_then(|cubin| cubin.kernel(&subject.entry.symbol));
+            let kernel = cubin.as_ref().and_then(|cubin| cubin.kernel(&variants.all[*variant].symbol));
             let analysis = kernel.map(|kernel| Analysis::new(kernel, profile));
             members
                 .iter()
@@ -144,17 +144,19 @@ struct Profiles {
 
 fn profiles(subject: &Subject<'_>, front_ends: &mut FrontEnds<'_>, scored: &Scored, in_force: &Macros) -> Profiles {
     let mut keys: HashMap<(&Macros, Launch), usize> = HashMap::new();
-    let mut jobs: Vec<(Macros, Launch, Arc<Workload>)> = Vec::new();
+    let mut jobs: Vec<(Macros, &str, Launch, Arc<Workload>)> = Vec::new();
     let mut of = Vec::with_capacity(scored.configurations.len());
     for (index, configuration) in scored.configurations.iter().enumerate() {
         of.push(scored.workloads[index].as_ref().map(|workload| {
             *keys.entry((&configuration.macros, scored.launches[index])).or_insert_with(|| {
-                jobs.push((merged(in_force, &configuration.macros), scored.launches[index], Arc::clone(workload)));
+                let entry = subject.entry(&configuration.macros).unwrap_or(&subject.entry);
+                let macros = merged(in_force, &configuration.macros);
+                jobs.push((macros, &entry.symbol, scored.launches[index], Arc::clone(workload)));
                 jobs.len() - 1
             })
         }));
     }
-    let sets: Vec<Macros> = jobs.iter().map(|(macros, _, _)| macros.clone()).collect();
+    let sets: Vec<Macros> = jobs.iter().map(|(macros, ..)| macros.clone()).collect();
     let mut modules: HashMap<Macros, Option<Arc<Module>>> = HashMap::new();
     for (set, made) in sets.iter().zip(front_ends.get(&sets)) {
         modules
@@ -167,9 +169,9 @@ fn profiles(subject: &Subject<'_>, front_ends: &mut FrontEnds<'_>, scored: &Scor
     };
     let made = jobs
         .par_iter()
-        .map(|(macros, launch, workload)| {
+        .map(|(macros, symbol, launch, workload)| {
             let module = modules.get(macros)?.as_ref()?;
-            frequency::profile(module, &subject.entry.symbol, launch, workload, &limits).ok()
+            frequency::profile(module, symbol, launch, workload, &limits).ok()
         })
         .collect();
     Profiles { made, of }

@@ -24,8 +24,11 @@ impl Tuned {
         subject: &Subject<'_>,
         variants: &Variants,
         scored: &Scored,
-        decision: Decision,
+        mut decision: Decision,
     ) -> Result<Self, Problem> {
+        if let Ok(variant) = &scored.variants[decision.winner] {
+            decision.symbol.clone_from(&variants.all[*variant].symbol);
+        }
         let gpu = match &decision.device {
             Some(device) => format!("{}, {}", device.name, decision.architecture),
             None => decision.architecture.clone(),
@@ -39,7 +42,7 @@ impl Tuned {
             (Provenance::Baseline, _) | (_, Err(_)) => None,
             (_, Ok(variant)) => Some(TicketKernel {
                 architecture: decision.architecture.clone(),
-                symbol: decision.symbol.clone(),
+                symbol: variants.all[*variant].symbol.clone(),
                 cap: scored.configurations[decision.winner].cap,
                 digest: variants.all[*variant].digest.clone(),
             }),

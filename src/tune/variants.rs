@@ -1,8 +1,9 @@
 //! All variants of a kernel: the front end once for each set of macros, ptxas once for each register cap, in parallel.
 
 use super::caps;
+use super::kernel::Subject;
 use crate::cubin::Cubin;
-use crate::space::{Configuration, Space};
+use crate::space::Configuration;
 use crate::variant::{FrontEnd, ToolError, Toolchain, code_digest};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
@@ -22,8 +23,16 @@ pub struct InForce<'a> {
 /// What the front end made of one set of macros.
 pub type Made = Result<Arc<FrontEnd>, Arc<ToolError>>;
 
-/// The cubin of one set of macros and register cap and its digest, or what the compiler said.
-pub type Assembled = Result<(Arc<[u8]>, String), String>;
+/// The machine code of one set of macros and register cap.
+#[derive(Clone, Debug)]
+pub struct Assembly {
+    pub symbol: String,
+    pub cubin: Arc<[u8]>,
+    pub digest: String,
+}
+
+/// The machine code, or what the compiler said.
+pub type Assembled = Result<Assembly, String>;
 
 /// What the front end made of each set of macros so far; kernels of one source share it.
 pub struct FrontEnds<'a> {
@@ -53,6 +62,8 @@ impl<'a> FrontEnds<'a> {
 pub struct Variant {
     /// The macros of the whole file, not only of the kernel's own axes.
     pub macros: Macros,
+    /// The kernel's name in this code.
+    pub symbol: String,
     /// The register caps that give this code, ascending.
     pub caps: Vec<u32>,
     pub digest: String,
@@ -71,29 +82,31 @@ impl Variants {
     pub fn compile(
         front_ends: &mut FrontEnds<'_>,
         toolchain: &Toolchain,
-        symbol: &str,
-        space: &Space,
+        subject: &Subject<'_>,
         in_force: &Macros,
     ) -> Self {
+        let space = &subject.space;
         let axes: Vec<Macros> = space.macro_sets();
         let full: Vec<Macros> = axes.iter().map(|set| merged(in_force, set)).collect();
         let made = front_ends.get(&full);
         let caps = space.caps();
         let assembled: Vec<Vec<Assembled>> = made
             .par_iter()
-            .map(|made| {
+            .zip(&axes)
+            .map(|(made, set)| {
                 caps::assemble_all(caps, &|cap| {
                     let front_end = made.as_ref().map_err(|error| error.to_string())?;
+                    let symbol = subject.entry(set)?.symbol.as_str();
                     let cubin = toolchain.assemble(&front_end.ptx, symbol, cap).map_err(|error| error.to_string())?;
                     let digest = code_digest(&cubin, symbol).map_err(|error| error.to_string())?;
-                    Ok((Arc::from(cubin), digest))
+                    Ok(Assembly { symbol: symbol.to_owned(), cubin: Arc::from(cubin), digest })
                 })
             })
             .collect();
         let mut variants = Self { all: Vec::new(), by_key: HashMap::new() };
         for (set, assembled) in assembled.into_iter().enumerate() {
             for (&cap, result) in caps.iter().zip(assembled) {
-                let index = result.map(|(cubin, digest)| variants.index_of(&full[set], cap, cubin, digest));
+                let index = result.map(|assembly| variants.index_of(&full[set], cap, assembly));
                 variants.by_key.insert((axes[set].clone(), cap), index);
             }
         }
@@ -101,13 +114,14 @@ impl Variants {
     }
 
     /// Variants are told apart by their machine code, and by their macros, which may reach host code.
-    fn index_of(&mut self, macros: &Macros, cap: u32, cubin: Arc<[u8]>, digest: String) -> usize {
+    fn index_of(&mut self, macros: &Macros, cap: u32, assembly: Assembly) -> usize {
+        let Assembly { symbol, cubin, digest } = assembly;
         let same = |variant: &Variant| variant.digest == digest && variant.macros == *macros;
         if let Some(index) = self.all.iter().position(same) {
             self.all[index].caps.push(cap);
             return index;
         }
-        self.all.push(Variant { macros: macros.clone(), caps: vec![cap], digest, cubin });
+        self.all.push(Variant { macros: macros.clone(), symbol, caps: vec![cap], digest, cubin });
         self.all.len() - 1
     }
 

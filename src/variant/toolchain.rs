@@ -6,6 +6,7 @@ use crate::ptx;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -78,15 +79,25 @@ impl Toolchain {
 
     /// Runs the front end with these macros defined.
     pub fn front_end(&self, macros: &BTreeMap<String, i64>) -> Result<FrontEnd, ToolError> {
-        let front_end = self.front_end_with(macros, PLACEHOLDER_MODULE_ID)?;
+        let front_end = self.front_end_with(macros, PLACEHOLDER_MODULE_ID, "")?;
         if !front_end.ptx.contains(PLACEHOLDER_MODULE_ID) {
             return Ok(front_end);
         }
         // A kernel or variable in an anonymous namespace is named after the module id: only the true one will do.
-        self.front_end_with(macros, &self.module_id(macros)?)
+        self.front_end_with(macros, &self.module_id(macros)?, "")
     }
 
-    fn front_end_with(&self, macros: &BTreeMap<String, i64>, module_id: &str) -> Result<FrontEnd, ToolError> {
+    /// The stub file of the source with `text` behind it: what the compiler says to a question of ours.
+    pub fn ask(&self, macros: &BTreeMap<String, i64>, text: &str) -> Result<String, ToolError> {
+        self.front_end_with(macros, PLACEHOLDER_MODULE_ID, text).map(|front_end| front_end.stub)
+    }
+
+    fn front_end_with(
+        &self,
+        macros: &BTreeMap<String, i64>,
+        module_id: &str,
+        appended: &str,
+    ) -> Result<FrontEnd, ToolError> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let place = |extension: &str| self.folder.path().join(format!("{number}.{extension}"));
         let (preprocessed, ptx, stub, id) = (place("ii"), place("ptx"), place("stub.c"), place("module_id"));
@@ -94,6 +105,9 @@ impl Toolchain {
         let Pipeline { preprocess, cicc, .. } = &self.pipeline;
         let source = preprocess.option("-o").unwrap_or_default();
         self.run("gcc -E", &preprocess.rewritten(&[(source, &preprocessed)], &self.preprocessor_options(macros)))?;
+        if !appended.is_empty() {
+            append(&preprocessed, appended)?;
+        }
         let named = |option: &str| cicc.option(option).unwrap_or_default();
         let line = cicc.rewritten(
             &[
@@ -221,6 +235,14 @@ pub fn code_digest(cubin: &[u8], kernel: &str) -> Result<String, ToolError> {
 
 fn write(path: &Path, text: &str) -> Result<(), ToolError> {
     std::fs::write(path, text).map_err(|source| ToolError::Io { path: path.to_path_buf(), source })
+}
+
+fn append(path: &Path, text: &str) -> Result<(), ToolError> {
+    std::fs::OpenOptions::new()
+        .append(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|source| ToolError::Io { path: path.to_path_buf(), source })
 }
 
 fn read(path: &Path) -> Result<String, ToolError> {

@@ -1,11 +1,14 @@
 //! Annotation, types and configuration -> the workload: every parameter with its bytes or its buffer.
 
-use super::buffer::{Argument, Buffer, Check, Element, Fill, Scalar, Workload};
+use super::buffer::{Argument, Buffer, Check, Element, FileBytes, Fill, Scalar, Symbol, Workload};
 use super::contents::encode;
 use super::entry::Entry;
+use super::layout::Layout;
+use super::npy;
 use super::types::Type;
-use crate::comment::{Annotation, Diagnostic, Given, GivenValue, Span, Value};
+use crate::comment::{Annotation, Diagnostic, Expr, GivenField, GivenFile, GivenSymbol, GivenValue, Span, Value};
 use crate::space::{Configuration, Space};
+use std::sync::Arc;
 
 /// The most bytes that the buffers of a workload may have together: more than any GPU has.
 const MAX_BYTES: u64 = 1 << 40;
@@ -39,16 +42,32 @@ pub fn bind(
         return Err(vec![source.error(annotation.comment, message)]);
     };
     let mut problems = Vec::new();
-    let mut workload = Workload { arguments: Vec::new(), buffers: Vec::new(), checks: None };
+    let mut workload = Workload::default();
     for (index, text) in entry.parameters.iter().enumerate() {
         let Some(given) = args.iter().find(|given| given.parameter == index) else {
             let message = format!("parameter {} of `{}` has no value: add it to args(...)", index + 1, kernel.name);
             problems.push(source.error(kernel.span, message));
             continue;
         };
-        let binding = Binding { annotation, space, configuration, given, text };
-        match binding.argument(&mut workload.buffers) {
+        if let Some(handle) = kernel.declarations.get(index).and_then(|declaration| handle(declaration)) {
+            let message = format!(
+                "`{}` is a {handle}, which a comment cannot describe: without args(...) `{}` is tuned by the model alone",
+                given.name, kernel.name
+            );
+            problems.push(source.error(given.span, message));
+            continue;
+        }
+        let layout = entry.layouts.get(&index);
+        let name = given.name.as_str();
+        let binding = Binding { annotation, space, configuration, name, span: given.span, text, layout };
+        match binding.argument(&given.value, &mut workload.buffers) {
             Ok(argument) => workload.arguments.push(argument),
+            Err(problem) => problems.push(*problem),
+        }
+    }
+    for given in &annotation.symbols {
+        match symbol(annotation, entry, space, configuration, given) {
+            Ok(symbol) => workload.symbols.push(symbol),
             Err(problem) => problems.push(*problem),
         }
     }
@@ -67,14 +86,96 @@ pub fn bind(
     if problems.is_empty() { Ok(workload) } else { Err(problems) }
 }
 
-/// One parameter and its value.
+/// The contents of a variable.
+fn symbol(
+    annotation: &Annotation,
+    entry: &Entry,
+    space: &Space,
+    configuration: &Configuration,
+    given: &GivenSymbol,
+) -> Result<Symbol, Box<Diagnostic>> {
+    let GivenSymbol { name, span, .. } = given;
+    let source = &annotation.source;
+    let mut called = entry.variables.iter().filter(|variable| variable.is_called(name));
+    let variable = match (called.next(), called.next()) {
+        (Some(variable), None) => variable,
+        // It may be compiled out, as a kernel may.
+        (None, _) => {
+            let message =
+                format!("the compilation has no variable `{name}`; `{}` is not tuned", annotation.kernel.name);
+            return Err(Box::new(source.warning(*span, message)));
+        }
+        (Some(_), Some(_)) => {
+            let message = format!("several variables are called `{name}`: put the namespace before it");
+            return Err(Box::new(source.error(*span, message)));
+        }
+    };
+    let Some(text) = &given.element else {
+        let message = format!("the type of `{name}` is not declared in this file: symbol(float {name} = ...) gives it");
+        return Err(Box::new(source.error(*span, message)));
+    };
+    let Some(element) = Type::element(text) else {
+        let message = format!("`{name}` has elements of type `{text}`, which cannot be given contents");
+        return Err(Box::new(source.error(*span, message)));
+    };
+    let binding = Binding { annotation, space, configuration, name, span: *span, text, layout: None };
+    let contents = match &given.value {
+        GivenValue::Buffer { fill, fill_span, count } => binding.buffer(element, fill.clone(), *fill_span, count)?,
+        GivenValue::File(file) => binding.file(element, file)?,
+        GivenValue::Struct { span, .. } => {
+            let message = format!("`{name}` takes a number or a buffer such as random[n], not a structure");
+            return Err(Box::new(source.error(*span, message)));
+        }
+        GivenValue::Scalar(expression) => {
+            let value = space.evaluate(configuration, expression).map_err(Box::new)?.as_f64();
+            let fill = binding.fill(element, Some(Fill::Constant(value)), expression.span)?;
+            Buffer { name: name.clone(), element, count: 1, fill, seed: 0 }
+        }
+    };
+    if contents.bytes() > variable.bytes {
+        let message = format!("variable `{name}` has {} bytes, and is given {}", variable.bytes, contents.bytes());
+        return Err(Box::new(source.error(*span, message)));
+    }
+    Ok(Symbol { symbol: variable.symbol.clone(), contents })
+}
+
+/// One parameter or variable.
 struct Binding<'a> {
     annotation: &'a Annotation,
     space: &'a Space,
     configuration: &'a Configuration,
-    given: &'a Given,
-    /// The parameter's type as text.
+    name: &'a str,
+    span: Span,
+    /// Its type as text.
     text: &'a str,
+    /// Of a structure.
+    layout: Option<&'a Layout>,
+}
+
+/// Why a parameter of this type cannot be given a value.
+fn refusal(name: &str, text: &str) -> String {
+    if text.ends_with('&') {
+        return format!("`{name}` is a reference (`{text}`): what it refers to lives in the host's program");
+    }
+    if text.contains('(') {
+        return format!("`{name}` points to a function (`{text}`), whose address only the host's program knows");
+    }
+    match text.strip_suffix('*') {
+        Some(target) if target.trim_end().ends_with(['*', ']']) => {
+            format!("`{name}` is of type `{text}`: buffers hold numbers, not pointers or arrays")
+        }
+        Some(_) => format!("`{name}` is of type `{text}`: buffers hold numbers and CUDA's vectors of them"),
+        None => format!("`{name}` is of type `{text}`: give its fields, as in {name} = {{x = 1, y = zeros[n]}}"),
+    }
+}
+
+/// The kind of opaque handle that a declaration names: its value means something only in the process that made it.
+fn handle(declaration: &str) -> Option<&'static str> {
+    declaration.split(' ').find_map(|word| match word {
+        "cudaTextureObject_t" | "CUtexObject" => Some("texture"),
+        "cudaSurfaceObject_t" | "CUsurfObject" => Some("surface"),
+        _ => None,
+    })
 }
 
 impl Binding<'_> {
@@ -82,31 +183,28 @@ impl Binding<'_> {
         Box::new(self.annotation.source.error(span, message))
     }
 
-    fn argument(&self, buffers: &mut Vec<Buffer>) -> Result<Argument, Box<Diagnostic>> {
-        let (name, text) = (&self.given.name, self.text);
-        match (Type::of(text), &self.given.value) {
-            (Type::Other(_), _) => {
-                Err(self.error(self.given.span, format!("`{name}` is of type `{text}`, which is not supported yet")))
+    fn argument(&self, value: &GivenValue, buffers: &mut Vec<Buffer>) -> Result<Argument, Box<Diagnostic>> {
+        let (name, text) = (self.name, self.text);
+        match (Type::of(text), value) {
+            (Type::Other(_), GivenValue::Struct { span, fields }) => self.structure(*span, fields, buffers),
+            (Type::Other(_), _) => Err(self.error(self.span, refusal(name, text))),
+            (_, GivenValue::Struct { span, .. }) => {
+                Err(self.error(*span, format!("`{name}` is of type `{text}`, which has no fields")))
             }
             (Type::Scalar(scalar), GivenValue::Scalar(expression)) => {
                 let value = self.space.evaluate(self.configuration, expression).map_err(Box::new)?;
                 self.scalar(scalar, value, expression.span).map(Argument::Scalar)
             }
-            (Type::Scalar(_), GivenValue::Buffer { fill_span, .. }) => {
-                Err(self.error(*fill_span, format!("`{name}` is of type `{text}` and takes a value, not a buffer")))
-            }
+            (
+                Type::Scalar(_),
+                GivenValue::Buffer { fill_span: span, .. } | GivenValue::File(GivenFile { span, .. }),
+            ) => Err(self.error(*span, format!("`{name}` is of type `{text}` and takes a value, not a buffer"))),
             (Type::Pointer { element, .. }, GivenValue::Buffer { fill, fill_span, count }) => {
-                let count = self.count(count)?;
-                let bytes = count.checked_mul(element.size() as u64).filter(|&bytes| bytes <= MAX_BYTES);
-                if bytes.is_none() {
-                    let message = format!(
-                        "buffer `{name}` has {count} elements of {} bytes: more than any GPU holds",
-                        element.size()
-                    );
-                    return Err(self.error(*fill_span, message));
-                }
-                let fill = self.fill(element, *fill, *fill_span)?;
-                buffers.push(Buffer { name: name.clone(), element, count, fill, seed: 0 });
+                buffers.push(self.buffer(element, fill.clone(), *fill_span, count)?);
+                Ok(Argument::Buffer(buffers.len() - 1))
+            }
+            (Type::Pointer { element, .. }, GivenValue::File(file)) => {
+                buffers.push(self.file(element, file)?);
                 Ok(Argument::Buffer(buffers.len() - 1))
             }
             (Type::Pointer { .. }, GivenValue::Scalar(expression)) => {
@@ -124,9 +222,119 @@ impl Binding<'_> {
         }
     }
 
+    /// The bytes of a structure.
+    fn structure(
+        &self,
+        span: Span,
+        fields: &[GivenField],
+        buffers: &mut Vec<Buffer>,
+    ) -> Result<Argument, Box<Diagnostic>> {
+        let Some(layout) = self.layout else {
+            return Err(self.error(span, format!("`{}` is of type `{}`, which has no fields", self.name, self.text)));
+        };
+        let mut structure = (vec![0; usize::try_from(layout.bytes).unwrap_or(0)], Vec::new());
+        self.fields(layout, "", fields, &mut structure, buffers)?;
+        let (bytes, pointers) = structure;
+        Ok(Argument::Struct { bytes, buffers: pointers })
+    }
+
+    fn fields(
+        &self,
+        layout: &Layout,
+        prefix: &str,
+        fields: &[GivenField],
+        structure: &mut (Vec<u8>, Vec<(usize, usize)>),
+        buffers: &mut Vec<Buffer>,
+    ) -> Result<(), Box<Diagnostic>> {
+        for given in fields {
+            let path = format!("{prefix}{}", given.name);
+            if let GivenValue::Struct { fields, .. } = &given.value {
+                self.fields(layout, &format!("{path}."), fields, structure, buffers)?;
+                continue;
+            }
+            let Some(field) = layout.fields.get(&path) else {
+                return Err(self.error(given.span, format!("the compiler says nothing of a field `{path}`")));
+            };
+            let name = format!("{}.{path}", self.name);
+            let binding = Binding { name: &name, span: given.span, text: &field.kind, layout: None, ..*self };
+            let at = usize::try_from(field.offset).unwrap_or(usize::MAX);
+            match binding.argument(&given.value, buffers)? {
+                Argument::Buffer(index) => structure.1.push((at, index)),
+                Argument::Scalar(value) => {
+                    if let Some(place) = structure.0.get_mut(at..at.saturating_add(value.len())) {
+                        place.copy_from_slice(&value);
+                    }
+                }
+                Argument::Struct { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn buffer(
+        &self,
+        element: Element,
+        fill: Option<Fill>,
+        fill_span: Span,
+        count: &Expr,
+    ) -> Result<Buffer, Box<Diagnostic>> {
+        let count = self.count(count)?;
+        let bytes = count.checked_mul(element.size() as u64).filter(|&bytes| bytes <= MAX_BYTES);
+        if bytes.is_none() {
+            let message = format!(
+                "buffer `{}` has {count} elements of {} bytes: more than any GPU holds",
+                self.name,
+                element.size()
+            );
+            return Err(self.error(fill_span, message));
+        }
+        let fill = self.fill(element, fill, fill_span)?;
+        Ok(Buffer { name: self.name.to_owned(), element, count, fill, seed: 0 })
+    }
+
+    /// A buffer from a file. A file that is not as the comment says is no error of the comment: the kernel is not tuned.
+    fn file(&self, element: Element, file: &GivenFile) -> Result<Buffer, Box<Diagnostic>> {
+        let unusable = |reason: String| {
+            let kernel = &self.annotation.kernel.name;
+            let message = format!("'{}' {reason}; `{kernel}` is not tuned", file.path);
+            Box::new(self.annotation.source.warning(file.span, message))
+        };
+        let bytes = match &file.bytes {
+            Some(Ok(bytes)) => bytes,
+            Some(Err(reason)) => return Err(unusable(reason.clone())),
+            None => return Err(unusable("was not read".to_owned())),
+        };
+        let mut start = 0;
+        if bytes.starts_with(npy::MAGIC) {
+            let array = npy::Array::parse(bytes).map_err(unusable)?;
+            if !array.holds(element.scalar) {
+                let message =
+                    format!("has elements of type {}, `{}` is of type `{}`", array.kind, self.name, self.text);
+                return Err(unusable(message));
+            }
+            if array.count.checked_mul(element.scalar.size() as u64) != Some(array.data.len() as u64) {
+                let message =
+                    format!("should have {} numbers, and has {} bytes of them", array.count, array.data.len());
+                return Err(unusable(message));
+            }
+            start = array.data.start;
+        }
+        let data = FileBytes::new(Arc::clone(bytes), start);
+        let (length, size) = (data.bytes().len() as u64, element.size() as u64);
+        if length == 0 || length % size != 0 {
+            return Err(unusable(format!("has {length} bytes of data, which are no elements of {size} bytes")));
+        }
+        let has = length / size;
+        let count = file.count.as_ref().map_or(Ok(has), |count| self.count(count))?;
+        if count != has {
+            return Err(unusable(format!("has {has} elements of {size} bytes, and not {count}")));
+        }
+        Ok(Buffer { name: self.name.to_owned(), element, count, fill: Fill::File(data), seed: 0 })
+    }
+
     /// The bytes of a scalar argument.
     fn scalar(&self, scalar: Scalar, value: Value, span: Span) -> Result<Vec<u8>, Box<Diagnostic>> {
-        let name = &self.given.name;
+        let name = self.name;
         let bits = match scalar.bounds() {
             Some((least, most)) => {
                 let Some(integer) = value.as_integer() else {
@@ -151,20 +359,18 @@ impl Binding<'_> {
     fn float(&self, scalar: Scalar, value: f64, span: Span) -> Result<u64, Box<Diagnostic>> {
         let bits = encode(scalar, value);
         if value.is_finite() && !super::contents::decode(scalar, bits).is_finite() {
-            return Err(self.error(
-                span,
-                format!("{value:?} is too large for `{}`, which is of type `{}`", self.given.name, self.text),
-            ));
+            return Err(self
+                .error(span, format!("{value:?} is too large for `{}`, which is of type `{}`", self.name, self.text)));
         }
         Ok(bits)
     }
 
-    fn count(&self, expression: &crate::comment::Expr) -> Result<u64, Box<Diagnostic>> {
+    fn count(&self, expression: &Expr) -> Result<u64, Box<Diagnostic>> {
         let value = self.space.evaluate(self.configuration, expression).map_err(Box::new)?;
         match value.as_integer().and_then(|count| u64::try_from(count).ok()) {
             Some(count) if count > 0 => Ok(count),
             _ => {
-                let message = format!("buffer `{}` needs 1 element or more, not {value}", self.given.name);
+                let message = format!("buffer `{}` needs 1 element or more, not {value}", self.name);
                 Err(self.error(expression.span, message))
             }
         }
@@ -183,17 +389,15 @@ impl Binding<'_> {
         let numbers = match fill {
             Fill::Constant(value) => vec![value],
             Fill::Random { lo, hi } => vec![lo, hi],
-            Fill::Poison | Fill::Zeros | Fill::Iota => Vec::new(),
+            Fill::Poison | Fill::Zeros | Fill::Iota | Fill::File(_) => Vec::new(),
         };
         for value in numbers {
             match scalar.bounds() {
                 Some((least, most)) => {
                     let (least, most) = if is_bool { (0, 1) } else { (least, most) };
                     if value.fract() != 0.0 || !(least as f64..=most as f64).contains(&value) {
-                        let message = format!(
-                            "buffer `{}` is of type `{}`, which does not hold {value:?}",
-                            self.given.name, self.text
-                        );
+                        let message =
+                            format!("buffer `{}` is of type `{}`, which does not hold {value:?}", self.name, self.text);
                         return Err(self.error(span, message));
                     }
                 }

@@ -1,6 +1,7 @@
 //! Arguments and buffers of a launch.
 
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// A scalar type of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -82,8 +83,44 @@ impl Element {
     }
 }
 
+/// Contents from a file: the elements one after the other as the device has them, shared by all who hold the buffer. On the
+/// way to the measuring process they go beside the text (see [`Workload::attach`]).
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub struct FileBytes {
+    #[serde(skip)]
+    file: Arc<[u8]>,
+    /// Where the elements begin.
+    #[serde(skip)]
+    start: usize,
+}
+
+impl FileBytes {
+    /// The bytes of `file` from `start` on.
+    pub fn new(file: Arc<[u8]>, start: usize) -> FileBytes {
+        FileBytes { file, start }
+    }
+
+    /// The elements.
+    pub fn bytes(&self) -> &[u8] {
+        self.file.get(self.start..).unwrap_or_default()
+    }
+}
+
+impl PartialEq for FileBytes {
+    fn eq(&self, other: &FileBytes) -> bool {
+        Arc::ptr_eq(&self.file, &other.file) && self.start == other.start || self.bytes() == other.bytes()
+    }
+}
+
+/// Files may be long.
+impl std::fmt::Debug for FileBytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.bytes().len())
+    }
+}
+
 /// The contents of a buffer before the launch.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Fill {
     /// Written by the kernel only: filled with a pattern that no kernel is likely to produce (`out[n]`); see
     /// [`contents`](super::contents).
@@ -97,6 +134,8 @@ pub enum Fill {
     /// `random[n]` (0 to 1 for floating types, 0 to 255 for integers, to 127 for signed bytes, to 1 for `bool`) and
     /// `random(lo, hi)[n]`, uniform. `hi` is included for integers only.
     Random { lo: f64, hi: f64 },
+    /// `file("x.bin")[n]`
+    File(FileBytes),
 }
 
 /// A buffer in device memory.
@@ -119,6 +158,38 @@ pub enum Argument {
     Scalar(Vec<u8>),
     /// The address of the buffer with this index in [`Workload::buffers`].
     Buffer(usize),
+    /// The bytes of a structure, and where in them the addresses of which buffers go: (byte, index).
+    Struct { bytes: Vec<u8>, buffers: Vec<(usize, usize)> },
+}
+
+impl Argument {
+    /// Bytes of the argument.
+    pub fn size(&self) -> usize {
+        match self {
+            Argument::Scalar(bytes) | Argument::Struct { bytes, .. } => bytes.len(),
+            Argument::Buffer(_) => size_of::<u64>(),
+        }
+    }
+
+    /// The bytes that the kernel is passed, for these addresses of buffers; `Err` with the index of a buffer without one.
+    pub fn bytes(&self, address: impl Fn(usize) -> Option<u64>) -> Result<Vec<u8>, usize> {
+        let of = |index: usize| address(index).map(u64::to_le_bytes).ok_or(index);
+        match self {
+            Argument::Scalar(bytes) => Ok(bytes.clone()),
+            Argument::Buffer(index) => of(*index).map(|bytes| bytes.to_vec()),
+            Argument::Struct { bytes, buffers } => {
+                let mut bytes = bytes.clone();
+                for &(at, index) in buffers {
+                    let address = of(index)?;
+                    // What the structure has no room for is not passed.
+                    if let Some(place) = bytes.get_mut(at..at.saturating_add(address.len())) {
+                        place.copy_from_slice(&address);
+                    }
+                }
+                Ok(bytes)
+            }
+        }
+    }
 }
 
 /// A buffer that is compared with the baseline's after the launch.
@@ -131,11 +202,22 @@ pub struct Check {
     pub absolute: f64,
 }
 
-/// The launch that candidates are timed on.
+/// A `__constant__` or `__device__` variable with contents that are given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Symbol {
+    /// Its name in PTX and cubin; code that does not use the variable does not have it.
+    pub symbol: String,
+    /// What it holds from its first byte on; where that is less than all of it, the rest is as it is initialised.
+    pub contents: Buffer,
+}
+
+/// The launch that candidates are timed on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
     pub arguments: Vec<Argument>,
     pub buffers: Vec<Buffer>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub symbols: Vec<Symbol>,
     /// What is compared; `None`: every buffer that the baseline wrote, integers exactly, floats to 1e-4.
     pub checks: Option<Vec<Check>>,
 }
@@ -151,13 +233,42 @@ impl Workload {
     /// Gives every buffer another stream of random numbers. 0 is what a workload is bound with; any other base gives a
     /// second set of inputs to check results on.
     pub fn reseed(&mut self, base: u64) {
-        for (position, buffer) in self.buffers.iter_mut().enumerate() {
+        let symbols = self.symbols.iter_mut().map(|symbol| &mut symbol.contents);
+        for (position, buffer) in self.buffers.iter_mut().chain(symbols).enumerate() {
             buffer.seed = super::contents::stream(base, position as u64);
         }
     }
 
-    /// Bytes of all buffers; saturates.
+    /// The buffers, and after them the contents of the variables.
+    pub fn all_buffers(&self) -> impl Iterator<Item = &Buffer> + Clone {
+        self.buffers.iter().chain(self.symbols.iter().map(|symbol| &symbol.contents))
+    }
+
+    /// The bytes of the buffers that come from files, in the order of [`Workload::all_buffers`].
+    pub fn detached(&self) -> Vec<u8> {
+        let files = self.all_buffers().filter_map(|buffer| match &buffer.fill {
+            Fill::File(bytes) => Some(bytes.bytes()),
+            _ => None,
+        });
+        files.collect::<Vec<_>>().concat()
+    }
+
+    /// Gives the buffers that come from files their bytes back; false where these are fewer than the buffers take.
+    pub fn attach(&mut self, mut detached: &[u8]) -> bool {
+        let symbols = self.symbols.iter_mut().map(|symbol| &mut symbol.contents);
+        for buffer in self.buffers.iter_mut().chain(symbols) {
+            let length = usize::try_from(buffer.bytes()).unwrap_or(usize::MAX);
+            if let Fill::File(bytes) = &mut buffer.fill {
+                let Some((own, rest)) = detached.split_at_checked(length) else { return false };
+                *bytes = FileBytes::new(own.into(), 0);
+                detached = rest;
+            }
+        }
+        true
+    }
+
+    /// Bytes of all buffers and variables; saturates.
     pub fn bytes(&self) -> u64 {
-        self.buffers.iter().map(Buffer::bytes).fold(0, u64::saturating_add)
+        self.all_buffers().map(Buffer::bytes).fold(0, u64::saturating_add)
     }
 }

@@ -32,6 +32,11 @@ pub fn fill_bytes(buffer: &Buffer, range: Range<u64>, bytes: &mut [u8]) -> bool 
         bytes.fill(0);
         return true;
     }
+    if let Fill::File(file) = &buffer.fill {
+        let start = usize::try_from(first).ok().and_then(|first| first.checked_mul(size));
+        let part = start.and_then(|start| file.bytes().get(start..start.checked_add(bytes.len())?));
+        return part.map(|part| bytes.copy_from_slice(part)).is_some();
+    }
     for (lane, into) in (first..).zip(bytes.chunks_exact_mut(size)) {
         into.copy_from_slice(&scalar_bits(buffer, lane).to_le_bytes()[..size]);
     }
@@ -95,6 +100,11 @@ pub fn encode(scalar: Scalar, value: f64) -> u64 {
 fn scalar_bits(buffer: &Buffer, lane: u64) -> u64 {
     let scalar = buffer.element.scalar;
     match buffer.fill {
+        Fill::File(ref file) => {
+            let start = usize::try_from(lane).ok().and_then(|lane| lane.checked_mul(scalar.size()));
+            let bytes = start.and_then(|start| file.bytes().get(start..start.checked_add(scalar.size())?));
+            bytes.unwrap_or_default().iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte))
+        }
         Fill::Zeros => 0,
         Fill::Poison => poison(scalar),
         Fill::Constant(value) => encode(scalar, value),

@@ -6,9 +6,13 @@
 //! its name in the C text; the types come from the mangled name wherever that can be read. A file of another form gives no
 //! entries, never a panic.
 
+use super::instance;
+use super::layout::Layout;
 use super::mangled::parameter_types;
-use crate::comment::{Annotation, Diagnostic};
+use super::variable::{Variable, variables};
+use crate::comment::{Annotation, Diagnostic, Fault, Instance, TemplateArgument, Value};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A kernel that the compiler registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +28,10 @@ pub struct Entry {
     pub file: Option<String>,
     /// Threads of a block in `__launch_bounds__`.
     pub max_threads: Option<u32>,
+    /// The variables of its module, which a workload can give contents.
+    pub variables: Arc<[Variable]>,
+    /// Structures among the parameters, by position, once the compiler has been asked (see [`layout`](super::layout)).
+    pub layouts: BTreeMap<usize, Layout>,
 }
 
 impl Entry {
@@ -38,6 +46,7 @@ impl Entry {
 pub fn entries(stub: &str) -> Vec<Entry> {
     let stubs = stubs(stub);
     let places = places(stub);
+    let variables: Arc<[Variable]> = variables(stub).into();
     let mut found = Vec::new();
     for (at, _) in stub.match_indices("__cudaRegisterEntry(") {
         let Some(arguments) = group(&stub[at + "__cudaRegisterEntry".len()..]) else {
@@ -63,19 +72,29 @@ pub fn entries(stub: &str) -> Vec<Entry> {
             line: place.map(|(line, _)| *line),
             file: place.map(|(_, file)| file.clone()),
             max_threads: bound.parse().ok(),
+            variables: Arc::clone(&variables),
+            layouts: BTreeMap::new(),
         });
     }
     found
 }
 
-/// The entry of an annotation: the same name and number of parameters and, among overloads, the same line.
+/// The entry of an annotation: the same name and number of parameters, the template arguments of its instance under these
+/// values of the macro axes and, among overloads, the same line.
 ///
 /// # Errors
 /// A warning at the kernel's name where none or more than one fits: a kernel that is compiled out (`#ifdef`) is no mistake.
-pub fn find<'a>(entries: &'a [Entry], annotation: &Annotation) -> Result<&'a Entry, Box<Diagnostic>> {
+pub fn find<'a>(
+    entries: &'a [Entry],
+    annotation: &Annotation,
+    macros: &BTreeMap<String, i64>,
+) -> Result<&'a Entry, Box<Diagnostic>> {
     let kernel = &annotation.kernel;
     let warning = |message: String| Box::new(annotation.source.warning(kernel.span, message));
-    let named: Vec<&Entry> = entries.iter().filter(|entry| entry.name() == kernel.name).collect();
+    let mut named: Vec<&Entry> = entries.iter().filter(|entry| entry.name() == kernel.name).collect();
+    if let Some(instance) = &annotation.instance {
+        named = instances(&named, annotation, instance, macros)?;
+    }
     let fitting: Vec<&Entry> =
         named.iter().copied().filter(|entry| entry.parameters.len() == kernel.parameters.len()).collect();
     match (named.len(), &fitting[..]) {
@@ -104,6 +123,63 @@ pub fn find<'a>(entries: &'a [Entry], annotation: &Annotation) -> Result<&'a Ent
             }
         }
     }
+}
+
+/// Of the entries of this name those that are the instance: with all of its arguments or, where none has exactly these, with
+/// these first (the rest were deduced, or are defaults).
+fn instances<'a>(
+    named: &[&'a Entry],
+    annotation: &Annotation,
+    instance: &Instance,
+    macros: &BTreeMap<String, i64>,
+) -> Result<Vec<&'a Entry>, Box<Diagnostic>> {
+    let source = &annotation.source;
+    let mut texts = Vec::new();
+    for argument in &instance.arguments {
+        texts.push(match argument {
+            TemplateArgument::Type(text) => text.clone(),
+            TemplateArgument::Value { expression, .. } => {
+                let value = expression
+                    .evaluate(&|name: &String| {
+                        let value = macros.get(name).copied().map(Value::Int);
+                        value.ok_or_else(|| Fault::NoValue(name.clone()))
+                    })
+                    .map_err(|located| Box::new(source.error(located.span, located.fault.to_string())))?;
+                let integer = value.as_integer().ok_or_else(|| {
+                    Box::new(source.error(expression.span, "a template argument is a type or an integer"))
+                })?;
+                integer.to_string()
+            }
+        });
+    }
+    let begins = |entry: &&Entry| {
+        let compiled = instance::arguments(&entry.qualified).unwrap_or_default();
+        let fits = compiled.len() >= texts.len()
+            && texts.iter().zip(&compiled).all(|(written, compiled)| instance::agree(written, compiled));
+        fits.then_some(compiled.len() == texts.len())
+    };
+    let fitting: Vec<(&Entry, bool)> = named.iter().filter_map(|entry| Some((*entry, begins(entry)?))).collect();
+    let whole: Vec<&Entry> = fitting.iter().filter(|(_, whole)| *whole).map(|(entry, _)| *entry).collect();
+    if !whole.is_empty() {
+        return Ok(whole);
+    }
+    if !fitting.is_empty() {
+        return Ok(fitting.into_iter().map(|(entry, _)| entry).collect());
+    }
+    let wanted = texts.join(", ");
+    let mut made: Vec<String> = named
+        .iter()
+        .filter_map(|entry| instance::arguments(&entry.qualified))
+        .map(|arguments| format!("<{}>", arguments.iter().map(|text| normalized(text)).collect::<Vec<_>>().join(", ")))
+        .collect();
+    made.sort();
+    made.dedup();
+    let made = match made.as_slice() {
+        [] => "this file makes none of it".to_owned(),
+        made => format!("this file makes {}", made.join(", ")),
+    };
+    let message = format!("`{}` has no instance <{wanted}>: {made}; it is not tuned", annotation.kernel.name);
+    Err(Box::new(source.warning(instance.span, message)))
 }
 
 /// Mangled names by what their stubs launch.
@@ -183,7 +259,7 @@ fn key(types: &str, name: &str) -> String {
 }
 
 /// What stands between the bracket that `text` begins with and the one that closes it.
-fn group(text: &str) -> Option<&str> {
+pub(super) fn group(text: &str) -> Option<&str> {
     if !text.starts_with('(') {
         return None;
     }
@@ -204,7 +280,7 @@ fn group(text: &str) -> Option<&str> {
 }
 
 /// The parts between commas that are in no bracket, trimmed.
-fn split(text: &str) -> Vec<&str> {
+pub(super) fn split(text: &str) -> Vec<&str> {
     let (mut parts, mut from, mut depth) = (Vec::new(), 0, 0i32);
     for (at, c) in text.char_indices() {
         match c {

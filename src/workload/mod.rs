@@ -7,10 +7,16 @@ mod bind;
 mod buffer;
 pub mod contents;
 pub mod entry;
+mod instance;
+pub mod layout;
 mod mangled;
+mod npy;
 mod types;
+mod variable;
 
 pub use bind::{bind, default_tolerance};
-pub use buffer::{Argument, Buffer, Check, Element, Fill, Scalar, Workload};
+pub use buffer::{Argument, Buffer, Check, Element, FileBytes, Fill, Scalar, Symbol, Workload};
 pub use entry::{Entry, entries, find};
+pub use layout::{Field, Layout};
 pub use types::Type;
+pub use variable::Variable;

@@ -94,6 +94,11 @@ const PACKED: [(&str, Scalar); 4] = [
 ];
 
 impl Type {
+    /// What a variable of this type, or an array of it, is made of.
+    pub fn element(text: &str) -> Option<Element> {
+        element(&plain(text).1)
+    }
+
     /// The type that a text spells.
     pub fn of(text: &str) -> Type {
         let other = || Type::Other(text.trim().to_string());

@@ -165,3 +165,167 @@ fn the_bench_records_how_far_the_winner_is_from_the_best() {
     assert!((regret - (winner / 8.0 - 1.0)).abs() < 1e-9, "{truth}");
     assert_eq!(truth["timed"], 16, "one machine code under sixteen block shapes");
 }
+
+#[test]
+fn instances_of_a_template_are_tuned_each_on_its_own() {
+    let project = Project::new(&["instances.cu"]);
+    let ran = tuned(
+        &project,
+        "instances.cu",
+        r#"{"kernel": "_ZN2ns5scaleIfEEviT_PKS1_PS1_", "label": "block=64", "time_us": 5.0},
+           {"kernel": "_Z5applyIN2ns5TwiceIfEELi8EEviPKfPf", "label": "block=64 WORK=4", "time_us": 5.0},
+           {"time_us": 10.0}"#,
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+    let header = project.read("instances.tune.h");
+    for line in [
+        "#define SCALE_FLOAT_BLOCK_X 64",
+        "#define SCALE_FLOAT_PROVENANCE \"measured\"",
+        "struct scale_float {",
+        "#define SCALE_DOUBLE_BLOCK_X 256",
+        "#define SCALE_DOUBLE_PROVENANCE \"baseline\"",
+        "#define APPLY_TWICE_FLOAT_WORK_2_BLOCK_X 64",
+        "#define WORK 4",
+    ] {
+        assert!(header.contains(line), "{line}: {header}");
+    }
+    // The winner's code is in the object, under the name that its macro gives it.
+    let record = project.record("instances.tune.json");
+    assert_eq!(record["kernels"][2]["symbol"], "_Z5applyIN2ns5TwiceIfEELi8EEviPKfPf");
+    assert!(project.registers("instances.o").iter().any(|(symbol, _)| symbol.contains("5TwiceIfEELi8E")));
+}
+
+#[test]
+fn an_instance_that_the_file_does_not_make_is_named_with_those_that_it_makes() {
+    let project = Project::new(&["instances.cu"]);
+    let text = project.read("instances.cu").replace("template(double)", "template(half)");
+    project.write("instances.cu", &text);
+    let ran = succeed(&mut project.nvtune(&compile("instances.cu", "instances.o")));
+    let warning = "instances.cu(8): warning: `scale` has no instance <half>: this file makes <double>, <float>; it is not tuned\n";
+    assert!(ran.stderr.contains(warning), "{}", ran.stderr);
+    assert!(project.read("instances.tune.h").contains("struct scale_float {"));
+}
+
+#[test]
+fn variables_are_given_contents_by_name() {
+    let project = Project::new(&["symbols.cu"]);
+    let ran = tuned(&project, "symbols.cu", r#"{"label": "block=64", "time_us": 5.0}, {"time_us": 10.0}"#);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("nvtune: lookup: block=64 (2.00x"), "{}", ran.stderr);
+    let text = project.read("symbols.cu");
+    for (from, to, message) in [
+        ("table = random[64]", "table = random[65]", "error: variable `table` has 1024 bytes, and is given 1040"),
+        (
+            "table = random[64]",
+            "tables = random[64]",
+            "warning: the compilation has no variable `tables`; `lookup` is not tuned",
+        ),
+        (
+            "static __device__ double scale",
+            "static __device__ double unused[2], scale",
+            "error: the type of `scale` is not declared in this file",
+        ),
+    ] {
+        project.write("symbols.cu", &text.replace(from, to));
+        let ran = tuned(&project, "symbols.cu", r#"{"time_us": 10.0}"#);
+        assert!(ran.stderr.contains(message), "{to}: {}", ran.stderr);
+    }
+    // The model reads them too: the loop takes as many steps as the variable says.
+    let cycles = |steps: &str| {
+        project.write("symbols.cu", &text.replace("steps = 24", steps));
+        succeed(&mut project.nvtune(&compile("symbols.cu", "symbols.o")));
+        let record = project.record("symbols.tune.json");
+        record["kernels"][0]["configurations"][0]["score"]["c"].as_f64().expect("a number")
+    };
+    let (few, many) = (cycles("steps = 10"), cycles("steps = 1000"));
+    assert!(many > 20.0 * few, "{few} {many}");
+}
+
+const TEXTURED: &str = "\
+//@tune threads(n) block(64) args(n = 64, t = 0, y = out[n])
+__global__ void sampled(int n, cudaTextureObject_t t, float *y) { y[threadIdx.x] = tex1Dfetch<float>(t, threadIdx.x); }
+";
+
+#[test]
+fn structures_are_given_field_by_field() {
+    let project = Project::new(&["structs.cu"]);
+    let ran = tuned(&project, "structs.cu", r#"{"label": "block=64", "time_us": 5.0}, {"time_us": 10.0}"#);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("nvtune: apply: block=64 (2.00x"), "{}", ran.stderr);
+    let header = project.read("structs.tune.h");
+    assert!(header.contains("static dim3 grid(unsigned long long plan_n)"), "{header}");
+    let text = project.read("structs.cu");
+    for (from, to, message) in [
+        (
+            "skip = 3",
+            "skipped = 3",
+            "structs.cu(24): error: class \"<unnamed>::Plan::<unnamed>\" has no member \"skipped\"",
+        ),
+        ("skip = 3", "skip = 1 << 15", "`plan.inner.skip` is of type `short` and cannot be 32768"),
+        ("a = {x = 1.5f, y = 2}", "a = 4", "`a` is of type `float2`: give its fields, as in a = {x = 1, y = zeros[n]}"),
+        (text.as_str(), TEXTURED, "`t` is a texture, which a comment cannot describe"),
+    ] {
+        project.write("structs.cu", &text.replace(from, to));
+        let ran = tuned(&project, "structs.cu", r#"{"time_us": 10.0}"#);
+        assert!(ran.stderr.contains(message), "{to}: {}", ran.stderr);
+    }
+    // The model reads them too.
+    let cycles = |skip: &str| {
+        project.write("structs.cu", &text.replace("skip = 3", skip));
+        succeed(&mut project.nvtune(&compile("structs.cu", "structs.o")));
+        let record = project.record("structs.tune.json");
+        record["kernels"][0]["configurations"][0]["score"]["c"].as_f64().expect("a number")
+    };
+    let (few, many) = (cycles("skip = 10"), cycles("skip = 1000"));
+    assert!(many > few + 3000.0, "{few} {many}");
+}
+
+#[test]
+fn buffers_come_from_files_of_the_sources_folder() {
+    let project = Project::new(&["files.cu"]);
+    std::fs::create_dir(project.path("data")).expect("a folder");
+    let rows = |steps: i32| {
+        let bytes: Vec<u8> = (0..1 << 10).flat_map(|_| steps.to_le_bytes()).collect();
+        std::fs::write(project.path("data/rows.bin"), bytes).expect("written");
+    };
+    let npy = |kind: &str, count: usize| {
+        let header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({count},), }}\n");
+        let mut file = b"\x93NUMPY\x01\x00".to_vec();
+        file.extend((header.len() as u16).to_le_bytes());
+        file.extend(header.as_bytes());
+        file.extend(vec![0; 4 * count]);
+        std::fs::write(project.path("data/x.npy"), file).expect("written");
+    };
+    let entries = r#"{"label": "block=64", "time_us": 5.0}, {"time_us": 10.0}"#;
+    npy("<f4", 1 << 10);
+    let mut cycles = Vec::new();
+    for steps in [10, 1000] {
+        rows(steps);
+        let ran = tuned(&project, "files.cu", entries);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert!(ran.stderr.starts_with("nvtune: sum: block=64 (2.00x"), "{}", ran.stderr);
+        let record = project.record("files.tune.json");
+        cycles.push(record["kernels"][0]["configurations"][0]["score"]["c"].as_f64().expect("a number"));
+    }
+    assert!(cycles[1] > 20.0 * cycles[0], "{cycles:?}");
+
+    // A file that is not as it should be leaves the kernel as nvcc builds it.
+    let warned = |message: &str| {
+        let ran = tuned(&project, "files.cu", entries);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert!(ran.stderr.contains(&format!("files.cu(3): warning: {message}")), "{}", ran.stderr);
+        assert!(project.path("files.o").is_file());
+    };
+    npy("<f8", 1 << 9);
+    warned("'data/x.npy' has elements of type <f8, `x` is of type `const float *`; `sum` is not tuned");
+    npy("<f4", 1 << 9);
+    warned("'data/x.npy' has 512 elements of 4 bytes, and not 1024; `sum` is not tuned");
+    std::fs::write(project.path("data/rows.bin"), [1, 2, 3]).expect("written");
+    npy("<f4", 1 << 10);
+    warned("'data/rows.bin' has 3 bytes of data, which are no elements of 4 bytes; `sum` is not tuned");
+    std::fs::remove_file(project.path("data/rows.bin")).expect("removed");
+    warned("'data/rows.bin' cannot be read: No such file or directory (os error 2); `sum` is not tuned");
+    project.write("files.cu", &project.read("files.cu").replace("data/rows.bin", "/etc/passwd"));
+    warned("'/etc/passwd' is not below the source's own folder; NVTUNE_FILES can name a folder to read from");
+}

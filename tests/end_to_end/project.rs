@@ -68,9 +68,15 @@ impl Project {
     pub fn nvtune<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
         let mut command = Command::new(self.path("bin/nvcc"));
         command.args(arguments).current_dir(self.folder.path()).env("NVTUNE_NVCC", nvcc());
-        for variable in
-            ["NVTUNE_REPLAY", "NVTUNE_STRATEGY", "NVTUNE_BUDGET", "NVTUNE_RUNNER", "NVTUNE_HEADER_DIR", "NVTUNE_STRICT"]
-        {
+        for variable in [
+            "NVTUNE_REPLAY",
+            "NVTUNE_STRATEGY",
+            "NVTUNE_BUDGET",
+            "NVTUNE_RUNNER",
+            "NVTUNE_HEADER_DIR",
+            "NVTUNE_STRICT",
+            "NVTUNE_FILES",
+        ] {
             command.env_remove(variable);
         }
         command.env("NVTUNE", "static");

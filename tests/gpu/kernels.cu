@@ -106,3 +106,29 @@ extern "C" __global__ void unsteady(int n, float a, const float *x, float *y)
     int i = INDEX;
     if (i < n) y[i] = a * x[i] + (float)(clock64() & 0xffff);
 }
+
+__constant__ float table[64];
+__device__ int counts[1024];
+
+// Reads constant memory, and counts in device memory: each launch must find both as the workload gives them.
+extern "C" __global__ void tabled(int n, float a, const float *x, float *y)
+{
+    int i = INDEX;
+    if (i >= n) return;
+    y[i] = a * x[i] * table[i % 64] + (i < 1024 ? (float)counts[i] : 0.0f);
+    if (i < 1024) counts[i] += 1;
+}
+
+struct Plan {
+    char skipped;
+    int n;
+    float a;
+    const float *x;
+    float *y;
+};
+
+extern "C" __global__ void planned(Plan p)
+{
+    int i = INDEX;
+    if (i < p.n) p.y[i] = p.a * p.x[i];
+}

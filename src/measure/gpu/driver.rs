@@ -206,6 +206,18 @@ impl Module {
         Ok(Module { handle })
     }
 
+    /// A variable by its symbol; `None` where this code does not have it. It must not outlive the module.
+    pub fn global(&self, symbol: &str) -> Result<Option<Global>> {
+        let not_found = DriverError(sys::CUresult::CUDA_ERROR_NOT_FOUND);
+        let symbol = CString::new(symbol).map_err(|_| not_found)?;
+        // SAFETY: the module is loaded.
+        match unsafe { result::module::get_global(self.handle, symbol) } {
+            Ok((address, bytes)) => Ok(Some(Global { address, bytes })),
+            Err(error) if error == not_found => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// A kernel by its symbol. It must not outlive the module.
     pub fn function(&self, symbol: &str) -> Result<Function> {
         let not_found = DriverError(sys::CUresult::CUDA_ERROR_NOT_FOUND);
@@ -220,6 +232,21 @@ impl Drop for Module {
     fn drop(&mut self) {
         // SAFETY: the module is this value's alone. An error means that the context is gone, and the module with it.
         let _ = unsafe { result::module::unload(self.handle) };
+    }
+}
+
+/// A variable of a loaded module.
+pub(super) struct Global {
+    address: sys::CUdeviceptr,
+    bytes: usize,
+}
+
+impl Global {
+    /// Copies the first `length` bytes of `memory`, as many as fit; does not wait.
+    pub fn copy_from(&self, memory: &Memory, length: usize) -> Result<()> {
+        let length = length.min(memory.bytes).min(self.bytes);
+        // SAFETY: the length is within the variable and the allocation, and the default stream keeps the order.
+        unsafe { result::memcpy_dtod_async(self.address, memory.address, length, std::ptr::null_mut()) }
     }
 }
 

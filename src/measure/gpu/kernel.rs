@@ -8,7 +8,7 @@ use super::super::protocol::Job;
 use super::super::{Device, Reason};
 use super::driver::{Context, Function, Result, name};
 use super::faulted;
-use crate::workload::{Argument, Workload};
+use crate::workload::Workload;
 use cudarc::driver::sys::CUfunction_attribute_enum as Attribute;
 
 /// A kernel that is ready to launch.
@@ -62,10 +62,7 @@ impl Kernel {
             )));
         }
         for (i, (size, argument)) in parameters.iter().zip(&workload.arguments).enumerate() {
-            let given = match argument {
-                Argument::Scalar(bytes) => bytes.len(),
-                Argument::Buffer(_) => 8,
-            };
+            let given = argument.size();
             if given != *size {
                 return Err(launch_failed(format!("argument {i} has {given} bytes, the kernel takes {size}")));
             }

@@ -12,7 +12,7 @@ use super::bench::{Bench, Halt};
 use super::compare::{Tolerance, compare};
 use super::protocol::Job;
 use super::{Device, Reason};
-use crate::workload::{Argument, Check, Workload};
+use crate::workload::{Check, Workload};
 use driver::{Context, DriverFault, Event, Memory, Module, name};
 use kernel::{Kernel, launch_failed};
 use pool::{Pool, Slab};
@@ -80,13 +80,13 @@ impl Gpu {
         self.workloads.get(job.workload).cloned().ok_or_else(missing)
     }
 
-    /// The places of a workload's buffers, made where they are missing, with copies of those that kernels are known to write.
+    /// The places of a workload's buffers, and after them of its variables' contents, made where they are missing, with copies of those that kernels are known to write.
     /// Where they do not fit beside the buffers of candidates before, these go.
     fn places(&mut self, number: usize, workload: &Workload, alive: &mut dyn FnMut()) -> Result<Vec<usize>, Halt> {
-        let mut taken = self.pool.take(&self.context, &workload.buffers, alive);
+        let mut taken = self.pool.take(&self.context, workload.all_buffers(), alive);
         if matches!(taken, Err(DriverFault::OutOfMemory(_))) {
-            self.pool.keep_only(workload.buffers.iter());
-            taken = self.pool.take(&self.context, &workload.buffers, alive);
+            self.pool.keep_only(workload.all_buffers());
+            taken = self.pool.take(&self.context, workload.all_buffers(), alive);
         }
         let places = taken.map_err(preparing)?;
         let written = self.written.get(&number).map_or(&[][..], Vec::as_slice);
@@ -103,6 +103,21 @@ impl Gpu {
         for slab in places.iter().filter_map(|place| self.pool.slabs.get(*place)) {
             if wanted(slab) {
                 slab.restore().map_err(faulted)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the variables of a job's code their contents, which a kernel before may have changed.
+    fn give(&self, job: &Job, workload: &Workload, places: &[usize]) -> Result<(), Halt> {
+        let Some(module) = self.modules.get(&job.variant) else {
+            return Ok(());
+        };
+        for (symbol, place) in workload.symbols.iter().zip(places.get(workload.buffers.len()..).unwrap_or_default()) {
+            if let (Some(slab), Some(global)) =
+                (self.pool.slabs.get(*place), module.global(&symbol.symbol).map_err(faulted)?)
+            {
+                global.copy_from(&slab.live, slab.used()).map_err(faulted)?;
             }
         }
         Ok(())
@@ -159,15 +174,12 @@ impl Gpu {
     fn launch(&self, kernel: &Kernel, job: &Job, workload: &Workload, places: &[usize]) -> Result<f64, Halt> {
         let mut arguments = Vec::with_capacity(workload.arguments.len());
         for argument in &workload.arguments {
-            arguments.push(match argument {
-                Argument::Scalar(bytes) => bytes.clone(),
-                Argument::Buffer(index) => {
-                    let slab = places.get(*index).and_then(|place| self.pool.slabs.get(*place));
-                    let missing = || Halt::Failed(format!("the workload has no buffer {index}"));
-                    let address = slab.ok_or_else(missing)?.live.address();
-                    address.to_le_bytes().to_vec()
-                }
-            });
+            let address = |index: usize| {
+                let place = places.get(index).filter(|_| index < workload.buffers.len())?;
+                Some(self.pool.slabs.get(*place)?.live.address())
+            };
+            let missing = |index| Halt::Failed(format!("the workload has no buffer {index}"));
+            arguments.push(argument.bytes(address).map_err(missing)?);
         }
         let launch = &job.launch;
         self.start.record().map_err(faulted)?;
@@ -195,6 +207,7 @@ impl Gpu {
         let kernel = self.kernel(job, &workload)?;
         let places = self.places(job.workload, &workload, alive)?;
         self.restore(&places, |_| true)?;
+        self.give(job, &workload, &places)?;
         self.context.synchronize().map_err(faulted)?;
         let us = self.launch(&kernel, job, &workload, &places)?;
         alive();
@@ -276,7 +289,7 @@ impl Bench for Gpu {
         self.modules.clear();
         self.reference = None;
         self.written.clear();
-        self.pool.keep_only(workloads.iter().flat_map(|workload| &workload.buffers));
+        self.pool.keep_only(workloads.iter().flat_map(Workload::all_buffers));
         self.variants = variants;
         self.workloads = workloads;
     }
@@ -310,6 +323,7 @@ impl Bench for Gpu {
         let reference = Reference { workload: job.workload, results };
         self.remember(job, &learned, alive)?;
         // Once more: results that change from run to run cannot tell a wrong candidate from a right one.
+        self.give(job, workload, places)?;
         self.context.synchronize().map_err(faulted)?;
         self.launch(&learned.kernel, job, workload, places)?;
         alive();
@@ -344,6 +358,7 @@ impl Bench for Gpu {
         let kernel = self.kernel(job, &workload)?;
         let places = self.places(job.workload, &workload, &mut || {})?;
         self.restore(&places, Slab::read)?;
+        self.give(job, &workload, &places)?;
         // Written before the launch and not waited for: while the device writes, the launch is queued behind it, so that the time
         // between the events holds no wait for the host.
         self.flush.set(0).map_err(faulted)?;
@@ -379,6 +394,7 @@ impl Gpu {
         self.written.entry(job.workload).or_insert_with(|| written.collect());
         let places = self.places(job.workload, workload, alive)?;
         self.restore(&places, |_| true)?;
+        self.give(job, workload, &places)?;
         self.context.synchronize().map_err(faulted)?;
         let us = self.launch(&kernel, job, workload, &places)?;
         alive();

@@ -74,13 +74,13 @@ impl Pool {
     }
 
     /// The slabs of `buffers` in their order; makes those that are missing. `Err` with the bytes wanted where they do not fit.
-    pub fn take(
+    pub fn take<'a>(
         &mut self,
         context: &Context,
-        buffers: &[Buffer],
+        buffers: impl Iterator<Item = &'a Buffer>,
         alive: &mut dyn FnMut(),
     ) -> std::result::Result<Vec<usize>, DriverFault> {
-        let mut taken: Vec<usize> = Vec::with_capacity(buffers.len());
+        let mut taken: Vec<usize> = Vec::new();
         for buffer in buffers {
             // Two parameters may have equal buffers, which are still two.
             let known = (0..self.slabs.len())

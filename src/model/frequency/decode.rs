@@ -5,7 +5,7 @@
 
 mod instruction;
 
-use super::memory::{CONST_BASE, FUNCTION_BASE, LOCAL_BASE, MODULE_BASE, PARAM_BASE, SHARED_BASE};
+use super::memory::{CONST_BASE, FUNCTION_BASE, LOCAL_BASE, MODULE_BASE, PARAM_BASE, Placed, SHARED_BASE};
 use super::operation::{self, Compare, bits};
 use super::program::{Callee, Operation, Passing, Program, Routine, Slot, Special, Window};
 use crate::ptx::{self, Function, Initial, Linkage, Module, Operand, Parameter, Scalar, Statement};
@@ -135,6 +135,14 @@ impl<'m> Decoder<'m> {
                 _ => (Window::Global, MODULE_BASE + at),
             };
             self.symbols.insert(&variable.name, Meaning::Variable { window, address, size: variable.size });
+            if window != Window::Shared {
+                self.program.variables.push(Placed {
+                    name: variable.name.clone(),
+                    constant: window == Window::Const,
+                    offset: at,
+                    size: variable.size,
+                });
+            }
             placed.push((variable, at));
         }
         let shared = next.get(&ptx::Space::Shared).copied().unwrap_or(0);

@@ -3,7 +3,7 @@
 //! Generic addresses: each buffer of the workload and the module's variables have a region of 2^40 bytes; shared, local,
 //! constant and parameter memory are windows above them. Nothing of a buffer is ever materialised.
 
-use crate::workload::{Buffer, contents};
+use crate::workload::{Buffer, Symbol, contents};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -199,9 +199,36 @@ impl Image {
     }
 }
 
+/// A variable of the module, by its offset in its window.
+pub(super) struct Placed {
+    pub name: Box<str>,
+    pub constant: bool,
+    pub offset: u64,
+    pub size: u64,
+}
+
+/// Contents that the workload gives a variable.
+pub(super) struct Given<'w> {
+    constant: bool,
+    offset: u64,
+    size: u64,
+    contents: &'w Buffer,
+}
+
+/// What the workload gives the variables of a module.
+pub(super) fn given<'w>(variables: &[Placed], symbols: &'w [Symbol]) -> Vec<Given<'w>> {
+    let found = symbols.iter().filter_map(|symbol| {
+        let Placed { constant, offset, size, .. } = variables.iter().find(|placed| *placed.name == *symbol.symbol)?;
+        let size = symbol.contents.bytes().min(*size);
+        Some(Given { constant: *constant, offset: *offset, size, contents: &symbol.contents })
+    });
+    found.collect()
+}
+
 /// Memory before the launch.
 pub(super) struct Initial<'w> {
     pub buffers: &'w [Buffer],
+    pub given: &'w [Given<'w>],
     pub globals: &'w Image,
     pub constants: &'w Image,
 }
@@ -211,30 +238,45 @@ impl Initial<'_> {
     pub fn global(&self, address: u64, size: u32) -> (u64, bool) {
         let region = region(address);
         if region == MODULE_REGION {
-            return self.globals.read(address - MODULE_BASE, size);
+            let offset = address - MODULE_BASE;
+            return self.given(false, offset, size).unwrap_or_else(|| self.globals.read(offset, size));
         }
         let Some(buffer) = region.checked_sub(1).and_then(|index| self.buffers.get(index as usize)) else {
             return (0, true);
         };
-        let offset = address & ((1 << REGION_BITS) - 1);
-        let element = buffer.element.size() as u64;
-        let total = buffer.count.saturating_mul(element);
-        if element == 0 || offset.checked_add(u64::from(size)).is_none_or(|end| end > total) {
-            return (0, true);
-        }
-        let first = offset / element;
-        let last = (offset + u64::from(size) - 1) / element;
-        // An element has at most 32 bytes (double4) and a scalar access at most 8, so two elements are enough.
-        let mut bytes = [0u8; 64];
-        let needed = ((last - first + 1) * element) as usize;
-        let Some(window) = bytes.get_mut(..needed) else { return (0, true) };
-        contents::fill_bytes(buffer, first..last + 1, window);
-        let at = (offset - first * element) as usize;
-        let bits = (0..size as usize).fold(0, |bits, i| bits | u64::from(bytes[at + i]) << (8 * i));
-        (bits, false)
+        bits_of(buffer, address & ((1 << REGION_BITS) - 1), size)
     }
 
     pub fn constant(&self, offset: u64, size: u32) -> (u64, bool) {
-        self.constants.read(offset, size)
+        self.given(true, offset, size).unwrap_or_else(|| self.constants.read(offset, size))
     }
+
+    /// What the workload says of a variable's bytes.
+    fn given(&self, constant: bool, offset: u64, size: u32) -> Option<(u64, bool)> {
+        let end = offset.checked_add(u64::from(size))?;
+        let inside = |given: &&Given<'_>| {
+            given.constant == constant && given.offset <= offset && end <= given.offset.saturating_add(given.size)
+        };
+        let given = self.given.iter().find(inside)?;
+        Some(bits_of(given.contents, offset - given.offset, size))
+    }
+}
+
+/// Bits of a buffer's contents and whether they are unknown (out of bounds).
+fn bits_of(buffer: &Buffer, offset: u64, size: u32) -> (u64, bool) {
+    let element = buffer.element.size() as u64;
+    let total = buffer.count.saturating_mul(element);
+    if element == 0 || offset.checked_add(u64::from(size)).is_none_or(|end| end > total) {
+        return (0, true);
+    }
+    let first = offset / element;
+    let last = (offset + u64::from(size) - 1) / element;
+    // An element has at most 32 bytes (double4) and a scalar access at most 8, so two elements are enough.
+    let mut bytes = [0u8; 64];
+    let needed = ((last - first + 1) * element) as usize;
+    let Some(window) = bytes.get_mut(..needed) else { return (0, true) };
+    contents::fill_bytes(buffer, first..last + 1, window);
+    let at = (offset - first * element) as usize;
+    let bits = (0..size as usize).fold(0, |bits, i| bits | u64::from(bytes[at + i]) << (8 * i));
+    (bits, false)
 }

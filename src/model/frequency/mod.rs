@@ -20,7 +20,7 @@ mod thread;
 use super::profile::Profile;
 use crate::ptx::Module;
 use crate::space::Launch;
-use crate::workload::{Argument, Workload};
+use crate::workload::Workload;
 use access::Lane;
 use memory::Initial;
 use program::{Passing, Program};
@@ -79,7 +79,9 @@ pub fn profile(
     check(launch)?;
     let program = decode::decode(module, function);
     let arguments = arguments(&program, workload)?;
-    let initial = Initial { buffers: &workload.buffers, globals: &program.globals, constants: &program.constants };
+    let given = memory::given(&program.variables, &workload.symbols);
+    let initial =
+        Initial { buffers: &workload.buffers, given: &given, globals: &program.globals, constants: &program.constants };
     let mut tally = Tally::new(&program, launch);
     let analyses = RefCell::default();
     let ground = Ground { program: &program, initial: &initial, arguments: &arguments, launch, analyses: &analyses };
@@ -147,7 +149,9 @@ pub fn written(
     }
     let program = decode::decode(module, function);
     let arguments = arguments(&program, workload)?;
-    let initial = Initial { buffers: &workload.buffers, globals: &program.globals, constants: &program.constants };
+    let given = memory::given(&program.variables, &workload.symbols);
+    let initial =
+        Initial { buffers: &workload.buffers, given: &given, globals: &program.globals, constants: &program.constants };
     // No loop is skipped: skipped stores would be missing.
     let allowance = Allowance { steps: limits.instructions, window: 0, warmup: u64::MAX };
     let analyses = RefCell::default();
@@ -180,13 +184,8 @@ fn arguments(program: &Program, workload: &Workload) -> Result<Vec<u8>, Error> {
         let Passing::Param(at, size) = *formal else {
             continue;
         };
-        let value = match argument {
-            Argument::Scalar(value) => value.clone(),
-            Argument::Buffer(buffer) if *buffer < workload.buffers.len() => {
-                memory::buffer_base(*buffer).to_le_bytes().to_vec()
-            }
-            Argument::Buffer(_) => return Err(Error::Buffer { index }),
-        };
+        let address = |buffer: usize| (buffer < workload.buffers.len()).then(|| memory::buffer_base(buffer));
+        let value = argument.bytes(address).map_err(|_| Error::Buffer { index })?;
         if value.len() as u64 != size {
             return Err(Error::Size { index, expected: size, given: value.len() as u64 });
         }

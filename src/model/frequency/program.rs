@@ -1,6 +1,6 @@
 //! The compact form of an entry and everything it calls: registers, constants and special registers are slots of one file.
 
-use super::memory::Image;
+use super::memory::{Image, Placed};
 use super::operation::{Alu, Combine, Compare, Mode};
 use crate::model::profile::{Kind, Space};
 use crate::ptx::Scalar;
@@ -192,6 +192,8 @@ pub(super) struct Program {
     pub shared: u64,
     pub globals: Image,
     pub constants: Image,
+    /// Variables of global and constant memory.
+    pub variables: Vec<Placed>,
     /// Steps that define each slot.
     pub definitions: Vec<Vec<u32>>,
 }

@@ -1,0 +1,97 @@
+//! The `template` clause: which instances of a template kernel are tuned.
+//!
+//! Each clause names one instance by its template arguments, types or integer expressions; the arguments are compared with
+//! the instances that the compiler made, so a type stays text here.
+
+use super::annotation::{Instance, MacroAxis, TemplateArgument};
+use super::clause::Clauses;
+use super::diagnostic::Diagnostic;
+use super::expression::{Expr, Node};
+use super::parser::Cursor;
+use super::source::{Source, Span};
+use super::token::TokenKind;
+
+/// An instance before its names are looked for among the macros.
+#[derive(Debug)]
+pub(super) struct RawInstance {
+    pub span: Span,
+    arguments: Vec<RawArgument>,
+}
+
+#[derive(Debug)]
+struct RawArgument {
+    text: String,
+    /// Where the text can be read as one.
+    expression: Option<Expr>,
+}
+
+pub(super) fn template(
+    clauses: &mut Clauses,
+    cursor: Cursor<'_>,
+    span: Span,
+    _: &mut Vec<Diagnostic>,
+) -> Result<(), Diagnostic> {
+    let mut arguments = Vec::new();
+    for mut item in items(&cursor) {
+        if item.is_empty() {
+            return Err(item.expected("a template argument"));
+        }
+        // A comment may go over several lines, whose markers are not part of the type.
+        arguments.push(RawArgument { text: item.spelled(), expression: item.whole_expression().ok() });
+    }
+    clauses.instances.push(RawInstance { span, arguments });
+    Ok(())
+}
+
+/// The pieces between commas that are in no bracket, `<>` among them: as in C++, a comparison needs parentheses.
+fn items<'a>(cursor: &Cursor<'a>) -> Vec<Cursor<'a>> {
+    let (mut items, mut from, mut round, mut angle) = (Vec::new(), 0, 0i32, 0i32);
+    for (at, token) in cursor.tokens.iter().enumerate() {
+        match token.kind {
+            TokenKind::Mark("(" | "[" | "{") => round += 1,
+            TokenKind::Mark(")" | "]" | "}") => round -= 1,
+            TokenKind::Mark("<") if round == 0 => angle += 1,
+            TokenKind::Mark(">") if round == 0 => angle -= 1,
+            TokenKind::Mark(">>") if round == 0 && angle > 1 => angle -= 2,
+            TokenKind::Mark(",") if round == 0 && angle == 0 => {
+                items.push(Cursor::new(cursor.source, &cursor.tokens[from..at], token.span));
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    let mut last = *cursor;
+    last.tokens = &cursor.tokens[from..];
+    items.push(last);
+    items
+}
+
+impl RawInstance {
+    /// The instance with its names understood; `Err` for an expression over names that are no macro axes.
+    pub fn resolve(self, source: &Source, macros: &[MacroAxis]) -> Result<Instance, Diagnostic> {
+        let is_macro = |name: &str| macros.iter().any(|axis| axis.name == name);
+        let mut arguments = Vec::new();
+        for RawArgument { text, expression } in self.arguments {
+            let Some(expression) = expression else {
+                arguments.push(TemplateArgument::Type(text));
+                continue;
+            };
+            let mut unknown = None;
+            expression.names(&mut |name, span| {
+                if !is_macro(name) {
+                    unknown.get_or_insert((name.clone(), span));
+                }
+            });
+            arguments.push(match (&expression.node, unknown) {
+                (_, None) => TemplateArgument::Value { text, expression },
+                (Node::Name(_), Some(_)) => TemplateArgument::Type(text),
+                (_, Some((name, span))) => {
+                    let message =
+                        format!("`{name}` is no macro axis: template arguments hang on constants and macro axes alone");
+                    return Err(source.error(span, message));
+                }
+            });
+        }
+        Ok(Instance { span: self.span, arguments })
+    }
+}

@@ -1,0 +1,126 @@
+//! Structures passed by value: what to ask the compiler about them, and what it answers.
+//!
+//! The question is a template kernel that is instantiated once for each field that the comment gives, with the field's type,
+//! offset and the structure's size as its arguments. It is appended to the source; the stub file then spells the answers. So the
+//! layout is the compiler's own, whatever its packing, bases and templates.
+
+use super::entry::{Entry, entries};
+use super::instance;
+use super::types::Type;
+use crate::comment::{Annotation, GivenField, GivenValue, Span};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// A structure, as far as the comment asks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// Bytes of all of it.
+    pub bytes: u64,
+    /// By path (`inner.x`).
+    pub fields: BTreeMap<String, Field>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// In bytes from the beginning of the structure.
+    pub offset: u64,
+    /// The type as text, without typedefs.
+    pub kind: String,
+}
+
+/// The name of the template kernel that asks.
+const ASKER: &str = "nvtune_layout";
+
+/// C++ text that asks for the layouts of the structures that the comment gives values to; `None` where it gives none.
+pub fn question(annotation: &Annotation, entry: &Entry) -> Option<String> {
+    let mut text = format!(
+        "\ntemplate <class nvtune_kind, unsigned long long nvtune_parameter, unsigned long long nvtune_field, \
+         unsigned long long nvtune_offset, unsigned long long nvtune_bytes> __attribute__((global)) void {ASKER}(nvtune_kind *) {{}}\n"
+    );
+    let asked = paths(annotation);
+    for (number, (parameter, path)) in asked.iter().enumerate() {
+        let Some(kind) = entry.parameters.get(*parameter).filter(|kind| matches!(Type::of(kind), Type::Other(_)))
+        else {
+            continue;
+        };
+        let kind = nameable(kind);
+        let field = format!("decltype((({kind} *)0)->{path})");
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "template __attribute__((global)) void {ASKER}<{field}, {parameter}, {number}, __builtin_offsetof({kind}, {path}), sizeof({kind})>({field} *);"
+        );
+    }
+    (!asked.is_empty()).then_some(text)
+}
+
+/// The layouts by parameter, from the stub file of the source with the question.
+pub fn answer(annotation: &Annotation, stub: &str) -> BTreeMap<usize, Layout> {
+    let asked = paths(annotation);
+    let mut layouts: BTreeMap<usize, Layout> = BTreeMap::new();
+    for entry in entries(stub).iter().filter(|entry| entry.name() == ASKER) {
+        let arguments = instance::arguments(&entry.qualified).unwrap_or_default();
+        let [.., parameter, field, offset, bytes] = arguments.as_slice() else { continue };
+        let numbers = [parameter, field, offset, bytes].map(|text| instance::integer(text));
+        let ([Some(parameter), Some(field), Some(offset), Some(bytes)], [kind]) =
+            (numbers, entry.parameters.as_slice())
+        else {
+            continue;
+        };
+        let Some((_, path)) = usize::try_from(field).ok().and_then(|field| asked.get(field)) else { continue };
+        let layout = layouts.entry(parameter as usize).or_default();
+        layout.bytes = bytes;
+        let kind = kind.strip_suffix('*').unwrap_or(kind).trim_end().to_owned();
+        layout.fields.insert(path.clone(), Field { offset, kind });
+    }
+    layouts
+}
+
+/// The place in the comment that the compiler's message is about: the field that it names, else the structure.
+pub fn place(annotation: &Annotation, message: &str) -> Span {
+    fn named(fields: &[GivenField], message: &str) -> Option<Span> {
+        fields.iter().find_map(|field| match &field.value {
+            GivenValue::Struct { fields, .. } => named(fields, message),
+            _ => message.contains(&format!("\"{}\"", field.name)).then_some(field.span),
+        })
+    }
+    let structures = annotation.args.iter().flatten().filter_map(|given| match &given.value {
+        GivenValue::Struct { fields, .. } => Some((given.span, fields)),
+        _ => None,
+    });
+    let found = structures.clone().find_map(|(_, fields)| named(fields, message));
+    found.or_else(|| structures.clone().next().map(|(span, _)| span)).unwrap_or(annotation.comment)
+}
+
+/// Parameter and path of each field that has a value of its own.
+fn paths(annotation: &Annotation) -> Vec<(usize, String)> {
+    fn descend(prefix: &str, fields: &[GivenField], visit: &mut impl FnMut(String)) {
+        for field in fields {
+            let path = format!("{prefix}{}", field.name);
+            match &field.value {
+                GivenValue::Struct { fields, .. } => descend(&format!("{path}."), fields, visit),
+                _ => visit(path),
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for given in annotation.args.iter().flatten() {
+        if let GivenValue::Struct { fields, .. } = &given.value {
+            descend("", fields, &mut |path| found.push((given.parameter, path)));
+        }
+    }
+    found
+}
+
+/// A type's name as the source can write it: the compiler has names of its own for namespaces without one.
+fn nameable(kind: &str) -> String {
+    const UNNAMED: [&str; 3] = ["_GLOBAL__N_", "_NV_ANON_NAMESPACE", "_INTERNAL_"];
+    let mut text = kind.to_owned();
+    for prefix in UNNAMED {
+        while let Some(at) = text.find(prefix) {
+            let Some(length) = text[at..].find("::") else { break };
+            text.replace_range(at..at + length + 2, "");
+        }
+    }
+    text
+}
