@@ -62,8 +62,12 @@ const CLAUSES: [(&str, Reader); 16] = [
     ("name", name),
 ];
 
-/// Clauses of the language that this version does not know what to do with.
-const PLANNED: [&str; 3] = ["cache", "carveout", "trips"];
+/// Clauses of the language that this version does not know what to do with, and why.
+const PLANNED: [(&str, &str); 3] = [
+    ("cache", "is not supported by this version of nvtune: ptxas has one cache policy for all kernels of a file"),
+    ("carveout", "is not supported: it is an attribute that a launch sets, and an object file cannot carry it"),
+    ("trips", "is not supported by this version of nvtune"),
+];
 
 /// Clauses that may be given several times.
 const REPEATED: [&str; 1] = ["template"];
@@ -97,12 +101,11 @@ pub(super) fn clauses(source: &Source, tokens: &[Token], comment: Span, problems
             }
         };
         let reader = CLAUSES.iter().find(|(known, _)| *known == word).map(|(_, reader)| reader);
-        let planned = PLANNED.contains(&word);
-        if planned {
-            problems.push(source.error(span, format!("clause `{word}` is not supported by this version of nvtune")));
+        if let Some((_, reason)) = PLANNED.iter().find(|(known, _)| *known == word) {
+            problems.push(source.error(span, format!("clause `{word}` {reason}")));
         } else if reader.is_none() {
             let known = CLAUSES.iter().map(|(known, _)| *known);
-            let near = match nearest(word, PLANNED) {
+            let near = match nearest(word, PLANNED.map(|(known, _)| known)) {
                 Some(near) => format!("; did you mean `{near}`?"),
                 None => suggestion(word, known),
             };

@@ -22,6 +22,8 @@ pub(super) struct RawGiven {
 /// How deep structures may nest.
 const MAX_DEPTH: usize = 8;
 
+const FILE_FORM: &str = "`file` is written file(\"x.bin\") or file(\"x.npy\")[n]";
+
 /// What buffers can be filled with.
 const FILLS: [&str; 6] = ["random", "zeros", "iota", "fill", "out", "file"];
 
@@ -76,7 +78,10 @@ fn nested_value(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagn
     let is_fill = FILLS.contains(&name) && (bracket || item.second_mark() == Some("("));
     if !is_fill && !bracket && !calls_then_brackets(item) {
         if FILLS.contains(&name) && item.is_last() {
-            let message = format!("`{name}` needs a number of elements: {name}[n]");
+            let message = match name {
+                "file" => FILE_FORM.to_owned(),
+                _ => format!("`{name}` needs a number of elements: {name}[n]"),
+            };
             return Err(item.source.error(whole, message));
         }
         return Ok(GivenValue::Scalar(item.whole_expression()?));
@@ -123,7 +128,7 @@ fn nested_value(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagn
 
 /// `("x.bin")[n]`, the count being left out for all that the file has.
 fn file(item: &mut Cursor<'_>, span: Span) -> Result<GivenValue, Diagnostic> {
-    let form = || item.source.error(span, "`file` is written file(\"x.bin\") or file(\"x.npy\")[n]");
+    let form = || item.source.error(span, FILE_FORM);
     if item.peek_mark() != Some("(") {
         return Err(form());
     }
