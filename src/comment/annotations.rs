@@ -201,6 +201,7 @@ fn assemble(
         strategy: clauses.strategy,
         budget: clauses.budget,
         launch: clauses.launch,
+        clauses: clauses.met,
     }
 }
 

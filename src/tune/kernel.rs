@@ -4,8 +4,8 @@ use super::measured::{self, Measured};
 use super::scored::{self, Scored};
 use super::tuned::Tuned;
 use super::variants::{FrontEnds, Macros, Variants, merged};
-use super::{Tuner, host};
-use crate::comment::{Annotation, Diagnostic};
+use super::{Tuner, facts, host};
+use crate::comment::{self, Annotation, Diagnostic};
 use crate::console::Console;
 use crate::measure::Measurer;
 use crate::model::{Analysis, Architecture, Machine};
@@ -105,6 +105,7 @@ pub fn tune(
 ) -> Result<Tuned, Problem> {
     let clock = Instant::now();
     let subject = subject(tuner, toolchain, front_ends, annotation, in_force)?;
+    advise(tuner.console, toolchain, front_ends, &subject, in_force)?;
     let symbol = subject.entry.symbol.clone();
     let variants = Variants::compile(front_ends, toolchain, &symbol, &subject.space, in_force);
     let compiled = clock.elapsed().as_secs_f64();
@@ -207,6 +208,23 @@ fn subject<'a>(
     let bounds = module.entry(&entry.symbol).and_then(launch_bounds);
     let space = Space::new(annotation, &host::limits(&architecture, bounds))?;
     Ok(Subject { annotation, entry, space, machine })
+}
+
+/// Refuses a space that nothing could walk, and warns of what is legal in the comment but surely meant otherwise.
+fn advise(
+    console: &Console,
+    toolchain: &Toolchain,
+    front_ends: &mut FrontEnds<'_>,
+    subject: &Subject<'_>,
+    in_force: &Macros,
+) -> Result<(), Problem> {
+    subject.space.check_size()?;
+    let baseline = subject.space.baseline();
+    let module = ptx::Module::parse(&one(front_ends, &merged(in_force, &baseline.macros))?.ptx)?;
+    let workload = subject.launch(baseline)?.1;
+    let facts = facts::facts(&module, &subject.entry.symbol, toolchain.register_cap(), workload.as_ref());
+    console.diagnostics(&comment::advice(subject.annotation, &subject.space, &facts));
+    Ok(())
 }
 
 fn one(front_ends: &mut FrontEnds<'_>, macros: &Macros) -> Result<Arc<FrontEnd>, Problem> {

@@ -1,5 +1,6 @@
 //! One marked source: annotations -> winners, through every stage of the pipeline.
 
+mod facts;
 mod host;
 mod kernel;
 mod measured;
