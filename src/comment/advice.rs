@@ -107,9 +107,13 @@ impl Advisor<'_> {
         let written = self.written(seen);
         if seen.points == 1 && written.iter().any(|axis| axis.values > 1) {
             let baseline = Configuration { cap: 0, ..self.space.baseline().clone() };
-            let by = if annotation.require.is_empty() { "what can be launched" } else { "`require`" };
             let left = if self.space.caps().len() == 1 { "nothing" } else { "nothing but the register cap" };
-            self.warn(cut, format!("{by} leaves only the baseline ({baseline}): {left} is left to tune"));
+            self.warn(cut, match annotation.require.is_empty() {
+                true => format!("of these values only the baseline ({baseline}) can be launched: {left} is left to tune"),
+                false => {
+                    format!("`require` leaves only the baseline ({baseline}): {left} is left to tune; loosen it, or add values")
+                }
+            });
             return;
         }
         if seen.points == 1 && self.space.caps().len() == 1 {
@@ -181,25 +185,20 @@ impl Advisor<'_> {
         }
     }
 
-    /// The caps that the comment lists above `most`, as text.
-    fn caps_above(&self, most: u32) -> Option<String> {
+    /// The highest cap that the comment lists, where that is above `most`.
+    fn cap_above(&self, most: u32) -> Option<u32> {
         let Regs::List(caps) = &self.annotation.regs else { return None };
-        let above: Vec<u32> = caps.iter().copied().filter(|&cap| cap > most).collect();
-        match above[..] {
-            [] => None,
-            [only] => Some(format!("a cap of {only}")),
-            _ => Some(format!("caps up to {}", above.iter().max().unwrap_or(&most))),
-        }
+        caps.iter().copied().max().filter(|&cap| cap > most)
     }
 
     /// A cap of the comment above that of the command line, which it overrides. Launch bounds override the command line too.
     fn command_line(&mut self, facts: &Facts) {
         let most = facts.register_cap.filter(|&cap| cap > 0 && !self.annotation.kernel.launch_bounds);
         if let Some(most) = most
-            && let Some(caps) = self.caps_above(most)
+            && let Some(cap) = self.cap_above(most)
         {
             let message = format!(
-                "the command line has -maxrregcount={most}, but `regs` has {caps}, which overrides it: remove one of the two"
+                "the command line has -maxrregcount={most}, but `regs` goes up to {cap}, which overrides it: remove one of the two"
             );
             self.warn(self.annotation.place("regs"), message);
         }
@@ -208,10 +207,10 @@ impl Advisor<'_> {
     /// A cap that takes the registers of blocks that launch bounds promise.
     fn launch_bounds(&mut self, facts: &Facts) {
         if let Some(Bounds { threads, blocks, registers }) = facts.bounds
-            && let Some(caps) = self.caps_above(registers)
+            && let Some(cap) = self.cap_above(registers)
         {
             let message = format!(
-                "__launch_bounds__({threads}, {blocks}) leaves {registers} registers a thread, but `regs` has {caps}, which gives up its {blocks} blocks: keep to {registers}, or drop the second bound"
+                "__launch_bounds__({threads}, {blocks}) leaves {registers} registers a thread, but `regs` goes up to {cap}, which gives up its {blocks} blocks: keep to {registers}, or drop the second bound"
             );
             self.warn(self.annotation.place("regs"), message);
         }

@@ -357,15 +357,19 @@ impl Space {
                 if threads && located.span == constraint.span() =>
             {
                 match located.fault {
-                    Fault::NotInteger("ceildiv") => "the number of threads is not an integer".to_string(),
-                    Fault::NegativeCeildiv => "the number of threads is negative".to_string(),
+                    Fault::NotInteger("ceildiv") => {
+                        "the number of threads is not an integer: write integers, as in ceildiv(n, 3)".to_string()
+                    }
+                    Fault::NegativeCeildiv => "the number of threads is negative: it must be 1 or more".to_string(),
                     ref fault => describe_fault(fault),
                 }
             }
             (Failure::Fault(located), _) => {
                 return source.error(located.span, describe_fault(&located.fault));
             }
-            (Failure::False, _) | (_, Test::Truth) => format!("this constraint excludes {subject}"),
+            (Failure::False, _) | (_, Test::Truth) => {
+                format!("this constraint excludes {subject}: loosen it, or add values that it allows")
+            }
             (Failure::Outside(value), Test::Within { lo, hi, of }) => match of {
                 Quantity::Grid(dimension) => {
                     let axis = ["x", "y", "z"].get(dimension).unwrap_or(&"x");
