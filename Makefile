@@ -81,7 +81,7 @@ install: build ## put nvtune and its man pages under PREFIX (/usr/local)
 	@install -d '$(DESTDIR)$(PREFIX)/bin'
 	install -m 755 '$(NVTUNE)' '$(DESTDIR)$(PREFIX)/bin/nvtune'
 	shopt -s nullglob
-	for page in man/*.1; do install -D -m 644 "$$page" "$(DESTDIR)$(PREFIX)/share/man/man1/$${page##*/}"; done
+	for page in man/*.[1-9]; do install -D -m 644 "$$page" "$(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}"; done
 
 clean: ## remove what was built; the toolkit stays
 	@rm -rf build demo

@@ -38,15 +38,6 @@ const CASES: &[(&str, &[&str], &str)] = &[
          \x20   const int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
          \x20   if (i < n) y[i] = x[i];\n}\n",
     ),
-    (
-        "large",
-        &[],
-        "//@tune threads(n) block(1:1024) regs({0}) define(A = 1:2000)\n\
-         //@tune args(n = 1 << 16, y = out[n])\n\
-         __global__ void large(int n, float *y) {\n\
-         \x20   const int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
-         \x20   if (i < n) y[i] = A;\n}\n",
-    ),
 ];
 
 #[test]
@@ -69,6 +60,25 @@ fn what_is_surely_meant_otherwise_is_warned_of() {
         assert_ne!(strict.code, Some(0), "{name}: {}", strict.stderr);
     }
     expect_file!["advice.txt"].assert_eq(&shown);
+}
+
+/// A space that nobody could walk is an error of the comment, before anything is compiled for it.
+#[test]
+fn a_space_beyond_all_bounds_is_refused() {
+    let project = Project::new(&[]);
+    project.write(
+        "large.cu",
+        "//@tune threads(n) block(1:1024) regs({0}) define(A = 1:2000)\n//@tune args(n = 1 << 16, y = out[n])\n\
+         __global__ void large(int n, float *y) {\n    if (threadIdx.x < n) y[threadIdx.x] = A;\n}\n",
+    );
+    let ran = run(&mut project.nvtune(&["-arch=sm_90", "-c", "large.cu"]));
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(
+        ran.stderr.starts_with("large.cu(1): error: this space has more than 1000000 configurations"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(project.files(), ["large.cu"]);
 }
 
 /// The suite and the sources of these tests mean what they say: tuned under `NVTUNE_STRICT`, nothing is said but results.
