@@ -206,6 +206,7 @@ mod tests {
             1
             2, 3
             .PP
-        "#]].assert_eq(&page);
+        "#]]
+        .assert_eq(&page);
     }
 }
