@@ -119,3 +119,71 @@ fn is_one_of(instruction: &Instruction, names: &[&str]) -> bool {
     let rest = |name: &&str| instruction.opcode.strip_prefix(*name);
     names.iter().filter_map(rest).any(|rest| rest.is_empty() || rest.starts_with('.'))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::facts;
+    use crate::comment::Bounds;
+    use crate::ptx::Module;
+
+    /// The facts of a kernel with these directives and this body, after a device function with that one.
+    fn of(directives: &str, body: &str, function: &str) -> (Option<Bounds>, [bool; 3], Option<u64>) {
+        let text = format!(
+            ".version 9.0\n.target sm_90\n.address_size 64\n.func f()\n{{\n{function}\nret;\n}}\n\
+             .visible .entry k()\n{directives}\n{{\n{body}\nret;\n}}\n"
+        );
+        let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let facts = facts(&module, "k", None, None);
+        (facts.bounds, facts.fixed, facts.stored)
+    }
+
+    #[test]
+    fn stores_are_counted_where_nothing_leaves_them_open() {
+        for (body, stored) in [
+            ("", Some(0)),
+            ("st.global.f32 [%rd1], %f1;", Some(4)),
+            ("st.global.v4.f32 [%rd1], {%f1, %f2, %f3, %f4};\nst.u8 [%rd1+16], %r1;", Some(17)),
+            ("st.shared.f32 [%rd1], %f1;\nst.local.u64 [%rd1], %rd2;", Some(0)),
+            ("bra.uni L;\nst.global.f64 [%rd1], %fd1;\nL:", Some(8)),
+            ("L:\nst.global.f32 [%rd1], %f1;\n@%p1 bra L;", None),
+            ("atom.global.add.u32 %r1, [%rd1], 1;", None),
+            ("red.global.add.u32 [%rd1], 1;", None),
+            ("call f, ();", None),
+            ("cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2;", None),
+        ] {
+            assert_eq!(of("", body, "").2, stored, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_block_is_fixed_where_nothing_asks_for_it() {
+        let tid = "mov.u32 %r1, %tid.x;";
+        for (directives, body, function, fixed) in [
+            ("", "", "", [false; 3]),
+            ("", tid, "", [true, false, false]),
+            ("", "mov.u32 %r1, %tid.y;\nmov.u32 %r2, %tid.x;\nmov.u32 %r3, %ntid.x;", "", [false, true, false]),
+            ("", tid, "mov.u32 %r1, %ntid.x;", [false; 3]),
+            (".reqntid 128, 1, 1", tid, "", [false; 3]),
+            ("", &format!("{tid}\natom.global.add.u32 %r2, [%rd1], 1;"), "", [false; 3]),
+            ("", &format!("{tid}\ncall f, ();"), "", [false; 3]),
+        ] {
+            assert_eq!(of(directives, body, function).1, fixed, "{directives} {body} {function}");
+        }
+    }
+
+    #[test]
+    fn launch_bounds_are_both_or_none() {
+        let bounds = |threads, blocks, registers| Some(Bounds { threads, blocks, registers });
+        for (directives, expected) in [
+            ("", None),
+            (".maxntid 256, 1, 1", None),
+            (".minnctapersm 2", None),
+            (".maxntid 256, 1, 1\n.minnctapersm 8", bounds(256, 8, 32)),
+            (".maxntid 192, 1, 1\n.minnctapersm 3", bounds(192, 3, 112)),
+            (".maxntid 32, 1, 1\n.minnctapersm 1", bounds(32, 1, 255)),
+            (".maxntid 0\n.minnctapersm 0", None),
+        ] {
+            assert_eq!(of(directives, "", "").0, expected, "{directives}");
+        }
+    }
+}
