@@ -21,7 +21,7 @@ FIND_NVCC = NVTUNE_NVCC="$$($(PYTHON) .ci/toolkit.py)"; export NVTUNE_NVCC
 # The architecture of this machine's GPU, sm_90 without one.
 ARCH ?= $(or $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sed -n '1s/^\([0-9]*\)\.\([0-9]\)$$/sm_\1\2/p'),sm_90)
 
-.PHONY: help build toolkit demo test lint checks test-gpu bench-gpu bench install clean
+.PHONY: help build toolkit demo test lint checks fuzz test-gpu bench-gpu bench install clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -61,6 +61,9 @@ checks: toolkit
 	@$(FIND_NVCC)
 	.ci/checks
 
+fuzz: ## fuzz what reads foreign text, a minute each; needs cargo-fuzz and a nightly compiler
+	@for target in comment cubin ptx; do tests/fuzz/run $$target 60; done
+
 # Where there is no cargo, GPU_TEST_BINARY is the test program that `cargo test --release --test gpu --no-run` makes.
 test-gpu: toolkit ## the tests that need a GPU; what they say is kept in kernels/results/
 	@$(FIND_NVCC)
@@ -82,7 +85,7 @@ install: build ## put nvtune and its man pages under PREFIX (/usr/local)
 	install -m 755 '$(NVTUNE)' '$(DESTDIR)$(PREFIX)/bin/nvtune'
 	install -D -m 755 shims/nvcc '$(DESTDIR)$(PREFIX)/libexec/nvtune/nvcc'
 	shopt -s nullglob
-	for page in man/*.[17]; do install -D -m 644 "$$page" "$(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}"; done
+	for page in man/*.[1-9]; do install -D -m 644 "$$page" "$(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}"; done
 
 clean: ## remove what was built; the toolkit stays
 	@rm -rf build demo

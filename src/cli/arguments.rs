@@ -78,11 +78,14 @@ pub fn man_page() -> std::io::Result<Vec<u8>> {
 }
 
 pub(super) fn write_man_pages(folder: &Path) -> u8 {
-    let path = folder.join("nvtune.1");
-    match man_page().and_then(|page| std::fs::write(&path, page)) {
+    let made = man_page().and_then(|page| {
+        std::fs::write(folder.join("nvtune.1"), page)?;
+        std::fs::write(folder.join("nvtune-comments.7"), super::comments_page())
+    });
+    match made {
         Ok(()) => 0,
         Err(error) => {
-            eprintln!("nvtune fatal   : cannot write '{}': {error}", path.display());
+            eprintln!("nvtune fatal   : cannot write the man pages into '{}': {error}", folder.display());
             1
         }
     }

@@ -2,10 +2,12 @@
 
 mod arguments;
 mod doctor;
+mod manual;
 mod report;
 mod shims;
 
 pub use arguments::{Arguments, command, man_page};
+pub use manual::comments_page;
 
 use crate::settings::Timing;
 use arguments::Subcommand;

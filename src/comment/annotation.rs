@@ -50,6 +50,8 @@ pub struct Annotation {
     /// Seconds of GPU time.
     pub budget: Option<f64>,
     pub launch: Launching,
+    /// The clauses that the comment has and the places of their names.
+    pub clauses: Vec<(String, Span)>,
 }
 
 /// The `block` clause.
@@ -214,6 +216,11 @@ impl Annotation {
     /// True where the comment says what to launch the kernel on.
     pub fn has_workload(&self) -> bool {
         self.args.is_some()
+    }
+
+    /// The place of a clause's name; that of the comment where it has no such clause.
+    pub fn place(&self, clause: &str) -> Span {
+        self.clauses.iter().find(|(name, _)| name == clause).map_or(self.comment, |(_, span)| *span)
     }
 }
 

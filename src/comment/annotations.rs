@@ -119,7 +119,10 @@ fn annotation(
     let kernel = kernel(source, &code[range], marker).map_err(|problem| problems.push(problem)).ok()?;
     let text = tokens.iter().map(|token| source.slice(token.span)).collect::<Vec<_>>().join(" ");
     if tokens.is_empty() {
-        problems.push(source.error(marker, "this tuning comment has no clauses"));
+        problems.push(source.error(
+            marker,
+            "this tuning comment has no clauses: it needs a block and a grid, such as block(auto) threads(n)",
+        ));
         return None;
     }
     if sound {
@@ -178,7 +181,8 @@ fn assemble(
     let names: Vec<&str> = kernel.parameters.iter().flatten().map(String::as_str).collect();
     for axis in &clauses.macros {
         if names.contains(&axis.name.as_str()) {
-            let message = format!("macro `{}` has the name of a parameter of `{}`", axis.name, kernel.name);
+            let message =
+                format!("macro `{}` has the name of a parameter of `{}`: rename one of them", axis.name, kernel.name);
             problems.push(source.error(axis.span, message));
         }
     }
@@ -231,7 +235,7 @@ fn assemble(
             let message = match found {
                 Some(GivenValue::Buffer { .. } | GivenValue::File(_)) => continue,
                 Some(GivenValue::Scalar(_) | GivenValue::Struct { .. }) => {
-                    format!("`{name}` is no buffer and cannot be checked")
+                    format!("`{name}` is no buffer and cannot be checked: name a buffer of args(...)")
                 }
                 None if names.contains(&name.as_str()) => continue,
                 None => {
@@ -265,6 +269,7 @@ fn assemble(
         strategy: clauses.strategy,
         budget: clauses.budget,
         launch: clauses.launch,
+        clauses: clauses.met,
     }
 }
 

@@ -89,7 +89,12 @@ pub(super) fn clauses(source: &Source, tokens: &[Token], comment: Span, problems
             cursor.next();
             continue;
         }
-        let (word, span) = match cursor.name("a clause") {
+        if let Some(mark @ (")" | "]" | "}")) = cursor.peek_mark() {
+            problems.push(source.error(cursor.place(), format!("this `{mark}` closes nothing: remove it")));
+            cursor.next();
+            continue;
+        }
+        let (word, span) = match cursor.name("a clause, such as block(auto)") {
             Ok(found) => found,
             Err(problem) => {
                 problems.push(problem);
@@ -127,12 +132,13 @@ pub(super) fn clauses(source: &Source, tokens: &[Token], comment: Span, problems
         let first = clauses.met.iter().find(|(met, _)| met == word && !REPEATED.contains(&word));
         if let Some((_, first)) = first {
             let note = source.note(*first, "first given here");
-            problems.push(source.error(span, format!("clause `{word}` is given twice")).with(note));
+            problems
+                .push(source.error(span, format!("clause `{word}` is given twice: put it all into one")).with(note));
             continue;
         }
         clauses.met.push((word.to_string(), span));
         if inner.is_empty() {
-            problems.push(source.error(span, format!("clause `{word}` is empty")));
+            problems.push(source.error(span, format!("clause `{word}` is empty: give it a value, or remove it")));
             continue;
         }
         if let Err(problem) = reader(&mut clauses, inner, span, problems) {
@@ -245,7 +251,7 @@ fn macro_axis(item: &mut Cursor<'_>, others: &[MacroAxis]) -> Result<MacroAxis, 
     let (name, span) = item.name("the name of a macro")?;
     if let Some(first) = others.iter().find(|axis| axis.name == name) {
         let note = item.source.note(first.span, "first given here");
-        return Err(item.source.error(span, format!("macro `{name}` is given twice")).with(note));
+        return Err(item.source.error(span, format!("macro `{name}` is given twice: remove one")).with(note));
     }
     if let "block" | "grid" | "regs" | "true" | "false" | "sizeof" | "ceildiv" | "min" | "max" = name {
         return Err(item
@@ -281,6 +287,11 @@ fn grid(
     span: Span,
     problems: &mut Vec<Diagnostic>,
 ) -> Result<(), Diagnostic> {
+    if is_lone(&cursor, "auto") {
+        return Err(cursor
+            .source
+            .error(cursor.place(), "`grid` has no `auto`: list its values, or write threads(...)"));
+    }
     let value = if cursor.items().iter().any(Cursor::looks_like_list) {
         Grid::Lists(dimensions(cursor, "a grid", problems, |item, _| positive_list(item, "a grid dimension"))?)
     } else {
@@ -312,7 +323,13 @@ fn require(
             Ok(expression) => clauses.require.push(expression),
             // The commonest slip has a clear remedy.
             Err(problem) if problem.message.starts_with("`=`") => {
-                problems.push(Diagnostic { message: "`=` is no comparison: write `==`".to_string(), ..problem })
+                let reversed =
+                    [">", "<"].iter().find(|mark| cursor.source.slice(item.rest()).starts_with(&format!("={mark}")));
+                let message = match reversed {
+                    Some(mark) => format!("`={mark}` is no comparison: write `{mark}=`"),
+                    None => "`=` is no comparison: write `==`".to_string(),
+                };
+                problems.push(Diagnostic { message, ..problem })
             }
             Err(problem) => problems.push(problem),
         }
@@ -362,10 +379,11 @@ fn budget(clauses: &mut Clauses, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Di
 }
 
 fn name(clauses: &mut Clauses, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
+    const RULE: &str = "a name is one word of letters, digits and `_`: it becomes part of macros";
     let (name, span) = cursor.name("a name as C++ has them")?;
-    cursor.finish()?;
+    cursor.finish().map_err(|problem| Diagnostic { message: RULE.to_string(), ..problem })?;
     if !name.is_ascii() {
-        return Err(cursor.source.error(span, "a name has only letters, digits and `_`: it becomes part of macros"));
+        return Err(cursor.source.error(span, RULE));
     }
     clauses.name = Some(Spanned { value: name.to_string(), span });
     Ok(())

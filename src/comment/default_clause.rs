@@ -53,7 +53,7 @@ fn default_item(
     };
     if let Some((_, first)) = seen.iter().find(|(other, _)| clash(other)) {
         let note = item.source.note(*first, "first given here");
-        return Err(item.source.error(span, format!("the default of `{key}` is given twice")).with(note));
+        return Err(item.source.error(span, format!("the default of `{key}` is given twice: remove one")).with(note));
     }
     seen.push((key.clone(), span));
     if !item.eat("=") {
@@ -100,7 +100,7 @@ fn shape(
         vec![*item]
     };
     if items.is_empty() || items.len() > 3 {
-        return Err(item.source.error(whole, "a shape has one to three dimensions"));
+        return Err(item.source.error(whole, "a shape has one to three dimensions, as in {16, 16}"));
     }
     for (extent, mut item) in extents.iter_mut().zip(items) {
         let value = item.integer(what)?;

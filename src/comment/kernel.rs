@@ -82,7 +82,8 @@ pub(super) fn kernel(source: &Source, tokens: &[CxxToken], comment: Span) -> Res
     let code: Vec<CxxToken> =
         tokens.iter().copied().filter(|token| !matches!(token.kind, CxxKind::Comment { .. })).collect();
     let text = |at: usize| code.get(at).map_or("", |token| source.slice(token.span));
-    let nothing = || source.error(comment, "no `__global__` function follows this tuning comment");
+    let nothing =
+        || source.error(comment, "no `__global__` function follows this tuning comment: put it directly above one");
     let start = (0..code.len()).find(|&at| text(at) == "__global__" || matches!(text(at), ";" | "}"));
     let Some(start) = start.filter(|&at| text(at) == "__global__") else {
         return Err(nothing());

@@ -48,6 +48,10 @@ impl Cursor<'_> {
             if lo < 1 {
                 return Err(self.source.error(lo_span, "`pow2` begins at 1 or more"));
             }
+            if hi < lo {
+                let message = format!("this range is empty: {lo} is above {hi}; write pow2({hi}, {lo})");
+                return Err(self.source.error(whole, message));
+            }
             let powers = (0..63).map(|power| 1i64 << power).filter(|power| (lo..=hi).contains(power));
             let before = values.len();
             values.extend(powers.map(|power| (power, whole)));
@@ -66,7 +70,7 @@ impl Cursor<'_> {
         let step = if self.eat(":") { Some(self.integer("the step of a range")?) } else { None };
         self.finish()?;
         if hi < lo {
-            return Err(self.source.error(whole, format!("this range is empty: {lo} is above {hi}")));
+            return Err(self.source.error(whole, format!("this range is empty: {lo} is above {hi}; write {hi}:{lo}")));
         }
         let step = match step {
             Some((step, span)) if step < 1 => {
@@ -77,9 +81,10 @@ impl Cursor<'_> {
         };
         let count = (i128::from(hi) - i128::from(lo)) / i128::from(step) + 1;
         if count > MAX_VALUES as i128 {
-            return Err(self
-                .source
-                .error(whole, format!("this range has {count} values; at most {MAX_VALUES} are allowed")));
+            return Err(self.source.error(
+                whole,
+                format!("this range has {count} values; at most {MAX_VALUES} are allowed: add a step, lo:hi:step"),
+            ));
         }
         values.extend((0..count as i64).map(|index| (lo + index * step, whole)));
         self.bound(values, whole)

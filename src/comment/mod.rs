@@ -3,6 +3,7 @@
 //! [`is_marked`] says in a moment whether a file can hold a tuning comment; [`annotations`] finds the comments, reads their
 //! clauses and finds the kernels that they stand above. Nothing here touches the world.
 
+mod advice;
 mod annotation;
 mod annotations;
 mod clause;
@@ -21,6 +22,7 @@ mod token;
 mod value;
 mod workload_clause;
 
+pub use advice::{Bounds, Facts, advice};
 pub use annotation::{
     Annotation, Block, CheckClause, Defaults, Given, GivenField, GivenFile, GivenSymbol, GivenValue, Grid, Instance,
     Launching, MacroAxis, Regs, Spanned, TemplateArgument,

@@ -152,7 +152,15 @@ impl<'a> Cursor<'a> {
             None => Ok(()),
             Some(token) => {
                 let text = self.text(token);
-                Err(self.source.error(token.span, format!("`{text}` is not expected here")))
+                if token.kind == TokenKind::Mark(",") {
+                    return Err(self
+                        .source
+                        .error(token.span, "one value is expected here: remove the comma and what follows it"));
+                }
+                Err(self.source.error(
+                    token.span,
+                    format!("`{text}` is not expected here: is a comma or an operator missing before it?"),
+                ))
             }
         }
     }
@@ -217,7 +225,10 @@ impl<'a> Cursor<'a> {
     fn enter(&mut self) -> Result<(), Diagnostic> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(self.source.error(self.place(), "this expression is nested too deeply"));
+            return Err(self.source.error(
+                self.place(),
+                format!("this expression is nested more than {MAX_DEPTH} deep: use fewer parentheses"),
+            ));
         }
         Ok(())
     }
@@ -339,6 +350,7 @@ impl<'a> Cursor<'a> {
                 self.make(span, Node::Name(format!("{name}.{part}")))
             }
             _ => match name {
+                "sizeof" => Err(self.source.error(span, "`sizeof` is written with parentheses: sizeof(float)")),
                 "true" => self.make(span, Node::Value(Value::Int(1))),
                 "false" => self.make(span, Node::Value(Value::Int(0))),
                 _ => self.make(span, Node::Name(name.to_string())),
@@ -392,6 +404,9 @@ impl<'a> Cursor<'a> {
     pub fn constant(&self, expression: &Expr, what: &str) -> Result<Value, Diagnostic> {
         expression.evaluate(&|name: &String| Err(Fault::NoValue(name.clone()))).map_err(|located| {
             let message = match located.fault {
+                Fault::NoValue(name) if name == "auto" => {
+                    "`auto` stands alone, as in block(auto) and regs(auto)".to_string()
+                }
                 Fault::NoValue(name) => {
                     format!("{what} must be a constant: `{name}` has no value here")
                 }

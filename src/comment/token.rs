@@ -99,7 +99,7 @@ fn next(rest: &str) -> Result<(usize, TokenKind), (usize, String)> {
     let operators = BINARY.iter().map(|(_, symbol, _)| *symbol);
     match operators.chain(MARKS).find(|mark| rest.starts_with(mark)) {
         Some(mark) => Ok((mark.len(), TokenKind::Mark(mark))),
-        None => Err((first.len_utf8(), format!("`{first}` has no meaning in a tuning comment"))),
+        None => Err((first.len_utf8(), format!("`{first}` has no meaning in a tuning comment: remove it"))),
     }
 }
 

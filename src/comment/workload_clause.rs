@@ -44,7 +44,7 @@ pub(super) fn args(
         };
         if let Some(first) = given.iter().find(|other| other.name == name) {
             let note = item.source.note(first.span, "first given here");
-            problems.push(item.source.error(span, format!("parameter `{name}` is given twice")).with(note));
+            problems.push(item.source.error(span, format!("parameter `{name}` is given twice: remove one")).with(note));
             continue;
         }
         let value = match item.eat("=") {
@@ -69,7 +69,10 @@ fn nested_value(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagn
         return structure(item, depth);
     }
     if item.looks_like_list() {
-        return Err(item.source.error(whole, "an argument has one value, not a list"));
+        return Err(item.source.error(
+            whole,
+            "an argument has one value, not a list: what varies is a macro, the block, the grid or the register cap",
+        ));
     }
     let Some(name) = item.peek_name() else {
         return Ok(GivenValue::Scalar(item.whole_expression()?));
@@ -105,7 +108,9 @@ fn nested_value(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagn
             let bounds = numbers(2, "random[n] or random(lo, hi)[n]")?;
             let (lo, hi) = (bounds[0], bounds[1]);
             if lo > hi {
-                return Err(item.source.error(fill_span, format!("this range is empty: {lo} is above {hi}")));
+                return Err(item
+                    .source
+                    .error(fill_span, format!("this range is empty: {lo} is above {hi}; write random({hi}, {lo})")));
             }
             Some(Fill::Random { lo, hi })
         }
@@ -227,9 +232,12 @@ fn check_item(check: &mut CheckClause, item: &mut Cursor<'_>) -> Result<(), Diag
     }
     if !item.eat("=") {
         item.finish()?;
+        if let "rtol" | "atol" = name.as_str() {
+            return Err(item.expected(&format!("`=` and a tolerance after `{name}`")));
+        }
         if let Some(first) = check.buffers.iter().find(|buffer| buffer.value == name) {
             let note = item.source.note(first.span, "first given here");
-            return Err(item.source.error(span, format!("`{name}` is given twice")).with(note));
+            return Err(item.source.error(span, format!("`{name}` is given twice: remove one")).with(note));
         }
         check.buffers.push(Spanned { value: name, span });
         return Ok(());
@@ -245,10 +253,10 @@ fn check_item(check: &mut CheckClause, item: &mut Cursor<'_>) -> Result<(), Diag
     let place = item.rest();
     let tolerance = number(item, &format!("`{name}`"))?;
     if !(tolerance.is_finite() && tolerance >= 0.0) {
-        return Err(item.source.error(place, format!("`{name}` must be 0 or more")));
+        return Err(item.source.error(place, format!("`{name}` is a tolerance, which is a number of 0 or more")));
     }
     if slot.replace(tolerance).is_some() {
-        return Err(item.source.error(span, format!("`{name}` is given twice")));
+        return Err(item.source.error(span, format!("`{name}` is given twice: remove one")));
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ mod score;
 mod time;
 
 pub use analysis::{Analysis, Spills, Work};
-pub use architecture::{Architecture, Machine, auto_caps};
+pub use architecture::{Architecture, MAX_REGISTERS, Machine, REGISTERS, auto_caps};
 pub use profile::Profile;
 pub use score::{Inputs, Score, score};
 pub use time::{Bottleneck, Prediction};

@@ -140,8 +140,6 @@ impl<'a> Builder<'a> {
     fn block(&mut self, limits: &Limits) {
         let default = self.annotation.default.block.as_ref();
         let given = default.map(|shape| shape.value);
-        let most =
-            limits.max_threads.map_or(limits.max_threads_per_block, |bound| bound.min(limits.max_threads_per_block));
         let (mut shapes, span) = match &self.annotation.block {
             Some(block) => match &block.value {
                 Block::Auto => {
@@ -160,20 +158,17 @@ impl<'a> Builder<'a> {
                 let [x, y, z] = default.value;
                 self.error(
                     default.span,
-                    format!("a block of {x} x {y} x {z} cannot be launched: a block has at most {most} threads"),
+                    format!("a block of {x} x {y} x {z} cannot be launched: {}", limits.block_rule()),
                 );
             }
             _ if shapes.is_empty() => {
-                self.error(
-                    span,
-                    format!("no block of this clause can be launched: a block has at most {most} threads"),
-                );
+                self.error(span, format!("no block of this clause can be launched: {}", limits.block_rule()));
             }
             Some(default) if !shapes.contains(&default.value) => {
                 let [x, y, z] = default.value;
                 self.error(
                     default.span,
-                    format!("the default block {x} x {y} x {z} is not among the blocks of `block`"),
+                    format!("the default block {x} x {y} x {z} is not among the blocks of `block`: add it there, or choose one of them"),
                 );
             }
             _ => {}
@@ -193,7 +188,13 @@ impl<'a> Builder<'a> {
             let values: Vec<i64> =
                 given.into_iter().filter(|&blocks| blocks <= limits.max_grid[dimension]).map(i64::from).collect();
             if values.is_empty() {
-                self.error(place, format!("a grid has at most {} blocks in {name}", limits.max_grid[dimension]));
+                self.error(
+                    place,
+                    format!(
+                        "every value of `grid` is too large: it has at most {} blocks in {name}",
+                        limits.max_grid[dimension]
+                    ),
+                );
             }
             if let Some(default) = &self.annotation.default.grid
                 && !values.contains(&i64::from(default.value[dimension]))
@@ -201,7 +202,7 @@ impl<'a> Builder<'a> {
                 let blocks = default.value[dimension];
                 self.error(
                     default.span,
-                    format!("the default grid has {blocks} blocks in {name}, which `grid` does not"),
+                    format!("the default grid has {blocks} blocks in {name}, which `grid` does not: add it there, or choose one of its values"),
                 );
             }
             let slot = self.slots(1);
@@ -230,14 +231,17 @@ impl<'a> Builder<'a> {
                 Regs::Auto => caps.push(default.value),
                 Regs::List(_) => self.error(
                     default.span,
-                    format!("the default register cap {} is not among those of `regs`", default.value),
+                    format!("the default register cap {} is not among those of `regs`: add it there", default.value),
                 ),
             }
         }
         for (name, default) in &self.annotation.default.macros {
             let axis = self.annotation.macros.iter().find(|axis| axis.name == *name);
             if axis.is_some_and(|axis| !axis.values.contains(&default.value)) {
-                self.error(default.span, format!("the default {} of `{name}` is not among its values", default.value));
+                self.error(
+                    default.span,
+                    format!("the default {} of `{name}` is not among its values: add it there", default.value),
+                );
             }
         }
         caps
@@ -387,12 +391,18 @@ fn resolve(
         Some(Meaning::Slot { slot, axes }) => Ok((*slot, *axes)),
         Some(Meaning::Unbound) => Err(Refusal::Unbound(name.to_string(), span)),
         Some(Meaning::Broken) => Err(Refusal::Silent),
-        Some(Meaning::Buffer) => problem(format!("`{name}` is a buffer and has no value in an expression")),
-        Some(Meaning::Struct) => problem(format!("`{name}` is a structure and has no value in an expression")),
+        Some(Meaning::Buffer) => {
+            problem(format!("`{name}` is a buffer and has no value in an expression: use scalar parameters and macros"))
+        }
+        Some(Meaning::Struct) => problem(format!(
+            "`{name}` is a structure and has no value in an expression: name one of its fields, `{name}.field`"
+        )),
         Some(Meaning::Later) if name.starts_with("grid.") => {
             problem(format!("`{name}` cannot be used here: the grid hangs on this expression"))
         }
-        Some(Meaning::Later) => problem(format!("`{name}` has no value here: it is given later, or hangs on the grid")),
+        Some(Meaning::Later) => {
+            problem(format!("`{name}` has no value here: it is given later (put it first), or hangs on the grid"))
+        }
         None => {
             let usable = |meaning: &Meaning| matches!(meaning, Meaning::Slot { .. } | Meaning::Unbound);
             let known: Vec<&str> =

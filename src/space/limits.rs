@@ -35,6 +35,13 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// What a block may be, as messages say it.
+    pub fn block_rule(&self) -> String {
+        let most = self.max_threads.map_or(self.max_threads_per_block, |bound| bound.min(self.max_threads_per_block));
+        let [x, y, z] = self.max_block;
+        format!("a block has at most {most} threads ({x} in x, {y} in y, {z} in z)")
+    }
+
     /// True for a block shape that can be launched.
     pub fn allows(&self, block: Dim3) -> bool {
         let threads: u64 = block.iter().map(|&extent| u64::from(extent)).product();

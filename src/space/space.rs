@@ -22,6 +22,9 @@ use std::collections::BTreeMap;
 /// Combinations that the search for the baseline tries: about a second.
 const PATIENCE: u64 = 2_000_000;
 
+/// The most configurations that are worth a walk: each of them is scored and written to the record.
+const MAX_CONFIGURATIONS: u64 = 1_000_000;
+
 /// All valid configurations of a kernel. Never empty.
 #[derive(Clone, Debug)]
 pub struct Space {
@@ -84,6 +87,32 @@ impl Space {
     pub fn len(&self) -> u64 {
         let components = self.table.components().into_iter();
         components.map(|axes| Walk::over(&self.table, axes).count()).fold(1, u64::saturating_mul)
+    }
+
+    /// Whether walking the whole space is worth it: nothing else bounds the time of [`iter`](Space::iter), [`len`](Space::len)
+    /// and [`macro_sets`](Space::macro_sets). Takes a second at most.
+    ///
+    /// # Errors
+    /// At the comment, where there are more than a million configurations, or where they are too rare among the
+    /// combinations of values that the constraints are tried on.
+    pub fn check_size(&self) -> Result<(), Box<Diagnostic>> {
+        let depth = self.table.axes.len();
+        let mut walk = Walk::over(&self.table, (0..depth).collect()).patient(4 * PATIENCE);
+        let mut found = 0;
+        while walk.advance(depth) {
+            found += 1;
+            if found > MAX_CONFIGURATIONS {
+                let message = format!(
+                    "this space has more than {MAX_CONFIGURATIONS} configurations: give shorter lists, or ranges with larger steps"
+                );
+                return Err(Box::new(self.annotation.source.error(self.annotation.comment, message)));
+            }
+        }
+        if walk.gave_up() {
+            let message = "the constraints leave too few of the combinations of these lists: give shorter lists";
+            return Err(Box::new(self.annotation.source.error(self.annotation.comment, message)));
+        }
+        Ok(())
     }
 
     /// The configuration that plain `nvcc` would have used.
@@ -328,15 +357,19 @@ impl Space {
                 if threads && located.span == constraint.span() =>
             {
                 match located.fault {
-                    Fault::NotInteger("ceildiv") => "the number of threads is not an integer".to_string(),
-                    Fault::NegativeCeildiv => "the number of threads is negative".to_string(),
+                    Fault::NotInteger("ceildiv") => {
+                        "the number of threads is not an integer: write integers, as in ceildiv(n, 3)".to_string()
+                    }
+                    Fault::NegativeCeildiv => "the number of threads is negative: it must be 1 or more".to_string(),
                     ref fault => describe_fault(fault),
                 }
             }
             (Failure::Fault(located), _) => {
                 return source.error(located.span, describe_fault(&located.fault));
             }
-            (Failure::False, _) | (_, Test::Truth) => format!("this constraint excludes {subject}"),
+            (Failure::False, _) | (_, Test::Truth) => {
+                format!("this constraint excludes {subject}: loosen it, or add values that it allows")
+            }
             (Failure::Outside(value), Test::Within { lo, hi, of }) => match of {
                 Quantity::Grid(dimension) => {
                     let axis = ["x", "y", "z"].get(dimension).unwrap_or(&"x");

@@ -4,8 +4,8 @@ use super::measured::{self, Measured};
 use super::scored::{self, Scored};
 use super::tuned::Tuned;
 use super::variants::{FrontEnds, InForce, Macros, Made, Variants, merged};
-use super::{Tuner, host};
-use crate::comment::{Annotation, Diagnostic};
+use super::{Tuner, facts, host};
+use crate::comment::{self, Annotation, Diagnostic};
 use crate::console::Console;
 use crate::measure::{self, Measurer};
 use crate::model::{Analysis, Architecture, Machine};
@@ -134,6 +134,7 @@ pub fn tune(
     let clock = Instant::now();
     let subject = subject(tuner, toolchain, front_ends, annotation, in_force)?;
     let in_force = in_force.now;
+    advise(tuner.console, toolchain, front_ends, &subject, in_force)?;
     let variants = Variants::compile(front_ends, toolchain, &subject, in_force);
     let compiled = clock.elapsed().as_secs_f64();
     let scored = scored::score(&subject, front_ends, &variants, in_force)?;
@@ -242,6 +243,7 @@ fn subject<'a>(
     }
     let bounds = module.entry(&entry.symbol).and_then(launch_bounds);
     let space = Space::new(annotation, &host::limits(&architecture, bounds))?;
+    space.check_size()?;
     let mut entries = entries_by_macros(front_ends, annotation, &space, in_force.now);
     for other in entries.values_mut().flatten() {
         other.layouts.clone_from(&entry.layouts);
@@ -299,6 +301,22 @@ fn is_plain(front_ends: &mut FrontEnds<'_>, baselines: &Macros, symbol: &str) ->
         [plain @ Ok(_), baseline] => canonical(plain) == canonical(baseline),
         _ => true,
     }
+}
+
+/// Warns of what is legal in the comment but surely meant otherwise.
+fn advise(
+    console: &Console,
+    toolchain: &Toolchain,
+    front_ends: &mut FrontEnds<'_>,
+    subject: &Subject<'_>,
+    in_force: &Macros,
+) -> Result<(), Problem> {
+    let baseline = subject.space.baseline();
+    let module = ptx::Module::parse(&one(front_ends, &merged(in_force, &baseline.macros))?.ptx)?;
+    let workload = subject.launch(baseline)?.1;
+    let facts = facts::facts(&module, &subject.entry.symbol, toolchain.register_cap(), workload.as_ref());
+    console.diagnostics(&comment::advice(subject.annotation, &subject.space, &facts));
+    Ok(())
 }
 
 fn one(front_ends: &mut FrontEnds<'_>, macros: &Macros) -> Result<Arc<FrontEnd>, Problem> {

@@ -2,6 +2,7 @@
 
 mod axes;
 mod caps;
+mod facts;
 mod files;
 mod host;
 mod kernel;

@@ -197,6 +197,12 @@ impl Toolchain {
         Ok(cubin)
     }
 
+    /// The register cap of the command line (`-maxrregcount`).
+    pub fn register_cap(&self) -> Option<u32> {
+        let ptxas = &self.pipeline.ptxas;
+        ["-maxrregcount", "--maxrregcount"].iter().find_map(|option| ptxas.option(option)?.parse().ok())
+    }
+
     /// The architecture that the pipeline compiles for, as ptxas names it (`sm_90`).
     pub fn architecture(&self) -> &str {
         &self.pipeline.architecture

@@ -15,6 +15,24 @@ fn the_man_page_is_what_the_help_says() {
 }
 
 #[test]
+fn the_man_page_of_the_comments_is_their_reference() {
+    let page = nvtune::cli::comments_page();
+    expect_test::expect_file!["../../man/nvtune-comments.7"].assert_eq(&page);
+}
+
+#[test]
+fn man_writes_every_page() {
+    let folder = tempfile::tempdir().expect("a folder");
+    succeed(nvtune().arg("man").arg(folder.path()));
+    for name in ["nvtune.1", "nvtune-comments.7"] {
+        let written = std::fs::read(folder.path().join(name)).expect(name);
+        let kept = std::fs::read(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("man").join(name)).expect(name);
+        assert!(written == kept, "man/{name} is not what `nvtune man` writes");
+    }
+    assert_eq!(run(nvtune().arg("man").arg(folder.path().join("none"))).code, Some(1));
+}
+
+#[test]
 fn usage_errors_end_with_2_and_help_with_0() {
     assert_eq!(run(nvtune().arg("reprot")).code, Some(2));
     assert_eq!(run(&mut nvtune()).code, Some(2));

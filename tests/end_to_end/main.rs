@@ -1,5 +1,6 @@
 //! nvtune as its users see it: in nvcc's place, measuring from recorded timings, and by its own command line.
 
+mod advice;
 mod cli;
 mod measured;
 mod nvcc;

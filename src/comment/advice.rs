@@ -1,0 +1,234 @@
+//! What is legal in a tuning comment but surely meant otherwise.
+//!
+//! Annotation, space and what the compiler knows of the kernel -> warnings with places. Each of them is certain on what it is
+//! given: where something is not known, nothing is said. The space must be one that can be walked
+//! ([`Space::check_size`]).
+
+use super::annotation::{Annotation, Block, Grid, Regs};
+use super::diagnostic::Diagnostic;
+use super::source::Span;
+use crate::space::{Configuration, Dim3, Space};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is known of a kernel besides its comment, under the baseline's macros. The default is to know nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// `-maxrregcount` of the command line.
+    pub register_cap: Option<u32>,
+    /// Launch bounds with a number of resident blocks.
+    pub bounds: Option<Bounds>,
+    /// By dimension: the code tells threads of a block apart and does not ask how many there are.
+    pub fixed: [bool; 3],
+    /// The most bytes that one thread stores to global memory, where that is bounded.
+    pub stored: Option<u64>,
+    /// The buffers that are there to be written (`out[n]`) and their bytes.
+    pub outputs: Vec<(String, u64)>,
+}
+
+/// `__launch_bounds__(threads, blocks)`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    pub threads: u32,
+    pub blocks: u32,
+    /// Registers of a thread that leave room for so many blocks.
+    pub registers: u32,
+}
+
+/// The warnings, in no promised order.
+pub fn advice(annotation: &Annotation, space: &Space, facts: &Facts) -> Vec<Diagnostic> {
+    let mut advisor = Advisor { annotation, space, found: Vec::new() };
+    let seen = Seen::of(space);
+    advisor.axes(&seen);
+    advisor.fixed_block(&seen, facts);
+    advisor.command_line(facts);
+    advisor.launch_bounds(facts);
+    advisor.outputs(facts);
+    advisor.found
+}
+
+/// What occurs in the valid configurations of a space.
+#[derive(Default)]
+struct Seen {
+    /// Configurations that differ in more than the register cap.
+    points: u64,
+    blocks: BTreeSet<Dim3>,
+    grids: [BTreeSet<u32>; 3],
+    macros: BTreeMap<String, BTreeSet<i64>>,
+    /// By dimension: the block varies in it while all macros stay.
+    varies: [bool; 3],
+}
+
+impl Seen {
+    fn of(space: &Space) -> Seen {
+        let mut seen = Seen::default();
+        let mut firsts: BTreeMap<BTreeMap<String, i64>, Dim3> = BTreeMap::new();
+        let first_cap = space.caps().first().copied().unwrap_or(0);
+        for Configuration { block, grid, macros, .. } in space.iter().filter(|found| found.cap == first_cap) {
+            seen.points += 1;
+            seen.blocks.insert(block);
+            for (values, extent) in seen.grids.iter_mut().zip(grid.unwrap_or([1; 3])) {
+                values.insert(extent);
+            }
+            for (name, value) in &macros {
+                seen.macros.entry(name.clone()).or_default().insert(*value);
+            }
+            let first = *firsts.entry(macros).or_insert(block);
+            for ((varies, one), other) in seen.varies.iter_mut().zip(first).zip(block) {
+                *varies |= one != other;
+            }
+        }
+        seen
+    }
+}
+
+/// An axis as its clause has it, with how many of its values occur.
+struct Written {
+    what: String,
+    span: Span,
+    values: usize,
+    left: usize,
+}
+
+struct Advisor<'a> {
+    annotation: &'a Annotation,
+    space: &'a Space,
+    found: Vec<Diagnostic>,
+}
+
+impl Advisor<'_> {
+    fn warn(&mut self, span: Span, message: String) {
+        self.found.push(self.annotation.source.warning(span, message));
+    }
+
+    /// Axes that are none, and spaces with nothing in them.
+    fn axes(&mut self, seen: &Seen) {
+        let annotation = self.annotation;
+        let cut = annotation.place(if annotation.require.is_empty() { "block" } else { "require" });
+        let written = self.written(seen);
+        if seen.points == 1 && written.iter().any(|axis| axis.values > 1) {
+            let baseline = Configuration { cap: 0, ..self.space.baseline().clone() };
+            let left = if self.space.caps().len() == 1 { "nothing" } else { "nothing but the register cap" };
+            self.warn(cut, match annotation.require.is_empty() {
+                true => format!("of these values only the baseline ({baseline}) can be launched: {left} is left to tune"),
+                false => {
+                    format!("`require` leaves only the baseline ({baseline}): {left} is left to tune; loosen it, or add values")
+                }
+            });
+            return;
+        }
+        if seen.points == 1 && self.space.caps().len() == 1 {
+            let name = &annotation.name;
+            let message = format!("nothing is left to tune: every axis of `{name}` has one value; add values to one");
+            self.warn(annotation.comment, message);
+            return;
+        }
+        for axis in &annotation.macros {
+            if let [only] = axis.values[..] {
+                let message = format!(
+                    "macro `{0}` has one value and is no axis: give it several, or write #define {0} {only} in the source",
+                    axis.name
+                );
+                self.warn(axis.span, message);
+            }
+        }
+        for Written { what, span, values, left } in written {
+            if values > 1 && left == 1 {
+                self.warn(
+                    span,
+                    format!("{what} has {values} values, but only one of them is in a valid configuration"),
+                );
+            }
+        }
+    }
+
+    /// Every axis as written, but for the register cap.
+    fn written(&self, seen: &Seen) -> Vec<Written> {
+        let annotation = self.annotation;
+        let mut axes = Vec::new();
+        let product = |lists: &[Vec<u32>]| lists.iter().map(Vec::len).fold(1, usize::saturating_mul);
+        if let Some(block) = &annotation.block {
+            // `auto` stands for many shapes of any number of threads.
+            let values = if let Block::Lists(lists) = &block.value { product(lists) } else { 2 };
+            axes.push(Written { what: "`block`".into(), span: block.span, values, left: seen.blocks.len() });
+        }
+        if let Some(grid) = &annotation.grid
+            && let Grid::Lists(lists) = &grid.value
+        {
+            let left = seen.grids.iter().map(BTreeSet::len).product();
+            axes.push(Written { what: "`grid`".into(), span: grid.span, values: product(lists), left });
+        }
+        for axis in &annotation.macros {
+            let left = seen.macros.get(&axis.name).map_or(0, BTreeSet::len);
+            axes.push(Written {
+                what: format!("macro `{}`", axis.name),
+                span: axis.span,
+                values: axis.values.len(),
+                left,
+            });
+        }
+        axes
+    }
+
+    /// A block that the code cannot know of: results would hang on it.
+    fn fixed_block(&mut self, seen: &Seen, facts: &Facts) {
+        let wrong = (0..3).filter(|&dimension| facts.fixed[dimension] && seen.varies[dimension]);
+        let names: Vec<&str> = wrong.map(|dimension| ["x", "y", "z"][dimension]).collect();
+        if let [first, ..] = names[..] {
+            let list = |of: &str| names.iter().map(|name| format!("{of}.{name}")).collect::<Vec<_>>().join(" and ");
+            let message = format!(
+                "`{}` reads {} but never {}, so that its results hang on the block: tie it to a macro, as in require(block.{first} == TILE), or use blockDim in the kernel",
+                self.annotation.kernel.name,
+                list("threadIdx"),
+                list("blockDim"),
+            );
+            self.warn(self.annotation.place("block"), message);
+        }
+    }
+
+    /// The highest cap that the comment lists, where that is above `most`.
+    fn cap_above(&self, most: u32) -> Option<u32> {
+        let Regs::List(caps) = &self.annotation.regs else { return None };
+        caps.iter().copied().max().filter(|&cap| cap > most)
+    }
+
+    /// A cap of the comment above that of the command line, which it overrides. Launch bounds override the command line too.
+    fn command_line(&mut self, facts: &Facts) {
+        let most = facts.register_cap.filter(|&cap| cap > 0 && !self.annotation.kernel.launch_bounds);
+        if let Some(most) = most
+            && let Some(cap) = self.cap_above(most)
+        {
+            let message = format!(
+                "the command line has -maxrregcount={most}, but `regs` goes up to {cap}, which overrides it: remove one of the two"
+            );
+            self.warn(self.annotation.place("regs"), message);
+        }
+    }
+
+    /// A cap that takes the registers of blocks that launch bounds promise.
+    fn launch_bounds(&mut self, facts: &Facts) {
+        if let Some(Bounds { threads, blocks, registers }) = facts.bounds
+            && let Some(cap) = self.cap_above(registers)
+        {
+            let message = format!(
+                "__launch_bounds__({threads}, {blocks}) leaves {registers} registers a thread, but `regs` goes up to {cap}, which gives up its {blocks} blocks: keep to {registers}, or drop the second bound"
+            );
+            self.warn(self.annotation.place("regs"), message);
+        }
+    }
+
+    /// Threads that cannot fill any of the buffers that are there to be filled.
+    fn outputs(&mut self, facts: &Facts) {
+        let (Some(stored), Ok(launch)) = (facts.stored, self.space.launch(self.space.baseline())) else { return };
+        let reach = launch.threads().saturating_mul(stored);
+        let smallest = facts.outputs.iter().min_by_key(|(_, bytes)| *bytes);
+        if let Some((name, bytes)) = smallest.filter(|(_, bytes)| *bytes > reach) {
+            let clause = if self.annotation.threads.is_some() { "threads" } else { "grid" };
+            let message = format!(
+                "the {} threads of the baseline store {reach} bytes at most, but the smallest output, `{name}`, has {bytes}: `{}` has no loop, so `{clause}` or the size of `{name}` is wrong",
+                launch.threads(),
+                self.annotation.kernel.name
+            );
+            self.warn(self.annotation.place(clause), message);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! PTX, workload and command line -> what advice on a tuning comment hangs on.
+
+use crate::comment::{Bounds, Facts};
+use crate::model::{MAX_REGISTERS, REGISTERS};
+use crate::ptx::{Body, Function, Instruction, Module, Operand, Scalar, Statement};
+use crate::workload::{Fill, Workload};
+use std::collections::HashSet;
+
+/// Registers of a thread come in units of this many.
+const THREAD_UNIT: u32 = 8;
+
+/// Beginnings of opcodes by which memory is written other than by `st`, or by code that is elsewhere.
+const UNBOUNDED: [&str; 12] = [
+    "atom",
+    "red",
+    "call",
+    "brx",
+    "cp.async.bulk",
+    "cp.reduce",
+    "st.async",
+    "st.bulk",
+    "wmma.store",
+    "multimem",
+    "sust",
+    "sured",
+];
+
+/// What is known of the kernel `symbol` of a module; the workload is the baseline's.
+pub fn facts(module: &Module, symbol: &str, register_cap: Option<u32>, workload: Option<&Workload>) -> Facts {
+    let outputs = workload.iter().flat_map(|workload| &workload.buffers).filter(|buffer| buffer.fill == Fill::Poison);
+    let outputs = outputs.map(|buffer| (buffer.name.clone(), buffer.bytes())).collect();
+    let mut facts = Facts { register_cap, outputs, ..Facts::default() };
+    if let Some((entry, body)) = module.entry(symbol).and_then(|entry| Some((entry, entry.body.as_ref()?))) {
+        facts.bounds = bounds(entry);
+        facts.fixed = fixed(module, entry, body);
+        facts.stored = stored(body);
+    }
+    facts
+}
+
+fn values<'a>(entry: &'a Function, name: &str) -> Option<&'a [u64]> {
+    entry.directives.iter().find(|directive| &*directive.name == name).map(|directive| directive.values.as_slice())
+}
+
+/// `__launch_bounds__(threads, blocks)`, where both are there and can be had together.
+fn bounds(entry: &Function) -> Option<Bounds> {
+    let threads = u32::try_from(values(entry, ".maxntid")?.iter().product::<u64>()).ok().filter(|&n| n > 0)?;
+    let blocks = values(entry, ".minnctapersm")?.first().and_then(|&blocks| u32::try_from(blocks).ok())?;
+    let registers = REGISTERS / threads.checked_mul(blocks).filter(|&resident| resident > 0)?;
+    let registers = (registers / THREAD_UNIT * THREAD_UNIT).min(MAX_REGISTERS);
+    Some(Bounds { threads, blocks, registers })
+}
+
+/// The dimensions in which the kernel tells threads apart without asking how many there are. Not known, and so not told,
+/// where the kernel hands out its work by atomics or calls functions.
+fn fixed(module: &Module, entry: &Function, body: &Body) -> [bool; 3] {
+    let elsewhere = |instruction: &Instruction| is_one_of(instruction, &["atom", "red", "call"]);
+    if body.instructions().any(elsewhere) || values(entry, ".reqntid").is_some() {
+        return [false; 3];
+    }
+    let functions =
+        module.functions.iter().filter(|function| !function.entry).filter_map(|function| function.body.as_ref());
+    let all = || functions.clone().chain([body]);
+    [".x", ".y", ".z"].map(|dimension| {
+        let reads = |body: &Body, register: &str| {
+            body.instructions().flat_map(|instruction| &instruction.operands).any(|operand| match operand {
+                // Without a dimension: all of them, as a vector.
+                Operand::Name(name) => {
+                    name.strip_prefix(register).is_some_and(|rest| rest == dimension || rest.is_empty())
+                }
+                _ => false,
+            })
+        };
+        reads(body, "%tid") && !all().any(|body| reads(body, "%ntid"))
+    })
+}
+
+/// The most bytes that a thread stores, where no loop, call or atomic operation leaves that open.
+fn stored(body: &Body) -> Option<u64> {
+    let mut passed: HashSet<&str> = HashSet::new();
+    let mut bytes = 0u64;
+    for statement in &body.statements {
+        match statement {
+            Statement::Label(label) => {
+                passed.insert(&label.name);
+            }
+            Statement::Instruction(instruction) => {
+                let goes_back = is_one_of(instruction, &["bra"])
+                    && instruction
+                        .operands
+                        .iter()
+                        .any(|operand| matches!(operand, Operand::Name(name) if passed.contains(&**name)));
+                if goes_back || is_one_of(instruction, &UNBOUNDED) {
+                    return None;
+                }
+                if is_one_of(instruction, &["st"]) {
+                    bytes = bytes.saturating_add(width(&instruction.opcode)?);
+                }
+            }
+            _ => {}
+        }
+    }
+    Some(bytes)
+}
+
+/// Bytes that `st.global.v4.f32` stores; 0 where it cannot reach a buffer.
+fn width(opcode: &str) -> Option<u64> {
+    let mut parts = opcode.split('.');
+    if parts.clone().any(|part| part == "local" || part == "param" || part.starts_with("shared")) {
+        return Some(0);
+    }
+    let scalar = Scalar::from_name(parts.clone().next_back()?)?;
+    let lanes = parts.find_map(|part| part.strip_prefix('v')?.parse::<u64>().ok()).unwrap_or(1);
+    Some(u64::from(scalar.size()).saturating_mul(lanes))
+}
+
+/// True for an opcode that is one of these or one of these with modifiers.
+fn is_one_of(instruction: &Instruction, names: &[&str]) -> bool {
+    let rest = |name: &&str| instruction.opcode.strip_prefix(*name);
+    names.iter().filter_map(rest).any(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::facts;
+    use crate::comment::Bounds;
+    use crate::ptx::Module;
+
+    /// The facts of a kernel with these directives and this body, after a device function with that one.
+    fn of(directives: &str, body: &str, function: &str) -> (Option<Bounds>, [bool; 3], Option<u64>) {
+        let text = format!(
+            ".version 9.0\n.target sm_90\n.address_size 64\n.func f()\n{{\n{function}\nret;\n}}\n\
+             .visible .entry k()\n{directives}\n{{\n{body}\nret;\n}}\n"
+        );
+        let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let facts = facts(&module, "k", None, None);
+        (facts.bounds, facts.fixed, facts.stored)
+    }
+
+    #[test]
+    fn stores_are_counted_where_nothing_leaves_them_open() {
+        for (body, stored) in [
+            ("", Some(0)),
+            ("st.global.f32 [%rd1], %f1;", Some(4)),
+            ("st.global.v4.f32 [%rd1], {%f1, %f2, %f3, %f4};\nst.u8 [%rd1+16], %r1;", Some(17)),
+            ("st.shared.f32 [%rd1], %f1;\nst.local.u64 [%rd1], %rd2;", Some(0)),
+            ("bra.uni L;\nst.global.f64 [%rd1], %fd1;\nL:", Some(8)),
+            ("L:\nst.global.f32 [%rd1], %f1;\n@%p1 bra L;", None),
+            ("atom.global.add.u32 %r1, [%rd1], 1;", None),
+            ("red.global.add.u32 [%rd1], 1;", None),
+            ("call f, ();", None),
+            ("cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2;", None),
+        ] {
+            assert_eq!(of("", body, "").2, stored, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_block_is_fixed_where_nothing_asks_for_it() {
+        let tid = "mov.u32 %r1, %tid.x;";
+        for (directives, body, function, fixed) in [
+            ("", "", "", [false; 3]),
+            ("", tid, "", [true, false, false]),
+            ("", "mov.u32 %r1, %tid.y;\nmov.u32 %r2, %tid.x;\nmov.u32 %r3, %ntid.x;", "", [false, true, false]),
+            ("", tid, "mov.u32 %r1, %ntid.x;", [false; 3]),
+            (".reqntid 128, 1, 1", tid, "", [false; 3]),
+            ("", &format!("{tid}\natom.global.add.u32 %r2, [%rd1], 1;"), "", [false; 3]),
+            ("", &format!("{tid}\ncall f, ();"), "", [false; 3]),
+        ] {
+            assert_eq!(of(directives, body, function).1, fixed, "{directives} {body} {function}");
+        }
+    }
+
+    #[test]
+    fn launch_bounds_are_both_or_none() {
+        let bounds = |threads, blocks, registers| Some(Bounds { threads, blocks, registers });
+        for (directives, expected) in [
+            ("", None),
+            (".maxntid 256, 1, 1", None),
+            (".minnctapersm 2", None),
+            (".maxntid 256, 1, 1\n.minnctapersm 8", bounds(256, 8, 32)),
+            (".maxntid 192, 1, 1\n.minnctapersm 3", bounds(192, 3, 112)),
+            (".maxntid 32, 1, 1\n.minnctapersm 1", bounds(32, 1, 255)),
+            (".maxntid 0\n.minnctapersm 0", None),
+        ] {
+            assert_eq!(of(directives, "", "").0, expected, "{directives}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What is legal in a tuning comment but surely meant otherwise: comments and what is known of their kernels -> warnings.
+
+use expect_test::expect_file;
+use nvtune::comment::{Bounds, Facts, Source, advice, annotations, render};
+use nvtune::space::{Limits, Space};
+
+/// The warnings for `/*@tune CLAUSES */` above a kernel.
+fn warnings(clauses: &str, declaration: &str, facts: &Facts) -> String {
+    let text = format!("/*@tune {clauses} */\n__global__ {declaration} {{}}\n");
+    let found = annotations(&Source::new("k.cu", text.as_bytes())).unwrap_or_else(|p| panic!("{}", render(&p)));
+    let space = Space::new(&found[0], &Limits::default()).unwrap_or_else(|p| panic!("{}", render(&p)));
+    space.check_size().expect("small enough to walk");
+    render(&advice(&found[0], &space, facts))
+}
+
+const KERNEL: &str = "void k(int n, const float *x, float *y)";
+
+/// Comments with nothing to say of, whatever is known of the kernel.
+#[test]
+fn good_comments_are_left_alone() {
+    let all = Facts {
+        register_cap: Some(64),
+        bounds: Some(Bounds { threads: 256, blocks: 2, registers: 128 }),
+        fixed: [true, true, false],
+        stored: Some(4),
+        outputs: vec![("y".into(), 4 << 20)],
+    };
+    let args = "args(n = 1 << 20, x = random[n], y = out[n])";
+    for (clauses, facts) in [
+        ("threads(n) block(64:1024:32) regs(auto)", Facts::default()),
+        // One value is how an axis is kept fixed, as long as another has more.
+        ("threads(n) block(256) regs({0, 32})", all.clone()),
+        ("threads(n) block({128, 256}) regs(0)", Facts::default()),
+        ("threads(n) default(block = 256) regs(auto)", all.clone()),
+        ("threads(n) regs(auto) default(block = 256) define(T = {1, 2})", all.clone()),
+        // A block that a macro knows of may be one that the code does not ask for.
+        ("threads(n) block({8, 16}, {8, 16}) define(T = {8, 16}) require(block.x == T && block.y == T)", all.clone()),
+        // In z the code asks.
+        ("threads(n) block(8, 8, {1, 2, 4})", all.clone()),
+        // Part of a block may be too large for the GPU.
+        ("threads(n) block({32, 64}, {8, 16, 32})", Facts::default()),
+        ("grid({1, 2}) block(256)", Facts { outputs: Vec::new(), ..all.clone() }),
+        // Every thread stores one float: enough.
+        (&format!("threads(n) block(256) regs({{0, 64}}) {args}"), all.clone()),
+        // Not known how much a thread stores.
+        (&format!("threads(n / 2) block(256) {args}"), Facts { stored: None, ..all.clone() }),
+        ("threads(n) block(256) regs({0, 48, 64})", Facts { bounds: None, ..all.clone() }),
+    ] {
+        assert_eq!(warnings(clauses, KERNEL, &facts), "", "{clauses}");
+    }
+    // Launch bounds override the command line, with nvcc too.
+    let bounded = "__launch_bounds__(256) void k(int n)";
+    assert_eq!(warnings("threads(n) block(256) regs({0, 128})", bounded, &all), "");
+}
+
+/// One kind of fact after the other; what is said of each comment is in `tests/comments/advice.txt`.
+#[test]
+fn what_is_surely_meant_otherwise_is_warned_of() {
+    let nothing = Facts::default();
+    let fixed_x = Facts { fixed: [true, false, false], ..Facts::default() };
+    let fixed = Facts { fixed: [true, true, false], ..Facts::default() };
+    let command_line = Facts { register_cap: Some(32), ..Facts::default() };
+    let bounds = Facts { bounds: Some(Bounds { threads: 256, blocks: 8, registers: 32 }), ..Facts::default() };
+    let stores = Facts { stored: Some(4), outputs: vec![("y".into(), 4 << 20)], ..Facts::default() };
+    let cases: [(&str, &Facts); 15] = [
+        ("threads(n) block(256) regs(0)", &nothing),
+        ("threads(n) block({128, 256}) define(T = 4)", &nothing),
+        ("threads(n) block({128, 256}) require(block.x > 128)", &nothing),
+        ("threads(n) block({128, 256}) regs(0) require(block.x > 128)", &nothing),
+        ("threads(n) block({1024, 2048}) regs(0)", &nothing),
+        ("threads(n) block({128, 256}) define(T = {8, 16}, U = {1, 2}) require(T * T == block.x)", &nothing),
+        ("grid({4, 8}) block({64, 128}) require(grid.x == 4)", &nothing),
+        ("threads(n) block({128, 256})", &fixed_x),
+        ("threads(n) block({8, 16}, {8, 16}) define(T = {8, 16}) require(block.x == T)", &fixed),
+        ("threads(n, n) block(auto)", &fixed),
+        ("threads(n) block(256) regs({0, 32, 64})", &command_line),
+        ("threads(n) block(256) regs(16:255)", &command_line),
+        ("threads(n) block(256) regs({0, 32, 40})", &bounds),
+        ("threads(n / 2) block({128, 256}) args(n = 1 << 20, x = random[n], y = out[n])", &stores),
+        ("grid(16) block({128, 256}) args(n = 1 << 20, x = random[n], y = out[n])", &stores),
+    ];
+    let mut shown = String::new();
+    for (clauses, facts) in cases {
+        let said = warnings(clauses, KERNEL, facts);
+        assert!(said.contains("k.cu(1): warning: "), "{clauses}");
+        shown.push_str(&said);
+    }
+    expect_file!["comments/advice.txt"].assert_eq(&shown);
+    // One output that can be filled is enough.
+    let outputs = vec![("y".into(), 4 << 20), ("sums".into(), 64)];
+    let (clauses, _) = cases[14];
+    assert_eq!(warnings(clauses, KERNEL, &Facts { outputs, ..stores.clone() }), "");
+}

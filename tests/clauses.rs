@@ -1,0 +1,482 @@
+//! The language, clause by clause: for each what is accepted, and what is refused with which words.
+//!
+//! The tables are clauses; `tests/comments/clauses.txt` holds the messages. `UPDATE_EXPECT=1` writes it anew. Also here: what no
+//! mutation of a real comment may do to the reader.
+
+use expect_test::expect_file;
+use nvtune::comment::{Annotation, Source, annotations, render};
+use nvtune::space::{Limits, Space};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+/// A clause with inputs that are accepted and refused. The kernel below them is [`KERNEL`]; what else a comment needs is
+/// added where it is missing.
+struct Clause {
+    name: &'static str,
+    accepted: &'static [&'static str],
+    refused: &'static [&'static str],
+}
+
+const KERNEL: &str = "__global__ void k(int n, float a, const float *x, float *y) {}\n";
+
+/// A workload that goes with [`KERNEL`].
+const ARGS: &str = "args(n = 1000, a = 2, x = random[n], y = out[n])";
+
+const CLAUSES: &[Clause] = &[
+    Clause {
+        name: "block",
+        accepted: &[
+            "block(auto)",
+            "block(256)",
+            "block(64:1024:32)",
+            "block({32, 64, 128:512:128, pow2(1, 4)})",
+            "block({8, 16}, {8, 16}, {1, 2})",
+            "block(1:8, 32)",
+            "block(2 * 64)",
+            "block({2048, 32})",
+        ],
+        refused: &[
+            "block(0)",
+            "block({32, -1})",
+            "block(4294967296)",
+            "block(1025)",
+            "block(1, 1, 65)",
+            "block(auto, auto)",
+            "block({auto})",
+            "block(32,)",
+            "block({32,})",
+            "block({32 64})",
+            "block([32])",
+            "block(32:)",
+            "block(:32)",
+            "block(64:32:8)",
+            "block(32:64:-8)",
+            "block(32:64:8:2)",
+            "block(pow2(32))",
+            "block(pow2(32, 16))",
+            "block(block.x)",
+            "block({{32}})",
+            "block(1.5:4)",
+            "block(1:9223372036854775807)",
+        ],
+    },
+    Clause {
+        name: "regs",
+        accepted: &["regs(auto)", "regs(0)", "regs(64)", "regs({0, 32, 64})", "regs(16:255)", "regs(pow2(16, 128))"],
+        refused: &[
+            "regs(15)",
+            "regs(256)",
+            "regs(-1)",
+            "regs(0:255)",
+            "regs(32, 64)",
+            "regs(none)",
+            "regs({auto, 32})",
+        ],
+    },
+    Clause {
+        name: "define",
+        accepted: &[
+            "define(TILE = {8, 16, 32})",
+            "define(A = 1:4, B = pow2(1, 8), C = {-1, 0})",
+            "define(T = 4)",
+            "define(LOG = 0:3) require(1 << LOG <= block.x)",
+        ],
+        refused: &[
+            "define(TILE)",
+            "define(TILE = )",
+            "define(TILE = {})",
+            "define(TILE = {1.5})",
+            "define(8 = {1, 2})",
+            "define(block = {1, 2})",
+            "define(a = {1, 2})",
+            "define(TILE == {1, 2})",
+            "define(A = {1, 2}, A = {3})",
+            "define(A = {1, B}, B = {1})",
+            "define({1, 2})",
+            "define(A = 1:100000)",
+        ],
+    },
+    Clause {
+        name: "threads",
+        accepted: &[
+            "threads(n)",
+            "threads(n, n * 2, 3)",
+            "threads(ceildiv(n, 4))",
+            "threads(max(n, 32))",
+            "threads(1e6)",
+        ],
+        refused: &[
+            "threads(n, n, n, n)",
+            "threads({1, 2})",
+            "threads(1:8)",
+            "threads(pow2(1, 8))",
+            "threads(n m)",
+            "threads(n,)",
+            "threads(block)",
+            "threads(grid.x)",
+            "threads(n) grid(n)",
+            "threads(nn)",
+            "threads(\"n\")",
+            "threads(0)",
+            "threads(x) <a>",
+            "threads(n - 1001) <a>",
+            "threads(n / 7.0) <a>",
+            "threads(n / (n - 1000)) <a>",
+        ],
+    },
+    Clause {
+        name: "grid",
+        accepted: &["grid(n)", "grid(ceildiv(n, block.x), 2)", "grid({132, 264})", "grid(1:4, {1, 2})", "grid({4}, 3)"],
+        refused: &[
+            "grid(1, 2, 3, 4)",
+            "grid(0)",
+            "grid({0, 1})",
+            "grid({1}, n)",
+            "grid(1, {65536})",
+            "grid(grid.x)",
+            "grid(auto)",
+            "grid(n * 0) <a>",
+            "grid(n, n * n) <a>",
+        ],
+    },
+    Clause {
+        name: "shared",
+        accepted: &["shared(1024)", "shared(block.x * sizeof(float4))", "shared(n > 0 ? block.size * 4 : 0)"],
+        refused: &[
+            "shared(-1)",
+            "shared(1.5)",
+            "shared(49153)",
+            "shared({1, 2})",
+            "shared(1, 2)",
+            "shared(sizeof(T))",
+            "shared(sizeof float)",
+            "shared(y) <a>",
+            "shared(block.x *)",
+            "shared(a.x)",
+        ],
+    },
+    Clause {
+        name: "require",
+        accepted: &[
+            "require(block.x % 32 == 0)",
+            "require(block.x >= 32, block.size <= 512)",
+            "require(grid.x < 100 || n < 5) <a>",
+            "require(true)",
+            "require(1 ? block.x > 0 : 1 / 0)",
+        ],
+        refused: &[
+            "require(block.x = 256)",
+            "require(block.x > 256)",
+            "require(false)",
+            "require(block.x => 32)",
+            "require(32 <= block.x <= )",
+            "require(block.q > 1)",
+            "require(block.x >> 70)",
+            "require(1 / 0)",
+            "require(0x8000000000000000)",
+            "require(9223372036854775807 + 1)",
+            "require(5 % 2.0)",
+            "require(~1.5)",
+            "require(1 ? 2)",
+            "require(ceildiv(-1, 2))",
+            "require(ceildiv(1))",
+            "require(pow(2, 3))",
+            "require(min())",
+            "require(n > 1)",
+            "require((block.x > 1)",
+            "require(1 == 1))",
+            "require('a')",
+            "require(08)",
+            "require(1.2.3)",
+        ],
+    },
+    Clause {
+        name: "default",
+        accepted: &[
+            "default(block = 256)",
+            "default(block.x = 32, block.y = 4)",
+            "default(block = {16, 16, 1}, regs = 32)",
+            "default(TILE = 16) define(TILE = {8, 16})",
+            "grid({1, 2}) default(grid = 2)",
+        ],
+        refused: &[
+            "default(256)",
+            "default(block 256)",
+            "default(block = )",
+            "default(block = {})",
+            "default(block = {1, 2, 3, 4})",
+            "default(block = {256, 0})",
+            "default(block = auto)",
+            "default(block = {64, 128} 2)",
+            "default(block.x = 1, block = 2)",
+            "default(block.w = 2)",
+            "default(block = 128) block({64, 256})",
+            "default(block = 1025)",
+            "default(regs = 8)",
+            "default(regs = 48) regs({32, 64})",
+            "default(T = 8)",
+            "default(T = 3) define(T = {1, 2})",
+            "default(T = 1) define(TILE = {1, 2})",
+            "grid({1, 2}) default(grid = 3)",
+            "default(regs.x = 3)",
+        ],
+    },
+    Clause {
+        name: "args",
+        accepted: &[
+            "args(n = 1 << 20, a = 2.0f, x = random[n], y = out[n])",
+            "args(n = 4, a = -1e-3, x = random(-1, 1)[2 * n], y = fill(0.5)[n])",
+            "args(y = iota[8], x = zeros[8], a = 0.5, n = 8)",
+            "args(n = block.x * 2, a = n, x = 0, y = out[block.size])",
+        ],
+        refused: &[
+            "args(n = 1)",
+            "args(n, a = 1, x = out[1], y = out[1])",
+            "args(n = , a = 1, x = out[1], y = out[1])",
+            "args(n = 1, a = 1, x = out[], y = out[1])",
+            "args(n = 1, a = 1, x = out, y = out[1])",
+            "args(n = 1, a = 1, x = out[1, y = out[1])",
+            "args(n = 1, a = 1, x = out[1][2], y = out[1])",
+            "args(n = 1, a = 1, x = noise[1], y = out[1])",
+            "args(n = 1, a = 1, x = noise(3)[1], y = out[1])",
+            "args(n = 1, a = 1, x = fill[1], y = out[1])",
+            "args(n = 1, a = 1, x = fill(a)[1], y = out[1])",
+            "args(n = 1, a = 1, x = random(1)[1], y = out[1])",
+            "args(n = 1, a = 1, x = random(3, 2)[1], y = out[1])",
+            "args(n = 1, a = 1, x = zeros(1)[1], y = out[1])",
+            "args(n = {1, 2}, a = 1, x = out[1], y = out[1])",
+            "args(n = 1:2, a = 1, x = out[1], y = out[1])",
+            "args(n = 1, n = 2, a = 1, x = out[1], y = out[1])",
+            "args(n = 1, a = 1, x = out[1], y = out[1], z = 3)",
+            "args(n = a, a = 1, x = out[1], y = out[1])",
+            "args(n = x, a = 1, x = out[1], y = out[1])",
+            "args(1 = n, a = 1, x = out[1], y = out[1])",
+        ],
+    },
+    Clause {
+        name: "check",
+        accepted: &["check(y)", "check(x, y)", "check(y, rtol = 1e-5)", "check(y, atol = 0, rtol = 0)", "check(none)"],
+        refused: &[
+            "check(z)",
+            "check(n) <a>",
+            "check(y, y)",
+            "check(y, rtol)",
+            "check(y, rtol = )",
+            "check(y, rtol = -1)",
+            "check(y, rtol = n)",
+            "check(y, rtol = 1, rtol = 2)",
+            "check(y, eps = 1)",
+            "check(rtol = 1e-5)",
+            "check(none, y)",
+            "check(y = 1)",
+        ],
+    },
+    Clause {
+        name: "launch",
+        accepted: &["launch(header)", "launch(remap)"],
+        refused: &["launch(stub)", "launch(header, remap)", "launch(1)", "launch(remp)"],
+    },
+    Clause {
+        name: "strategy",
+        accepted: &["strategy(es)", "strategy(ros)", "strategy(pos)", "strategy(posf)", "strategy(ryoo)"],
+        refused: &["strategy(po)", "strategy(random)", "strategy(es, pos)", "strategy(\"es\")"],
+    },
+    Clause {
+        name: "budget",
+        accepted: &["budget(30)", "budget(0.5)", "budget(2 * 60)"],
+        refused: &["budget(0)", "budget(-1)", "budget(30 s)", "budget(n)", "budget({1, 2})"],
+    },
+    Clause {
+        name: "name",
+        accepted: &["name(axpy)", "name(_k2)"],
+        refused: &["name(2k)", "name(a-b)", "name(\"k\")", "name(größe)", "name(a, b)"],
+    },
+];
+
+/// A source with this comment: what it needs besides and does not have is put before it. `<a>` stands for [`ARGS`].
+fn source(clauses: &str) -> Source {
+    let mut text = String::from("//@tune");
+    let clauses = clauses.replace("<a>", ARGS);
+    if !clauses.contains("block(") && !clauses.contains("default(block") {
+        text.push_str(" block(256)");
+    }
+    if !clauses.contains("threads(") && !clauses.contains("grid(") {
+        text.push_str(" threads(n)");
+    }
+    Source::new("a.cu", format!("{text} {clauses}\n{KERNEL}").as_bytes())
+}
+
+fn read(source: &Source) -> Result<Vec<(Annotation, Space)>, String> {
+    let found = annotations(source).map_err(|problems| render(&problems))?;
+    let spaces = found.into_iter().map(|annotation| match Space::new(&annotation, &Limits::default()) {
+        Ok(space) => Ok((annotation, space)),
+        Err(problems) => Err(render(&problems)),
+    });
+    spaces.collect()
+}
+
+#[test]
+fn every_clause_of_the_language_has_its_rows() {
+    // The message for what is no clause lists those that are.
+    let message = read(&source("frobnicate(1)")).expect_err("no clause of the language");
+    let (_, known) = message.split_once(": known are ").expect("the message lists the clauses");
+    let known: BTreeSet<&str> = known.lines().next().unwrap_or_default().split(", ").collect();
+    assert_eq!(known, CLAUSES.iter().map(|clause| clause.name).collect::<BTreeSet<_>>());
+}
+
+#[test]
+fn what_is_good_is_accepted() {
+    for clause in CLAUSES {
+        for case in clause.accepted {
+            let source = source(case);
+            let spaces = read(&source).unwrap_or_else(|problems| panic!("{case}\n{problems}"));
+            let [(annotation, space)] = &spaces[..] else { panic!("{case}: one kernel is there") };
+            assert!(annotation.clauses.iter().any(|(name, _)| name == clause.name), "{case}");
+            assert!(space.contains(space.baseline()), "{case}");
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_is_refused_with_place_and_reason() {
+    let mut shown = String::new();
+    let mut refused = 0;
+    for clause in CLAUSES {
+        shown.push_str(&format!("######## {}\n", clause.name));
+        for case in clause.refused {
+            let problems = read(&source(case)).err().unwrap_or_else(|| panic!("accepted: {case}"));
+            refused += 1;
+            shown.push_str(&format!("======== {case}\n"));
+            // The place is below the line: the line that nvcc ends with adds nothing here.
+            shown.extend(
+                problems
+                    .lines()
+                    .filter(|line| !line.contains("detected in the compilation"))
+                    .map(|line| if line.is_empty() { String::new() } else { format!("{line}\n") }),
+            );
+        }
+    }
+    assert!(refused >= 120, "{refused}");
+    expect_file!["comments/clauses.txt"].assert_eq(&shown);
+}
+
+/// Pieces that mutations put in: those that the language is made of, and what is none of it.
+const PIECES: &[&str] = &[
+    "(",
+    ")",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "=",
+    "==",
+    "*/",
+    "/*",
+    "//",
+    "//@tune ",
+    "\n",
+    " ",
+    "\"",
+    "'",
+    "\\",
+    ";",
+    ".",
+    "0",
+    "1",
+    "-1",
+    "64",
+    "9223372036854775807",
+    "1e308",
+    "0x",
+    "n",
+    "x",
+    "block.x",
+    "block.size",
+    "grid.x",
+    "auto",
+    "none",
+    "pow2(1, 64)",
+    "1:65536",
+    "1:65536:3",
+    "ceildiv(",
+    "min(",
+    "sizeof(float)",
+    "random[",
+    "fill(2)[",
+    "?",
+    "<<",
+    "&&",
+    "%",
+    "__global__ ",
+    "template <int N> ",
+    "int z, ",
+    "é",
+    "\u{0}",
+    "\u{feff}",
+];
+
+/// Comments as they are written: those of the suite and of this table.
+fn real() -> Vec<String> {
+    let suite = ["saxpy", "nbody", "matmul_naive", "matmul_tiled", "black_scholes"];
+    let file = |name: &str| format!("{}/kernels/{name}/{name}.cu", env!("CARGO_MANIFEST_DIR"));
+    let mut all: Vec<String> =
+        suite.iter().map(|name| std::fs::read_to_string(file(name)).expect("the suite is there")).collect();
+    // The comment and the kernel's head are enough.
+    all.iter_mut().for_each(|text| {
+        let start = text.find("@tune").map_or(0, |at| at - 2);
+        let end = text[start..].find('{').map_or(text.len(), |_| (start + 900).min(text.len()));
+        *text = text.chars().skip(text[..start].chars().count()).take(end - start).collect();
+    });
+    all.extend(CLAUSES.iter().flat_map(|clause| clause.accepted).map(|case| source(case).text));
+    all
+}
+
+/// Where, how many characters go, and which piece comes.
+type Mutation = (prop::sample::Index, usize, prop::sample::Index);
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        rng_seed: prop::test_runner::RngSeed::Fixed(13),
+        ..ProptestConfig::with_cases(80_000)
+    })]
+
+    /// Whatever is done to a real comment, it is read or refused with a place, in bounded time; the same each time.
+    #[test]
+    fn mutated_comments_do_no_harm(
+        which in any::<prop::sample::Index>(),
+        mutations in prop::collection::vec((any::<prop::sample::Index>(), 0usize..12, any::<prop::sample::Index>()), 1..5),
+    ) {
+        let mut text: Vec<char> = REAL.with(|real| which.get(real).chars().collect());
+        for (at, length, piece) in &mutations {
+            let (at, length, piece): &(_, _, _) = &(at, length, piece);
+            mutate(&mut text, &(**at, **length, **piece));
+        }
+        let text: String = text.into_iter().collect();
+        let source = Source::new("a.cu", text.as_bytes());
+        match read(&source) {
+            Err(problems) => prop_assert!(problems.contains("a.cu(") && problems.contains(": error: "), "{}", problems),
+            Ok(spaces) => for (_, space) in spaces {
+                prop_assert!(space.contains(space.baseline()));
+                if space.check_size().is_ok() {
+                    for configuration in space.iter().take(20) {
+                        prop_assert!(space.contains(&configuration));
+                        let _ = space.launch(&configuration);
+                    }
+                }
+            },
+        }
+    }
+}
+
+thread_local! {
+    static REAL: Vec<String> = real();
+}
+
+fn mutate(text: &mut Vec<char>, (at, length, piece): &Mutation) {
+    let at = at.index(text.len() + 1);
+    let end = (at + length).min(text.len());
+    text.splice(at..end, piece.get(PIECES).chars());
+}

@@ -1,0 +1,42 @@
+//! Bytes as a source file -> its annotations, their spaces, and the first configurations of each.
+//!
+//! Always holds: no panic; every message has a place in the file; what is enumerated is in the space.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use nvtune::comment::{Source, annotations, is_marked, render};
+use nvtune::space::{Limits, Space};
+
+fuzz_target!(|bytes: &[u8]| {
+    let marked = is_marked(bytes);
+    let source = Source::new("a.cu", bytes);
+    match annotations(&source) {
+        Err(problems) => assert!(marked && render(&problems).contains("a.cu(")),
+        Ok(found) => {
+            assert!(marked || found.is_empty());
+            for annotation in &found {
+                match Space::new(annotation, &Limits::default()) {
+                    Err(problems) => assert!(render(&problems).contains("a.cu(")),
+                    Ok(space) => walk(&space),
+                }
+            }
+        }
+    }
+});
+
+fn walk(space: &Space) {
+    assert!(space.contains(space.baseline()));
+    // A space that can be enumerated in bounded time.
+    if space.check_size().is_err() {
+        return;
+    }
+    for configuration in space.iter().take(100) {
+        assert!(space.contains(&configuration));
+        let _ = space.launch(&configuration);
+        for given in space.annotation().args.iter().flatten() {
+            if let nvtune::comment::GivenValue::Scalar(expression) = &given.value {
+                let _ = space.evaluate(&configuration, expression);
+            }
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Bytes as a cubin -> kernels, instructions, flow and scores of the machine code.
+//!
+//! Always holds: no panic, and memory and time that the size of the input bounds.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use nvtune::cubin::Cubin;
+use nvtune::cubin::flow::Flow;
+use nvtune::cubin::sass::decode;
+use nvtune::model::Analysis;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(cubin) = Cubin::parse(bytes) else { return };
+    for kernel in cubin.kernels() {
+        let instructions = decode(kernel.code, kernel.architecture);
+        let flow = Flow::new(kernel, &instructions);
+        let order = flow.reverse_post_order();
+        assert!(order.len() <= flow.blocks.len());
+        let analysis = Analysis::new(kernel, None);
+        assert!(analysis.cycles >= 0.0);
+        let _ = kernel.placeless_code();
+    }
+});

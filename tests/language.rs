@@ -1,0 +1,124 @@
+//! The reference of the comment language (`man/nvtune-comments.md`) says what is true: every example in it is put to the test.
+
+use nvtune::comment::{Source, annotations, render};
+use nvtune::space::{Limits, Space};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const PAGE: &str = include_str!("../man/nvtune-comments.md");
+
+/// The code blocks of the page that are marked so.
+fn blocks(kind: &str) -> Vec<&'static str> {
+    let mut found = Vec::new();
+    let mut rest = PAGE;
+    while let Some((_, after)) = rest.split_once("\n```") {
+        let (info, body) = after.split_once('\n').expect("a block has a first line");
+        let (block, after) = body.split_once("```\n").expect("a block is closed");
+        if info == kind {
+            found.push(block);
+        }
+        rest = after;
+    }
+    found
+}
+
+fn nvcc() -> PathBuf {
+    if let Some(path) = std::env::var_os("NVTUNE_NVCC") {
+        return path.into();
+    }
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join(".toolkit/bin/nvcc");
+    if own.exists() { own } else { which::which("nvcc").expect("an nvcc: run `make toolkit` first") }
+}
+
+#[test]
+fn the_examples_are_comments_with_a_workload() {
+    let examples = blocks("cuda");
+    assert!(examples.len() >= 8, "{}", examples.len());
+    for text in examples {
+        let source = Source::new("a.cu", text.as_bytes());
+        let found = annotations(&source).unwrap_or_else(|problems| panic!("{text}\n{}", render(&problems)));
+        let [annotation] = &found[..] else { panic!("one kernel:\n{text}") };
+        let space = Space::new(annotation, &Limits::default()).unwrap_or_else(|p| panic!("{}", render(&p)));
+        assert!(annotation.has_workload() && space.len() > 1, "{text}");
+        for configuration in space.iter() {
+            space.launch(&configuration).unwrap_or_else(|problem| panic!("{problem}"));
+        }
+    }
+}
+
+#[test]
+fn the_examples_compile() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("examples.cu");
+    std::fs::write(&path, blocks("cuda").join("\n")).expect("written");
+    let mut command = Command::new(nvcc());
+    command
+        .args(["-arch=sm_90", "-O3", "-Werror", "all-warnings", "-cubin", "-o"])
+        .arg(folder.path().join("examples.cubin"));
+    let output = command.arg(&path).output().expect("nvcc starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn the_errors_are_what_is_said() {
+    let examples = blocks("tune-error");
+    assert!(!examples.is_empty());
+    for text in examples {
+        let (source, expected) = text.split_once("\n\n").expect("a source, a blank line, and what is said of it");
+        let source = Source::new("a.cu", format!("{source}\n").as_bytes());
+        let said = match annotations(&source) {
+            Err(problems) => render(&problems),
+            Ok(found) => render(&Space::new(&found[0], &Limits::default()).expect_err("an error")),
+        };
+        assert_eq!(said, expected, "{text}");
+    }
+}
+
+/// Words in backquotes of a line.
+fn quoted(line: &str) -> BTreeSet<&str> {
+    line.split('`').skip(1).step_by(2).collect()
+}
+
+#[test]
+fn every_clause_is_described() {
+    let (_, clauses) = PAGE.split_once("\n## Clauses\n").expect("the section");
+    let (clauses, _) = clauses.split_once("\n## ").expect("the next section");
+    let described: BTreeSet<&str> =
+        clauses.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`')).collect();
+    // The message for what is no clause lists those that are.
+    let say = |clause: &str| {
+        let text = format!("//@tune block(256) threads(n) {clause}\n__global__ void k(int n) {{}}\n");
+        annotations(&Source::new("a.cu", text.as_bytes())).map_or_else(|problems| render(&problems), |_| String::new())
+    };
+    let unknown = say("frobnicate(1)");
+    let (_, known) = unknown.split_once(": known are ").expect("the message lists the clauses");
+    assert_eq!(described, known.lines().next().unwrap_or_default().split(", ").collect());
+    let (_, reserved) = clauses.split_once("### Reserved\n").expect("the section on reserved clauses");
+    for word in quoted(reserved) {
+        let said = say(&format!("{word}(1)"));
+        assert!(said.contains("is not supported by this version"), "{word}: {said}");
+    }
+    // The grammar has them all, too.
+    for clause in described {
+        let rule = blocks("ebnf")[0].lines().any(|line| line.contains(&format!("\"{clause}\"")));
+        assert!(rule, "the grammar lacks `{clause}`");
+    }
+}
+
+#[test]
+fn the_lists_are_what_the_table_says() {
+    let (_, table) = PAGE.split_once("| form | values |\n| --- | --- |\n").expect("the table of lists");
+    let rows: Vec<(&str, &str)> =
+        table.lines().map_while(|line| line.strip_prefix("| `")?.strip_suffix(" |")?.split_once("` | ")).collect();
+    assert!(rows.len() >= 5);
+    for (list, meaning) in rows {
+        let text = format!("//@tune block(256) threads(n) define(T = {list})\n__global__ void k(int n) {{}}\n");
+        let found = annotations(&Source::new("a.cu", text.as_bytes())).unwrap_or_else(|p| panic!("{}", render(&p)));
+        let values: Vec<String> = found[0].macros[0].values.iter().map(i64::to_string).collect();
+        let spelt = meaning.split([':', ';']).next().unwrap_or_default();
+        if spelt.starts_with(|c: char| c.is_ascii_digit()) {
+            assert_eq!(values.join(", "), spelt, "{list}");
+        }
+    }
+}
