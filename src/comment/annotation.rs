@@ -104,6 +104,9 @@ pub struct Given {
     pub span: Span,
     /// Index among the kernel's parameters.
     pub parameter: usize,
+    /// What a buffer is made of, as written before the name, where the parameter's own type does not tell: `float` for a
+    /// pointer to a structure of floats.
+    pub element: Option<String>,
     pub value: GivenValue,
 }
 

@@ -209,6 +209,7 @@ fn assemble(
                     name: given.name,
                     span: given.span,
                     parameter,
+                    element: given.element,
                     value,
                 })),
                 None => {

@@ -17,6 +17,7 @@ pub(super) struct RawGiven {
     pub span: Span,
     /// `None` where the value has an error that has been reported.
     pub value: Option<GivenValue>,
+    pub element: Option<String>,
 }
 
 /// How deep structures may nest.
@@ -35,6 +36,7 @@ pub(super) fn args(
 ) -> Result<(), Diagnostic> {
     let mut given: Vec<RawGiven> = Vec::new();
     for mut item in cursor.items() {
+        let element = element(&mut item);
         let (name, span) = match item.name("the name of a parameter") {
             Ok(found) => found,
             Err(problem) => {
@@ -52,10 +54,21 @@ pub(super) fn args(
             false => Err(item.expected("`=` and a value")),
         };
         let value = value.map_err(|problem| problems.push(problem)).ok();
-        given.push(RawGiven { name: name.to_string(), span, value });
+        given.push(RawGiven { name: name.to_string(), span, element, value });
     }
     clauses.args = Some(given);
     Ok(())
+}
+
+/// The type before a parameter's name, `float` in `float points = random[2 * n]`: names only, the last of which is the
+/// parameter's.
+fn element(item: &mut Cursor<'_>) -> Option<String> {
+    let names = item.tokens.iter().take_while(|token| token.kind == TokenKind::Name).count();
+    let equals = item.tokens.get(names).is_some_and(|token| token.kind == TokenKind::Mark("="));
+    let (kind, rest) = item.tokens.split_at_checked(names.checked_sub(1).filter(|&words| words > 0 && equals)?)?;
+    let spelled = Cursor::new(item.source, kind, item.place()).spelled();
+    item.tokens = rest;
+    Some(spelled)
 }
 
 /// `random(lo, hi)[n]` and its like, or an expression.

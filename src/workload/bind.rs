@@ -59,6 +59,14 @@ pub fn bind(
         }
         let layout = entry.layouts.get(&index);
         let name = given.name.as_str();
+        let told = match told_type(name, text, given.element.as_deref()) {
+            Ok(told) => told,
+            Err(message) => {
+                problems.push(source.error(given.span, message));
+                continue;
+            }
+        };
+        let text = told.as_deref().unwrap_or(text);
         let binding = Binding { annotation, space, configuration, name, span: given.span, text, layout };
         match binding.argument(&given.value, &mut workload.buffers) {
             Ok(argument) => workload.arguments.push(argument),
@@ -164,8 +172,29 @@ fn refusal(name: &str, text: &str) -> String {
         Some(target) if target.trim_end().ends_with(['*', ']']) => {
             format!("`{name}` is of type `{text}`: buffers hold numbers, not pointers or arrays")
         }
-        Some(_) => format!("`{name}` is of type `{text}`: buffers hold numbers and CUDA's vectors of them"),
+        Some(_) => {
+            format!("`{name}` is of type `{text}`: say what numbers it is made of, as in float {name} = random[2 * n]")
+        }
         None => format!("`{name}` is of type `{text}`: give its fields, as in {name} = {{x = 1, y = zeros[n]}}"),
+    }
+}
+
+/// The type of a buffer whose element the comment tells (`float points = random[2 * n]`): the parameter must be a pointer to
+/// something that holds numbers.
+fn told_type(name: &str, text: &str, element: Option<&str>) -> Result<Option<String>, String> {
+    let Some(element) = element else { return Ok(None) };
+    let target = text.trim_end().strip_suffix('*').map(str::trim_end);
+    if !target.is_some_and(|target| !target.ends_with(['*', ']', ')'])) {
+        return Err(format!(
+            "`{name}` is of type `{text}`: only a pointer to numbers or structures takes a type, `{element}`"
+        ));
+    }
+    let told = format!("{element} *");
+    match Type::of(&told) {
+        Type::Pointer { .. } => Ok(Some(told)),
+        Type::Scalar(_) | Type::Other(_) => Err(format!(
+            "`{element}` is no type that a buffer is filled with: write float, double, int, float4 or the like"
+        )),
     }
 }
 
