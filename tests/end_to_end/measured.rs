@@ -131,6 +131,31 @@ fn a_measuring_process_that_fails_leaves_the_models_choice() {
 }
 
 #[test]
+fn a_header_that_another_build_left_beside_the_source_is_not_used() {
+    let project = Project::new(&["tiled.cu"]);
+    std::fs::create_dir(project.path("out")).expect("a folder");
+    // The disassembled grid function divides by WORK.
+    let grid = |object: &str| {
+        let text = project.tool_of_host("objdump", &["-d", "--no-show-raw-insn", object]);
+        text.split("tiled4gridEi>:").nth(1).unwrap_or_default().lines().take(12).collect::<String>()
+    };
+    for (work, object) in [(8, "tiled.o"), (2, "out/tiled.o")] {
+        project.write(
+            "recorded.json",
+            &format!(
+                r#"{{"device": {{"name": "NVIDIA H200", "compute_capability": 90}},
+                    "entries": [{{"label": "WORK={work} block=256", "time_us": 5.0}}, {{"time_us": 10.0}}]}}"#
+            ),
+        );
+        // Without -O, for the host compiler would inline the grid function.
+        let mut nvtune = project.nvtune(&["-arch=sm_90", "-c", "tiled.cu", "-o", object]);
+        let ran = succeed(nvtune.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
+        assert!(ran.stderr.contains(&format!("block=256 WORK={work} (2.00x")), "{}", ran.stderr);
+        assert!(grid(object).contains(&format!("$0x{work},%esi")), "{object}: {}", grid(object));
+    }
+}
+
+#[test]
 fn the_bench_records_how_far_the_winner_is_from_the_best() {
     let project = Project::new(&["saxpy.cu"]);
     // The best of the space is one that no strategy sends: the record must say so.
