@@ -74,6 +74,20 @@ fn two_kernels_of_one_file_have_caps_of_their_own() {
 }
 
 #[test]
+fn ptxas_speaks_under_its_own_name() {
+    let project = Project::new(&["two.cu"]);
+    project.write("recorded.json", CAPS_WIN);
+    let mut arguments = compile("two.cu", "two.o");
+    arguments.extend(["-Xptxas", "-v"].map(str::to_owned));
+    let mut nvtune = project.nvtune(&arguments);
+    let ran = succeed(nvtune.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
+    // Each of three kernels, from the final build alone.
+    let lines = ran.stderr.lines().filter(|line| line.starts_with("ptxas info    : Used "));
+    assert_eq!(lines.count(), 3, "{}", ran.stderr);
+    assert!(!ran.stderr.contains("nvtune-real-ptxas"), "{}", ran.stderr);
+}
+
+#[test]
 fn in_doubt_the_baseline_stays() {
     for entries in [
         r#"{"time_us": 10.0, "spread": 0.05}"#,
