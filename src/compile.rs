@@ -198,7 +198,7 @@ impl Build<'_> {
     /// `-D` reaches every source of a call, and what the others call by that name is not nvtune's. There a macro axis comes
     /// through the header alone.
     fn several_sources(&self) -> bool {
-        self.invocation.sources.len() > 1
+        self.invocation.sources.len() + self.invocation.host_sources > 1
     }
 
     fn leave_out_macro_axes(&self, tuning: &mut Tuning) {
@@ -311,6 +311,14 @@ impl Build<'_> {
     fn extra_options(&self, folder: &Path, tunings: &[Tuning]) -> Vec<OsString> {
         let mut options = include_options(folder, tunings);
         if !self.several_sources() {
+            // A quoted include finds a header that a build into the source's own folder left before it looks in `folder`: its
+            // grids would be for other macros than the code. The include guard makes it empty once the right one is read.
+            let included = tunings.iter().filter(|tuning| tuning.needs_header());
+            let headers = included.map(|tuning| folder.join(Header::file_name(&tuning.source.stem)));
+            // One that could not be written was warned of.
+            for header in headers.filter(|header| header.is_file()) {
+                options.extend(["-include".into(), header.into_os_string()]);
+            }
             for tuned in tunings.iter().flat_map(|tuning| &tuning.tuned) {
                 options.extend(tuned.macros().map(|(name, value)| OsString::from(format!("-D{name}={value}"))));
             }
@@ -363,6 +371,11 @@ impl MarkedSource {
 }
 
 impl Tuning {
+    /// Whether there is a header and the source includes it.
+    fn needs_header(&self) -> bool {
+        self.source.includes_header && !self.tuned.is_empty()
+    }
+
     fn header_kernels(&self) -> Vec<HeaderKernel> {
         self.tuned.iter().map(Tuned::header).collect()
     }
@@ -391,11 +404,7 @@ fn real_bin(dryrun: &Dryrun, nvcc: &RealNvcc) -> PathBuf {
 
 /// The header's folder is on the include path where a source includes the header.
 fn include_options(folder: &Path, tunings: &[Tuning]) -> Vec<OsString> {
-    if tunings.iter().any(|tuning| tuning.source.includes_header && !tuning.tuned.is_empty()) {
-        vec!["-I".into(), folder.as_os_str().to_owned()]
-    } else {
-        Vec::new()
-    }
+    if tunings.iter().any(Tuning::needs_header) { vec!["-I".into(), folder.as_os_str().to_owned()] } else { Vec::new() }
 }
 
 /// Writes a file whole or not at all, and not when it has these contents already: make would rebuild what uses it.

@@ -24,6 +24,8 @@ pub struct Invocation {
     pub arguments: Vec<OsString>,
     /// CUDA sources among the inputs, in order.
     pub sources: Vec<PathBuf>,
+    /// C and C++ sources among the inputs: they get `-D` and `-include` like the CUDA ones.
+    pub host_sources: usize,
     pub phase: Phase,
     /// `-o`, where given.
     pub output: Option<PathBuf>,
@@ -50,6 +52,9 @@ pub enum InvocationError {
 
 const MAX_NESTING: usize = 16;
 
+/// File names that nvcc takes for C and C++ sources (CUDA Compiler Driver NVCC, "Supported Input File Suffixes").
+const HOST_EXTENSIONS: [&str; 4] = ["c", "cc", "cxx", "cpp"];
+
 impl Invocation {
     /// Reads the arguments (without argv[0]) as nvcc does: the words of `NVCC_PREPEND_FLAGS` before them, those of
     /// `NVCC_APPEND_FLAGS` behind them, option files expanded.
@@ -64,6 +69,7 @@ impl Invocation {
         let mut invocation = Self {
             arguments: arguments.to_vec(),
             sources: Vec::new(),
+            host_sources: 0,
             phase: Phase::Code,
             output: None,
             output_directory: None,
@@ -77,6 +83,8 @@ impl Invocation {
         for (path, cuda) in reader.inputs {
             if cuda || reader.language_is_cuda || path.extension() == Some(OsStr::new("cu")) {
                 invocation.sources.push(path);
+            } else if path.extension().and_then(OsStr::to_str).is_some_and(|name| HOST_EXTENSIONS.contains(&name)) {
+                invocation.host_sources += 1;
             }
         }
         Ok(invocation)
@@ -200,6 +208,13 @@ mod tests {
         ];
         for (line, sources) in cases {
             assert_eq!(read(line).sources, sources.iter().map(PathBuf::from).collect::<Vec<_>>(), "{line}");
+        }
+    }
+
+    #[test]
+    fn host_sources_are_counted() {
+        for (line, count) in [("-c a.cu", 0), ("a.cu b.cpp c.c d.o -lx.cc", 2), ("-x cu a.cpp", 0)] {
+            assert_eq!(read(line).host_sources, count, "{line}");
         }
     }
 

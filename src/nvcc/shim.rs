@@ -21,7 +21,8 @@ pub fn run(arguments: &[OsString]) -> u8 {
     let own_path = arguments.first().map(PathBuf::from).unwrap_or_default();
     let options = arguments.get(1..).unwrap_or_default();
     let mut ptxas = Command::new(real_ptxas(&own_path));
-    ptxas.args(options);
+    // ptxas begins its messages with the name it is called by, and build logs are searched for `ptxas info`.
+    ptxas.arg0("ptxas").args(options);
     let ticket = std::env::var_os(Ticket::VARIABLE).and_then(|path| std::fs::read(path).ok());
     let Some(ticket) = ticket.and_then(|text| serde_json::from_slice::<Ticket>(&text).ok()) else {
         return cannot_start(&ptxas.exec());

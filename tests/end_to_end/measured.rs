@@ -74,6 +74,20 @@ fn two_kernels_of_one_file_have_caps_of_their_own() {
 }
 
 #[test]
+fn ptxas_speaks_under_its_own_name() {
+    let project = Project::new(&["two.cu"]);
+    project.write("recorded.json", CAPS_WIN);
+    let mut arguments = compile("two.cu", "two.o");
+    arguments.extend(["-Xptxas", "-v"].map(str::to_owned));
+    let mut nvtune = project.nvtune(&arguments);
+    let ran = succeed(nvtune.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
+    // Each of three kernels, from the final build alone.
+    let lines = ran.stderr.lines().filter(|line| line.starts_with("ptxas info    : Used "));
+    assert_eq!(lines.count(), 3, "{}", ran.stderr);
+    assert!(!ran.stderr.contains("nvtune-real-ptxas"), "{}", ran.stderr);
+}
+
+#[test]
 fn in_doubt_the_baseline_stays() {
     for entries in [
         r#"{"time_us": 10.0, "spread": 0.05}"#,
@@ -138,6 +152,31 @@ fn a_baseline_that_cannot_run_on_its_workload_stays() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(ran.stderr.contains("not timed: the baseline cannot be measured"), "{}", ran.stderr);
     assert!(ran.stderr.contains("nvtune: tiled: block=256 WORK=1 (kept: "), "{}", ran.stderr);
+}
+
+#[test]
+fn a_header_that_another_build_left_beside_the_source_is_not_used() {
+    let project = Project::new(&["tiled.cu"]);
+    std::fs::create_dir(project.path("out")).expect("a folder");
+    // The disassembled grid function divides by WORK.
+    let grid = |object: &str| {
+        let text = project.tool_of_host("objdump", &["-d", "--no-show-raw-insn", object]);
+        text.split("tiled4gridEi>:").nth(1).unwrap_or_default().lines().take(12).collect::<String>()
+    };
+    for (work, object) in [(8, "tiled.o"), (2, "out/tiled.o")] {
+        project.write(
+            "recorded.json",
+            &format!(
+                r#"{{"device": {{"name": "NVIDIA H200", "compute_capability": 90}},
+                    "entries": [{{"label": "WORK={work} block=256", "time_us": 5.0}}, {{"time_us": 10.0}}]}}"#
+            ),
+        );
+        // Without -O, for the host compiler would inline the grid function.
+        let mut nvtune = project.nvtune(&["-arch=sm_90", "-c", "tiled.cu", "-o", object]);
+        let ran = succeed(nvtune.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
+        assert!(ran.stderr.contains(&format!("block=256 WORK={work} (2.00x")), "{}", ran.stderr);
+        assert!(grid(object).contains(&format!("$0x{work},%esi")), "{object}: {}", grid(object));
+    }
 }
 
 #[test]
