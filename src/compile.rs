@@ -1,7 +1,7 @@
 //! A call of nvcc: handed over where nothing is marked, else tuned and then built by nvcc itself.
 
 use crate::comment::{self, Annotation, Source};
-use crate::console::{Console, FATAL};
+use crate::console::{Console, FATAL, exit_code};
 use crate::emit::{Header, HeaderKernel, Ticket, TicketKernel};
 use crate::nvcc::{Dryrun, Invocation, MarkedFile, Overlay, Phase, Pipeline, RealNvcc, marked_files};
 use crate::record::{FORMAT, Record};
@@ -9,7 +9,7 @@ use crate::settings::{Mode, Settings, Timing};
 use crate::tune::{self, Tuned, Tuner};
 use crate::variant::Toolchain;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
@@ -86,6 +86,8 @@ struct Build<'a> {
 struct Tuning {
     source: MarkedSource,
     annotations: Vec<Annotation>,
+    /// The newest that machine code is made for; empty where there is none.
+    architecture: String,
     tuned: Vec<Tuned>,
 }
 
@@ -97,10 +99,6 @@ impl Build<'_> {
         };
         if tunings.iter().all(|tuning| tuning.annotations.is_empty()) {
             return self.plain();
-        }
-        if self.invocation.device_debug {
-            self.console.warning("not tuned: -G compiles device code without optimisation");
-            return self.stop_or_plain();
         }
         // `-o /dev/null` asks whether a source compiles: nothing of the result stays, and no header belongs in /dev.
         if self.invocation.output.as_deref().is_some_and(|output| output.exists() && !output.is_file()) {
@@ -118,11 +116,17 @@ impl Build<'_> {
             // nvcc itself says what is wrong with the call.
             Err(_) => return self.plain(),
         };
-        let mut tuner = Tuner::new(self.settings, self.timing, self.console);
         for tuning in &mut tunings {
-            self.tune(&dryrun, tuning, &mut tuner);
+            tuning.architecture = newest_architecture(&dryrun, &tuning.source.path.to_string_lossy());
         }
-        drop(tuner);
+        if self.invocation.device_debug {
+            self.console.warning("not tuned: -G compiles device code without optimisation");
+        } else if self.settings.mode != Mode::Locked {
+            let mut tuner = Tuner::new(self.settings, self.timing, self.console);
+            for tuning in &mut tunings {
+                self.tune(&dryrun, tuning, &mut tuner);
+            }
+        }
         match self.console.failure() {
             Some(code) => code,
             None => self.build(&dryrun, &folder, tunings),
@@ -141,7 +145,7 @@ impl Build<'_> {
                 }
             }
             tune::load_files(&mut annotations, self.settings.files.as_deref());
-            tunings.push(Tuning { source, annotations, tuned: Vec::new() });
+            tunings.push(Tuning { source, annotations, architecture: String::new(), tuned: Vec::new() });
         }
         match self.console.failure() {
             Some(code) => Err(code),
@@ -291,12 +295,19 @@ impl Build<'_> {
     }
 
     fn write_results(&self, folder: &Path, tuning: &Tuning) -> Result<(), String> {
-        let kernels = tuning.header_kernels();
+        let mut kernels = tuning.header_kernels();
         if kernels.is_empty() {
             return Ok(());
         }
+        if self.several_sources() {
+            // Without -D the source's own default may come first; the machine code will tell, and the build must not fail.
+            kernels.iter_mut().for_each(|kernel| kernel.pins_macros = false);
+        }
         let text = Header { source: tuning.source.file_name(), kernels }.text();
         write_if_changed(&folder.join(Header::file_name(&tuning.source.stem)), text.as_bytes())?;
+        if tuning.tuned.is_empty() {
+            return Ok(());
+        }
         let record = Record {
             format: FORMAT,
             nvtune: env!("CARGO_PKG_VERSION").to_owned(),
@@ -352,10 +363,6 @@ impl Build<'_> {
     fn plain(&self) -> u8 {
         self.exec(&[])
     }
-
-    fn stop_or_plain(&self) -> u8 {
-        self.console.failure().unwrap_or_else(|| self.plain())
-    }
 }
 
 enum Built {
@@ -373,11 +380,24 @@ impl MarkedSource {
 impl Tuning {
     /// Whether there is a header and the source includes it.
     fn needs_header(&self) -> bool {
-        self.source.includes_header && !self.tuned.is_empty()
+        self.source.includes_header && !self.annotations.is_empty()
     }
 
+    /// What the header says: the winners and, for a source that includes it, the baselines of kernels that were not tuned.
     fn header_kernels(&self) -> Vec<HeaderKernel> {
-        self.tuned.iter().map(Tuned::header).collect()
+        let tuned = self.tuned.iter().map(Tuned::header);
+        if !self.source.includes_header {
+            return tuned.collect();
+        }
+        let is_tuned = |annotation: &Annotation| self.tuned.iter().any(|tuned| tuned.decision.name == annotation.name);
+        let left: Vec<Annotation> =
+            self.annotations.iter().filter(|annotation| !is_tuned(annotation)).cloned().collect();
+        let mut baselines = tune::baseline_headers(&left, &self.architecture);
+        if !self.tuned.is_empty() {
+            // A kernel may have been left alone because its macros are not nvtune's to set.
+            baselines.iter_mut().for_each(|kernel| kernel.macros.clear());
+        }
+        tuned.chain(baselines).collect()
     }
 }
 
@@ -392,6 +412,13 @@ fn chosen_pipeline(dryrun: &Dryrun, source: &str, device: Option<u32>) -> Option
         .collect();
     let exact = pipelines.iter().find(|pipeline| tune::architecture_number(&pipeline.architecture) == device);
     exact.or(pipelines.iter().max_by_key(|pipeline| tune::architecture_number(&pipeline.architecture))).cloned()
+}
+
+/// The newest architecture that a source is compiled for; empty where no machine code is made.
+fn newest_architecture(dryrun: &Dryrun, source: &str) -> String {
+    let architectures = dryrun.pipelines().into_iter().filter(|pipeline| pipeline.source == source);
+    let newest = architectures.map(|pipeline| pipeline.architecture).max_by_key(|name| tune::architecture_number(name));
+    newest.unwrap_or_default()
 }
 
 /// The folder that nvcc takes for its own; for a script that starts another nvcc, the other one's.
@@ -422,9 +449,4 @@ fn write_if_changed(path: &Path, contents: &[u8]) -> Result<(), String> {
     };
     // The kind alone: the whole error names the temporary file.
     write().map_err(|error| format!("cannot write '{}': {}", path.display(), error.kind()))
-}
-
-fn exit_code(status: ExitStatus) -> u8 {
-    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-    u8::try_from(code & 0xff).unwrap_or(FATAL)
 }

@@ -25,6 +25,8 @@ pub struct HeaderKernel {
     pub cap: u32,
     /// The macro axes with their chosen values.
     pub macros: BTreeMap<String, i64>,
+    /// Refuse another value of these macros: block and grid are right for these alone.
+    pub pins_macros: bool,
     pub provenance: Provenance,
     /// The GPU's name and architecture, `NVIDIA H200, sm_90`.
     pub gpu: String,
@@ -81,7 +83,15 @@ impl Header {
             line(format_args!("#define {name}_GPU \"{}\"", kernel.gpu.replace(['"', '\\'], "")));
             for (name, value) in &kernel.macros {
                 // The tuned file itself is compiled with -D: the guard keeps the two from meeting.
-                line(format_args!("#ifndef {name}\n#define {name} {value}\n#endif"));
+                line(format_args!("#ifndef {name}\n#define {name} {value}"));
+                if kernel.pins_macros {
+                    let remedy = "build it with nvtune again, or remove this header";
+                    line(format_args!(
+                        "#elif ({name}) != {value}\n#error \"{name} is not the {value} that {} was tuned for: {remedy}\"",
+                        kernel.name
+                    ));
+                }
+                line(format_args!("#endif"));
             }
         }
         line(format_args!("\n#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)"));
@@ -148,6 +158,7 @@ mod tests {
             block: [192, 1, 1],
             cap: 0,
             macros: BTreeMap::new(),
+            pins_macros: true,
             provenance: Provenance::Measured,
             gpu: "NVIDIA H200, sm_90".into(),
             grid: HostFunction {

@@ -37,8 +37,6 @@ pub struct Invocation {
     pub dry: bool,
     /// `-G`: device code without optimisation.
     pub device_debug: bool,
-    /// `-maxrregcount`, where given: the register cap that plain nvcc uses for kernels without launch bounds.
-    pub register_cap: Option<u32>,
 }
 
 /// A call that cannot be understood; nvcc itself will have the better message.
@@ -76,7 +74,6 @@ impl Invocation {
             include_paths: Vec::new(),
             dry: false,
             device_debug: false,
-            register_cap: None,
         };
         let mut reader = Reader { language_is_cuda: false, inputs: Vec::new() };
         invocation.read(&words, &mut reader, 0)?;
@@ -139,7 +136,6 @@ impl Invocation {
                 value.as_bytes().split(|&byte| byte == b',').map(|part| PathBuf::from(OsStr::from_bytes(part))),
             ),
             "-x" => reader.language_is_cuda = value == "cu",
-            "-maxrregcount" => self.register_cap = value.to_str().and_then(|text| text.parse().ok()),
             "-optf" => {
                 for part in value.as_bytes().split(|&byte| byte == b',') {
                     let path = PathBuf::from(OsStr::from_bytes(part));

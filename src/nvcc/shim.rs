@@ -1,14 +1,15 @@
 //! The `ptxas` of the overlay toolkit: writes the winners' register caps into the PTX that nvcc hands it, runs the
 //! real ptxas, and compares the machine code with what was timed.
 
+use crate::console::exit_code;
 use crate::emit::{Ticket, TicketKernel, TicketOutcome};
 use crate::ptx;
 use crate::variant::code_digest;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 
 /// The name under which the overlay holds the real ptxas.
 pub const REAL_PTXAS: &str = "nvtune-real-ptxas";
@@ -133,9 +134,4 @@ fn real_ptxas(own_path: &Path) -> PathBuf {
 fn cannot_start(error: &std::io::Error) -> u8 {
     eprintln!("nvtune error   : cannot start ptxas: {error}");
     1
-}
-
-fn exit_code(status: ExitStatus) -> u8 {
-    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-    u8::try_from(code & 0xff).unwrap_or(1)
 }

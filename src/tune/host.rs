@@ -26,8 +26,8 @@ pub fn limits(architecture: &Architecture, bounds: Option<u32>) -> Limits {
 
 /// The baseline of a comment, as far as it can be known without the compiler.
 pub fn baseline(annotation: &Annotation, architecture: &str) -> Result<Configuration, super::kernel::Problem> {
-    let unknown = || super::kernel::Problem::Architecture(architecture.to_owned());
-    let architecture = super::architecture_number(architecture).and_then(Architecture::find).ok_or_else(unknown)?;
+    // A baseline hangs on the architecture through its limits alone: any one's will do where none is known.
+    let architecture = Architecture::nearest(super::architecture_number(architecture).unwrap_or(0));
     Ok(Space::new(annotation, &limits(&architecture, None))?.baseline().clone())
 }
 
@@ -92,6 +92,7 @@ pub fn header(
         block: configuration.block,
         cap: configuration.cap,
         macros: configuration.macros.clone(),
+        pins_macros: provenance != Provenance::Baseline,
         provenance,
         gpu: gpu.to_owned(),
         grid: writer.grid(),

@@ -308,3 +308,27 @@ fn errors_of_the_source_are_nvccs_own() {
     assert_eq!((ran.code, &ran.stderr), (plain.code, &plain.stderr));
     assert_eq!(project.files(), ["wrong.cu"]);
 }
+
+#[test]
+fn a_source_finds_its_header_where_nothing_is_tuned_too() {
+    for (options, mode) in [(vec!["-G"], "static"), (vec!["-rdc=true"], "static"), (vec![], "locked")] {
+        let project = Project::new(&["tiled.cu"]);
+        let mut arguments = compile("tiled.cu", "tiled.o");
+        arguments.extend(options.iter().map(|option| (*option).to_owned()));
+        succeed(project.nvtune(&arguments).env("NVTUNE", mode));
+        let header = project.read("tiled.tune.h");
+        assert!(header.contains("#define TILED_PROVENANCE \"baseline\""), "{options:?}: {header}");
+        assert!(!project.files().contains(&"tiled.tune.json".to_owned()), "{options:?}: nothing was decided");
+    }
+}
+
+#[test]
+fn a_tuned_header_refuses_code_under_other_macros() {
+    let project = Project::new(&["tiled.cu"]);
+    succeed(&mut project.nvtune(&compile("tiled.cu", "tiled.o")));
+    let mut arguments = compile("tiled.cu", "tiled.o");
+    arguments.push("-DWORK=3".to_owned());
+    let plain = run(&mut project.plain(&arguments));
+    assert_ne!(plain.code, Some(0), "the header's grid is for another WORK than the code");
+    assert!(plain.stderr.contains("build it with nvtune again, or remove this header"), "{}", plain.stderr);
+}
