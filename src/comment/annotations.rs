@@ -3,7 +3,7 @@
 //! A tuning comment begins its line; it is one `/*@tune ... */` or as many `//@tune` lines as stand before the next code.
 //! Either every comment of the file is good, or all that is wrong with all of them is reported.
 
-use super::annotation::{Annotation, Given, GivenValue, Regs};
+use super::annotation::{Annotation, Given, GivenValue, Instance, Regs};
 use super::clause::{Clauses, clauses};
 use super::cxx::{CxxKind, CxxToken, cxx_tokens};
 use super::diagnostic::{Diagnostic, suggestion};
@@ -57,12 +57,15 @@ fn instances(
     range: Range<usize>,
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<Annotation> {
+    let before = problems.len();
     let Some((annotation, mut instances, named)) = annotation(source, parts, code, range, problems) else {
         return Vec::new();
     };
     let Kernel { name, template, .. } = &annotation.kernel;
     match (template, instances.first()) {
         (None, None) => return vec![annotation],
+        // The clause may be there, with an error.
+        (Some(_), None) if problems.len() > before => {}
         (Some(_), None) => {
             let message = format!("`{name}` is a template: say which instance to tune, as in template(float, 16)");
             problems.push(source.error(annotation.kernel.span, message));
@@ -287,7 +290,12 @@ fn clashes(source: &Source, others: &[Annotation], new: &Annotation, problems: &
         }
     }
     if let Some(first) = others.iter().find(|other| other.name == new.name) {
-        let message = format!("two tuned kernels of this file are called `{}`; add name(...) to one of them", new.name);
+        let text = |annotation: &Annotation| annotation.instance.as_ref().map(Instance::to_string);
+        let is_same = new.instance.is_some() && first.kernel == new.kernel && text(first) == text(new);
+        let message = match is_same {
+            true => format!("this instance of `{}` is given twice: remove one", new.kernel.name),
+            false => format!("two tuned kernels of this file are called `{}`; add name(...) to one of them", new.name),
+        };
         problems.push(source.error(new.name_span, message).with(source.note(first.name_span, "the other is here")));
     }
 }

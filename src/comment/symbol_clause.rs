@@ -53,7 +53,13 @@ fn one(mut item: Cursor<'_>) -> Result<GivenSymbol, Diagnostic> {
     }
     let spelled = |tokens| Cursor::new(item.source, tokens, item.place()).spelled();
     let name = spelled(&head[start..]);
-    let element = (start > 0).then(|| spelled(&head[..start]));
+    // `::ck` is `ck` of the outermost scope.
+    let global = start >= 2 && is_colon(start - 1) && is_colon(start - 2);
+    let kind = &head[..if global { start - 2 } else { start }];
+    if let Some(colon) = kind.last().filter(|token| token.kind == TokenKind::Mark(":")) {
+        return Err(item.source.error(colon.span, "namespaces are written with `::`"));
+    }
+    let element = (!kind.is_empty()).then(|| spelled(kind));
     let span = match (head.get(start), head.last()) {
         (Some(first), Some(last)) => first.span.to(last.span),
         _ => item.place(),

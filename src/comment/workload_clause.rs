@@ -81,6 +81,11 @@ fn nested_value(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagn
     if is_structure(item) {
         return structure(item, depth);
     }
+    if item.peek_mark() == Some("{") {
+        let message = "a list has no place here: a structure is written {field = value}, and what varies is a macro, the block, \
+                       the grid or the register cap";
+        return Err(item.source.error(whole, message));
+    }
     if item.looks_like_list() {
         return Err(item.source.error(
             whole,

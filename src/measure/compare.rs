@@ -5,7 +5,7 @@
 //! with a NaN only, an infinity with the same infinity only. Padding within elements is not looked at.
 
 use super::Difference;
-use crate::workload::{Element, Scalar};
+use crate::workload::{Element, Scalar, default_tolerance};
 
 /// How closely floats must agree. Both are 0 for integers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,34 +15,10 @@ pub struct Tolerance {
 }
 
 impl Tolerance {
-    /// What counts where the tuning comment says nothing.
-    ///
-    /// `relative` is 1e-4, or two units in the last place where the type is coarser than that. `absolute` lets sums that cancel
-    /// differ by rounding: a hundredth of `relative` of the typical magnitude, which is the median magnitude of up to 4096
-    /// elements that are neither 0 nor infinite (a fixed number would pass anything in a buffer of small values).
-    pub fn default_for(element: &Element, expected: &[u8]) -> Tolerance {
-        let relative = match element.scalar {
-            Scalar::F16 => 2.0 / 1024.0,
-            Scalar::Bf16 => 2.0 / 128.0,
-            Scalar::F32 | Scalar::F64 => 1e-4,
-            _ => {
-                return Tolerance { relative: 0.0, absolute: 0.0 };
-            }
-        };
-        let layout = Layout::of(element);
-        let elements = expected.len() / layout.stride;
-        let step = elements.div_ceil(4096).max(1);
-        let mut magnitudes: Vec<f64> = expected
-            .chunks_exact(layout.stride)
-            .step_by(step)
-            .filter_map(|bytes| bytes.get(..layout.scalar))
-            .filter_map(|bytes| Value::decode(element.scalar, bytes).float())
-            .map(f64::abs)
-            .filter(|magnitude| magnitude.is_finite() && *magnitude > 0.0)
-            .collect();
-        magnitudes.sort_by(f64::total_cmp);
-        let typical = super::outcome::quantile(&magnitudes, 0.5).unwrap_or(0.0);
-        Tolerance { relative, absolute: 0.01 * relative * typical }
+    /// What counts where the tuning comment says nothing: [`default_tolerance`].
+    pub fn default_for(scalar: Scalar) -> Tolerance {
+        let (relative, absolute) = default_tolerance(scalar);
+        Tolerance { relative, absolute }
     }
 }
 
@@ -157,13 +133,6 @@ impl Value {
             Scalar::Bf16 => Value::Float(f32::from_bits((bits as u32) << 16).into()),
             Scalar::F32 => Value::Float(f32::from_bits(bits as u32).into()),
             Scalar::F64 => Value::Float(f64::from_bits(bits)),
-        }
-    }
-
-    fn float(self) -> Option<f64> {
-        match self {
-            Value::Integer(_) => None,
-            Value::Float(value) => Some(value),
         }
     }
 

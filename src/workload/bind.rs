@@ -168,6 +168,9 @@ fn refusal(name: &str, text: &str) -> String {
     if text.contains('(') {
         return format!("`{name}` points to a function (`{text}`), whose address only the host's program knows");
     }
+    if text.ends_with(']') {
+        return format!("`{name}` is of type `{text}`: an array in a structure takes no value");
+    }
     match text.strip_suffix('*') {
         Some(target) if target.trim_end().ends_with(['*', ']']) => {
             format!("`{name}` is of type `{text}`: buffers hold numbers, not pointers or arrays")

@@ -218,7 +218,7 @@ pub struct Workload {
     pub buffers: Vec<Buffer>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub symbols: Vec<Symbol>,
-    /// What is compared; `None`: every buffer that the baseline wrote, integers exactly, floats to 1e-4.
+    /// What is compared; `None`: every buffer that the baseline wrote, to [`super::default_tolerance`].
     pub checks: Option<Vec<Check>>,
 }
 

@@ -311,7 +311,7 @@ impl Bench for Gpu {
                 (Some(check), Some(buffer)) => {
                     alive();
                     let bytes = self.bytes(*place)?;
-                    let own = Tolerance::default_for(&buffer.element, &bytes);
+                    let own = Tolerance::default_for(buffer.element.scalar);
                     let tolerance = check
                         .map_or(own, |check: &Check| Tolerance { relative: check.relative, absolute: check.absolute });
                     Some((bytes, tolerance))
