@@ -332,3 +332,27 @@ fn a_tuned_header_refuses_code_under_other_macros() {
     assert_ne!(plain.code, Some(0), "the header's grid is for another WORK than the code");
     assert!(plain.stderr.contains("build it with nvtune again, or remove this header"), "{}", plain.stderr);
 }
+
+#[test]
+fn a_buffer_of_structures_is_made_of_what_the_comment_says() {
+    let project = Project::new(&[]);
+    let kernel = |argument: &str| {
+        format!(
+            "struct Point {{ float x, y; }};\n//@tune threads(n) block(auto)\n//@tune args(n = 1 << 20, {argument}, length = out[n])\n\
+             __global__ void lengths(int n, const Point *points, float *length) {{\n\
+             int i = blockIdx.x * blockDim.x + threadIdx.x;\n if (i < n) length[i] = points[i].x + points[i].y;\n}}\n"
+        )
+    };
+    let cases = [
+        ("float points = random[2 * n]", None),
+        ("points = random[n]", Some("say what numbers it is made of, as in float points = random[2 * n]")),
+        ("Point points = random[n]", Some("`Point` is no type that a buffer is filled with")),
+        ("float n2 = random[n]", Some("has no parameter `n2`")),
+    ];
+    for (argument, problem) in cases {
+        project.write("points.cu", &kernel(argument));
+        let ran = run(&mut project.nvtune(&compile("points.cu", "points.o")));
+        assert_eq!(ran.code, Some(if problem.is_some() { 2 } else { 0 }), "{argument}: {}", ran.stderr);
+        assert!(ran.stderr.contains(problem.unwrap_or("nvtune: lengths: ")), "{argument}: {}", ran.stderr);
+    }
+}
