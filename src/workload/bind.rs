@@ -187,7 +187,7 @@ fn refusal(name: &str, text: &str) -> String {
 fn told_type(name: &str, text: &str, element: Option<&str>) -> Result<Option<String>, String> {
     let Some(element) = element else { return Ok(None) };
     let target = text.trim_end().strip_suffix('*').map(str::trim_end);
-    if !target.is_some_and(|target| !target.ends_with(['*', ']', ')'])) {
+    if target.is_none_or(|target| target.ends_with(['*', ']', ')'])) {
         return Err(format!(
             "`{name}` is of type `{text}`: only a pointer to numbers or structures takes a type, `{element}`"
         ));
