@@ -198,9 +198,13 @@ mod tests {
             #define TILED_GPU "NVIDIA H200, sm_90"
             #ifndef TILE
             #define TILE 16
+            #elif (TILE) != 16
+            #error "TILE is not the 16 that tiled was tuned for: build it with nvtune again, or remove this header"
             #endif
             #ifndef WORK
             #define WORK 4
+            #elif (WORK) != 4
+            #error "WORK is not the 4 that tiled was tuned for: build it with nvtune again, or remove this header"
             #endif
 
             #if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
