@@ -25,40 +25,12 @@ pub struct Kernel {
     pub template: Option<Span>,
 }
 
-/// Words of a type that are no name of a parameter, however they stand.
-const TYPE_WORDS: [&str; 30] = [
-    "void",
-    "bool",
-    "char",
-    "short",
-    "int",
-    "long",
-    "float",
-    "double",
-    "signed",
-    "unsigned",
-    "auto",
-    "wchar_t",
-    "char8_t",
-    "char16_t",
-    "char32_t",
-    "const",
-    "volatile",
-    "struct",
-    "class",
-    "enum",
-    "union",
-    "typename",
-    "register",
-    "restrict",
-    "__restrict__",
-    "__restrict",
-    "__grid_constant__",
-    "__const__",
-    "__volatile__",
-    "constexpr",
+/// Words that are a type by themselves, and so no name of a parameter.
+const TYPES: [&str; 15] = [
+    "void", "bool", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "auto", "wchar_t",
+    "char8_t", "char16_t", "char32_t",
 ];
-/// Those of them that are no type alone: after one of these a name can still be the type.
+/// Words that are no name of a parameter and no type either: after one of these a name can still be the type.
 const QUALIFIERS: [&str; 15] = [
     "const",
     "volatile",
@@ -76,6 +48,11 @@ const QUALIFIERS: [&str; 15] = [
     "__volatile__",
     "constexpr",
 ];
+
+/// Whether a word belongs to a type, however it stands.
+fn is_type_word(word: &str) -> bool {
+    TYPES.contains(&word) || QUALIFIERS.contains(&word)
+}
 
 /// The kernel that begins in `tokens`, the code after the tuning comment at `comment`; no tuning comment is in them.
 pub(super) fn kernel(source: &Source, tokens: &[CxxToken], comment: Span) -> Result<Kernel, Diagnostic> {
@@ -205,7 +182,7 @@ fn parameter(source: &Source, tokens: &[CxxToken]) -> Option<String> {
     if let Some(group) = group {
         let inner = tokens[group..].iter().take_while(|token| text(token) != ")");
         return inner
-            .filter(|token| token.kind == CxxKind::Name && !TYPE_WORDS.contains(&text(token)))
+            .filter(|token| token.kind == CxxKind::Name && !is_type_word(text(token)))
             .last()
             .map(|t| text(t).to_string());
     }
@@ -222,8 +199,8 @@ fn parameter(source: &Source, tokens: &[CxxToken]) -> Option<String> {
             }
             "*" | "&" if depth == 0 => name = None,
             word if depth == 0 && token.kind == CxxKind::Name => {
-                if TYPE_WORDS.contains(&word) {
-                    typed |= !QUALIFIERS.contains(&word);
+                if is_type_word(word) {
+                    typed |= TYPES.contains(&word);
                 } else if typed && !scoped {
                     name = Some(word.to_string());
                 } else {

@@ -7,6 +7,7 @@ use super::half::{from_brain, from_half, to_brain, to_half};
 use super::operation::{Alu, Compare, Mode, Permute, Round, Test, bits, float, signed};
 use crate::ptx::Scalar;
 use std::cmp::Ordering;
+use std::num::FpCategory;
 
 /// The low `width` bits.
 pub(super) fn mask(value: u64, width: u32) -> u64 {
@@ -335,21 +336,24 @@ fn single(alu: Alu, mode: Mode, v: [u64; 4]) -> u64 {
         Alu::Tanh => a.tanh(),
         // `copysign a, b`: the sign of a on the magnitude of b.
         Alu::CopySign => b.copysign(a),
-        Alu::Test(test) => {
-            return u64::from(match test {
-                Test::Finite => a.is_finite(),
-                Test::Infinite => a.is_infinite(),
-                Test::Number => !a.is_nan(),
-                Test::NotNumber => a.is_nan(),
-                Test::Normal => a.is_normal(),
-                Test::Subnormal => a.is_subnormal(),
-            });
-        }
+        Alu::Test(test) => return u64::from(passes(test, a.classify())),
         _ => return 0,
     };
     let result = if mode.saturate { if result.is_nan() { 0.0 } else { result.clamp(0.0, 1.0) } } else { result };
     let result = if mode.relu && (result < 0.0 || result.is_nan()) { 0.0 } else { result };
     u64::from(result.to_bits())
+}
+
+/// `testp` on a number of this category.
+fn passes(test: Test, category: FpCategory) -> bool {
+    match test {
+        Test::Finite => !matches!(category, FpCategory::Nan | FpCategory::Infinite),
+        Test::Infinite => category == FpCategory::Infinite,
+        Test::Number => category != FpCategory::Nan,
+        Test::NotNumber => category == FpCategory::Nan,
+        Test::Normal => category == FpCategory::Normal,
+        Test::Subnormal => category == FpCategory::Subnormal,
+    }
 }
 
 fn double(alu: Alu, mode: Mode, v: [u64; 4]) -> u64 {
@@ -371,16 +375,7 @@ fn double(alu: Alu, mode: Mode, v: [u64; 4]) -> u64 {
         Alu::Ex2 => a.exp2(),
         Alu::Lg2 => a.log2(),
         Alu::CopySign => b.copysign(a),
-        Alu::Test(test) => {
-            return u64::from(match test {
-                Test::Finite => a.is_finite(),
-                Test::Infinite => a.is_infinite(),
-                Test::Number => !a.is_nan(),
-                Test::NotNumber => a.is_nan(),
-                Test::Normal => a.is_normal(),
-                Test::Subnormal => a.is_subnormal(),
-            });
-        }
+        Alu::Test(test) => return u64::from(passes(test, a.classify())),
         _ => return 0,
     };
     let result = if mode.saturate { if result.is_nan() { 0.0 } else { result.clamp(0.0, 1.0) } } else { result };
