@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times the suite on this machine's GPU: built by plain nvcc, built by nvtune, and the whole space of each kernel.
 
-In: the five programs, an nvcc (found as `.ci/toolkit.py` finds it), nvtune (NVTUNE_BINARY, else built with cargo).
+In: the suite's programs, an nvcc (found as `.ci/toolkit.py` finds it), nvtune (NVTUNE_BINARY, else built with cargo).
 Out, in results/<gpu>/: NAME.json for each kernel, NAME.space.json (nvtune's record of the whole space), suite.json with
 the table, which is also printed last.
 Always holds: both builds have the same words on their command lines; plain and tuned program run in turns, so that a
@@ -25,7 +25,7 @@ sys.path.insert(0, str(REPOSITORY / ".ci"))
 import machine  # noqa: E402
 import toolkit  # noqa: E402
 
-SUITE = ("saxpy", "black_scholes", "nbody", "matmul_naive", "matmul_tiled")
+SUITE = tuple(sorted(path.parent.name for path in KERNELS.glob("*/*.cu") if path.stem == path.parent.name))
 # Seconds after which a step counts as hung.
 BUILD_LIMIT, PROGRAM_LIMIT, EXHAUSTIVE_LIMIT = 600, 120, 1800
 
@@ -279,7 +279,7 @@ def nvtune_binary():
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kernels", default=",".join(SUITE), help="names, with commas (default: all five)")
+    parser.add_argument("--kernels", default=",".join(SUITE), help="names, with commas (default: all)")
     parser.add_argument("--rounds", type=int, default=6, help="turns of plain and tuned program (default 6)")
     parser.add_argument("--repetitions", type=int, default=50, help="timed launches in a turn (default 50)")
     parser.add_argument("--no-exhaustive", action="store_true", help="leave out timing the whole space")
