@@ -233,6 +233,7 @@ const CLAUSES: &[Clause] = &[
             "args(n = 1 << 20, a = 2.0f, x = random[n], y = out[n])",
             "args(n = 4, a = -1e-3, x = random(-1, 1)[2 * n], y = fill(0.5)[n])",
             "args(y = iota[8], x = zeros[8], a = 0.5, n = 8)",
+            "args(n = 8, a = 0, x = each(index % n * 0.5)[n], y = each(index > 0 ? n / index : 0)[n])",
             "args(n = block.x * 2, a = n, x = 0, y = out[block.size])",
             "args(n = 4, a = 1, x = file(\"data/x.bin\"), y = file(\"y.npy\")[2 * n])",
             "threads(p.n) args(p = {n = 1 << 9, data = random[p.n]}, y = out[p.n])",
@@ -241,6 +242,10 @@ const CLAUSES: &[Clause] = &[
         ],
         refused: &[
             "args(n = 1)",
+            "args(n = 1, a = 1, x = each[1], y = out[1])",
+            "args(n = 1, a = 1, x = each(index, 2)[1], y = out[1])",
+            "args(n = 1, a = 1, x = each()[1], y = out[1])",
+            "args(n = 1, a = 1, x = each(index, y = out[1])",
             "args(n, a = 1, x = out[1], y = out[1])",
             "args(n = , a = 1, x = out[1], y = out[1])",
             "args(n = 1, a = 1, x = out[], y = out[1])",

@@ -106,8 +106,15 @@ fn bound(line: &str, clauses: &str) -> String {
             Argument::Scalar(bytes) => format!("{bytes:02x?}"),
             Argument::Struct { bytes, buffers } => format!("{bytes:02x?} with {buffers:?}"),
             Argument::Buffer(index) => {
-                let Buffer { name, element, count, fill, .. } = &workload.buffers[*index];
-                format!("{name}: {count} of {}x{:?}, {fill:?}", element.lanes, element.scalar)
+                let buffer = &workload.buffers[*index];
+                let Buffer { name, element, count, fill, .. } = buffer;
+                let fill = match fill {
+                    Fill::Each(_) => {
+                        format!("{:?}, ...", (0..5).map(|at| contents::value(buffer, at)).collect::<Vec<_>>())
+                    }
+                    fill => format!("{fill:?}"),
+                };
+                format!("{name}: {count} of {}x{:?}, {fill}", element.lanes, element.scalar)
             }
         };
         shown.push_str(&format!("{text} <- {value}\n"));
@@ -141,6 +148,11 @@ fn values_are_bound_to_types() {
             "__global__ void packed",
             "args(h = 1.0, p = random[2], b = iota[2], f = random[2], g = out[2], flags = random[8], c = iota[3]) check(p, b)",
         ),
+        (
+            "__global__ void plain",
+            "args(n = 1 << 8, a = 1, x = each(index == 0 ? 0.5 : n / index)[n], y = each(n << index % 2)[n])",
+        ),
+        ("__global__ void plain", "args(n = 1 << 20, a = 1, x = each(1 / (n - 1 - index))[n], y = each(indx + m)[n])"),
         ("__global__ void\n__launch_bounds__", "args(n = 5, c = -128, f = true, d = 0.1)"),
         ("__global__ void\n__launch_bounds__", "args(n = 5, c = 128, f = 2, d = 0.1)"),
         ("__global__ void values", "args(p = 1, v = 1, w = zeros[1], pp = zeros[1], tile = 1, q = zeros[3])"),
@@ -195,6 +207,14 @@ fn values_are_bound_to_types() {
         uchar4 * <- c: 3 of 4xU8, Iota
         check 0 0.004 0.0001
         check 1 0.03 0.001
+        ==== args(n = 1 << 8, a = 1, x = each(index == 0 ? 0.5 : n / index)[n], y = each(n << index % 2)[n])
+        int <- [00, 01, 00, 00]
+        float <- [00, 00, 80, 3f]
+        const float * <- x: 256 of 1xF32, [0.5, 256.0, 128.0, 85.0, 64.0], ...
+        float * <- y: 256 of 1xF32, [256.0, 512.0, 256.0, 512.0, 256.0], ...
+        ==== args(n = 1 << 20, a = 1, x = each(1 / (n - 1 - index))[n], y = each(indx + m)[n])
+        error: element 1048575 of buffer `x` has no value: division by zero
+        error: unknown name `indx`: known are a, block.size, block.x, block.y, block.z, grid.x, grid.y, grid.z, n
         ==== args(n = 5, c = -128, f = true, d = 0.1)
         unsigned long long <- [05, 00, 00, 00, 00, 00, 00, 00]
         signed char <- [80]
@@ -229,7 +249,14 @@ fn contents_are_the_same_alone_and_together() {
         Scalar::F64,
     ];
     let file = Fill::File(FileBytes::new((0..=255u8).cycle().take(3 + 50 * contents::MAX_ELEMENT).collect(), 3));
-    let fills = [Fill::Poison, Fill::Zeros, Fill::Iota, Fill::Constant(3.0), Fill::Random { lo: 2.0, hi: 100.0 }, file];
+    let annotation =
+        annotation("__global__ void plain", "block(32) grid(4) args(n = 64, a = 1, x = 0, y = each(index * 7 % n)[n])");
+    let space = Space::new(&annotation, &Limits::default()).expect("a space");
+    let entries = entries(STUB);
+    let entry = find(&entries, &annotation, &NO_MACROS).expect("an entry");
+    let each = bind(&annotation, entry, &space, space.baseline()).expect("a workload").buffers[0].fill.clone();
+    let random = Fill::Random { lo: 2.0, hi: 100.0 };
+    let fills = [Fill::Poison, Fill::Zeros, Fill::Iota, Fill::Constant(3.0), random, file, each];
     for scalar in scalars {
         for fill in &fills {
             for lanes in 1..=4 {

@@ -150,12 +150,21 @@ pub enum GivenValue {
         fields: Vec<GivenField>,
     },
     File(GivenFile),
-    /// `fill` is `None` for `random[n]`, whose range hangs on the element's type.
     Buffer {
-        fill: Option<Fill>,
+        fill: GivenFill,
         fill_span: Span,
         count: Expr,
     },
+}
+
+/// The contents of a buffer before its type is known.
+#[derive(Clone, Debug, PartialEq)]
+pub enum GivenFill {
+    /// `random[n]`, whose range hangs on the element's type.
+    Random,
+    /// `each(index * 32)[n]`
+    Each(Expr),
+    Fill(Fill),
 }
 
 /// A `template` clause.

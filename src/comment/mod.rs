@@ -24,8 +24,8 @@ mod workload_clause;
 
 pub use advice::{Bounds, Facts, advice};
 pub use annotation::{
-    Annotation, Block, CheckClause, Defaults, Given, GivenField, GivenFile, GivenSymbol, GivenValue, Grid, Instance,
-    Launching, MacroAxis, Regs, Spanned, TemplateArgument,
+    Annotation, Block, CheckClause, Defaults, Given, GivenField, GivenFile, GivenFill, GivenSymbol, GivenValue, Grid,
+    Instance, Launching, MacroAxis, Regs, Spanned, TemplateArgument,
 };
 pub use annotations::annotations;
 pub(crate) use diagnostic::suggestion;

@@ -3,11 +3,12 @@
 //! Two values and an operator -> a value or a [`Fault`]. Integers have 64 bits and every operation on them is checked:
 //! nothing wraps. As in C, an operation on an integer and a float is done in floats, and integer division truncates.
 
+use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::fmt;
 
 /// An integer or a float.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Value {
     Int(i64),
     Float(f64),
@@ -31,7 +32,7 @@ pub enum Fault {
 }
 
 /// An operator of one operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Unary {
     Negate,
     Not,
@@ -39,7 +40,7 @@ pub enum Unary {
 }
 
 /// An operator of two operands. `&&` and `||` look at the second only where they must.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Binary {
     Or,
     And,
@@ -62,7 +63,7 @@ pub enum Binary {
 }
 
 /// A function that expressions may call; all take two arguments or (`min`, `max`) more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Function {
     Ceildiv,
     Min,

@@ -1,6 +1,6 @@
 //! The clauses that make the workload: `args` and `check`.
 
-use super::annotation::{CheckClause, GivenField, GivenFile, GivenValue, Spanned};
+use super::annotation::{CheckClause, GivenField, GivenFile, GivenFill, GivenValue, Spanned};
 use super::clause::Clauses;
 use super::diagnostic::{Diagnostic, suggestion};
 use super::expression::Expr;
@@ -26,7 +26,7 @@ const MAX_DEPTH: usize = 8;
 const FILE_FORM: &str = "`file` is written file(\"x.bin\") or file(\"x.npy\")[n]";
 
 /// What buffers can be filled with.
-const FILLS: [&str; 6] = ["random", "zeros", "iota", "fill", "out", "file"];
+const FILLS: [&str; 7] = ["random", "zeros", "iota", "fill", "out", "file", "each"];
 
 pub(super) fn args(
     clauses: &mut Clauses,
@@ -121,7 +121,7 @@ fn nested_value(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagn
         items.into_iter().map(|mut item| number(&mut item, &format!("the value in `{name}`"))).collect()
     };
     let fill = match name {
-        "random" if parameters.is_none() => None,
+        "random" if parameters.is_none() => GivenFill::Random,
         "random" => {
             let bounds = numbers(2, "random[n] or random(lo, hi)[n]")?;
             let (lo, hi) = (bounds[0], bounds[1]);
@@ -130,12 +130,19 @@ fn nested_value(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagn
                     .source
                     .error(fill_span, format!("this range is empty: {lo} is above {hi}; write random({hi}, {lo})")));
             }
-            Some(Fill::Random { lo, hi })
+            GivenFill::Fill(Fill::Random { lo, hi })
         }
-        "zeros" => numbers(0, "zeros[n]").map(|_| Some(Fill::Zeros))?,
-        "iota" => numbers(0, "iota[n]").map(|_| Some(Fill::Iota))?,
-        "out" => numbers(0, "out[n]").map(|_| Some(Fill::Poison))?,
-        "fill" => Some(Fill::Constant(numbers(1, "fill(value)[n]")?[0])),
+        "zeros" => numbers(0, "zeros[n]").map(|_| GivenFill::Fill(Fill::Zeros))?,
+        "iota" => numbers(0, "iota[n]").map(|_| GivenFill::Fill(Fill::Iota))?,
+        "out" => numbers(0, "out[n]").map(|_| GivenFill::Fill(Fill::Poison))?,
+        "fill" => GivenFill::Fill(Fill::Constant(numbers(1, "fill(value)[n]")?[0])),
+        "each" => match parameters.map(|inner| inner.items()).as_deref_mut() {
+            Some([formula]) => GivenFill::Each(formula.whole_expression()?),
+            _ => {
+                let message = "`each` is written each(expression)[n], where `index` is the number of the element";
+                return Err(item.source.error(fill_span, message));
+            }
+        },
         _ => {
             return Err(item.source.error(fill_span, format!("unknown contents `{name}`{}", suggestion(name, FILLS))));
         }

@@ -3,10 +3,13 @@
 use super::buffer::{Argument, Buffer, Check, Element, FileBytes, Fill, Scalar, Symbol, Workload};
 use super::contents::encode;
 use super::entry::Entry;
+use super::formula::Formula;
 use super::layout::Layout;
 use super::npy;
 use super::types::Type;
-use crate::comment::{Annotation, Diagnostic, Expr, GivenField, GivenFile, GivenSymbol, GivenValue, Span, Value};
+use crate::comment::{
+    Annotation, Diagnostic, Expr, GivenField, GivenFile, GivenFill, GivenSymbol, GivenValue, Located, Span, Value,
+};
 use crate::space::{Configuration, Space};
 use std::sync::Arc;
 
@@ -136,7 +139,7 @@ fn symbol(
         }
         GivenValue::Scalar(expression) => {
             let value = space.evaluate(configuration, expression).map_err(Box::new)?.as_f64();
-            let fill = binding.fill(element, Some(Fill::Constant(value)), expression.span)?;
+            let fill = binding.fill(element, Fill::Constant(value), expression.span)?;
             Buffer { name: name.clone(), element, count: 1, fill, seed: 0 }
         }
     };
@@ -306,7 +309,7 @@ impl Binding<'_> {
     fn buffer(
         &self,
         element: Element,
-        fill: Option<Fill>,
+        fill: GivenFill,
         fill_span: Span,
         count: &Expr,
     ) -> Result<Buffer, Box<Diagnostic>> {
@@ -320,7 +323,19 @@ impl Binding<'_> {
             );
             return Err(self.error(fill_span, message));
         }
-        let fill = self.fill(element, fill, fill_span)?;
+        let fill = match fill {
+            GivenFill::Each(expression) => {
+                let scalars = count.saturating_mul(u64::from(element.lanes));
+                let given = |name: &Expr| self.space.evaluate(self.configuration, name);
+                let faulty = |index, located: Located| {
+                    let message = format!("element {index} of buffer `{}` has no value: {}", self.name, located.fault);
+                    *self.error(located.span, message)
+                };
+                Fill::Each(Formula::new(&expression, scalars, given, faulty)?)
+            }
+            GivenFill::Random => self.fill(element, default_random(element.scalar, is_bool(self.text)), fill_span)?,
+            GivenFill::Fill(fill) => self.fill(element, fill, fill_span)?,
+        };
         Ok(Buffer { name: self.name.to_owned(), element, count, fill, seed: 0 })
     }
 
@@ -408,20 +423,15 @@ impl Binding<'_> {
         }
     }
 
-    /// The contents with the range that the element's type gives, checked against what it holds.
-    fn fill(&self, element: Element, fill: Option<Fill>, span: Span) -> Result<Fill, Box<Diagnostic>> {
+    /// The contents, checked against what the element's type holds.
+    fn fill(&self, element: Element, fill: Fill, span: Span) -> Result<Fill, Box<Diagnostic>> {
         let scalar = element.scalar;
         let is_bool = is_bool(self.text);
-        let fill = fill.unwrap_or(match scalar {
-            _ if scalar.is_float() => Fill::Random { lo: 0.0, hi: 1.0 },
-            _ if is_bool => Fill::Random { lo: 0.0, hi: 1.0 },
-            Scalar::I8 => Fill::Random { lo: 0.0, hi: 127.0 },
-            _ => Fill::Random { lo: 0.0, hi: 255.0 },
-        });
+
         let numbers = match fill {
             Fill::Constant(value) => vec![value],
             Fill::Random { lo, hi } => vec![lo, hi],
-            Fill::Poison | Fill::Zeros | Fill::Iota | Fill::File(_) => Vec::new(),
+            Fill::Poison | Fill::Zeros | Fill::Iota | Fill::File(_) | Fill::Each(_) => Vec::new(),
         };
         for value in numbers {
             match scalar.bounds() {
@@ -440,6 +450,16 @@ impl Binding<'_> {
         }
         Ok(fill)
     }
+}
+
+/// The range of `random[n]`.
+fn default_random(scalar: Scalar, is_bool: bool) -> Fill {
+    let hi = match scalar {
+        _ if scalar.is_float() || is_bool => 1.0,
+        Scalar::I8 => 127.0,
+        _ => 255.0,
+    };
+    Fill::Random { lo: 0.0, hi }
 }
 
 fn is_bool(text: &str) -> bool {

@@ -1,5 +1,6 @@
 //! Arguments and buffers of a launch.
 
+use super::formula::Formula;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -136,6 +137,8 @@ pub enum Fill {
     Random { lo: f64, hi: f64 },
     /// `file("x.bin")[n]`
     File(FileBytes),
+    /// `each(index * 32)[n]`: the formula's value at each scalar, converted as C does (integers wrap around).
+    Each(Formula),
 }
 
 /// A buffer in device memory.

@@ -8,6 +8,7 @@
 //! unwritten shows in every comparison), integers with bytes 0xA5.
 
 use super::buffer::{Buffer, Fill, Scalar};
+use crate::comment::Value;
 use std::ops::Range;
 
 /// The largest element: `double4`.
@@ -108,6 +109,12 @@ fn scalar_bits(buffer: &Buffer, lane: u64) -> u64 {
         Fill::Zeros => 0,
         Fill::Poison => poison(scalar),
         Fill::Constant(value) => encode(scalar, value),
+        Fill::Each(ref formula) => match formula.value(lane) {
+            Some(Value::Int(value)) if !scalar.is_float() => value as u64,
+            Some(value) => encode(scalar, value.as_f64()),
+            // The elements that were probed have values (see `Formula::new`).
+            None => 0,
+        },
         Fill::Iota if scalar.is_float() => encode(scalar, lane as f64),
         Fill::Iota => lane,
         Fill::Random { lo, hi } => {
