@@ -1,10 +1,11 @@
 //! One kernel: annotation -> winner.
 
+use super::explored::{Effort, Explored};
 use super::measured::{self, Measured};
-use super::scored::{self, Scored};
+use super::scored::Scored;
 use super::tuned::Tuned;
 use super::variants::{FrontEnds, InForce, Macros, Made, Variants, merged};
-use super::{Tuner, facts, host};
+use super::{Tuner, explored, facts, host};
 use crate::comment::{self, Annotation, Diagnostic};
 use crate::console::Console;
 use crate::measure::{self, Measurer};
@@ -109,6 +110,21 @@ impl Subject<'_> {
         }
     }
 
+    /// Finds the kernel under these sets of the axes' macros. `in_force` are the macros of the file's other kernels.
+    pub fn learn(&mut self, front_ends: &mut FrontEnds<'_>, sets: &[Macros], in_force: &Macros) {
+        let full: Vec<Macros> = sets.iter().map(|set| merged(in_force, set)).collect();
+        let found = sets.par_iter().zip(front_ends.get(&full)).map(|(set, made)| {
+            let entry = made.map_err(|error| error.to_string()).and_then(|front_end| {
+                let entries = workload::entries(&front_end.stub);
+                let found = workload::find(&entries, self.annotation, set).map_err(|problem| problem.message)?;
+                Ok(Entry { layouts: self.entry.layouts.clone(), ..found.clone() })
+            });
+            (set.clone(), entry)
+        });
+        let found: Vec<_> = found.collect();
+        self.entries.extend(found);
+    }
+
     /// The launch and the workload of a configuration; no workload where the comment has no `args`.
     pub fn launch(&self, configuration: &Configuration) -> Result<(Launch, Option<Workload>), Problem> {
         let launch = self.space.launch(configuration)?;
@@ -132,14 +148,15 @@ pub fn tune(
     in_force: &InForce<'_>,
 ) -> Result<Tuned, Problem> {
     let clock = Instant::now();
-    let subject = subject(tuner, toolchain, front_ends, annotation, in_force)?;
+    let strategy = strategy(annotation, tuner.settings.strategy);
+    let timed = tuner.measurer.is_some() && annotation.has_workload();
+    let effort = if timed || strategy == Strategy::Es { Effort::Whole } else { Effort::Screened };
+    let mut subject = subject(tuner, toolchain, front_ends, annotation, in_force, effort)?;
     let in_force = in_force.now;
     advise(tuner.console, toolchain, front_ends, &subject, in_force)?;
-    let variants = Variants::compile(front_ends, toolchain, &subject, in_force);
-    let compiled = clock.elapsed().as_secs_f64();
-    let scored = scored::score(&subject, front_ends, &variants, in_force)?;
+    let explored = explored::explore(front_ends, toolchain, &mut subject, effort, in_force)?;
     let modelled = clock.elapsed().as_secs_f64();
-    let strategy = strategy(annotation, tuner.settings.strategy);
+    let Explored { variants, scored, .. } = &explored;
     let candidates = scored.candidates(strategy);
     let mut decision = Decision {
         name: annotation.name.clone(),
@@ -153,16 +170,20 @@ pub fn tune(
         speedup: 1.0,
         points: scored.configurations.len(),
         timed: 0,
-        seconds: Seconds { compile: compiled, model: modelled - compiled, measure: 0.0 },
+        seconds: Seconds {
+            compile: modelled - explored.model.as_secs_f64(),
+            model: explored.model.as_secs_f64(),
+            measure: 0.0,
+        },
         truth: None,
-        notes: Vec::new(),
-        variants: variants.all.iter().enumerate().map(|(index, _)| recorded_variant(&variants, index)).collect(),
-        configurations: recorded(&scored, &candidates),
+        notes: screening_note(explored.sets),
+        variants: variants.all.iter().enumerate().map(|(index, _)| recorded_variant(variants, index)).collect(),
+        configurations: recorded(scored, &candidates),
     };
-    decide(tuner, &subject, &variants, &scored, &candidates, &mut decision);
+    decide(tuner, &subject, variants, scored, &candidates, &mut decision);
     let exhaustive = decision.truth.map_or(0.0, |truth| truth.seconds);
     decision.seconds.measure = clock.elapsed().as_secs_f64() - modelled - exhaustive;
-    Tuned::new(&subject, &variants, &scored, decision)
+    Tuned::new(&subject, variants, scored, decision)
 }
 
 /// Measures where that is possible, else lets the model choose.
@@ -217,6 +238,13 @@ fn strategy(annotation: &Annotation, default: Strategy) -> Strategy {
     annotation.strategy.as_deref().and_then(|name| name.parse().ok()).unwrap_or(default)
 }
 
+/// What the record says where not every set of macros was compiled.
+fn screening_note((compiled, sets): (usize, usize)) -> Vec<String> {
+    let note =
+        format!("{compiled} of {sets} sets of macros were compiled: strategy es compiles all, and so does a GPU");
+    if compiled < sets { vec![note] } else { Vec::new() }
+}
+
 /// Runs the front end under the baseline's macros and learns what the compiler knows of the kernel.
 fn subject<'a>(
     tuner: &Tuner<'_>,
@@ -224,6 +252,7 @@ fn subject<'a>(
     front_ends: &mut FrontEnds<'_>,
     annotation: &'a Annotation,
     in_force: &InForce<'_>,
+    effort: Effort,
 ) -> Result<Subject<'a>, Problem> {
     let name = toolchain.architecture();
     let unknown = || Problem::Architecture(name.to_owned());
@@ -232,23 +261,27 @@ fn subject<'a>(
         Some(measurer) => Machine::of_device(architecture, measurer.device()),
         None => Machine::nominal(architecture),
     };
-    let baseline = Space::new(annotation, &host::limits(&architecture, None))?.baseline().clone();
+    let unbounded = Space::new(annotation, &host::limits(&architecture, None))?;
+    unbounded.check_size()?;
+    let baseline = unbounded.baseline().clone();
+    // All at once, for as long as there are cores: one after the other each would wait for the one before.
+    let planned = effort.first_round(unbounded.macro_sets());
+    let planned: Vec<Macros> = planned.iter().map(|set| merged(in_force.now, set)).collect();
+    let (plain, _) = rayon::join(
+        || (!baseline.macros.is_empty()).then(|| toolchain.source_digest(&Macros::new())),
+        || front_ends.get(&planned),
+    );
     let front_end = one(front_ends, &merged(in_force.now, &baseline.macros))?;
     let entries = workload::entries(&front_end.stub);
     let mut entry = workload::find(&entries, annotation, &baseline.macros)?.clone();
     entry.layouts = layouts(toolchain, annotation, &entry, &merged(in_force.now, &baseline.macros))?;
     let module = ptx::Module::parse(&front_end.ptx)?;
-    if !baseline.macros.is_empty() && !is_plain(front_ends, in_force.baselines, &entry.symbol) {
+    if plain.is_some_and(|plain| !is_plain(front_ends, plain.ok(), in_force.baselines, &entry.symbol)) {
         return Err(Problem::Default { configuration: baseline });
     }
     let bounds = module.entry(&entry.symbol).and_then(launch_bounds);
     let space = Space::new(annotation, &host::limits(&architecture, bounds))?;
-    space.check_size()?;
-    let mut entries = entries_by_macros(front_ends, annotation, &space, in_force.now);
-    for other in entries.values_mut().flatten() {
-        other.layouts.clone_from(&entry.layouts);
-    }
-    Ok(Subject { annotation, entry, entries, space, machine })
+    Ok(Subject { annotation, entry, entries: HashMap::new(), space, machine })
 }
 
 /// Asks the compiler for the layouts of the structures that the comment gives values to.
@@ -270,28 +303,14 @@ fn layouts(
     }
 }
 
-/// The kernel under each set of the axes' macros.
-fn entries_by_macros(
-    front_ends: &mut FrontEnds<'_>,
-    annotation: &Annotation,
-    space: &Space,
-    in_force: &Macros,
-) -> HashMap<Macros, Result<Entry, String>> {
-    let sets = space.macro_sets();
-    let full: Vec<Macros> = sets.iter().map(|set| merged(in_force, set)).collect();
-    let made = front_ends.get(&full);
-    let found = sets.into_par_iter().zip(made).map(|(set, made)| {
-        let entry = made.map_err(|error| error.to_string()).and_then(|front_end| {
-            let entries = workload::entries(&front_end.stub);
-            workload::find(&entries, annotation, &set).cloned().map_err(|problem| problem.message)
-        });
-        (set, entry)
-    });
-    found.collect()
-}
-
 /// Whether nvcc alone makes the same kernel as under the baselines' macros. A source that nvcc alone cannot read needs nvtune.
-fn is_plain(front_ends: &mut FrontEnds<'_>, baselines: &Macros, symbol: &str) -> bool {
+/// `plain` is the digest of the source that nvcc alone sees.
+fn is_plain(front_ends: &mut FrontEnds<'_>, plain: Option<String>, baselines: &Macros, symbol: &str) -> bool {
+    if let [Ok(baseline)] = front_ends.get(std::slice::from_ref(baselines)).as_slice()
+        && plain.is_some_and(|plain| plain == baseline.source_digest)
+    {
+        return true;
+    }
     let made = front_ends.get(&[Macros::new(), baselines.clone()]);
     let canonical = |made: &Made| {
         let module = ptx::Module::parse(&made.as_ref().ok()?.ptx).ok()?;

@@ -2,12 +2,14 @@
 
 mod axes;
 mod caps;
+mod explored;
 mod facts;
 mod files;
 mod host;
 mod kernel;
 mod measured;
 mod scored;
+mod screen;
 mod tuned;
 mod variants;
 

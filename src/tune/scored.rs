@@ -147,7 +147,8 @@ fn profiles(subject: &Subject<'_>, front_ends: &mut FrontEnds<'_>, scored: &Scor
     let mut jobs: Vec<(Macros, &str, Launch, Arc<Workload>)> = Vec::new();
     let mut of = Vec::with_capacity(scored.configurations.len());
     for (index, configuration) in scored.configurations.iter().enumerate() {
-        of.push(scored.workloads[index].as_ref().map(|workload| {
+        let compiled = scored.variants[index].is_ok();
+        of.push(scored.workloads[index].as_ref().filter(|_| compiled).map(|workload| {
             *keys.entry((&configuration.macros, scored.launches[index])).or_insert_with(|| {
                 let entry = subject.entry(&configuration.macros).unwrap_or(&subject.entry);
                 let macros = merged(in_force, &configuration.macros);
@@ -194,6 +195,12 @@ impl Scored {
     pub fn pareto(&self) -> Vec<usize> {
         let (indices, points) = self.points();
         search::po_pareto_set(&points).into_iter().map(|point| indices[point]).collect()
+    }
+
+    /// The least predicted time among the configurations with these macros.
+    pub fn least_time(&self, macros: &Macros) -> Option<f64> {
+        let with_macros = (0..self.configurations.len()).filter(|&index| self.configurations[index].macros == *macros);
+        with_macros.filter_map(|index| Some(self.scores[index]?.predicted_us)).min_by(f64::total_cmp)
     }
 
     /// The configurations that a strategy sends to the GPU, in the order of predicted time.

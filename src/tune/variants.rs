@@ -58,6 +58,9 @@ impl<'a> FrontEnds<'a> {
     }
 }
 
+/// Why a configuration of a set of macros that was screened out has no variant.
+const NOT_COMPILED: &str = "not compiled: where nothing is timed, the macro axes are looked at one at a time";
+
 /// Distinct machine code of one kernel.
 pub struct Variant {
     /// The macros of the whole file, not only of the kernel's own axes.
@@ -70,7 +73,8 @@ pub struct Variant {
     pub cubin: Arc<[u8]>,
 }
 
-/// Every variant of a kernel.
+/// Every variant of a kernel that was compiled.
+#[derive(Default)]
 pub struct Variants {
     pub all: Vec<Variant>,
     /// By the axes' macros and the cap: the index of the variant, or what the compiler said.
@@ -78,23 +82,27 @@ pub struct Variants {
 }
 
 impl Variants {
-    /// Compiles what the space needs. `in_force` are the macros of the file's other kernels.
+    /// Compiles the code of these sets of the axes' macros under these register caps, where it is not there yet. `in_force`
+    /// are the macros of the file's other kernels.
     pub fn compile(
+        &mut self,
         front_ends: &mut FrontEnds<'_>,
         toolchain: &Toolchain,
         subject: &Subject<'_>,
+        axes: &[Macros],
+        caps: &[u32],
         in_force: &Macros,
-    ) -> Self {
-        let space = &subject.space;
-        let axes: Vec<Macros> = space.macro_sets();
+    ) {
         let full: Vec<Macros> = axes.iter().map(|set| merged(in_force, set)).collect();
         let made = front_ends.get(&full);
-        let caps = space.caps();
+        let is_there = |cap: &u32| axes.iter().all(|set| self.by_key.contains_key(&(set.clone(), *cap)));
+        let mut caps: Vec<u32> = caps.iter().copied().filter(|cap| !is_there(cap)).collect();
+        caps.dedup();
         let assembled: Vec<Vec<Assembled>> = made
             .par_iter()
-            .zip(&axes)
+            .zip(axes)
             .map(|(made, set)| {
-                caps::assemble_all(caps, &|cap| {
+                caps::assemble_all(&caps, &|cap| {
                     let front_end = made.as_ref().map_err(|error| error.to_string())?;
                     let symbol = subject.entry(set)?.symbol.as_str();
                     let cubin = toolchain.assemble(&front_end.ptx, symbol, cap).map_err(|error| error.to_string())?;
@@ -103,14 +111,12 @@ impl Variants {
                 })
             })
             .collect();
-        let mut variants = Self { all: Vec::new(), by_key: HashMap::new() };
         for (set, assembled) in assembled.into_iter().enumerate() {
             for (&cap, result) in caps.iter().zip(assembled) {
-                let index = result.map(|assembly| variants.index_of(&full[set], cap, assembly));
-                variants.by_key.insert((axes[set].clone(), cap), index);
+                let index = result.map(|assembly| self.index_of(&full[set], cap, assembly));
+                self.by_key.insert((axes[set].clone(), cap), index);
             }
         }
-        variants
     }
 
     /// Variants are told apart by their machine code, and by their macros, which may reach host code.
@@ -130,7 +136,7 @@ impl Variants {
         match self.by_key.get(&(configuration.macros.clone(), configuration.cap)) {
             Some(Ok(index)) => Ok(*index),
             Some(Err(problem)) => Err(problem),
-            None => Err("was not compiled"),
+            None => Err(NOT_COMPILED),
         }
     }
 

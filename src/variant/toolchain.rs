@@ -30,6 +30,8 @@ pub struct Toolchain {
 /// What the front end makes of the source under one set of macros.
 #[derive(Clone, Debug)]
 pub struct FrontEnd {
+    /// As [`Toolchain::source_digest`] gives it.
+    pub source_digest: String,
     pub ptx: String,
     /// The host stubs that cicc writes: what the compiler says of every kernel's name and parameter types.
     pub stub: String,
@@ -105,6 +107,7 @@ impl Toolchain {
         let Pipeline { preprocess, cicc, .. } = &self.pipeline;
         let source = preprocess.option("-o").unwrap_or_default();
         self.run("gcc -E", &preprocess.rewritten(&[(source, &preprocessed)], &self.preprocessor_options(macros)))?;
+        let source_digest = source_digest(&bytes(&preprocessed)?);
         if !appended.is_empty() {
             append(&preprocessed, appended)?;
         }
@@ -121,7 +124,7 @@ impl Toolchain {
             &[],
         );
         self.run("cicc", &line)?;
-        Ok(FrontEnd { ptx: read(&ptx)?, stub: read(&stub)? })
+        Ok(FrontEnd { source_digest, ptx: read(&ptx)?, stub: read(&stub)? })
     }
 
     /// The module id as cudafe++ computes it.
@@ -149,6 +152,16 @@ impl Toolchain {
         read(&id)
     }
 
+    /// The digest of the source as the front end sees it under these macros: preprocessed, without line markers and blank lines.
+    pub fn source_digest(&self, macros: &BTreeMap<String, i64>) -> Result<String, ToolError> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let preprocessed = self.folder.path().join(format!("{number}.ii"));
+        let step = &self.pipeline.preprocess;
+        let replaced = [(step.option("-o").unwrap_or_default(), preprocessed.as_path())];
+        self.run("gcc -E", &step.rewritten(&replaced, &self.preprocessor_options(macros)))?;
+        Ok(source_digest(&bytes(&preprocessed)?))
+    }
+
     /// The preprocessed source with its `#define` lines, with these macros defined.
     pub fn definitions(&self, macros: &BTreeMap<String, i64>) -> Result<String, ToolError> {
         let preprocessed = self.folder.path().join("definitions.ii");
@@ -157,9 +170,7 @@ impl Toolchain {
         extra.push("-dD".into());
         self.run("gcc -E", &step.rewritten(&[(step.option("-o").unwrap_or_default(), &preprocessed)], &extra))?;
         // A source need not be UTF-8; names and line markers are.
-        let bytes =
-            std::fs::read(&preprocessed).map_err(|source| ToolError::Io { path: preprocessed.clone(), source })?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        Ok(String::from_utf8_lossy(&bytes(&preprocessed)?).into_owned())
     }
 
     fn preprocessor_options(&self, macros: &BTreeMap<String, i64>) -> Vec<OsString> {
@@ -209,7 +220,7 @@ impl Toolchain {
     }
 
     fn run(&self, program: &str, line: &std::ffi::OsStr) -> Result<(), ToolError> {
-        let output = Command::new("sh")
+        let output = Command::new("/bin/sh")
             .arg("-c")
             .arg(line)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
@@ -249,6 +260,21 @@ fn append(path: &Path, text: &str) -> Result<(), ToolError> {
         .open(path)
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .map_err(|source| ToolError::Io { path: path.to_path_buf(), source })
+}
+
+fn source_digest(preprocessed: &[u8]) -> String {
+    let mut digest = Sha256::new();
+    for line in preprocessed.split(|&byte| byte == b'\n') {
+        if !line.starts_with(b"# ") && !line.trim_ascii().is_empty() {
+            digest.update(line);
+            digest.update(b"\n");
+        }
+    }
+    format!("{:x}", digest.finalize())
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>, ToolError> {
+    std::fs::read(path).map_err(|source| ToolError::Io { path: path.to_path_buf(), source })
 }
 
 fn read(path: &Path) -> Result<String, ToolError> {

@@ -1,0 +1,71 @@
+//! The variants of a kernel, compiled and scored: all of them, or in rounds (see [`screen`]) where nothing will be timed.
+
+use super::kernel::{Problem, Subject};
+use super::scored::{self, Scored};
+use super::screen;
+use super::variants::{FrontEnds, Macros, Variants};
+use crate::variant::Toolchain;
+use std::time::{Duration, Instant};
+
+/// What is known of a space before anything is timed.
+pub struct Explored {
+    pub variants: Variants,
+    pub scored: Scored,
+    /// The sets of macros that were compiled, and how many the space has.
+    pub sets: (usize, usize),
+    /// Spent in the model; the rest is the compiler's tools.
+    pub model: Duration,
+}
+
+/// How much of a space is compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    Whole,
+    Screened,
+}
+
+impl Effort {
+    /// The sets of macros that are compiled whatever is found.
+    pub fn first_round(self, sets: Vec<Macros>) -> Vec<Macros> {
+        match self {
+            Self::Whole => sets,
+            Self::Screened => screen::alone(&sets),
+        }
+    }
+}
+
+/// Compiles and scores. `in_force` are the macros of the file's other kernels.
+pub fn explore(
+    front_ends: &mut FrontEnds<'_>,
+    toolchain: &Toolchain,
+    subject: &mut Subject<'_>,
+    effort: Effort,
+    in_force: &Macros,
+) -> Result<Explored, Problem> {
+    let sets = subject.space.macro_sets();
+    let caps = subject.space.caps().to_vec();
+    let mut seen = effort.first_round(sets.clone());
+    let (mut variants, mut model) = (Variants::default(), Duration::ZERO);
+    let mut round = |subject: &mut Subject<'_>, sets: &[Macros], caps: &[u32]| {
+        subject.learn(front_ends, sets, in_force);
+        variants.compile(front_ends, toolchain, subject, sets, caps, in_force);
+        let start = Instant::now();
+        let scored = scored::score(subject, front_ends, &variants, in_force);
+        model += start.elapsed();
+        scored
+    };
+    let scored = if effort == Effort::Screened && sets.len() > 1 {
+        let natural = [0, subject.space.baseline().cap];
+        let mut scored = round(subject, &seen, &natural)?;
+        let second = screen::together(&sets, &seen, |macros| scored.least_time(macros));
+        if !second.is_empty() {
+            scored = round(subject, &second, &natural)?;
+            seen.extend(second);
+        }
+        let best = screen::best(&seen, |macros| scored.least_time(macros));
+        round(subject, &best, &caps)?
+    } else {
+        round(subject, &seen, &caps)?
+    };
+    Ok(Explored { variants, scored, sets: (seen.len(), sets.len()), model })
+}
