@@ -146,6 +146,20 @@ const CLAUSES: &[Clause] = &[
         ],
     },
     Clause {
+        name: "trips",
+        accepted: &["trips(12)", "trips(100, block.x / 32, 2.5)", "trips(n) <a>"],
+        refused: &[
+            "trips(-1)",
+            "trips({1, 2})",
+            "trips(1:4)",
+            "trips(n)",
+            "trips(12,)",
+            "trips(1 / 0)",
+            "trips(rounds)",
+            "trips(y) <a>",
+        ],
+    },
+    Clause {
         name: "shared",
         accepted: &["shared(1024)", "shared(block.x * sizeof(float4))", "shared(n > 0 ? block.size * 4 : 0)"],
         refused: &[

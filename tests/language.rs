@@ -32,7 +32,7 @@ fn nvcc() -> PathBuf {
 }
 
 #[test]
-fn the_examples_are_comments_with_a_workload() {
+fn the_examples_are_comments_with_a_space() {
     let examples = blocks("cuda");
     assert!(examples.len() >= 8, "{}", examples.len());
     for text in examples {
@@ -40,7 +40,9 @@ fn the_examples_are_comments_with_a_workload() {
         let found = annotations(&source).unwrap_or_else(|problems| panic!("{text}\n{}", render(&problems)));
         let [annotation] = &found[..] else { panic!("one kernel:\n{text}") };
         let space = Space::new(annotation, &Limits::default()).unwrap_or_else(|p| panic!("{}", render(&p)));
-        assert!(annotation.has_workload() && space.len() > 1, "{text}");
+        // Without a workload the model goes by what the comment says of the loops.
+        assert!(annotation.has_workload() || !annotation.trips.is_empty(), "{text}");
+        assert!(space.len() > 1, "{text}");
         for configuration in space.iter() {
             space.launch(&configuration).unwrap_or_else(|problem| panic!("{problem}"));
         }

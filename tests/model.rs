@@ -238,6 +238,9 @@ fn a_score_without_a_profile() {
     let score = scored(&analysis, 1024, 128);
     assert!(!score.exact && score.feasible && score.c > 32.0 * 600.0 / 2.0, "{score:?}");
     assert_eq!((score.occupancy, score.blocks_per_sm, score.registers), (1.0, 16, 12));
+    let [few, many] =
+        [8.0, 512.0].map(|trips| scored(&Analysis::assuming(&cubin.kernels()[0], None, &[trips]), 1024, 128));
+    assert!(few.c < score.c && score.c < many.c, "{} {} {}", few.c, score.c, many.c);
     assert_eq!((score.t, score.ro), (0.0, 12.0 / 255.0));
     let json = serde_json::to_value(score).unwrap();
     assert_eq!(json["limiter"], "warps");

@@ -39,6 +39,8 @@ pub struct Annotation {
     /// Dynamic shared memory of a block in bytes.
     pub shared: Option<Expr>,
     pub require: Vec<Expr>,
+    /// Iterations of loops, from the outermost depth inwards, where the workload does not tell.
+    pub trips: Vec<Expr>,
     pub default: Defaults,
     /// `None` without an `args` clause: the kernel can then not be measured. Otherwise in the order of the clause.
     pub args: Option<Vec<Given>>,

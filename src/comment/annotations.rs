@@ -266,6 +266,7 @@ fn assemble(
         grid: clauses.grid,
         shared: clauses.shared,
         require: clauses.require,
+        trips: clauses.trips,
         default: clauses.default,
         args,
         symbols: clauses.symbols,

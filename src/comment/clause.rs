@@ -26,6 +26,7 @@ pub(super) struct Clauses {
     pub grid: Option<Spanned<Grid>>,
     pub shared: Option<Expr>,
     pub require: Vec<Expr>,
+    pub trips: Vec<Expr>,
     pub default: Defaults,
     pub args: Option<Vec<RawGiven>>,
     pub symbols: Vec<GivenSymbol>,
@@ -43,7 +44,7 @@ pub(super) struct Clauses {
 type Reader = fn(&mut Clauses, Cursor<'_>, Span, &mut Vec<Diagnostic>) -> Result<(), Diagnostic>;
 
 /// The clauses and what reads them.
-const CLAUSES: [(&str, Reader); 16] = [
+const CLAUSES: [(&str, Reader); 17] = [
     ("block", block),
     ("regs", regs),
     ("define", define),
@@ -56,6 +57,7 @@ const CLAUSES: [(&str, Reader); 16] = [
     ("check", workload_clause::check),
     ("symbol", symbol_clause::symbol),
     ("template", template_clause::template),
+    ("trips", trips),
     ("launch", launch),
     ("strategy", strategy),
     ("budget", budget),
@@ -63,10 +65,9 @@ const CLAUSES: [(&str, Reader); 16] = [
 ];
 
 /// Clauses of the language that this version does not know what to do with, and why.
-const PLANNED: [(&str, &str); 3] = [
+const PLANNED: [(&str, &str); 2] = [
     ("cache", "is not supported by this version of nvtune: ptxas has one cache policy for all kernels of a file"),
     ("carveout", "is not supported: it is an attribute that a launch sets, and an object file cannot carry it"),
-    ("trips", "is not supported by this version of nvtune"),
 ];
 
 /// Clauses that may be given several times.
@@ -331,6 +332,20 @@ fn require(
                 };
                 problems.push(Diagnostic { message, ..problem })
             }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    Ok(())
+}
+
+fn trips(clauses: &mut Clauses, cursor: Cursor<'_>, _: Span, problems: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
+    for mut item in cursor.items() {
+        if item.looks_like_list() {
+            let message = "`trips` takes a number for each depth of loops, not lists: trips(100, 8)";
+            return Err(item.source.error(item.place(), message));
+        }
+        match item.whole_expression() {
+            Ok(expression) => clauses.trips.push(expression),
             Err(problem) => problems.push(problem),
         }
     }

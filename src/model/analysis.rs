@@ -76,17 +76,17 @@ struct Decoded {
 impl Analysis {
     /// Decodes a kernel and finds what a warp of it does; the expensive part of scoring, once for each variant.
     pub fn new(kernel: &Kernel<'_>, profile: Option<&Profile>) -> Self {
+        Self::assuming(kernel, profile, &[])
+    }
+
+    /// The same, with iterations of the loops that the profile does not know, from the outermost depth inwards.
+    pub fn assuming(kernel: &Kernel<'_>, profile: Option<&Profile>, trips: &[f64]) -> Self {
         let instructions = sass::decode(kernel.code, kernel.architecture);
         let flow = Flow::new(kernel, &instructions);
         let lines = instructions.iter().map(|instruction| kernel.lines.get(instruction.offset)).collect();
         let functions = kernel.functions.iter().map(|f| (f.name.to_owned(), f.offset, f.size)).collect();
         let decoded = Decoded { architecture: kernel.architecture, instructions, lines, flow, functions };
-        Self::of(Arc::new(decoded), kernel.resources.clone(), profile)
-    }
-
-    /// The same code under another profile, as another block shape may have.
-    pub fn with_profile(&self, profile: Option<&Profile>) -> Self {
-        Self::of(Arc::clone(&self.decoded), self.resources.clone(), profile)
+        Self::of(Arc::new(decoded), kernel.resources.clone(), profile, trips)
     }
 
     /// The decoded instructions.
@@ -104,7 +104,7 @@ impl Analysis {
         &self.counts
     }
 
-    fn of(decoded: Arc<Decoded>, resources: Resources, profile: Option<&Profile>) -> Self {
+    fn of(decoded: Arc<Decoded>, resources: Resources, profile: Option<&Profile>, trips: &[f64]) -> Self {
         let profile = profile.filter(|_| decoded.lines.iter().any(Option::is_some));
         let functions: Vec<_> = decoded
             .functions
@@ -113,7 +113,7 @@ impl Analysis {
             .collect();
         let (instructions, flow) = (&decoded.instructions, &decoded.flow);
         let code = Code { instructions, lines: &decoded.lines, flow, functions: &functions };
-        let counts = counts::block_counts(&code, profile);
+        let counts = counts::block_counts(&code, profile, trips);
         let accesses: Vec<Option<Access>> = instructions
             .iter()
             .zip(&decoded.lines)

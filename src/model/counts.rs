@@ -5,7 +5,8 @@
 //! the weighted median wins. Loops that share lines are one PTX loop unrolled by different factors; the iterations go to the most
 //! unrolled one first, as ptxas's code does it. Blocks without votes get what flow conservation leaves.
 //!
-//! Without a profile each loop is taken for 32 iterations (LLVM's prior of 124 : 4 for a back edge), each branch as even.
+//! Without a profile each loop is taken for what the `trips` clause says of its depth, else for 32 iterations (LLVM's prior of
+//! 124 : 4 for a back edge), each branch as even.
 
 use super::profile::Profile;
 use crate::cubin::Function;
@@ -33,7 +34,10 @@ pub(super) struct Code<'a> {
 }
 
 /// Executions of each block by one thread.
-pub(super) fn block_counts(code: &Code<'_>, profile: Option<&Profile>) -> Vec<f64> {
+///
+/// `trips` are the iterations of loops that nothing is known about, from the outermost depth inwards; the last one is for all
+/// deeper ones, too.
+pub(super) fn block_counts(code: &Code<'_>, profile: Option<&Profile>, trips: &[f64]) -> Vec<f64> {
     let mut observed =
         profile.map_or_else(|| vec![None; code.flow.blocks.len()], |profile| Votes::new(code, profile).counts());
     for (index, block) in code.flow.blocks.iter().enumerate() {
@@ -41,7 +45,7 @@ pub(super) fn block_counts(code: &Code<'_>, profile: Option<&Profile>) -> Vec<f6
             observed[index] = Some(0.0);
         }
     }
-    conserve(code.flow, &observed)
+    conserve(code.flow, &observed, trips)
 }
 
 fn calls_rare_subroutine(code: &Code<'_>, block: &Block) -> bool {
@@ -303,7 +307,7 @@ fn median(mut votes: Vec<(f64, f64)>) -> Option<f64> {
 }
 
 /// Fills in the blocks that were not observed, and cuts those that exceed what flows in.
-fn conserve(flow: &Flow, observed: &[Option<f64>]) -> Vec<f64> {
+fn conserve(flow: &Flow, observed: &[Option<f64>], trips: &[f64]) -> Vec<f64> {
     let mut counts = vec![0.0; flow.blocks.len()];
     let mut inflow = vec![0.0; flow.blocks.len()];
     let mut entered = vec![0.0; flow.loops.len()];
@@ -320,7 +324,10 @@ fn conserve(flow: &Flow, observed: &[Option<f64>]) -> Vec<f64> {
             (Some(count), Some(_)) => count,
             // More than flows in: both sides of a branch hold copies of the same lines.
             (Some(count), None) => count.min(inflow[index]),
-            (None, Some(_)) => inflow[index] * UNKNOWN_TRIPS,
+            (None, Some(own)) => {
+                let depth = flow.loops[own].depth as usize;
+                inflow[index] * trips.get(depth - 1).or(trips.last()).unwrap_or(&UNKNOWN_TRIPS)
+            }
             (None, None) => inflow[index],
         };
         for (to, share) in outflow(flow, index, counts[index], observed, &entered, &exits) {

@@ -68,7 +68,22 @@ impl Space {
             baseline: Configuration { block: [1, 1, 1], cap: 0, grid: None, macros: BTreeMap::new() },
         };
         space.baseline = space.find_baseline().map_err(|problem| vec![*problem])?;
+        space.trips(&space.baseline).map_err(|problem| vec![problem])?;
         Ok(space)
+    }
+
+    /// The `trips` clause under a configuration: iterations of loops, from the outermost depth inwards.
+    ///
+    /// # Errors
+    /// Where a name has no value, or a count is no number of 0 or more.
+    pub fn trips(&self, configuration: &Configuration) -> Result<Vec<f64>, Diagnostic> {
+        let count = |expression: &Expr| {
+            let value = self.evaluate(configuration, expression)?.as_f64();
+            let message = || format!("a loop cannot be executed {value} times: give a number of 0 or more");
+            let is_count = value.is_finite() && value >= 0.0;
+            is_count.then_some(value).ok_or_else(|| self.annotation.source.error(expression.span, message()))
+        };
+        self.annotation.trips.iter().map(count).collect()
     }
 
     /// The valid configurations, found as they are asked for. Macros vary slowest (in the order of `define`), then the

@@ -41,20 +41,26 @@ pub fn score(
     let mut scored = laid_out(subject, variants)?;
     let profiles = profiles(subject, front_ends, &scored, in_force);
     // Many configurations share their machine code and profile: that pair is analysed once.
-    let mut groups: HashMap<(usize, Option<usize>), Vec<usize>> = HashMap::new();
+    let mut trips: Vec<Vec<f64>> = Vec::new();
+    let mut groups: HashMap<(usize, Option<usize>, usize), Vec<usize>> = HashMap::new();
     for (index, variant) in scored.variants.iter().enumerate() {
         if let Ok(variant) = variant {
-            groups.entry((*variant, profiles.of[index])).or_default().push(index);
+            let own = subject.space.trips(&scored.configurations[index])?;
+            let assumed = trips.iter().position(|known| *known == own).unwrap_or_else(|| {
+                trips.push(own);
+                trips.len() - 1
+            });
+            groups.entry((*variant, profiles.of[index], assumed)).or_default().push(index);
         }
     }
     let groups: Vec<_> = groups.into_iter().collect();
     let scores: Vec<(usize, Option<Score>)> = groups
         .par_iter()
-        .flat_map_iter(|((variant, profile), members)| {
+        .flat_map_iter(|((variant, profile, assumed), members)| {
             let profile = profile.and_then(|index| profiles.made[index].as_ref());
             let cubin = variants.cubin(*variant).ok();
             let kernel = cubin.as_ref().and_then(|cubin| cubin.kernel(&variants.all[*variant].symbol));
-            let analysis = kernel.map(|kernel| Analysis::new(kernel, profile));
+            let analysis = kernel.map(|kernel| Analysis::assuming(kernel, profile, &trips[*assumed]));
             members
                 .iter()
                 .map(|&index| {
