@@ -6,26 +6,26 @@
 #endif
 
 // Whether loads go through the L1 cache (1) or straight to L2 (0).
-#ifndef L1
-#define L1 1
+#ifndef USE_L1
+#define USE_L1 1
 #endif
 
 // Integers from one accessed element to the next: a segment of 128 bytes.
 constexpr int SEGMENT = 32;
 
 /*@tune
-    define(L1 = {1, 0}) threads(n, n) regs(0)
+    define(USE_L1 = {1, 0}) threads(n, n) regs(0)
     block({8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024},
           {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128})
     args(n = 2048, x = random[n * n * 32])
-    default(block.x = 32, block.y = 8, L1 = 1)
+    default(block.x = 32, block.y = 8, USE_L1 = 1)
 */
 __global__ void scattered(int n, unsigned *x) {
     const int column = blockIdx.x * blockDim.x + threadIdx.x;
     const int row = blockIdx.y * blockDim.y + threadIdx.y;
     if (row >= n || column >= n) return;
     unsigned *element = x + (row * n + column) * SEGMENT;
-#if L1
+#if USE_L1
     const unsigned value = __ldca(element);
 #else
     const unsigned value = __ldcg(element);
