@@ -1,5 +1,5 @@
-// Sum of a vector of integers in stages. A stage has few threads with much work each; the fewer they are, the smaller are
-// its blocks, so that every multiprocessor gets one.
+// Sum of a vector of integers in stages. A stage has few threads with much work each; the fewer they are, the smaller
+// are its blocks, so that every multiprocessor gets one.
 #include "../common/bench.h"
 
 #if __has_include("reduction_adaptive.tune.h")
