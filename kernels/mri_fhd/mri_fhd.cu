@@ -1,5 +1,5 @@
-// The vector F^H d of an MRI reconstruction: for each voxel x the sum over all samples of d exp(2 pi i k x), the complex
-// sample d turned by the phase of its frequency k there. Samples pass through shared memory.
+// The vector F^H d of an MRI reconstruction: for each voxel x the sum over all samples of d exp(2 pi i k x), a complex
+// number d turned by the phase of its frequency k there. Samples pass through shared memory.
 #include "../common/bench.h"
 
 #if __has_include("mri_fhd.tune.h")
