@@ -35,7 +35,7 @@ static_assert(SEARCH % TILE == 0, "a thread's displacements are of one row");
     define(TILE = {1, 2, 4, 8}, UNROLL_TILE = {1, 2, 4, 8}, UNROLL_ROWS = {1, 2, 4}, UNROLL_COLUMNS = {1, 2, 4})
     require(UNROLL_TILE == 1 || UNROLL_TILE == TILE)
     threads(n * n * (32 * 32 / TILE)) block(32:384:32) regs({0, 32})
-    args(n = 256, frame = random[16 * n * n], reference = random[(4 * n + 32) * (4 * n + 32)],
+    args(n = 160, frame = random[16 * n * n], reference = random[(4 * n + 32) * (4 * n + 32)],
          sums = out[n * n * 32 * 32])
     default(block = 128, TILE = 1, UNROLL_TILE = 1, UNROLL_ROWS = 4, UNROLL_COLUMNS = 4)
 */
@@ -81,7 +81,7 @@ static bench::Shape shape(int n) {
 
 int main(int argc, char **argv) {
     // The size is the number of blocks in a row and in a column. There are at most 2^30 sums.
-    const bench::Options options = bench::parse(argc, argv, "sad", 256, 1024);
+    const bench::Options options = bench::parse(argc, argv, "sad", 160, 1024);
     const int n = options.size, width = n * SIDE, reference_width = width + SEARCH;
     const std::vector<unsigned char> frame =
         bench::integers<unsigned char>(std::size_t(width) * width, options, 0, 0, 255);
