@@ -109,6 +109,17 @@ inline std::vector<float> random(std::size_t count, const Options &options, std:
     return values;
 }
 
+// Integers from lo to hi, both included; hi - lo is below 2^24.
+template <typename T>
+std::vector<T> integers(std::size_t count, const Options &options, std::uint64_t stream, int lo, int hi) {
+    std::vector<T> values(count);
+    for (std::size_t at = 0; at < count; ++at) {
+        const float share = uniform(options.seed, stream, at, 0.0f, 1.0f);
+        values[at] = static_cast<T>(lo + static_cast<int>(share * static_cast<float>(hi - lo + 1)));
+    }
+    return values;
+}
+
 // An array in device memory, freed with its owner. Outputs start as NaN, so that an element that was never written
 // fails the comparison.
 template <typename T> class Array {
