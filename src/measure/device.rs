@@ -23,6 +23,8 @@ pub struct Device {
     /// Width of the memory bus in bits.
     pub memory_bus_bits: u32,
     pub memory_bytes: u64,
+    /// Of these, free when the measuring process began.
+    pub free_bytes: u64,
     pub l2_bytes: u64,
     /// Peak of the memory in bytes a second: clock x 2 (double data rate) x width / 8.
     pub bandwidth: f64,

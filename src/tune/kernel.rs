@@ -8,7 +8,7 @@ use super::variants::{FrontEnds, InForce, Macros, Made, Variants, merged};
 use super::{Tuner, explored, facts, host};
 use crate::comment::{self, Annotation, Diagnostic};
 use crate::console::Console;
-use crate::measure::{self, Measurer};
+use crate::measure::{self, Device, Measurer};
 use crate::model::{Analysis, Architecture, Machine};
 use crate::ptx;
 use crate::record::{Decision, RecordedConfiguration, RecordedVariant, Seconds};
@@ -197,7 +197,11 @@ fn decide(
 ) {
     let budget = subject.annotation.budget.unwrap_or(tuner.settings.budget);
     let can_measure = tuner.measurer.is_some() && subject.annotation.has_workload();
-    if let Some(measurer) = tuner.measurer.as_mut().filter(|_| can_measure) {
+    let device = tuner.measurer.as_ref().map(|measurer| measurer.device());
+    if let Some(problem) = device.filter(|_| can_measure).and_then(|device| beyond_memory(subject, scored, device)) {
+        decision.notes.push(problem.message.clone());
+        tuner.console.diagnostics(&[problem]);
+    } else if let Some(measurer) = tuner.measurer.as_mut().filter(|_| can_measure) {
         let context = Measured { variants, scored, budget };
         match measured::decide(&context, measurer, candidates, decision) {
             Ok(()) => {
@@ -232,6 +236,24 @@ fn decide(
         decision.winner = winner;
         decision.speedup = scored.scores[winner].as_ref().map_or(1.0, |score| baseline_us / score.predicted_us);
     }
+}
+
+/// The warning where the baseline's buffers are more than the GPU has free.
+fn beyond_memory(subject: &Subject<'_>, scored: &Scored, device: &Device) -> Option<Diagnostic> {
+    let annotation = subject.annotation;
+    let wanted = scored.workloads[scored.baseline].as_ref()?.bytes();
+    if device.free_bytes == 0 || wanted <= device.free_bytes {
+        return None;
+    }
+    let mib = |bytes: u64| bytes >> 20;
+    let message = format!(
+        "these buffers take {} MiB, and the {} has {} MiB free: make them smaller; `{}` is not timed",
+        mib(wanted),
+        device.name,
+        mib(device.free_bytes),
+        annotation.name
+    );
+    Some(annotation.source.warning(annotation.place("args"), message))
 }
 
 fn strategy(annotation: &Annotation, default: Strategy) -> Strategy {

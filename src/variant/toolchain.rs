@@ -223,6 +223,8 @@ impl Toolchain {
         let output = Command::new("/bin/sh")
             .arg("-c")
             .arg(line)
+            // What a tool that is killed leaves behind goes with the folder.
+            .env("TMPDIR", self.folder.path())
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .output()
             .map_err(|source| ToolError::Start { program: program.to_owned(), source })?;

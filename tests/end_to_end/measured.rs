@@ -54,6 +54,20 @@ fn the_fastest_candidate_wins_and_the_header_says_that_it_was_measured() {
 }
 
 #[test]
+fn buffers_that_the_gpu_has_no_room_for_are_said_so_and_the_model_chooses() {
+    let project = Project::new(&["saxpy.cu"]);
+    let recorded = r#"{"device": {"name": "NVIDIA H200", "compute_capability": 90, "free_bytes": 2000000},
+        "entries": [{"time_us": 10.0}]}"#;
+    project.write("recorded.json", recorded);
+    let mut build = project.nvtune(&compile("saxpy.cu", "saxpy.o"));
+    let ran = run(build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let warning = "warning: these buffers take 8 MiB, and the NVIDIA H200 has 1 MiB free: make them smaller; `saxpy` is not timed";
+    assert!(ran.stderr.contains(warning), "{}", ran.stderr);
+    assert!(!project.read("saxpy.tune.h").contains("measured"));
+}
+
+#[test]
 fn two_kernels_of_one_file_have_caps_of_their_own() {
     let project = Project::new(&["two.cu"]);
     succeed(&mut project.plain(&compile("two.cu", "plain.o")));

@@ -74,7 +74,8 @@ impl Context {
         let context = unsafe { result::primary_ctx::retain(ordinal) }.map_err(failed("making a context on the GPU"))?;
         // SAFETY: `context` was just made and is not released.
         unsafe { result::ctx::set_current(context) }.map_err(failed("making a context on the GPU"))?;
-        Ok(Context { device, _here: PhantomData })
+        let free_bytes = result::mem_get_info().map_or(0, |(free, _)| free as u64);
+        Ok(Context { device: Device { free_bytes, ..device }, _here: PhantomData })
     }
 
     /// Waits for all that was launched.
@@ -111,6 +112,8 @@ fn describe(ordinal: sys::CUdevice) -> Result<Device> {
         memory_bus_bits: width,
         // SAFETY: `ordinal` is a device that the driver gave.
         memory_bytes: unsafe { result::device::total_mem(ordinal) }? as u64,
+        // Known once there is a context.
+        free_bytes: 0,
         l2_bytes: get(A::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE).into(),
         bandwidth: f64::from(clock) * 1e3 * 2.0 * f64::from(width) / 8.0,
         shared_per_block: get(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
