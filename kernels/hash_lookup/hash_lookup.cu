@@ -1,5 +1,5 @@
-// Looks n keys up in a hash table with open addressing and linear probing. LANES neighbouring threads probe as many slots
-// at a time for one key; each such group has ITEMS keys under way at once.
+// Looks n keys up in a hash table with open addressing and linear probing. LANES neighbouring threads probe as many
+// slots at a time for one key; each such group has ITEMS keys under way at once.
 #include "../common/bench.h"
 
 #if __has_include("hash_lookup.tune.h")
@@ -98,9 +98,9 @@ static bench::Shape shape(int n) {
     return shape;
 }
 
-// The key that belongs to a slot. Of 16 slots, the first 12 are taken, and the key of slot j has slot j / 2 for its home,
-// as if keys were inserted in the order of their slots. The keys of the other 4 are not in the table; their search passes
-// over 6 or 7 slots.
+// The key that belongs to a slot. Of 16 slots, the first 12 are taken, and the key of slot j has slot j / 2 for its
+// home, as if keys were inserted in the order of their slots. The keys of the other 4 are not in the table; their
+// search passes over 6 or 7 slots.
 static unsigned key_of(unsigned slot, int bits) {
     const unsigned start = slot - (slot % 16 + 1) / 2;
     // The inverse, modulo 2^30, of the factor that home() multiplies by.

@@ -161,7 +161,8 @@ int main(int argc, char **argv) {
     // The size is the number of keys.
     const bench::Options options = bench::parse(argc, argv, "radix_pass", 1 << 25, 1 << 29);
     const int n = options.size;
-    // The lower 24 bits are random; above stand those of the key's number, so that keys of the same digit tell their order.
+    // The lower 24 bits are random; above stand those of the key's number, so that keys of the same digit tell their
+    // order.
     std::vector<unsigned> keys(n);
     for (int at = 0; at < n; ++at) {
         keys[at] = static_cast<unsigned>(bench::uniform(options.seed, 0, at, 0.0f, 16777216.0f)) | unsigned(at) << 24;

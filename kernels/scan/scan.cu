@@ -92,9 +92,10 @@ __global__ void scan(int segments, int length, const int *__restrict__ x, int *_
         }
 #else
         if (first + mine < length) *reinterpret_cast<Items *>(&to[first + mine]) = items;
-#endif
-        // The next chunk overwrites what others may still read here.
+        // The next chunk overwrites the sums, which others may still read. (Staged elements have a barrier before that, and
+        // each place of the stage is read last by the thread that writes it next.)
         __syncthreads();
+#endif
     }
 }
 

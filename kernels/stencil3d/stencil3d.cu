@@ -1,6 +1,6 @@
-// A stencil of 25 points in three dimensions: each point of a cube and its four neighbours to all six sides, weighted by
-// distance. A block is a rectangle of x and y that moves along DEPTH planes of z; a thread keeps its column in registers,
-// and the plane is in shared memory (TILED) or comes from the caches.
+// A stencil of 25 points in three dimensions: each point of a cube and its four neighbours to all six sides, weighted
+// by distance. A block is a rectangle of x and y that moves along DEPTH planes of z; a thread keeps its column in
+// registers, and the plane is in shared memory (TILED) or comes from the caches.
 #include "../common/bench.h"
 
 #if __has_include("stencil3d.tune.h")
@@ -112,7 +112,7 @@ int main(int argc, char **argv) {
 
     const bench::Shape launch = shape(options.size);
     return bench::finish(
-        "stencil3d", options, launch, stencil3d, bench::Comparison(1e-4, 1e-5),
+        "stencil3d", options, launch, stencil3d, bench::Comparison(1e-5, 1e-5),
         [&] {
             stencil3d<<<launch.grid, launch.block, launch.shared>>>(options.size, device_in.data(),
                                                                     device_result.data());

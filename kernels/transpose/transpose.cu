@@ -1,5 +1,5 @@
-// The transpose of a square matrix. A block moves a tile of TILE x TILE elements through shared memory, so that it reads
-// rows and writes rows; ROWS of its threads stand above each other.
+// The transpose of a square matrix. A block moves a tile of TILE x TILE elements through shared memory, so that it
+// reads rows and writes rows; ROWS of its threads stand above each other.
 #include "../common/bench.h"
 
 #if __has_include("transpose.tune.h")
