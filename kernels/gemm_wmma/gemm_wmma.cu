@@ -1,6 +1,6 @@
-// C = A B on square row-major matrices of halves, added up in floats by the tensor cores. A block makes a tile of C, each
-// of its WARPS_M x WARPS_N warps FRAGMENTS x FRAGMENTS fragments of 16 x 16; slices of A and B, K_STEP deep, pass through
-// shared memory.
+// C = A B on square row-major matrices of halves, added up in floats by the tensor cores. A block makes a tile of C,
+// each of its WARPS_M x WARPS_N warps FRAGMENTS x FRAGMENTS fragments of 16 x 16; slices of A and B, K_STEP deep, pass
+// through shared memory.
 #include "../common/bench.h"
 
 #include <cuda_fp16.h>
@@ -141,7 +141,8 @@ int main(int argc, char **argv) {
     bench::Array<float> device_c(elements);
 
     const bench::Shape launch = shape(n);
-    // Products of both signs cancel, and tensor cores round as they add: the error is absolute. One wrong product is 0.3.
+    // Products of both signs cancel, and tensor cores round as they add: the error is absolute. One wrong product is
+    // 0.3.
     return bench::finish(
         "gemm_wmma", options, launch, gemm_wmma, bench::Comparison(1e-3, 1e-2),
         [&] {

@@ -1,5 +1,5 @@
-// How often each of 256 values occurs among n bytes. Every block counts in COPIES histograms of its own in shared memory
-// and adds them to the result at its end; a fixed grid strides over the bytes, BYTES of them an access.
+// How often each of 256 values occurs among n bytes. Every block counts in COPIES histograms of its own in shared
+// memory and adds them to the result at its end; a fixed grid strides over the bytes, BYTES of them an access.
 #include "../common/bench.h"
 
 #if __has_include("histogram.tune.h")

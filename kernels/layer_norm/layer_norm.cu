@@ -1,5 +1,5 @@
-// Layer normalisation of every row of a matrix: y = gain * (x - mean) / sqrt(variance + epsilon) + bias. A block makes a
-// row; CACHE keeps the row in dynamic shared memory between the passes, else each pass reads it again.
+// Layer normalisation of every row of a matrix: y = gain * (x - mean) / sqrt(variance + epsilon) + bias. A block makes
+// a row; CACHE keeps the row in dynamic shared memory between the passes, else each pass reads it again.
 #include "../common/bench.h"
 
 #if __has_include("layer_norm.tune.h")
