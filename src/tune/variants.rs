@@ -2,7 +2,6 @@
 
 use super::caps;
 use super::kernel::Subject;
-use crate::cubin::Cubin;
 use crate::space::Configuration;
 use crate::variant::{FrontEnd, ToolError, Toolchain, code_digest};
 use rayon::prelude::*;
@@ -132,11 +131,6 @@ impl Variants {
             Some(Err(problem)) => Err(problem),
             None => Err("was not compiled"),
         }
-    }
-
-    /// Parses the cubin of a variant; it was parsed once already, to tell variants apart.
-    pub fn cubin(&self, variant: usize) -> Result<Cubin<'_>, ToolError> {
-        Ok(Cubin::parse(&self.all[variant].cubin)?)
     }
 }
 
