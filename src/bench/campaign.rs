@@ -72,6 +72,10 @@ pub fn run(campaign: &Campaign) -> u8 {
         device,
         begin: Instant::now(),
     };
+    if let Err(error) = std::fs::create_dir_all(&run.folder) {
+        console.fatal(&format!("cannot make '{}': {error}", run.folder.display()));
+        return FATAL;
+    }
     let mut missing = 0;
     for (number, source) in campaign.sources.iter().enumerate() {
         let place = format!("[{}/{}]", number + 1, campaign.sources.len());
@@ -111,6 +115,9 @@ impl Run<'_> {
         let marked = MarkedSource::of(&invocation).pop().ok_or("it has no tuning comment")?;
         let (annotations, problems) = marked.annotations(self.settings.files.as_deref());
         self.console.diagnostics(&problems);
+        if !problems.is_empty() {
+            return Err("its tuning comments cannot be read".to_owned());
+        }
         let earlier: HashMap<&str, RecordedSpace> = annotations
             .iter()
             .filter_map(|annotation| Some((annotation.name.as_str(), self.earlier(annotation, &digest)?)))
@@ -169,12 +176,13 @@ impl Run<'_> {
         let measurer = tuner.measurer().ok_or("the measuring process is gone")?;
         let (points, sample) = timed::points(scored, self.campaign.most);
         self.console.summary(&format!(
-            "{place} {name}: {} configurations, {} points{}, {} machine codes; compiled in {:.1} s",
+            "{place} {name}: {} configurations, {} points{}, {} machine codes; compiled in {:.1} s, scored in {:.1} s",
             scored.laid.configurations.len(),
             points.len(),
             if sample.is_some() { " in a sample" } else { "" },
             scored.laid.codes.len(),
-            prepared.seconds.total()
+            prepared.seconds.compile,
+            prepared.seconds.model
         ));
         let known: HashMap<&Configuration, Taken> = earlier
             .iter()
@@ -203,8 +211,6 @@ impl Run<'_> {
         if let Some(problem) = space.problems().first() {
             return Err(problem.clone());
         }
-        let made = std::fs::create_dir_all(&self.folder);
-        made.map_err(|error| format!("cannot make '{}': {error}", self.folder.display()))?;
         let bytes = space.write(&self.path(name))?;
         self.tell(place, &space, bytes);
         Ok(complete)

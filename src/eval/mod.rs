@@ -26,6 +26,10 @@ pub fn run(paths: &[PathBuf]) -> u8 {
             return 1;
         }
     }
+    if files.is_empty() {
+        eprintln!("nvtune fatal   : there are no records there; `nvtune bench` makes them");
+        return 1;
+    }
     files.sort();
     let found: Vec<Result<Judged, String>> = files
         .par_iter()
