@@ -21,7 +21,7 @@ FIND_NVCC = NVTUNE_NVCC="$$($(PYTHON) .ci/toolkit.py)"; export NVTUNE_NVCC
 # The architecture of this machine's GPU, sm_90 without one.
 ARCH ?= $(or $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sed -n '1s/^\([0-9]*\)\.\([0-9]\)$$/sm_\1\2/p'),sm_90)
 
-.PHONY: help build toolkit demo test lint checks fuzz test-gpu bench-gpu bench install clean
+.PHONY: help build toolkit demo test lint checks fuzz test-gpu bench-gpu bench eval install clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -75,6 +75,11 @@ test-gpu: toolkit ## the tests that need a GPU; what they say is kept in kernels
 bench-gpu: build toolkit ## time the suite on this GPU: plain nvcc, nvtune, the whole space
 	@$(FIND_NVCC)
 	NVTUNE_BINARY='$(abspath $(NVTUNE))' $(PYTHON) kernels/bench.py $(BENCH_OPTIONS)
+
+eval: build ## judge the model and the strategies by the recorded spaces; the tables are kept in kernels/results/EVAL.md
+	@'$(abspath $(NVTUNE))' eval kernels/results > kernels/results/EVAL.md.new
+	mv kernels/results/EVAL.md.new kernels/results/EVAL.md
+	cat kernels/results/EVAL.md
 
 bench: build toolkit ## time compiles through nvtune against plain nvcc
 	@$(FIND_NVCC)

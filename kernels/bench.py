@@ -2,13 +2,14 @@
 """Times the suite on this machine's GPU: built by plain nvcc, built by nvtune, and the whole space of each kernel.
 
 In: the suite's programs, an nvcc (found as `.ci/toolkit.py` finds it), nvtune (NVTUNE_BINARY, else built with cargo).
-Out, in results/<gpu>/: NAME.json for each kernel, NAME.space.json (nvtune's record of the whole space), suite.json with
-the table, which is also printed last.
+Out, in results/<gpu>/: NAME.json for each kernel, NAME.json.gz (the whole space, by `nvtune bench`), suite.json with the
+table, which is also printed last.
 Always holds: both builds have the same words on their command lines; plain and tuned program run in turns, so that a
 drift of the clocks falls on both; every file appears whole; a failure of one kernel leaves the others' results.
 """
 
 import argparse
+import gzip
 import json
 import os
 import shutil
@@ -27,7 +28,7 @@ import toolkit  # noqa: E402
 
 SUITE = tuple(sorted(path.parent.name for path in KERNELS.glob("*/*.cu") if path.stem == path.parent.name))
 # Seconds after which a step counts as hung.
-BUILD_LIMIT, PROGRAM_LIMIT, EXHAUSTIVE_LIMIT = 600, 120, 1800
+BUILD_LIMIT, PROGRAM_LIMIT = 600, 120
 
 
 class Failure(Exception):
@@ -115,7 +116,23 @@ class Tools:
             "seconds": seconds,
             "messages": messages(said),
             "header": header.read_text() if header.exists() else None,
+            "decision": decision(folder / f"{name}.tune.json", name),
         }
+
+
+def decision(path, name):
+    """What nvtune decided for a kernel: the winner, how many points it timed, how long that took. None of a plain build."""
+    if not path.exists():
+        return None
+    kernel = next((kernel for kernel in json.loads(path.read_text())["kernels"] if kernel["name"] == name), None)
+    if kernel is None:
+        return None
+    return {
+        "provenance": kernel["provenance"],
+        "winner": kernel["configurations"][kernel["winner"]],
+        "points_timed": kernel["timed"],
+        "seconds": sum(kernel["seconds"].values()),
+    }
 
 
 def run_program(program, *options):
@@ -146,40 +163,50 @@ def compare_programs(plain, tuned, rounds, repetitions):
     }
 
 
-def exhaustive(tools, name):
-    """Tunes the kernel and times its whole space in one measuring process: `nvtune bench`.
+def record_spaces(tools, options):
+    """Times the whole space of each kernel that has no record yet: `nvtune bench`, which tells of its progress itself."""
+    words = ["bench", *(within(KERNELS / name / f"{name}.cu") for name in options.kernels)]
+    words += ["--results", within(options.results.absolute()), "--budget", options.budget]
+    if options.limit is not None:
+        words += ["--limit", options.limit]
+    words += ["--", *tools.flags]
+    command = [str(word) for word in (tools.nvtune, *words)]
+    return subprocess.run(command, cwd=REPOSITORY, env=tools.tuned_environment).returncode
 
-    Gives its record as it is, and what the table shows of it. The one place that knows that command and its fields.
-    """
-    folder = tools.work / name / "space"
-    folder.mkdir(parents=True, exist_ok=True)
-    words = [*tools.flags, "-c", within(KERNELS / name / f"{name}.cu"), "-o", within(folder / f"{name}.o")]
-    _, said, seconds = run([tools.nvtune, "bench", tools.nvcc, *words], EXHAUSTIVE_LIMIT, tools.tuned_environment)
+
+def space_facts(path, chosen):
+    """What a recorded space says of itself, and of the winner that the build chose."""
     try:
-        whole = json.loads((folder / f"{name}.tune.json").read_text())
-    except (OSError, ValueError) as why:
-        raise Failure(f"nvtune bench wrote no record: {why}") from None
-    kernel = next((kernel for kernel in whole["kernels"] if kernel["name"] == name), None)
-    if kernel is None or not kernel.get("truth"):
-        raise Failure(f"the record of nvtune bench says nothing of the whole space of {name}: {' '.join(messages(said))}")
-    truth, configurations = kernel["truth"], kernel["configurations"]
-    summary = {
-        **truth,
-        **{index: configurations[kernel[index]] for index in ("baseline", "winner")},
-        "best": configurations[truth["best"]],
-        "points_timed": kernel["timed"],
-        "points": kernel["points"],
-        "seconds": sum(kernel["seconds"].values()),
-        "exhaustive_points": truth["timed"],
-        "exhaustive_seconds": truth["seconds"],
-        "command_seconds": seconds,
-        "messages": messages(said),
+        space = json.loads(gzip.decompress(path.read_bytes()))
+    except (OSError, EOFError, ValueError) as why:
+        raise Failure(f"there is no record of the whole space: {why}") from None
+    configurations = space["configurations"]
+
+    def microseconds(configuration):
+        time = configuration["time"]
+        return (time["median_us"] + time.get("again_us", time["median_us"])) / 2
+
+    timed = [configuration for configuration in configurations if "time" in configuration]
+    best = min(timed, key=microseconds)
+    # Configurations with the same code and launch are one point, and only its first is timed.
+    key = ("block", "cap", "grid", "macros")
+    chosen = next((c for c in configurations if all(c.get(k) == chosen.get(k) for k in key)), {}) if chosen else {}
+    winner = next((c for c in timed if (c["variant"], c["launch"]) == (chosen.get("variant"), chosen.get("launch"))), None)
+    facts = {
+        "size": space["size"],
+        "timed": len(timed),
+        "baseline_us": microseconds(configurations[space["baseline"]]),
+        "best": best,
+        "best_us": microseconds(best),
     }
-    return whole, summary
+    if winner is not None:
+        facts["winner_us"] = microseconds(winner)
+        facts["regret"] = facts["winner_us"] / facts["best_us"] - 1
+    return facts
 
 
-def measure(tools, name, options, folder):
-    """All that is measured of one kernel. What fails is named in `failures`; the rest is there."""
+def measure(tools, name, options):
+    """All that is measured of one kernel's programs. What fails is named in `failures`; the rest is there."""
     result = {"kernel": name, "failures": []}
     try:
         plain, result["plain_build"] = tools.build(name, tuned=False)
@@ -190,14 +217,15 @@ def measure(tools, name, options, folder):
                 result["failures"].append(f"the {which} program computes wrong results")
     except Failure as why:
         result["failures"].append(str(why))
-    if not options.no_exhaustive:
-        try:
-            record, result["space"] = exhaustive(tools, name)
-            # A space has hundreds of configurations: a line each would be most of the repository.
-            write_json(folder / f"{name}.space.json", record, indent=None)
-        except Failure as why:
-            result["failures"].append(str(why))
     return result
+
+
+def add_space(result, folder):
+    decided = result.get("nvtune_build", {}).get("decision") or {}
+    try:
+        result["space"] = space_facts(folder / f"{result['kernel']}.json.gz", decided.get("winner"))
+    except Failure as why:
+        result["failures"].append(str(why))
 
 
 # ---- the table -------------------------------------------------------------------------------------------------
@@ -210,6 +238,7 @@ def ratio(numerator, denominator):
 def cells(result):
     """One line of the table; what was not measured is a dash."""
     space, programs = result.get("space", {}), result.get("programs", {})
+    decided = result.get("nvtune_build", {}).get("decision") or {}
     plain, tuned = (programs.get(which, {}) for which in ("plain", "nvtune"))
     checks = "/".join(program.get("check", "-") for program in (plain, tuned))
 
@@ -224,9 +253,9 @@ def cells(result):
         show(space.get("best_us"), ".1f"),
         show(ratio(space.get("baseline_us"), space.get("winner_us")), ".3f"),
         show(None if regret is None else 100 * regret, ".2f"),
-        show(space.get("points_timed"), "d"),
-        show(space.get("points"), "d"),
-        show(space.get("seconds"), ".1f"),
+        show(decided.get("points_timed"), "d"),
+        show(space.get("size", {}).get("points"), "d"),
+        show(decided.get("seconds"), ".1f"),
         show(plain.get("median_us"), ".1f"),
         show(tuned.get("median_us"), ".1f"),
         show(ratio(plain.get("median_us"), tuned.get("median_us")), ".3f"),
@@ -282,6 +311,8 @@ def arguments():
     parser.add_argument("--kernels", default=",".join(SUITE), help="names, with commas (default: all)")
     parser.add_argument("--rounds", type=int, default=6, help="turns of plain and tuned program (default 6)")
     parser.add_argument("--repetitions", type=int, default=50, help="timed launches in a turn (default 50)")
+    parser.add_argument("--budget", type=float, default=60, help="GPU seconds for the whole space of a kernel (default 60)")
+    parser.add_argument("--limit", type=float, help="seconds after which no further space is begun")
     parser.add_argument("--no-exhaustive", action="store_true", help="leave out timing the whole space")
     parser.add_argument("--results", type=Path, default=KERNELS / "results", help="folder for the records")
     parser.add_argument("--work", type=Path, default=REPOSITORY / "build" / "bench", help="folder to build in; emptied")
@@ -312,11 +343,18 @@ def main():
     results = []
     for name in options.kernels:
         print(f"bench: {name}", file=sys.stderr, flush=True)
-        result = measure(tools, name, options, folder)
-        for failure in result["failures"]:
-            print(f"bench: {name}: {failure}", file=sys.stderr, flush=True)
+        result = measure(tools, name, options)
+        # At once: the programs' times are kept should the run be ended.
         write_json(folder / f"{name}.json", {"machine": facts, **result})
         results.append(result)
+    if not options.no_exhaustive:
+        record_spaces(tools, options)
+        for result in results:
+            add_space(result, folder)
+            write_json(folder / f"{result['kernel']}.json", {"machine": facts, **result})
+    for result in results:
+        for failure in result["failures"]:
+            print(f"bench: {result['kernel']}: {failure}", file=sys.stderr, flush=True)
     lines = list(table(results))
     write_json(folder / "suite.json", {"machine": facts, "kernels": results, "table": lines})
     print(f"{facts['gpu']}, driver {facts['driver']}, nvcc {facts['toolkit']}, records in {within(folder.absolute())}\n")

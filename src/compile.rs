@@ -1,13 +1,13 @@
 //! A call of nvcc: handed over where nothing is marked, else tuned and then built by nvcc itself.
 
-use crate::comment::{self, Annotation, Source};
+use crate::comment::Annotation;
 use crate::console::{Console, FATAL, exit_code};
 use crate::emit::{Header, HeaderKernel, Ticket, TicketKernel};
-use crate::nvcc::{Dryrun, Invocation, MarkedFile, Overlay, Phase, Pipeline, RealNvcc, marked_files};
-use crate::record::{FORMAT, Record};
-use crate::settings::{Mode, Settings, Timing};
+use crate::marked_source::MarkedSource;
+use crate::nvcc::{Dryrun, Invocation, Overlay, RealNvcc};
+use crate::record::{FORMAT, Record, write_if_changed};
+use crate::settings::{Mode, Settings};
 use crate::tune::{self, Tuned, Tuner};
-use crate::variant::Toolchain;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use std::process::{Command, ExitStatus};
 
 /// Runs as nvcc with `arguments` (without argv[0]); `name` is what nvtune was called by, or the compiler named in
 /// `nvtune /path/nvcc ...`. Comes back only where nvcc was not given the process.
-pub fn run(arguments: &[OsString], name: Option<&OsStr>, timing: Timing) -> u8 {
+pub fn run(arguments: &[OsString], name: Option<&OsStr>) -> u8 {
     let (settings, problems) = Settings::new(|name| std::env::var_os(name));
     let console = Console::new(settings.strict);
     let nvcc = match RealNvcc::find(name, |name| std::env::var_os(name)) {
@@ -34,14 +34,14 @@ pub fn run(arguments: &[OsString], name: Option<&OsStr>, timing: Timing) -> u8 {
     let Ok(invocation) = Invocation::new(arguments, prepend.as_deref(), append.as_deref()) else {
         return hand_over(&nvcc, arguments, &console);
     };
-    let marked = marked_sources(&invocation);
+    let marked = MarkedSource::of(&invocation);
     if marked.is_empty() {
         return hand_over(&nvcc, arguments, &console);
     }
     for problem in problems {
         console.warning(&problem);
     }
-    let mut build = Build { console: &console, settings: &settings, timing, nvcc: &nvcc, invocation: &invocation };
+    let mut build = Build { console: &console, settings: &settings, nvcc: &nvcc, invocation: &invocation };
     build.run(marked)
 }
 
@@ -52,32 +52,10 @@ fn hand_over(nvcc: &RealNvcc, arguments: &[OsString], console: &Console) -> u8 {
     FATAL
 }
 
-/// A source of the call that is marked, itself or in what it includes.
-struct MarkedSource {
-    path: PathBuf,
-    /// The source's name without folder and extension.
-    stem: String,
-    files: Vec<MarkedFile>,
-    includes_header: bool,
-}
-
-fn marked_sources(invocation: &Invocation) -> Vec<MarkedSource> {
-    if invocation.phase == Phase::NoCode || invocation.dry {
-        return Vec::new();
-    }
-    let sources = invocation.sources.iter().filter_map(|path| {
-        let stem = path.file_stem()?.to_string_lossy().into_owned();
-        let (files, includes_header) = marked_files(path, &invocation.include_paths, &Header::file_name(&stem));
-        (!files.is_empty()).then(|| MarkedSource { path: path.clone(), stem, files, includes_header })
-    });
-    sources.collect()
-}
-
 /// A compile with marked sources.
 struct Build<'a> {
     console: &'a Console,
     settings: &'a Settings,
-    timing: Timing,
     nvcc: &'a RealNvcc,
     invocation: &'a Invocation,
 }
@@ -122,7 +100,7 @@ impl Build<'_> {
         if self.invocation.device_debug {
             self.console.warning("not tuned: -G compiles device code without optimisation");
         } else if self.settings.mode != Mode::Locked {
-            let mut tuner = Tuner::new(self.settings, self.timing, self.console);
+            let mut tuner = Tuner::new(self.settings, self.console);
             for tuning in &mut tunings {
                 self.tune(&dryrun, tuning, &mut tuner);
             }
@@ -137,14 +115,8 @@ impl Build<'_> {
     fn annotate(&self, marked: Vec<MarkedSource>) -> Result<Vec<Tuning>, u8> {
         let mut tunings = Vec::new();
         for source in marked {
-            let mut annotations = Vec::new();
-            for file in &source.files {
-                match comment::annotations(&Source::new(file.path.to_string_lossy(), &file.text)) {
-                    Ok(found) => annotations.extend(found),
-                    Err(diagnostics) => self.console.diagnostics(&diagnostics),
-                }
-            }
-            tune::load_files(&mut annotations, self.settings.files.as_deref());
+            let (annotations, problems) = source.annotations(self.settings.files.as_deref());
+            self.console.diagnostics(&problems);
             tunings.push(Tuning { source, annotations, architecture: String::new(), tuned: Vec::new() });
         }
         match self.console.failure() {
@@ -170,26 +142,10 @@ impl Build<'_> {
     /// Tunes the kernels of one source; what cannot be tuned is warned of and stays as nvcc builds it.
     fn tune(&self, dryrun: &Dryrun, tuning: &mut Tuning, tuner: &mut Tuner<'_>) {
         let source = tuning.source.path.to_string_lossy().into_owned();
-        let Some(pipeline) = chosen_pipeline(dryrun, &source, tuner.device_architecture()) else {
-            self.console.warning(&format!(
-                "{source}: not tuned: nvcc makes no linked machine code of it in this call (-rdc, -dlto or a virtual architecture)"
-            ));
-            return;
-        };
-        let mut toolchain = match Toolchain::new(dryrun, pipeline) {
+        let toolchain = match tuning.source.toolchain(dryrun, &tuning.annotations, tuner.device_architecture()) {
             Ok(toolchain) => toolchain,
-            Err(error) => return self.console.warning(&format!("{source}: not tuned: {error}")),
+            Err(problem) => return self.console.warning(&format!("{source}: not tuned: {problem}")),
         };
-        if tuning.source.includes_header {
-            let text = Header {
-                source: tuning.source.file_name(),
-                kernels: tune::baseline_headers(&tuning.annotations, toolchain.architecture()),
-            }
-            .text();
-            if let Err(error) = toolchain.provide_header(&Header::file_name(&tuning.source.stem), &text) {
-                return self.console.warning(&format!("{source}: not tuned: {error}"));
-            }
-        }
         if self.several_sources() && !tuning.source.includes_header {
             self.leave_out_macro_axes(tuning);
         }
@@ -371,12 +327,6 @@ enum Built {
     Differs(String),
 }
 
-impl MarkedSource {
-    fn file_name(&self) -> String {
-        self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-    }
-}
-
 impl Tuning {
     /// Whether there is a header and the source includes it.
     fn needs_header(&self) -> bool {
@@ -401,19 +351,6 @@ impl Tuning {
     }
 }
 
-/// The pipeline to tune for: that of the device's architecture, else of the newest one; never of a relocatable or
-/// link-time-optimised compile, whose machine code is made later.
-fn chosen_pipeline(dryrun: &Dryrun, source: &str, device: Option<u32>) -> Option<Pipeline> {
-    let pipelines: Vec<Pipeline> = dryrun
-        .pipelines()
-        .into_iter()
-        .filter(|pipeline| pipeline.source == source)
-        .filter(|pipeline| !["-c", "--compile-only"].iter().any(|option| pipeline.ptxas.has(option)))
-        .collect();
-    let exact = pipelines.iter().find(|pipeline| tune::architecture_number(&pipeline.architecture) == device);
-    exact.or(pipelines.iter().max_by_key(|pipeline| tune::architecture_number(&pipeline.architecture))).cloned()
-}
-
 /// The newest architecture that a source is compiled for; empty where no machine code is made.
 fn newest_architecture(dryrun: &Dryrun, source: &str) -> String {
     let architectures = dryrun.pipelines().into_iter().filter(|pipeline| pipeline.source == source);
@@ -432,21 +369,4 @@ fn real_bin(dryrun: &Dryrun, nvcc: &RealNvcc) -> PathBuf {
 /// The header's folder is on the include path where a source includes the header.
 fn include_options(folder: &Path, tunings: &[Tuning]) -> Vec<OsString> {
     if tunings.iter().any(Tuning::needs_header) { vec!["-I".into(), folder.as_os_str().to_owned()] } else { Vec::new() }
-}
-
-/// Writes a file whole or not at all, and not when it has these contents already: make would rebuild what uses it.
-fn write_if_changed(path: &Path, contents: &[u8]) -> Result<(), String> {
-    if std::fs::read(path).is_ok_and(|present| present == contents) {
-        return Ok(());
-    }
-    let write = || -> std::io::Result<()> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        // As any file that a compiler writes: open to all that the user's umask lets in.
-        let mode: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
-        let mut file = tempfile::Builder::new().prefix(".nvtune-").permissions(mode).tempfile_in(folder)?;
-        std::io::Write::write_all(&mut file, contents)?;
-        file.persist(path).map(drop).map_err(|error| error.error)
-    };
-    // The kind alone: the whole error names the temporary file.
-    write().map_err(|error| format!("cannot write '{}': {}", path.display(), error.kind()))
 }

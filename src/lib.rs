@@ -7,12 +7,15 @@
 //!      -> Candidate -> Timing -> Winner -> object file + header (+ record)
 //! ```
 
+pub mod bench;
 pub mod cli;
 pub mod comment;
 pub mod compile;
 pub mod console;
 pub mod cubin;
 pub mod emit;
+pub mod eval;
+mod marked_source;
 pub mod measure;
 pub mod model;
 pub mod nvcc;
@@ -25,7 +28,6 @@ pub mod tune;
 pub mod variant;
 pub mod workload;
 
-use settings::Timing;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
@@ -39,11 +41,11 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let rest = |from: usize| arguments.get(from..).unwrap_or_default();
     let is_nvcc = |name: &OsString| name == "nvcc";
     if name(arguments.first()).as_ref().is_some_and(is_nvcc) {
-        ExitCode::from(compile::run(rest(1), arguments.first().map(OsString::as_os_str), Timing::Candidates))
+        ExitCode::from(compile::run(rest(1), arguments.first().map(OsString::as_os_str)))
     } else if name(arguments.first()).is_some_and(|name| name == "ptxas") {
         ExitCode::from(nvcc::shim::run(&arguments))
     } else if name(arguments.get(1)).as_ref().is_some_and(is_nvcc) {
-        ExitCode::from(compile::run(rest(2), arguments.get(1).map(OsString::as_os_str), Timing::Candidates))
+        ExitCode::from(compile::run(rest(2), arguments.get(1).map(OsString::as_os_str)))
     } else {
         cli::run(&arguments)
     }

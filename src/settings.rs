@@ -17,15 +17,6 @@ pub enum Mode {
     Measure,
 }
 
-/// How much of a space is timed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Timing {
-    /// What the strategy asks for.
-    Candidates,
-    /// After the decision the whole space too, so that the record says how good the decision was.
-    Exhaustive,
-}
-
 /// The settings of one run.
 #[derive(Clone, Debug)]
 pub struct Settings {

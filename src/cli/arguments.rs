@@ -1,5 +1,6 @@
 //! The definitions of nvtune's own command line; `--help` and the man page are both made from them.
 
+use crate::bench::Campaign;
 use crate::settings::VARIABLES;
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
@@ -29,12 +30,15 @@ pub enum Subcommand {
     },
     /// Says which nvcc, GPU and driver would be used
     Doctor,
-    /// Compiles as `nvcc ARGS` would, then times the whole space of each marked kernel, so that the record says how far
-    /// the winner is from the best
-    Bench {
-        /// The compiler (`nvcc`, or a path) and its arguments
-        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "NVCC ARGS")]
-        call: Vec<OsString>,
+    /// Times the whole space of each marked kernel of these sources on the GPU, and writes for each a record that `nvtune eval`
+    /// judges models and strategies by
+    Bench(Bench),
+    /// Judges this nvtune's model and strategies by the records of `nvtune bench`, without a GPU: how far from the best of the
+    /// space each strategy's winner is and how much it times, and how well the model orders the space
+    Eval {
+        /// Records, or folders of them
+        #[arg(value_name = "RECORD", default_value = "kernels/results")]
+        records: Vec<PathBuf>,
     },
     /// Makes a toolkit root whose bin/nvcc is nvtune and whose other entries are links to the real toolkit, for builds
     /// that take CUDA_HOME rather than a compiler
@@ -55,6 +59,50 @@ pub enum Subcommand {
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
+}
+
+/// `nvtune bench`
+#[derive(Debug, clap::Args)]
+pub struct Bench {
+    /// CUDA sources with tuning comments
+    #[arg(required = true, value_name = "SOURCE.cu")]
+    sources: Vec<PathBuf>,
+    /// Folder for the records: KERNEL.json.gz in a folder for each GPU; what is there already is not timed again
+    #[arg(long, value_name = "DIR", default_value = "kernels/results")]
+    results: PathBuf,
+    /// Seconds of GPU time for each kernel; a second run, which shows how well times repeat, may take half as many again
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    budget: f64,
+    /// Seconds after which no further kernel is begun
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    limit: Option<f64>,
+    /// Points of a space that are timed at most; of a larger one a sample is, drawn from a fixed seed
+    #[arg(long, value_name = "POINTS", default_value_t = 5000)]
+    most: usize,
+    /// Points that are timed a second time, in a process of its own
+    #[arg(long, value_name = "POINTS", default_value_t = 200)]
+    repeat: usize,
+    /// Time what is recorded already too
+    #[arg(long)]
+    force: bool,
+    /// Options for nvcc [default: -O3 and -arch= of the GPU]
+    #[arg(last = true, value_name = "NVCC OPTIONS")]
+    options: Vec<OsString>,
+}
+
+impl Bench {
+    /// What is to be timed. `words` are the command line, for the records.
+    pub fn campaign(self, words: &[String]) -> Campaign {
+        let Self { sources, results, budget, limit, most, repeat, force, options } = self;
+        let command = std::iter::once("nvtune".to_owned()).chain(words.iter().cloned()).collect();
+        Campaign { sources, options, results, budget_s: budget, limit_s: limit, most, repeat, force, command }
+    }
+}
+
+/// A number of seconds above 0.
+fn seconds(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|seconds| seconds.is_finite() && *seconds > 0.0);
+    number.ok_or_else(|| "it must be a number of seconds above 0".to_owned())
 }
 
 /// The command line with what both the help and the man page say of the environment.

@@ -3,7 +3,6 @@
 use crate::measure::{Measurer, Options, Process};
 use crate::nvcc::RealNvcc;
 use crate::settings::{Settings, VARIABLES};
-use std::process::Command;
 
 /// Prints what is found; the exit code tells whether a build could go on.
 pub fn run() -> u8 {
@@ -12,7 +11,7 @@ pub fn run() -> u8 {
     match &nvcc {
         Ok(nvcc) => {
             println!("nvcc    {}", nvcc.path.display());
-            println!("toolkit {}", release(nvcc).unwrap_or_else(|| "unknown: nvcc --version says nothing".to_owned()));
+            println!("toolkit {}", nvcc.release().unwrap_or_else(|| "unknown: nvcc --version says nothing".to_owned()));
         }
         Err(error) => println!("nvcc    {error}"),
     }
@@ -35,11 +34,4 @@ pub fn run() -> u8 {
         println!("problem {problem}");
     }
     u8::from(nvcc.is_err() || !problems.is_empty())
-}
-
-fn release(nvcc: &RealNvcc) -> Option<String> {
-    let output = Command::new(&nvcc.path).arg("--version").output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let line = text.lines().find(|line| line.contains("release"))?;
-    Some(line.rsplit_once("release ")?.1.to_owned())
 }

@@ -9,7 +9,7 @@ mod shims;
 pub use arguments::{Arguments, command, man_page};
 pub use manual::comments_page;
 
-use crate::settings::Timing;
+use crate::{bench, eval};
 use arguments::Subcommand;
 use clap::FromArgMatches;
 use std::ffi::OsString;
@@ -20,6 +20,8 @@ const USAGE: u8 = 2;
 
 /// Runs a subcommand; `arguments` begin with the program's name.
 pub fn run(arguments: &[OsString]) -> ExitCode {
+    let arguments_given: Vec<String> =
+        arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let matches = arguments::command().try_get_matches_from(arguments);
     let arguments = match matches.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
@@ -32,16 +34,11 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
     let code = match arguments.subcommand {
         Subcommand::Report { records } => report::run(&records),
         Subcommand::Doctor => doctor::run(),
-        Subcommand::Bench { call } => bench(&call),
+        Subcommand::Bench(options) => bench::run(&options.campaign(&arguments_given)),
+        Subcommand::Eval { records } => eval::run(&records),
         Subcommand::Shims { folder } => shims::run(&folder),
         Subcommand::Measure { arguments } => return crate::measure::serve(&arguments),
         Subcommand::Man { folder } => arguments::write_man_pages(&folder),
     };
     ExitCode::from(code)
-}
-
-/// `nvtune bench NVCC ARGS`: a build whose records hold the exhaustive timing too.
-fn bench(call: &[OsString]) -> u8 {
-    let arguments = call.get(1..).unwrap_or_default();
-    crate::compile::run(arguments, call.first().map(OsString::as_os_str), Timing::Exhaustive)
 }

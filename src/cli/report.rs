@@ -50,17 +50,6 @@ fn text(source: &str, decision: &Decision) -> String {
         decision.seconds.model,
         decision.seconds.measure
     ));
-    if let Some(truth) = &decision.truth {
-        text.push_str(&format!(
-            "  whole space: best {:.2} us ({}), winner {:.2} us, regret {:.2}%, {} points in {:.1} s\n",
-            truth.best_us,
-            decision.configurations[truth.best].configuration,
-            truth.winner_us,
-            100.0 * truth.regret,
-            truth.timed,
-            truth.seconds
-        ));
-    }
     text.push_str("    time us  predicted  regs  occupancy      T          C  configuration\n");
     let mut shown: Vec<usize> = (0..decision.configurations.len()).collect();
     shown.sort_by(|&a, &b| time(&decision.configurations[a]).total_cmp(&time(&decision.configurations[b])));

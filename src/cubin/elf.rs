@@ -99,6 +99,13 @@ impl<'data> File<'data> {
             .map_err(|_| Error::at(name, section.header.sh_offset(LE), "the contents reach beyond the end of the file"))
     }
 
+    /// The bytes of the file that a section takes.
+    pub(super) fn place(&self, name: &str) -> Option<std::ops::Range<usize>> {
+        let header = self.section(name)?.header;
+        let start = usize::try_from(header.sh_offset(LE)).ok()?;
+        Some(start..start.checked_add(usize::try_from(header.sh_size(LE)).ok()?)?)
+    }
+
     /// Size of a section in memory.
     pub(super) fn size(&self, section: Section<'data>) -> u64 {
         section.header.sh_size(LE)

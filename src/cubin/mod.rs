@@ -17,6 +17,19 @@ pub use error::Error;
 pub use lines::Lines;
 pub use resources::{Parameter, Resources};
 
+/// Where ptxas keeps the PTX that the code was made of.
+const PTX_TEXT: &str = ".nv_debug_ptx_txt";
+
+/// The same cubin with zeros in place of the PTX that it carries, which is most of a small one; nothing here reads it.
+pub fn without_ptx_text(bytes: &[u8]) -> Vec<u8> {
+    let mut without = bytes.to_vec();
+    let place = elf::File::parse(bytes).ok().and_then(|file| file.place(PTX_TEXT));
+    if let Some(text) = place.and_then(|place| without.get_mut(place)) {
+        text.fill(0);
+    }
+    without
+}
+
 /// A CUDA binary for one architecture.
 #[derive(Clone, Debug)]
 pub struct Cubin<'data> {

@@ -32,6 +32,9 @@ pub struct Plan {
     pub rounds: u32,
     /// A candidate that is slower than this times the best so far after its first sample is not sampled again.
     pub keep: f64,
+    /// Seconds of launches after which a candidate is not sampled again, however few samples it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample_s: Option<f64>,
     /// Seconds that a launch may take before it counts as hung, where 20 times the baseline's time is less.
     pub patience_s: f64,
     /// Seed of the order within rounds.
@@ -40,6 +43,6 @@ pub struct Plan {
 
 impl Default for Plan {
     fn default() -> Self {
-        Plan { budget_s: 30.0, rounds: 9, keep: 2.0, patience_s: 10.0, seed: 0x6e76_7475_6e65 }
+        Plan { budget_s: 30.0, rounds: 9, keep: 2.0, patience_s: 10.0, sample_s: None, seed: 0x6e76_7475_6e65 }
     }
 }

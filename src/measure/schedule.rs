@@ -48,7 +48,7 @@ pub(super) fn time(
     }
 
     // Each candidate is sampled right after its check: it is loaded and warm, and each has a sample however short the budget.
-    let mut field: Vec<(&Job, f64)> = Vec::with_capacity(jobs.len());
+    let mut field: Vec<Sampled<'_>> = Vec::with_capacity(jobs.len());
     for job in jobs {
         if !field.is_empty() && spent() > CHECK_SHARE * plan.budget_s {
             break;
@@ -62,35 +62,47 @@ pub(super) fn time(
             send(Reply::Checked(job.slot, us));
         }
         if let Some(us) = sample(bench, job, send)? {
-            field.push((job, us));
+            field.push(Sampled { job, fastest: us, total: us });
         }
     }
 
     let mut order = Order::new(plan.seed, candidates.len());
     let mut round = 1;
     'rounds: loop {
-        let best = field.iter().map(|(_, us)| *us).fold(f64::MAX, f64::min);
+        let best = field.iter().map(|sampled| sampled.fastest).fold(f64::MAX, f64::min);
         let factor = if best < SHORT_US { SHORT_FACTOR } else { 1 };
         if round >= plan.rounds.saturating_mul(factor) {
             break;
         }
-        field.retain(|(job, us)| job.slot == baseline.slot || *us <= plan.keep * best);
+        field.retain(|sampled| {
+            let in_time = plan.sample_s.is_none_or(|limit| sampled.total < limit * 1e6);
+            in_time && (sampled.job.slot == baseline.slot || sampled.fastest <= plan.keep * best)
+        });
+        if field.is_empty() {
+            break;
+        }
         order.shuffle(&mut field);
-        for (job, fastest) in &mut field {
+        for sampled in &mut field {
             if spent() > plan.budget_s {
                 break 'rounds;
             }
             // A candidate that fails now is refused by the reply; infinity takes it out of the field.
-            *fastest = match sample(bench, job, send)? {
-                Some(us) => fastest.min(us),
-                None => f64::INFINITY,
-            };
+            let us = sample(bench, sampled.job, send)?.unwrap_or(f64::INFINITY);
+            sampled.fastest = if us.is_finite() { sampled.fastest.min(us) } else { us };
+            sampled.total += us;
         }
-        field.retain(|(_, us)| us.is_finite());
+        field.retain(|sampled| sampled.fastest.is_finite());
         round += 1;
     }
     send(Reply::Done);
     Ok(())
+}
+
+/// A candidate that is sampled: its fastest launch and all of them together in microseconds.
+struct Sampled<'a> {
+    job: &'a Job,
+    fastest: f64,
+    total: f64,
 }
 
 /// Serves [`Request::Duel`](super::protocol::Request::Duel).

@@ -53,6 +53,14 @@ impl RealNvcc {
             .find_map(|path| own.judge(&path).or_else(|_| own.judge(&path.with_file_name(REAL_NVCC))).ok())
             .ok_or(NotFound::Nowhere)
     }
+
+    /// What it says of its release: `13.0, V13.0.88`.
+    pub fn release(&self) -> Option<String> {
+        let output = std::process::Command::new(&self.path).arg("--version").output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let line = text.lines().find(|line| line.contains("release"))?;
+        Some(line.rsplit_once("release ")?.1.to_owned())
+    }
 }
 
 /// What tells nvtune from the real nvcc: the file's identity; for a copy, its bytes; for a script, that it names nvtune.

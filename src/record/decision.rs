@@ -45,9 +45,6 @@ pub struct Decision {
     pub points: usize,
     pub timed: usize,
     pub seconds: Seconds,
-    /// The exhaustive timing of the space in the same run, where it was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub truth: Option<Truth>,
     /// What the user should know: refused candidates, why nothing was timed, ...
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -122,23 +119,4 @@ pub struct RecordedTiming {
     /// Median of the paired rounds with the baseline, for finalists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paired_us: Option<f64>,
-    /// Median within the exhaustive timing of the space.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub exhaustive_us: Option<f64>,
-}
-
-/// What the exhaustive timing of the space says of the decision.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Truth {
-    /// Index of the best configuration, and its time and the winner's and the baseline's in microseconds, all from one
-    /// set of paired rounds.
-    pub best: usize,
-    pub best_us: f64,
-    pub winner_us: f64,
-    pub baseline_us: f64,
-    /// Time of the winner over time of the best, less 1.
-    pub regret: f64,
-    /// Configurations timed, and seconds that took.
-    pub timed: usize,
-    pub seconds: f64,
 }

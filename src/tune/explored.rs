@@ -1,6 +1,7 @@
 //! The variants of a kernel, compiled and scored: all of them, or in rounds (see [`screen`]) where nothing will be timed.
 
 use super::kernel::{Problem, Subject};
+use super::laid::Laid;
 use super::scored::{self, Scored};
 use super::screen;
 use super::variants::{FrontEnds, Macros, Variants};
@@ -50,9 +51,9 @@ pub fn explore(
         subject.learn(front_ends, sets, in_force);
         variants.compile(front_ends, toolchain, subject, sets, caps, in_force);
         let start = Instant::now();
-        let scored = scored::score(subject, front_ends, &variants, in_force);
+        let scored = scored::score(Laid::new(subject, front_ends, &variants, in_force)?);
         model += start.elapsed();
-        scored
+        Ok::<_, Problem>(scored?)
     };
     let scored = if effort == Effort::Screened && sets.len() > 1 {
         let natural = [0, subject.space.baseline().cap];

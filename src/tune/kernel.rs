@@ -1,19 +1,18 @@
 //! One kernel: annotation -> winner.
 
-use super::explored::{Effort, Explored};
-use super::measured::{self, Measured};
-use super::scored::Scored;
+use super::explored::{self, Effort, Explored};
+use super::scored::{NoBaseline, Scored};
 use super::tuned::Tuned;
-use super::variants::{FrontEnds, InForce, Macros, Made, Variants, merged};
-use super::{Tuner, explored, facts, host};
+use super::variants::{FrontEnds, InForce, Macros, Made, Variant, Variants, merged};
+use super::{Tuner, facts, host, measured};
 use crate::comment::{self, Annotation, Diagnostic};
 use crate::console::Console;
+use crate::cubin::Cubin;
 use crate::measure::{self, Device, Measurer};
 use crate::model::{Analysis, Architecture, Machine};
 use crate::ptx;
 use crate::record::{Decision, RecordedConfiguration, RecordedVariant, Seconds};
-use crate::search::{self, Provenance, Strategy};
-use crate::settings::Timing;
+use crate::search::{Provenance, Strategy};
 use crate::space::{Configuration, Launch, Space};
 use crate::variant::{FrontEnd, ToolError, Toolchain};
 use crate::workload::{self, Entry, Layout, Workload, layout};
@@ -56,6 +55,12 @@ pub enum Problem {
 impl From<Vec<Diagnostic>> for Problem {
     fn from(diagnostics: Vec<Diagnostic>) -> Self {
         Self::Comment(diagnostics)
+    }
+}
+
+impl From<NoBaseline> for Problem {
+    fn from(NoBaseline { configuration, reason }: NoBaseline) -> Self {
+        Self::Baseline { configuration, reason }
     }
 }
 
@@ -139,14 +144,25 @@ impl Subject<'_> {
     }
 }
 
-/// Decides for one kernel. `in_force` are the values of the macro axes of the whole file.
-pub fn tune(
-    tuner: &mut Tuner<'_>,
+/// A kernel with its space compiled and scored.
+pub struct Prepared<'a> {
+    pub subject: Subject<'a>,
+    pub variants: Variants,
+    pub scored: Scored,
+    /// The sets of macros that were compiled, and how many the space has.
+    pub sets: (usize, usize),
+    /// What that took.
+    pub seconds: Seconds,
+}
+
+/// Compiles and scores the space of one kernel. `in_force` are the values of the macro axes of the whole file.
+pub fn prepare<'a>(
+    tuner: &Tuner<'_>,
     toolchain: &Toolchain,
     front_ends: &mut FrontEnds<'_>,
-    annotation: &Annotation,
+    annotation: &'a Annotation,
     in_force: &InForce<'_>,
-) -> Result<Tuned, Problem> {
+) -> Result<Prepared<'a>, Problem> {
     let clock = Instant::now();
     let strategy = strategy(annotation, tuner.settings.strategy);
     let timed = tuner.measurer.is_some() && annotation.has_workload();
@@ -154,43 +170,46 @@ pub fn tune(
     let mut subject = subject(tuner, toolchain, front_ends, annotation, in_force, effort)?;
     let in_force = in_force.now;
     advise(tuner.console, toolchain, front_ends, &subject, in_force)?;
-    let explored = explored::explore(front_ends, toolchain, &mut subject, effort, in_force)?;
-    let modelled = clock.elapsed().as_secs_f64();
-    let Explored { variants, scored, .. } = &explored;
+    let Explored { variants, scored, sets, model } =
+        explored::explore(front_ends, toolchain, &mut subject, effort, in_force)?;
+    let model = model.as_secs_f64();
+    let seconds = Seconds { compile: clock.elapsed().as_secs_f64() - model, model, measure: 0.0 };
+    Ok(Prepared { subject, variants, scored, sets, seconds })
+}
+
+/// Decides for one kernel.
+pub fn decide(tuner: &mut Tuner<'_>, architecture: &str, prepared: &Prepared<'_>) -> Result<Tuned, Problem> {
+    let clock = Instant::now();
+    let Prepared { subject, variants, scored, sets, seconds } = prepared;
+    let annotation = subject.annotation;
+    let strategy = strategy(annotation, tuner.settings.strategy);
     let candidates = scored.candidates(strategy);
     let mut decision = Decision {
         name: annotation.name.clone(),
         symbol: subject.entry.symbol.clone(),
-        architecture: toolchain.architecture().to_owned(),
+        architecture: architecture.to_owned(),
         device: tuner.measurer.as_ref().map(|measurer| measurer.device().clone()),
         strategy,
         provenance: Provenance::Baseline,
-        baseline: scored.baseline,
-        winner: scored.baseline,
+        baseline: scored.laid.baseline,
+        winner: scored.laid.baseline,
         speedup: 1.0,
-        points: scored.configurations.len(),
+        points: scored.laid.configurations.len(),
         timed: 0,
-        seconds: Seconds {
-            compile: modelled - explored.model.as_secs_f64(),
-            model: explored.model.as_secs_f64(),
-            measure: 0.0,
-        },
-        truth: None,
-        notes: screening_note(explored.sets),
-        variants: variants.all.iter().enumerate().map(|(index, _)| recorded_variant(variants, index)).collect(),
+        seconds: *seconds,
+        notes: screening_note(*sets),
+        variants: variants.all.iter().map(recorded_variant).collect(),
         configurations: recorded(scored, &candidates),
     };
-    decide(tuner, &subject, variants, scored, &candidates, &mut decision);
-    let exhaustive = decision.truth.map_or(0.0, |truth| truth.seconds);
-    decision.seconds.measure = clock.elapsed().as_secs_f64() - modelled - exhaustive;
-    Tuned::new(&subject, variants, scored, decision)
+    choose(tuner, subject, scored, &candidates, &mut decision);
+    decision.seconds.measure = clock.elapsed().as_secs_f64();
+    Tuned::new(subject, variants, scored, decision)
 }
 
 /// Measures where that is possible, else lets the model choose.
-fn decide(
+fn choose(
     tuner: &mut Tuner<'_>,
     subject: &Subject<'_>,
-    variants: &Variants,
     scored: &Scored,
     candidates: &[usize],
     decision: &mut Decision,
@@ -202,16 +221,10 @@ fn decide(
         decision.notes.push(problem.message.clone());
         tuner.console.diagnostics(&[problem]);
     } else if let Some(measurer) = tuner.measurer.as_mut().filter(|_| can_measure) {
-        let context = Measured { variants, scored, budget };
-        match measured::decide(&context, measurer, candidates, decision) {
+        match measured::decide(scored, budget, measurer, candidates, decision) {
             Ok(()) => {
                 for note in &decision.notes {
                     tuner.console.warning(&format!("{}: {note}", decision.name));
-                }
-                if tuner.timing == Timing::Exhaustive
-                    && let Err(error) = measured::exhaust(&context, measurer, decision)
-                {
-                    tuner.console.warning(&format!("{}: the space is not timed: {error}", decision.name));
                 }
                 return;
             }
@@ -228,20 +241,18 @@ fn decide(
         decision.notes.push("not timed: the comment has no `args` clause".to_owned());
     }
     decision.device = None;
-    let times: Vec<(usize, f64)> =
-        candidates.iter().filter_map(|&index| Some((index, scored.scores[index].as_ref()?.predicted_us))).collect();
-    let baseline_us = scored.scores[scored.baseline].as_ref().map_or(f64::NAN, |score| score.predicted_us);
-    if let Some(winner) = search::predicted_winner(&times, baseline_us) {
+    if let Some(winner) = scored.predicted_winner(candidates) {
+        let time = |index: usize| scored.scores[index].as_ref().map_or(f64::NAN, |score| score.predicted_us);
         decision.provenance = Provenance::Predicted;
         decision.winner = winner;
-        decision.speedup = scored.scores[winner].as_ref().map_or(1.0, |score| baseline_us / score.predicted_us);
+        decision.speedup = time(scored.laid.baseline) / time(winner);
     }
 }
 
 /// The warning where the baseline's buffers are more than the GPU has free.
 fn beyond_memory(subject: &Subject<'_>, scored: &Scored, device: &Device) -> Option<Diagnostic> {
     let annotation = subject.annotation;
-    let wanted = scored.workloads[scored.baseline].as_ref()?.bytes();
+    let wanted = scored.laid.workloads[scored.laid.baseline].as_ref()?.bytes();
     if device.free_bytes == 0 || wanted <= device.free_bytes {
         return None;
     }
@@ -376,24 +387,23 @@ fn launch_bounds(entry: &ptx::Function) -> Option<u32> {
 fn recorded(scored: &Scored, candidates: &[usize]) -> Vec<RecordedConfiguration> {
     let pareto: HashSet<usize> = scored.pareto().into_iter().collect();
     let candidates: HashSet<usize> = candidates.iter().copied().collect();
-    let rows = scored.configurations.iter().enumerate().map(|(index, configuration)| RecordedConfiguration {
+    let rows = scored.laid.configurations.iter().enumerate().map(|(index, configuration)| RecordedConfiguration {
         configuration: configuration.clone(),
-        launch: scored.launches[index],
-        variant: scored.variants[index].as_ref().ok().copied(),
+        launch: scored.laid.launches[index],
+        variant: scored.laid.variants[index].as_ref().ok().copied(),
         score: scored.scores[index],
         // Configurations with the same machine code and launch are one point.
-        pareto: pareto.contains(&scored.representative[index]),
+        pareto: pareto.contains(&scored.laid.representative[index]),
         candidate: candidates.contains(&index),
         timing: None,
-        refused: scored.variants[index].as_ref().err().cloned(),
+        refused: scored.laid.variants[index].as_ref().err().cloned(),
     });
     rows.collect()
 }
 
-fn recorded_variant(variants: &Variants, index: usize) -> RecordedVariant {
-    let variant = &variants.all[index];
-    let resources = variants
-        .cubin(index)
+/// What a record says of a variant.
+pub fn recorded_variant(variant: &Variant) -> RecordedVariant {
+    let resources = Cubin::parse(&variant.cubin)
         .ok()
         .and_then(|cubin| cubin.kernels().first().map(|kernel| Analysis::new(kernel, None)))
         .map(|analysis| (analysis.resources.clone(), analysis.spills.loads + analysis.spills.stores));

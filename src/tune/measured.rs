@@ -1,81 +1,89 @@
-//! Candidates on the GPU: who wins, and how far from the best of the whole space.
+//! Candidates on the GPU: who wins.
 
+use super::laid::Laid;
 use super::scored::Scored;
-use super::variants::Variants;
 use crate::measure::verdict::{self, Verdict};
 use crate::measure::{Candidate, Error, Measurer, Outcome, Plan, Timing};
-use crate::record::{Decision, RecordedTiming, Truth};
+use crate::record::{Decision, RecordedTiming};
 use crate::search::Provenance;
 use std::sync::Arc;
-use std::time::Instant;
-
-/// What measuring a kernel needs.
-pub struct Measured<'a> {
-    pub variants: &'a Variants,
-    pub scored: &'a Scored,
-    /// Seconds of GPU time.
-    pub budget: f64,
-}
 
 /// How many of the fastest candidates meet the baseline in paired rounds.
 const FINALISTS: usize = 4;
 
 /// Paired rounds: enough for a verdict at 99% on a difference of 1% where the noise is of that size.
-const ROUNDS: u32 = 41;
+pub const ROUNDS: u32 = 41;
 
-/// Of an exhaustive run, this many of the fastest meet the winner in paired rounds.
-const BEST_OF_ALL: usize = 8;
-
-/// Seconds that an exhaustive run of one space may take.
-const EXHAUSTIVE_BUDGET: f64 = 240.0;
-
-impl Measured<'_> {
-    fn candidate(&self, index: usize) -> Option<Candidate> {
-        let variant = *self.scored.variants[index].as_ref().ok()?;
-        Some(Candidate {
-            id: u32::try_from(index).ok()?,
-            label: self.scored.configurations[index].to_string(),
-            cubin: Arc::clone(&self.variants.all[variant].cubin),
-            kernel: self.variants.all[variant].symbol.clone(),
-            launch: self.scored.launches[index],
-            workload: Arc::clone(self.scored.workloads[index].as_ref()?),
-        })
-    }
-
-    fn candidates(&self, indices: &[usize]) -> (Vec<usize>, Vec<Candidate>) {
-        indices.iter().filter_map(|&index| Some((index, self.candidate(index)?))).unzip()
-    }
-
-    fn baseline(&self) -> Result<Candidate, Error> {
-        self.candidate(self.scored.baseline).ok_or_else(|| Error::Failed("the baseline has no workload".to_owned()))
-    }
+/// What the measuring process is sent for these configurations, without those that have no code or no workload.
+pub fn candidates(laid: &Laid, indices: &[usize]) -> (Vec<usize>, Vec<Candidate>) {
+    indices.iter().filter_map(|&index| Some((index, candidate(laid, index)?))).unzip()
 }
 
-/// Times the candidates, then the fastest of them against the baseline in paired rounds, and writes the outcome into the
-/// decision. In doubt the baseline stays.
+fn candidate(laid: &Laid, index: usize) -> Option<Candidate> {
+    let code = &laid.codes[*laid.variants[index].as_ref().ok()?];
+    Some(Candidate {
+        id: u32::try_from(index).ok()?,
+        label: laid.configurations[index].to_string(),
+        cubin: Arc::clone(&code.cubin),
+        kernel: code.symbol.clone(),
+        launch: laid.launches[index],
+        workload: Arc::clone(laid.workloads[index].as_ref()?),
+    })
+}
+
+/// The baseline, as the measuring process is sent it.
+pub fn baseline(laid: &Laid) -> Result<Candidate, Error> {
+    candidate(laid, laid.baseline).ok_or_else(|| Error::Failed("the baseline has no workload".to_owned()))
+}
+
+/// The fastest of the timed configurations: those that meet the baseline in paired rounds.
+pub fn finalists(timed: &[(usize, f64)]) -> Vec<usize> {
+    let mut ranked = timed.to_vec();
+    ranked.sort_by(|a, b| a.1.total_cmp(&b.1));
+    ranked.into_iter().take(FINALISTS).map(|(index, _)| index).collect()
+}
+
+/// The finalist that is surely faster than the baseline, and among several the fastest, with its gain; from samples of paired
+/// rounds. `None`: the baseline stays.
+pub fn settled<'a>(baseline: &[f64], finalists: impl IntoIterator<Item = (usize, &'a [f64])>) -> Option<(usize, f64)> {
+    let mut best: Option<(usize, f64, f64)> = None;
+    for (index, samples) in finalists {
+        let Verdict::Faster { ratio } = verdict::faster(baseline, samples) else { continue };
+        let time = median(samples);
+        if best.is_none_or(|(_, least, _)| time < least) {
+            best = Some((index, time, ratio));
+        }
+    }
+    best.map(|(index, _, ratio)| (index, ratio))
+}
+
+/// Times the candidates, for at most so many seconds, then the fastest of them against the baseline in paired rounds, and
+/// writes the outcome into the decision. In doubt the baseline stays.
 pub fn decide(
-    context: &Measured<'_>,
+    scored: &Scored,
+    budget_s: f64,
     measurer: &mut impl Measurer,
-    candidates: &[usize],
+    sent: &[usize],
     decision: &mut Decision,
 ) -> Result<(), Error> {
-    let baseline = context.baseline()?;
-    let others: Vec<usize> = candidates.iter().copied().filter(|&index| index != context.scored.baseline).collect();
-    let (indices, sent) = context.candidates(&others);
-    let plan = Plan { budget_s: context.budget, ..Plan::default() };
+    let laid = &scored.laid;
+    let baseline = baseline(laid)?;
+    let others: Vec<usize> = sent.iter().copied().filter(|&index| index != laid.baseline).collect();
+    let (indices, sent) = candidates(laid, &others);
+    let plan = Plan { budget_s, ..Plan::default() };
     let timings = measurer.time(&baseline, &sent, &plan)?;
     let mut ranked = Vec::new();
-    record(context, decision, context.scored.baseline, &timings.baseline);
+    record(laid, decision, laid.baseline, &timings.baseline);
     let mut refused = Vec::new();
     for (&index, outcome) in indices.iter().zip(&timings.candidates) {
         match outcome {
             Outcome::Timed(timing) => {
-                record(context, decision, index, timing);
+                record(laid, decision, index, timing);
                 ranked.push((index, timing.median_us));
             }
             Outcome::Refused(reason) => {
                 decision.configurations[index].refused = Some(reason.to_string());
-                refused.push(format!("{}: {reason}", context.scored.configurations[index]));
+                refused.push(format!("{}: {reason}", laid.configurations[index]));
             }
             Outcome::Skipped => {}
         }
@@ -89,82 +97,29 @@ pub fn decide(
         };
         decision.notes.push(format!("candidate refused: {first}{rest}"));
     }
-    ranked.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let finalists: Vec<usize> = ranked.iter().take(FINALISTS).map(|(index, _)| *index).collect();
-    let (finalists, mut contenders) = context.candidates(&finalists);
+    let (finalists, mut contenders) = candidates(laid, &finalists(&ranked));
     contenders.insert(0, baseline);
     let mut samples = measurer.duel(&contenders, ROUNDS)?.into_iter();
     let Some(reference) = samples.next().flatten() else { return Ok(()) };
-    note_paired(decision, context.scored.baseline, &reference);
-    let mut best: Option<(usize, f64, f64)> = None;
-    for (index, challenger) in finalists.into_iter().zip(samples) {
-        let Some(challenger) = challenger else { continue };
-        note_paired(decision, index, &challenger);
-        let Verdict::Faster { ratio } = verdict::faster(&reference, &challenger) else { continue };
-        let time = median(&challenger);
-        if best.is_none_or(|(_, least, _)| time < least) {
-            best = Some((index, time, ratio));
-        }
+    note_paired(decision, laid.baseline, &reference);
+    let met: Vec<(usize, Vec<f64>)> =
+        finalists.into_iter().zip(samples).filter_map(|(index, samples)| Some((index, samples?))).collect();
+    for (index, samples) in &met {
+        note_paired(decision, *index, samples);
     }
-    if let Some((index, _, ratio)) = best {
-        decision.winner = index;
+    if let Some((winner, ratio)) = settled(&reference, met.iter().map(|(index, samples)| (*index, samples.as_slice())))
+    {
+        decision.winner = winner;
         decision.provenance = Provenance::Measured;
         decision.speedup = ratio;
     }
     Ok(())
 }
 
-/// Times every distinct point of the space (ES), and the best of them against the winner in paired rounds.
-pub fn exhaust(context: &Measured<'_>, measurer: &mut impl Measurer, decision: &mut Decision) -> Result<(), Error> {
-    let clock = Instant::now();
-    let scored = context.scored;
-    let all: Vec<usize> = (0..scored.configurations.len())
-        .filter(|&index| scored.representative[index] == index && scored.scores[index].is_some())
-        .collect();
-    let baseline = context.baseline()?;
-    let (indices, sent) = context.candidates(&all);
-    let plan = Plan { budget_s: EXHAUSTIVE_BUDGET, ..Plan::default() };
-    let timings = measurer.time(&baseline, &sent, &plan)?;
-    let mut ranked = Vec::new();
-    for (&index, outcome) in indices.iter().zip(&timings.candidates) {
-        if let Outcome::Timed(timing) = outcome {
-            let recorded = decision.configurations[index].timing.get_or_insert_with(|| recorded(timing));
-            recorded.exhaustive_us = Some(timing.median_us);
-            ranked.push((index, timing.median_us));
-        }
-    }
-    ranked.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let winner = scored.representative[decision.winner];
-    let mut finalists = vec![winner, scored.baseline];
-    finalists.extend(ranked.iter().take(BEST_OF_ALL).map(|(index, _)| *index));
-    let mut seen = std::collections::HashSet::new();
-    finalists.retain(|&index| seen.insert(index));
-    let (finalists, contenders) = context.candidates(&finalists);
-    let samples = measurer.duel(&contenders, ROUNDS)?;
-    let times: Vec<(usize, f64)> =
-        finalists.into_iter().zip(samples).filter_map(|(index, samples)| Some((index, median(&samples?)))).collect();
-    let time_of = |index: usize| times.iter().find(|(found, _)| *found == index).map(|(_, time)| *time);
-    let best = times.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1));
-    if let (Some((best, best_us)), Some(winner_us), Some(baseline_us)) =
-        (best, time_of(winner), time_of(scored.baseline))
-    {
-        decision.truth = Some(Truth {
-            best,
-            best_us,
-            winner_us,
-            baseline_us,
-            regret: winner_us / best_us - 1.0,
-            timed: ranked.len(),
-            seconds: clock.elapsed().as_secs_f64(),
-        });
-    }
-    Ok(())
-}
-
 /// A timing holds for every configuration with the same machine code and launch.
-fn record(context: &Measured<'_>, decision: &mut Decision, index: usize, timing: &Timing) {
+fn record(laid: &Laid, decision: &mut Decision, index: usize, timing: &Timing) {
     for (other, configuration) in decision.configurations.iter_mut().enumerate() {
-        if context.scored.representative[other] == index {
+        if laid.representative[other] == index {
             configuration.timing = Some(recorded(timing));
         }
     }
@@ -176,7 +131,6 @@ fn recorded(timing: &Timing) -> RecordedTiming {
         spread: timing.spread,
         samples: timing.samples_us.len(),
         paired_us: None,
-        exhaustive_us: None,
     }
 }
 

@@ -1,7 +1,8 @@
 //! Every configuration with its launch, its variant and its score.
 
-use super::kernel::{Problem, Subject};
-use super::variants::{FrontEnds, Macros, Variants, merged};
+use super::laid::Laid;
+use super::variants::Macros;
+use crate::cubin::Cubin;
 use crate::model::{Analysis, Inputs, Profile, Score, frequency, score as score_of};
 use crate::ptx::Module;
 use crate::search::{self, Point, Strategy};
@@ -11,19 +12,17 @@ use rayon::prelude::*;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A space, scored; the vectors go with `configurations`.
+/// A space, scored.
 pub struct Scored {
-    pub configurations: Vec<Configuration>,
-    pub launches: Vec<Launch>,
-    pub workloads: Vec<Option<Arc<Workload>>>,
-    /// The variant's index, or why there is none.
-    pub variants: Vec<Result<usize, String>>,
-    /// `None` where there is no variant or no block of it fits on a multiprocessor.
+    pub laid: Laid,
+    /// By configuration; `None` where there is no variant or no block of it fits on a multiprocessor.
     pub scores: Vec<Option<Score>>,
-    /// Index of the baseline.
-    pub baseline: usize,
-    /// For each configuration the first one with the same machine code and launch: they are one point for the search.
-    pub representative: Vec<usize>,
+}
+
+/// A baseline that cannot be built or launched, and why: there is nothing to compare with.
+pub struct NoBaseline {
+    pub configuration: Configuration,
+    pub reason: String,
 }
 
 /// PTX instructions that are interpreted for all profiles of a kernel together (about a tenth of a second), and at least for
@@ -32,20 +31,14 @@ const ALL_PROFILES: u64 = 10_000_000;
 const ONE_PROFILE: u64 = 400_000;
 
 /// Scores the whole space.
-pub fn score(
-    subject: &Subject<'_>,
-    front_ends: &mut FrontEnds<'_>,
-    variants: &Variants,
-    in_force: &Macros,
-) -> Result<Scored, Problem> {
-    let mut scored = laid_out(subject, variants)?;
-    let profiles = profiles(subject, front_ends, &scored, in_force);
+pub fn score(laid: Laid) -> Result<Scored, NoBaseline> {
+    let profiles = profiles(&laid);
     // Many configurations share their machine code and profile: that pair is analysed once.
-    let mut trips: Vec<Vec<f64>> = Vec::new();
+    let mut trips: Vec<&[f64]> = Vec::new();
     let mut groups: HashMap<(usize, Option<usize>, usize), Vec<usize>> = HashMap::new();
-    for (index, variant) in scored.variants.iter().enumerate() {
+    for (index, variant) in laid.variants.iter().enumerate() {
         if let Ok(variant) = variant {
-            let own = subject.space.trips(&scored.configurations[index])?;
+            let own = laid.trips[index].as_slice();
             let assumed = trips.iter().position(|known| *known == own).unwrap_or_else(|| {
                 trips.push(own);
                 trips.len() - 1
@@ -54,86 +47,43 @@ pub fn score(
         }
     }
     let groups: Vec<_> = groups.into_iter().collect();
-    let scores: Vec<(usize, Option<Score>)> = groups
+    let found: Vec<(usize, Option<Score>)> = groups
         .par_iter()
         .flat_map_iter(|((variant, profile, assumed), members)| {
             let profile = profile.and_then(|index| profiles.made[index].as_ref());
-            let cubin = variants.cubin(*variant).ok();
-            let kernel = cubin.as_ref().and_then(|cubin| cubin.kernel(&variants.all[*variant].symbol));
-            let analysis = kernel.map(|kernel| Analysis::assuming(kernel, profile, &trips[*assumed]));
+            let code = &laid.codes[*variant];
+            // It was parsed once already, to tell variants apart.
+            let cubin = Cubin::parse(&code.cubin).ok();
+            let kernel = cubin.as_ref().and_then(|cubin| cubin.kernel(&code.symbol));
+            let analysis = kernel.map(|kernel| Analysis::assuming(kernel, profile, trips[*assumed]));
             members
                 .iter()
                 .map(|&index| {
                     let inputs = analysis.as_ref().map(|analysis| Inputs {
-                        machine: &subject.machine,
+                        machine: &laid.machine,
                         kernel: analysis,
-                        launch: &scored.launches[index],
-                        footprint: scored.workloads[index].as_deref().map(footprint),
+                        launch: &laid.launches[index],
+                        footprint: laid.workloads[index].as_deref().map(footprint),
                     });
                     (index, inputs.as_ref().map(score_of).filter(|score| score.feasible))
                 })
                 .collect::<Vec<_>>()
         })
         .collect();
-    for (index, score) in scores {
-        scored.scores[index] = score;
+    let mut scores = vec![None; laid.configurations.len()];
+    for (index, score) in found {
+        scores[index] = score;
     }
-    let baseline = scored.baseline;
-    let reason = match &scored.variants[baseline] {
+    let baseline = laid.baseline;
+    let reason = match &laid.variants[baseline] {
         Err(problem) => Some(problem.clone()),
-        Ok(_) if scored.scores[baseline].is_none() => Some("no block of it fits on a multiprocessor".to_owned()),
+        Ok(_) if scores[baseline].is_none() => Some("no block of it fits on a multiprocessor".to_owned()),
         Ok(_) => None,
     };
     match reason {
-        Some(reason) => Err(Problem::Baseline { configuration: scored.configurations[baseline].clone(), reason }),
-        None => Ok(scored),
+        Some(reason) => Err(NoBaseline { configuration: laid.configurations[baseline].clone(), reason }),
+        None => Ok(Scored { laid, scores }),
     }
-}
-
-/// Configurations with launches, workloads and variants, not yet scored.
-fn laid_out(subject: &Subject<'_>, variants: &Variants) -> Result<Scored, Problem> {
-    let mut configurations: Vec<Configuration> = subject.space.iter().collect();
-    let baseline = subject.space.baseline().clone();
-    let baseline = configurations.iter().position(|found| *found == baseline).unwrap_or_else(|| {
-        configurations.push(baseline);
-        configurations.len() - 1
-    });
-    let mut workloads: Vec<Option<Arc<Workload>>> = Vec::with_capacity(configurations.len());
-    let mut launches = Vec::with_capacity(configurations.len());
-    let mut known: Vec<Arc<Workload>> = Vec::new();
-    for configuration in &configurations {
-        let (launch, workload) = subject.launch(configuration)?;
-        launches.push(launch);
-        workloads.push(workload.map(|workload| match known.iter().find(|known| ***known == workload) {
-            Some(shared) => Arc::clone(shared),
-            None => {
-                known.push(Arc::new(workload));
-                Arc::clone(&known[known.len() - 1])
-            }
-        }));
-    }
-    let of: Vec<Result<usize, String>> =
-        configurations.iter().map(|configuration| variants.of(configuration).map_err(str::to_owned)).collect();
-    let mut first: HashMap<(usize, Launch), usize> = HashMap::new();
-    // The baseline stands for its like, so that it is the baseline that is timed.
-    let order = std::iter::once(baseline).chain(0..configurations.len());
-    for index in order {
-        if let Ok(variant) = of[index] {
-            first.entry((variant, launches[index])).or_insert(index);
-        }
-    }
-    let representative = (0..configurations.len())
-        .map(|index| {
-            of[index]
-                .as_ref()
-                .ok()
-                .and_then(|&variant| first.get(&(variant, launches[index])))
-                .copied()
-                .unwrap_or(index)
-        })
-        .collect();
-    let scores = vec![None; configurations.len()];
-    Ok(Scored { configurations, launches, workloads, variants: of, scores, baseline, representative })
 }
 
 /// Bytes of all buffers.
@@ -148,37 +98,34 @@ struct Profiles {
     of: Vec<Option<usize>>,
 }
 
-fn profiles(subject: &Subject<'_>, front_ends: &mut FrontEnds<'_>, scored: &Scored, in_force: &Macros) -> Profiles {
-    let mut keys: HashMap<(&Macros, Launch), usize> = HashMap::new();
-    let mut jobs: Vec<(Macros, &str, Launch, Arc<Workload>)> = Vec::new();
-    let mut of = Vec::with_capacity(scored.configurations.len());
-    for (index, configuration) in scored.configurations.iter().enumerate() {
-        let compiled = scored.variants[index].is_ok();
-        of.push(scored.workloads[index].as_ref().filter(|_| compiled).map(|workload| {
-            *keys.entry((&configuration.macros, scored.launches[index])).or_insert_with(|| {
-                let entry = subject.entry(&configuration.macros).unwrap_or(&subject.entry);
-                let macros = merged(in_force, &configuration.macros);
-                jobs.push((macros, &entry.symbol, scored.launches[index], Arc::clone(workload)));
+fn profiles(laid: &Laid) -> Profiles {
+    let mut keys: HashMap<(usize, Launch), usize> = HashMap::new();
+    let mut jobs: Vec<(usize, Launch, &Workload)> = Vec::new();
+    let mut of = Vec::with_capacity(laid.configurations.len());
+    for (index, workload) in laid.workloads.iter().enumerate() {
+        let (source, launch) = (laid.source_of[index], laid.launches[index]);
+        let compiled = laid.variants[index].is_ok();
+        of.push(workload.as_deref().filter(|_| compiled).map(|workload| {
+            *keys.entry((source, launch)).or_insert_with(|| {
+                jobs.push((source, launch, workload));
                 jobs.len() - 1
             })
         }));
     }
-    let sets: Vec<Macros> = jobs.iter().map(|(macros, ..)| macros.clone()).collect();
-    let mut modules: HashMap<Macros, Option<Arc<Module>>> = HashMap::new();
-    for (set, made) in sets.iter().zip(front_ends.get(&sets)) {
-        modules
-            .entry(set.clone())
-            .or_insert_with(|| made.ok().and_then(|front_end| Module::parse(&front_end.ptx).ok()).map(Arc::new));
-    }
+    let modules: Vec<Option<Arc<Module>>> = laid
+        .sources
+        .par_iter()
+        .map(|source| source.ptx.as_deref().and_then(|ptx| Module::parse(ptx).ok()).map(Arc::new))
+        .collect();
     let limits = frequency::Limits {
         instructions: (ALL_PROFILES / jobs.len().max(1) as u64).max(ONE_PROFILE),
         ..frequency::Limits::default()
     };
     let made = jobs
         .par_iter()
-        .map(|(macros, symbol, launch, workload)| {
-            let module = modules.get(macros)?.as_ref()?;
-            frequency::profile(module, symbol, launch, workload, &limits).ok()
+        .map(|(source, launch, workload)| {
+            let module = modules[*source].as_ref()?;
+            frequency::profile(module, &laid.sources[*source].symbol, launch, workload, &limits).ok()
         })
         .collect();
     Profiles { made, of }
@@ -186,13 +133,14 @@ fn profiles(subject: &Subject<'_>, front_ends: &mut FrontEnds<'_>, scored: &Scor
 
 impl Scored {
     /// The points of the search, with the configuration of each.
-    fn points(&self) -> (Vec<usize>, Vec<Point>) {
-        (0..self.configurations.len())
-            .filter(|&index| self.representative[index] == index)
+    pub fn points(&self) -> (Vec<usize>, Vec<Point>) {
+        let laid = &self.laid;
+        (0..laid.configurations.len())
+            .filter(|&index| laid.representative[index] == index)
             .filter_map(|index| {
                 let score = self.scores[index]?;
-                let variant = *self.variants[index].as_ref().ok()?;
-                Some((index, Point { threads: self.launches[index].threads(), variant, score }))
+                let variant = *laid.variants[index].as_ref().ok()?;
+                Some((index, Point { threads: laid.launches[index].threads(), variant, score }))
             })
             .unzip()
     }
@@ -205,7 +153,8 @@ impl Scored {
 
     /// The least predicted time among the configurations with these macros.
     pub fn least_time(&self, macros: &Macros) -> Option<f64> {
-        let with_macros = (0..self.configurations.len()).filter(|&index| self.configurations[index].macros == *macros);
+        let configurations = &self.laid.configurations;
+        let with_macros = (0..configurations.len()).filter(|&index| configurations[index].macros == *macros);
         with_macros.filter_map(|index| Some(self.scores[index]?.predicted_us)).min_by(f64::total_cmp)
     }
 
@@ -213,5 +162,12 @@ impl Scored {
     pub fn candidates(&self, strategy: Strategy) -> Vec<usize> {
         let (indices, points) = self.points();
         search::candidates(strategy, &points).into_iter().map(|point| indices[point]).collect()
+    }
+
+    /// The configuration that the model alone chooses among candidates in the order of predicted time; `None` for the baseline.
+    pub fn predicted_winner(&self, candidates: &[usize]) -> Option<usize> {
+        let time = |index: usize| self.scores[index].as_ref().map(|score| score.predicted_us);
+        let times: Vec<(usize, f64)> = candidates.iter().filter_map(|&index| Some((index, time(index)?))).collect();
+        search::predicted_winner(&times, time(self.laid.baseline).unwrap_or(f64::NAN))
     }
 }

@@ -26,7 +26,7 @@ impl Tuned {
         scored: &Scored,
         mut decision: Decision,
     ) -> Result<Self, Problem> {
-        if let Ok(variant) = &scored.variants[decision.winner] {
+        if let Ok(variant) = &scored.laid.variants[decision.winner] {
             decision.symbol.clone_from(&variants.all[*variant].symbol);
         }
         let gpu = match &decision.device {
@@ -35,15 +35,15 @@ impl Tuned {
         };
         let types = host::types(subject.annotation, &subject.entry);
         let header = |index: usize, provenance: Provenance| {
-            host::header(subject.annotation, &types, &scored.configurations[index], provenance, &gpu)
+            host::header(subject.annotation, &types, &scored.laid.configurations[index], provenance, &gpu)
         };
         // A baseline that stays is compiled as nvcc compiles it: there is nothing to write, and nothing to compare.
-        let ticket = match (decision.provenance, &scored.variants[decision.winner]) {
+        let ticket = match (decision.provenance, &scored.laid.variants[decision.winner]) {
             (Provenance::Baseline, _) | (_, Err(_)) => None,
             (_, Ok(variant)) => Some(TicketKernel {
                 architecture: decision.architecture.clone(),
                 symbol: variants.all[*variant].symbol.clone(),
-                cap: scored.configurations[decision.winner].cap,
+                cap: scored.laid.configurations[decision.winner].cap,
                 digest: variants.all[*variant].digest.clone(),
             }),
         };

@@ -2,7 +2,6 @@
 
 use super::caps;
 use super::kernel::Subject;
-use crate::cubin::Cubin;
 use crate::space::Configuration;
 use crate::variant::{FrontEnd, ToolError, Toolchain, code_digest};
 use rayon::prelude::*;
@@ -43,6 +42,11 @@ pub struct FrontEnds<'a> {
 impl<'a> FrontEnds<'a> {
     pub fn new(toolchain: &'a Toolchain) -> Self {
         Self { toolchain, made: HashMap::new() }
+    }
+
+    /// The front end's output under a set that it was run for; `None` where it failed, too.
+    pub fn made(&self, set: &Macros) -> Option<&FrontEnd> {
+        self.made.get(set)?.as_deref().ok()
     }
 
     /// The front end's output under each of these sets, run in parallel where it is not there yet.
@@ -138,11 +142,6 @@ impl Variants {
             Some(Err(problem)) => Err(problem),
             None => Err(NOT_COMPILED),
         }
-    }
-
-    /// Parses the cubin of a variant; it was parsed once already, to tell variants apart.
-    pub fn cubin(&self, variant: usize) -> Result<Cubin<'_>, ToolError> {
-        Ok(Cubin::parse(&self.all[variant].cubin)?)
     }
 }
 

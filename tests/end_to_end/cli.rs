@@ -37,7 +37,7 @@ fn usage_errors_end_with_2_and_help_with_0() {
     assert_eq!(run(nvtune().arg("reprot")).code, Some(2));
     assert_eq!(run(&mut nvtune()).code, Some(2));
     let help = succeed(nvtune().arg("--help"));
-    for word in ["report", "doctor", "bench", "shims", "NVTUNE_STRATEGY", "posf"] {
+    for word in ["report", "doctor", "bench", "eval", "shims", "NVTUNE_STRATEGY", "posf"] {
         assert!(help.stdout.contains(word), "{word}: {}", help.stdout);
     }
 }

@@ -194,32 +194,6 @@ fn a_header_that_another_build_left_beside_the_source_is_not_used() {
 }
 
 #[test]
-fn the_bench_records_how_far_the_winner_is_from_the_best() {
-    let project = Project::new(&["saxpy.cu"]);
-    // The best of the space is one that no strategy sends: the record must say so.
-    project.write(
-        "recorded.json",
-        r#"{"device": {"name": "NVIDIA H200", "compute_capability": 90},
-            "entries": [{"label": "block=64", "time_us": 8.0}, {"label": "block=512", "time_us": 9.0}, {"time_us": 10.0}]}"#,
-    );
-    let mut arguments = vec!["bench".to_owned(), "nvcc".to_owned()];
-    arguments.extend(compile("saxpy.cu", "saxpy.o"));
-    let mut bench = std::process::Command::new(env!("CARGO_BIN_EXE_nvtune"));
-    bench.args(&arguments).current_dir(project.path("")).env("NVTUNE_NVCC", crate::project::nvcc());
-    let ran =
-        succeed(bench.env("NVTUNE", "measure").env("NVTUNE_STRATEGY", "ros").env("NVTUNE_REPLAY", "recorded.json"));
-    let record = project.record("saxpy.tune.json");
-    let kernel = &record["kernels"][0];
-    let truth = &kernel["truth"];
-    let best = truth["best"].as_u64().expect("an index") as usize;
-    assert_eq!(kernel["configurations"][best]["block"][0], 64, "{}", ran.stderr);
-    let regret = truth["regret"].as_f64().expect("a number");
-    let winner = truth["winner_us"].as_f64().expect("a number");
-    assert!((regret - (winner / 8.0 - 1.0)).abs() < 1e-9, "{truth}");
-    assert_eq!(truth["timed"], 16, "one machine code under sixteen block shapes");
-}
-
-#[test]
 fn instances_of_a_template_are_tuned_each_on_its_own() {
     let project = Project::new(&["instances.cu"]);
     let ran = tuned(

@@ -1,0 +1,201 @@
+//! A scored space and its times -> the recorded space, and back to what scoring looks at.
+
+use crate::cubin;
+use crate::measure::{Device, Plan};
+use crate::model::{Architecture, Machine};
+use crate::record::{
+    PointTime, RecordedSpace, Repeatability, SPACE_FORMAT, Sample, Seconds, SpaceConfiguration, SpaceError, SpaceSize,
+    SpaceSource, SpaceVariant, SpaceWorkload,
+};
+use crate::tune::{Code, Laid, Prepared, Source, architecture_number, recorded_variant, representatives};
+use crate::workload::Workload;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What came of one point: its check result and its times.
+#[derive(Clone, Debug)]
+pub struct Taken {
+    pub check: String,
+    pub time: Option<PointTime>,
+}
+
+/// What a record says besides the space itself.
+pub struct Facts {
+    pub source: String,
+    pub source_digest: String,
+    pub command: Vec<String>,
+    pub options: Vec<String>,
+    pub toolkit: String,
+    pub architecture: String,
+    pub device: Device,
+    pub plan: Plan,
+}
+
+/// What timing gave.
+pub struct Times {
+    /// By configuration, for points.
+    pub taken: BTreeMap<usize, Taken>,
+    /// The points, where they are a sample of the space's.
+    pub sample: Option<(Sample, Vec<usize>)>,
+    pub repeatability: Option<Repeatability>,
+    /// Of the GPU.
+    pub seconds: f64,
+}
+
+/// Numbers what is referred to in the order of first use.
+struct Numbers {
+    of: Vec<Option<usize>>,
+    used: Vec<usize>,
+}
+
+impl Numbers {
+    fn new(count: usize) -> Self {
+        Self { of: vec![None; count], used: Vec::new() }
+    }
+
+    fn number(&mut self, index: usize) -> usize {
+        let used = &mut self.used;
+        *self.of[index].get_or_insert_with(|| {
+            used.push(index);
+            used.len() - 1
+        })
+    }
+}
+
+/// Draws up the record of a space. A space that was sampled is recorded as the sample.
+pub fn recorded(prepared: &Prepared<'_>, facts: Facts, times: &Times) -> Result<RecordedSpace, String> {
+    let (scored, laid) = (&prepared.scored, &prepared.scored.laid);
+    let kept: Vec<usize> = match &times.sample {
+        Some((_, points)) => points.clone(),
+        None => (0..laid.configurations.len()).collect(),
+    };
+    let mut sources = Numbers::new(laid.sources.len());
+    let mut variants = Numbers::new(laid.codes.len());
+    let mut workloads: Vec<Arc<Workload>> = Vec::new();
+    let mut configurations = Vec::with_capacity(kept.len());
+    for &index in &kept {
+        let workload = laid.workloads[index].as_ref().ok_or("a configuration has no workload")?;
+        let known = workloads.iter().position(|known| Arc::ptr_eq(known, workload));
+        let workload = known.unwrap_or_else(|| {
+            workloads.push(Arc::clone(workload));
+            workloads.len() - 1
+        });
+        let taken = times.taken.get(&index);
+        let infeasible = match &laid.variants[index] {
+            Err(problem) => Some(problem.clone()),
+            Ok(_) if scored.scores[index].is_none() => Some("no block of it fits on a multiprocessor".to_owned()),
+            Ok(_) => None,
+        };
+        configurations.push(SpaceConfiguration {
+            configuration: laid.configurations[index].clone(),
+            launch: laid.launches[index],
+            source: sources.number(laid.source_of[index]),
+            workload,
+            trips: laid.trips[index].clone(),
+            variant: laid.variants[index].as_ref().ok().map(|&variant| variants.number(variant)),
+            infeasible,
+            check: taken.map(|taken| taken.check.clone()),
+            time: taken.and_then(|taken| taken.time),
+        });
+    }
+    let baseline = kept.iter().position(|&index| index == laid.baseline).ok_or("the baseline is not in the sample")?;
+    let macros_of = |source: usize| {
+        let index = laid.source_of.iter().position(|&found| found == source);
+        index.map(|index| laid.configurations[index].macros.clone()).unwrap_or_default()
+    };
+    let ptx = |source: usize| laid.sources[source].ptx.as_deref().unwrap_or_default();
+    let cubins: Vec<Vec<u8>> =
+        variants.used.iter().map(|&variant| cubin::without_ptx_text(&laid.codes[variant].cubin)).collect();
+    let files: Vec<Vec<u8>> = workloads.iter().map(|workload| workload.detached()).collect();
+    let parts = sources.used.iter().map(|&source| ptx(source).as_bytes());
+    let parts = parts.chain(cubins.iter().map(Vec::as_slice)).chain(files.iter().map(Vec::as_slice));
+    let points = scored.points().0.len();
+    Ok(RecordedSpace {
+        format: SPACE_FORMAT,
+        nvtune: env!("CARGO_PKG_VERSION").to_owned(),
+        kernel: prepared.subject.annotation.name.clone(),
+        source: facts.source,
+        source_digest: facts.source_digest,
+        command: facts.command,
+        options: facts.options,
+        date: super::date::now(),
+        toolkit: facts.toolkit,
+        architecture: facts.architecture,
+        state: super::facts::state(&facts.device),
+        device: facts.device,
+        plan: facts.plan,
+        seconds: Seconds { measure: times.seconds, ..prepared.seconds },
+        size: SpaceSize {
+            configurations: laid.configurations.len(),
+            points,
+            sample: times.sample.as_ref().map(|(sample, _)| *sample),
+        },
+        repeatability: times.repeatability,
+        baseline,
+        code: RecordedSpace::pack_code(parts).map_err(|error| error.to_string())?,
+        sources: sources
+            .used
+            .iter()
+            .map(|&source| SpaceSource {
+                macros: macros_of(source),
+                symbol: laid.sources[source].symbol.clone(),
+                bytes: ptx(source).len(),
+            })
+            .collect(),
+        variants: variants
+            .used
+            .iter()
+            .zip(&cubins)
+            .map(|(&variant, cubin)| SpaceVariant {
+                variant: recorded_variant(&prepared.variants.all[variant]),
+                symbol: laid.codes[variant].symbol.clone(),
+                bytes: cubin.len(),
+            })
+            .collect(),
+        workloads: workloads
+            .iter()
+            .zip(&files)
+            .map(|(workload, files)| SpaceWorkload { workload: (**workload).clone(), bytes: files.len() })
+            .collect(),
+        configurations,
+    })
+}
+
+/// Lays a recorded space out for scoring, as the tuner laid it out when it was recorded.
+pub fn laid(space: &RecordedSpace) -> Result<Laid, SpaceError> {
+    let broken = |problem: &str| SpaceError::Inconsistent(problem.to_owned());
+    let architecture = architecture_number(&space.architecture).and_then(Architecture::find);
+    let architecture = architecture.ok_or_else(|| broken("its architecture is not known"))?;
+    let parts = space.parts()?;
+    let mut workloads = Vec::with_capacity(space.workloads.len());
+    for (recorded, files) in space.workloads.iter().zip(&parts.files) {
+        let mut workload = recorded.workload.clone();
+        if !workload.attach(files) {
+            return Err(broken("the files of a workload are too short"));
+        }
+        workloads.push(Arc::new(workload));
+    }
+    let sources = space.sources.iter().zip(parts.ptx);
+    let codes = space.variants.iter().zip(parts.cubins);
+    let launches: Vec<_> = space.configurations.iter().map(|found| found.launch).collect();
+    let variants: Vec<Result<usize, String>> = space
+        .configurations
+        .iter()
+        .map(|found| found.variant.ok_or_else(|| found.infeasible.clone().unwrap_or_default()))
+        .collect();
+    Ok(Laid {
+        machine: Machine::of_device(architecture, &space.device),
+        configurations: space.configurations.iter().map(|found| found.configuration.clone()).collect(),
+        workloads: space.configurations.iter().map(|found| workloads.get(found.workload).map(Arc::clone)).collect(),
+        source_of: space.configurations.iter().map(|found| found.source).collect(),
+        trips: space.configurations.iter().map(|found| found.trips.clone()).collect(),
+        baseline: space.baseline,
+        representative: representatives(&variants, &launches, space.baseline),
+        sources: sources
+            .map(|(source, ptx)| Source { symbol: source.symbol.clone(), ptx: ptx.map(Arc::from) })
+            .collect(),
+        codes: codes.map(|(variant, cubin)| Code { symbol: variant.symbol.clone(), cubin: Arc::from(cubin) }).collect(),
+        launches,
+        variants,
+    })
+}

@@ -1,0 +1,118 @@
+//! A scored space -> the times of its points, or of a sample of them.
+
+use super::recorded::Taken;
+use crate::measure::{Error, Measurer, Options, Outcome, Plan, Process};
+use crate::record::{CHECKED, PointTime, Repeatability, Sample};
+use crate::search::Strategy;
+use crate::tune::{self, Scored};
+use std::collections::{BTreeMap, HashSet};
+
+/// Of each point: one launch to check its results, then seven samples. What is slower than four times the best is sampled
+/// once, and nothing for longer than 20 ms in all.
+const PLAN: Plan = Plan { budget_s: 0.0, rounds: 7, keep: 4.0, patience_s: 10.0, sample_s: Some(0.02), seed: SEED };
+
+/// Of the order within rounds, and of samples.
+const SEED: u64 = 0x6e76_7475_6e65;
+
+/// This many of the fastest points are always timed again: the best of many is often the luckiest of several.
+const FASTEST: usize = 20;
+
+/// How points are timed, for at most so many seconds.
+pub fn plan(budget_s: f64) -> Plan {
+    Plan { budget_s, ..PLAN }
+}
+
+/// The points to time: all, or where there are more than `most` the baseline, the strategies' candidates and as many more as
+/// there is room for, drawn evenly; ascending.
+pub fn points(scored: &Scored, most: usize) -> (Vec<usize>, Option<Sample>) {
+    let (mut all, _) = scored.points();
+    if all.len() <= most {
+        return (all, None);
+    }
+    let mut chosen = vec![scored.laid.baseline];
+    for strategy in [Strategy::Posf, Strategy::Ryoo, Strategy::Pos, Strategy::Ros] {
+        chosen.extend(scored.candidates(strategy));
+    }
+    all.sort_by_key(|&index| mixed(SEED ^ index as u64));
+    chosen.extend(all);
+    let mut seen = HashSet::new();
+    chosen.retain(|&index| seen.insert(index));
+    chosen.truncate(most.max(1));
+    chosen.sort_unstable();
+    let sample = Sample { points: chosen.len(), seed: SEED };
+    (chosen, Some(sample))
+}
+
+/// A number that looks random, the same for the same one (splitmix64, Steele et al. 2014).
+fn mixed(number: u64) -> u64 {
+    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
+
+/// Times these points; those that the budget did not suffice for are left out.
+pub fn time(
+    scored: &Scored,
+    measurer: &mut impl Measurer,
+    points: &[usize],
+    plan: &Plan,
+) -> Result<BTreeMap<usize, Taken>, Error> {
+    let laid = &scored.laid;
+    let baseline = tune::baseline(laid)?;
+    let others: Vec<usize> = points.iter().copied().filter(|&index| index != laid.baseline).collect();
+    let (indices, sent) = tune::candidates(laid, &others);
+    let timings = measurer.time(&baseline, &sent, plan)?;
+    let outcomes = timings.candidates.into_iter();
+    let all =
+        std::iter::once((laid.baseline, Outcome::Timed(timings.baseline))).chain(indices.into_iter().zip(outcomes));
+    let taken = all.filter_map(|(index, outcome)| match outcome {
+        Outcome::Timed(timing) => {
+            let time = PointTime {
+                median_us: rounded(timing.median_us),
+                spread: rounded(timing.spread),
+                samples: timing.samples_us.len(),
+                again_us: None,
+            };
+            Some((index, Taken { check: CHECKED.to_owned(), time: Some(time) }))
+        }
+        Outcome::Refused(reason) => Some((index, Taken { check: reason.to_string(), time: None })),
+        Outcome::Skipped => None,
+    });
+    Ok(taken.collect())
+}
+
+/// Times some of the points once more in a process of its own, notes their times, and says how far the two runs differ.
+pub fn again(
+    scored: &Scored,
+    taken: &mut BTreeMap<usize, Taken>,
+    count: usize,
+    plan: &Plan,
+) -> Result<Option<Repeatability>, Error> {
+    let mut timed: Vec<(usize, f64)> =
+        taken.iter().filter_map(|(&index, taken)| Some((index, taken.time?.median_us))).collect();
+    let step = timed.len().div_ceil(count.max(1)).max(1);
+    let mut points: Vec<usize> = timed.iter().step_by(step).map(|(index, _)| *index).collect();
+    timed.sort_by(|a, b| a.1.total_cmp(&b.1));
+    points.extend(timed.iter().take(FASTEST).map(|(index, _)| *index));
+    points.sort_unstable();
+    points.dedup();
+    let mut process = Options::from_environment().and_then(Process::start)?;
+    let second = time(scored, &mut process, &points, plan)?;
+    let mut differences = Vec::new();
+    for (index, second) in second {
+        let first = taken.get_mut(&index).and_then(|taken| taken.time.as_mut());
+        if let (Some(first), Some(second)) = (first, second.time) {
+            first.again_us = Some(second.median_us);
+            differences.push((second.median_us / first.median_us - 1.0).abs());
+        }
+    }
+    differences.sort_by(f64::total_cmp);
+    let at = |share: usize| differences.get(differences.len() * share / 100).map(|&value| rounded(value));
+    Ok(at(50).zip(at(90)).map(|(median, p90)| Repeatability { points: differences.len(), median, p90 }))
+}
+
+/// Six digits behind the point: less than what any clock here can tell apart.
+fn rounded(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}

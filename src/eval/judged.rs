@@ -1,0 +1,130 @@
+//! One recorded space -> what each strategy finds on it, and how well the model's metrics order it.
+
+use super::kendall::tau_b;
+use crate::bench;
+use crate::record::{RecordedSpace, SpaceError};
+use crate::search::Strategy;
+use crate::tune::{self, Scored};
+
+/// Candidates of the default strategy that are looked at as the first ones.
+pub const FIRST: usize = 8;
+
+/// The metrics whose order is compared with that of the times, by their names in the table.
+pub const METRICS: [&str; 4] = ["C", "RO", "efficiency", "predicted time"];
+
+/// What is found on one kernel's space. Shares of time are over the best: 0.01 is 1% slower.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    pub kernel: String,
+    /// The GPU.
+    pub device: String,
+    /// Configurations of the space, and points that were recorded.
+    pub configurations: usize,
+    pub points: usize,
+    /// Whether these are a sample of the space's points.
+    pub sampled: bool,
+    pub best_us: f64,
+    pub baseline_us: f64,
+    pub found: Vec<Found>,
+    /// How far the best of PO's Pareto set is from the best, and the best of the first [`FIRST`] candidates; infinite where none
+    /// of them ran.
+    pub pareto: f64,
+    pub first: f64,
+    /// How far the model's single choice is from the best, and its speed over the baseline's.
+    pub predicted: f64,
+    pub predicted_speed: f64,
+    /// Kendall's tau-b between each of [`METRICS`] and time, signed so that 1 is perfect.
+    pub tau: [f64; METRICS.len()],
+}
+
+/// What a strategy finds.
+#[derive(Clone, Copy, Debug)]
+pub struct Found {
+    pub strategy: Strategy,
+    /// Points that it times, the baseline included.
+    pub timed: usize,
+    /// Time of its winner over the best, less 1; and the winner's speed over the baseline's.
+    pub regret: f64,
+    pub speed: f64,
+}
+
+/// Judges the model and the strategies on one space.
+///
+/// # Errors
+/// Where the record is broken, or where its baseline cannot be scored.
+pub fn judge(space: &RecordedSpace) -> Result<Judged, SpaceError> {
+    let broken = |problem: String| SpaceError::Inconsistent(problem);
+    let scored = tune::score(bench::laid(space)?).map_err(|none| broken(format!("its baseline: {}", none.reason)))?;
+    let times: Vec<Option<f64>> = space.configurations.iter().map(|found| found.time.map(|time| time.us())).collect();
+    let truth = Truth { scored: &scored, times: &times };
+    let baseline_us = truth.time(space.baseline).ok_or_else(|| broken("its baseline has no time".to_owned()))?;
+    let best_us = times.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+    let far = |us: Option<f64>| us.map_or(f64::INFINITY, |us| us / best_us - 1.0);
+
+    let found = Strategy::ALL.map(|(_, strategy)| {
+        let candidates = scored.candidates(strategy);
+        let winner = truth.winner(&candidates, baseline_us);
+        let us = winner.and_then(|winner| truth.time(winner)).unwrap_or(baseline_us);
+        let others = candidates.iter().filter(|&&index| index != space.baseline).count();
+        Found { strategy, timed: others + 1, regret: us / best_us - 1.0, speed: baseline_us / us }
+    });
+    let candidates = scored.candidates(Strategy::Posf);
+    let first = candidates.get(..FIRST).unwrap_or(&candidates);
+    let predicted = scored.predicted_winner(&candidates).unwrap_or(space.baseline);
+    let predicted_us = truth.time(predicted);
+    Ok(Judged {
+        kernel: space.kernel.clone(),
+        device: space.device.name.clone(),
+        configurations: space.size.configurations,
+        points: space.points().count(),
+        sampled: space.size.sample.is_some(),
+        best_us,
+        baseline_us,
+        found: found.to_vec(),
+        pareto: far(truth.best_of(&scored.pareto())),
+        first: far(truth.best_of(first)),
+        predicted: far(predicted_us),
+        predicted_speed: predicted_us.map_or(0.0, |us| baseline_us / us),
+        tau: truth.taus(),
+    })
+}
+
+/// The model's scores beside the recorded times.
+struct Truth<'a> {
+    scored: &'a Scored,
+    /// By configuration, for points that ran.
+    times: &'a [Option<f64>],
+}
+
+impl Truth<'_> {
+    /// The time of a configuration, which may stand for another with its code and launch.
+    fn time(&self, index: usize) -> Option<f64> {
+        self.times[self.scored.laid.representative[index]]
+    }
+
+    fn best_of(&self, indices: &[usize]) -> Option<f64> {
+        indices.iter().filter_map(|&index| self.time(index)).min_by(f64::total_cmp)
+    }
+
+    /// What the tuner would settle on if every launch took the recorded time; `None` for the baseline.
+    fn winner(&self, candidates: &[usize], baseline_us: f64) -> Option<usize> {
+        let rounds = |us: f64| vec![us; tune::ROUNDS as usize];
+        let timed: Vec<(usize, f64)> =
+            candidates.iter().filter_map(|&index| Some((index, self.time(index)?))).collect();
+        let met: Vec<(usize, Vec<f64>)> =
+            tune::finalists(&timed).into_iter().filter_map(|index| Some((index, rounds(self.time(index)?)))).collect();
+        let met = met.iter().map(|(index, samples)| (*index, samples.as_slice()));
+        tune::settled(&rounds(baseline_us), met).map(|(index, _)| index)
+    }
+
+    fn taus(&self) -> [f64; METRICS.len()] {
+        let (indices, points) = self.scored.points();
+        let timed = indices.iter().zip(&points).filter_map(|(&index, point)| Some((point.score, self.time(index)?)));
+        let timed: Vec<_> = timed.collect();
+        let of = |metric: fn(&crate::model::Score) -> f64| {
+            tau_b(&timed.iter().map(|(score, us)| (metric(score), *us)).collect::<Vec<_>>())
+        };
+        // More of RO and efficiency is better, less of C and time.
+        [of(|score| score.c), of(|score| -score.ro), of(|score| -score.efficiency), of(|score| score.predicted_us)]
+    }
+}

@@ -1,0 +1,138 @@
+//! A space laid out for scoring: each configuration with its launch, its workload, its code and the PTX behind that.
+//!
+//! In: a kernel under tuning with its variants, or a recorded space (`bench::RecordedSpace`). Out: [`Laid`], which is all that
+//! scoring looks at; so a recorded space is scored as a compile scores it. What always holds: every index is in range.
+
+use super::kernel::{Problem, Subject};
+use super::variants::{FrontEnds, Macros, Variants, merged};
+use crate::model::Machine;
+use crate::space::{Configuration, Launch};
+use crate::workload::Workload;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A space with all that its scores hang on; the vectors before `baseline` go with `configurations`.
+pub struct Laid {
+    pub machine: Machine,
+    pub configurations: Vec<Configuration>,
+    pub launches: Vec<Launch>,
+    pub workloads: Vec<Option<Arc<Workload>>>,
+    /// Index into `codes`, or why there is none.
+    pub variants: Vec<Result<usize, String>>,
+    /// Iterations that the comment gives for loops (its `trips` clause).
+    pub trips: Vec<Vec<f64>>,
+    /// Index into `sources`.
+    pub source_of: Vec<usize>,
+    /// Index of the baseline.
+    pub baseline: usize,
+    /// For each configuration the first one with the same machine code and launch: they are one point for the search.
+    pub representative: Vec<usize>,
+    pub sources: Vec<Source>,
+    pub codes: Vec<Code>,
+}
+
+/// What the front end made of one set of macros.
+#[derive(Clone)]
+pub struct Source {
+    /// The kernel's name in it.
+    pub symbol: String,
+    /// `None` where the front end failed, or was not run.
+    pub ptx: Option<Arc<str>>,
+}
+
+/// The machine code of a variant.
+#[derive(Clone)]
+pub struct Code {
+    /// The kernel's name in it.
+    pub symbol: String,
+    pub cubin: Arc<[u8]>,
+}
+
+impl Laid {
+    /// Lays out the space of a kernel under tuning.
+    pub(super) fn new(
+        subject: &Subject<'_>,
+        front_ends: &FrontEnds<'_>,
+        variants: &Variants,
+        in_force: &Macros,
+    ) -> Result<Self, Problem> {
+        let mut configurations: Vec<Configuration> = subject.space.iter().collect();
+        let baseline = subject.space.baseline().clone();
+        let baseline = configurations.iter().position(|found| *found == baseline).unwrap_or_else(|| {
+            configurations.push(baseline);
+            configurations.len() - 1
+        });
+        let mut workloads: Vec<Option<Arc<Workload>>> = Vec::with_capacity(configurations.len());
+        let mut launches = Vec::with_capacity(configurations.len());
+        let mut known: Vec<Arc<Workload>> = Vec::new();
+        for configuration in &configurations {
+            let (launch, workload) = subject.launch(configuration)?;
+            launches.push(launch);
+            workloads.push(workload.map(|workload| match known.iter().find(|known| ***known == workload) {
+                Some(shared) => Arc::clone(shared),
+                None => {
+                    known.push(Arc::new(workload));
+                    Arc::clone(&known[known.len() - 1])
+                }
+            }));
+        }
+        let trips: Result<Vec<_>, _> = configurations.iter().map(|found| subject.space.trips(found)).collect();
+        let of: Vec<Result<usize, String>> =
+            configurations.iter().map(|configuration| variants.of(configuration).map_err(str::to_owned)).collect();
+        let (sources, source_of) = sources(subject, front_ends, &configurations, in_force);
+        let codes = variants.all.iter();
+        let codes = codes.map(|variant| Code { symbol: variant.symbol.clone(), cubin: Arc::clone(&variant.cubin) });
+        let representative = representatives(&of, &launches, baseline);
+        Ok(Self {
+            machine: subject.machine,
+            representative,
+            configurations,
+            launches,
+            workloads,
+            variants: of,
+            trips: trips?,
+            source_of,
+            baseline,
+            sources,
+            codes: codes.collect(),
+        })
+    }
+}
+
+/// For each configuration the first with its machine code and launch. The baseline stands for its like, so that it is the
+/// baseline that is timed.
+pub fn representatives(variants: &[Result<usize, String>], launches: &[Launch], baseline: usize) -> Vec<usize> {
+    let mut first: HashMap<(usize, Launch), usize> = HashMap::new();
+    for index in std::iter::once(baseline).chain(0..variants.len()) {
+        if let Ok(variant) = variants[index] {
+            first.entry((variant, launches[index])).or_insert(index);
+        }
+    }
+    let of = |(index, variant): (usize, &Result<usize, String>)| {
+        variant.as_ref().ok().and_then(|&variant| first.get(&(variant, launches[index]))).copied().unwrap_or(index)
+    };
+    variants.iter().enumerate().map(of).collect()
+}
+
+/// The front end's output for each set of the axes' macros, and which one is each configuration's.
+fn sources(
+    subject: &Subject<'_>,
+    front_ends: &FrontEnds<'_>,
+    configurations: &[Configuration],
+    in_force: &Macros,
+) -> (Vec<Source>, Vec<usize>) {
+    let mut numbers: HashMap<&Macros, usize> = HashMap::new();
+    let mut sets: Vec<&Macros> = Vec::new();
+    let mut of = Vec::with_capacity(configurations.len());
+    for configuration in configurations {
+        of.push(*numbers.entry(&configuration.macros).or_insert_with(|| {
+            sets.push(&configuration.macros);
+            sets.len() - 1
+        }));
+    }
+    let sources = sets.into_iter().map(|set| Source {
+        symbol: subject.entry(set).unwrap_or(&subject.entry).symbol.clone(),
+        ptx: front_ends.made(&merged(in_force, set)).map(|front_end| Arc::from(front_end.ptx.as_str())),
+    });
+    (sources.collect(), of)
+}

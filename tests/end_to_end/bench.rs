@@ -1,0 +1,190 @@
+//! `nvtune bench` and `nvtune eval`, with a measuring process that answers from recorded timings.
+
+use crate::project::{Project, Ran, nvcc, run, succeed};
+use nvtune::eval;
+use nvtune::record::RecordedSpace;
+use nvtune::search::Strategy;
+
+/// The best of the space is a block that is not the default; one block computes other results.
+const TIMES: &str = r#"{
+    "device": {"name": "NVIDIA H200", "compute_capability": 90},
+    "entries": [
+        {"label": "block=64", "time_us": 80.0, "spread": 0.01},
+        {"label": "block=512", "time_us": 90.0, "spread": 0.01},
+        {"label": "block=96", "refused": {"stray": {"buffer": "y"}}},
+        {"label": "block=32", "time_us": 3000.0},
+        {"time_us": 100.0, "spread": 0.01}
+    ]
+}"#;
+
+fn nvtune(project: &Project, words: &[&str]) -> Ran {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_nvtune"));
+    command.args(words).current_dir(project.path("")).env("NVTUNE_NVCC", nvcc()).env("NVTUNE_REPLAY", "times.json");
+    run(command.env_remove("NVTUNE").env_remove("NVTUNE_RUNNER").env_remove("NVTUNE_STRICT"))
+}
+
+fn bench(project: &Project, options: &[&str]) -> Ran {
+    let ran = nvtune(project, &[&["bench", "saxpy.cu", "--results", "results"], options].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    ran
+}
+
+fn space(project: &Project) -> RecordedSpace {
+    RecordedSpace::read(&project.path("results/h200/saxpy.json.gz")).unwrap_or_else(|error| panic!("it {error}"))
+}
+
+/// saxpy.cu, benched.
+fn benched(options: &[&str]) -> (Project, RecordedSpace) {
+    let project = Project::new(&["saxpy.cu"]);
+    project.write("times.json", TIMES);
+    bench(&project, options);
+    let space = space(&project);
+    (project, space)
+}
+
+#[test]
+fn the_whole_space_is_recorded_with_what_a_model_looks_at() {
+    let (_project, space) = benched(&[]);
+    assert_eq!((space.size.configurations, space.size.points, space.size.sample), (192, 16, None));
+    assert_eq!(space.options, ["-O3", "-arch=sm_90"]);
+    assert_eq!((space.problems(), space.code_problems()), (vec![], vec![]));
+    assert!(space.is_complete());
+    let of = |block: u32| {
+        let mut points = space.points().map(|index| &space.configurations[index]);
+        points.find(|found| found.configuration.block == [block, 1, 1]).expect("it is a point")
+    };
+    let time = of(64).time.expect("it was timed");
+    assert!((time.median_us - 80.0).abs() < 0.8 && time.samples == 7 && time.spread > 0.0, "{time:?}");
+    assert!(time.again_us.is_some_and(|again| (again - 80.0).abs() < 0.8), "{time:?}");
+    assert_eq!(of(32).time.map(|time| time.samples), Some(1), "far slower than the best");
+    let refused = of(96);
+    assert!(refused.time.is_none() && refused.check.as_ref().is_some_and(|check| check.contains("writes to `y`")));
+    let again = space.repeatability.expect("200 points would have been timed again");
+    assert!(again.points == 15 && again.median < 0.02, "{again:?}");
+    let ptx = &space.parts().expect("it unpacks").ptx[0];
+    assert!(ptx.as_ref().is_some_and(|ptx| ptx.contains(&space.sources[0].symbol)));
+}
+
+#[test]
+fn what_is_recorded_is_not_timed_again_and_what_is_missing_is_added() {
+    let (project, mut space) = benched(&["--repeat", "0"]);
+    assert_eq!(space.repeatability, None);
+    project.write("times.json", &TIMES.replace("80.0", "40.0"));
+    assert!(bench(&project, &[]).stderr.contains("recorded already"));
+    // As if the budget had ended before one of the points.
+    let missing = space.points().last().expect("there are points");
+    (space.configurations[missing].check, space.configurations[missing].time) = (None, None);
+    space.write(&project.path("results/h200/saxpy.json.gz")).expect("written");
+    bench(&project, &[]);
+    let time = |space: &RecordedSpace, block: u32| {
+        let found =
+            space.configurations.iter().find(|found| found.configuration.block[0] == block && found.time.is_some());
+        found.and_then(|found| found.time).expect("it was timed").median_us
+    };
+    let added = self::space(&project);
+    assert!(added.is_complete());
+    assert!(time(&added, 64) > 70.0, "known times are kept");
+    // Another source, other options, or --force: all of it anew.
+    for options in [&["--force"][..], &["--", "-O2", "-arch=sm_90"]] {
+        project.write("times.json", &TIMES.replace("80.0", "60.0"));
+        bench(&project, options);
+        assert!(time(&self::space(&project), 64) < 62.0, "{options:?}");
+        project.write("times.json", TIMES);
+        bench(&project, &[&["--force"], options].concat());
+    }
+}
+
+#[test]
+fn of_a_large_space_a_sample_is_recorded() {
+    let (_project, space) = benched(&["--most", "8"]);
+    assert_eq!((space.size.points, space.size.sample.map(|sample| sample.points)), (16, Some(8)));
+    assert_eq!((space.points().count(), space.configurations.len()), (8, 8));
+    assert_eq!(space.configurations[space.baseline].configuration.block, [256, 1, 1]);
+    assert_eq!((space.problems(), space.code_problems()), (vec![], vec![]));
+}
+
+#[test]
+fn a_recorded_space_is_scored_as_the_compile_scored_it() {
+    let (project, space) = benched(&[]);
+    succeed(&mut project.nvtune(&["-O3", "-arch=sm_90", "-c", "saxpy.cu", "-o", "saxpy.o"]));
+    let record = project.record("saxpy.tune.json");
+    let scored = nvtune::tune::score(nvtune::bench::laid(&space).expect("laid out"))
+        .unwrap_or_else(|none| panic!("{}", none.reason));
+    let rows = record["kernels"][0]["configurations"].as_array().expect("a list");
+    assert_eq!(rows.len(), scored.scores.len());
+    for (row, score) in rows.iter().zip(&scored.scores) {
+        let cycles = score.as_ref().map(|score| score.c);
+        assert_eq!(row["score"]["c"].as_f64(), cycles, "{row}");
+    }
+}
+
+#[test]
+fn strategies_are_judged_by_the_recorded_times() {
+    let (project, space) = benched(&[]);
+    let judged = eval::judge(&space).unwrap_or_else(|error| panic!("it {error}"));
+    let es = judged.found.iter().find(|found| found.strategy == Strategy::Es).expect("every strategy is judged");
+    assert_eq!((es.timed, judged.points), (16, 16));
+    assert!(es.regret < 0.01 && (1.2..1.3).contains(&es.speed), "{es:?}");
+    for found in &judged.found {
+        assert!(found.timed <= 16 && found.regret >= 0.0 && found.speed >= 0.99, "{found:?}");
+    }
+    let ran = nvtune(&project, &["eval", "results"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.contains("| saxpy "), "{}", ran.stdout);
+    for word in ["posf", "PO set", "predicted time", "within 1%"] {
+        assert!(ran.stdout.contains(word), "{word}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn what_is_no_record_is_refused_with_the_reason() {
+    let (project, space) = benched(&[]);
+    let path = project.path("results/h200/saxpy.json.gz");
+    let refused = |space: &RecordedSpace, reason: &str| {
+        space.write(&path).expect("written");
+        let error = RecordedSpace::read(&path).expect_err(reason).to_string();
+        assert!(error.contains(reason), "{error}");
+        let ran = nvtune(&project, &["eval", "results"]);
+        assert!(ran.code == Some(1) && ran.stderr.contains(reason), "{}", ran.stderr);
+    };
+    refused(&RecordedSpace { format: 2, ..space.clone() }, "is of format 2");
+    refused(&RecordedSpace { baseline: 1000, ..space.clone() }, "there is no baseline");
+    refused(&RecordedSpace { source_digest: String::new(), ..space.clone() }, "no SHA-256");
+    let mut other = space.clone();
+    other.configurations[space.baseline].check = None;
+    refused(&other, "its time and its check disagree");
+    let mut other = space.clone();
+    other.configurations[3].source = 9;
+    refused(&other, "configuration 3 (");
+    std::fs::write(&path, "{}").expect("written");
+    assert!(nvtune(&project, &["eval", "results"]).stderr.contains("cannot be read"), "it is no gzip");
+
+    let mut other = space.clone();
+    other.variants[0].variant.digest = "0".to_owned();
+    assert_eq!(other.code_problems(), ["variant 0 is other code than its digest says"]);
+    other.sources[0].bytes += 1;
+    assert_eq!(other.code_problems(), ["its `code` is broken: it is too short"]);
+}
+
+#[test]
+fn what_cannot_be_recorded_is_named() {
+    let project = Project::new(&["saxpy.cu"]);
+    project.write("times.json", r#"{"start": "no-device", "entries": []}"#);
+    let none = nvtune(&project, &["bench", "saxpy.cu"]);
+    assert!(none.code == Some(1) && none.stderr.contains("no GPU to time on"), "{}", none.stderr);
+    project.write("times.json", TIMES);
+    project.write("plain.cu", "__global__ void k() {}\n");
+    project.write("bad.cu", "//@tune blok(64)\n__global__ void k() {}\n");
+    project.write("args.cu", "//@tune threads(64) block(64)\n__global__ void k() {}\n");
+    for (source, message) in [
+        ("plain.cu", "plain.cu: not recorded: it has no tuning comment"),
+        ("bad.cu", "bad.cu: not recorded: its tuning comments cannot be read"),
+        ("args.cu", "k: not recorded: the baseline has no workload"),
+        ("none.cu", "none.cu: not recorded: No such file or directory"),
+    ] {
+        let ran = nvtune(&project, &["bench", source, "--results", "results"]);
+        assert!(ran.code == Some(1) && ran.stderr.contains(message), "{source}: {}", ran.stderr);
+    }
+    let usage = nvtune(&project, &["bench", "saxpy.cu", "--budget", "-1"]);
+    assert!(usage.code == Some(2) && usage.stderr.contains("above 0"), "{}", usage.stderr);
+}
