@@ -272,7 +272,7 @@ impl RecordedSpace {
         let reader = LzmaReader::new_mem_limit(packed.as_slice(), LZMA_MEMORY_KB, None);
         let mut code = Vec::new();
         reader
-            .and_then(|reader| Ok(reader.take(UNPACKED_LIMIT).read_to_end(&mut code)?))
+            .and_then(|reader| reader.take(UNPACKED_LIMIT).read_to_end(&mut code))
             .map_err(|error| broken(&error))?;
         let mut rest = code.as_slice();
         let mut take = |bytes: usize| {
