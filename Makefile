@@ -77,8 +77,9 @@ bench-gpu: build toolkit ## time the suite on this GPU: plain nvcc, nvtune, the 
 	NVTUNE_BINARY='$(abspath $(NVTUNE))' $(PYTHON) kernels/bench.py $(BENCH_OPTIONS)
 
 eval: build ## judge the model and the strategies by the recorded spaces; the tables are kept in kernels/results/EVAL.md
-	@'$(abspath $(NVTUNE))' eval kernels/results > kernels/results/EVAL.md.new
-	mv kernels/results/EVAL.md.new kernels/results/EVAL.md
+	@mkdir -p build
+	'$(abspath $(NVTUNE))' eval kernels/results > build/EVAL.md
+	mv build/EVAL.md kernels/results/EVAL.md
 	cat kernels/results/EVAL.md
 
 bench: build toolkit ## time compiles through nvtune against plain nvcc

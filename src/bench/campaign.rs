@@ -173,6 +173,9 @@ impl Run<'_> {
         earlier: Option<&RecordedSpace>,
     ) -> Result<bool, String> {
         let (scored, name) = (&prepared.scored, &prepared.subject.annotation.name);
+        if !prepared.subject.annotation.has_workload() {
+            return Err("its comment has no `args` clause".to_owned());
+        }
         let measurer = tuner.measurer().ok_or("the measuring process is gone")?;
         let (points, sample) = timed::points(scored, self.campaign.most);
         self.console.summary(&format!(

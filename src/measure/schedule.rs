@@ -297,6 +297,19 @@ mod tests {
     }
 
     #[test]
+    fn a_candidate_takes_no_more_than_its_time() {
+        // Of 100 us and 500 us.
+        for (sample_s, expected) in [(0.00025, [3, 3, 1]), (0.00075, [6, 6, 2]), (1.0, [6, 6, 6])] {
+            let plan = Plan { rounds: 6, keep: 10.0, sample_s: Some(sample_s), ..Plan::default() };
+            let mut replies = Vec::new();
+            time(&mut Steady, &jobs(4), &plan, &mut |reply| replies.push(reply)).unwrap();
+            let slots = samples(&replies, false);
+            let counts = [0, 1, 3].map(|slot| slots.iter().filter(|&&found| found == slot).count());
+            assert_eq!(counts, expected, "{sample_s} s");
+        }
+    }
+
+    #[test]
     fn duels_pair_samples() {
         let mut replies = Vec::new();
         duel(&mut Steady, &jobs(4), 3, 1, &mut |reply| replies.push(reply)).unwrap();

@@ -11,8 +11,8 @@ const TIMES: &str = r#"{
     "entries": [
         {"label": "block=64", "time_us": 80.0, "spread": 0.01},
         {"label": "block=512", "time_us": 90.0, "spread": 0.01},
-        {"label": "block=96", "refused": {"stray": {"buffer": "y"}}},
-        {"label": "block=32", "time_us": 3000.0},
+        {"label": "block=192", "refused": {"stray": {"buffer": "y"}}},
+        {"label": "block=1024", "time_us": 3000.0},
         {"time_us": 100.0, "spread": 0.01}
     ]
 }"#;
@@ -56,8 +56,8 @@ fn the_whole_space_is_recorded_with_what_a_model_looks_at() {
     let time = of(64).time.expect("it was timed");
     assert!((time.median_us - 80.0).abs() < 0.8 && time.samples == 7 && time.spread > 0.0, "{time:?}");
     assert!(time.again_us.is_some_and(|again| (again - 80.0).abs() < 0.8), "{time:?}");
-    assert_eq!(of(32).time.map(|time| time.samples), Some(1), "far slower than the best");
-    let refused = of(96);
+    assert_eq!(of(1024).time.map(|time| time.samples), Some(1), "far slower than the best");
+    let refused = of(192);
     assert!(refused.time.is_none() && refused.check.as_ref().is_some_and(|check| check.contains("writes to `y`")));
     let again = space.repeatability.expect("200 points would have been timed again");
     assert!(again.points == 15 && again.median < 0.02, "{again:?}");
@@ -84,14 +84,16 @@ fn what_is_recorded_is_not_timed_again_and_what_is_missing_is_added() {
     let added = self::space(&project);
     assert!(added.is_complete());
     assert!(time(&added, 64) > 70.0, "known times are kept");
-    // Another source, other options, or --force: all of it anew.
-    for options in [&["--force"][..], &["--", "-O2", "-arch=sm_90"]] {
-        project.write("times.json", &TIMES.replace("80.0", "60.0"));
-        bench(&project, options);
-        assert!(time(&self::space(&project), 64) < 62.0, "{options:?}");
-        project.write("times.json", TIMES);
-        bench(&project, &[&["--force"], options].concat());
-    }
+    // With other options, for another source or where it is asked for, all of it is timed anew.
+    bench(&project, &["--", "-O2", "-arch=sm_90"]);
+    assert!(time(&self::space(&project), 64) < 41.0);
+    project.write("times.json", TIMES);
+    project.write("saxpy.cu", &format!("{}// more\n", project.read("saxpy.cu")));
+    bench(&project, &["--", "-O2", "-arch=sm_90"]);
+    assert!(time(&self::space(&project), 64) > 70.0);
+    project.write("times.json", &TIMES.replace("80.0", "40.0"));
+    bench(&project, &["--force", "--", "-O2", "-arch=sm_90"]);
+    assert!(time(&self::space(&project), 64) < 41.0);
 }
 
 #[test]
@@ -179,12 +181,12 @@ fn what_cannot_be_recorded_is_named() {
     for (source, message) in [
         ("plain.cu", "plain.cu: not recorded: it has no tuning comment"),
         ("bad.cu", "bad.cu: not recorded: its tuning comments cannot be read"),
-        ("args.cu", "k: not recorded: the baseline has no workload"),
+        ("args.cu", "k: not recorded: its comment has no `args` clause"),
         ("none.cu", "none.cu: not recorded: No such file or directory"),
     ] {
         let ran = nvtune(&project, &["bench", source, "--results", "results"]);
         assert!(ran.code == Some(1) && ran.stderr.contains(message), "{source}: {}", ran.stderr);
     }
-    let usage = nvtune(&project, &["bench", "saxpy.cu", "--budget", "-1"]);
+    let usage = nvtune(&project, &["bench", "saxpy.cu", "--budget", "0"]);
     assert!(usage.code == Some(2) && usage.stderr.contains("above 0"), "{}", usage.stderr);
 }
