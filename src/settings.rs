@@ -56,9 +56,9 @@ pub const VARIABLES: [Variable; 9] = [
     },
     Variable {
         name: "NVTUNE_STRATEGY",
-        values: "es, ros, pos, posf, ryoo",
+        values: "refit, es, ros, pos, posf, ryoo",
         meaning: "which configurations are timed",
-        default: "posf",
+        default: "refit",
     },
     Variable { name: "NVTUNE_BUDGET", values: "seconds", meaning: "GPU time for one kernel", default: "30" },
     Variable {
@@ -100,14 +100,14 @@ impl Settings {
         let mode = parsed(&environment, &mut problems, "NVTUNE", "off, locked, static or measure", |text| {
             MODES.iter().find(|(name, _)| *name == text).map(|(_, mode)| *mode)
         });
-        let expected = "es, ros, pos, posf or ryoo";
+        let expected = "refit, es, ros, pos, posf or ryoo";
         let strategy = parsed(&environment, &mut problems, "NVTUNE_STRATEGY", expected, |text| text.parse().ok());
         let budget = parsed(&environment, &mut problems, "NVTUNE_BUDGET", "a number of seconds above 0", |text| {
             text.parse::<f64>().ok().filter(|seconds| seconds.is_finite() && *seconds > 0.0)
         });
         let settings = Self {
             mode: mode.unwrap_or(Mode::Measure),
-            strategy: strategy.unwrap_or(Strategy::Posf),
+            strategy: strategy.unwrap_or(Strategy::Refit),
             budget: budget.unwrap_or(DEFAULT_BUDGET),
             header_folder: set(&environment, "NVTUNE_HEADER_DIR").map(PathBuf::from),
             files: set(&environment, "NVTUNE_FILES").map(PathBuf::from),
@@ -152,12 +152,12 @@ mod tests {
         assert_eq!((settings.mode, settings.strategy, settings.budget), (Mode::Static, Strategy::Pos, 2.5));
         assert_eq!(problems, [""; 0]);
         let (settings, problems) = read(&[("NVTUNE", "on"), ("NVTUNE_STRATEGY", "best"), ("NVTUNE_BUDGET", "-1")]);
-        assert_eq!((settings.mode, settings.strategy, settings.budget), (Mode::Measure, Strategy::Posf, 30.0));
+        assert_eq!((settings.mode, settings.strategy, settings.budget), (Mode::Measure, Strategy::Refit, 30.0));
         assert_eq!(
             problems,
             [
                 "NVTUNE='on' is not understood; expected off, locked, static or measure",
-                "NVTUNE_STRATEGY='best' is not understood; expected es, ros, pos, posf or ryoo",
+                "NVTUNE_STRATEGY='best' is not understood; expected refit, es, ros, pos, posf or ryoo",
                 "NVTUNE_BUDGET='-1' is not understood; expected a number of seconds above 0",
             ]
         );

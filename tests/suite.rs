@@ -1,27 +1,14 @@
-//! The benchmark suite in `kernels/` is complete and builds with plain nvcc, with and without the header of a tuned build.
+//! The benchmark suite in `kernels/`: every folder is complete, and builds through nvtune, with the header of that build.
 //!
 //! In: the folders of `kernels/` and an nvcc (`NVTUNE_NVCC`, else `.toolkit/bin/nvcc`, else the one on PATH).
-//! Always holds: no GPU is used; every compile treats warnings, nvcc's and the host compiler's, as errors.
+//! Always holds: no GPU is used; what is legal but surely meant otherwise, and every warning of the compiler, is an error.
 
-use std::collections::BTreeSet;
+use nvtune::comment::{Source, annotations, render};
+use nvtune::space::{Limits, Space};
+use rayon::prelude::*;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// A benchmark and what its header's `grid()` takes: the scalar parameters that its clauses name.
-struct Benchmark {
-    name: &'static str,
-    grid_parameters: &'static str,
-    macros: &'static str,
-}
-
-const SUITE: [Benchmark; 5] = [
-    Benchmark { name: "black_scholes", grid_parameters: "", macros: "" },
-    Benchmark { name: "matmul_naive", grid_parameters: "int n", macros: "" },
-    Benchmark { name: "matmul_tiled", grid_parameters: "int n", macros: "#define TILE 32\n#define WORK 4\n" },
-    Benchmark { name: "nbody", grid_parameters: "int n", macros: "" },
-    Benchmark { name: "saxpy", grid_parameters: "int n", macros: "" },
-];
 
 fn kernels() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels")
@@ -39,87 +26,75 @@ fn nvcc() -> PathBuf {
     if own.exists() { own } else { which::which("nvcc").expect("an nvcc: run `make toolkit` first") }
 }
 
-/// Compiles a benchmark to an object for `architecture`, with `folder` on the include path, and gives the object's size.
-fn compile(name: &str, architecture: &str, folder: &Path) -> u64 {
-    let object = folder.join(format!("{name}.{architecture}.o"));
-    let output = Command::new(nvcc())
-        .args(["-O3", "-c", "-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra,-Werror"])
-        .arg(format!("-arch={architecture}"))
-        .arg("-I")
-        .arg(folder)
-        .arg(source(name))
-        .arg("-o")
-        .arg(&object)
-        .output()
-        .expect("nvcc starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.is_empty(), "{name} for {architecture}:\n{said}");
-    fs::metadata(object).expect("nvcc wrote the object").len()
-}
-
-/// The header that a tuned build writes, as the design gives it.
-fn header(benchmark: &Benchmark) -> String {
-    let Benchmark { name, grid_parameters, macros } = benchmark;
-    let upper = name.to_uppercase();
-    let unused = if grid_parameters.is_empty() { "" } else { "(void)n; " };
-    format!(
-        "#pragma once\n{macros}#define {upper}_BLOCK_X 32\n#define {upper}_BLOCK_Y 8\n#define {upper}_BLOCK_Z 1\n\
-         namespace nvtune {{ struct {name} {{\n\
-         static dim3 block() {{ return dim3(32, 8, 1); }}\n\
-         static dim3 grid({grid_parameters}) {{ {unused}return dim3(64, 64, 1); }}\n\
-         static size_t shared() {{ return 0; }}\n}}; }}\n"
-    )
-}
-
-#[test]
-fn every_folder_is_a_complete_benchmark() {
-    let folders: BTreeSet<String> = fs::read_dir(kernels())
-        .expect("kernels/ is there")
-        .map(|entry| entry.expect("kernels/ can be read"))
+/// The suite: every folder of `kernels/` but those that programs share.
+fn suite() -> Vec<String> {
+    let folders = fs::read_dir(kernels()).expect("kernels/ is there").map(|entry| entry.expect("kernels/ can be read"));
+    let mut names: Vec<String> = folders
         .filter(|entry| entry.path().is_dir())
         .map(|entry| entry.file_name().into_string().expect("folders of kernels/ have plain names"))
         .filter(|name| !["common", "results", "__pycache__"].contains(&name.as_str()))
         .collect();
-    let suite: BTreeSet<String> = SUITE.iter().map(|benchmark| benchmark.name.to_owned()).collect();
-    assert_eq!(folders, suite);
+    names.sort();
+    assert!(names.len() >= 38, "{}", names.len());
+    names
+}
 
-    let makefile = fs::read_to_string(kernels().join("Makefile")).expect("kernels/Makefile");
-    let programs = makefile.lines().find_map(|line| line.strip_prefix("PROGRAMS := ")).expect("its list of programs");
-    assert_eq!(programs.split_whitespace().map(str::to_owned).collect::<BTreeSet<_>>(), suite);
-
-    for name in &suite {
-        let program = fs::read_to_string(source(name)).expect("NAME.cu");
-        let readme = fs::read_to_string(kernels().join(name).join("README.md")).expect("README.md");
+#[test]
+fn every_folder_is_a_complete_benchmark() {
+    for name in suite() {
+        let text = fs::read_to_string(source(&name)).expect("NAME.cu");
+        let readme = fs::read_to_string(kernels().join(&name).join("README.md")).expect("README.md");
         assert!(readme.starts_with(&format!("# {name}\n")), "{name}/README.md has another title");
         for section in ["- Method:", "- Found before:", "- Varies:"] {
             assert!(readme.contains(section), "{name}/README.md lacks {section}");
         }
-        // The tuning comment stands directly above the kernel, and gives a space, a workload and a baseline.
-        let (above, _) = program.split_once(&format!("__global__ void {name}(")).expect("the kernel");
-        let comment = &above[above.rfind("\n\n").expect("a blank line before the comment")..];
-        for word in ["@tune", "block(", "regs(", "args(", "default("] {
-            assert!(comment.contains(word), "{name}: the tuning comment lacks {word}");
+        assert!(text.contains(&format!("__has_include(\"{name}.tune.h\")")), "{name} does not ask for its header");
+        for word in ["bench::parse(", "bench::finish("] {
+            assert!(text.contains(word), "{name} lacks {word}...): see kernels/common/bench.h");
         }
-        assert!(program.contains(&format!("__has_include(\"{name}.tune.h\")")), "{name} does not ask for its header");
+        let path = source(&name);
+        let found = annotations(&Source::new(path.to_string_lossy(), text.as_bytes()))
+            .unwrap_or_else(|problems| panic!("{}", render(&problems)));
+        let [annotation] = &found[..] else { panic!("{name} should have one tuning comment") };
+        assert_eq!(annotation.name, name, "the kernel is called as its folder is");
+        assert!(annotation.has_workload(), "{name}: the comment lacks args");
+        let default = annotation.clauses.iter().any(|(clause, _)| clause == "default");
+        assert!(default, "{name}: the comment lacks the authors' default");
+        let space =
+            Space::new(annotation, &Limits::default()).unwrap_or_else(|problems| panic!("{}", render(&problems)));
+        let points = space.iter().filter(|configuration| configuration.cap == 0).count();
+        assert!(points > 1 || space.caps().len() > 1, "{name}: nothing varies");
     }
 }
 
 #[test]
-fn plain_nvcc_builds_every_benchmark() {
-    let folder = tempfile::tempdir().expect("a folder for objects");
-    for benchmark in &SUITE {
-        for architecture in ["sm_75", "sm_90", "sm_100"] {
-            assert!(compile(benchmark.name, architecture, folder.path()) > 0);
-        }
-    }
-}
-
-#[test]
-fn every_benchmark_builds_with_the_header_of_a_tuned_build() {
-    let folder = tempfile::tempdir().expect("a folder for headers and objects");
-    for benchmark in &SUITE {
-        let path = folder.path().join(format!("{}.tune.h", benchmark.name));
-        fs::write(path, header(benchmark)).expect("the header can be written");
-        assert!(compile(benchmark.name, "sm_90", folder.path()) > 0);
-    }
+fn nvtune_builds_every_benchmark() {
+    suite().par_iter().for_each(|name| {
+        let folder = tempfile::tempdir().expect("a folder for outputs");
+        let output = Command::new(env!("CARGO_BIN_EXE_nvtune"))
+            .args([
+                "nvcc",
+                "-O3",
+                "-arch=sm_90",
+                "-Werror",
+                "all-warnings",
+                "-Xcompiler",
+                "-Wall,-Wextra,-Werror",
+                "-c",
+            ])
+            .arg(source(name))
+            .arg("-o")
+            .arg(folder.path().join("program.o"))
+            .env("NVTUNE", "static")
+            .env("NVTUNE_STRICT", "1")
+            .env("NVTUNE_NVCC", nvcc())
+            .output()
+            .expect("nvtune starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name}:\n{said}");
+        assert!(said.starts_with(&format!("nvtune: {name}: ")) && said.lines().count() == 1, "{said}");
+        let header = fs::read_to_string(folder.path().join(format!("{name}.tune.h"))).expect("a header");
+        assert!(["predicted", "baseline"].iter().any(|word| header.contains(&format!("_PROVENANCE \"{word}\""))));
+        assert!(fs::metadata(folder.path().join("program.o")).expect("an object").len() > 0);
+    });
 }

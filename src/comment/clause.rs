@@ -74,7 +74,7 @@ const PLANNED: [(&str, &str); 2] = [
 const REPEATED: [&str; 1] = ["template"];
 
 /// The strategies that can be named, as in `NVTUNE_STRATEGY`.
-const STRATEGIES: [&str; 5] = ["es", "ros", "pos", "posf", "ryoo"];
+const STRATEGIES: [&str; 6] = ["refit", "es", "ros", "pos", "posf", "ryoo"];
 
 /// The most macro axes of one kernel.
 const MAX_MACROS: usize = 32;

@@ -62,13 +62,13 @@ pub fn judge(space: &RecordedSpace) -> Result<Judged, SpaceError> {
     let far = |us: Option<f64>| us.map_or(f64::INFINITY, |us| us / best_us - 1.0);
 
     let found = Strategy::ALL.map(|(_, strategy)| {
-        let candidates = scored.candidates(strategy);
-        let winner = truth.winner(&candidates, baseline_us);
+        let sent = truth.sent(strategy);
+        let winner = truth.winner(&sent, baseline_us);
         let us = winner.and_then(|winner| truth.time(winner)).unwrap_or(baseline_us);
-        let others = candidates.iter().filter(|&&index| index != space.baseline).count();
+        let others = sent.iter().filter(|&&index| index != space.baseline).count();
         Found { strategy, timed: others + 1, regret: us / best_us - 1.0, speed: baseline_us / us }
     });
-    let candidates = scored.candidates(Strategy::Posf);
+    let candidates = scored.candidates(Strategy::Refit);
     let first = candidates.get(..FIRST).unwrap_or(&candidates);
     let predicted = scored.predicted_winner(&candidates).unwrap_or(space.baseline);
     let predicted_us = truth.time(predicted);
@@ -104,6 +104,16 @@ impl Truth<'_> {
 
     fn best_of(&self, indices: &[usize]) -> Option<f64> {
         indices.iter().filter_map(|&index| self.time(index)).min_by(f64::total_cmp)
+    }
+
+    /// What a strategy sends to the GPU in all its rounds.
+    fn sent(&self, strategy: Strategy) -> Vec<usize> {
+        let mut sent = Vec::new();
+        let Ok(()) = self.scored.search(strategy, |round| {
+            sent.extend_from_slice(round);
+            Ok::<_, std::convert::Infallible>(round.iter().map(|&index| self.time(index)).collect())
+        });
+        sent
     }
 
     /// What the tuner would settle on if every launch took the recorded time; `None` for the baseline.

@@ -1,6 +1,7 @@
 //! Which configurations are sent to the GPU: the strategies of Liang et al. (ASP-DAC 2013) and Ryoo et al. (CGO 2008).
 
 use super::pareto::pareto_front;
+use super::refit::Refit;
 use crate::model::Score;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -20,14 +21,22 @@ pub enum Strategy {
     /// POS, filtered by occupancy (Liang et al., section IV), ties in (T, C) thinned, and the configurations of least
     /// predicted time besides.
     Posf,
+    /// In rounds: a spread first, then what a prediction re-fitted to all timings so far expects to win (see `refit`).
+    Refit,
     /// The Pareto-optimal ones in efficiency and utilization, one for each cluster of equal metrics (Ryoo et al., section 5).
     Ryoo,
 }
 
 impl Strategy {
     /// Every strategy, by the name that `NVTUNE_STRATEGY` and `strategy(...)` use.
-    pub const ALL: [(&'static str, Self); 5] =
-        [("es", Self::Es), ("ros", Self::Ros), ("pos", Self::Pos), ("posf", Self::Posf), ("ryoo", Self::Ryoo)];
+    pub const ALL: [(&'static str, Self); 6] = [
+        ("refit", Self::Refit),
+        ("es", Self::Es),
+        ("ros", Self::Ros),
+        ("pos", Self::Pos),
+        ("posf", Self::Posf),
+        ("ryoo", Self::Ryoo),
+    ];
 }
 
 impl fmt::Display for Strategy {
@@ -53,6 +62,8 @@ pub struct Point {
     /// Identity of the machine code: points of one variant and equal metrics differ in shape alone.
     pub variant: usize,
     pub score: Score,
+    /// Where in the space it is: numbers in which configurations that behave alike are near, the same ones for all points.
+    pub coordinates: Vec<f64>,
 }
 
 /// POSF keeps occupancies in this range. The paper's 0.3 to 0.5 was fitted to a GTX 480; the bounds here are what the
@@ -66,10 +77,38 @@ const PREDICTED: usize = 8;
 /// Of shapes that tie in (T, C), POSF sends this many of each variant, those with the least predicted time.
 const TIES: usize = 3;
 
-/// The indices of the configurations to time, in the order of predicted time.
+/// A search: rounds of points to time.
+#[derive(Debug)]
+pub enum Search<'a> {
+    /// Everything in one round.
+    Once(Vec<usize>),
+    Refit(Refit<'a>),
+}
+
+impl<'a> Search<'a> {
+    /// The search of a strategy over `points`, of which the one with index `baseline` is the baseline (none, where that is beyond them).
+    pub fn new(strategy: Strategy, points: &'a [Point], baseline: usize) -> Self {
+        match strategy {
+            Strategy::Refit => Self::Refit(Refit::new(points, baseline)),
+            _ => Self::Once(candidates(strategy, points)),
+        }
+    }
+
+    /// The points to time next; `times` are those so far, `None` for what is not timed or was refused. Empty: the search is over.
+    pub fn next(&mut self, times: &[Option<f64>]) -> Vec<usize> {
+        match self {
+            Self::Once(all) => std::mem::take(all),
+            Self::Refit(search) => search.next(times),
+        }
+    }
+}
+
+/// The indices of the configurations that a strategy times, in the order of predicted time; of one with several rounds, the
+/// first round.
 pub fn candidates(strategy: Strategy, points: &[Point]) -> Vec<usize> {
     let mut chosen = match strategy {
         Strategy::Es => (0..points.len()).collect(),
+        Strategy::Refit => Refit::new(points, points.len()).next(&[]),
         Strategy::Ros => highest_ro(points),
         Strategy::Pos => po_pareto(points, |_| true),
         Strategy::Posf => {
@@ -97,7 +136,7 @@ pub fn po_pareto_set(points: &[Point]) -> Vec<usize> {
     set
 }
 
-fn sort_by_prediction(points: &[Point], indices: &mut [usize]) {
+pub(super) fn sort_by_prediction(points: &[Point], indices: &mut [usize]) {
     indices.sort_by(|&a, &b| points[a].score.predicted_us.total_cmp(&points[b].score.predicted_us).then(a.cmp(&b)));
 }
 
@@ -163,7 +202,7 @@ mod tests {
             feasible: true,
             exact: true,
         };
-        Point { threads, variant, score }
+        Point { threads, variant, score, coordinates: vec![f64::from(threads as u32), c] }
     }
 
     /// Two numbers of threads; the fourth and the last are dominated within theirs, the third and fifth tie in shape.

@@ -221,7 +221,7 @@ fn choose(
         decision.notes.push(problem.message.clone());
         tuner.console.diagnostics(&[problem]);
     } else if let Some(measurer) = tuner.measurer.as_mut().filter(|_| can_measure) {
-        match measured::decide(scored, budget, measurer, candidates, decision) {
+        match measured::decide(scored, budget, measurer, decision) {
             Ok(()) => {
                 for note in &decision.notes {
                     tuner.console.warning(&format!("{}: {note}", decision.name));

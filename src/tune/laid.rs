@@ -99,6 +99,25 @@ impl Laid {
     }
 }
 
+impl Laid {
+    /// Where a configuration is in its space, for [`crate::search`]: logarithms of what multiplies (threads, blocks, macros), so that
+    /// 32 to 64 is as far as 512 to 1024; registers and occupancy in place of the cap, for caps that do not bind change nothing.
+    pub fn coordinates(&self, index: usize, registers: u32, occupancy: f64) -> Vec<f64> {
+        let Configuration { grid, macros, .. } = &self.configurations[index];
+        let launch = &self.launches[index];
+        let [x, y, z] = launch.block.map(f64::from);
+        let mut coordinates =
+            vec![(x * y * z).log2(), x.log2(), (y * z).log2(), f64::from(registers).log2(), occupancy];
+        if grid.is_some() {
+            coordinates.push((launch.blocks() as f64).log2());
+        }
+        // A macro may be 0 or negative.
+        let logarithm = |value: i64| (1.0 + value.unsigned_abs() as f64).log2().copysign(value as f64);
+        coordinates.extend(macros.values().map(|&value| logarithm(value)));
+        coordinates
+    }
+}
+
 /// For each configuration the first with its machine code and launch. The baseline stands for its like, so that it is the
 /// baseline that is timed.
 pub fn representatives(variants: &[Result<usize, String>], launches: &[Launch], baseline: usize) -> Vec<usize> {

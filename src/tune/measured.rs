@@ -6,7 +6,9 @@ use crate::measure::verdict::{self, Verdict};
 use crate::measure::{Candidate, Error, Measurer, Outcome, Plan, Timing};
 use crate::record::{Decision, RecordedTiming};
 use crate::search::Provenance;
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// How many of the fastest candidates meet the baseline in paired rounds.
 const FINALISTS: usize = 4;
@@ -57,38 +59,50 @@ pub fn settled<'a>(baseline: &[f64], finalists: impl IntoIterator<Item = (usize,
     best.map(|(index, _, ratio)| (index, ratio))
 }
 
-/// Times the candidates, for at most so many seconds, then the fastest of them against the baseline in paired rounds, and
+/// Times what the strategy sends, for at most so many seconds, then the fastest of it against the baseline in paired rounds, and
 /// writes the outcome into the decision. In doubt the baseline stays.
 pub fn decide(
     scored: &Scored,
     budget_s: f64,
     measurer: &mut impl Measurer,
-    sent: &[usize],
     decision: &mut Decision,
 ) -> Result<(), Error> {
     let laid = &scored.laid;
     let baseline = baseline(laid)?;
-    let others: Vec<usize> = sent.iter().copied().filter(|&index| index != laid.baseline).collect();
-    let (indices, sent) = candidates(laid, &others);
-    let plan = Plan { budget_s, ..Plan::default() };
-    let timings = measurer.time(&baseline, &sent, &plan)?;
+    let clock = Instant::now();
     let mut ranked = Vec::new();
-    record(laid, decision, laid.baseline, &timings.baseline);
     let mut refused = Vec::new();
-    for (&index, outcome) in indices.iter().zip(&timings.candidates) {
-        match outcome {
-            Outcome::Timed(timing) => {
-                record(laid, decision, index, timing);
-                ranked.push((index, timing.median_us));
-            }
-            Outcome::Refused(reason) => {
-                decision.configurations[index].refused = Some(reason.to_string());
-                refused.push(format!("{}: {reason}", laid.configurations[index]));
-            }
-            Outcome::Skipped => {}
+    scored.search(decision.strategy, |round| {
+        // The baseline is timed with every round; what there is no time for is not sent.
+        let others: Vec<usize> = round.iter().copied().filter(|&index| index != laid.baseline).collect();
+        let (indices, sent) = candidates(laid, &others);
+        let left = budget_s - clock.elapsed().as_secs_f64();
+        if decision.timed > 0 && left <= 0.0 {
+            return Ok::<_, Error>(vec![None; round.len()]);
         }
-    }
-    decision.timed = 1 + ranked.len();
+        let timings = measurer.time(&baseline, &sent, &Plan { budget_s: left.max(0.0), ..Plan::default() })?;
+        let mut times = HashMap::from([(laid.baseline, timings.baseline.median_us)]);
+        if decision.timed == 0 {
+            record(laid, decision, laid.baseline, &timings.baseline);
+        }
+        for (&index, outcome) in indices.iter().zip(&timings.candidates) {
+            decision.configurations[index].candidate = true;
+            match outcome {
+                Outcome::Timed(timing) => {
+                    record(laid, decision, index, timing);
+                    ranked.push((index, timing.median_us));
+                    times.insert(index, timing.median_us);
+                }
+                Outcome::Refused(reason) => {
+                    decision.configurations[index].refused = Some(reason.to_string());
+                    refused.push(format!("{}: {reason}", laid.configurations[index]));
+                }
+                Outcome::Skipped => {}
+            }
+        }
+        decision.timed = 1 + ranked.len();
+        Ok(round.iter().map(|index| times.get(index).copied()).collect())
+    })?;
     if let Some(first) = refused.first() {
         let rest = if refused.len() > 1 {
             format!(" (and {} more, see the record)", refused.len() - 1)

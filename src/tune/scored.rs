@@ -5,7 +5,7 @@ use super::variants::Macros;
 use crate::cubin::Cubin;
 use crate::model::{Analysis, Inputs, Profile, Score, frequency, score as score_of};
 use crate::ptx::Module;
-use crate::search::{self, Point, Strategy};
+use crate::search::{self, Point, Search, Strategy};
 use crate::space::{Configuration, Launch};
 use crate::workload::Workload;
 use rayon::prelude::*;
@@ -140,7 +140,8 @@ impl Scored {
             .filter_map(|index| {
                 let score = self.scores[index]?;
                 let variant = *laid.variants[index].as_ref().ok()?;
-                Some((index, Point { threads: laid.launches[index].threads(), variant, score }))
+                let coordinates = laid.coordinates(index, score.registers, score.occupancy);
+                Some((index, Point { threads: laid.launches[index].threads(), variant, score, coordinates }))
             })
             .unzip()
     }
@@ -162,6 +163,31 @@ impl Scored {
     pub fn candidates(&self, strategy: Strategy) -> Vec<usize> {
         let (indices, points) = self.points();
         search::candidates(strategy, &points).into_iter().map(|point| indices[point]).collect()
+    }
+
+    /// Runs a strategy: `time` is given the configurations of each round and gives their times, `None` for those without one.
+    ///
+    /// # Errors
+    /// The first of `time`.
+    pub fn search<E>(
+        &self,
+        strategy: Strategy,
+        mut time: impl FnMut(&[usize]) -> Result<Vec<Option<f64>>, E>,
+    ) -> Result<(), E> {
+        let (indices, points) = self.points();
+        let baseline = indices.iter().position(|&index| index == self.laid.baseline).unwrap_or(points.len());
+        let mut search = Search::new(strategy, &points, baseline);
+        let mut times = vec![None; points.len()];
+        loop {
+            let round = search.next(&times);
+            if round.is_empty() {
+                return Ok(());
+            }
+            let configurations: Vec<usize> = round.iter().map(|&point| indices[point]).collect();
+            for (point, found) in round.into_iter().zip(time(&configurations)?) {
+                times[point] = found;
+            }
+        }
     }
 
     /// The configuration that the model alone chooses among candidates in the order of predicted time; `None` for the baseline.

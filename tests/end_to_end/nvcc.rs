@@ -280,7 +280,7 @@ fn bad_surroundings_are_named() {
     let first = setting.stderr.lines().next();
     assert_eq!(
         first,
-        Some("nvtune warning : NVTUNE_STRATEGY='best' is not understood; expected es, ros, pos, posf or ryoo")
+        Some("nvtune warning : NVTUNE_STRATEGY='best' is not understood; expected refit, es, ros, pos, posf or ryoo")
     );
 }
 
