@@ -86,7 +86,7 @@ fn candidate(kernel: &str, block: u32, workload: &Arc<Workload>) -> Candidate {
         label: format!("block={block}"),
         cubin: Arc::from(&include_bytes!("gpu/kernels.ptx")[..]),
         kernel: kernel.to_owned(),
-        launch: Launch { grid: [n.div_ceil(block), 1, 1], block: [block, 1, 1], shared: 0 },
+        launch: Launch { grid: [n.div_ceil(block), 1, 1], block: [block, 1, 1], shared: 0, carveout: None },
         workload: Arc::clone(workload),
     }
 }

@@ -49,7 +49,7 @@ pub fn advice(annotation: &Annotation, space: &Space, facts: &Facts) -> Vec<Diag
 /// What occurs in the valid configurations of a space.
 #[derive(Default)]
 struct Seen {
-    /// Configurations that differ in more than the register cap.
+    /// Configurations that differ in more than the register cap, the cache operator and the carve-out.
     points: u64,
     blocks: BTreeSet<Dim3>,
     grids: [BTreeSet<u32>; 3],
@@ -63,7 +63,9 @@ impl Seen {
         let mut seen = Seen::default();
         let mut firsts: BTreeMap<BTreeMap<String, i64>, Dim3> = BTreeMap::new();
         let first_cap = space.caps().first().copied().unwrap_or(0);
-        for Configuration { block, grid, macros, .. } in space.iter().filter(|found| found.cap == first_cap) {
+        let is_first =
+            |found: &Configuration| found.cap == first_cap && found.cache.is_none() && found.carveout.is_none();
+        for Configuration { block, grid, macros, .. } in space.iter().filter(is_first) {
             seen.points += 1;
             seen.blocks.insert(block);
             for (values, extent) in seen.grids.iter_mut().zip(grid.unwrap_or([1; 3])) {
