@@ -107,6 +107,11 @@ impl Architecture {
         }
     }
 
+    /// The shared memory of an SM under a preferred carve-out, where no block needs more.
+    pub fn preferred_shared(&self, percent: u8) -> u32 {
+        self.shared_capacity(u64::from(self.shared) * u64::from(percent) / 100)
+    }
+
     /// The least shared memory of at least so many bytes that an SM can be set to; the most, where there is none.
     pub fn shared_capacity(&self, bytes: u64) -> u32 {
         let capacities = match self.capability {

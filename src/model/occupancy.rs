@@ -93,7 +93,7 @@ fn by_shared(architecture: &Architecture, shared: u32, carveout: Option<u8>) -> 
         return 0;
     }
     let capacity = carveout.map_or(architecture.shared, |percent| {
-        let preferred = architecture.shared_capacity(u64::from(architecture.shared) * u64::from(percent) / 100);
+        let preferred = architecture.preferred_shared(percent);
         // A preference below what one block takes gives way to that.
         if u64::from(preferred) < allocated { architecture.shared_capacity(allocated) } else { preferred }
     });
