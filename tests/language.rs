@@ -77,11 +77,6 @@ fn the_errors_are_what_is_said() {
     }
 }
 
-/// Words in backquotes of a line.
-fn quoted(line: &str) -> BTreeSet<&str> {
-    line.split('`').skip(1).step_by(2).collect()
-}
-
 #[test]
 fn every_clause_is_described() {
     let (_, clauses) = PAGE.split_once("\n## Clauses\n").expect("the section");

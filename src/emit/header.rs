@@ -206,6 +206,7 @@ mod tests {
             #define TILED_REGS 64
             #define TILED_PROVENANCE "predicted"
             #define TILED_GPU "NVIDIA H200, sm_90"
+            #define TILED_CARVEOUT 50
             #ifndef TILE
             #define TILE 16
             #elif (TILE) != 16
@@ -228,6 +229,7 @@ mod tests {
               static dim3 block() { return dim3(16, 4, 1); }
               static dim3 grid(int n) { return dim3(static_cast<unsigned int>((static_cast<long long>(n) + 191) / 192), static_cast<unsigned int>(1), static_cast<unsigned int>(1)); }
               static size_t shared() { return static_cast<size_t>(0); }
+              static int carveout() { return 50; }
             };
             }  // namespace nvtune
             #endif

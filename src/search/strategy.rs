@@ -213,8 +213,7 @@ mod tests {
         let told = points.iter().map(|point| Point { policy: 1, ..point.clone() });
         let both: Vec<Point> = points.iter().cloned().chain(told).collect();
         let of = |policy: usize| {
-            let chosen =
-                candidates(Strategy::Posf, &both).into_iter().filter(move |&index| both[index].policy == policy);
+            let chosen = candidates(Strategy::Posf, &both).into_iter().filter(|&index| both[index].policy == policy);
             chosen.map(|index| index % 12).collect::<Vec<_>>()
         };
         assert_eq!((of(0), of(1)), (candidates(Strategy::Posf, &points), candidates(Strategy::Posf, &points)));
