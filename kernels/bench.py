@@ -163,6 +163,18 @@ def compare_programs(plain, tuned, rounds, repetitions):
     }
 
 
+def memory_check(tools, program):
+    """What compute-sanitizer's memcheck finds in one launch of a program; None where the toolkit has no compute-sanitizer."""
+    sanitizer = tools.nvcc.parent / "compute-sanitizer"
+    if not toolkit.is_executable(sanitizer):
+        return None
+    try:
+        run([sanitizer, "--error-exitcode", "9", program, "--repetitions", "1"], PROGRAM_LIMIT)
+    except Failure as why:
+        return str(why)
+    return "clean"
+
+
 def record_spaces(tools, options):
     """Times the whole space of each kernel that has no record yet: `nvtune bench`, which tells of its progress itself."""
     words = ["bench", *(within(KERNELS / name / f"{name}.cu") for name in options.kernels)]
@@ -212,9 +224,13 @@ def measure(tools, name, options):
         plain, result["plain_build"] = tools.build(name, tuned=False)
         tuned, result["nvtune_build"] = tools.build(name, tuned=True)
         result["programs"] = compare_programs(plain, tuned, options.rounds, options.repetitions)
-        for which, program in result["programs"].items():
+        for which, path in (("plain", plain), ("nvtune", tuned)):
+            program = result["programs"][which]
+            program["memcheck"] = memory_check(tools, path)
             if program["check"] != "ok":
                 result["failures"].append(f"the {which} program computes wrong results")
+            if program["memcheck"] not in (None, "clean"):
+                result["failures"].append(f"the {which} program: {program['memcheck']}")
     except Failure as why:
         result["failures"].append(str(why))
     return result

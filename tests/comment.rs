@@ -17,7 +17,7 @@ const REFUSED: &[&str] = &[
     "//@tune bock(256) threads(n)\n<k>",
     "//@tune frobnicate(1) block(32) threads(n)\n<k>",
     "//@tune block(256) threads(n)\n//@tune block(128)\n<k>",
-    "//@tune cache(ca, cg) carveout({0, 50}) trips(3)\n<c><k>",
+    "//@tune cahce(ca, cg) carve({0, 50}) trips(3)\n<c><k>",
     "//@tune block threads(n)\n<k>",
     "//@tune block(256 threads(n)\n<k>",
     "//@tune block() threads(n)\n<k>",

@@ -51,7 +51,7 @@ impl Case {
     }
 
     fn profile(&self, grid: [u32; 3], block: [u32; 3], shared: u32) -> Profile {
-        let launch = Launch { grid, block, shared };
+        let launch = Launch { grid, block, shared, carveout: None };
         profile(&self.module, &self.entry, &launch, &self.workload, &Limits::default()).expect("a profile")
     }
 
@@ -262,7 +262,7 @@ impl Case {
 
     /// `count` values of `size` bytes that thread `thread` writes to `buffer` from element `first` on.
     fn output(&self, thread: u32, buffer: usize, first: u64, count: u64, size: u64) -> Vec<Vec<u8>> {
-        let launch = Launch { grid: [1, 1, 1], block: [64, 1, 1], shared: 0 };
+        let launch = Launch { grid: [1, 1, 1], block: [64, 1, 1], shared: 0, carveout: None };
         let place = ([0; 3], [thread, 0, 0]);
         let bytes = written(&self.module, &self.entry, &launch, &self.workload, place, &Limits::default()).unwrap();
         let value = |i: u64| (0..size).map(|byte| bytes[&(buffer, (first + i) * size + byte)]).collect();
@@ -436,7 +436,7 @@ fn variables_that_the_workload_fills_are_read() {
     .int(0);
     case.text = case.text.replace(".shared .align", ".const .align 4 .b8 ck[16];\n.global .u32 dv;\n.shared .align");
     case.module = Module::parse(&case.text).expect("PTX");
-    let launch = Launch { grid: [1; 3], block: [1; 3], shared: 0 };
+    let launch = Launch { grid: [1; 3], block: [1; 3], shared: 0, carveout: None };
     let stored = |case: &Case| {
         let bytes = written(&case.module, "k", &launch, &case.workload, ([0; 3], [0; 3]), &Limits::default());
         let bytes: Vec<u8> = bytes.expect("it runs").into_values().collect();
@@ -572,7 +572,7 @@ fn sizes_beyond_reason_cost_nothing() {
     let module = Module::parse(text).unwrap();
     let arguments = vec![Argument::Scalar(vec![0; 4]); 2];
     let workload = Workload { arguments, ..Workload::default() };
-    let launch = Launch { grid: [u32::MAX, u32::MAX, 1], block: [32, 1, 1], shared: u32::MAX };
+    let launch = Launch { grid: [u32::MAX, u32::MAX, 1], block: [32, 1, 1], shared: u32::MAX, carveout: None };
     let limits = Limits { warps: 1, ..Limits::default() };
     let profile = profile(&module, "k", &launch, &workload, &limits).unwrap();
     assert_eq!(profile.mean_instructions, 6.0);
@@ -581,7 +581,7 @@ fn sizes_beyond_reason_cost_nothing() {
 #[test]
 fn a_request_that_does_not_fit_is_an_error() {
     let case = with_n("ret;", 1);
-    let launch = Launch { grid: [1, 1, 1], block: [32, 1, 1], shared: 0 };
+    let launch = Launch { grid: [1, 1, 1], block: [32, 1, 1], shared: 0, carveout: None };
     let limits = Limits::default();
     let ask = |entry: &str, launch: &Launch, workload: &Workload| {
         profile(&case.module, entry, launch, workload, &limits).unwrap_err()
@@ -688,7 +688,7 @@ proptest! {
             text.push(line.clone());
         }
         let case = with_n(&text.join("\n"), n);
-        let launch = Launch { grid: [3, 1, 1], block: [40, 1, 1], shared: 16 };
+        let launch = Launch { grid: [3, 1, 1], block: [40, 1, 1], shared: 16, carveout: None };
         let limits = Limits { instructions: 20_000, ..Limits::default() };
         let profile = profile(&case.module, "k", &launch, &case.workload, &limits).unwrap();
         prop_assert!(profile.mean_instructions >= 0.0);

@@ -24,6 +24,7 @@ const CASES: &[(&str, fn())] = &[
     ("workloads_may_differ", workloads_may_differ),
     ("variables_have_their_contents", variables_have_their_contents),
     ("structures_hold_addresses", structures_hold_addresses),
+    ("carve_outs_are_preferred_launch_by_launch", carve_outs_are_preferred_launch_by_launch),
     ("timings_repeat", timings_repeat),
     ("duels_tell_apart", duels_tell_apart),
 ];
@@ -86,7 +87,7 @@ fn candidate(kernel: &str, block: u32, workload: &Arc<Workload>) -> Candidate {
         label: format!("block={block}"),
         cubin: Arc::from(&include_bytes!("gpu/kernels.ptx")[..]),
         kernel: kernel.to_owned(),
-        launch: Launch { grid: [n.div_ceil(block), 1, 1], block: [block, 1, 1], shared: 0 },
+        launch: Launch { grid: [n.div_ceil(block), 1, 1], block: [block, 1, 1], shared: 0, carveout: None },
         workload: Arc::clone(workload),
     }
 }
@@ -341,6 +342,41 @@ fn structures_hold_addresses() {
     assert_eq!((outcomes[0].as_str(), outcomes[2].as_str()), ("timed", "timed"));
     if process.device().driver >= 12040 {
         assert_eq!(outcomes[1], "its launch failed: argument 0 has 24 bytes, the kernel takes 32");
+    }
+}
+
+fn carve_outs_are_preferred_launch_by_launch() {
+    let workload = Arc::new(workload(N, Fill::Poison));
+    let with_carveout = |carveout: Option<u8>, shared: u32| {
+        let mut candidate = candidate("shared", 256, &workload);
+        candidate.launch.shared = shared;
+        candidate.launch.carveout = carveout;
+        candidate.label = format!("carveout={carveout:?} shared={shared}");
+        candidate
+    };
+    let mut process = start();
+    // A block of a third of the GPU's shared memory still runs where the preference is for less.
+    let third = process.device().shared_per_block_optin / 3;
+    let candidates = [
+        with_carveout(Some(0), 1024),
+        with_carveout(Some(50), 1024),
+        with_carveout(Some(100), 1024),
+        with_carveout(None, 1024),
+        with_carveout(Some(0), third),
+        with_carveout(Some(100), third),
+    ];
+    let timings = process.time(&candidate("scale", 256, &workload), &candidates, &plan()).unwrap();
+    for (candidate, outcome) in candidates.iter().zip(&timings.candidates) {
+        if let Outcome::Timed(timing) = outcome {
+            println!("{}: {:.2} us, spread {:.4}", candidate.label, timing.median_us, timing.spread);
+        }
+    }
+    assert_eq!(outcomes(&timings), ["timed"; 6]);
+    // In turns, of one function: each launch has its own preference again.
+    let samples = process.duel(&candidates[4..], 15).unwrap();
+    assert!(samples.iter().all(|samples| samples.as_ref().is_some_and(|samples| samples.len() == 15)));
+    for (candidate, samples) in candidates[4..].iter().zip(samples.iter().flatten()) {
+        println!("{}: {:.2} us in turns", candidate.label, samples.iter().sum::<f64>() / samples.len() as f64);
     }
 }
 

@@ -17,7 +17,7 @@ fn architecture(capability: u32) -> Architecture {
     Architecture::find(capability).expect("an architecture of the table")
 }
 
-/// Every block size by warps, registers, shared memory and barriers on every architecture, as `cuda_occupancy.h` has it.
+/// Every block size by warps, registers, shared memory, barriers and carve-outs on every architecture, as `cuda_occupancy.h` has it.
 #[test]
 fn occupancy_is_that_of_the_header() {
     let Some(include) =
@@ -61,17 +61,28 @@ fn occupancy_is_that_of_the_header() {
                     0, 1, 127, 1024, 2048, 7000, 16384, 33000, 49152, 65536, 101_000, 101_376, 101_377, 166_912,
                     232_448, 232_449,
                 ] {
-                    for (barriers, virtual_resources) in [(0, 0), (1, 0), (3, 0), (16, 0), (1, 5)] {
+                    for (barriers, virtual_resources, carveout) in [
+                        (0, 0, None),
+                        (1, 0, None),
+                        (3, 0, None),
+                        (16, 0, None),
+                        (1, 5, None),
+                        (0, 0, Some(0)),
+                        (1, 0, Some(14)),
+                        (1, 0, Some(50)),
+                        (0, 0, Some(100)),
+                    ] {
                         questions += &format!(
-                            "{} {} {} {} {} {} {threads} {registers} {shared} {barriers} {virtual_resources}\n",
+                            "{} {} {} {} {} {} {threads} {registers} {shared} {barriers} {virtual_resources} {}\n",
                             a.capability / 10,
                             a.capability % 10,
                             a.max_threads,
                             a.shared,
                             a.shared_per_block,
-                            a.shared_reserved
+                            a.shared_reserved,
+                            carveout.map_or(-1, i32::from)
                         );
-                        let demand = Demand { threads, registers, shared, barriers, virtual_resources };
+                        let demand = Demand { threads, registers, shared, barriers, virtual_resources, carveout };
                         ours.push((a.capability, demand, occupancy(&a, &demand)));
                     }
                 }
@@ -180,7 +191,7 @@ fn coalesced() -> Access {
 
 fn scored(analysis: &Analysis, grid: u32, block: u32) -> Score {
     let machine = Machine::nominal(architecture(90));
-    let launch = Launch { grid: [grid, 1, 1], block: [block, 1, 1], shared: 0 };
+    let launch = Launch { grid: [grid, 1, 1], block: [block, 1, 1], shared: 0, carveout: None };
     score(&Inputs { machine: &machine, kernel: analysis, launch: &launch, footprint: None })
 }
 

@@ -1,10 +1,11 @@
-//! Reading PTX, writing register caps into it (against the real ptxas), and its canonical text.
+//! Reading PTX, writing register caps and cache operators into it (against the real ptxas), and its canonical text.
 
 #[path = "ptx/toolkit.rs"]
 mod toolkit;
 
+use nvtune::ptx::cache::set_cache_operators;
 use nvtune::ptx::directives::{set_register_cap, set_register_caps};
-use nvtune::ptx::{Error, Initial, Linkage, Module, Operand, Scalar, Space, Statement};
+use nvtune::ptx::{CacheOperator, Edits, Error, Initial, Linkage, Module, Operand, Scalar, Space, Statement};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fs;
@@ -73,6 +74,53 @@ fn kernels_of_one_file_get_caps_of_their_own() {
     let untouched = assemble(&text, &[]);
     assert!(kernels["plain"].0 <= 32 && (33..=48).contains(&kernels["bounded"].0), "{kernels:?}");
     assert_eq!(kernels["sized"], untouched["sized"]);
+}
+
+#[test]
+fn an_operator_in_the_text_gives_the_code_that_the_option_gives() {
+    let text = toolkit::ptx("loads", &[]);
+    for (name, operator) in CacheOperator::ALL {
+        for entry in ["plain", "restricted", "generic", "said"] {
+            let by_option = assemble(&text, &["--entry", entry, &format!("-dlcm={name}")]);
+            let by_operator = assemble(&set_cache_operators(&text, &[(entry, operator)]).unwrap(), &["--entry", entry]);
+            assert!(!by_option[entry].1.is_empty());
+            assert_eq!(by_option, by_operator, "{entry} {name}");
+        }
+    }
+    // Why `ca` is not what nvcc does by itself.
+    let none = assemble(&text, &["--entry", "plain"]);
+    assert_ne!(
+        none,
+        assemble(&set_cache_operators(&text, &[("plain", CacheOperator::Ca)]).unwrap(), &["--entry", "plain"])
+    );
+    // The option reaches what a kernel calls, and so what other kernels call; the operator does not.
+    let edited = set_cache_operators(&text, &[("calls", CacheOperator::Cg)]).unwrap();
+    let (before, after) = (text.lines(), edited.lines());
+    let changed: Vec<&str> = before.zip(after).filter(|(a, b)| a != b).map(|(_, b)| b.trim()).collect();
+    assert!(matches!(changed[..], [one] if one.starts_with("ld.global.cg.f32")), "{changed:?}");
+}
+
+#[test]
+fn kernels_of_one_file_get_operators_and_caps_of_their_own() {
+    let text = toolkit::ptx("loads", &[]);
+    let cg = Edits { cap: 0, cache: Some(CacheOperator::Cg) };
+    let both = Edits { cap: 32, cache: Some(CacheOperator::Cs) };
+    let edited = assemble(&nvtune::ptx::edited(&text, &[("plain", cg), ("generic", both)]).unwrap(), &[]);
+    let untouched = assemble(&text, &[]);
+    assert_eq!(edited["plain"], assemble(&text, &["--entry", "plain", "-dlcm=cg"])["plain"]);
+    assert_eq!(
+        edited["generic"],
+        assemble(&text, &["--entry", "generic", "-dlcm=cs", "--maxrregcount", "32"])["generic"]
+    );
+    for entry in ["restricted", "said", "calls"] {
+        assert_eq!(edited[entry], untouched[entry], "{entry}");
+    }
+    assert_eq!(nvtune::ptx::edited(&text, &[("plain", Edits::default())]).unwrap(), text);
+    let other = set_cache_operators(&text, &[("other", CacheOperator::Cg)]);
+    assert_eq!(other, Err(Error::NoEntry { name: "other".into() }));
+    // Of two the last counts.
+    let twice = set_cache_operators(&text, &[("plain", CacheOperator::Cs), ("plain", CacheOperator::Cg)]).unwrap();
+    assert_eq!(twice, set_cache_operators(&text, &[("plain", CacheOperator::Cg)]).unwrap());
 }
 
 #[test]
@@ -289,6 +337,9 @@ proptest! {
         if let Ok(module) = Module::parse(&text) {
             let _ = module.canonical("kernel");
             let _ = set_register_cap(&text, "kernel", 40);
+            if let Ok(edited) = set_cache_operators(&text, &[("kernel", CacheOperator::Cs)]) {
+                Module::parse(&edited).expect("what was read can be read with operators");
+            }
         }
     }
 }

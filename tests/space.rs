@@ -43,6 +43,15 @@ fn documented_spaces_have_their_sizes_and_baselines() {
         ("threads(n, m, 8) block(auto) regs(0)", 80, 1, ([8, 8, 4], 0, None, &[])),
         ("threads(n) default(block = 96, regs = 32) regs({16, 32})", 3, 1, ([96, 1, 1], 32, None, &[])),
         ("threads(n) default(block = 96, regs = 40)", 5, 1, ([96, 1, 1], 40, None, &[])),
+        // What nvcc does is always among them, and is the baseline.
+        ("threads(n) block({64, 128}) regs(0) cache(ca, cg)", 2 * 3, 1, ([128, 1, 1], 0, None, &[])),
+        (
+            "threads(n) block(64) regs({0, 32}) cache(none, cg) carveout({0, 50, 100})",
+            2 * 2 * 4,
+            1,
+            ([64, 1, 1], 0, None, &[]),
+        ),
+        ("threads(n) block(64) regs(0) carveout(-1:1) require(block.x == 64)", 3, 1, ([64, 1, 1], 0, None, &[])),
         ("grid({132, 264}) block({64, 128}) regs(0)", 4, 1, ([128, 1, 1], 0, Some([132, 1, 1]), &[])),
         (
             "grid({4, 8}, {1, 2, 3}) block(32) regs(0) default(grid = {8, 2})",
@@ -108,6 +117,31 @@ fn launches_follow_the_clauses() {
     let unmeasured = space("threads(n) block(128)");
     let problem = unmeasured.launch(unmeasured.baseline()).expect_err("n has no value");
     assert_eq!(problem.message, "the launch of `k` is not known: `n` has no value; add args(n = ...)");
+}
+
+#[test]
+fn caches_vary_fastest_and_reach_launch_and_words() {
+    let space = space("grid(4) block(64) regs({0, 32}) cache(cg) carveout({0, 100}) default(carveout = 100)");
+    let words: Vec<String> = space.iter().map(|configuration| configuration.to_string()).collect();
+    let of = |cap: &str| {
+        ["", " carveout=0", " carveout=100", " cache=cg", " cache=cg carveout=0", " cache=cg carveout=100"]
+            .map(|policy| format!("block=64{cap}{policy}"))
+    };
+    assert_eq!(words, [of(""), of(" regs=32")].concat());
+    assert_eq!(space.baseline().to_string(), "block=64 carveout=100");
+    for configuration in space.iter() {
+        let launch = space.launch(&configuration).unwrap_or_else(|problem| panic!("{problem}"));
+        assert_eq!(launch.carveout, configuration.carveout);
+        let json = serde_json::to_string(&configuration).expect("JSON");
+        assert_eq!(serde_json::from_str::<Configuration>(&json).expect("a configuration"), configuration);
+    }
+    // A record of before these axes.
+    let old: Configuration = serde_json::from_str(r#"{"block": [64, 1, 1], "cap": 0}"#).expect("a configuration");
+    assert!(space.contains(&old));
+    assert_eq!(serde_json::to_string(&old).expect("JSON"), r#"{"block":[64,1,1],"cap":0}"#);
+    // A value of an axis that another space does not have is none of its configurations.
+    let plain = self::space("grid(4) block(64) regs({0, 32})");
+    assert!(plain.contains(&old) && space.iter().filter(|configuration| plain.contains(configuration)).count() == 2);
 }
 
 #[test]

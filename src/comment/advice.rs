@@ -49,7 +49,7 @@ pub fn advice(annotation: &Annotation, space: &Space, facts: &Facts) -> Vec<Diag
 /// What occurs in the valid configurations of a space.
 #[derive(Default)]
 struct Seen {
-    /// Configurations that differ in more than the register cap.
+    /// Configurations that differ in more than the register cap, the cache operator and the carve-out.
     points: u64,
     blocks: BTreeSet<Dim3>,
     grids: [BTreeSet<u32>; 3],
@@ -63,7 +63,9 @@ impl Seen {
         let mut seen = Seen::default();
         let mut firsts: BTreeMap<BTreeMap<String, i64>, Dim3> = BTreeMap::new();
         let first_cap = space.caps().first().copied().unwrap_or(0);
-        for Configuration { block, grid, macros, .. } in space.iter().filter(|found| found.cap == first_cap) {
+        let is_first =
+            |found: &Configuration| found.cap == first_cap && found.cache.is_none() && found.carveout.is_none();
+        for Configuration { block, grid, macros, .. } in space.iter().filter(is_first) {
             seen.points += 1;
             seen.blocks.insert(block);
             for (values, extent) in seen.grids.iter_mut().zip(grid.unwrap_or([1; 3])) {
@@ -107,7 +109,10 @@ impl Advisor<'_> {
         let written = self.written(seen);
         if seen.points == 1 && written.iter().any(|axis| axis.values > 1) {
             let baseline = Configuration { cap: 0, ..self.space.baseline().clone() };
-            let left = if self.space.caps().len() == 1 { "nothing" } else { "nothing but the register cap" };
+            let left = match self.unlaunched().as_slice() {
+                [] => "nothing".to_owned(),
+                axes => format!("nothing but {}", axes.join(" and ")),
+            };
             self.warn(cut, match annotation.require.is_empty() {
                 true => format!("of these values only the baseline ({baseline}) can be launched: {left} is left to tune"),
                 false => {
@@ -116,7 +121,7 @@ impl Advisor<'_> {
             });
             return;
         }
-        if seen.points == 1 && self.space.caps().len() == 1 {
+        if seen.points == 1 && self.unlaunched().is_empty() {
             let name = &annotation.name;
             let message = format!("nothing is left to tune: every axis of `{name}` has one value; add values to one");
             self.warn(annotation.comment, message);
@@ -141,7 +146,18 @@ impl Advisor<'_> {
         }
     }
 
-    /// Every axis as written, but for the register cap.
+    /// The axes with several values that neither block, grid nor macros are.
+    fn unlaunched(&self) -> Vec<&'static str> {
+        let carveouts = self.annotation.carveout.as_ref().is_some_and(|percents| !percents.is_empty());
+        let several = [
+            ("the register cap", self.space.caps().len() > 1),
+            ("the cache operator", self.space.cache_operators().len() > 1),
+            ("the carve-out", carveouts),
+        ];
+        several.into_iter().filter(|(_, several)| *several).map(|(name, _)| name).collect()
+    }
+
+    /// Every axis as written, but for the register cap, the cache operator and the carve-out.
     fn written(&self, seen: &Seen) -> Vec<Written> {
         let annotation = self.annotation;
         let mut axes = Vec::new();

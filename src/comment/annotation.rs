@@ -3,6 +3,7 @@
 use super::expression::Expr;
 use super::kernel::Kernel;
 use super::source::{Source, Span};
+use crate::ptx::CacheOperator;
 use crate::space::Dim3;
 use crate::workload::Fill;
 use std::sync::Arc;
@@ -33,6 +34,10 @@ pub struct Annotation {
     pub block: Option<Spanned<Block>>,
     /// Without a `regs` clause this is [`Regs::Auto`].
     pub regs: Regs,
+    /// The `cache` clause: operators of global loads, besides none.
+    pub cache: Option<Vec<CacheOperator>>,
+    /// The `carveout` clause: percentages, besides none.
+    pub carveout: Option<Vec<u8>>,
     pub macros: Vec<MacroAxis>,
     pub threads: Option<Spanned<Vec<Expr>>>,
     pub grid: Option<Spanned<Grid>>,
@@ -96,6 +101,8 @@ pub struct Defaults {
     pub block: Option<Spanned<Dim3>>,
     pub regs: Option<Spanned<u32>>,
     pub grid: Option<Spanned<Dim3>>,
+    /// The carve-out; the inner `None` is -1, what the driver chooses.
+    pub carveout: Option<Spanned<Option<u8>>>,
     pub macros: Vec<(String, Spanned<i64>)>,
 }
 

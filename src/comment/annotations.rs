@@ -157,10 +157,16 @@ fn absences(source: &Source, comment: Span, clauses: &Clauses, kernel: &Kernel, 
         );
         problems.push(source.error(comment, message));
     }
+    if let Some(default) = &clauses.default.carveout
+        && clauses.carveout.is_none()
+    {
+        let message = "`carveout` is no axis of this kernel: add carveout({...}), or remove this default";
+        problems.push(source.error(default.span, message));
+    }
     for (name, value) in &clauses.default.macros {
         let axes = clauses.macros.iter().map(|axis| axis.name.as_str());
         if axes.clone().all(|axis| axis != name) {
-            let near = suggestion(name, axes.chain(["block", "regs", "grid"]));
+            let near = suggestion(name, axes.chain(["block", "regs", "grid", "carveout"]));
             problems.push(source.error(value.span, format!("`{name}` is no axis of this kernel{near}")));
         }
     }
@@ -261,6 +267,8 @@ fn assemble(
         instance: None,
         block: clauses.block,
         regs: clauses.regs.unwrap_or(Regs::Auto),
+        cache: clauses.cache,
+        carveout: clauses.carveout,
         macros: clauses.macros,
         threads: clauses.threads,
         grid: clauses.grid,

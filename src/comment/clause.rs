@@ -15,12 +15,15 @@ use super::template_clause::{self, RawInstance};
 use super::token::Token;
 use super::value::Value;
 use super::workload_clause::{self, RawGiven};
+use crate::ptx::CacheOperator;
 
 /// The clauses of one comment as written; what they mean together is checked by `annotations`.
 #[derive(Debug, Default)]
 pub(super) struct Clauses {
     pub block: Option<Spanned<Block>>,
     pub regs: Option<Regs>,
+    pub cache: Option<Vec<CacheOperator>>,
+    pub carveout: Option<Vec<u8>>,
     pub macros: Vec<MacroAxis>,
     pub threads: Option<Spanned<Vec<Expr>>>,
     pub grid: Option<Spanned<Grid>>,
@@ -44,9 +47,11 @@ pub(super) struct Clauses {
 type Reader = fn(&mut Clauses, Cursor<'_>, Span, &mut Vec<Diagnostic>) -> Result<(), Diagnostic>;
 
 /// The clauses and what reads them.
-const CLAUSES: [(&str, Reader); 17] = [
+const CLAUSES: [(&str, Reader); 19] = [
     ("block", block),
     ("regs", regs),
+    ("cache", cache),
+    ("carveout", carveout),
     ("define", define),
     ("threads", threads),
     ("grid", grid),
@@ -62,12 +67,6 @@ const CLAUSES: [(&str, Reader); 17] = [
     ("strategy", strategy),
     ("budget", budget),
     ("name", name),
-];
-
-/// Clauses of the language that this version does not know what to do with, and why.
-const PLANNED: [(&str, &str); 2] = [
-    ("cache", "is not supported by this version of nvtune: ptxas has one cache policy for all kernels of a file"),
-    ("carveout", "is not supported: it is an attribute that a launch sets, and an object file cannot carry it"),
 ];
 
 /// Clauses that may be given several times.
@@ -107,14 +106,8 @@ pub(super) fn clauses(source: &Source, tokens: &[Token], comment: Span, problems
             }
         };
         let reader = CLAUSES.iter().find(|(known, _)| *known == word).map(|(_, reader)| reader);
-        if let Some((_, reason)) = PLANNED.iter().find(|(known, _)| *known == word) {
-            problems.push(source.error(span, format!("clause `{word}` {reason}")));
-        } else if reader.is_none() {
-            let known = CLAUSES.iter().map(|(known, _)| *known);
-            let near = match nearest(word, PLANNED.map(|(known, _)| known)) {
-                Some(near) => format!("; did you mean `{near}`?"),
-                None => suggestion(word, known),
-            };
+        if reader.is_none() {
+            let near = suggestion(word, CLAUSES.iter().map(|(known, _)| *known));
             problems.push(source.error(span, format!("unknown clause `{word}`{near}")));
         }
         if cursor.peek_mark() != Some("(") {
@@ -230,6 +223,59 @@ fn regs(clauses: &mut Clauses, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diag
     Ok(())
 }
 
+fn cache(clauses: &mut Clauses, cursor: Cursor<'_>, _: Span, problems: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
+    let mut operators = Vec::new();
+    for mut item in cursor.items() {
+        match operator(&mut item) {
+            Ok(Some(operator)) if !operators.contains(&operator) => operators.push(operator),
+            Ok(_) => {}
+            Err(problem) => problems.push(problem),
+        }
+    }
+    clauses.cache = Some(operators);
+    Ok(())
+}
+
+/// The word for what is always tried, whether it is listed or not: no operator.
+const NO_OPERATOR: &str = "none";
+
+fn operator(item: &mut Cursor<'_>) -> Result<Option<CacheOperator>, Diagnostic> {
+    if item.looks_like_list() {
+        return Err(item.source.error(item.place(), "`cache` takes words without braces: cache(ca, cg)"));
+    }
+    if is_lone(item, "auto") {
+        return Err(item.source.error(item.place(), "`cache` has no `auto`: name its operators, as in cache(ca, cg)"));
+    }
+    let known: Vec<&str> = std::iter::once(NO_OPERATOR).chain(CacheOperator::ALL.map(|(name, _)| name)).collect();
+    Ok(word(item, "cache operator", &known)?.parse().ok())
+}
+
+pub(super) fn percent(cursor: &Cursor<'_>, (value, span): (i64, Span)) -> Result<Option<u8>, Diagnostic> {
+    match u8::try_from(value) {
+        Ok(percent @ 0..=100) => Ok(Some(percent)),
+        _ if value == -1 => Ok(None),
+        _ => {
+            let message = format!("a carve-out is 0 to 100 percent, or -1 (what the driver chooses), not {value}");
+            Err(cursor.source.error(span, message))
+        }
+    }
+}
+
+fn carveout(clauses: &mut Clauses, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
+    if is_lone(&cursor, "auto") {
+        let message = "`carveout` has no `auto`: list percentages, as in carveout({0, 50, 100})";
+        return Err(cursor.source.error(cursor.place(), message));
+    }
+    if let Some(second) = cursor.items().get(1) {
+        return Err(cursor.source.error(second.place(), "`carveout` takes one list: carveout({0, 50, 100})"));
+    }
+    let values = cursor.list("a carve-out")?;
+    let percents: Vec<Option<u8>> =
+        values.into_iter().map(|value| percent(&cursor, value)).collect::<Result<_, _>>()?;
+    clauses.carveout = Some(percents.into_iter().flatten().collect());
+    Ok(())
+}
+
 fn define(
     clauses: &mut Clauses,
     cursor: Cursor<'_>,
@@ -254,7 +300,9 @@ fn macro_axis(item: &mut Cursor<'_>, others: &[MacroAxis]) -> Result<MacroAxis, 
         let note = item.source.note(first.span, "first given here");
         return Err(item.source.error(span, format!("macro `{name}` is given twice: remove one")).with(note));
     }
-    if let "block" | "grid" | "regs" | "true" | "false" | "sizeof" | "ceildiv" | "min" | "max" = name {
+    if let "block" | "grid" | "regs" | "cache" | "carveout" | "true" | "false" | "sizeof" | "ceildiv" | "min" | "max" =
+        name
+    {
         return Err(item
             .source
             .error(span, format!("a macro axis cannot be called `{name}`: the word has a meaning of its own")));

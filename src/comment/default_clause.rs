@@ -1,7 +1,7 @@
 //! The `default` clause: the baseline, part by part.
 
 use super::annotation::{Defaults, Spanned};
-use super::clause::{Clauses, cap, positive};
+use super::clause::{Clauses, cap, percent, positive};
 use super::diagnostic::Diagnostic;
 use super::parser::Cursor;
 use super::source::Span;
@@ -28,7 +28,7 @@ fn default_item(
     item: &mut Cursor<'_>,
     seen: &mut Vec<(String, Span)>,
 ) -> Result<(), Diagnostic> {
-    let (name, mut span) = item.name("`block`, `regs`, `grid` or the name of a macro")?;
+    let (name, mut span) = item.name("`block`, `regs`, `grid`, `carveout` or the name of a macro")?;
     let mut key = name.to_string();
     let mut part = None;
     if item.eat(".") {
@@ -63,10 +63,16 @@ fn default_item(
         "block" => shape(item, part, span, &mut default.block, "a block dimension"),
         "grid" => shape(item, part, span, &mut default.grid, "a grid dimension"),
         _ => {
+            if name == "cache" {
+                let message = "the baseline's loads are nvcc's own: `cache` has no default; build with -Xptxas -dlcm=cg to have another";
+                return Err(item.source.error(span, message));
+            }
             let value = item.integer(&format!("the default of `{name}`"))?;
             item.finish()?;
             if name == "regs" {
                 default.regs = Some(Spanned { value: cap(item, value)?, span: value.1 });
+            } else if name == "carveout" {
+                default.carveout = Some(Spanned { value: percent(item, value)?, span: value.1 });
             } else {
                 default.macros.push((name.to_string(), Spanned { value: value.0, span }));
             }

@@ -34,6 +34,8 @@ pub struct HeaderKernel {
     pub grid: HostFunction,
     /// Dynamic shared memory of a block in bytes.
     pub shared: HostFunction,
+    /// Preferred shared-memory carve-out in percent, -1 where the driver chooses; `None` where it is no axis, and not spoken of.
+    pub carveout: Option<i32>,
 }
 
 /// A host function over the scalar arguments that its clause names.
@@ -81,6 +83,9 @@ impl Header {
             line(format_args!("#define {name}_REGS {}", kernel.cap));
             line(format_args!("#define {name}_PROVENANCE \"{}\"", kernel.provenance));
             line(format_args!("#define {name}_GPU \"{}\"", kernel.gpu.replace(['"', '\\'], "")));
+            if let Some(carveout) = kernel.carveout {
+                line(format_args!("#define {name}_CARVEOUT {carveout}"));
+            }
             for (name, value) in &kernel.macros {
                 // The tuned file itself is compiled with -D: the guard keeps the two from meeting.
                 line(format_args!("#ifndef {name}\n#define {name} {value}"));
@@ -115,6 +120,9 @@ impl Header {
                 parameters(&kernel.shared),
                 kernel.shared.values.first().map_or("0", String::as_str)
             ));
+            if let Some(carveout) = kernel.carveout {
+                line(format_args!("  static int carveout() {{ return {carveout}; }}"));
+            }
             line(format_args!("}};"));
         }
         line(format_args!("}}  // namespace nvtune\n#endif\n\n#endif"));
@@ -166,6 +174,7 @@ mod tests {
                 values: vec!["(static_cast<long long>(n) + 191) / 192".into(), "1".into(), "1".into()],
             },
             shared: HostFunction { parameters: vec![], values: vec!["0".into()] },
+            carveout: None,
         };
         let tiled = HeaderKernel {
             name: "tiled".into(),
@@ -173,6 +182,7 @@ mod tests {
             cap: 64,
             macros: BTreeMap::from([("TILE".into(), 16), ("WORK".into(), 4)]),
             provenance: Provenance::Predicted,
+            carveout: Some(50),
             ..saxpy.clone()
         };
         let text = Header { source: "my-file.cu".into(), kernels: vec![saxpy, tiled] }.text();
@@ -196,6 +206,7 @@ mod tests {
             #define TILED_REGS 64
             #define TILED_PROVENANCE "predicted"
             #define TILED_GPU "NVIDIA H200, sm_90"
+            #define TILED_CARVEOUT 50
             #ifndef TILE
             #define TILE 16
             #elif (TILE) != 16
@@ -218,6 +229,7 @@ mod tests {
               static dim3 block() { return dim3(16, 4, 1); }
               static dim3 grid(int n) { return dim3(static_cast<unsigned int>((static_cast<long long>(n) + 191) / 192), static_cast<unsigned int>(1), static_cast<unsigned int>(1)); }
               static size_t shared() { return static_cast<size_t>(0); }
+              static int carveout() { return 50; }
             };
             }  // namespace nvtune
             #endif

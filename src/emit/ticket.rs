@@ -1,5 +1,6 @@
 //! The ticket: what the `ptxas` shim of the overlay toolkit is to do, and what it answers.
 
+use crate::ptx::Edits;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -18,8 +19,8 @@ pub struct TicketKernel {
     pub architecture: String,
     /// The entry's name in the PTX.
     pub symbol: String,
-    /// The register cap to write into the PTX; 0 leaves the PTX as it is.
-    pub cap: u32,
+    /// What to write into the PTX.
+    pub edits: Edits,
     /// The digest of the machine code that was scored and timed.
     pub digest: String,
 }

@@ -245,7 +245,7 @@ mod tests {
             slot,
             label: String::new(),
             kernel: "k".to_owned(),
-            launch: Launch { grid: [1; 3], block: [1; 3], shared: 0 },
+            launch: Launch { grid: [1; 3], block: [1; 3], shared: 0, carveout: None },
             variant: 0,
             workload: 0,
             checked: false,

@@ -69,6 +69,11 @@ const TABLE: &[Row] = &[
     (121, 1536, 24, 100,  99, 128, 1024, 1, 128),
 ];
 
+/// KB of shared memory that an SM can be set to, of those up to its most (`cuda_occupancy.h`); 7.x has others.
+const CAPACITIES: &[u32] = &[0, 8, 16, 32, 64, 100, 132, 164, 196, 228];
+const CAPACITIES_70: &[u32] = &[0, 8, 16, 32, 64, 96];
+const CAPACITIES_75: &[u32] = &[32, 64];
+
 impl Architecture {
     /// The architecture with this compute capability (90 is 9.0); none where it is not in the table.
     pub fn find(capability: u32) -> Option<Self> {
@@ -100,6 +105,22 @@ impl Architecture {
             virtual_resources: (capability >= 100).then_some(128),
             unified_cache: cache * KB,
         }
+    }
+
+    /// The shared memory of an SM under a preferred carve-out, where no block needs more.
+    pub fn preferred_shared(&self, percent: u8) -> u32 {
+        self.shared_capacity(u64::from(self.shared) * u64::from(percent) / 100)
+    }
+
+    /// The least shared memory of at least so many bytes that an SM can be set to; the most, where there is none.
+    pub fn shared_capacity(&self, bytes: u64) -> u32 {
+        let capacities = match self.capability {
+            75 => CAPACITIES_75,
+            ..80 => CAPACITIES_70,
+            _ => CAPACITIES,
+        };
+        let capacities = capacities.iter().map(|&capacity| capacity * KB);
+        capacities.filter(|&capacity| u64::from(capacity) >= bytes).fold(self.shared, u32::min)
     }
 
     /// Resident warps of an SM.

@@ -1,7 +1,6 @@
 //! What a block takes of an SM -> how many are resident, and what limits them.
 //!
-//! The formula of NVIDIA's `cuda_occupancy.h` (CUDA 13.0) for compute capability 7.0 and later, with shared memory opted in and
-//! the carve-out left to the driver.
+//! The formula of NVIDIA's `cuda_occupancy.h` (CUDA 13.0) for compute capability 7.0 and later, with shared memory opted in.
 
 use super::architecture::{Architecture, MAX_BLOCK_THREADS, MAX_REGISTERS, REGISTER_UNIT, REGISTERS, SUB_CORES, WARP};
 use serde::{Deserialize, Serialize};
@@ -19,6 +18,8 @@ pub struct Demand {
     pub barriers: u32,
     /// Virtual resources of a block.
     pub virtual_resources: u32,
+    /// Preferred shared-memory carve-out in percent; `None` leaves it to the driver, which gives what the blocks need.
+    pub carveout: Option<u8>,
 }
 
 /// How full an SM is.
@@ -52,7 +53,7 @@ pub fn occupancy(architecture: &Architecture, demand: &Demand) -> Occupancy {
     let limits = [
         (Limiter::Warps, by_warps(architecture, demand.threads, warps)),
         (Limiter::Registers, by_registers(demand.registers, warps)),
-        (Limiter::SharedMemory, by_shared(architecture, demand.shared)),
+        (Limiter::SharedMemory, by_shared(architecture, demand.shared, demand.carveout)),
         (Limiter::Blocks, architecture.max_blocks),
         (Limiter::Barriers, by_share(architecture.barriers, demand.barriers)),
         (Limiter::VirtualResources, by_share(architecture.virtual_resources, demand.virtual_resources)),
@@ -85,13 +86,18 @@ fn by_registers(registers: u32, warps: u32) -> u32 {
     if assumed > REGISTERS { 0 } else { REGISTERS / SUB_CORES / per_warp * SUB_CORES / warps }
 }
 
-fn by_shared(architecture: &Architecture, shared: u32) -> u32 {
+fn by_shared(architecture: &Architecture, shared: u32, carveout: Option<u8>) -> u32 {
     let asked = u64::from(shared) + u64::from(architecture.shared_reserved);
     let allocated = asked.next_multiple_of(u64::from(architecture.shared_unit));
     if allocated > u64::from(architecture.shared_per_block + architecture.shared_reserved) {
         return 0;
     }
-    u64::from(architecture.shared).checked_div(allocated).map_or(u32::MAX, |blocks| blocks as u32)
+    let capacity = carveout.map_or(architecture.shared, |percent| {
+        let preferred = architecture.preferred_shared(percent);
+        // A preference below what one block takes gives way to that.
+        if u64::from(preferred) < allocated { architecture.shared_capacity(allocated) } else { preferred }
+    });
+    u64::from(capacity).checked_div(allocated).map_or(u32::MAX, |blocks| blocks as u32)
 }
 
 fn by_share(budget: Option<u32>, of_block: u32) -> u32 {

@@ -59,6 +59,7 @@ pub fn score(inputs: &Inputs<'_>) -> Score {
         shared: resources.static_shared.saturating_add(launch.shared),
         barriers: resources.barriers,
         virtual_resources: resources.virtual_resources,
+        carveout: launch.carveout,
     };
     let occupancy = occupancy(&machine.architecture, &demand);
     let feasible = occupancy.blocks > 0 && may_launch(kernel, launch);

@@ -104,7 +104,9 @@ fn local_missed(machine: &Machine, analysis: &Analysis, occupancy: &Occupancy, l
     let architecture = &machine.architecture;
     let shared =
         analysis.resources.static_shared.saturating_add(launch.shared).saturating_add(architecture.shared_reserved);
-    let taken = f64::from(shared) * f64::from(occupancy.blocks);
+    // A carve-out is taken whether it is used or not.
+    let carved = launch.carveout.map_or(0, |percent| architecture.preferred_shared(percent));
+    let taken = (f64::from(shared) * f64::from(occupancy.blocks)).max(f64::from(carved));
     let cache = (f64::from(architecture.unified_cache) - taken).max(0.0);
     let stacks = f64::from(analysis.resources.stack_frame) * f64::from(occupancy.warps * WARP);
     if stacks <= cache { 0.0 } else { 1.0 - cache / stacks }

@@ -1,9 +1,9 @@
-//! The `ptxas` of the overlay toolkit: writes the winners' register caps into the PTX that nvcc hands it, runs the
+//! The `ptxas` of the overlay toolkit: writes the winners' register caps and cache operators into the PTX that nvcc hands it, runs the
 //! real ptxas, and compares the machine code with what was timed.
 
 use crate::console::exit_code;
 use crate::emit::{Ticket, TicketKernel, TicketOutcome};
-use crate::ptx;
+use crate::ptx::{self, Edits};
 use crate::variant::code_digest;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -91,16 +91,16 @@ impl Call {
             .collect()
     }
 
-    /// Writes the caps into the PTX file, whole or not at all.
+    /// Writes the edits into the PTX file, whole or not at all.
     fn edit(&self, kernels: &[&TicketKernel]) -> Result<(), String> {
-        let caps: Vec<(&str, u32)> = kernels
+        let edits: Vec<(&str, Edits)> = kernels
             .iter()
-            .filter(|kernel| kernel.cap != 0)
-            .map(|kernel| (kernel.symbol.as_str(), kernel.cap))
+            .filter(|kernel| !kernel.edits.is_none())
+            .map(|kernel| (kernel.symbol.as_str(), kernel.edits))
             .collect();
-        let Some(path) = self.input.as_deref().filter(|_| !caps.is_empty()) else { return Ok(()) };
+        let Some(path) = self.input.as_deref().filter(|_| !edits.is_empty()) else { return Ok(()) };
         let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-        let text = ptx::directives::set_register_caps(&text, &caps).map_err(|error| error.to_string())?;
+        let text = ptx::edited(&text, &edits).map_err(|error| error.to_string())?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| error.to_string())?;
         std::io::Write::write_all(&mut file, text.as_bytes()).map_err(|error| error.to_string())?;

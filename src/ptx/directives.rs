@@ -47,6 +47,11 @@ pub fn set_register_caps(text: &str, caps: &[(&str, u32)]) -> Result<String, Err
             entry_edits(text, entry, cap, &mut edits);
         }
     }
+    Ok(replaced(text, edits))
+}
+
+/// The text with these spans, which do not overlap, replaced.
+pub(super) fn replaced(text: &str, mut edits: Vec<(Range<usize>, String)>) -> String {
     edits.sort_by_key(|(span, _)| span.start);
     let mut result = String::with_capacity(text.len() + 16 * edits.len());
     let mut at = 0;
@@ -56,7 +61,7 @@ pub fn set_register_caps(text: &str, caps: &[(&str, u32)]) -> Result<String, Err
         at = span.end;
     }
     result.push_str(&text[at..]);
-    Ok(result)
+    result
 }
 
 fn entry_edits(text: &str, entry: &Function, cap: u32, edits: &mut Vec<(Range<usize>, String)>) {

@@ -242,6 +242,8 @@ pub struct Label {
 pub struct Instruction {
     /// 1-based line of the opcode.
     pub line: u32,
+    /// Byte of the opcode in the text.
+    pub start: usize,
     pub guard: Option<Guard>,
     /// The opcode with its modifiers: `ld.global.v4.f32`.
     pub opcode: Box<str>,

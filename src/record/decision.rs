@@ -2,6 +2,7 @@
 
 use crate::measure::Device;
 use crate::model::Score;
+use crate::ptx::CacheOperator;
 use crate::search::{Provenance, Strategy};
 use crate::space::{Configuration, Launch};
 use serde::{Deserialize, Serialize};
@@ -76,6 +77,9 @@ pub struct RecordedVariant {
     pub macros: BTreeMap<String, i64>,
     /// The register caps that gave this code.
     pub caps: Vec<u32>,
+    /// The cache operator of global loads that gave this code; absent where nvcc's own loads did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheOperator>,
     pub digest: String,
     pub registers: u32,
     /// Static shared memory of a block, and stack of a thread, in bytes.

@@ -292,7 +292,7 @@ mod tests {
             feasible: true,
             exact: true,
         };
-        Point { threads: 1, variant: 0, score, coordinates: coordinates.to_vec() }
+        Point { threads: 1, variant: 0, policy: 0, score, coordinates: coordinates.to_vec() }
     }
 
     /// Two axes of eleven values.

@@ -61,6 +61,9 @@ pub struct Point {
     pub threads: u64,
     /// Identity of the machine code: points of one variant and equal metrics differ in shape alone.
     pub variant: usize,
+    /// Identity of cache operator and carve-out. The model knows next to nothing of caches, so POSF and Ryoo choose among the points
+    /// of each as if they were alone.
+    pub policy: usize,
     pub score: Score,
     /// Where in the space it is: numbers in which configurations that behave alike are near, the same ones for all points.
     pub coordinates: Vec<f64>,
@@ -70,11 +73,11 @@ pub struct Point {
 /// recorded exhaustive runs under `kernels/results/h200/` allow: no kernel's best point lies outside them.
 const POSF_OCCUPANCY: std::ops::RangeInclusive<f64> = 0.2..=1.0;
 
-/// POSF adds this many configurations of least predicted time: T and C know nothing of how a block's shape meets the
+/// POSF adds this many configurations of least predicted time of each policy: T and C know nothing of how a block's shape meets the
 /// caches, and a front of them can lack the best shape altogether.
 const PREDICTED: usize = 8;
 
-/// Of shapes that tie in (T, C), POSF sends this many of each variant, those with the least predicted time.
+/// Of shapes that tie in (T, C), POSF sends this many of each variant and policy, those with the least predicted time.
 const TIES: usize = 3;
 
 /// A search: rounds of points to time.
@@ -118,7 +121,12 @@ pub fn candidates(strategy: Strategy, points: &[Point]) -> Vec<usize> {
             let mut chosen = thinned(points, kept, TIES);
             let mut predicted: Vec<usize> = (0..points.len()).collect();
             sort_by_prediction(points, &mut predicted);
-            chosen.extend(predicted.into_iter().take(PREDICTED));
+            let mut taken: BTreeMap<usize, usize> = BTreeMap::new();
+            chosen.extend(predicted.into_iter().filter(|&index| {
+                let count = taken.entry(points[index].policy).or_default();
+                *count += 1;
+                *count <= PREDICTED
+            }));
             chosen.sort_unstable();
             chosen.dedup();
             chosen
@@ -166,13 +174,14 @@ fn ryoo_pareto(points: &[Point]) -> Vec<usize> {
     pareto_front(&metrics)
 }
 
-/// At most `most` of the points that share their variant and (T, C), those with the least predicted time.
+/// At most `most` of the points that share their variant, policy and (T, C), those with the least predicted time.
 fn thinned(points: &[Point], mut chosen: Vec<usize>, most: usize) -> Vec<usize> {
     sort_by_prediction(points, &mut chosen);
-    let mut seen: BTreeMap<(usize, u64, u64), usize> = BTreeMap::new();
+    let mut seen: BTreeMap<(usize, usize, u64, u64), usize> = BTreeMap::new();
     chosen.retain(|&index| {
         let point = &points[index];
-        let count = seen.entry((point.variant, point.score.t.to_bits(), point.score.c.to_bits())).or_default();
+        let count =
+            seen.entry((point.variant, point.policy, point.score.t.to_bits(), point.score.c.to_bits())).or_default();
         *count += 1;
         *count <= most
     });
@@ -202,7 +211,7 @@ mod tests {
             feasible: true,
             exact: true,
         };
-        Point { threads, variant, score, coordinates: vec![f64::from(threads as u32), c] }
+        Point { threads, variant, policy: 0, score, coordinates: vec![f64::from(threads as u32), c] }
     }
 
     /// Two numbers of threads; the fourth and the last are dominated within theirs, the third and fifth tie in shape.
@@ -239,6 +248,14 @@ mod tests {
         assert_eq!(chosen, (0..PREDICTED).collect::<Vec<_>>(), "three of the ties, and the eight best predictions");
         points.push(point(1000, 1, 1792.0, 100.0, 1.0));
         assert_eq!(candidates(Strategy::Posf, &points)[0], 11);
+        // What the caches are told is chosen as if alone: as many again.
+        let told = points.iter().map(|point| Point { policy: 1, ..point.clone() });
+        let both: Vec<Point> = points.iter().cloned().chain(told).collect();
+        let of = |policy: usize| {
+            let chosen = candidates(Strategy::Posf, &both).into_iter().filter(|&index| both[index].policy == policy);
+            chosen.map(|index| index % 12).collect::<Vec<_>>()
+        };
+        assert_eq!((of(0), of(1)), (candidates(Strategy::Posf, &points), candidates(Strategy::Posf, &points)));
         let only_low: Vec<Point> = points.split_off(10);
         assert_eq!(candidates(Strategy::Posf, &only_low), [1, 0]);
     }

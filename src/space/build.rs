@@ -81,7 +81,7 @@ impl<'a> Builder<'a> {
         self.names.insert(name.to_string(), Meaning::Slot { slot, axes });
     }
 
-    /// Makes everything. The order of axes is: macros as defined, block, grid, register cap.
+    /// Makes everything. The order of axes is: macros as defined, block, grid, register cap, cache operator, carve-out.
     pub fn build(&mut self, limits: &Limits) {
         for axis in &self.annotation.macros {
             let slot = self.slots(1);
@@ -96,6 +96,7 @@ impl<'a> Builder<'a> {
         let caps = self.caps(limits);
         self.cap_axis = self.table.axes.len();
         self.table.axes.push(Axis::Cap { caps });
+        self.policies();
 
         if self.grid_axes.is_empty() {
             for name in ["grid.x", "grid.y", "grid.z"] {
@@ -245,6 +246,27 @@ impl<'a> Builder<'a> {
             }
         }
         caps
+    }
+
+    /// The axes of caches, where their clauses are there. "None given" is always one of their values, for it is what plain nvcc
+    /// and a plain launch do.
+    fn policies(&mut self) {
+        let annotation = self.annotation;
+        if let Some(given) = &annotation.cache {
+            let operators = std::iter::once(None).chain(given.iter().copied().map(Some)).collect();
+            self.table.axes.push(Axis::Cache { operators });
+        }
+        if let Some(given) = &annotation.carveout {
+            let percents: Vec<_> = std::iter::once(None).chain(given.iter().copied().map(Some)).collect();
+            if let Some(default) = &annotation.default.carveout
+                && !percents.contains(&default.value)
+            {
+                let percent = default.value.unwrap_or_default();
+                let message = format!("the default carve-out {percent} is not among those of `carveout`: add it there");
+                self.error(default.span, message);
+            }
+            self.table.axes.push(Axis::Carveout { percents });
+        }
     }
 
     /// Slots for the scalar arguments; those that need the grid are given back for later.

@@ -1,5 +1,6 @@
 //! One configuration: one value for each axis of a kernel's space.
 
+use crate::ptx::{CacheOperator, Edits};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,6 +21,20 @@ pub struct Configuration {
     /// Values of the macro axes by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub macros: BTreeMap<String, i64>,
+    /// The cache operator of global loads, where it is an axis (`cache(ca, cg)`) and one is given; without, loads are nvcc's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheOperator>,
+    /// The preferred shared-memory carve-out in percent of what an SM has at most, where it is an axis (`carveout({0, 100})`) and
+    /// one is given; without, the driver chooses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carveout: Option<u8>,
+}
+
+impl Configuration {
+    /// What is written into the kernel's PTX.
+    pub fn edits(&self) -> Edits {
+        Edits { cap: self.cap, cache: self.cache }
+    }
 }
 
 /// How a kernel is launched under one configuration and workload.
@@ -31,6 +46,9 @@ pub struct Launch {
     pub block: Dim3,
     /// Dynamic shared memory of a block in bytes.
     pub shared: u32,
+    /// Preferred shared-memory carve-out in percent; none leaves it to the driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carveout: Option<u8>,
 }
 
 impl Launch {
@@ -50,7 +68,7 @@ impl Launch {
     }
 }
 
-/// `block=32x8 regs=64 TILE=16`; without a cap no `regs`, and a grid only where it is an axis.
+/// `block=32x8 regs=64 cache=cg carveout=50 TILE=16`; without a cap no `regs`, and so on; a grid only where it is an axis.
 impl fmt::Display for Configuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "block={}", shape(self.block))?;
@@ -59,6 +77,12 @@ impl fmt::Display for Configuration {
         }
         if self.cap != 0 {
             write!(f, " regs={}", self.cap)?;
+        }
+        if let Some(operator) = self.cache {
+            write!(f, " cache={operator}")?;
+        }
+        if let Some(percent) = self.carveout {
+            write!(f, " carveout={percent}")?;
         }
         self.macros.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
     }

@@ -3,6 +3,7 @@
 //! Rules of the baseline (what plain `nvcc` would have used), part by part, where `default` does not give it:
 //! - block: the valid shape whose count of threads is nearest to 256, then the least elongated, then the widest in x;
 //! - register cap: 0 (none), which is a cap of every space whether `regs` lists it or not;
+//! - cache operator and carve-out: none, which is a value of both axes whether their clauses list it or not;
 //! - macros and grid: the first value of each list.
 //!
 //! Where constraints forbid that combination, it is the first valid one in that order (macros first). What `default` gives
@@ -17,6 +18,7 @@ use super::limits::Limits;
 use super::shapes::strangeness;
 use super::walk::{Axis, Constraint, Failure, Quantity, Table, Test, Values, Walk};
 use crate::comment::{Annotation, Diagnostic, Expr, Fault, Span, Value};
+use crate::ptx::CacheOperator;
 use std::collections::BTreeMap;
 
 /// Combinations that the search for the baseline tries: about a second.
@@ -65,7 +67,7 @@ impl Space {
             grid: builder.grid,
             shared: builder.shared,
             unbound: builder.unbound,
-            baseline: Configuration { block: [1, 1, 1], cap: 0, grid: None, macros: BTreeMap::new() },
+            baseline: blank(),
         };
         space.baseline = space.find_baseline().map_err(|problem| vec![*problem])?;
         space.trips(&space.baseline).map_err(|problem| vec![problem])?;
@@ -87,7 +89,7 @@ impl Space {
     }
 
     /// The valid configurations, found as they are asked for. Macros vary slowest (in the order of `define`), then the
-    /// block, the grid, and the register cap; each in the order of its list.
+    /// block, the grid, the register cap, the cache operator and the carve-out; each in the order of its list.
     pub fn iter(&self) -> impl Iterator<Item = Configuration> + '_ {
         let all: Vec<usize> = (0..self.table.axes.len()).collect();
         let depth = all.len();
@@ -156,12 +158,15 @@ impl Space {
     pub fn contains(&self, configuration: &Configuration) -> bool {
         let same_macros = configuration.macros.len() == self.macros;
         let same_grid = configuration.grid.is_some() != self.grid_axes.is_empty();
+        let same_policies = (configuration.cache.is_none() || self.annotation.cache.is_some())
+            && (configuration.carveout.is_none() || self.annotation.carveout.is_some());
         let positions: Option<Vec<Vec<usize>>> =
             (0..self.table.axes.len()).map(|axis| Some(vec![self.position(axis, configuration)?])).collect();
         let order: Vec<usize> = (0..self.table.axes.len()).collect();
         let depth = order.len();
         same_macros
             && same_grid
+            && same_policies
             && positions.is_some_and(|choices| Walk::new(&self.table, order, choices).advance(depth))
     }
 
@@ -206,7 +211,7 @@ impl Space {
             }
         }
         let shared = self.shared.map_or(Ok(0), number)?;
-        Ok(Launch { grid, block: configuration.block, shared })
+        Ok(Launch { grid, block: configuration.block, shared, carveout: configuration.carveout })
     }
 
     /// The value of an expression of the comment under a configuration.
@@ -235,6 +240,15 @@ impl Space {
         }
     }
 
+    /// The cache operators of the space, none (nvcc's own loads) the first of them.
+    pub fn cache_operators(&self) -> Vec<Option<CacheOperator>> {
+        let found = self.table.axes.iter().find_map(|axis| match axis {
+            Axis::Cache { operators } => Some(operators.clone()),
+            _ => None,
+        });
+        found.unwrap_or_else(|| vec![None])
+    }
+
     /// All slots under a configuration.
     fn values(&self, configuration: &Configuration) -> Values {
         let mut values = Values::new(self.table.slots);
@@ -246,7 +260,7 @@ impl Space {
                         values.bind_number(*slot, value);
                     }
                 }
-                Axis::Cap { .. } => {}
+                Axis::Cap { .. } | Axis::Cache { .. } | Axis::Carveout { .. } => {}
             }
         }
         self.table.derived.iter().for_each(|derived| values.derive(derived));
@@ -268,6 +282,8 @@ impl Space {
         match &self.table.axes[axis] {
             Axis::Block { shapes, .. } => shapes.iter().position(|&shape| shape == configuration.block),
             Axis::Cap { caps } => caps.iter().position(|&cap| cap == configuration.cap),
+            Axis::Cache { operators } => operators.iter().position(|&operator| operator == configuration.cache),
+            Axis::Carveout { percents } => percents.iter().position(|&percent| percent == configuration.carveout),
             Axis::Number { values, .. } => {
                 let number = self.number(axis, configuration)?;
                 values.iter().position(|&value| value == number)
@@ -277,11 +293,13 @@ impl Space {
 
     /// The configuration with these positions; axes that are not given keep their first value.
     fn configuration(&self, point: impl Iterator<Item = (usize, usize)>) -> Configuration {
-        let mut made = Configuration { block: [1, 1, 1], cap: 0, grid: None, macros: BTreeMap::new() };
+        let mut made = blank();
         for (axis, position) in point {
             match &self.table.axes[axis] {
                 Axis::Block { shapes, .. } => made.block = shapes[position],
                 Axis::Cap { caps } => made.cap = caps[position],
+                Axis::Cache { operators } => made.cache = operators[position],
+                Axis::Carveout { percents } => made.carveout = percents[position],
                 Axis::Number { values, .. } => match self.annotation.macros.get(axis) {
                     Some(named) => {
                         made.macros.insert(named.name.clone(), values[position]);
@@ -314,6 +332,11 @@ impl Space {
             Axis::Cap { caps } => {
                 let cap = default.regs.as_ref().map_or(0, |pinned| pinned.value);
                 all.filter(|&at| caps[at] == cap).collect()
+            }
+            Axis::Cache { operators } => all.filter(|&at| operators[at].is_none()).collect(),
+            Axis::Carveout { percents } => {
+                let percent = default.carveout.as_ref().and_then(|pinned| pinned.value);
+                all.filter(|&at| percents[at] == percent).collect()
             }
             Axis::Number { values, .. } => {
                 let pinned = match self.annotation.macros.get(axis) {
@@ -397,6 +420,11 @@ impl Space {
         };
         source.error(constraint.span(), message)
     }
+}
+
+/// A configuration before its axes have values.
+fn blank() -> Configuration {
+    Configuration { block: [1, 1, 1], cap: 0, grid: None, macros: BTreeMap::new(), cache: None, carveout: None }
 }
 
 fn describe_fault(fault: &Fault) -> String {

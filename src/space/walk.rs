@@ -6,6 +6,7 @@
 
 use super::configuration::Dim3;
 use crate::comment::{Expr, Fault, Located, Span, Value};
+use crate::ptx::CacheOperator;
 
 /// The axes of a space, what follows from them, and what must hold.
 #[derive(Clone, Debug)]
@@ -26,6 +27,10 @@ pub(super) enum Axis {
     Block { slot: usize, shapes: Vec<Dim3> },
     /// The register cap, which no expression can name.
     Cap { caps: Vec<u32> },
+    /// The cache operator of global loads.
+    Cache { operators: Vec<Option<CacheOperator>> },
+    /// The preferred shared-memory carve-out in percent.
+    Carveout { percents: Vec<Option<u8>> },
 }
 
 impl Table {
@@ -71,6 +76,8 @@ impl Axis {
             Axis::Number { values, .. } => values.len(),
             Axis::Block { shapes, .. } => shapes.len(),
             Axis::Cap { caps } => caps.len(),
+            Axis::Cache { operators } => operators.len(),
+            Axis::Carveout { percents } => percents.len(),
         }
     }
 }
@@ -178,7 +185,7 @@ impl Values {
                     self.bind_block(*slot, shape);
                 }
             }
-            Axis::Cap { .. } => {}
+            Axis::Cap { .. } | Axis::Cache { .. } | Axis::Carveout { .. } => {}
         }
     }
 

@@ -4,7 +4,7 @@ use super::kernel::{Problem, Subject};
 use super::laid::Laid;
 use super::scored::{self, Scored};
 use super::screen;
-use super::variants::{FrontEnds, Macros, Variants};
+use super::variants::{FrontEnds, Macros, Variants, Written};
 use crate::variant::Toolchain;
 use std::time::{Duration, Instant};
 
@@ -44,19 +44,19 @@ pub fn explore(
     in_force: &Macros,
 ) -> Result<Explored, Problem> {
     let sets = subject.space.macro_sets();
-    let caps = subject.space.caps().to_vec();
+    let all = Written { caps: subject.space.caps().to_vec(), operators: subject.space.cache_operators() };
     let mut seen = effort.first_round(sets.clone());
     let (mut variants, mut model) = (Variants::default(), Duration::ZERO);
-    let mut round = |subject: &mut Subject<'_>, sets: &[Macros], caps: &[u32]| {
+    let mut round = |subject: &mut Subject<'_>, sets: &[Macros], written: &Written| {
         subject.learn(front_ends, sets, in_force);
-        variants.compile(front_ends, toolchain, subject, sets, caps, in_force);
+        variants.compile(front_ends, toolchain, subject, sets, written, in_force);
         let start = Instant::now();
         let scored = scored::score(Laid::new(subject, front_ends, &variants, in_force)?);
         model += start.elapsed();
         Ok::<_, Problem>(scored?)
     };
     let scored = if effort == Effort::Screened && sets.len() > 1 {
-        let natural = [0, subject.space.baseline().cap];
+        let natural = Written { caps: vec![0, subject.space.baseline().cap], operators: vec![None] };
         let mut scored = round(subject, &seen, &natural)?;
         let second = screen::together(&sets, &seen, |macros| scored.least_time(macros));
         if !second.is_empty() {
@@ -64,9 +64,9 @@ pub fn explore(
             seen.extend(second);
         }
         let best = screen::best(&seen, |macros| scored.least_time(macros));
-        round(subject, &best, &caps)?
+        round(subject, &best, &all)?
     } else {
-        round(subject, &seen, &caps)?
+        round(subject, &seen, &all)?
     };
     Ok(Explored { variants, scored, sets: (seen.len(), sets.len()), model })
 }

@@ -97,6 +97,7 @@ pub fn header(
         gpu: gpu.to_owned(),
         grid: writer.grid(),
         shared: writer.shared(),
+        carveout: annotation.carveout.as_ref().map(|_| configuration.carveout.map_or(-1, i32::from)),
     }
 }
 

@@ -411,6 +411,7 @@ pub fn recorded_variant(variant: &Variant) -> RecordedVariant {
     RecordedVariant {
         macros: variant.macros.clone(),
         caps: variant.caps.clone(),
+        cache: variant.cache,
         digest: variant.digest.clone(),
         registers: resources.registers,
         static_shared: resources.static_shared,

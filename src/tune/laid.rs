@@ -103,7 +103,7 @@ impl Laid {
     /// Where a configuration is in its space, for [`crate::search`]: logarithms of what multiplies (threads, blocks, macros), so that
     /// 32 to 64 is as far as 512 to 1024; registers and occupancy in place of the cap, for caps that do not bind change nothing.
     pub fn coordinates(&self, index: usize, registers: u32, occupancy: f64) -> Vec<f64> {
-        let Configuration { grid, macros, .. } = &self.configurations[index];
+        let Configuration { grid, macros, cache, carveout, .. } = &self.configurations[index];
         let launch = &self.launches[index];
         let [x, y, z] = launch.block.map(f64::from);
         let mut coordinates =
@@ -111,6 +111,9 @@ impl Laid {
         if grid.is_some() {
             coordinates.push((launch.blocks() as f64).log2());
         }
+        // What is left to the driver or to nvcc is beside the values, not among them.
+        coordinates.push(cache.map_or(0.0, |operator| 1.0 + f64::from(operator as u8)));
+        coordinates.push(carveout.map_or(-10.0, f64::from));
         // A macro may be 0 or negative.
         let logarithm = |value: i64| (1.0 + value.unsigned_abs() as f64).log2().copysign(value as f64);
         coordinates.extend(macros.values().map(|&value| logarithm(value)));

@@ -4,12 +4,12 @@ use super::laid::Laid;
 use super::variants::Macros;
 use crate::cubin::Cubin;
 use crate::model::{Analysis, Inputs, Profile, Score, frequency, score as score_of};
-use crate::ptx::Module;
+use crate::ptx::{CacheOperator, Module};
 use crate::search::{self, Point, Search, Strategy};
 use crate::space::{Configuration, Launch};
 use crate::workload::Workload;
 use rayon::prelude::*;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// A space, scored.
@@ -86,6 +86,13 @@ pub fn score(laid: Laid) -> Result<Scored, NoBaseline> {
     }
 }
 
+/// What a configuration tells the caches.
+type Policy = (Option<CacheOperator>, Option<u8>);
+
+fn policy_of(configuration: &Configuration) -> Policy {
+    (configuration.cache, configuration.carveout)
+}
+
 /// Bytes of all buffers.
 fn footprint(workload: &Workload) -> u64 {
     workload.buffers.iter().map(|buffer| buffer.count.saturating_mul(buffer.element.size() as u64)).sum()
@@ -103,7 +110,8 @@ fn profiles(laid: &Laid) -> Profiles {
     let mut jobs: Vec<(usize, Launch, &Workload)> = Vec::new();
     let mut of = Vec::with_capacity(laid.configurations.len());
     for (index, workload) in laid.workloads.iter().enumerate() {
-        let (source, launch) = (laid.source_of[index], laid.launches[index]);
+        // No thread sees the carve-out.
+        let (source, launch) = (laid.source_of[index], Launch { carveout: None, ..laid.launches[index] });
         let compiled = laid.variants[index].is_ok();
         of.push(workload.as_deref().filter(|_| compiled).map(|workload| {
             *keys.entry((source, launch)).or_insert_with(|| {
@@ -135,13 +143,17 @@ impl Scored {
     /// The points of the search, with the configuration of each.
     pub fn points(&self) -> (Vec<usize>, Vec<Point>) {
         let laid = &self.laid;
+        let policies: BTreeSet<Policy> = laid.configurations.iter().map(policy_of).collect();
+        let policies: Vec<Policy> = policies.into_iter().collect();
         (0..laid.configurations.len())
             .filter(|&index| laid.representative[index] == index)
             .filter_map(|index| {
                 let score = self.scores[index]?;
                 let variant = *laid.variants[index].as_ref().ok()?;
+                let policy = policies.binary_search(&policy_of(&laid.configurations[index])).ok()?;
                 let coordinates = laid.coordinates(index, score.registers, score.occupancy);
-                Some((index, Point { threads: laid.launches[index].threads(), variant, score, coordinates }))
+                let threads = laid.launches[index].threads();
+                Some((index, Point { threads, variant, policy, score, coordinates }))
             })
             .unzip()
     }

@@ -43,7 +43,7 @@ impl Tuned {
             (_, Ok(variant)) => Some(TicketKernel {
                 architecture: decision.architecture.clone(),
                 symbol: variants.all[*variant].symbol.clone(),
-                cap: scored.laid.configurations[decision.winner].cap,
+                edits: scored.laid.configurations[decision.winner].edits(),
                 digest: variants.all[*variant].digest.clone(),
             }),
         };

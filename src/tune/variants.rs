@@ -1,7 +1,9 @@
-//! All variants of a kernel: the front end once for each set of macros, ptxas once for each register cap, in parallel.
+//! All variants of a kernel: the front end once for each set of macros, ptxas once for each register cap and cache operator, in
+//! parallel.
 
 use super::caps;
 use super::kernel::Subject;
+use crate::ptx::{CacheOperator, Edits};
 use crate::space::Configuration;
 use crate::variant::{FrontEnd, ToolError, Toolchain, code_digest};
 use rayon::prelude::*;
@@ -22,7 +24,7 @@ pub struct InForce<'a> {
 /// What the front end made of one set of macros.
 pub type Made = Result<Arc<FrontEnd>, Arc<ToolError>>;
 
-/// The machine code of one set of macros and register cap.
+/// The machine code of one set of macros, register cap and cache operator.
 #[derive(Clone, Debug)]
 pub struct Assembly {
     pub symbol: String,
@@ -73,71 +75,89 @@ pub struct Variant {
     pub symbol: String,
     /// The register caps that give this code, ascending.
     pub caps: Vec<u32>,
+    /// The first cache operator that gives this code: none, where none does.
+    pub cache: Option<CacheOperator>,
     pub digest: String,
     pub cubin: Arc<[u8]>,
+}
+
+/// What ptxas is run under, each cap with each operator.
+pub struct Written {
+    pub caps: Vec<u32>,
+    pub operators: Vec<Option<CacheOperator>>,
 }
 
 /// Every variant of a kernel that was compiled.
 #[derive(Default)]
 pub struct Variants {
     pub all: Vec<Variant>,
-    /// By the axes' macros and the cap: the index of the variant, or what the compiler said.
-    by_key: HashMap<(Macros, u32), Result<usize, String>>,
+    /// By the axes' macros and the edits of the PTX: the index of the variant, or what the compiler said.
+    by_key: HashMap<(Macros, Edits), Result<usize, String>>,
 }
 
 impl Variants {
-    /// Compiles the code of these sets of the axes' macros under these register caps, where it is not there yet. `in_force`
-    /// are the macros of the file's other kernels.
+    /// Compiles the code of these sets of the axes' macros under these register caps and cache operators, where it is not there
+    /// yet. `in_force` are the macros of the file's other kernels.
     pub fn compile(
         &mut self,
         front_ends: &mut FrontEnds<'_>,
         toolchain: &Toolchain,
         subject: &Subject<'_>,
         axes: &[Macros],
-        caps: &[u32],
+        written: &Written,
         in_force: &Macros,
     ) {
         let full: Vec<Macros> = axes.iter().map(|set| merged(in_force, set)).collect();
         let made = front_ends.get(&full);
-        let is_there = |cap: &u32| axes.iter().all(|set| self.by_key.contains_key(&(set.clone(), *cap)));
-        let mut caps: Vec<u32> = caps.iter().copied().filter(|cap| !is_there(cap)).collect();
-        caps.dedup();
-        let assembled: Vec<Vec<Assembled>> = made
+        let jobs: Vec<(usize, Option<CacheOperator>, Vec<u32>)> = (0..axes.len())
+            .flat_map(|set| written.operators.iter().map(move |&cache| (set, cache)))
+            .map(|(set, cache)| {
+                let is_there = |&cap: &u32| self.by_key.contains_key(&(axes[set].clone(), Edits { cap, cache }));
+                let mut caps: Vec<u32> = written.caps.iter().copied().filter(|cap| !is_there(cap)).collect();
+                caps.dedup();
+                (set, cache, caps)
+            })
+            .collect();
+        let assembled: Vec<Vec<Assembled>> = jobs
             .par_iter()
-            .zip(axes)
-            .map(|(made, set)| {
-                caps::assemble_all(&caps, &|cap| {
-                    let front_end = made.as_ref().map_err(|error| error.to_string())?;
-                    let symbol = subject.entry(set)?.symbol.as_str();
-                    let cubin = toolchain.assemble(&front_end.ptx, symbol, cap).map_err(|error| error.to_string())?;
+            .map(|(set, cache, caps)| {
+                caps::assemble_all(caps, &|cap| {
+                    let front_end = made[*set].as_ref().map_err(|error| error.to_string())?;
+                    let symbol = subject.entry(&axes[*set])?.symbol.as_str();
+                    let edits = Edits { cap, cache: *cache };
+                    let cubin = toolchain.assemble(&front_end.ptx, symbol, edits).map_err(|error| error.to_string())?;
                     let digest = code_digest(&cubin, symbol).map_err(|error| error.to_string())?;
                     Ok(Assembly { symbol: symbol.to_owned(), cubin: Arc::from(cubin), digest })
                 })
             })
             .collect();
-        for (set, assembled) in assembled.into_iter().enumerate() {
-            for (&cap, result) in caps.iter().zip(assembled) {
-                let index = result.map(|assembly| self.index_of(&full[set], cap, assembly));
-                self.by_key.insert((axes[set].clone(), cap), index);
+        for ((set, cache, caps), assembled) in jobs.into_iter().zip(assembled) {
+            for (cap, result) in caps.into_iter().zip(assembled) {
+                let edits = Edits { cap, cache };
+                let index = result.map(|assembly| self.index_of(&full[set], edits, assembly));
+                self.by_key.insert((axes[set].clone(), edits), index);
             }
         }
     }
 
     /// Variants are told apart by their machine code, and by their macros, which may reach host code.
-    fn index_of(&mut self, macros: &Macros, cap: u32, assembly: Assembly) -> usize {
+    fn index_of(&mut self, macros: &Macros, Edits { cap, cache }: Edits, assembly: Assembly) -> usize {
         let Assembly { symbol, cubin, digest } = assembly;
         let same = |variant: &Variant| variant.digest == digest && variant.macros == *macros;
         if let Some(index) = self.all.iter().position(same) {
-            self.all[index].caps.push(cap);
+            let caps = &mut self.all[index].caps;
+            if !caps.contains(&cap) {
+                caps.push(cap);
+            }
             return index;
         }
-        self.all.push(Variant { macros: macros.clone(), symbol, caps: vec![cap], digest, cubin });
+        self.all.push(Variant { macros: macros.clone(), symbol, caps: vec![cap], cache, digest, cubin });
         self.all.len() - 1
     }
 
     /// The variant of a configuration, or why there is none.
     pub fn of(&self, configuration: &Configuration) -> Result<usize, &str> {
-        match self.by_key.get(&(configuration.macros.clone(), configuration.cap)) {
+        match self.by_key.get(&(configuration.macros.clone(), configuration.edits())) {
             Some(Ok(index)) => Ok(*index),
             Some(Err(problem)) => Err(problem),
             None => Err(NOT_COMPILED),

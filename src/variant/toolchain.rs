@@ -179,17 +179,14 @@ impl Toolchain {
         options
     }
 
-    /// Assembles one entry of `ptx` under a register cap (0: none but what the source or the command line asks for).
+    /// Assembles one entry of `ptx` with these edits (none: as the source and the command line have it).
     ///
     /// `-lineinfo` leaves the code as it is and adds the table from its instructions to lines of the PTX.
-    pub fn assemble(&self, ptx: &str, entry: &str, cap: u32) -> Result<Vec<u8>, ToolError> {
+    pub fn assemble(&self, ptx: &str, entry: &str, edits: ptx::Edits) -> Result<Vec<u8>, ToolError> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let place = |extension: &str| self.folder.path().join(format!("{number}.{extension}"));
         let (input, output) = (place("ptx"), place("cubin"));
-        match cap {
-            0 => write(&input, ptx)?,
-            _ => write(&input, &ptx::directives::set_register_cap(ptx, entry, cap)?)?,
-        }
+        write(&input, &ptx::edited(ptx, &[(entry, edits)])?)?;
         let Pipeline { cicc, ptxas, .. } = &self.pipeline;
         let replacements = [
             (cicc.option("-o").unwrap_or_default(), input.as_path()),

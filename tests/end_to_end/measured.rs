@@ -87,6 +87,66 @@ fn two_kernels_of_one_file_have_caps_of_their_own() {
     assert_eq!(of(&tuned, "unmarked"), of(&plain, "unmarked"), "an unmarked kernel is as it was");
 }
 
+/// The SASS of a kernel of an object.
+fn sass(project: &Project, object: &str, kernel: &str) -> String {
+    let all = project.tool("cuobjdump", &["-sass", object]);
+    let code = all.split("Function : ").find(|part| part.lines().next().is_some_and(|name| name.contains(kernel)));
+    let code = code.unwrap_or_else(|| panic!("{object} has no {kernel}: {all}"));
+    // What follows the last kernel speaks of the options.
+    code.split("Fatbin").next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn the_winners_loads_are_in_the_object_and_its_carve_out_in_the_header() {
+    let project = Project::new(&["cached.cu"]);
+    let ran = tuned(
+        &project,
+        "cached.cu",
+        r#"{"label": "block=128 cache=cg carveout=50", "time_us": 8.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#,
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("nvtune: folded: block=128 cache=cg carveout=50 (1.25x"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+    let header = project.read("cached.tune.h");
+    for line in ["#define FOLDED_CARVEOUT 50\n", "static int carveout() { return 50; }\n"] {
+        assert_eq!(header.matches(line).count(), 1, "{line}: {header}");
+    }
+    assert_eq!(header.to_lowercase().matches("carveout").count(), 2, "a kernel without the axis has neither: {header}");
+    let record = project.record("cached.tune.json");
+    let kernel = &record["kernels"][0];
+    let configurations = kernel["configurations"].as_array().expect("a list");
+    assert_eq!(configurations.len(), 2 * 3 * 3);
+    let winner = &configurations[kernel["winner"].as_u64().expect("an index") as usize];
+    assert_eq!((&winner["cache"], &winner["carveout"]), (&"cg".into(), &50.into()));
+    let caches: Vec<_> =
+        kernel["variants"].as_array().expect("a list").iter().map(|variant| &variant["cache"]).collect();
+    assert_eq!(caches, [&serde_json::Value::Null, &"ca".into(), &"cg".into()]);
+
+    // The code of a file of this kernel alone under the option, and of the other kernel as nvcc makes it.
+    succeed(&mut project.plain(&compile("cached.cu", "plain.o")));
+    let mut option = compile("cached.cu", "option.o");
+    option.extend(["-Xptxas", "-dlcm=cg"].map(str::to_owned));
+    succeed(&mut project.plain(&option));
+    let folded = sass(&project, "cached.o", "folded");
+    assert!(folded.contains("LDG.E.STRONG.GPU"), "{folded}");
+    assert_eq!(folded, sass(&project, "option.o", "folded"));
+    assert_ne!(folded, sass(&project, "plain.o", "folded"));
+    assert_eq!(sass(&project, "cached.o", "plain"), sass(&project, "plain.o", "plain"));
+}
+
+#[test]
+fn loads_that_stay_nvccs_own_and_a_carve_out_that_stays_the_drivers() {
+    let project = Project::new(&["cached.cu"]);
+    let ran = tuned(&project, "cached.cu", r#"{"time_us": 10.0, "spread": 0.01}"#);
+    assert!(ran.stderr.starts_with("nvtune: folded: block=256 (kept: "), "{}", ran.stderr);
+    assert!(project.read("cached.tune.h").contains("#define FOLDED_CARVEOUT -1\n"));
+    succeed(&mut project.plain(&compile("cached.cu", "plain.o")));
+    assert_eq!(sass(&project, "cached.o", "folded"), sass(&project, "plain.o", "folded"));
+    // Without a GPU the model, which knows nothing of caches, does not guess.
+    let ran = succeed(&mut project.nvtune(&compile("cached.cu", "static.o")));
+    assert!(!ran.stderr.contains("cache=") && !ran.stderr.contains("carveout="), "{}", ran.stderr);
+}
+
 #[test]
 fn ptxas_speaks_under_its_own_name() {
     let project = Project::new(&["two.cu"]);

@@ -283,16 +283,19 @@ impl Function {
 
     /// Lets blocks have this many bytes of dynamic shared memory, where that is more than the 48 KiB that need no asking.
     pub fn allow_shared(&self, bytes: u32) -> Result<()> {
-        use sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
+        self.set(sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes)
+    }
+
+    /// Prefers so many percent of an SM's shared memory for launches from now on; `None` leaves it to the driver.
+    pub fn prefer_carveout(&self, percent: Option<u8>) -> Result<()> {
+        let percent = percent.map_or(-1, i32::from);
+        self.set(sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, percent)
+    }
+
+    fn set(&self, attribute: sys::CUfunction_attribute_enum, value: i32) -> Result<()> {
         // SAFETY: the module of the function is loaded.
-        unsafe {
-            result::function::set_function_attribute(
-                self.handle,
-                CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                bytes,
-            )
-        }
+        unsafe { result::function::set_function_attribute(self.handle, attribute, value) }
     }
 
     /// Sizes of the parameters in bytes. `None` where the driver (before CUDA 12.4) cannot tell.

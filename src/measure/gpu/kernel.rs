@@ -8,8 +8,11 @@ use super::super::protocol::Job;
 use super::super::{Device, Reason};
 use super::driver::{Context, Function, Result, name};
 use super::faulted;
+use crate::space::Launch;
 use crate::workload::Workload;
 use cudarc::driver::sys::CUfunction_attribute_enum as Attribute;
+use std::cell::Cell;
+use std::rc::Rc;
 
 /// A kernel that is ready to launch.
 #[derive(Clone)]
@@ -17,17 +20,29 @@ pub(super) struct Kernel {
     pub function: Function,
     /// Sizes of its parameters in bytes, where the driver can tell.
     parameters: Option<Vec<usize>>,
+    /// The carve-out that it has been told to prefer; one for all copies, for it is the function's.
+    carveout: Rc<Cell<Option<u8>>>,
 }
 
 impl Kernel {
     pub fn new(context: &Context, function: Function) -> Result<Kernel> {
-        Ok(Kernel { function, parameters: function.parameters(context)? })
+        Ok(Kernel { function, parameters: function.parameters(context)?, carveout: Rc::default() })
     }
 
     /// Refuses a job that this kernel cannot be launched with; asks for its shared memory.
     pub fn admit(&self, device: &Device, job: &Job, workload: &Workload) -> std::result::Result<(), Halt> {
         self.fits(device, job)?;
         self.agrees(workload)
+    }
+
+    /// Tells the driver which carve-out this launch prefers, where the one before preferred another: launches of one variant differ
+    /// in it.
+    pub fn prefer(&self, launch: &Launch) -> std::result::Result<(), Halt> {
+        if self.carveout.get() != launch.carveout {
+            self.function.prefer_carveout(launch.carveout).map_err(|error| launch_failed(name(&error)))?;
+            self.carveout.set(launch.carveout);
+        }
+        Ok(())
     }
 
     fn fits(&self, device: &Device, job: &Job) -> std::result::Result<(), Halt> {

@@ -182,6 +182,7 @@ impl Gpu {
             arguments.push(argument.bytes(address).map_err(missing)?);
         }
         let launch = &job.launch;
+        kernel.prefer(launch)?;
         self.start.record().map_err(faulted)?;
         // SAFETY: number and sizes of the arguments were compared with the kernel's own parameters in `Kernel::admit`, as far as the
         // driver tells them.

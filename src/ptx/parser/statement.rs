@@ -94,7 +94,13 @@ impl Parser<'_> {
                 return Err(self.unexpected("`,` or `;`"));
             }
         }
-        statements.push(Statement::Instruction(Instruction { line: token.line, guard, opcode, operands }));
+        statements.push(Statement::Instruction(Instruction {
+            line: token.line,
+            start: token.start,
+            guard,
+            opcode,
+            operands,
+        }));
         Ok(())
     }
 
