@@ -32,8 +32,8 @@ const SAMPLES: usize = 4;
 /// Comparisons that are logged at most while samples are taken.
 const LOG: usize = 1 << 16;
 /// Pass from which averages are taken, and passes that an average takes at least.
-const BASE: u64 = 16;
-const ENOUGH: u64 = 64;
+const BASE: u64 = 4;
+const ENOUGH: u64 = 8;
 /// Iterations that are worth skipping.
 const WORTH: i128 = 4;
 /// Paths through one loop that are remembered.
