@@ -259,7 +259,7 @@ impl<'p> Tally<'p> {
         if self.threads.iter().all(|(known, ..)| *known != at) {
             // The implicit return at the end of a body has no line and is no instruction.
             let real = counts.iter().zip(&self.program.steps).filter(|(_, step)| step.line > 0);
-            self.threads.push((at, real.map(|(&count, _)| count as f64).sum(), outcome.exact && !outcome.estimated));
+            self.threads.push((at, real.map(|(&count, _)| count as f64).sum(), !outcome.cut));
         }
     }
 

@@ -75,6 +75,8 @@ pub(super) struct Outcome {
     pub exact: bool,
     /// The rest of a loop was estimated.
     pub estimated: bool,
+    /// The allowance ended before the thread did.
+    pub cut: bool,
     /// Instructions that were interpreted (not extrapolated).
     pub interpreted: u64,
     pub touches: Vec<Touch>,
@@ -169,9 +171,11 @@ impl<'p> Thread<'p> {
     pub fn run(mut self) -> Outcome {
         let program = self.program;
         let mut loops = Loops::new(program.steps.len(), self.allowance.warmup);
+        let mut cut = false;
         while let Some(step) = program.steps.get(self.pc as usize) {
             if self.interpreted >= self.allowance.steps {
                 self.exact = false;
+                cut = true;
                 break;
             }
             self.interpreted += 1;
@@ -247,12 +251,12 @@ impl<'p> Thread<'p> {
             }
         }
         let Self { counts, exact, estimated, interpreted, touches, global, .. } = self;
-        Outcome { counts, exact, estimated, interpreted, touches, global }
+        Outcome { counts, exact, estimated, cut, interpreted, touches, global }
     }
 
-    /// Half of the allowance is spent.
+    /// A third of the allowance is spent: what is left suffices to look at a loop.
     pub fn is_dear(&self) -> bool {
-        self.interpreted > self.allowance.steps / 2
+        self.interpreted > self.allowance.steps / 3
     }
 
     /// Counts executions that were not interpreted, by step.
