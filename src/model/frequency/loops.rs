@@ -347,5 +347,6 @@ fn advance(thread: &mut Thread<'_>, program: &Program, analysis: &Analysis, samp
             _ => thread.unknown[at] = true,
         }
     }
+    thread.skipped = iterations;
     thread.skipped_stores |= analysis.stores;
 }
