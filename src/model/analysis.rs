@@ -31,11 +31,26 @@ pub struct Analysis {
     /// Stretches of them between blocking ones, as Ryoo et al. count them.
     pub regions: f64,
     pub work: Work,
+    /// Of a warp, by buffer.
+    pub traffic: Vec<Traffic>,
     /// Whether block frequencies are those of an exact profile.
     pub exact: bool,
     decoded: Arc<Decoded>,
     /// Executions of each block of the flow by one thread.
     counts: Vec<f64>,
+}
+
+/// What one warp moves to and from one buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Traffic {
+    /// Index in the workload's buffers; none where it is not known or not always the same.
+    pub buffer: Option<u32>,
+    /// Sectors that it moves.
+    pub sectors: f64,
+    /// Lines of 128 bytes that they lie in.
+    pub lines: f64,
+    /// Of the sectors, those written.
+    pub stored: f64,
 }
 
 /// Local-memory instructions, by spilled registers or local arrays, in the code (not executions).
@@ -150,8 +165,16 @@ impl Analysis {
         let throughput = Throughput::of(decoded.architecture);
         let mut work = Work { activity: activity(profile), ..Work::default() };
         let mut issued = 0.0;
+        let mut traffic: Vec<Traffic> = Vec::new();
         for (at, count) in executed() {
             issued += count;
+            if let Some(access) = accesses[at].as_ref().filter(|access| is_cached(access.space)) {
+                let place = traffic.iter().position(|known| known.buffer == access.buffer).unwrap_or_else(|| {
+                    traffic.push(Traffic { buffer: access.buffer, ..Traffic::default() });
+                    traffic.len() - 1
+                });
+                traffic[place].add(access, count);
+            }
             work.add(&instructions[at], accesses[at].as_ref(), count, &throughput);
         }
         let exact = profile.is_some_and(|profile| profile.exact);
@@ -163,6 +186,7 @@ impl Analysis {
             instructions: issued,
             regions: blocking + 1.0,
             work,
+            traffic,
             exact,
             decoded,
             counts,
@@ -202,6 +226,25 @@ fn activity(profile: Option<&Profile>) -> f64 {
     let Some(profile) = profile else { return 1.0 };
     let most: f64 = profile.counts.values().sum();
     if profile.mean_instructions > 0.0 && most > 0.0 { (profile.mean_instructions / most).min(1.0) } else { 1.0 }
+}
+
+fn is_cached(space: Space) -> bool {
+    matches!(space, Space::Global | Space::Texture)
+}
+
+impl Traffic {
+    fn add(&mut self, access: &Access, count: f64) {
+        let new = match access.kind {
+            Kind::Load => 1.0 - access.reuse.clamp(0.0, 1.0),
+            Kind::Store | Kind::Atomic => 1.0,
+        };
+        let sectors = count * access.sectors * new;
+        self.sectors += sectors;
+        self.lines += count * access.passes.min(access.sectors) * new;
+        if access.kind != Kind::Load {
+            self.stored += sectors;
+        }
+    }
 }
 
 impl Work {
