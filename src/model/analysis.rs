@@ -16,6 +16,9 @@ const PASS_BYTES: u32 = 4;
 /// Sectors that the level-1 cache delivers in a cycle.
 const SECTORS_PER_CYCLE: f64 = 4.0;
 
+/// Intervals between reuses that are told apart, in powers of two; the last is for all longer ones.
+pub const INTERVALS: usize = 24;
+
 /// A kernel of one variant: all that scoring needs to know of its code.
 #[derive(Clone, Debug)]
 pub struct Analysis {
@@ -71,6 +74,8 @@ pub struct Work {
     pub sectors_loaded: f64,
     /// Sectors written, atomics included.
     pub sectors_stored: f64,
+    /// Sectors read again by the same warp, by the binary logarithm of the instructions between.
+    pub reused: [f64; INTERVALS],
     /// Sectors of local memory accessed.
     pub local_sectors: f64,
     pub barriers: f64,
@@ -267,7 +272,10 @@ impl Work {
                     cycles = cycles.max(access.sectors / SECTORS_PER_CYCLE).max(access.passes);
                     match access.kind {
                         Kind::Load => {
-                            self.sectors_loaded += count * access.sectors * (1.0 - access.reuse.clamp(0.0, 1.0))
+                            let reuse = access.reuse.clamp(0.0, 1.0);
+                            self.sectors_loaded += count * access.sectors * (1.0 - reuse);
+                            let interval = (access.reuse_after.max(1.0).log2() as usize).min(INTERVALS - 1);
+                            self.reused[interval] += count * access.sectors * reuse;
                         }
                         Kind::Store | Kind::Atomic => self.sectors_stored += count * access.sectors,
                     }

@@ -83,8 +83,10 @@ pub fn predict(
     let blocks = launch.blocks() as f64;
     let at_once = f64::from(occupancy.blocks);
     let block_warps = f64::from(launch.block_threads().div_ceil(WARP));
-    let model =
-        Model { machine, analysis, block_warps, local_missed: local_missed(machine, analysis, occupancy, launch) };
+    let resident = f64::from(occupancy.warps);
+    let shared = shared_taken(machine, analysis, occupancy, launch);
+    let local_missed = local_missed(machine, analysis, occupancy, shared);
+    let model = Model { machine, analysis, block_warps, local_missed, shared, resident };
 
     // Whole waves, then what is left, spread over the SMs first.
     let waves = (blocks / (sms * at_once)).floor();
@@ -104,14 +106,17 @@ pub fn predict(
     Prediction { us: LAUNCH_US + corner(&[busy_us, memory_us]), bottleneck }
 }
 
+/// Bytes of shared memory that the resident blocks of an SM take.
+fn shared_taken(machine: &Machine, analysis: &Analysis, occupancy: &Occupancy, launch: &Launch) -> f64 {
+    let reserved = machine.architecture.shared_reserved;
+    let of_block = analysis.resources.static_shared.saturating_add(launch.shared).saturating_add(reserved);
+    f64::from(of_block) * f64::from(occupancy.blocks)
+}
+
 /// Share of the accesses to local memory that the level-1 cache cannot hold: CRAT's rule, the resident threads' stacks over the
 /// cache that shared memory leaves.
-fn local_missed(machine: &Machine, analysis: &Analysis, occupancy: &Occupancy, launch: &Launch) -> f64 {
-    let architecture = &machine.architecture;
-    let shared =
-        analysis.resources.static_shared.saturating_add(launch.shared).saturating_add(architecture.shared_reserved);
-    let taken = f64::from(shared) * f64::from(occupancy.blocks);
-    let cache = (f64::from(architecture.unified_cache) - taken).max(0.0);
+fn local_missed(machine: &Machine, analysis: &Analysis, occupancy: &Occupancy, shared: f64) -> f64 {
+    let cache = (f64::from(machine.architecture.unified_cache) - shared).max(0.0);
     let stacks = f64::from(analysis.resources.stack_frame) * f64::from(occupancy.warps * WARP);
     if stacks <= cache { 0.0 } else { 1.0 - cache / stacks }
 }
@@ -130,6 +135,9 @@ struct Model<'a> {
     analysis: &'a Analysis,
     block_warps: f64,
     local_missed: f64,
+    /// Shared memory of an SM that its blocks take, in bytes, and its warps.
+    shared: f64,
+    resident: f64,
 }
 
 impl Model<'_> {
@@ -156,7 +164,9 @@ impl Model<'_> {
         // Where warps differ others take the place of those that are done.
         let alone = BLOCK_LATENCY + (self.analysis.cycles + extra) * work.activity;
 
-        let cache = (work.sectors_loaded + work.sectors_stored + work.local_sectors * self.local_missed) * SECTOR_BYTES;
+        let again = self.missed(blocks * self.block_warps, self.level1());
+        let cache =
+            (work.sectors_loaded + work.sectors_stored + again + work.local_sectors * self.local_missed) * SECTOR_BYTES;
         let memory = work.pipes[Pipe::Memory as usize];
         let mut bounds = vec![
             (self.latency_bound(extra), alone),
@@ -189,6 +199,30 @@ impl Model<'_> {
         }
     }
 
+    /// Bytes of an SM's level-1 cache that shared memory leaves.
+    fn level1(&self) -> f64 {
+        (f64::from(self.machine.architecture.unified_cache) - self.shared).max(0.0)
+    }
+
+    /// Bytes that the level-2 cache holds: since compute capability 8.0 it is in two parts, each of which caches for the SMs next to it
+    /// (NVIDIA's A100 white paper), so that what all SMs read is there twice.
+    fn level2(&self) -> f64 {
+        let parts = if self.machine.architecture.capability >= 80 { 2.0 } else { 1.0 };
+        self.machine.l2_bytes as f64 / parts
+    }
+
+    /// Sectors that a warp reads again and that a cache has lost meanwhile: so many warps moved more than its bytes through it.
+    fn missed(&self, warps: f64, cache: f64) -> f64 {
+        let work = &self.analysis.work;
+        let moved = (work.sectors_loaded + work.sectors_stored) * SECTOR_BYTES * warps;
+        let rate = moved / self.analysis.instructions.max(1.0);
+        let lost = |(interval, sectors): (usize, &f64)| {
+            let between = rate * INTERVAL_MEAN * f64::from(1u32 << interval);
+            if between > cache { sectors * (1.0 - cache / between) } else { 0.0 }
+        };
+        work.reused.iter().enumerate().map(lost).sum()
+    }
+
     /// Bytes that so many warps move to and from device memory.
     ///
     /// Each buffer is fetched once, as far as it is touched. What is touched again comes from the level-2 cache if that holds what
@@ -207,14 +241,18 @@ impl Model<'_> {
             let whole = (moved / (traffic.lines * LINE_BYTES * warps).max(f64::MIN_POSITIVE)).clamp(LONE, 1.0);
             let once = once(traffic);
             let between = total * once / moved;
-            let held = (self.machine.l2_bytes as f64 / between.max(1.0)).min(1.0).max((whole - LONE) / (1.0 - LONE));
+            let held = (self.level2() / between.max(1.0)).min(1.0).max((whole - LONE) / (1.0 - LONE));
             // No more than all of a buffer is fetched the first time, however few sectors of a line are used at once.
             (once / whole).min(size(traffic.buffer).max(once)) + (moved - once) / whole * (1.0 - held)
         });
-        bytes.sum()
+        let resident = self.resident * f64::from(self.machine.sms);
+        let again = self.missed(resident, self.level2()) * SECTOR_BYTES * warps;
+        bytes.sum::<f64>() + again
     }
 }
 
+/// An interval is between its power of two and the next.
+const INTERVAL_MEAN: f64 = 1.5;
 /// Share of a line that a lone sector is.
 const LONE: f64 = SECTOR_BYTES / LINE_BYTES;
 
