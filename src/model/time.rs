@@ -241,7 +241,7 @@ impl Model<'_> {
             let whole = (moved / (traffic.lines * LINE_BYTES * warps).max(f64::MIN_POSITIVE)).clamp(LONE, 1.0);
             let once = once(traffic);
             let between = total * once / moved;
-            let held = (self.level2() / between.max(1.0)).min(1.0).max((whole - LONE) / (1.0 - LONE));
+            let held = (self.machine.l2_bytes as f64 / between.max(1.0)).min(1.0).max((whole - LONE) / (1.0 - LONE));
             // No more than all of a buffer is fetched the first time, however few sectors of a line are used at once.
             (once / whole).min(size(traffic.buffer).max(once)) + (moved - once) / whole * (1.0 - held)
         });
