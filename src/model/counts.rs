@@ -10,7 +10,7 @@
 
 use super::profile::{Profile, Space};
 use crate::cubin::Function;
-use crate::cubin::flow::{Block, Flow};
+use crate::cubin::flow::{Block, Flow, Loop};
 use crate::cubin::sass::{Class, Instruction};
 use std::collections::{BTreeMap, HashMap};
 
@@ -349,12 +349,16 @@ fn conserve(flow: &Flow, observed: &[Option<f64>], trips: &[f64]) -> Vec<f64> {
         inflow[entry] = 1.0;
     }
     let exits: Vec<f64> = flow.loops.iter().map(|l| exit_edges(flow, &l.blocks)).collect();
+    let constant = in_every_iteration(flow);
     for index in flow.reverse_post_order() {
         let own = flow.loops.iter().position(|l| l.header == index);
         if let Some(own) = own {
             entered[own] = inflow[index];
         }
-        counts[index] = match (observed[index], own) {
+        // However its lines were mixed, such a block keeps step with its loop.
+        let every = constant[index].map(|header| counts[header]);
+        counts[index] = match (every.or(observed[index]), own) {
+            (Some(count), None) if every.is_some() => count,
             (Some(count), Some(_)) => count,
             // More than flows in: both sides of a branch hold copies of the same lines.
             (Some(count), None) => count.min(inflow[index]),
@@ -369,6 +373,40 @@ fn conserve(flow: &Flow, observed: &[Option<f64>], trips: &[f64]) -> Vec<f64> {
         }
     }
     counts
+}
+
+/// For each block that every iteration of its innermost loop passes (but for one that leaves the loop), the loop's header.
+fn in_every_iteration(flow: &Flow) -> Vec<Option<usize>> {
+    let mut headers = vec![None; flow.blocks.len()];
+    for (index, l) in flow.loops.iter().enumerate().filter(|(_, l)| l.blocks.len() <= LARGEST) {
+        for &block in l.blocks.iter().filter(|&&block| flow.blocks[block].innermost == Some(index) && block != l.header) {
+            if !closes_without(flow, l, block) {
+                headers[block] = Some(l.header);
+            }
+        }
+    }
+    headers
+}
+
+/// Blocks of a loop that is looked at so, for the work grows with their square.
+const LARGEST: usize = 256;
+
+/// Whether an iteration of the loop can go past a block.
+fn closes_without(flow: &Flow, l: &Loop, avoided: usize) -> bool {
+    let mut seen = vec![false; flow.blocks.len()];
+    seen[avoided] = true;
+    let mut stack = vec![l.header];
+    while let Some(at) = stack.pop() {
+        for &to in &flow.blocks[at].successors {
+            if to == l.header {
+                return true;
+            }
+            if l.blocks.binary_search(&to).is_ok() && !std::mem::replace(&mut seen[to], true) {
+                stack.push(to);
+            }
+        }
+    }
+    false
 }
 
 /// Edges that leave a loop.

@@ -161,8 +161,9 @@ impl Model<'_> {
         let work = &self.analysis.work;
         let warps = blocks * self.block_warps * work.activity;
         let extra = self.extra();
-        // Where warps differ others take the place of those that are done.
-        let alone = BLOCK_LATENCY + (self.analysis.cycles + extra) * work.activity;
+        // Where warps differ others take the place of those that are done, unless barriers make them wait for each other.
+        let average = if work.barriers > 0.0 { 1.0 } else { work.activity };
+        let alone = BLOCK_LATENCY + (self.analysis.cycles + extra) * average;
 
         let again = self.missed(blocks * self.block_warps, self.level1());
         let cache =
