@@ -379,7 +379,8 @@ fn conserve(flow: &Flow, observed: &[Option<f64>], trips: &[f64]) -> Vec<f64> {
 fn in_every_iteration(flow: &Flow) -> Vec<Option<usize>> {
     let mut headers = vec![None; flow.blocks.len()];
     for (index, l) in flow.loops.iter().enumerate().filter(|(_, l)| l.blocks.len() <= LARGEST) {
-        for &block in l.blocks.iter().filter(|&&block| flow.blocks[block].innermost == Some(index) && block != l.header) {
+        for &block in l.blocks.iter().filter(|&&block| flow.blocks[block].innermost == Some(index) && block != l.header)
+        {
             if !closes_without(flow, l, block) {
                 headers[block] = Some(l.header);
             }

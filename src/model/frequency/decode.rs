@@ -5,9 +5,9 @@
 
 mod instruction;
 
-use super::path;
 use super::memory::{CONST_BASE, FUNCTION_BASE, LOCAL_BASE, MODULE_BASE, PARAM_BASE, Placed, SHARED_BASE};
 use super::operation::{self, Compare, bits};
+use super::path;
 use super::program::{Callee, Operation, Passing, Program, Routine, Slot, Special, Window};
 use crate::ptx::{self, Function, Initial, Linkage, Module, Operand, Parameter, Scalar, Statement};
 use instruction::blank;

@@ -248,7 +248,8 @@ fn sampled_warps(launch: &Launch, most: u32) -> Vec<SampledWarp> {
     let mut sampled: Vec<SampledWarp> =
         warps(launch, most).into_iter().map(|warp| (Some(warp), warp_places(launch, middle, warp))).collect();
     let count = launch.block_threads().div_ceil(32);
-    for (block, warp) in [(launch.blocks() / 5, count / 3), (launch.blocks() * 4 / 5, count * 2 / 3)] {
+    for (block, warp) in [(launch.blocks() / 5, count / 3), (launch.blocks() - 1 - launch.blocks() / 5, count * 2 / 3)]
+    {
         if block != middle {
             sampled.insert(1.min(sampled.len()), (None, warp_places(launch, block, warp)));
         }
