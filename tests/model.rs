@@ -192,7 +192,7 @@ fn coalesced() -> Access {
 fn scored(analysis: &Analysis, grid: u32, block: u32) -> Score {
     let machine = Machine::nominal(architecture(90));
     let launch = Launch { grid: [grid, 1, 1], block: [block, 1, 1], shared: 0, carveout: None };
-    score(&Inputs { machine: &machine, kernel: analysis, launch: &launch, footprint: None })
+    score(&Inputs { machine: &machine, kernel: analysis, launch: &launch, buffers: None })
 }
 
 /// Cycles, instructions and regions of the fixture's loop, worked out by hand from its listing (see `flow_and_control_bits`).

@@ -16,6 +16,9 @@ const PASS_BYTES: u32 = 4;
 /// Sectors that the level-1 cache delivers in a cycle.
 const SECTORS_PER_CYCLE: f64 = 4.0;
 
+/// Intervals between reuses that are told apart, in powers of two; the last is for all longer ones.
+pub const INTERVALS: usize = 24;
+
 /// A kernel of one variant: all that scoring needs to know of its code.
 #[derive(Clone, Debug)]
 pub struct Analysis {
@@ -31,11 +34,26 @@ pub struct Analysis {
     /// Stretches of them between blocking ones, as Ryoo et al. count them.
     pub regions: f64,
     pub work: Work,
+    /// Of a warp, by buffer.
+    pub traffic: Vec<Traffic>,
     /// Whether block frequencies are those of an exact profile.
     pub exact: bool,
     decoded: Arc<Decoded>,
     /// Executions of each block of the flow by one thread.
     counts: Vec<f64>,
+}
+
+/// What one warp moves to and from one buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Traffic {
+    /// Index in the workload's buffers; none where it is not known or not always the same.
+    pub buffer: Option<u32>,
+    /// Sectors that it moves.
+    pub sectors: f64,
+    /// Lines of 128 bytes that they lie in.
+    pub lines: f64,
+    /// Of the sectors, those written.
+    pub stored: f64,
 }
 
 /// Local-memory instructions, by spilled registers or local arrays, in the code (not executions).
@@ -56,6 +74,8 @@ pub struct Work {
     pub sectors_loaded: f64,
     /// Sectors written, atomics included.
     pub sectors_stored: f64,
+    /// Sectors read again by the same warp, by the binary logarithm of the instructions between.
+    pub reused: [f64; INTERVALS],
     /// Sectors of local memory accessed.
     pub local_sectors: f64,
     pub barriers: f64,
@@ -150,8 +170,16 @@ impl Analysis {
         let throughput = Throughput::of(decoded.architecture);
         let mut work = Work { activity: activity(profile), ..Work::default() };
         let mut issued = 0.0;
+        let mut traffic: Vec<Traffic> = Vec::new();
         for (at, count) in executed() {
             issued += count;
+            if let Some(access) = accesses[at].as_ref().filter(|access| is_cached(access.space)) {
+                let place = traffic.iter().position(|known| known.buffer == access.buffer).unwrap_or_else(|| {
+                    traffic.push(Traffic { buffer: access.buffer, ..Traffic::default() });
+                    traffic.len() - 1
+                });
+                traffic[place].add(access, count);
+            }
             work.add(&instructions[at], accesses[at].as_ref(), count, &throughput);
         }
         let exact = profile.is_some_and(|profile| profile.exact);
@@ -163,6 +191,7 @@ impl Analysis {
             instructions: issued,
             regions: blocking + 1.0,
             work,
+            traffic,
             exact,
             decoded,
             counts,
@@ -204,6 +233,25 @@ fn activity(profile: Option<&Profile>) -> f64 {
     if profile.mean_instructions > 0.0 && most > 0.0 { (profile.mean_instructions / most).min(1.0) } else { 1.0 }
 }
 
+fn is_cached(space: Space) -> bool {
+    matches!(space, Space::Global | Space::Texture)
+}
+
+impl Traffic {
+    fn add(&mut self, access: &Access, count: f64) {
+        let new = match access.kind {
+            Kind::Load => 1.0 - access.reuse.clamp(0.0, 1.0),
+            Kind::Store | Kind::Atomic => 1.0,
+        };
+        let sectors = count * access.sectors * new;
+        self.sectors += sectors;
+        self.lines += count * access.passes.min(access.sectors) * new;
+        if access.kind != Kind::Load {
+            self.stored += sectors;
+        }
+    }
+}
+
 impl Work {
     fn add(&mut self, instruction: &Instruction, access: Option<&Access>, count: f64, throughput: &Throughput) {
         let pipe = instruction.opcode.pipe;
@@ -224,7 +272,10 @@ impl Work {
                     cycles = cycles.max(access.sectors / SECTORS_PER_CYCLE).max(access.passes);
                     match access.kind {
                         Kind::Load => {
-                            self.sectors_loaded += count * access.sectors * (1.0 - access.reuse.clamp(0.0, 1.0))
+                            let reuse = access.reuse.clamp(0.0, 1.0);
+                            self.sectors_loaded += count * access.sectors * (1.0 - reuse);
+                            let interval = (access.reuse_after.max(1.0).log2() as usize).min(INTERVALS - 1);
+                            self.reused[interval] += count * access.sectors * reuse;
                         }
                         Kind::Store | Kind::Atomic => self.sectors_stored += count * access.sectors,
                     }

@@ -8,9 +8,9 @@
 //! Without a profile each loop is taken for what the `trips` clause says of its depth, else for 32 iterations (LLVM's prior of
 //! 124 : 4 for a back edge), each branch as even.
 
-use super::profile::Profile;
+use super::profile::{Profile, Space};
 use crate::cubin::Function;
-use crate::cubin::flow::{Block, Flow};
+use crate::cubin::flow::{Block, Flow, Loop};
 use crate::cubin::sass::{Class, Instruction};
 use std::collections::{BTreeMap, HashMap};
 
@@ -23,6 +23,10 @@ const FAITHFUL: f64 = 4.0;
 
 /// Weight of a line that only a branch or the like has: ptxas attaches those to some line nearby.
 const ATTACHED: f64 = 0.25;
+
+/// A block of a loop is taken for one that is executed more often than the loop is entered where lines that say so have at least
+/// this part of the weight of the others.
+const OWN_SHARE: f64 = 0.25;
 
 /// What the counts are found from.
 pub(super) struct Code<'a> {
@@ -118,7 +122,9 @@ impl<'a> Votes<'a> {
 
     fn counts(&self) -> Vec<Option<f64>> {
         let flow = self.code.flow;
-        let mut counts: Vec<Option<f64>> = flow.blocks.iter().map(|block| self.vote(block)).collect();
+        let entered = self.entered();
+        let once = |block: &Block| block.innermost.map_or(0.0, |index| entered[index]);
+        let mut counts: Vec<Option<f64>> = flow.blocks.iter().map(|block| self.vote(block, once(block))).collect();
         for group in self.unrolled() {
             self.share(&group, &mut counts);
         }
@@ -136,9 +142,28 @@ impl<'a> Votes<'a> {
         self.profile.counts.get(&line).copied().unwrap_or(0.0)
     }
 
+    /// How often each loop is entered: as often as the header of the loop around it is executed.
+    fn entered(&self) -> Vec<f64> {
+        let flow = self.code.flow;
+        let mut entered: Vec<f64> = Vec::with_capacity(flow.loops.len());
+        // Outer loops come first.
+        for inner in &flow.loops {
+            let around = inner.parent.map(|outer| {
+                let vote = self.vote(&flow.blocks[flow.loops[outer].header], entered[outer]);
+                vote.unwrap_or(entered[outer]).max(entered[outer])
+            });
+            entered.push(around.unwrap_or(1.0));
+        }
+        entered
+    }
+
     /// The weighted median of what the lines of a block say, each divided by its copies in the block's region.
-    fn vote(&self, block: &Block) -> Option<f64> {
+    ///
+    /// `entered` is how often the block's loop is entered. ptxas recomputes in a loop, or loads again, what was made before it, to save
+    /// registers: lines that are executed no more often than that say nothing where others say more.
+    fn vote(&self, block: &Block, entered: f64) -> Option<f64> {
         let mut votes: Vec<(f64, f64)> = Vec::new();
+        let mut moved: Vec<(f64, f64)> = Vec::new();
         let mut seen: Vec<u32> = Vec::new();
         for index in block.instructions.clone() {
             let Some(line) = self.code.lines[index] else {
@@ -149,10 +174,16 @@ impl<'a> Votes<'a> {
             }
             seen.push(line);
             if let Some(copies) = self.copies.get(&(block.innermost, line)) {
-                votes.push((self.count(line) / copies.count, copies.weight));
+                let count = self.count(line);
+                let into = if count > entered { &mut votes } else { &mut moved };
+                into.push((count / copies.count, copies.weight));
             }
         }
-        median(votes)
+        let weight = |votes: &[(f64, f64)]| votes.iter().map(|vote| vote.1).sum::<f64>();
+        if weight(&votes) < OWN_SHARE * weight(&moved) {
+            votes.append(&mut moved);
+        }
+        median(if votes.is_empty() { moved } else { votes })
     }
 
     /// Loops beside each other that share lines: copies of one PTX loop.
@@ -282,6 +313,9 @@ fn find(leader: &[usize], mut index: usize) -> usize {
 
 fn weight(instruction: &Instruction) -> f64 {
     match instruction.opcode.class {
+        // Spilled values are stored and loaded near lines that have nothing to do with them; constants are loaded again at will.
+        Class::Load(Space::Local) | Class::Store(Space::Local) => ATTACHED,
+        Class::Load(Space::Constant) => 1.0,
         Class::Load(_)
         | Class::Store(_)
         | Class::Atomic(_)
@@ -315,12 +349,16 @@ fn conserve(flow: &Flow, observed: &[Option<f64>], trips: &[f64]) -> Vec<f64> {
         inflow[entry] = 1.0;
     }
     let exits: Vec<f64> = flow.loops.iter().map(|l| exit_edges(flow, &l.blocks)).collect();
+    let constant = in_every_iteration(flow);
     for index in flow.reverse_post_order() {
         let own = flow.loops.iter().position(|l| l.header == index);
         if let Some(own) = own {
             entered[own] = inflow[index];
         }
-        counts[index] = match (observed[index], own) {
+        // However its lines were mixed, such a block keeps step with its loop.
+        let every = constant[index].map(|header| counts[header]);
+        counts[index] = match (every.or(observed[index]), own) {
+            (Some(count), None) if every.is_some() => count,
             (Some(count), Some(_)) => count,
             // More than flows in: both sides of a branch hold copies of the same lines.
             (Some(count), None) => count.min(inflow[index]),
@@ -335,6 +373,41 @@ fn conserve(flow: &Flow, observed: &[Option<f64>], trips: &[f64]) -> Vec<f64> {
         }
     }
     counts
+}
+
+/// For each block that every iteration of its innermost loop passes (but for one that leaves the loop), the loop's header.
+fn in_every_iteration(flow: &Flow) -> Vec<Option<usize>> {
+    let mut headers = vec![None; flow.blocks.len()];
+    for (index, l) in flow.loops.iter().enumerate().filter(|(_, l)| l.blocks.len() <= LARGEST) {
+        for &block in l.blocks.iter().filter(|&&block| flow.blocks[block].innermost == Some(index) && block != l.header)
+        {
+            if !closes_without(flow, l, block) {
+                headers[block] = Some(l.header);
+            }
+        }
+    }
+    headers
+}
+
+/// Blocks of a loop that is looked at so, for the work grows with their square.
+const LARGEST: usize = 256;
+
+/// Whether an iteration of the loop can go past a block.
+fn closes_without(flow: &Flow, l: &Loop, avoided: usize) -> bool {
+    let mut seen = vec![false; flow.blocks.len()];
+    seen[avoided] = true;
+    let mut stack = vec![l.header];
+    while let Some(at) = stack.pop() {
+        for &to in &flow.blocks[at].successors {
+            if to == l.header {
+                return true;
+            }
+            if l.blocks.binary_search(&to).is_ok() && !std::mem::replace(&mut seen[to], true) {
+                stack.push(to);
+            }
+        }
+    }
+    false
 }
 
 /// Edges that leave a loop.

@@ -16,7 +16,7 @@ pub mod ryoo;
 mod score;
 mod time;
 
-pub use analysis::{Analysis, Spills, Work};
+pub use analysis::{Analysis, INTERVALS, Spills, Traffic, Work};
 pub use architecture::{Architecture, MAX_REGISTERS, Machine, REGISTERS, auto_caps};
 pub use profile::Profile;
 pub use score::{Inputs, Score, score};

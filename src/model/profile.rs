@@ -36,6 +36,8 @@ pub struct Access {
     /// Share of the sectors that the same warp touched before: 0 is streaming, towards 1 is reuse in cache. Where a
     /// line is executed more often than was recorded, it is that of the second half of the record.
     pub reuse: f64,
+    /// PTX instructions that the thread executes between a reuse and the last access to the sector, on average; 0 without reuse.
+    pub reuse_after: f64,
     /// As `reuse`, counting what any sampled warp of the block touched before.
     pub block_reuse: f64,
     /// Sectors that this line brings in anew for the block: distinct sectors over all sampled warps and executions,

@@ -15,8 +15,8 @@ pub struct Inputs<'a> {
     /// The variant's kernel, analysed once for all its block shapes.
     pub kernel: &'a Analysis,
     pub launch: &'a Launch,
-    /// Bytes of the buffers that the kernel reads and writes, where the workload is known.
-    pub footprint: Option<u64>,
+    /// Bytes of each of the workload's buffers, where it is known.
+    pub buffers: Option<&'a [u64]>,
 }
 
 /// What the model says of a configuration.
@@ -50,7 +50,7 @@ pub struct Score {
 
 /// Scores one configuration.
 pub fn score(inputs: &Inputs<'_>) -> Score {
-    let Inputs { machine, kernel, launch, footprint } = *inputs;
+    let Inputs { machine, kernel, launch, buffers } = *inputs;
     let threads = block_threads(launch);
     let resources = &kernel.resources;
     let demand = Demand {
@@ -72,7 +72,7 @@ pub fn score(inputs: &Inputs<'_>) -> Score {
         blocks: occupancy.blocks,
     });
     let prediction = if feasible {
-        time::predict(machine, kernel, launch, &occupancy, footprint)
+        time::predict(machine, kernel, launch, &occupancy, buffers)
     } else {
         time::Prediction { us: f64::INFINITY, bottleneck: Bottleneck::Launch }
     };

@@ -59,11 +59,12 @@ pub fn score(laid: Laid) -> Result<Scored, NoBaseline> {
             members
                 .iter()
                 .map(|&index| {
+                    let buffers = laid.workloads[index].as_deref().map(sizes);
                     let inputs = analysis.as_ref().map(|analysis| Inputs {
                         machine: &laid.machine,
                         kernel: analysis,
                         launch: &laid.launches[index],
-                        footprint: laid.workloads[index].as_deref().map(footprint),
+                        buffers: buffers.as_deref(),
                     });
                     (index, inputs.as_ref().map(score_of).filter(|score| score.feasible))
                 })
@@ -93,9 +94,9 @@ fn policy_of(configuration: &Configuration) -> Policy {
     (configuration.cache, configuration.carveout)
 }
 
-/// Bytes of all buffers.
-fn footprint(workload: &Workload) -> u64 {
-    workload.buffers.iter().map(|buffer| buffer.count.saturating_mul(buffer.element.size() as u64)).sum()
+/// Bytes of each buffer.
+fn sizes(workload: &Workload) -> Vec<u64> {
+    workload.buffers.iter().map(|buffer| buffer.count.saturating_mul(buffer.element.size() as u64)).collect()
 }
 
 /// Profiles, one for each set of macros and launch.

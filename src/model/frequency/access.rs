@@ -4,7 +4,7 @@ use super::memory::region;
 use super::program::Program;
 use super::thread::Touch;
 use crate::model::profile::{Access, Space};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Bytes of a sector, the unit of traffic between caches and memory.
 const SECTOR: u64 = 32;
@@ -58,7 +58,7 @@ pub(super) fn accesses(program: &Program, lanes: &[Lane], buffers: usize) -> BTr
     let mut ordered: Vec<((u32, u32, u64), Group)> = groups.into_iter().collect();
     ordered.sort_by_key(|(key, group)| (group.time, group.warp, key.0));
 
-    let mut touched_by_warp: HashSet<(u32, u64)> = HashSet::new();
+    let mut touched_by_warp: HashMap<(u32, u64), u64> = HashMap::new();
     let mut touched: HashSet<u64> = HashSet::new();
     let mut sums: BTreeMap<u32, Sum> = BTreeMap::new();
     for ((step, _, execution), group) in &ordered {
@@ -82,6 +82,8 @@ struct Sum {
     /// Sectors in the part of the record that counts for reuse, and those of them that were touched before.
     judged: f64,
     again: f64,
+    /// Instructions since then, summed.
+    after: f64,
     again_in_block: f64,
     distinct: HashSet<u64>,
     buffer: Option<u64>,
@@ -100,6 +102,7 @@ impl Sum {
             lanes: 0.0,
             judged: 0.0,
             again: 0.0,
+            after: 0.0,
             again_in_block: 0.0,
             distinct: HashSet::new(),
             buffer: None,
@@ -112,7 +115,7 @@ impl Sum {
         group: &Group,
         steady: bool,
         buffers: usize,
-        by_warp: &mut HashSet<(u32, u64)>,
+        by_warp: &mut HashMap<(u32, u64), u64>,
         by_block: &mut HashSet<u64>,
     ) {
         self.groups += 1.0;
@@ -136,11 +139,13 @@ impl Sum {
         self.sectors += sectors.len() as f64;
         for &sector in &sectors {
             self.distinct.insert(sector);
-            let again = !by_warp.insert((group.warp, sector));
+            let before = by_warp.insert((group.warp, sector), group.time);
+            let again = before.is_some();
             let again_in_block = !by_block.insert(sector);
             if steady {
                 self.judged += 1.0;
                 self.again += f64::from(u8::from(again));
+                self.after += before.map_or(0, |before| group.time.saturating_sub(before)) as f64;
                 self.again_in_block += f64::from(u8::from(again_in_block));
             }
         }
@@ -164,6 +169,7 @@ impl Sum {
             passes: per_group(self.passes),
             lanes: per_group(self.lanes),
             reuse: share(self.again),
+            reuse_after: self.after / self.again.max(1.0),
             block_reuse: share(self.again_in_block),
             block_sectors: per_group(self.distinct.len() as f64),
             buffer: self.buffer.filter(|_| self.one_buffer).and_then(|region| u32::try_from(region - 1).ok()),

@@ -7,6 +7,7 @@ mod instruction;
 
 use super::memory::{CONST_BASE, FUNCTION_BASE, LOCAL_BASE, MODULE_BASE, PARAM_BASE, Placed, SHARED_BASE};
 use super::operation::{self, Compare, bits};
+use super::path;
 use super::program::{Callee, Operation, Passing, Program, Routine, Slot, Special, Window};
 use crate::ptx::{self, Function, Initial, Linkage, Module, Operand, Parameter, Scalar, Statement};
 use instruction::blank;
@@ -313,6 +314,8 @@ impl<'m> Decoder<'m> {
             }
         }
         self.program.definitions = definitions;
+        self.program.leaders = path::leaders(&self.program);
+        self.program.outermost = path::outermost(&self.program);
         self.program
     }
 

@@ -11,7 +11,7 @@
 //! follows by division. All iterations before it are counted without being run: linear registers move on by their step,
 //! all others that the loop writes become unknown.
 //!
-//! A loop whose body goes different ways is *estimated* once the thread has spent half of its allowance: if only the
+//! A loop whose body goes different ways is *estimated* once the thread has spent a third of its allowance: if only the
 //! branches that leave the loop meet the conditions above, the remaining iterations are counted at the average so far, and
 //! the thread says so.
 
@@ -32,8 +32,8 @@ const SAMPLES: usize = 4;
 /// Comparisons that are logged at most while samples are taken.
 const LOG: usize = 1 << 16;
 /// Pass from which averages are taken, and passes that an average takes at least.
-const BASE: u64 = 16;
-const ENOUGH: u64 = 64;
+const BASE: u64 = 1;
+const ENOUGH: u64 = 2;
 /// Iterations that are worth skipping.
 const WORTH: i128 = 4;
 /// Paths through one loop that are remembered.
@@ -347,5 +347,6 @@ fn advance(thread: &mut Thread<'_>, program: &Program, analysis: &Analysis, samp
             _ => thread.unknown[at] = true,
         }
     }
+    thread.skipped = iterations;
     thread.skipped_stores |= analysis.stores;
 }

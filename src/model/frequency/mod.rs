@@ -14,6 +14,7 @@ mod half;
 mod loops;
 mod memory;
 mod operation;
+mod path;
 mod program;
 mod thread;
 
@@ -23,6 +24,7 @@ use crate::space::Launch;
 use crate::workload::Workload;
 use access::Lane;
 use memory::Initial;
+use path::Path;
 use program::{Passing, Program};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -91,16 +93,17 @@ pub fn profile(
     let mut budget = limits.instructions / 2;
     for (index, &at) in places.iter().enumerate() {
         let steps = budget / (places.len() - index) as u64;
-        let outcome = run(at, Allowance { steps, window: 0, warmup: 1 });
+        let outcome = run(at, Allowance { steps, window: 0, warmup: 1, path: false });
         budget = budget.saturating_sub(outcome.interpreted);
-        tally.add(at, &outcome);
+        tally.most(&outcome);
+        tally.thread(at, &outcome);
     }
 
     budget += limits.instructions - limits.instructions / 2;
     let warmup = u64::from(limits.window / 4).max(1);
     let mut lanes: Vec<Lane> = Vec::new();
     let mut dearest = 0;
-    for (number, warp) in warps(launch, limits.warps).into_iter().enumerate() {
+    for (number, (warp, threads)) in sampled_warps(launch, limits.warps).into_iter().enumerate() {
         // A further warp must be affordable, judging by the dearest lane so far.
         if number > 0 && dearest * 32 > budget {
             break;
@@ -108,19 +111,27 @@ pub fn profile(
         // The first warp may take half of what is left: it is there for the counts too.
         let share = if number == 0 { budget / 2 } else { budget.min(LANE.max(dearest + dearest / 4) * 32) };
         let mut left = share;
-        let threads = warp_places(launch, warp);
+        let window = if warp.is_some() { limits.window } else { 0 };
+        let mut together = Together::default();
         for (index, &(lane, at)) in threads.iter().enumerate() {
             let steps = left / (threads.len() - index) as u64;
-            let outcome = run(at, Allowance { steps, window: limits.window, warmup });
+            let outcome = run(at, Allowance { steps, window, warmup, path: true });
             budget = budget.saturating_sub(outcome.interpreted);
             left = left.saturating_sub(outcome.interpreted);
             dearest = dearest.max(outcome.interpreted);
             // A lane is cut short sooner than a counting thread; its estimate is no better than their counts.
             if !outcome.estimated || !tally.exact {
-                tally.add(at, &outcome);
+                tally.most(&outcome);
             }
-            lanes.push(Lane { warp, lane, touches: outcome.touches, counts: outcome.counts });
+            together.at = Some(at);
+            together.ended &= !outcome.cut;
+            if let Some(warp) = warp {
+                lanes.push(Lane { warp, lane, touches: outcome.touches, counts: outcome.counts.clone() });
+            }
+            together.counts.push(outcome.counts);
+            together.paths.push(outcome.path);
         }
+        tally.warp(together);
     }
     let accesses = access::accesses(&program, &lanes, workload.buffers.len());
     Ok(Profile { accesses, ..tally.profile() })
@@ -153,7 +164,7 @@ pub fn written(
     let initial =
         Initial { buffers: &workload.buffers, given: &given, globals: &program.globals, constants: &program.constants };
     // No loop is skipped: skipped stores would be missing.
-    let allowance = Allowance { steps: limits.instructions, window: 0, warmup: u64::MAX };
+    let allowance = Allowance { steps: limits.instructions, window: 0, warmup: u64::MAX, path: false };
     let analyses = RefCell::default();
     let ground = Ground { program: &program, initial: &initial, arguments: &arguments, launch, analyses: &analyses };
     let outcome = Thread::new(&ground, Place3 { block, thread }, allowance).run();
@@ -227,40 +238,112 @@ fn warps(launch: &Launch, most: u32) -> Vec<u32> {
     (first..first + most).collect()
 }
 
-/// The threads of a warp of the middle block, by lane.
-fn warp_places(launch: &Launch, warp: u32) -> Vec<(u32, Place3)> {
-    let block = unravel(launch.blocks() / 2, launch.grid);
+/// A warp's number, where its accesses are looked at, and its threads by lane.
+type SampledWarp = (Option<u32>, Vec<(u32, Place3)>);
+
+/// The warps that are run: neighbours in the middle block, and after the first of them one each of a block from the first and the
+/// last quarter of the grid, for data may make blocks differ; of those only the counts are looked at.
+fn sampled_warps(launch: &Launch, most: u32) -> Vec<SampledWarp> {
+    let middle = launch.blocks() / 2;
+    let mut sampled: Vec<SampledWarp> =
+        warps(launch, most).into_iter().map(|warp| (Some(warp), warp_places(launch, middle, warp))).collect();
+    let count = launch.block_threads().div_ceil(32);
+    for (block, warp) in [(launch.blocks() / 5, count / 3), (launch.blocks() - 1 - launch.blocks() / 5, count * 2 / 3)]
+    {
+        if block != middle {
+            sampled.insert(1.min(sampled.len()), (None, warp_places(launch, block, warp)));
+        }
+    }
+    sampled
+}
+
+/// The threads of a warp, by lane.
+fn warp_places(launch: &Launch, block: u64, warp: u32) -> Vec<(u32, Place3)> {
+    let block = unravel(block, launch.grid);
     let threads = warp * 32..(warp * 32 + 32).min(launch.block_threads());
     threads.map(|thread| (thread % 32, Place3 { block, thread: unravel(u64::from(thread), launch.block) })).collect()
+}
+
+/// The lanes of a warp that was run.
+struct Together {
+    /// The last of them.
+    at: Option<Place3>,
+    counts: Vec<Vec<u64>>,
+    paths: Vec<Path>,
+    /// No lane was cut off.
+    ended: bool,
+}
+
+impl Default for Together {
+    fn default() -> Self {
+        Self { at: None, counts: Vec::new(), paths: Vec::new(), ended: true }
+    }
 }
 
 /// Counts gathered over threads.
 struct Tally<'p> {
     program: &'p Program,
     launch: Launch,
+    /// Executions of each step by the busiest thread.
     most: Vec<u64>,
+    /// How much oftener than its busiest lane a warp executes each step, summed over warps, and the number of these.
+    shared: Vec<f64>,
+    warps: f64,
+    /// Instructions of a warp over those of its average lane, summed.
+    gain: f64,
     exact: bool,
-    /// Instructions of each thread that was run, and whether it was run to its end.
-    threads: Vec<(Place3, f64, bool)>,
+    /// Instructions of each thread or warp that was run, whether it was run to its end, and whether it is a warp.
+    threads: Vec<(Place3, f64, bool, bool)>,
 }
 
 impl<'p> Tally<'p> {
     fn new(program: &'p Program, launch: &Launch) -> Self {
         let most = vec![0; program.steps.len()];
-        Self { program, launch: *launch, most, exact: true, threads: Vec::new() }
+        let shared = vec![0.0; program.steps.len()];
+        Self { program, launch: *launch, most, shared, warps: 0.0, gain: 0.0, exact: true, threads: Vec::new() }
     }
 
-    fn add(&mut self, at: Place3, outcome: &Outcome) {
-        let counts = &outcome.counts;
-        for (most, &count) in self.most.iter_mut().zip(counts) {
+    fn most(&mut self, outcome: &Outcome) {
+        for (most, &count) in self.most.iter_mut().zip(&outcome.counts) {
             *most = count.max(*most);
         }
         self.exact &= outcome.exact && !outcome.estimated;
-        if self.threads.iter().all(|(known, ..)| *known != at) {
-            // The implicit return at the end of a body has no line and is no instruction.
-            let real = counts.iter().zip(&self.program.steps).filter(|(_, step)| step.line > 0);
-            self.threads.push((at, real.map(|(&count, _)| count as f64).sum(), outcome.exact && !outcome.estimated));
+    }
+
+    fn thread(&mut self, at: Place3, outcome: &Outcome) {
+        let instructions = self.instructions(outcome.counts.iter().map(|&count| count as f64));
+        self.threads.push((at, instructions, !outcome.cut, false));
+    }
+
+    /// A warp executes what any of its lanes does.
+    fn warp(&mut self, warp: Together) {
+        let Some(at) = warp.at else { return };
+        let by_block = path::shared(&warp.paths);
+        let mut now = 1.0;
+        let mut counts = vec![0.0; self.program.steps.len()];
+        for (step, count) in counts.iter_mut().enumerate() {
+            if self.program.leaders[step] {
+                now = by_block.get(&(step as u32)).copied().unwrap_or(1.0);
+            }
+            self.shared[step] += now;
+            *count = warp.counts.iter().map(|lane| lane[step]).max().unwrap_or(0) as f64 * now;
         }
+        let lanes: f64 = warp.counts.iter().map(|lane| self.instructions(lane.iter().map(|&count| count as f64))).sum();
+        let instructions = self.instructions(counts.into_iter());
+        self.warps += 1.0;
+        self.gain += if lanes > 0.0 { instructions / (lanes / warp.counts.len() as f64) } else { 1.0 };
+        self.threads.push((at, instructions, warp.ended, true));
+    }
+
+    /// The implicit return at the end of a body has no line and is no instruction.
+    fn instructions(&self, counts: impl Iterator<Item = f64>) -> f64 {
+        counts.zip(&self.program.steps).filter(|(_, step)| step.line > 0).map(|(count, _)| count).sum()
+    }
+
+    /// Executions of each step by the busiest warp, as far as is known.
+    fn counts(&self) -> impl Iterator<Item = f64> {
+        let shared = self.shared.iter().map(|sum| if self.warps > 0.0 { sum / self.warps } else { 1.0 });
+        self.most.iter().zip(shared).map(|(&most, shared)| most as f64 * shared)
     }
 
     /// The mean over the grid: the first and last of blocks and threads stand for themselves, the others that were
@@ -282,9 +365,10 @@ impl<'p> Tally<'p> {
         let blocks = weights(self.launch.blocks() as f64);
         let threads = weights(f64::from(self.launch.block_threads()));
         let mut groups = [[(0.0f64, 0.0f64); 3]; 3];
-        for (at, instructions, _) in self.threads.iter().filter(|(.., ended)| *ended) {
+        let gain = if self.warps > 0.0 { self.gain / self.warps } else { 1.0 };
+        for (at, instructions, _, is_warp) in self.threads.iter().filter(|(_, _, ended, _)| *ended) {
             let group = &mut groups[class(at.block, last_block)][class(at.thread, last_thread)];
-            group.0 += instructions;
+            group.0 += instructions * if *is_warp { 1.0 } else { gain };
             group.1 += 1.0;
         }
         let (mut sum, mut weight) = (0.0, 0.0);
@@ -300,17 +384,16 @@ impl<'p> Tally<'p> {
     }
 
     fn busiest(&self) -> f64 {
-        let real = self.most.iter().zip(&self.program.steps).filter(|(_, step)| step.line > 0);
-        real.map(|(&count, _)| count as f64).sum()
+        self.instructions(self.counts())
     }
 
     fn profile(&self) -> Profile {
         let mut profile = Profile { exact: self.exact, mean_instructions: self.mean(), ..Profile::default() };
-        for (step, &count) in
-            self.program.steps.iter().zip(&self.most).filter(|(step, count)| step.line > 0 && **count > 0)
+        for (step, count) in
+            self.program.steps.iter().zip(self.counts()).filter(|(step, count)| step.line > 0 && *count > 0.0)
         {
             let entry = profile.counts.entry(step.line).or_insert(0.0);
-            *entry = entry.max(count as f64);
+            *entry = entry.max(count);
         }
         profile
     }

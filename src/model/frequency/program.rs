@@ -194,6 +194,10 @@ pub(super) struct Program {
     pub constants: Image,
     /// Variables of global and constant memory.
     pub variables: Vec<Placed>,
+    /// Whether a basic block begins at a step, or at the end.
+    pub leaders: Vec<bool>,
+    /// The head of the outermost loop around each step.
+    pub outermost: Vec<u32>,
     /// Steps that define each slot.
     pub definitions: Vec<Vec<u32>>,
 }

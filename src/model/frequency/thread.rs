@@ -13,6 +13,7 @@ use super::decode;
 use super::loops::{Analyses, Event, Loops};
 use super::memory::{Initial, Overlay, Place, place};
 use super::operation::{Alu, Combine, bits, signed};
+use super::path::Path;
 use super::program::{Operation, Program, Slot, Special, Step, Window};
 use crate::model::profile::{Kind, Space};
 use crate::ptx::Scalar;
@@ -66,6 +67,8 @@ pub(super) struct Allowance {
     pub window: u32,
     /// Iterations of a loop to run before it is extrapolated.
     pub warmup: u64,
+    /// Record its way.
+    pub path: bool,
 }
 
 /// What came of a thread.
@@ -75,9 +78,12 @@ pub(super) struct Outcome {
     pub exact: bool,
     /// The rest of a loop was estimated.
     pub estimated: bool,
+    /// The allowance ended before the thread did.
+    pub cut: bool,
     /// Instructions that were interpreted (not extrapolated).
     pub interpreted: u64,
     pub touches: Vec<Touch>,
+    pub path: Path,
     /// What it wrote to global memory.
     pub global: Overlay,
 }
@@ -112,6 +118,9 @@ pub(super) struct Thread<'p> {
     pub(super) estimated: bool,
     interpreted: u64,
     extrapolated: u64,
+    /// Iterations of a loop that were skipped just now.
+    pub(super) skipped: u64,
+    path: Path,
     pub(super) analyses: &'p RefCell<Analyses>,
     patience: Vec<(u32, u32)>,
     allowance: Allowance,
@@ -157,6 +166,8 @@ impl<'p> Thread<'p> {
             estimated: false,
             interpreted: 0,
             extrapolated: 0,
+            skipped: 0,
+            path: Path::default(),
             analyses: ground.analyses,
             patience: Vec::new(),
             allowance,
@@ -169,13 +180,18 @@ impl<'p> Thread<'p> {
     pub fn run(mut self) -> Outcome {
         let program = self.program;
         let mut loops = Loops::new(program.steps.len(), self.allowance.warmup);
+        let mut cut = false;
         while let Some(step) = program.steps.get(self.pc as usize) {
             if self.interpreted >= self.allowance.steps {
                 self.exact = false;
+                cut = true;
                 break;
             }
             self.interpreted += 1;
             let at = self.pc;
+            if self.allowance.path && program.leaders[at as usize] {
+                self.path.enter(at, program.outermost[at as usize]);
+            }
             self.counts[at as usize] += 1;
             self.pc += 1;
             if step.guard != 0 && !self.guarded(step, at) {
@@ -183,6 +199,7 @@ impl<'p> Thread<'p> {
                     && target <= at
                 {
                     loops.left(at);
+                    self.path.went(self.pc, self.stack.len());
                 }
                 continue;
             }
@@ -222,6 +239,10 @@ impl<'p> Thread<'p> {
                     self.pc = target;
                     if target <= at {
                         loops.back(&mut self, program, at, target);
+                        let skipped = std::mem::take(&mut self.skipped);
+                        self.path.back(target, at, skipped, self.stack.len());
+                    } else {
+                        self.path.went(target, self.stack.len());
                     }
                 }
                 Operation::BranchTable { list, count } => {
@@ -246,13 +267,14 @@ impl<'p> Thread<'p> {
                 _ => self.other(step, at),
             }
         }
-        let Self { counts, exact, estimated, interpreted, touches, global, .. } = self;
-        Outcome { counts, exact, estimated, interpreted, touches, global }
+        let Self { counts, exact, estimated, interpreted, touches, mut path, global, .. } = self;
+        path.cut |= cut;
+        Outcome { counts, exact, estimated, cut, interpreted, touches, path, global }
     }
 
-    /// Half of the allowance is spent.
+    /// A third of the allowance is spent: what is left suffices to look at a loop.
     pub fn is_dear(&self) -> bool {
-        self.interpreted > self.allowance.steps / 2
+        self.interpreted > self.allowance.steps / 3
     }
 
     /// Counts executions that were not interpreted, by step.

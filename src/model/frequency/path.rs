@@ -1,0 +1,162 @@
+//! Where a thread went, and how often a warp goes there: lanes that branch differently make the warp go both ways, and a loop lasts
+//! as long as its longest lane, each time anew.
+//!
+//! Each lane is run alone, so its way is recorded: the first step of each basic block with the passes of the loops around it.
+//! What lanes have in common there they execute together; the union of their records is what the warp executes.
+
+use super::program::{Operation, Program};
+use std::collections::HashMap;
+
+/// Blocks that are recorded of a lane.
+const RECORDS: usize = 1536;
+
+/// One execution of a block.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Record {
+    /// Passes of the outermost loop.
+    outermost: u32,
+    leader: u32,
+    /// Of the passes of all loops around it.
+    key: u64,
+}
+
+/// A loop that the thread is in.
+struct Active {
+    head: u32,
+    /// The last step that branched back.
+    end: u32,
+    passes: u64,
+    /// Calls that the thread was in.
+    depth: usize,
+    /// The key around it.
+    around: u64,
+}
+
+/// The way of one lane.
+#[derive(Default)]
+pub(super) struct Path {
+    records: Vec<Record>,
+    active: Vec<Active>,
+    key: u64,
+    /// Not all of it was recorded.
+    pub cut: bool,
+}
+
+fn mix(around: u64, head: u32, passes: u64) -> u64 {
+    let mixed = (around ^ (u64::from(head) << 40) ^ passes).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ (mixed >> 29)
+}
+
+impl Path {
+    /// A block begins; `outer` is the head of the outermost loop around it.
+    pub fn enter(&mut self, leader: u32, outer: u32) {
+        if self.records.len() < RECORDS {
+            let first = self.active.first().filter(|active| active.head == outer);
+            let outermost = first.map_or(0, |first| first.passes.min(u64::from(u32::MAX)) as u32);
+            self.records.push(Record { outermost, leader, key: self.key });
+        } else {
+            self.cut = true;
+        }
+    }
+
+    /// A branch back at `end` was taken, and `skipped` iterations were skipped then.
+    pub fn back(&mut self, head: u32, end: u32, skipped: u64, depth: usize) {
+        self.went(head, depth);
+        match self.active.iter().rposition(|active| active.head == head && active.depth == depth) {
+            Some(at) => self.active.truncate(at + 1),
+            None => self.active.push(Active { head, end, passes: 0, depth, around: self.key }),
+        }
+        if let Some(active) = self.active.last_mut() {
+            active.end = active.end.max(end);
+            active.passes = active.passes.saturating_add(1).saturating_add(skipped);
+            self.key = mix(active.around, head, active.passes);
+        }
+    }
+
+    /// The thread goes on at `step`: loops that it is not in have ended.
+    pub fn went(&mut self, step: u32, depth: usize) {
+        while let Some(active) = self.active.last()
+            && (active.depth > depth || active.depth == depth && !(active.head..=active.end).contains(&step))
+        {
+            self.key = active.around;
+            self.active.pop();
+        }
+    }
+}
+
+/// The first steps of basic blocks.
+pub(super) fn leaders(program: &Program) -> Vec<bool> {
+    let mut leaders = vec![false; program.steps.len() + 1];
+    leaders[0] = true;
+    for (at, step) in program.steps.iter().enumerate() {
+        match step.operation {
+            Operation::Branch(target) => {
+                leaders[at + 1] = true;
+                if let Some(leader) = leaders.get_mut(target as usize) {
+                    *leader = true;
+                }
+            }
+            Operation::BranchTable { list, count } => {
+                for &target in program.list(list, count) {
+                    if let Some(leader) = leaders.get_mut(target as usize) {
+                        *leader = true;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    leaders
+}
+
+/// The head of the outermost loop around each step; that step itself where there is none.
+pub(super) fn outermost(program: &Program) -> Vec<u32> {
+    let mut heads: Vec<u32> = (0..program.steps.len() as u32).collect();
+    let mut from = program.steps.len();
+    // From behind, so that the outer one of two loops that end in different places is met first.
+    for (at, step) in program.steps.iter().enumerate().rev() {
+        if let Operation::Branch(head) = step.operation
+            && (head as usize) <= at
+            && (head as usize) < from
+        {
+            heads[head as usize..=at.min(from - 1)].fill(head);
+            from = head as usize;
+        }
+    }
+    heads
+}
+
+/// How much oftener than its busiest lane a warp executes each block, by the block's first step; 1 for those that are not here.
+pub(super) fn shared(paths: &[Path]) -> HashMap<u32, f64> {
+    let Some((first, others)) = paths.split_first() else { return HashMap::new() };
+    if others.iter().all(|other| other.records == first.records) {
+        return HashMap::new();
+    }
+    // Lanes that were cut off are compared as far as all of them came.
+    let last = |path: &Path| path.records.last().map_or(0, |record| record.outermost);
+    let horizon = paths.iter().filter(|path| path.cut).map(last).filter(|&last| last > 0).min().unwrap_or(u32::MAX);
+    let mut together: Vec<(u32, u64)> = Vec::new();
+    let mut busiest: HashMap<u32, u32> = HashMap::new();
+    for path in paths {
+        let mut own: HashMap<u32, u32> = HashMap::new();
+        for record in path.records.iter().filter(|record| record.outermost < horizon) {
+            together.push((record.leader, record.key));
+            *own.entry(record.leader).or_default() += 1;
+        }
+        for (leader, count) in own {
+            let most = busiest.entry(leader).or_default();
+            *most = count.max(*most);
+        }
+    }
+    together.sort_unstable();
+    together.dedup();
+    let mut union: HashMap<u32, u32> = HashMap::new();
+    for (leader, _) in together {
+        *union.entry(leader).or_default() += 1;
+    }
+    let ratio = |(leader, count): (u32, u32)| {
+        let most = busiest.get(&leader).copied().unwrap_or(1).max(1);
+        (leader, (f64::from(count) / f64::from(most)).max(1.0))
+    };
+    union.into_iter().map(ratio).collect()
+}
