@@ -2,7 +2,7 @@
 
 use super::kernel::{Problem, Subject};
 use super::laid::Laid;
-use super::scored::{self, Scored};
+use super::scored::{self, Known, Scored};
 use super::screen;
 use super::variants::{FrontEnds, Macros, Variants, Written};
 use crate::variant::Toolchain;
@@ -46,12 +46,12 @@ pub fn explore(
     let sets = subject.space.macro_sets();
     let all = Written { caps: subject.space.caps().to_vec(), operators: subject.space.cache_operators() };
     let mut seen = effort.first_round(sets.clone());
-    let (mut variants, mut model) = (Variants::default(), Duration::ZERO);
+    let (mut variants, mut known, mut model) = (Variants::default(), Known::default(), Duration::ZERO);
     let mut round = |subject: &mut Subject<'_>, sets: &[Macros], written: &Written| {
         subject.learn(front_ends, sets, in_force);
         variants.compile(front_ends, toolchain, subject, sets, written, in_force);
         let start = Instant::now();
-        let scored = scored::score(Laid::new(subject, front_ends, &variants, in_force)?);
+        let scored = scored::score_again(Laid::new(subject, front_ends, &variants, in_force)?, &mut known);
         model += start.elapsed();
         Ok::<_, Problem>(scored?)
     };

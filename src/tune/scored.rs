@@ -32,7 +32,15 @@ const ONE_PROFILE: u64 = 400_000;
 
 /// Scores the whole space.
 pub fn score(laid: Laid) -> Result<Scored, NoBaseline> {
-    let profiles = profiles(&laid);
+    score_again(laid, &mut Known::default())
+}
+
+/// The profiles that were made before, by the axes' macros and the launch; `None` where the code could not be run.
+pub type Known = HashMap<(Macros, Launch), Option<Arc<Profile>>>;
+
+/// Scores a space of which a part may have been scored before.
+pub fn score_again(laid: Laid, known: &mut Known) -> Result<Scored, NoBaseline> {
+    let profiles = profiles(&laid, known);
     // Many configurations share their machine code and profile: that pair is analysed once.
     let mut trips: Vec<&[f64]> = Vec::new();
     let mut groups: HashMap<(usize, Option<usize>, usize), Vec<usize>> = HashMap::new();
@@ -50,7 +58,7 @@ pub fn score(laid: Laid) -> Result<Scored, NoBaseline> {
     let found: Vec<(usize, Option<Score>)> = groups
         .par_iter()
         .flat_map_iter(|((variant, profile, assumed), members)| {
-            let profile = profile.and_then(|index| profiles.made[index].as_ref());
+            let profile = profile.and_then(|index| profiles.made[index].as_deref());
             let code = &laid.codes[*variant];
             // It was parsed once already, to tell variants apart.
             let cubin = Cubin::parse(&code.cubin).ok();
@@ -101,14 +109,14 @@ fn sizes(workload: &Workload) -> Vec<u64> {
 
 /// Profiles, one for each set of macros and launch.
 struct Profiles {
-    made: Vec<Option<Profile>>,
+    made: Vec<Option<Arc<Profile>>>,
     /// By configuration: index into `made`.
     of: Vec<Option<usize>>,
 }
 
-fn profiles(laid: &Laid) -> Profiles {
+fn profiles(laid: &Laid, known: &mut Known) -> Profiles {
     let mut keys: HashMap<(usize, Launch), usize> = HashMap::new();
-    let mut jobs: Vec<(usize, Launch, &Workload)> = Vec::new();
+    let mut jobs: Vec<((Macros, Launch), usize, &Workload)> = Vec::new();
     let mut of = Vec::with_capacity(laid.configurations.len());
     for (index, workload) in laid.workloads.iter().enumerate() {
         // No thread sees the carve-out.
@@ -116,7 +124,7 @@ fn profiles(laid: &Laid) -> Profiles {
         let compiled = laid.variants[index].is_ok();
         of.push(workload.as_deref().filter(|_| compiled).map(|workload| {
             *keys.entry((source, launch)).or_insert_with(|| {
-                jobs.push((source, launch, workload));
+                jobs.push(((laid.configurations[index].macros.clone(), launch), source, workload));
                 jobs.len() - 1
             })
         }));
@@ -126,18 +134,22 @@ fn profiles(laid: &Laid) -> Profiles {
         .par_iter()
         .map(|source| source.ptx.as_deref().and_then(|ptx| Module::parse(ptx).ok()).map(Arc::new))
         .collect();
+    let new: Vec<_> = jobs.iter().filter(|(key, ..)| !known.contains_key(key)).collect();
     let limits = frequency::Limits {
         instructions: (ALL_PROFILES / jobs.len().max(1) as u64).max(ONE_PROFILE),
         ..frequency::Limits::default()
     };
-    let made = jobs
-        .par_iter()
-        .map(|(source, launch, workload)| {
-            let module = modules[*source].as_ref()?;
-            frequency::profile(module, &laid.sources[*source].symbol, launch, workload, &limits).ok()
+    let made: Vec<_> = new
+        .into_par_iter()
+        .map(|(key, source, workload)| {
+            let module = modules[*source].as_ref();
+            let symbol = &laid.sources[*source].symbol;
+            let profile = module.and_then(|module| frequency::profile(module, symbol, &key.1, workload, &limits).ok());
+            (key.clone(), profile.map(Arc::new))
         })
         .collect();
-    Profiles { made, of }
+    known.extend(made);
+    Profiles { made: jobs.iter().map(|(key, ..)| known.get(key).cloned().flatten()).collect(), of }
 }
 
 impl Scored {

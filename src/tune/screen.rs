@@ -8,10 +8,11 @@
 
 use super::variants::Macros;
 
-/// How many sets at most are compiled in the first round, how many in the second, and how many under every register cap.
+/// How many sets at most are compiled in the first round, how many in the second, and how many under every
+/// register cap.
 const ALONE: usize = 16;
 const TOGETHER: usize = 2;
-const BEST: usize = 2;
+const BEST: usize = 1;
 
 /// The sets that differ from the first, the baseline's, in one macro at most; the baseline's first.
 pub fn alone(sets: &[Macros]) -> Vec<Macros> {
