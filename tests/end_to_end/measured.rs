@@ -92,8 +92,9 @@ fn sass(project: &Project, object: &str, kernel: &str) -> String {
     let all = project.tool("cuobjdump", &["-sass", object]);
     let code = all.split("Function : ").find(|part| part.lines().next().is_some_and(|name| name.contains(kernel)));
     let code = code.unwrap_or_else(|| panic!("{object} has no {kernel}: {all}"));
-    // What follows the last kernel speaks of the options.
-    code.split("Fatbin").next().unwrap_or_default().to_owned()
+    // What follows the last kernel speaks of the options; how wide the columns are, of the widest instruction of the file.
+    let code = code.split("Fatbin").next().unwrap_or_default();
+    code.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
