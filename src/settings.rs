@@ -56,7 +56,7 @@ pub const VARIABLES: [Variable; 9] = [
     },
     Variable {
         name: "NVTUNE_STRATEGY",
-        values: "refit, es, ros, pos, posf, ryoo",
+        values: Strategy::NAMES,
         meaning: "which configurations are timed",
         default: "refit",
     },
@@ -100,14 +100,14 @@ impl Settings {
         let mode = parsed(&environment, &mut problems, "NVTUNE", "off, locked, static or measure", |text| {
             MODES.iter().find(|(name, _)| *name == text).map(|(_, mode)| *mode)
         });
-        let expected = "refit, es, ros, pos, posf or ryoo";
-        let strategy = parsed(&environment, &mut problems, "NVTUNE_STRATEGY", expected, |text| text.parse().ok());
+        let expected = format!("one of {}", Strategy::NAMES);
+        let strategy = parsed(&environment, &mut problems, "NVTUNE_STRATEGY", &expected, |text| text.parse().ok());
         let budget = parsed(&environment, &mut problems, "NVTUNE_BUDGET", "a number of seconds above 0", |text| {
             text.parse::<f64>().ok().filter(|seconds| seconds.is_finite() && *seconds > 0.0)
         });
         let settings = Self {
             mode: mode.unwrap_or(Mode::Measure),
-            strategy: strategy.unwrap_or(Strategy::Refit),
+            strategy: strategy.unwrap_or(Strategy::DEFAULT),
             budget: budget.unwrap_or(DEFAULT_BUDGET),
             header_folder: set(&environment, "NVTUNE_HEADER_DIR").map(PathBuf::from),
             files: set(&environment, "NVTUNE_FILES").map(PathBuf::from),
@@ -157,7 +157,7 @@ mod tests {
             problems,
             [
                 "NVTUNE='on' is not understood; expected off, locked, static or measure",
-                "NVTUNE_STRATEGY='best' is not understood; expected refit, es, ros, pos, posf or ryoo",
+                "NVTUNE_STRATEGY='best' is not understood; expected one of refit, es, ros, pos, posf, ryoo",
                 "NVTUNE_BUDGET='-1' is not understood; expected a number of seconds above 0",
             ]
         );

@@ -16,6 +16,7 @@ use super::token::Token;
 use super::value::Value;
 use super::workload_clause::{self, RawGiven};
 use crate::ptx::CacheOperator;
+use crate::search::Strategy;
 
 /// The clauses of one comment as written; what they mean together is checked by `annotations`.
 #[derive(Debug, Default)]
@@ -71,9 +72,6 @@ const CLAUSES: [(&str, Reader); 19] = [
 
 /// Clauses that may be given several times.
 const REPEATED: [&str; 1] = ["template"];
-
-/// The strategies that can be named, as in `NVTUNE_STRATEGY`.
-const STRATEGIES: [&str; 6] = ["refit", "es", "ros", "pos", "posf", "ryoo"];
 
 /// The most macro axes of one kernel.
 const MAX_MACROS: usize = 32;
@@ -424,7 +422,7 @@ fn launch(clauses: &mut Clauses, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Di
 }
 
 fn strategy(clauses: &mut Clauses, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
-    clauses.strategy = Some(word(&mut cursor, "strategy", &STRATEGIES)?.to_string());
+    clauses.strategy = Some(word(&mut cursor, "strategy", &Strategy::ALL.map(|(name, _)| name))?.to_string());
     Ok(())
 }
 

@@ -37,6 +37,12 @@ impl Strategy {
         ("posf", Self::Posf),
         ("ryoo", Self::Ryoo),
     ];
+
+    /// Their names, as help and messages list them.
+    pub const NAMES: &str = "refit, es, ros, pos, posf, ryoo";
+
+    /// What is used where nothing is said.
+    pub const DEFAULT: Self = Self::Refit;
 }
 
 impl fmt::Display for Strategy {
@@ -266,5 +272,6 @@ mod tests {
             assert_eq!((name.parse(), strategy.to_string()), (Ok(strategy), name.to_owned()));
         }
         assert_eq!("best".parse::<Strategy>(), Err(()));
+        assert_eq!(Strategy::ALL.map(|(name, _)| name).join(", "), Strategy::NAMES);
     }
 }

@@ -280,7 +280,9 @@ fn bad_surroundings_are_named() {
     let first = setting.stderr.lines().next();
     assert_eq!(
         first,
-        Some("nvtune warning : NVTUNE_STRATEGY='best' is not understood; expected refit, es, ros, pos, posf or ryoo")
+        Some(
+            "nvtune warning : NVTUNE_STRATEGY='best' is not understood; expected one of refit, es, ros, pos, posf, ryoo"
+        )
     );
 }
 
