@@ -76,6 +76,10 @@ impl<'data> File<'data> {
         Ok(Self { bytes, architecture, abi, sections, symbols, by_name })
     }
 
+    pub(super) fn size_of_file(&self) -> usize {
+        self.bytes.len()
+    }
+
     pub(super) fn architecture(&self) -> u32 {
         self.architecture
     }

@@ -7,6 +7,8 @@ use super::Kernel;
 use super::sass::{Class, INSTRUCTION_BYTES, Instruction};
 use std::ops::Range;
 
+/// Loops nested deeper than this are not looked at: no program has them, and each level holds the blocks of all within.
+const DEEPEST: u32 = 16;
 /// A block of at most this many instructions that goes nowhere does nothing but leave.
 const STUB: usize = 2;
 
@@ -160,15 +162,19 @@ impl Flow {
         let order = self.post_order();
         let dominators = self.dominators(&order);
         let mut loops: Vec<Loop> = Vec::new();
-        for header in 0..self.blocks.len() {
+        // A header comes before those of the loops within: loops of different headers are nested or apart.
+        let mut depth = vec![0; self.blocks.len()];
+        for header in self.reverse_post_order() {
             let backs: Vec<usize> = self.blocks[header]
                 .predecessors
                 .iter()
                 .copied()
                 .filter(|&from| dominates(&dominators, &order, header, from))
                 .collect();
-            if !backs.is_empty() {
-                loops.push(Loop { header, blocks: self.natural_loop(header, backs), parent: None, depth: 1 });
+            if !backs.is_empty() && depth[header] < DEEPEST {
+                let blocks = self.natural_loop(header, backs);
+                blocks.iter().for_each(|&block| depth[block] += 1);
+                loops.push(Loop { header, blocks, parent: None, depth: 1 });
             }
         }
         // Outer loops first: a loop that contains another has more blocks.

@@ -5,26 +5,60 @@ use super::Kernel;
 /// Bytes of an instruction.
 const INSTRUCTION: usize = 16;
 
-/// The constant bank of addresses of module-scope variables, which the loader fills.
+/// The constant bank of addresses of module-scope variables and functions, which the loader fills.
 const ADDRESS_BANK: u128 = 4;
+
+/// `LDC`, `ULDC` and `LDCU` without their forms: what reads a bank at a register's offset.
+const INDEXED: [u128; 3] = [0x182, 0x0b9, 0x1ac];
+
+/// `MOV`, `UMOV`, `IMAD` (as `IMAD.MOV`) and `HFMA2`, without their forms: what ptxas puts numbers into registers with.
+const NUMBERS: [u128; 4] = [0x002, 0x082, 0x024, 0x035];
+
+/// The register that reads as zero, in both register files.
+const NO_REGISTER: [u128; 2] = [0xff, 0x3f];
 
 impl Kernel<'_> {
     /// The machine code without the slot numbers of the bank of addresses.
     ///
-    /// An operand `c[0x4][n]` is the address of a module-scope variable; which slot it has hangs on what other kernels
-    /// are assembled with this one, and does not change what the code does or how long it takes. The bank is in bits 54
-    /// to 58 of an instruction and the slot in bits 38 to 53, where bits 9 to 11 say that there is such an operand.
+    /// An operand `c[0x4][n]` is the address of a module-scope variable or of a function; which slot it has hangs on what
+    /// other kernels are assembled with this one, and does not change what the code does or how long it takes. The bank is in
+    /// bits 54 to 58 of an instruction and the slot in bits 38 to 53, where bits 9 to 11 say that there is such an operand. A
+    /// call by address (`printf`, `assert`) has its slot in a register that is loaded with the number just before.
     pub fn placeless_code(&self) -> Vec<u8> {
-        let mut code = self.code.to_vec();
-        for bytes in code.chunks_exact_mut(INSTRUCTION) {
-            let mut word = [0; INSTRUCTION];
-            word.copy_from_slice(bytes);
-            let bits = u128::from_le_bytes(word);
-            let form = bits >> 9 & 0x7;
-            if matches!(form, 3 | 5) && bits >> 54 & 0x1f == ADDRESS_BANK {
-                bytes.copy_from_slice(&(bits & !(0xffff_u128 << 38)).to_le_bytes());
+        let mut words: Vec<u128> = self.code.chunks_exact(INSTRUCTION).map(word).collect();
+        for at in 0..words.len() {
+            let bits = words[at];
+            if !matches!(bits >> 9 & 0x7, 3 | 5) || bits >> 54 & 0x1f != ADDRESS_BANK {
+                continue;
+            }
+            words[at] &= !(0xffff << 38);
+            let base = bits >> 24 & 0xff;
+            if INDEXED.contains(&(bits & 0x1ff))
+                && !NO_REGISTER.contains(&base)
+                && let Some(number) = words[..at].iter_mut().rev().find(|word| destination(**word) == base)
+                && is_number(*number)
+            {
+                *number &= !(0xffff_ffff << 32);
             }
         }
+        let mut code: Vec<u8> = words.into_iter().flat_map(u128::to_le_bytes).collect();
+        code.extend_from_slice(&self.code[code.len()..]);
         code
     }
+}
+
+fn word(bytes: &[u8]) -> u128 {
+    let mut word = [0; INSTRUCTION];
+    word.copy_from_slice(bytes);
+    u128::from_le_bytes(word)
+}
+
+/// Bits 16 to 23, the register that most instructions write.
+fn destination(word: u128) -> u128 {
+    word >> 16 & 0xff
+}
+
+/// An instruction that writes a number to a register: its last operand is one, in bits 32 to 63.
+fn is_number(word: u128) -> bool {
+    NUMBERS.contains(&(word & 0x1ff)) && matches!(word >> 9 & 0x7, 2 | 4)
 }

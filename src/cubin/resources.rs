@@ -67,12 +67,20 @@ pub(super) fn kernels<'data>(file: &File<'data>) -> Result<Vec<Kernel<'data>>, E
     let by_symbol = global_records(file)?;
 
     let mut kernels = Vec::new();
+    // Sections of a file that is in order do not overlap. Reading no more than there is of it bounds memory by its size, however many
+    // symbols and section headers point to the same bytes.
+    let mut left = file.size_of_file();
+    let mut take = |name: &str, bytes: usize| {
+        left = left.checked_sub(bytes).ok_or_else(|| Error::at(name, 0, "the kernels' sections overlap"))?;
+        Ok(())
+    };
     for (index, symbol) in symbols.iter().filter(|(_, symbol)| symbol.kernel) {
         let text_name = format!(".text.{}", symbol.name);
         let text = file
             .section(&text_name)
             .ok_or_else(|| Error::at(".symtab", u64::from(*index), format!("no section `{text_name}`")))?;
         let code = file.data(&text_name, text)?;
+        take(&text_name, code.len())?;
         let mut resources = by_symbol.get(index).cloned().unwrap_or_default();
         if file.first_layout() {
             // Overridden below where the attributes are there too.
@@ -86,6 +94,7 @@ pub(super) fn kernels<'data>(file: &File<'data>) -> Result<Vec<Kernel<'data>>, E
         let info_name = format!(".nv.info.{}", symbol.name);
         if let Some(section) = file.section(&info_name) {
             let data = file.data(&info_name, section)?;
+            take(&info_name, data.len())?;
             for record in info::records(&info_name, data)? {
                 apply(&record, &info_name, &mut resources, &mut indirect)?;
             }

@@ -26,6 +26,8 @@ pub struct Judged {
     pub best_us: f64,
     pub baseline_us: f64,
     pub found: Vec<Found>,
+    /// The default strategy where it may time [`FIRST`] configurations.
+    pub few: Found,
     /// How far the best of PO's Pareto set is from the best, and the best of the first [`FIRST`] candidates; infinite where none
     /// of them ran.
     pub pareto: f64,
@@ -61,13 +63,13 @@ pub fn judge(space: &RecordedSpace) -> Result<Judged, SpaceError> {
     let best_us = times.iter().flatten().copied().fold(f64::INFINITY, f64::min);
     let far = |us: Option<f64>| us.map_or(f64::INFINITY, |us| us / best_us - 1.0);
 
-    let found = Strategy::ALL.map(|(_, strategy)| {
-        let sent = truth.sent(strategy);
+    let found = |strategy: Strategy, most: usize| {
+        let sent = truth.sent(strategy, most);
         let winner = truth.winner(&sent, baseline_us);
         let us = winner.and_then(|winner| truth.time(winner)).unwrap_or(baseline_us);
         let others = sent.iter().filter(|&&index| index != space.baseline).count();
         Found { strategy, timed: others + 1, regret: us / best_us - 1.0, speed: baseline_us / us }
-    });
+    };
     let candidates = scored.candidates(Strategy::Refit);
     let first = candidates.get(..FIRST).unwrap_or(&candidates);
     let predicted = scored.predicted_winner(&candidates).unwrap_or(space.baseline);
@@ -80,7 +82,8 @@ pub fn judge(space: &RecordedSpace) -> Result<Judged, SpaceError> {
         sampled: space.size.sample.is_some(),
         best_us,
         baseline_us,
-        found: found.to_vec(),
+        found: Strategy::ALL.iter().map(|&(_, strategy)| found(strategy, usize::MAX)).collect(),
+        few: found(Strategy::Refit, FIRST),
         pareto: far(truth.best_of(&scored.pareto())),
         first: far(truth.best_of(first)),
         predicted: far(predicted_us),
@@ -107,9 +110,9 @@ impl Truth<'_> {
     }
 
     /// What a strategy sends to the GPU in all its rounds.
-    fn sent(&self, strategy: Strategy) -> Vec<usize> {
+    fn sent(&self, strategy: Strategy, most: usize) -> Vec<usize> {
         let mut sent = Vec::new();
-        let Ok(()) = self.scored.search(strategy, |round| {
+        let Ok(()) = self.scored.search(strategy, most, |round| {
             sent.extend_from_slice(round);
             Ok::<_, std::convert::Infallible>(round.iter().map(|&index| self.time(index)).collect())
         });

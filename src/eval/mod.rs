@@ -3,14 +3,16 @@
 //! In: the files that `nvtune bench` wrote. Out: tables. What always holds: a recorded space is scored by the code that a compile
 //! runs, its candidates are chosen and its winner is settled by the same; only the times are the recorded ones.
 
+mod instructions;
 mod judged;
 mod kendall;
 mod table;
 
+pub use instructions::{Block, Instructions, instructions};
 pub use judged::{Found, Judged, judge};
 pub use kendall::tau_b;
 
-use crate::record::{RecordedSpace, SPACE_EXTENSION};
+use crate::record::{RecordedSpace, SPACE_EXTENSION, SpaceError};
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -19,33 +21,67 @@ use std::time::Instant;
 /// be judged.
 pub fn run(paths: &[PathBuf]) -> u8 {
     let clock = Instant::now();
-    let mut files = Vec::new();
-    for path in paths {
-        if let Err(error) = records(path, &mut files) {
-            eprintln!("nvtune fatal   : '{}': {error}", path.display());
-            return 1;
-        }
-    }
-    if files.is_empty() {
-        eprintln!("nvtune fatal   : there are no records there; `nvtune bench` makes them");
-        return 1;
-    }
-    files.sort();
-    let found: Vec<Result<Judged, String>> = files
-        .par_iter()
-        .map(|path| {
-            let judged = RecordedSpace::read(path).and_then(|space| judge(&space));
-            judged.map_err(|error| format!("'{}' {error}", path.display()))
-        })
-        .collect();
-    let (judged, problems): (Vec<_>, Vec<_>) = found.into_iter().partition(Result::is_ok);
-    let judged: Vec<Judged> = judged.into_iter().flatten().collect();
+    let Some(files) = files(paths) else { return 1 };
+    let (judged, problems) = of_each(&files, judge);
     print!("{}", table::text(&judged));
-    for problem in problems.iter().filter_map(|problem| problem.as_ref().err()) {
+    for problem in &problems {
         eprintln!("nvtune warning : {problem}");
     }
     eprintln!("nvtune: {} kernels judged in {:.1} s", judged.len(), clock.elapsed().as_secs_f64());
     u8::from(judged.is_empty() || !problems.is_empty())
+}
+
+/// Prints how many instructions the model says that the baseline of each record executes, one line of JSON for each. The exit code
+/// tells whether it says so of all.
+pub fn run_instructions(paths: &[PathBuf]) -> u8 {
+    let Some(files) = files(paths) else { return 1 };
+    let (found, problems) = of_each(&files, instructions);
+    for line in found.iter().filter_map(|found| serde_json::to_string(found).ok()) {
+        println!("{line}");
+    }
+    for problem in &problems {
+        eprintln!("nvtune warning : {problem}");
+    }
+    u8::from(found.is_empty() || !problems.is_empty())
+}
+
+/// The records among these files and below these folders; none, and why is said, where there are none.
+fn files(paths: &[PathBuf]) -> Option<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in paths {
+        if let Err(error) = records(path, &mut files) {
+            eprintln!("nvtune fatal   : '{}': {error}", path.display());
+            return None;
+        }
+    }
+    if files.is_empty() {
+        eprintln!("nvtune fatal   : there are no records there; `nvtune bench` makes them");
+        return None;
+    }
+    files.sort();
+    Some(files)
+}
+
+/// What is found of each record, in their order, and what is wrong with the others.
+fn of_each<T: Send>(
+    files: &[PathBuf],
+    find: impl Fn(&RecordedSpace) -> Result<T, SpaceError> + Sync,
+) -> (Vec<T>, Vec<String>) {
+    let found: Vec<Result<T, String>> = files
+        .par_iter()
+        .map(|path| {
+            let found = RecordedSpace::read(path).and_then(|space| find(&space));
+            found.map_err(|error| format!("'{}' {error}", path.display()))
+        })
+        .collect();
+    let (mut all, mut problems) = (Vec::new(), Vec::new());
+    for found in found {
+        match found {
+            Ok(found) => all.push(found),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    (all, problems)
 }
 
 /// The records at or below a path.

@@ -26,14 +26,6 @@ pub fn text(judged: &[Judged]) -> String {
     text
 }
 
-/// What `value` is of every strategy.
-fn each(judged: &[Judged], strategy: Strategy, value: impl Fn(&Judged, &Found) -> f64) -> Vec<f64> {
-    let of = |kernel: &Judged| {
-        kernel.found.iter().find(|found| found.strategy == strategy).map(|found| value(kernel, found))
-    };
-    judged.iter().filter_map(of).collect()
-}
-
 fn strategies(judged: &[Judged]) -> Vec<Vec<String>> {
     let mut table = vec![vec![
         "kernel".to_owned(),
@@ -42,7 +34,7 @@ fn strategies(judged: &[Judged]) -> Vec<Vec<String>> {
         "default us".to_owned(),
         "best".to_owned(),
     ]];
-    table[0].extend(Strategy::ALL.iter().map(|(name, _)| (*name).to_owned()));
+    table[0].extend(Strategy::ALL.iter().map(|(name, _)| (*name).to_owned()).chain([few()]));
     for kernel in judged {
         let mut row = vec![
             kernel.kernel.clone(),
@@ -51,7 +43,7 @@ fn strategies(judged: &[Judged]) -> Vec<Vec<String>> {
             format!("{:.1}", kernel.baseline_us),
             format!("{:.3}x", kernel.baseline_us / kernel.best_us),
         ];
-        row.extend(kernel.found.iter().map(|found| {
+        row.extend(kernel.found.iter().chain([&kernel.few]).map(|found| {
             format!("{} ({}, {})", percent(found.regret), found.timed, share(found.timed, kernel.points))
         }));
         table.push(row);
@@ -69,15 +61,22 @@ fn strategies_over_all(judged: &[Judged]) -> Vec<Vec<String>> {
         "speed (geometric mean)",
         "share: median",
         "largest",
+        "of all configurations (geometric mean)",
     ];
     let mut table = vec![names.map(str::to_owned).to_vec()];
-    for (name, strategy) in Strategy::ALL {
-        let regrets = each(judged, strategy, |_, found| found.regret);
-        let shares = each(judged, strategy, |kernel, found| found.timed as f64 / kernel.points.max(1) as f64);
-        let speeds = each(judged, strategy, |_, found| found.speed);
+    let all = Strategy::ALL.into_iter().enumerate().map(|(place, (name, _))| (name.to_owned(), Some(place)));
+    for (name, place) in all.chain([(few(), None)]) {
+        let of = |kernel: &Judged| place.map_or(Some(kernel.few), |place| kernel.found.get(place).copied());
+        let found: Vec<(&Judged, Found)> = judged.iter().filter_map(|kernel| Some((kernel, of(kernel)?))).collect();
+        let regrets: Vec<f64> = found.iter().map(|(_, found)| found.regret).collect();
+        let speeds: Vec<f64> = found.iter().map(|(_, found)| found.speed).collect();
+        let share = |count: usize, kernel: &Judged| count as f64 / kernel.points.max(1) as f64;
+        let shares: Vec<f64> = found.iter().map(|(kernel, found)| share(found.timed, kernel)).collect();
+        let spaces: Vec<f64> =
+            found.iter().map(|(kernel, found)| found.timed as f64 / kernel.configurations.max(1) as f64).collect();
         let within = |limit: f64| regrets.iter().filter(|regret| **regret <= limit).count();
         table.push(vec![
-            name.to_owned(),
+            name,
             percent(median(&regrets)),
             percent(most(&regrets)),
             format!("{} of {}", within(NEAR), regrets.len()),
@@ -85,9 +84,15 @@ fn strategies_over_all(judged: &[Judged]) -> Vec<Vec<String>> {
             format!("{:.3}x", geometric_mean(&speeds)),
             percent(median(&shares)),
             percent(most(&shares)),
+            percent(geometric_mean(&spaces)),
         ]);
     }
     table
+}
+
+/// The default strategy where it may time few configurations.
+fn few() -> String {
+    format!("{} of {FIRST}", Strategy::DEFAULT)
 }
 
 fn model(judged: &[Judged]) -> Vec<Vec<String>> {

@@ -3,7 +3,8 @@
 use super::counts::{self, Code};
 use super::latency::{ASYNC_TENSOR_STEPS, Latencies, Throughput};
 use super::profile::{Access, Kind, Profile, Space};
-use super::replay::{Cost, Replay};
+use super::replay::{Cost, Replay, Served};
+use super::reuse::{self, Reuse, Touch};
 use crate::cubin::flow::Flow;
 use crate::cubin::sass::{self, Class, Instruction, Pipe};
 use crate::cubin::{Kernel, Resources};
@@ -16,9 +17,6 @@ const PASS_BYTES: u32 = 4;
 /// Sectors that the level-1 cache delivers in a cycle.
 const SECTORS_PER_CYCLE: f64 = 4.0;
 
-/// Intervals between reuses that are told apart, in powers of two; the last is for all longer ones.
-pub const INTERVALS: usize = 24;
-
 /// A kernel of one variant: all that scoring needs to know of its code.
 #[derive(Clone, Debug)]
 pub struct Analysis {
@@ -29,6 +27,10 @@ pub struct Analysis {
     pub cycles: f64,
     /// Of these, cycles waiting for global and local memory.
     pub memory_cycles: f64,
+    /// Cycles besides, were what is read again in the level-2 cache and not in the level-1 cache.
+    pub far_cycles: f64,
+    /// Cycles less, were what is read for the first time in the level-2 cache already and not in device memory.
+    pub near_cycles: f64,
     /// Instructions that a thread executes.
     pub instructions: f64,
     /// Stretches of them between blocking ones, as Ryoo et al. count them.
@@ -36,6 +38,8 @@ pub struct Analysis {
     pub work: Work,
     /// Of a warp, by buffer.
     pub traffic: Vec<Traffic>,
+    /// Of a warp: what it reads again.
+    pub reuses: Vec<Reuse>,
     /// Whether block frequencies are those of an exact profile.
     pub exact: bool,
     decoded: Arc<Decoded>,
@@ -54,6 +58,8 @@ pub struct Traffic {
     pub lines: f64,
     /// Of the sectors, those written.
     pub stored: f64,
+    /// Sectors that it reads and that no warp of its block has read before.
+    pub fresh: f64,
 }
 
 /// Local-memory instructions, by spilled registers or local arrays, in the code (not executions).
@@ -70,12 +76,6 @@ pub struct Work {
     pub pipes: [f64; Pipe::COUNT],
     /// Of the memory pipe's cycles, those for shared memory.
     pub shared_cycles: f64,
-    /// Sectors of global memory read that the warp or its block has not read before.
-    pub sectors_loaded: f64,
-    /// Sectors written, atomics included.
-    pub sectors_stored: f64,
-    /// Sectors read again by the same warp, by the binary logarithm of the instructions between.
-    pub reused: [f64; INTERVALS],
     /// Sectors of local memory accessed.
     pub local_sectors: f64,
     pub barriers: f64,
@@ -146,18 +146,21 @@ impl Analysis {
                 Class::Load(Space::Global | Space::Local | Space::Texture) | Class::Barrier | Class::AsyncCopy
             )
         };
-        let replay = Replay {
-            instructions,
-            accesses: &accesses,
-            flow,
-            counts: &counts,
-            latencies: Latencies::of(decoded.architecture),
-            special_blocks: !executed().any(|(at, _)| is_long(instructions[at].opcode.class)),
+        let latencies = Latencies::of(decoded.architecture);
+        let special_blocks = !executed().any(|(at, _)| is_long(instructions[at].opcode.class));
+        let replay = |again: f64, first: f64| {
+            let served = Served { again, first };
+            let (accesses, counts) = (accesses.as_slice(), counts.as_slice());
+            Replay { instructions, accesses, flow, counts, latencies, served, special_blocks }.run()
         };
-        let costs = replay.run();
-        let total =
-            |part: fn(&Cost) -> f64| costs.iter().zip(&counts).map(|(cost, count)| part(cost) * count).sum::<f64>();
-        let (cycles, memory_cycles, blocking) = (total(|c| c.cycles), total(|c| c.memory), total(|c| c.blocking));
+        let total = |costs: &[Cost], part: fn(&Cost) -> f64| {
+            costs.iter().zip(&counts).map(|(cost, count)| part(cost) * count).sum::<f64>()
+        };
+        let costs = replay(latencies.l1, latencies.dram);
+        let cycles = total(&costs, |c| c.cycles);
+        let (memory_cycles, blocking) = (total(&costs, |c| c.memory), total(&costs, |c| c.blocking));
+        let far_cycles = total(&replay(latencies.l2, latencies.dram), |c| c.cycles) - cycles;
+        let near_cycles = cycles - total(&replay(latencies.l1, latencies.l2), |c| c.cycles);
 
         let mut spills = Spills::default();
         for index in flow.blocks.iter().flat_map(|block| block.instructions.clone()) {
@@ -171,6 +174,15 @@ impl Analysis {
         let mut work = Work { activity: activity(profile), ..Work::default() };
         let mut issued = 0.0;
         let mut traffic: Vec<Traffic> = Vec::new();
+        let blocks = flow.blocks.iter().enumerate();
+        let placed = blocks.flat_map(|(block, of)| of.instructions.clone().map(move |at| (at, block)));
+        let touches: Vec<Touch> = placed
+            .filter(|(_, block)| counts[*block] > 0.0)
+            .filter_map(|(at, block)| {
+                let access = accesses[at].filter(|access| access.space == Space::Global)?;
+                Some(Touch { block, count: counts[block], access })
+            })
+            .collect();
         for (at, count) in executed() {
             issued += count;
             if let Some(access) = accesses[at].as_ref().filter(|access| is_cached(access.space)) {
@@ -183,15 +195,21 @@ impl Analysis {
             work.add(&instructions[at], accesses[at].as_ref(), count, &throughput);
         }
         let exact = profile.is_some_and(|profile| profile.exact);
+        let profiled = profile.map_or(0.0, |profile| profile.counts.values().sum::<f64>());
+        let scale = if profiled > 0.0 { issued / profiled } else { 1.0 };
+        let reuses = reuse::reuses(flow, &counts, &touches, scale);
         Self {
             resources,
             spills,
             cycles,
             memory_cycles,
+            far_cycles,
+            near_cycles,
             instructions: issued,
             regions: blocking + 1.0,
             work,
             traffic,
+            reuses,
             exact,
             decoded,
             counts,
@@ -246,8 +264,11 @@ impl Traffic {
         let sectors = count * access.sectors * new;
         self.sectors += sectors;
         self.lines += count * access.passes.min(access.sectors) * new;
-        if access.kind != Kind::Load {
-            self.stored += sectors;
+        match access.kind {
+            Kind::Load => {
+                self.fresh += count * access.sectors * (1.0 - access.reuse.max(access.block_reuse).clamp(0.0, 1.0))
+            }
+            Kind::Store | Kind::Atomic => self.stored += sectors,
         }
     }
 }
@@ -270,22 +291,12 @@ impl Work {
                     // One tag look-up in a cycle: 8x8, 16x16 and 32x8 blocks of a naive matrix multiplication, with 2.5,
                     // 1.5 and 1 lines for a load, take 5.2, 3.2 and 2.5 ms on an H200.
                     cycles = cycles.max(access.sectors / SECTORS_PER_CYCLE).max(access.passes);
-                    match access.kind {
-                        Kind::Load => {
-                            let reuse = access.reuse.clamp(0.0, 1.0);
-                            self.sectors_loaded += count * access.sectors * (1.0 - reuse);
-                            let interval = (access.reuse_after.max(1.0).log2() as usize).min(INTERVALS - 1);
-                            self.reused[interval] += count * access.sectors * reuse;
-                        }
-                        Kind::Store | Kind::Atomic => self.sectors_stored += count * access.sectors,
-                    }
                 }
                 Space::Local => {
                     cycles = cycles.max(passes);
                     self.local_sectors += count * passes * SECTORS_PER_CYCLE;
                 }
-                Space::Texture => self.sectors_loaded += count * access.sectors * (1.0 - access.reuse.clamp(0.0, 1.0)),
-                Space::Constant => {}
+                Space::Texture | Space::Constant => {}
             }
         }
         if pipe == Pipe::IntegerMultiply {

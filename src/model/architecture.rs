@@ -17,6 +17,12 @@ pub struct Architecture {
     pub max_threads: u32,
     /// Resident blocks of an SM.
     pub max_blocks: u32,
+    /// Registers of an SM, and of a block at most.
+    pub registers: u32,
+    /// Unit in which a warp is given registers.
+    pub register_unit: u32,
+    /// Parts of an SM that have a scheduler and registers of their own.
+    pub sub_cores: u32,
     /// Shared memory of an SM in bytes.
     pub shared: u32,
     /// The most shared memory that a block may ask for, in bytes.
@@ -97,6 +103,9 @@ impl Architecture {
             capability,
             max_threads,
             max_blocks,
+            registers: REGISTERS,
+            register_unit: REGISTER_UNIT,
+            sub_cores: SUB_CORES,
             shared: shared * KB,
             shared_per_block: shared_per_block * KB,
             shared_unit: unit,

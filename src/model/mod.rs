@@ -12,12 +12,16 @@ pub mod liang;
 pub mod occupancy;
 pub mod profile;
 mod replay;
+mod reuse;
 pub mod ryoo;
 mod score;
 mod time;
 
-pub use analysis::{Analysis, INTERVALS, Spills, Traffic, Work};
-pub use architecture::{Architecture, MAX_REGISTERS, Machine, REGISTERS, auto_caps};
+pub use analysis::{Analysis, Spills, Traffic, Work};
+pub use architecture::{
+    Architecture, MAX_BLOCK_THREADS, MAX_REGISTERS, Machine, REGISTER_UNIT, REGISTERS, SUB_CORES, WARP, auto_caps,
+};
 pub use profile::Profile;
+pub use reuse::Reuse;
 pub use score::{Inputs, Score, score};
-pub use time::{Bottleneck, Prediction};
+pub use time::{Bottleneck, Prediction, Terms};

@@ -2,7 +2,7 @@
 //!
 //! The formula of NVIDIA's `cuda_occupancy.h` (CUDA 13.0) for compute capability 7.0 and later, with shared memory opted in.
 
-use super::architecture::{Architecture, MAX_BLOCK_THREADS, MAX_REGISTERS, REGISTER_UNIT, REGISTERS, SUB_CORES, WARP};
+use super::architecture::{Architecture, MAX_BLOCK_THREADS, MAX_REGISTERS, WARP};
 use serde::{Deserialize, Serialize};
 
 /// What a block takes of an SM.
@@ -52,7 +52,7 @@ pub fn occupancy(architecture: &Architecture, demand: &Demand) -> Occupancy {
     let warps = demand.threads.div_ceil(WARP);
     let limits = [
         (Limiter::Warps, by_warps(architecture, demand.threads, warps)),
-        (Limiter::Registers, by_registers(demand.registers, warps)),
+        (Limiter::Registers, by_registers(architecture, demand.registers, warps)),
         (Limiter::SharedMemory, by_shared(architecture, demand.shared, demand.carveout)),
         (Limiter::Blocks, architecture.max_blocks),
         (Limiter::Barriers, by_share(architecture.barriers, demand.barriers)),
@@ -72,7 +72,7 @@ fn by_warps(architecture: &Architecture, threads: u32, warps: u32) -> u32 {
     if threads == 0 || threads > MAX_BLOCK_THREADS { 0 } else { architecture.max_warps() / warps }
 }
 
-fn by_registers(registers: u32, warps: u32) -> u32 {
+fn by_registers(architecture: &Architecture, registers: u32, warps: u32) -> u32 {
     if registers == 0 {
         return u32::MAX;
     }
@@ -80,10 +80,11 @@ fn by_registers(registers: u32, warps: u32) -> u32 {
     if registers > MAX_REGISTERS + 1 || warps == 0 {
         return 0;
     }
-    let per_warp = (registers * WARP).next_multiple_of(REGISTER_UNIT);
+    let &Architecture { registers: all, register_unit, sub_cores, .. } = architecture;
+    let per_warp = (registers * WARP).next_multiple_of(register_unit);
     // The hardware checks a block as if it took registers in all sub-cores.
-    let assumed = per_warp.saturating_mul(warps.next_multiple_of(SUB_CORES));
-    if assumed > REGISTERS { 0 } else { REGISTERS / SUB_CORES / per_warp * SUB_CORES / warps }
+    let assumed = per_warp.saturating_mul(warps.next_multiple_of(sub_cores));
+    if assumed > all { 0 } else { all / sub_cores / per_warp * sub_cores / warps }
 }
 
 fn by_shared(architecture: &Architecture, shared: u32, carveout: Option<u8>) -> u32 {

@@ -27,6 +27,14 @@ pub(super) struct Cost {
     pub blocking: f64,
 }
 
+/// Latencies of loads from global memory, by what serves them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Served {
+    /// Of what the warp has touched before, and of what it has not.
+    pub again: f64,
+    pub first: f64,
+}
+
 pub(super) struct Replay<'a> {
     pub instructions: &'a [Instruction],
     /// What the profile says of each memory instruction.
@@ -34,6 +42,7 @@ pub(super) struct Replay<'a> {
     pub flow: &'a Flow,
     pub counts: &'a [f64],
     pub latencies: Latencies,
+    pub served: Served,
     /// Whether special functions count as long operations: only where nothing longer is executed.
     pub special_blocks: bool,
 }
@@ -178,8 +187,7 @@ impl Replay<'_> {
     /// The average over hits and misses (as Liang et al. average by hit ratio), and a cycle for each sector that comes later.
     fn global(&self, access: Option<&Access>) -> f64 {
         let (reuse, sectors) = access.map_or((0.0, TOGETHER), |access| (access.reuse.clamp(0.0, 1.0), access.sectors));
-        let known = &self.latencies;
-        reuse * known.l1 + (1.0 - reuse) * known.dram + (sectors - TOGETHER).max(0.0)
+        reuse * self.served.again + (1.0 - reuse) * self.served.first + (sectors - TOGETHER).max(0.0)
     }
 }
 

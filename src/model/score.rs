@@ -3,7 +3,7 @@
 use super::analysis::Analysis;
 use super::architecture::{MAX_BLOCK_THREADS, Machine, WARP};
 use super::occupancy::{Demand, Limiter, occupancy};
-use super::time::{self, Bottleneck};
+use super::time::{self, Bottleneck, Terms};
 use super::{liang, ryoo};
 use crate::space::Launch;
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,9 @@ pub struct Score {
     /// Ryoo et al., equation 2.
     pub utilization: f64,
     pub predicted_us: f64,
+    /// What the predicted time is made of.
+    #[serde(skip)]
+    pub terms: Terms,
     pub bottleneck: Bottleneck,
     /// Whether the kernel can be launched so.
     pub feasible: bool,
@@ -63,7 +66,6 @@ pub fn score(inputs: &Inputs<'_>) -> Score {
     };
     let occupancy = occupancy(&machine.architecture, &demand);
     let feasible = occupancy.blocks > 0 && may_launch(kernel, launch);
-    let po = liang::po(&machine.architecture, occupancy.fraction, kernel.cycles);
     let ryoo = ryoo::metrics(&ryoo::Counts {
         instructions: kernel.instructions,
         regions: kernel.regions,
@@ -74,8 +76,9 @@ pub fn score(inputs: &Inputs<'_>) -> Score {
     let prediction = if feasible {
         time::predict(machine, kernel, launch, &occupancy, buffers)
     } else {
-        time::Prediction { us: f64::INFINITY, bottleneck: Bottleneck::Launch }
+        time::Prediction::none(kernel)
     };
+    let po = liang::po(&machine.architecture, occupancy.fraction, prediction.cycles);
     Score {
         occupancy: occupancy.fraction,
         blocks_per_sm: occupancy.blocks,
@@ -87,6 +90,7 @@ pub fn score(inputs: &Inputs<'_>) -> Score {
         efficiency: ryoo.efficiency,
         utilization: ryoo.utilization,
         predicted_us: prediction.us,
+        terms: prediction.terms,
         bottleneck: prediction.bottleneck,
         feasible,
         exact: kernel.exact,

@@ -9,6 +9,7 @@ use super::analysis::{Analysis, Traffic};
 use super::architecture::{Machine, WARP};
 use super::latency::{BARRIER_WARP, Latencies};
 use super::occupancy::Occupancy;
+use super::reuse::Reuse;
 use crate::cubin::sass::Pipe;
 use crate::space::Launch;
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,17 @@ pub struct Prediction {
     /// Microseconds; infinite where the kernel cannot be launched.
     pub us: f64,
     pub bottleneck: Bottleneck,
+    /// Cycles of a warp alone, with memory latency by what serves its loads in this launch.
+    pub cycles: f64,
+    pub terms: Terms,
+}
+
+impl Prediction {
+    /// That of a launch that is not possible.
+    pub(super) fn none(analysis: &Analysis) -> Self {
+        let (us, cycles) = (f64::INFINITY, analysis.cycles);
+        Self { us, bottleneck: Bottleneck::Launch, cycles, terms: Terms::default() }
+    }
 }
 
 /// What a kernel's time is bound by.
@@ -45,15 +57,13 @@ pub enum Bottleneck {
     Launch,
 }
 
-/// Sharpness of the corner between two bounds: loads wait in queues long before a bound is reached, so that it is a wide one. Of 1 to 8, 2
-/// orders the recorded spaces best as a whole.
-const SHARPNESS: f64 = 2.0;
 /// Bytes of a line, of which device memory fetches no less for a lone sector: the kernel `scattered`, which reads and writes
 /// one sector of each, takes three to four times as long as its sectors' bytes would.
 const LINE_BYTES: f64 = 128.0;
 const SECTOR_BYTES: f64 = 32.0;
-/// Bytes that an SM and the level-2 cache exchange in a cycle (NVIDIA's A100 white paper: 5120 for 80 slices).
-const CACHE_BYTES_PER_CYCLE: f64 = 64.0;
+/// Bytes that an SM and the level-2 cache exchange in a cycle when all SMs do. Measured: 5.5 to 5.7 TB/s for the 114 SMs of an H100 at 1.755 GHz
+/// (chipsandcheese.com, "Nvidia's H100: Funny L2, and Tons of Bandwidth", 2023), 1794 bytes a cycle for the 80 SMs of a V100 (accel-sim's `l2_bw`).
+const CACHE_BYTES_PER_CYCLE: f64 = 28.0;
 /// Instructions that an SM issues in a cycle.
 const ISSUES_PER_CYCLE: f64 = 4.0;
 /// Assumed: cycles from a block's start to its first instruction, cycles between two starts on an SM, and microseconds of a launch.
@@ -61,9 +71,37 @@ const BLOCK_LATENCY: f64 = 300.0;
 const BLOCK_INTERVAL: f64 = 60.0;
 const LAUNCH_US: f64 = 2.0;
 
-/// The bounds of a wave, in cycles.
+/// What a launch would take if nothing but one thing took time, in microseconds: the parts of a prediction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Terms {
+    /// A warp after the other on each of its places, alone.
+    pub latency: f64,
+    pub issue: f64,
+    /// The busiest execution unit besides the memory pipe.
+    pub pipe: f64,
+    /// Look-ups and passes of the memory pipe: shared memory and the level-1 cache.
+    pub memory_pipe: f64,
+    /// Sectors between the level-2 cache and the SMs.
+    pub cache: f64,
+    /// Bytes to and from device memory.
+    pub device: f64,
+    /// Starting blocks.
+    pub launch: f64,
+}
+
+impl Terms {
+    /// The predicted time. An SM's own units overlap with each other; with a warp's latency the busiest of them meets in a corner, and
+    /// both with device memory.
+    pub fn us(&self) -> f64 {
+        let busiest =
+            [self.issue, self.pipe, self.memory_pipe, self.cache, self.launch].into_iter().fold(0.0, f64::max);
+        LAUNCH_US + corner(corner(self.latency, busiest), self.device)
+    }
+}
+
+/// The bounds of a wave, in cycles, and the greatest.
 struct Wave {
-    cycles: f64,
+    cycles: Terms,
     bound: Bottleneck,
 }
 
@@ -77,7 +115,7 @@ pub fn predict(
     buffers: Option<&[u64]>,
 ) -> Prediction {
     if occupancy.blocks == 0 || launch.threads() == 0 {
-        return Prediction { us: f64::INFINITY, bottleneck: Bottleneck::Launch };
+        return Prediction::none(analysis);
     }
     let sms = f64::from(machine.sms.max(1));
     let blocks = launch.blocks() as f64;
@@ -86,7 +124,13 @@ pub fn predict(
     let resident = f64::from(occupancy.warps);
     let shared = shared_taken(machine, analysis, occupancy, launch);
     let local_missed = local_missed(machine, analysis, occupancy, shared);
-    let model = Model { machine, analysis, block_warps, local_missed, shared, resident };
+    let warps = blocks * block_warps;
+    let cycles = analysis.cycles;
+    let mut model =
+        Model { machine, analysis, block_warps, local_missed, shared, resident, warps, buffers, cycles, moved: 0.0 };
+    let device = model.device();
+    model.moved = model.moved();
+    model.cycles = model.latency(blocks.min(sms * at_once) / sms * block_warps, device.near);
 
     // Whole waves, then what is left, spread over the SMs first.
     let waves = (blocks / (sms * at_once)).floor();
@@ -94,16 +138,23 @@ pub fn predict(
     let whole = model.wave(at_once);
     let tail = model.wave((left / sms).ceil());
     let has_tail = left > 0.0;
-    let cycles = waves * whole.cycles + if has_tail { tail.cycles } else { 0.0 };
-    // No kernel ends before its longest warp does.
-    let cycles = cycles.max(model.alone());
+    let per_us = machine.clock_ghz * 1e3;
+    let part =
+        |of: fn(&Terms) -> f64| (waves * of(&whole.cycles) + if has_tail { of(&tail.cycles) } else { 0.0 }) / per_us;
+    let terms = Terms {
+        // No kernel ends before its longest warp does.
+        latency: part(|of| of.latency).max(model.alone() / per_us),
+        issue: part(|of| of.issue),
+        pipe: part(|of| of.pipe),
+        memory_pipe: part(|of| of.memory_pipe),
+        cache: part(|of| of.cache),
+        device: device.bytes / (machine.bandwidth_gbs * 1e3),
+        launch: part(|of| of.launch),
+    };
     let bound = if waves >= 1.0 { whole.bound } else { tail.bound };
-    let busy_us = cycles / (machine.clock_ghz * 1e3);
-
-    let warps = blocks * block_warps;
-    let memory_us = model.device_bytes(warps, buffers) / (machine.bandwidth_gbs * 1e3);
-    let bottleneck = if memory_us > busy_us { Bottleneck::GlobalBandwidth } else { bound };
-    Prediction { us: LAUNCH_US + corner(&[busy_us, memory_us]), bottleneck }
+    let others = Terms { device: 0.0, ..terms }.us() - LAUNCH_US;
+    let bottleneck = if terms.device > others { Bottleneck::GlobalBandwidth } else { bound };
+    Prediction { us: terms.us(), bottleneck, cycles: model.cycles + model.extra(), terms }
 }
 
 /// Bytes of shared memory that the resident blocks of an SM take, or that a carve-out takes whether they are used or not.
@@ -122,13 +173,10 @@ fn local_missed(machine: &Machine, analysis: &Analysis, occupancy: &Occupancy, s
     if stacks <= cache { 0.0 } else { 1.0 - cache / stacks }
 }
 
-/// A smooth maximum.
-fn corner(bounds: &[f64]) -> f64 {
-    let most = bounds.iter().copied().fold(0.0, f64::max);
-    if most == 0.0 {
-        return 0.0;
-    }
-    most * bounds.iter().map(|bound| (bound / most).powf(SHARPNESS)).sum::<f64>().powf(SHARPNESS.recip())
+/// A smooth maximum: loads wait in queues long before a bound is reached, so that the corner is a wide one. Of power means with exponents
+/// of 1 to 8, that of 2 orders the recorded spaces best as a whole.
+fn corner(a: f64, b: f64) -> f64 {
+    a.hypot(b)
 }
 
 struct Model<'a> {
@@ -139,6 +187,14 @@ struct Model<'a> {
     /// Shared memory of an SM that its blocks take, in bytes, and its warps.
     shared: f64,
     resident: f64,
+    /// Warps of the whole launch.
+    warps: f64,
+    /// Bytes of each of the workload's buffers, where it is known.
+    buffers: Option<&'a [u64]>,
+    /// Cycles of a warp alone, by what serves its loads.
+    cycles: f64,
+    /// Bytes that a warp exchanges with the level-2 cache, but for what the level-1 cache loses.
+    moved: f64,
 }
 
 impl Model<'_> {
@@ -154,7 +210,7 @@ impl Model<'_> {
 
     /// Cycles of the longest warp if it is alone.
     fn alone(&self) -> f64 {
-        BLOCK_LATENCY + self.analysis.cycles + self.extra()
+        BLOCK_LATENCY + self.cycles + self.extra()
     }
 
     /// A wave with so many blocks on each SM.
@@ -164,34 +220,38 @@ impl Model<'_> {
         let extra = self.extra();
         // Where warps differ others take the place of those that are done, unless barriers make them wait for each other.
         let average = if work.barriers > 0.0 { 1.0 } else { work.activity };
-        let alone = BLOCK_LATENCY + (self.analysis.cycles + extra) * average;
+        let alone = BLOCK_LATENCY + (self.cycles + extra) * average;
 
         let again = self.missed(blocks * self.block_warps, self.level1());
-        let cache =
-            (work.sectors_loaded + work.sectors_stored + again + work.local_sectors * self.local_missed) * SECTOR_BYTES;
+        let cache = self.moved + (again + work.local_sectors * self.local_missed) * SECTOR_BYTES;
         let memory = work.pipes[Pipe::Memory as usize];
-        let mut bounds = vec![
-            (self.latency_bound(extra), alone),
-            (Bottleneck::Issue, warps * self.analysis.instructions / ISSUES_PER_CYCLE),
-            (Bottleneck::CacheBandwidth, warps * cache / CACHE_BYTES_PER_CYCLE),
-            (Bottleneck::Launch, blocks * BLOCK_INTERVAL),
+        let pipe = |pipe: Pipe| warps * work.pipes[pipe as usize];
+        let busiest = Pipe::ALL.into_iter().filter(|pipe| *pipe != Pipe::Memory);
+        let busiest = busiest.fold(Pipe::Alu, |a, b| if pipe(b) > pipe(a) { b } else { a });
+        let cycles = Terms {
+            latency: if blocks > 0.0 { alone } else { 0.0 },
+            issue: warps * self.analysis.instructions / ISSUES_PER_CYCLE,
+            pipe: pipe(busiest),
+            memory_pipe: pipe(Pipe::Memory),
+            cache: warps * cache / CACHE_BYTES_PER_CYCLE,
+            device: 0.0,
+            launch: blocks * BLOCK_INTERVAL,
+        };
+        let shared = work.shared_cycles * 2.0 > memory;
+        let bounds = [
+            (self.latency_bound(extra), cycles.latency),
+            (Bottleneck::Issue, cycles.issue),
+            (Bottleneck::CacheBandwidth, cycles.cache),
+            (Bottleneck::Launch, cycles.launch),
+            (Bottleneck::Pipe(busiest), cycles.pipe),
+            (if shared { Bottleneck::SharedMemory } else { Bottleneck::Pipe(Pipe::Memory) }, cycles.memory_pipe),
         ];
-        for pipe in Pipe::ALL {
-            let name = match pipe {
-                Pipe::Memory if work.shared_cycles * 2.0 > memory => Bottleneck::SharedMemory,
-                other => Bottleneck::Pipe(other),
-            };
-            bounds.push((name, warps * work.pipes[pipe as usize]));
-        }
-        let (bound, _) = bounds.iter().copied().fold((Bottleneck::Launch, 0.0), |a, b| if b.1 > a.1 { b } else { a });
-        // The SM's own bounds overlap perfectly with each other; only the warp's latency and the busiest of them meet in a corner.
-        let busiest = bounds[1..].iter().map(|bound| bound.1).fold(0.0, f64::max);
-        let cycles = if blocks > 0.0 { corner(&[alone, busiest]) } else { 0.0 };
+        let (bound, _) = bounds.into_iter().fold((Bottleneck::Launch, 0.0), |a, b| if b.1 > a.1 { b } else { a });
         Wave { cycles, bound }
     }
 
     fn latency_bound(&self, extra: f64) -> Bottleneck {
-        let (cycles, memory) = (self.analysis.cycles, self.analysis.memory_cycles);
+        let (cycles, memory) = (self.cycles, self.analysis.memory_cycles);
         if extra > memory && extra > cycles / 2.0 {
             Bottleneck::Barrier
         } else if memory * 2.0 > cycles {
@@ -199,6 +259,18 @@ impl Model<'_> {
         } else {
             Bottleneck::Latency
         }
+    }
+
+    /// Cycles of a warp alone, of so many on each SM, where that share of what it reads for the first time is near.
+    fn latency(&self, warps: f64, near: f64) -> f64 {
+        let analysis = self.analysis;
+        let latencies = Latencies::of(self.machine.architecture.capability);
+        let again: f64 = analysis.reuses.iter().map(|reuse| reuse.sectors).sum();
+        let share = |part: f64, whole: f64| if whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 };
+        let lost1 = share(self.missed(warps, self.level1()), again);
+        let lost2 = share(self.missed(warps * f64::from(self.machine.sms), self.level2()), again);
+        let deeper = (latencies.dram - latencies.l2) / (latencies.l2 - latencies.l1);
+        analysis.cycles + analysis.far_cycles * (lost1 + lost2 * deeper) - analysis.near_cycles * near
     }
 
     /// Bytes of an SM's level-1 cache that shared memory leaves.
@@ -215,46 +287,81 @@ impl Model<'_> {
 
     /// Sectors that a warp reads again and that a cache has lost meanwhile: so many warps moved more than its bytes through it.
     fn missed(&self, warps: f64, cache: f64) -> f64 {
-        let work = &self.analysis.work;
-        let moved = (work.sectors_loaded + work.sectors_stored) * SECTOR_BYTES * warps;
-        let rate = moved / self.analysis.instructions.max(1.0);
-        let lost = |(interval, sectors): (usize, &f64)| {
-            let between = rate * INTERVAL_MEAN * f64::from(1u32 << interval);
-            if between > cache { sectors * (1.0 - cache / between) } else { 0.0 }
+        let lost = |reuse: &Reuse| {
+            // However many warps there are, they touch no more of a buffer than there is of it.
+            let between =
+                reuse.between.iter().map(|&(buffer, sectors)| (sectors * SECTOR_BYTES * warps).min(self.size(buffer)));
+            reuse.sectors * lost(between.sum(), cache)
         };
-        work.reused.iter().enumerate().map(lost).sum()
+        self.analysis.reuses.iter().map(lost).sum()
     }
 
-    /// Bytes that so many warps move to and from device memory.
+    /// Bytes of a buffer, as far as it is known.
+    fn size(&self, buffer: Option<u32>) -> f64 {
+        let known = self.buffers.zip(buffer).and_then(|(buffers, buffer)| buffers.get(buffer as usize));
+        known.map_or(f64::INFINITY, |&bytes| bytes as f64)
+    }
+
+    /// Bytes that a warp exchanges with the level-2 cache: what it writes, and what its block reads for the first time. Of a buffer
+    /// that the blocks of an SM read oftener than once, the level-1 cache keeps what its size allows.
+    fn moved(&self) -> f64 {
+        let warps = self.warps * self.analysis.work.activity / f64::from(self.machine.sms.max(1));
+        let bytes = |sectors: f64| sectors * SECTOR_BYTES * warps;
+        let traffic = &self.analysis.traffic;
+        let total: f64 = traffic.iter().map(|of| bytes(of.fresh + of.stored)).sum();
+        let moved = traffic.iter().map(|of| {
+            let read = bytes(of.fresh);
+            let once = read.min(self.size(of.buffer));
+            let between = if read > 0.0 { total * once / read } else { 0.0 };
+            once + (read - once) * lost(between, self.level1()) + bytes(of.stored)
+        });
+        moved.sum::<f64>() / warps.max(f64::MIN_POSITIVE)
+    }
+
+    /// What all warps move to and from device memory.
     ///
     /// Each buffer is fetched once, as far as it is touched. What is touched again comes from the level-2 cache if that holds what
     /// passes through it between two passes over the buffer; where whole lines are accessed, threads side by side share them
     /// soon, so that only lone sectors are far apart.
-    fn device_bytes(&self, warps: f64, buffers: Option<&[u64]>) -> f64 {
-        let warps = warps * self.analysis.work.activity;
-        let size = |buffer: Option<u32>| {
-            let known = buffers.zip(buffer).and_then(|(buffers, buffer)| buffers.get(buffer as usize));
-            known.map_or(f64::INFINITY, |&bytes| bytes as f64)
-        };
-        let once = |traffic: &Traffic| (traffic.sectors * SECTOR_BYTES * warps).min(size(traffic.buffer));
-        let total: f64 = self.analysis.traffic.iter().map(once).sum();
-        let bytes = self.analysis.traffic.iter().filter(|traffic| traffic.sectors > 0.0).map(|traffic| {
-            let moved = traffic.sectors * SECTOR_BYTES * warps;
-            let whole = (moved / (traffic.lines * LINE_BYTES * warps).max(f64::MIN_POSITIVE)).clamp(LONE, 1.0);
-            let once = once(traffic);
+    fn device(&self) -> Device {
+        let warps = self.warps * self.analysis.work.activity;
+        let traffic = || self.analysis.traffic.iter().filter(|traffic| traffic.sectors > 0.0);
+        let once = |traffic: &Traffic| (traffic.sectors * SECTOR_BYTES * warps).min(self.size(traffic.buffer));
+        let total: f64 = traffic().map(once).sum();
+        let (mut bytes, mut read, mut near) = (0.0, 0.0, 0.0);
+        for of in traffic() {
+            let moved = of.sectors * SECTOR_BYTES * warps;
+            let whole = (moved / (of.lines * LINE_BYTES * warps).max(f64::MIN_POSITIVE)).clamp(LONE, 1.0);
+            let once = once(of);
             let between = total * once / moved;
             let held = (self.machine.l2_bytes as f64 / between.max(1.0)).min(1.0).max((whole - LONE) / (1.0 - LONE));
             // No more than all of a buffer is fetched the first time, however few sectors of a line are used at once.
-            (once / whole).min(size(traffic.buffer).max(once)) + (moved - once) / whole * (1.0 - held)
-        });
+            bytes += (once / whole).min(self.size(of.buffer).max(once)) + (moved - once) / whole * (1.0 - held);
+            read += of.sectors - of.stored;
+            near += (of.sectors - of.stored) * (moved - once) / moved * held;
+        }
         let resident = self.resident * f64::from(self.machine.sms);
         let again = self.missed(resident, self.level2()) * SECTOR_BYTES * warps;
-        bytes.sum::<f64>() + again
+        Device { bytes: bytes + again, near: if read > 0.0 { near / read } else { 0.0 } }
     }
 }
 
-/// An interval is between its power of two and the next.
-const INTERVAL_MEAN: f64 = 1.5;
+/// Traffic with device memory.
+struct Device {
+    bytes: f64,
+    /// Share of what warps read for the first time that others have brought into the level-2 cache.
+    near: f64,
+}
+
+/// A cache loses the first of what is read again when this share of it has been replaced since, and the last when as much beyond all of
+/// it: sets fill unevenly, and warps do not keep step.
+const LOSES_FROM: f64 = 0.5;
+
+/// Share of what is read again that a cache has lost, so many bytes after it.
+fn lost(moved: f64, cache: f64) -> f64 {
+    (moved / cache.max(1.0) - LOSES_FROM).clamp(0.0, 1.0)
+}
+
 /// Share of a line that a lone sector is.
 const LONE: f64 = SECTOR_BYTES / LINE_BYTES;
 

@@ -3,10 +3,11 @@
 // Each test that shares this file uses a part of it.
 #![allow(dead_code)]
 
+use rayon::prelude::*;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 /// Architectures that the kernels are compiled for.
 pub const ARCHITECTURES: [u32; 7] = [75, 80, 86, 89, 90, 100, 120];
@@ -44,28 +45,53 @@ pub fn run<S: AsRef<OsStr>>(tool: &str, arguments: &[S]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// All sources for all architectures, compiled once; empty (with a note) where there is no toolkit.
+/// Every architecture that the toolkit's compiler knows (`nvcc --list-gpu-code`).
+pub fn architectures() -> Vec<u32> {
+    let listed = run("nvcc", &["--list-gpu-code"]);
+    listed.lines().filter_map(|line| line.trim().strip_prefix("sm_")?.parse().ok()).collect()
+}
+
+/// Compiles a source for one architecture into a cubin with PTX lines.
+pub fn compile(source: &Path, architecture: u32, options: &[&str], output: &Path) {
+    let mut arguments: Vec<PathBuf> = ["-cubin", "-lineinfo", "-o"].map(PathBuf::from).to_vec();
+    arguments.extend([output.to_owned(), format!("-arch=sm_{architecture}").into(), source.to_owned()]);
+    arguments.extend(options.iter().map(PathBuf::from));
+    run("nvcc", &arguments);
+}
+
+/// All sources for all of [`ARCHITECTURES`], compiled once; empty (with a note) where there is no toolkit.
 pub fn compiled() -> &'static [Compiled] {
-    static COMPILED: LazyLock<(Option<tempfile::TempDir>, Vec<Compiled>)> = LazyLock::new(|| {
-        if bin().is_none() {
-            eprintln!("skipped: no CUDA toolkit (set NVTUNE_NVCC)");
-            return (None, Vec::new());
-        }
-        let folder = tempfile::tempdir().expect("a folder for cubins");
-        let mut all = Vec::new();
-        for architecture in ARCHITECTURES {
-            for (source, options) in SOURCES {
-                let path = folder.path().join(format!("{source}.{architecture}.cubin"));
-                let cu = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/cubin/{source}.cu"));
-                let mut arguments: Vec<PathBuf> = ["-cubin", "-lineinfo", "-o"].map(PathBuf::from).to_vec();
-                arguments.extend([path.clone(), format!("-arch=sm_{architecture}").into(), cu]);
-                arguments.extend(options.iter().map(PathBuf::from));
-                run("nvcc", &arguments);
-                let bytes = std::fs::read(&path).expect("the cubin that nvcc wrote");
-                all.push(Compiled { source, architecture, path, bytes });
-            }
-        }
-        (Some(folder), all)
-    });
+    static COMPILED: LazyLock<(Option<tempfile::TempDir>, Vec<Compiled>)> =
+        LazyLock::new(|| compile_all(&SOURCES, || ARCHITECTURES.to_vec()));
     &COMPILED.1
+}
+
+/// One source for the architectures of the toolkit that are not among [`ARCHITECTURES`].
+pub fn compiled_for_the_others() -> &'static [Compiled] {
+    let others = || architectures().into_iter().filter(|found| !ARCHITECTURES.contains(found)).collect();
+    static COMPILED: OnceLock<(Option<tempfile::TempDir>, Vec<Compiled>)> = OnceLock::new();
+    &COMPILED.get_or_init(|| compile_all(&[("shared", &[])], others)).1
+}
+
+type Sources<'a> = [(&'static str, &'a [&'a str])];
+
+fn compile_all(
+    sources: &Sources<'_>,
+    architectures: impl FnOnce() -> Vec<u32>,
+) -> (Option<tempfile::TempDir>, Vec<Compiled>) {
+    if bin().is_none() {
+        eprintln!("skipped: no CUDA toolkit (set NVTUNE_NVCC)");
+        return (None, Vec::new());
+    }
+    let folder = tempfile::tempdir().expect("a folder for cubins");
+    let wanted: Vec<_> = architectures().into_iter().flat_map(|a| sources.iter().map(move |s| (a, s))).collect();
+    let compiled = wanted.into_par_iter().map(|(architecture, &(source, options))| {
+        let path = folder.path().join(format!("{source}.{architecture}.cubin"));
+        let cu = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/cubin/{source}.cu"));
+        compile(&cu, architecture, options, &path);
+        let bytes = std::fs::read(&path).expect("the cubin that nvcc wrote");
+        Compiled { source, architecture, path, bytes }
+    });
+    let compiled = compiled.collect();
+    (Some(folder), compiled)
 }

@@ -17,6 +17,9 @@ const WIDE_STORE: u64 = 0x17f;
 const FLOAT_ATOM: u64 = 0x1a2;
 const FLOAT_ATOMG: u64 = 0x1a3;
 const FLOAT_REDG: u64 = 0x1a6;
+const WARPSYNC: u64 = 0x148;
+/// The bit of `WARPSYNC.COLLECTIVE`.
+const COLLECTIVE: u32 = 86;
 /// Scoreboards of a warp.
 pub const SCOREBOARDS: usize = 6;
 
@@ -28,7 +31,7 @@ pub struct Instruction {
     pub opcode: Opcode,
     pub guard: Guard,
     pub control: Control,
-    /// Where a direct branch or call goes (or a convergence barrier is), in bytes from the section's start.
+    /// Where a direct branch or call goes (or threads meet again), in bytes from the section's start.
     pub target: Option<u32>,
     /// What a load, store or atomic accesses.
     pub memory: Option<Memory>,
@@ -154,13 +157,17 @@ fn is_conditional(word: u128, opcode: Opcode) -> bool {
 /// The target of a direct branch, call or convergence point: relative to the next instruction, in units of 4 bytes.
 fn target(word: u128, offset: u32, opcode: Opcode, architecture: u32) -> Option<u32> {
     let is_immediate = bits(word, 9, 3) == 4;
+    let far = || {
+        let high = bits(word, 34, 48);
+        if architecture >= 90 { sign_extend((high << 8) | bits(word, 16, 8), 56) } else { sign_extend(high, 48) }
+    };
     let distance = match opcode.class {
         Class::Converge => sign_extend(bits(word, 34, 30), 30),
+        Class::Branch if opcode.relative => far(),
         // Calls through a register have no distance.
-        Class::Branch | Class::Call if opcode.relative && (opcode.class == Class::Branch || is_immediate) => {
-            let high = bits(word, 34, 48);
-            if architecture >= 90 { sign_extend((high << 8) | bits(word, 16, 8), 56) } else { sign_extend(high, 48) }
-        }
+        Class::Call if opcode.relative && is_immediate => far(),
+        // Where the threads are that one of them executed the instructions between for.
+        Class::Control if bits(word, 0, 9) == WARPSYNC && bits(word, COLLECTIVE, 1) == 1 => far(),
         _ => return None,
     };
     let next = i64::from(offset) + i64::from(INSTRUCTION_BYTES);
@@ -194,10 +201,12 @@ fn memory(word: u128, opcode: Opcode, architecture: u32) -> Option<Memory> {
     let width = match (kind, space) {
         // The 256-bit forms of sm_100 and later.
         _ if matches!(bits(word, 0, 9), WIDE_LOAD | WIDE_STORE) => 32,
-        // 4, 8 or 16 bytes.
-        _ if opcode.class == Class::AsyncCopy => 4 << (bits(word, 73, 3) / 2).min(2),
+        // 4, 8 or 16 bytes: 0, 2 or 4 from sm_100 on, as loads have them before.
+        _ if opcode.class == Class::AsyncCopy && architecture >= 100 => 4 << (bits(word, 73, 3) / 2).min(2),
         // 1, 2 or 4 matrices of 8 rows of 16 bytes, of which each lane holds a 32nd.
         _ if opcode.mnemonic == "LDSM" || opcode.mnemonic == "STSM" => 4 << bits(word, 72, 2).min(2),
+        // Barrier objects.
+        _ if opcode.mnemonic == "SYNCS" => 8,
         (Kind::Atomic, _) => atomic_width(word, architecture),
         (_, Space::Texture) => 4,
         // U8, S8, U16, S16, 32, 64, 128

@@ -1,10 +1,10 @@
-//! What the lanes of a few warps touched -> how each memory line looks to the memory system.
+//! What a few warps accessed -> how each memory line looks to the memory system.
 
-use super::memory::region;
+use super::memory::{AddressMap, region};
 use super::program::Program;
 use super::thread::Touch;
-use crate::model::profile::{Access, Space};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use crate::model::profile::{Access, Kind, Space};
+use std::collections::{BTreeMap, HashMap};
 
 /// Bytes of a sector, the unit of traffic between caches and memory.
 const SECTOR: u64 = 32;
@@ -13,62 +13,75 @@ const SECTORS_PER_LINE: u64 = 4;
 const BANKS: u64 = 32;
 const WORD: u64 = 4;
 
-/// The touches of one lane.
-pub(super) struct Lane {
-    pub warp: u32,
-    pub lane: u32,
-    pub touches: Vec<Touch>,
-    /// Executions of each step in the whole run.
-    pub counts: Vec<u64>,
-}
-
 /// One execution of a memory step by one warp.
-struct Group {
-    step: u32,
-    warp: u32,
-    time: u64,
-    lanes: Vec<(u32, Touch)>,
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    pub step: u32,
+    pub warp: u32,
+    /// The how-manieth execution of this step by the warp.
+    pub execution: u64,
+    /// Instructions that the warp had executed.
+    pub time: u64,
+    pub space: Space,
+    pub kind: Kind,
+    pub width: u32,
+    /// The lanes that take part, and the address in the space of each.
+    pub lanes: u32,
+    pub addresses: [u64; 32],
 }
 
-/// The accesses by PTX line; `buffers` is the number of buffers of the workload.
-pub(super) fn accesses(program: &Program, lanes: &[Lane], buffers: usize) -> BTreeMap<u32, Access> {
-    let mut groups: BTreeMap<(u32, u32, u64), Group> = BTreeMap::new();
-    let mut most = vec![0u64; program.steps.len()];
-    for lane in lanes {
-        for (most, &count) in most.iter_mut().zip(&lane.counts) {
-            *most = count.max(*most);
-        }
-        for &touch in &lane.touches {
-            let key = (touch.step, lane.warp, touch.execution);
-            let group = groups.entry(key).or_insert_with(|| Group {
-                step: touch.step,
-                warp: lane.warp,
-                time: touch.time,
-                lanes: Vec::new(),
-            });
-            group.time = group.time.min(touch.time);
-            group.lanes.push((lane.lane, touch));
-        }
+impl Request {
+    fn each(&self) -> impl Iterator<Item = (u64, u64)> {
+        (0..32).filter(|lane| self.lanes >> lane & 1 != 0).map(|lane| (lane, self.addresses[lane as usize]))
     }
-    let mut recorded: BTreeMap<u32, u64> = BTreeMap::new();
-    for &(step, _, execution) in groups.keys() {
-        let last = recorded.entry(step).or_default();
-        *last = execution.max(*last);
-    }
-    let mut ordered: Vec<((u32, u32, u64), Group)> = groups.into_iter().collect();
-    ordered.sort_by_key(|(key, group)| (group.time, group.warp, key.0));
 
-    let mut touched_by_warp: HashMap<(u32, u64), u64> = HashMap::new();
-    let mut touched: HashSet<u64> = HashSet::new();
+    fn last(&self, address: u64) -> u64 {
+        address.saturating_add(u64::from(self.width.max(1)) - 1)
+    }
+}
+
+/// Lays what the lanes of a warp touched side by side: those that execute a step for the same time do it together.
+pub(super) fn requests(warp: u32, lanes: &[(u32, Vec<Touch>)]) -> Vec<Request> {
+    let mut found: Vec<Request> = Vec::new();
+    let mut index: HashMap<(u32, u64), usize> = HashMap::new();
+    for (lane, touches) in lanes {
+        for touch in touches {
+            let Touch { step, execution, time, space, kind, width, address } = *touch;
+            let at = *index.entry((step, execution)).or_insert_with(|| {
+                found.push(Request { step, warp, execution, time, space, kind, width, lanes: 0, addresses: [0; 32] });
+                found.len() - 1
+            });
+            let request = &mut found[at];
+            request.time = time.min(request.time);
+            request.lanes |= 1 << (lane & 31);
+            request.addresses[(lane & 31) as usize] = address;
+        }
+    }
+    found
+}
+
+/// The accesses by PTX line. `most` are the executions of each step by the busiest warp that was looked at; `buffers` is the number
+/// of buffers of the workload.
+pub(super) fn accesses(
+    program: &Program,
+    mut requests: Vec<Request>,
+    most: &[u64],
+    buffers: usize,
+) -> BTreeMap<u32, Access> {
+    let mut recorded: HashMap<u32, u64> = HashMap::new();
+    for request in &requests {
+        let last = recorded.entry(request.step).or_default();
+        *last = request.execution.max(*last);
+    }
+    requests.sort_by_key(|request| (request.time, request.warp, request.step));
+    let mut touched_by_warp: HashMap<u32, AddressMap<u64>> = HashMap::new();
+    let mut touched = AddressMap::default();
     let mut sums: BTreeMap<u32, Sum> = BTreeMap::new();
-    for ((step, _, execution), group) in &ordered {
-        let Some((_, first)) = group.lanes.first() else {
-            continue;
-        };
-        let sum = sums.entry(program.steps[group.step as usize].line).or_insert_with(|| Sum::new(first));
-        let last = recorded.get(step).copied().unwrap_or(0);
-        let steady = most[*step as usize] <= last || *execution > last / 2;
-        sum.add(group, steady, buffers, &mut touched_by_warp, &mut touched);
+    for request in &requests {
+        let sum = sums.entry(program.steps[request.step as usize].line).or_insert_with(|| Sum::new(request));
+        let last = recorded.get(&request.step).copied().unwrap_or(0);
+        let steady = most.get(request.step as usize).is_none_or(|&most| most <= last) || request.execution > last / 2;
+        sum.add(request, steady, buffers, touched_by_warp.entry(request.warp).or_default(), &mut touched);
     }
     sums.into_iter().map(|(line, sum)| (line, sum.mean())).collect()
 }
@@ -85,13 +98,13 @@ struct Sum {
     /// Instructions since then, summed.
     after: f64,
     again_in_block: f64,
-    distinct: HashSet<u64>,
+    distinct: AddressMap<()>,
     buffer: Option<u64>,
     one_buffer: bool,
 }
 
 impl Sum {
-    fn new(first: &Touch) -> Self {
+    fn new(first: &Request) -> Self {
         let access =
             Access { space: first.space, kind: first.kind, width: first.width, broadcast: true, ..Access::default() };
         Self {
@@ -104,7 +117,7 @@ impl Sum {
             again: 0.0,
             after: 0.0,
             again_in_block: 0.0,
-            distinct: HashSet::new(),
+            distinct: AddressMap::default(),
             buffer: None,
             one_buffer: true,
         }
@@ -112,46 +125,44 @@ impl Sum {
 
     fn add(
         &mut self,
-        group: &Group,
+        request: &Request,
         steady: bool,
         buffers: usize,
-        by_warp: &mut HashMap<(u32, u64), u64>,
-        by_block: &mut HashSet<u64>,
+        by_warp: &mut AddressMap<u64>,
+        by_block: &mut AddressMap<()>,
     ) {
         self.groups += 1.0;
-        self.lanes += group.lanes.len() as f64;
-        let address = group.lanes.first().map(|(_, touch)| touch.address);
-        self.access.broadcast &= group.lanes.iter().all(|(_, touch)| Some(touch.address) == address);
+        self.lanes += f64::from(request.lanes.count_ones());
+        let first = request.each().next().map(|(_, address)| address);
+        self.access.broadcast &= request.each().all(|(_, address)| Some(address) == first);
         let sectors = match self.access.space {
-            Space::Global | Space::Local => sectors(&group.lanes),
-            Space::Shared | Space::Constant | Space::Texture => HashSet::new(),
+            Space::Global | Space::Local => sectors(request),
+            Space::Shared | Space::Constant | Space::Texture => Vec::new(),
         };
         self.passes += match self.access.space {
-            Space::Shared => shared_passes(&group.lanes),
-            Space::Constant => {
-                group.lanes.iter().map(|(_, touch)| touch.address / WORD).collect::<HashSet<_>>().len() as f64
-            }
+            Space::Shared => shared_passes(request),
+            Space::Constant => distinct(request.each().map(|(_, address)| address / WORD).collect()).len() as f64,
             Space::Global | Space::Local => {
-                sectors.iter().map(|sector| sector / SECTORS_PER_LINE).collect::<HashSet<_>>().len() as f64
+                distinct(sectors.iter().map(|sector| sector / SECTORS_PER_LINE).collect()).len() as f64
             }
             Space::Texture => 1.0,
         };
         self.sectors += sectors.len() as f64;
         for &sector in &sectors {
-            self.distinct.insert(sector);
-            let before = by_warp.insert((group.warp, sector), group.time);
+            self.distinct.insert(sector, ());
+            let before = by_warp.insert(sector, request.time);
             let again = before.is_some();
-            let again_in_block = !by_block.insert(sector);
+            let again_in_block = by_block.insert(sector, ()).is_some();
             if steady {
                 self.judged += 1.0;
                 self.again += f64::from(u8::from(again));
-                self.after += before.map_or(0, |before| group.time.saturating_sub(before)) as f64;
+                self.after += before.map_or(0, |before| request.time.saturating_sub(before)) as f64;
                 self.again_in_block += f64::from(u8::from(again_in_block));
             }
         }
         if self.access.space == Space::Global {
-            for (_, touch) in &group.lanes {
-                let region = region(touch.address);
+            for (_, address) in request.each() {
+                let region = region(address);
                 let known = (1..=buffers as u64).contains(&region);
                 self.one_buffer &= known && self.buffer.is_none_or(|buffer| buffer == region);
                 self.buffer = Some(region);
@@ -178,47 +189,52 @@ impl Sum {
     }
 }
 
-fn sectors(lanes: &[(u32, Touch)]) -> HashSet<u64> {
-    let mut sectors = HashSet::new();
-    for &(lane, touch) in lanes {
-        if touch.space == Space::Local {
-            // Local memory is interleaved: the same word of neighbouring lanes lies side by side.
-            for word in touch.address / WORD..=last(&touch) / WORD {
-                let physical = word.wrapping_mul(BANKS).wrapping_add(u64::from(lane)).wrapping_mul(WORD);
-                // Apart from global addresses.
-                sectors.insert((1 << 62) | (physical / SECTOR));
-            }
-        } else {
-            sectors.extend(touch.address / SECTOR..=last(&touch) / SECTOR);
-        }
-    }
-    sectors
+fn distinct(mut values: Vec<u64>) -> Vec<u64> {
+    values.sort_unstable();
+    values.dedup();
+    values
 }
 
-fn last(touch: &Touch) -> u64 {
-    touch.address.saturating_add(u64::from(touch.width.max(1)) - 1)
+fn sectors(request: &Request) -> Vec<u64> {
+    let mut sectors = Vec::with_capacity(64);
+    for (lane, address) in request.each() {
+        let last = request.last(address);
+        if request.space == Space::Local {
+            // Local memory is interleaved: the same word of neighbouring lanes lies side by side.
+            for word in address / WORD..=last / WORD {
+                let physical = word.wrapping_mul(BANKS).wrapping_add(lane).wrapping_mul(WORD);
+                // Apart from global addresses.
+                sectors.push((1 << 62) | (physical / SECTOR));
+            }
+        } else {
+            sectors.extend(address / SECTOR..=last / SECTOR);
+        }
+    }
+    distinct(sectors)
 }
 
 /// Passes over the banks, averaged over the parts of the warp that are served together: all lanes up to 4 bytes each,
 /// halves for 8 bytes, quarters for 16.
-fn shared_passes(lanes: &[(u32, Touch)]) -> f64 {
-    let width = lanes.iter().map(|(_, touch)| touch.width).max().unwrap_or(4);
-    let together = match width {
+fn shared_passes(request: &Request) -> f64 {
+    let together = match request.width {
         0..=4 => 32,
         5..=8 => 16,
         _ => 8,
     };
-    let mut parts: BTreeMap<u32, HashSet<u64>> = BTreeMap::new();
-    for (lane, touch) in lanes {
-        parts.entry(lane / together).or_default().extend(touch.address / WORD..=last(touch) / WORD);
-    }
-    let passes = |words: &HashSet<u64>| {
+    let (mut total, mut parts) = (0, 0);
+    for part in 0..32 / together {
+        let within = request.each().filter(|(lane, _)| lane / together == part);
+        let words = within.flat_map(|(_, address)| address / WORD..=request.last(address) / WORD);
+        let words = distinct(words.collect());
+        if words.is_empty() {
+            continue;
+        }
         let mut banks = [0u32; BANKS as usize];
         for word in words {
             banks[(word % BANKS) as usize] += 1;
         }
-        banks.into_iter().max().unwrap_or(1)
-    };
-    let total: u32 = parts.values().map(passes).sum();
-    f64::from(total) / (parts.len().max(1) as f64)
+        total += banks.into_iter().max().unwrap_or(1);
+        parts += 1;
+    }
+    f64::from(total) / f64::from(parts.max(1))
 }

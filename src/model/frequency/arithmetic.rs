@@ -5,6 +5,7 @@
 
 use super::half::{from_brain, from_half, to_brain, to_half};
 use super::operation::{Alu, Compare, Mode, Permute, Round, Test, bits, float, signed};
+use super::program::Update;
 use crate::ptx::Scalar;
 use std::cmp::Ordering;
 use std::num::FpCategory;
@@ -450,4 +451,55 @@ fn narrow_float(value: f64, to: Scalar, mode: Mode) -> u64 {
 /// Orders two integers of a type (for min, max and the events of loops).
 pub(super) fn order(kind: Scalar, a: u64, b: u64) -> Ordering {
     integer(a, kind).cmp(&integer(b, kind))
+}
+
+/// Addition and the like with a carry into and out of it.
+pub(super) fn carried(alu: Alu, kind: Scalar, v: [u64; 4], carry: bool) -> (u64, bool) {
+    let width = bits(kind);
+    let carry = i128::from(carry);
+    let unsigned = |value: u64| i128::from(mask(value, width));
+    let product = integer(v[0], kind).wrapping_mul(integer(v[1], kind));
+    let exact = match alu {
+        Alu::Add => unsigned(v[0]) + unsigned(v[1]) + carry,
+        Alu::Sub => unsigned(v[0]) - unsigned(v[1]) - carry,
+        Alu::MadHigh => unsigned((product >> width) as u64) + unsigned(v[2]) + carry,
+        _ => unsigned(product as u64) + unsigned(v[2]) + carry,
+    };
+    (exact as u64, exact < 0 || exact >> width != 0)
+}
+
+/// What an atomic leaves behind where `old` was; `b` is the new value of a compare-and-swap.
+pub(super) fn updated(update: Update, kind: Scalar, old: u64, a: u64, b: u64) -> u64 {
+    let width = bits(kind);
+    let join = |alu| compute(alu, kind, Mode::default(), [old, a, 0, 0]);
+    match update {
+        Update::Add => join(Alu::Add),
+        Update::Min => join(Alu::Min),
+        Update::Max => join(Alu::Max),
+        Update::And => old & a,
+        Update::Or => old | a,
+        Update::Xor => old ^ a,
+        Update::Exchange => a,
+        Update::CompareSwap => {
+            if mask(old, width) == mask(a, width) {
+                b
+            } else {
+                old
+            }
+        }
+        Update::Increment => {
+            if old >= mask(a, width) {
+                0
+            } else {
+                old + 1
+            }
+        }
+        Update::Decrement => {
+            if old == 0 || old > mask(a, width) {
+                a
+            } else {
+                old - 1
+            }
+        }
+    }
 }

@@ -5,8 +5,10 @@
 
 mod instruction;
 
+use super::homes;
 use super::memory::{CONST_BASE, FUNCTION_BASE, LOCAL_BASE, MODULE_BASE, PARAM_BASE, Placed, SHARED_BASE};
 use super::operation::{self, Compare, bits};
+use super::order;
 use super::path;
 use super::program::{Callee, Operation, Passing, Program, Routine, Slot, Special, Window};
 use crate::ptx::{self, Function, Initial, Linkage, Module, Operand, Parameter, Scalar, Statement};
@@ -316,6 +318,9 @@ impl<'m> Decoder<'m> {
         self.program.definitions = definitions;
         self.program.leaders = path::leaders(&self.program);
         self.program.outermost = path::outermost(&self.program);
+        self.program.ranks = order::ranks(&self.program);
+        self.program.local = self.local;
+        self.program.homes = homes::homes(&self.program);
         self.program
     }
 

@@ -3,6 +3,8 @@
 //! Generic addresses: each buffer of the workload and the module's variables have a region of 2^40 bytes; shared, local,
 //! constant and parameter memory are windows above them. Nothing of a buffer is ever materialised.
 
+use super::arithmetic::mask;
+use super::program::{Memory, Window};
 use crate::workload::{Buffer, Symbol, contents};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -41,6 +43,19 @@ pub(super) fn place(address: u64) -> Place {
         CONST_BASE => Place::Const(offset),
         PARAM_BASE => Place::Param(offset),
         _ => Place::Global(address),
+    }
+}
+
+/// The place that an instruction accesses from this base address, by the window that it names.
+pub(super) fn accessed(memory: &Memory, base: u64) -> Place {
+    let address = base.wrapping_add(memory.offset as u64);
+    match memory.window {
+        Window::Generic => place(address),
+        Window::Global => Place::Global(address),
+        Window::Shared => Place::Shared(mask(address, 32)),
+        Window::Local => Place::Local(address),
+        Window::Const => Place::Const(address),
+        Window::Param => Place::Param(address),
     }
 }
 

@@ -1,37 +1,41 @@
-//! How often each PTX line is executed, and how each memory access looks: found by running a few threads.
+//! How often each PTX line is executed, and how each memory access looks: found by running a few threads, warps and blocks.
 //!
 //! Module + entry + launch + workload -> [`Profile`]. The PTX of the kernel is interpreted on the workload's own data, which
-//! is read lazily. First the *counting threads*: first, middle and last thread of the first, middle and last block. Then
-//! every lane of up to four warps of the middle block, whose addresses are laid side by side. A thread runs alone: what
-//! others would have provided is unknown to it (see [`thread`]). Long loops are extrapolated (see [`loops`]), exactly
-//! where their course is certain. The result is deterministic, and no input makes it fail or run on: unknown
-//! instructions give unknown values, and [`Limits`] bounds the work.
+//! is read lazily. First the *counting threads*: first, middle and last thread of the first, middle and last block. These run
+//! alone: what others would have provided is unknown to them (see [`thread`]), but their long loops are extrapolated (see
+//! [`loops`]), exactly where their course is certain. Then a few warps of the middle block, whose addresses are laid side by side,
+//! and some of other blocks (see [`sampled`]); with them their whole blocks where threads need each other's data (see [`block`]).
+//! The result is deterministic, and no input makes it fail or run on: unknown instructions give unknown values, and [`Limits`]
+//! bounds the work.
 
 mod access;
 mod arithmetic;
+mod block;
 mod decode;
+mod flat;
 mod half;
+mod homes;
 mod loops;
 mod memory;
 mod operation;
+mod order;
 mod path;
 mod program;
+mod sampled;
+mod tally;
 mod thread;
 
 use super::profile::Profile;
 use crate::ptx::Module;
 use crate::space::Launch;
 use crate::workload::Workload;
-use access::Lane;
-use memory::Initial;
-use path::Path;
+use memory::{Initial, Overlay};
 use program::{Passing, Program};
+use sampled::Sampled;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use thread::{Allowance, Ground, Outcome, Place3, Thread};
-
-/// Instructions that a lane of a further warp may take: enough to fill the record of its accesses.
-const LANE: u64 = 1 << 14;
+use tally::Tally;
+use thread::{Allowance, Ground, Place3, Thread};
 
 /// What the interpreter may spend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,49 +95,23 @@ pub fn profile(
 
     let places = counting_places(launch);
     let mut budget = limits.instructions / 2;
+    let (mut vague, mut interpreted) = (false, 0);
     for (index, &at) in places.iter().enumerate() {
         let steps = budget / (places.len() - index) as u64;
         let outcome = run(at, Allowance { steps, window: 0, warmup: 1, path: false });
         budget = budget.saturating_sub(outcome.interpreted);
         tally.most(&outcome);
         tally.thread(at, &outcome);
+        vague |= outcome.vague;
+        interpreted = interpreted.max(outcome.interpreted);
     }
 
     budget += limits.instructions - limits.instructions / 2;
-    let warmup = u64::from(limits.window / 4).max(1);
-    let mut lanes: Vec<Lane> = Vec::new();
-    let mut dearest = 0;
-    for (number, (warp, threads)) in sampled_warps(launch, limits.warps).into_iter().enumerate() {
-        // A further warp must be affordable, judging by the dearest lane so far.
-        if number > 0 && dearest * 32 > budget {
-            break;
-        }
-        // The first warp may take half of what is left: it is there for the counts too.
-        let share = if number == 0 { budget / 2 } else { budget.min(LANE.max(dearest + dearest / 4) * 32) };
-        let mut left = share;
-        let window = if warp.is_some() { limits.window } else { 0 };
-        let mut together = Together::default();
-        for (index, &(lane, at)) in threads.iter().enumerate() {
-            let steps = left / (threads.len() - index) as u64;
-            let outcome = run(at, Allowance { steps, window, warmup, path: true });
-            budget = budget.saturating_sub(outcome.interpreted);
-            left = left.saturating_sub(outcome.interpreted);
-            dearest = dearest.max(outcome.interpreted);
-            // A lane is cut short sooner than a counting thread; its estimate is no better than their counts.
-            if !outcome.estimated || !tally.exact {
-                tally.most(&outcome);
-            }
-            together.at = Some(at);
-            together.ended &= !outcome.cut;
-            if let Some(warp) = warp {
-                lanes.push(Lane { warp, lane, touches: outcome.touches, counts: outcome.counts.clone() });
-            }
-            together.counts.push(outcome.counts);
-            together.paths.push(outcome.path);
-        }
-        tally.warp(together);
-    }
-    let accesses = access::accesses(&program, &lanes, workload.buffers.len());
+    let (requests, most) = (Vec::new(), Vec::new());
+    let mut sampled = Sampled { ground: &ground, limits, budget, tally, requests, most, vague, interpreted };
+    sampled.run();
+    let Sampled { tally, requests, most, .. } = sampled;
+    let accesses = access::accesses(&program, requests, &most, workload.buffers.len());
     Ok(Profile { accesses, ..tally.profile() })
 }
 
@@ -152,27 +130,67 @@ pub fn written(
     (block, thread): ([u32; 3], [u32; 3]),
     limits: &Limits,
 ) -> Result<BTreeMap<(usize, u64), u8>, Error> {
+    inside(thread, launch.block, launch)?;
+    let run = |ground: &Ground<'_>| {
+        // No loop is skipped: skipped stores would be missing.
+        let allowance = Allowance { steps: limits.instructions, window: 0, warmup: u64::MAX, path: false };
+        Thread::new(ground, Place3 { block, thread }, allowance).run().global
+    };
+    writes(module, entry, launch, workload, block, run)
+}
+
+/// What all threads of a block, run together, write to the workload's buffers: known bytes by (buffer, byte offset). `limits` counts
+/// the instructions of a warp as one.
+///
+/// # Errors
+/// As [`profile`]; [`Error::Launch`] where the block lies outside the launch.
+pub fn written_together(
+    module: &Module,
+    entry: &str,
+    launch: &Launch,
+    workload: &Workload,
+    block: [u32; 3],
+    limits: &Limits,
+) -> Result<BTreeMap<(usize, u64), u8>, Error> {
+    let run = |ground: &Ground<'_>| {
+        let warps = 0..launch.block_threads().div_ceil(32);
+        let allowance = block::Allowance {
+            steps: limits.instructions,
+            reserve: 0,
+            warps: warps.clone(),
+            recorded: warps,
+            window: 0,
+        };
+        block::run(ground, block, &allowance).global
+    };
+    writes(module, entry, launch, workload, block, run)
+}
+
+fn writes(
+    module: &Module,
+    entry: &str,
+    launch: &Launch,
+    workload: &Workload,
+    block: [u32; 3],
+    run: impl Fn(&Ground<'_>) -> Overlay,
+) -> Result<BTreeMap<(usize, u64), u8>, Error> {
     let function = module.entry(entry).ok_or_else(|| Error::NoEntry { name: entry.to_owned() })?;
     check(launch)?;
-    let inside = |index: [u32; 3], extents: [u32; 3]| index.iter().zip(extents).all(|(&i, extent)| i < extent);
-    if !inside(block, launch.grid) || !inside(thread, launch.block) {
-        return Err(Error::Launch { grid: launch.grid, block: launch.block });
-    }
+    inside(block, launch.grid, launch)?;
     let program = decode::decode(module, function);
     let arguments = arguments(&program, workload)?;
     let given = memory::given(&program.variables, &workload.symbols);
     let initial =
         Initial { buffers: &workload.buffers, given: &given, globals: &program.globals, constants: &program.constants };
-    // No loop is skipped: skipped stores would be missing.
-    let allowance = Allowance { steps: limits.instructions, window: 0, warmup: u64::MAX, path: false };
     let analyses = RefCell::default();
     let ground = Ground { program: &program, initial: &initial, arguments: &arguments, launch, analyses: &analyses };
-    let outcome = Thread::new(&ground, Place3 { block, thread }, allowance).run();
-    Ok(outcome
-        .global
-        .bytes()
-        .filter_map(|(address, byte)| memory::in_buffer(address).map(|place| (place, byte)))
-        .collect())
+    let written = run(&ground);
+    Ok(written.bytes().filter_map(|(address, byte)| memory::in_buffer(address).map(|place| (place, byte))).collect())
+}
+
+fn inside(index: [u32; 3], extents: [u32; 3], launch: &Launch) -> Result<(), Error> {
+    let inside = index.iter().zip(extents).all(|(&i, extent)| i < extent);
+    if inside { Ok(()) } else { Err(Error::Launch { grid: launch.grid, block: launch.block }) }
 }
 
 fn check(launch: &Launch) -> Result<(), Error> {
@@ -228,173 +246,4 @@ fn counting_places(launch: &Launch) -> Vec<Place3> {
         }
     }
     places
-}
-
-/// Up to `most` neighbouring warps in the middle of a block.
-fn warps(launch: &Launch, most: u32) -> Vec<u32> {
-    let count = launch.block_threads().div_ceil(32);
-    let most = most.clamp(1, count);
-    let first = (count / 2).min(count - most);
-    (first..first + most).collect()
-}
-
-/// A warp's number, where its accesses are looked at, and its threads by lane.
-type SampledWarp = (Option<u32>, Vec<(u32, Place3)>);
-
-/// The warps that are run: neighbours in the middle block, and after the first of them one each of a block from the first and the
-/// last quarter of the grid, for data may make blocks differ; of those only the counts are looked at.
-fn sampled_warps(launch: &Launch, most: u32) -> Vec<SampledWarp> {
-    let middle = launch.blocks() / 2;
-    let mut sampled: Vec<SampledWarp> =
-        warps(launch, most).into_iter().map(|warp| (Some(warp), warp_places(launch, middle, warp))).collect();
-    let count = launch.block_threads().div_ceil(32);
-    for (block, warp) in [(launch.blocks() / 5, count / 3), (launch.blocks() - 1 - launch.blocks() / 5, count * 2 / 3)]
-    {
-        if block != middle {
-            sampled.insert(1.min(sampled.len()), (None, warp_places(launch, block, warp)));
-        }
-    }
-    sampled
-}
-
-/// The threads of a warp, by lane.
-fn warp_places(launch: &Launch, block: u64, warp: u32) -> Vec<(u32, Place3)> {
-    let block = unravel(block, launch.grid);
-    let threads = warp * 32..(warp * 32 + 32).min(launch.block_threads());
-    threads.map(|thread| (thread % 32, Place3 { block, thread: unravel(u64::from(thread), launch.block) })).collect()
-}
-
-/// The lanes of a warp that was run.
-struct Together {
-    /// The last of them.
-    at: Option<Place3>,
-    counts: Vec<Vec<u64>>,
-    paths: Vec<Path>,
-    /// No lane was cut off.
-    ended: bool,
-}
-
-impl Default for Together {
-    fn default() -> Self {
-        Self { at: None, counts: Vec::new(), paths: Vec::new(), ended: true }
-    }
-}
-
-/// Counts gathered over threads.
-struct Tally<'p> {
-    program: &'p Program,
-    launch: Launch,
-    /// Executions of each step by the busiest thread.
-    most: Vec<u64>,
-    /// How much oftener than its busiest lane a warp executes each step, summed over warps, and the number of these.
-    shared: Vec<f64>,
-    warps: f64,
-    /// Instructions of a warp over those of its average lane, summed.
-    gain: f64,
-    exact: bool,
-    /// Instructions of each thread or warp that was run, whether it was run to its end, and whether it is a warp.
-    threads: Vec<(Place3, f64, bool, bool)>,
-}
-
-impl<'p> Tally<'p> {
-    fn new(program: &'p Program, launch: &Launch) -> Self {
-        let most = vec![0; program.steps.len()];
-        let shared = vec![0.0; program.steps.len()];
-        Self { program, launch: *launch, most, shared, warps: 0.0, gain: 0.0, exact: true, threads: Vec::new() }
-    }
-
-    fn most(&mut self, outcome: &Outcome) {
-        for (most, &count) in self.most.iter_mut().zip(&outcome.counts) {
-            *most = count.max(*most);
-        }
-        self.exact &= outcome.exact && !outcome.estimated;
-    }
-
-    fn thread(&mut self, at: Place3, outcome: &Outcome) {
-        let instructions = self.instructions(outcome.counts.iter().map(|&count| count as f64));
-        self.threads.push((at, instructions, !outcome.cut, false));
-    }
-
-    /// A warp executes what any of its lanes does.
-    fn warp(&mut self, warp: Together) {
-        let Some(at) = warp.at else { return };
-        let by_block = path::shared(&warp.paths);
-        let mut now = 1.0;
-        let mut counts = vec![0.0; self.program.steps.len()];
-        for (step, count) in counts.iter_mut().enumerate() {
-            if self.program.leaders[step] {
-                now = by_block.get(&(step as u32)).copied().unwrap_or(1.0);
-            }
-            self.shared[step] += now;
-            *count = warp.counts.iter().map(|lane| lane[step]).max().unwrap_or(0) as f64 * now;
-        }
-        let lanes: f64 = warp.counts.iter().map(|lane| self.instructions(lane.iter().map(|&count| count as f64))).sum();
-        let instructions = self.instructions(counts.into_iter());
-        self.warps += 1.0;
-        self.gain += if lanes > 0.0 { instructions / (lanes / warp.counts.len() as f64) } else { 1.0 };
-        self.threads.push((at, instructions, warp.ended, true));
-    }
-
-    /// The implicit return at the end of a body has no line and is no instruction.
-    fn instructions(&self, counts: impl Iterator<Item = f64>) -> f64 {
-        counts.zip(&self.program.steps).filter(|(_, step)| step.line > 0).map(|(count, _)| count).sum()
-    }
-
-    /// Executions of each step by the busiest warp, as far as is known.
-    fn counts(&self) -> impl Iterator<Item = f64> {
-        let shared = self.shared.iter().map(|sum| if self.warps > 0.0 { sum / self.warps } else { 1.0 });
-        self.most.iter().zip(shared).map(|(&most, shared)| most as f64 * shared)
-    }
-
-    /// The mean over the grid: the first and last of blocks and threads stand for themselves, the others that were
-    /// looked at for all between. Threads that were cut off say nothing; where none was run to its end, all are taken
-    /// for as busy as the busiest.
-    fn mean(&self) -> f64 {
-        let last_block = unravel(self.launch.blocks() - 1, self.launch.grid);
-        let last_thread = unravel(u64::from(self.launch.block_threads()) - 1, self.launch.block);
-        let class = |index: [u32; 3], last: [u32; 3]| {
-            if index == [0; 3] {
-                0
-            } else if index == last {
-                2
-            } else {
-                1
-            }
-        };
-        let weights = |count: f64| [1.0, (count - 2.0).max(0.0), 1.0];
-        let blocks = weights(self.launch.blocks() as f64);
-        let threads = weights(f64::from(self.launch.block_threads()));
-        let mut groups = [[(0.0f64, 0.0f64); 3]; 3];
-        let gain = if self.warps > 0.0 { self.gain / self.warps } else { 1.0 };
-        for (at, instructions, _, is_warp) in self.threads.iter().filter(|(_, _, ended, _)| *ended) {
-            let group = &mut groups[class(at.block, last_block)][class(at.thread, last_thread)];
-            group.0 += instructions * if *is_warp { 1.0 } else { gain };
-            group.1 += 1.0;
-        }
-        let (mut sum, mut weight) = (0.0, 0.0);
-        for (row, block) in groups.iter().zip(blocks) {
-            for ((instructions, number), thread) in row.iter().zip(threads) {
-                if *number > 0.0 {
-                    sum += instructions / number * block * thread;
-                    weight += block * thread;
-                }
-            }
-        }
-        if weight > 0.0 { sum / weight } else { self.busiest() }
-    }
-
-    fn busiest(&self) -> f64 {
-        self.instructions(self.counts())
-    }
-
-    fn profile(&self) -> Profile {
-        let mut profile = Profile { exact: self.exact, mean_instructions: self.mean(), ..Profile::default() };
-        for (step, count) in
-            self.program.steps.iter().zip(self.counts()).filter(|(step, count)| step.line > 0 && *count > 0.0)
-        {
-            let entry = profile.counts.entry(step.line).or_insert(0.0);
-            *entry = entry.max(count);
-        }
-        profile
-    }
 }

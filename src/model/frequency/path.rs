@@ -88,6 +88,9 @@ impl Path {
 pub(super) fn leaders(program: &Program) -> Vec<bool> {
     let mut leaders = vec![false; program.steps.len() + 1];
     leaders[0] = true;
+    for routine in &program.routines {
+        leaders[routine.steps.start as usize] = true;
+    }
     for (at, step) in program.steps.iter().enumerate() {
         match step.operation {
             Operation::Branch(target) => {

@@ -58,6 +58,51 @@ pub(super) enum Update {
     Decrement,
 }
 
+/// What a barrier makes of a predicate of all threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reduction {
+    Count,
+    All,
+    Any,
+}
+
+/// What lanes of a warp exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Collective {
+    /// `shfl`: the other lane or distance is in `sources[1]`, clamp and segments are in `sources[2]`.
+    Shuffle(Shuffle),
+    Vote(Vote),
+    /// `match`: who has the same value of so many bits; with `all`, whether everybody has.
+    Match {
+        all: bool,
+        width: u32,
+    },
+    Reduce {
+        update: Update,
+        kind: Scalar,
+    },
+    Active,
+    Elect,
+    /// `bar.warp.sync`
+    Meet,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shuffle {
+    Up,
+    Down,
+    Butterfly,
+    Index,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Vote {
+    All,
+    Any,
+    Uniform,
+    Ballot,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Operation {
     Nothing,
@@ -110,7 +155,20 @@ pub(super) enum Operation {
         count: u32,
         space: Option<(Space, Kind, u32)>,
     },
-    Barrier,
+    /// A barrier of the block, whose number is in `sources[0]` and the threads that it waits for in `sources[1]` (0: all). What is
+    /// reduced is the predicate in `sources[2]`, inverted or not, and `target` gets the result.
+    Barrier {
+        waits: bool,
+        reduction: Option<Reduction>,
+        invert: bool,
+    },
+    /// What lanes of a warp do together. `sources[0]` is each lane's own value, `sources[3]` the mask of those that take part;
+    /// `second` gets the predicate (0: none).
+    Collective {
+        collective: Collective,
+        second: Slot,
+        invert: bool,
+    },
     Branch(u32),
     /// Index in `sources[0]`, targets in [`Program::lists`].
     BranchTable {
@@ -188,8 +246,9 @@ pub(super) struct Program {
     pub routines: Vec<Routine>,
     /// Parameter memory in bytes, the entry's parameters first.
     pub parameters: u64,
-    /// Static shared memory in bytes.
+    /// Static shared memory in bytes, and local memory of a thread.
     pub shared: u64,
+    pub local: u64,
     pub globals: Image,
     pub constants: Image,
     /// Variables of global and constant memory.
@@ -200,6 +259,17 @@ pub(super) struct Program {
     pub outermost: Vec<u32>,
     /// Steps that define each slot.
     pub definitions: Vec<Vec<u32>>,
+    /// Of lanes that have parted, those at the step of the least rank run first.
+    pub ranks: Vec<u32>,
+    /// Where a warp keeps each slot: among the values that differ from lane to lane, or among those that nothing changes.
+    pub homes: Vec<Home>,
+}
+
+/// An index into one of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Home {
+    Lanes(u32),
+    Same(u32),
 }
 
 impl Program {
@@ -212,7 +282,7 @@ impl Program {
         let (list, count, second) = match step.operation {
             Operation::Load(memory) => (memory.list, memory.count, 0),
             Operation::Unpack { list, count, .. } | Operation::Opaque { list, count, .. } => (list, count, 0),
-            Operation::SetPredicate { second, .. } => (0, 0, second),
+            Operation::SetPredicate { second, .. } | Operation::Collective { second, .. } => (0, 0, second),
             _ => (0, 0, 0),
         };
         self.list(list, count).iter().copied().chain([step.target, second]).filter(|&slot| slot != 0)

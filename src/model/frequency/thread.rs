@@ -8,7 +8,7 @@
 mod calls;
 mod storage;
 
-use super::arithmetic::{compare, compute, integer, mask, order, sign_extend};
+use super::arithmetic::{carried, compare, compute, mask, order, sign_extend};
 use super::decode;
 use super::loops::{Analyses, Event, Loops};
 use super::memory::{Initial, Overlay, Place, place};
@@ -80,6 +80,8 @@ pub(super) struct Outcome {
     pub estimated: bool,
     /// The allowance ended before the thread did.
     pub cut: bool,
+    /// An address was not known, or a branch hung on what was not.
+    pub vague: bool,
     /// Instructions that were interpreted (not extrapolated).
     pub interpreted: u64,
     pub touches: Vec<Touch>,
@@ -116,6 +118,7 @@ pub(super) struct Thread<'p> {
     single: bool,
     pub(super) exact: bool,
     pub(super) estimated: bool,
+    vague: bool,
     interpreted: u64,
     extrapolated: u64,
     /// Iterations of a loop that were skipped just now.
@@ -164,6 +167,7 @@ impl<'p> Thread<'p> {
             single: launch.block_threads() == 1,
             exact: true,
             estimated: false,
+            vague: false,
             interpreted: 0,
             extrapolated: 0,
             skipped: 0,
@@ -248,6 +252,7 @@ impl<'p> Thread<'p> {
                 Operation::BranchTable { list, count } => {
                     let slot = step.sources[0] as usize;
                     self.exact &= !self.unknown[slot];
+                    self.vague |= self.unknown[slot];
                     let index = mask(self.values[slot], 32).min(u64::from(count.saturating_sub(1)));
                     let Some(&target) = program.list(list, count).get(index as usize) else {
                         break;
@@ -267,9 +272,9 @@ impl<'p> Thread<'p> {
                 _ => self.other(step, at),
             }
         }
-        let Self { counts, exact, estimated, interpreted, touches, mut path, global, .. } = self;
+        let Self { counts, exact, estimated, vague, interpreted, touches, mut path, global, .. } = self;
         path.cut |= cut;
-        Outcome { counts, exact, estimated, cut, interpreted, touches, path, global }
+        Outcome { counts, exact, estimated, cut, vague, interpreted, touches, path, global }
     }
 
     /// A third of the allowance is spent: what is left suffices to look at a loop.
@@ -295,6 +300,7 @@ impl<'p> Thread<'p> {
             return taken;
         }
         self.exact = false;
+        self.vague = true;
         let patience = match self.patience.iter_mut().find(|(step, _)| *step == at) {
             Some((_, patience)) => patience,
             None => {
@@ -333,7 +339,20 @@ impl<'p> Thread<'p> {
             Operation::Load(memory) => self.load(step, memory, at),
             Operation::Store(memory) => self.store(step, memory, at),
             Operation::Atomic { memory, update } => self.atomic(step, memory, update, at),
-            Operation::Barrier if !self.single => self.shared.distrust(),
+            Operation::Barrier { reduction, .. } => {
+                if !self.single {
+                    self.shared.distrust();
+                }
+                if reduction.is_some() && step.target != 0 {
+                    self.unknown[step.target as usize] = true;
+                }
+            }
+            // The thread's own value is kept where there is one: nothing better is known.
+            Operation::Collective { second, .. } => {
+                for slot in [step.target, second].into_iter().filter(|&slot| slot != 0) {
+                    self.unknown[slot as usize] = true;
+                }
+            }
             Operation::Carry { alu, kind, takes, gives } => self.carry(step, alu, kind, takes, gives),
             Operation::Pack { list, count, width } => {
                 let (mut value, mut unknown) = (0, false);
@@ -383,26 +402,17 @@ impl<'p> Thread<'p> {
     }
 
     fn carry(&mut self, step: &Step, alu: Alu, kind: Scalar, takes: bool, gives: bool) {
-        let width = bits(kind);
         let v = step.sources.map(|slot| self.values[slot as usize]);
         let unknown = self.any_unknown(step);
-        let carry = i128::from(takes && self.carry);
-        let unsigned = |value: u64| i128::from(mask(value, width));
-        let product = integer(v[0], kind).wrapping_mul(integer(v[1], kind));
-        let exact = match alu {
-            Alu::Add => unsigned(v[0]) + unsigned(v[1]) + carry,
-            Alu::Sub => unsigned(v[0]) - unsigned(v[1]) - carry,
-            Alu::MadHigh => unsigned((product >> width) as u64) + unsigned(v[2]) + carry,
-            _ => unsigned(product as u64) + unsigned(v[2]) + carry,
-        };
+        let (value, carry) = carried(alu, kind, v, takes && self.carry);
         if gives {
-            self.carry = exact < 0 || exact >> width != 0;
+            self.carry = carry;
         }
-        self.set(step.target, exact as u64, unknown);
+        self.set(step.target, value, unknown);
     }
 }
 
-fn special_value(special: Special, launch: &Launch, at: Place3, shared: u64) -> Option<u64> {
+pub(super) fn special_value(special: Special, launch: &Launch, at: Place3, shared: u64) -> Option<u64> {
     let [bx, by, _] = launch.block.map(u64::from);
     let [x, y, z] = at.thread.map(u64::from);
     let linear = x + bx * (y + by * z);

@@ -1,7 +1,9 @@
 //! Bytes as a cubin -> kernels, instructions, flow and scores of the machine code.
 //!
-//! Always holds: no panic, and memory and time that the size of the input bounds.
+//! Always holds: no panic, never more memory than 64 times the input, and time that its size bounds.
 #![no_main]
+
+mod memory;
 
 use libfuzzer_sys::fuzz_target;
 use nvtune::cubin::Cubin;
@@ -9,7 +11,9 @@ use nvtune::cubin::flow::Flow;
 use nvtune::cubin::sass::decode;
 use nvtune::model::Analysis;
 
-fuzz_target!(|bytes: &[u8]| {
+fuzz_target!(|bytes: &[u8]| memory::bounded(bytes.len(), || read(bytes)));
+
+fn read(bytes: &[u8]) {
     let Ok(cubin) = Cubin::parse(bytes) else { return };
     for kernel in cubin.kernels() {
         let instructions = decode(kernel.code, kernel.architecture);
@@ -20,4 +24,4 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(analysis.cycles >= 0.0);
         let _ = kernel.placeless_code();
     }
-});
+}

@@ -2,7 +2,9 @@
 
 use super::{Decoder, Names, Target};
 use crate::model::frequency::operation::{self, Alu, Combine, Compare, Mode, bits, float};
-use crate::model::frequency::program::{Call, Callee, Memory, Operation, Passing, Slot, Step, Update, Window};
+use crate::model::frequency::program::{
+    Call, Callee, Collective, Memory, Operation, Passing, Reduction, Shuffle, Slot, Step, Update, Vote, Window,
+};
 use crate::model::profile::{Kind, Space};
 use crate::ptx::{Initial, Instruction, Operand, Scalar};
 
@@ -75,8 +77,11 @@ impl<'m> Decoder<'m> {
             "call" => self.call(i, names),
             "ret" => simple(Operation::Return),
             "exit" | "trap" => simple(Operation::Exit),
-            "bar" | "barrier" if !has("arrive") && !has("red") && !has("warp") => simple(Operation::Barrier),
-            "barrier" | "bar" if !has("red") => simple(Operation::Nothing),
+            "barrier" if has("cluster") => simple(Operation::Nothing),
+            "bar" | "barrier" if !has("warp") => self.barrier(i, &modifiers, names),
+            "bar" | "barrier" | "shfl" | "vote" | "match" | "redux" | "activemask" | "elect" => {
+                self.collective(i, name, &modifiers, names)
+            }
             "membar" | "fence" | "prefetch" | "prefetchu" | "brkpt" | "nanosleep" | "pmevent" | "discard"
             | "applypriority" | "griddepcontrol" | "setmaxnreg" | "nop" | "stackrestore" => simple(Operation::Nothing),
             "ld" | "ldu" => self.load(i, &modifiers, names),
@@ -123,7 +128,6 @@ impl<'m> Decoder<'m> {
                 let operation = Operation::Carry { alu, kind, takes, gives: has("cc") };
                 self.arithmetic(i, operation, kind, names)
             }
-            "elect" => None,
             "tex" | "tld4" | "suld" | "txq" => Some(self.opaque(i, Some((Space::Texture, Kind::Load, 4)), names)),
             "sust" => Some(blank(
                 Operation::Opaque { list: 0, count: 0, space: Some((Space::Texture, Kind::Store, 4)) },
@@ -250,19 +254,7 @@ impl<'m> Decoder<'m> {
     }
 
     fn atomic(&mut self, i: &'m Instruction, modifiers: &[&str], returns: bool, names: &Names<'m>) -> Option<Step> {
-        let update = modifiers.iter().find_map(|m| match *m {
-            "add" => Some(Update::Add),
-            "min" => Some(Update::Min),
-            "max" => Some(Update::Max),
-            "and" => Some(Update::And),
-            "or" => Some(Update::Or),
-            "xor" => Some(Update::Xor),
-            "exch" => Some(Update::Exchange),
-            "cas" => Some(Update::CompareSwap),
-            "inc" => Some(Update::Increment),
-            "dec" => Some(Update::Decrement),
-            _ => None,
-        })?;
+        let update = modifiers.iter().find_map(|m| update(m))?;
         let first = usize::from(returns);
         let (memory, base) = self.memory(i.operands.get(first)?, None, modifiers, names)?;
         let target = if returns { self.target(i.operands.first()?, names)? } else { 0 };
@@ -272,6 +264,92 @@ impl<'m> Decoder<'m> {
             _ => 0,
         };
         Some(Step { target, sources: [base, a, b, 0], ..blank(Operation::Atomic { memory, update }, i.line) })
+    }
+
+    fn barrier(&mut self, i: &'m Instruction, modifiers: &[&str], names: &Names<'m>) -> Option<Step> {
+        let has = |word: &str| modifiers.contains(&word);
+        let reduction = match () {
+            () if !has("red") => None,
+            () if has("popc") => Some(Reduction::Count),
+            () if has("and") => Some(Reduction::All),
+            () => Some(Reduction::Any),
+        };
+        let mut operands = i.operands.as_slice();
+        let (mut target, mut predicate, mut invert) = (0, 0, false);
+        if reduction.is_some() {
+            let ([first, rest @ ..], [.., last]) = (operands, operands) else { return None };
+            target = self.target(first, names)?;
+            (predicate, invert) = self.inverted(last, names)?;
+            operands = rest.get(..rest.len().checked_sub(1)?)?;
+        }
+        let number = |decoder: &mut Self, operand: Option<&'m Operand>| match operand {
+            Some(operand) => decoder.source(operand, Scalar::U32, names),
+            None => Some(0),
+        };
+        let sources = [number(self, operands.first())?, number(self, operands.get(1))?, predicate, 0];
+        let operation = Operation::Barrier { waits: !has("arrive"), reduction, invert };
+        Some(Step { target, sources, ..blank(operation, i.line) })
+    }
+
+    /// A predicate that may have a `!` before it.
+    fn inverted(&mut self, operand: &'m Operand, names: &Names<'m>) -> Option<(Slot, bool)> {
+        match operand {
+            Operand::Not(inner) => Some((self.source(inner, Scalar::Pred, names)?, true)),
+            operand => Some((self.source(operand, Scalar::Pred, names)?, false)),
+        }
+    }
+
+    fn collective(&mut self, i: &'m Instruction, name: &str, modifiers: &[&str], names: &Names<'m>) -> Option<Step> {
+        let has = |word: &str| modifiers.contains(&word);
+        let kind = modifiers.iter().rev().find_map(|m| Scalar::from_name(m)).unwrap_or(Scalar::B32);
+        let collective = match name {
+            "shfl" => Collective::Shuffle(match () {
+                () if has("up") => Shuffle::Up,
+                () if has("down") => Shuffle::Down,
+                () if has("bfly") => Shuffle::Butterfly,
+                () if has("idx") => Shuffle::Index,
+                () => return None,
+            }),
+            "vote" => Collective::Vote(match () {
+                () if has("all") => Vote::All,
+                () if has("any") => Vote::Any,
+                () if has("uni") => Vote::Uniform,
+                () if has("ballot") => Vote::Ballot,
+                () => return None,
+            }),
+            "match" => Collective::Match { all: has("all"), width: bits(kind) },
+            "redux" if !float(kind) => Collective::Reduce { update: modifiers.iter().find_map(|m| update(m))?, kind },
+            "activemask" => Collective::Active,
+            "elect" => Collective::Elect,
+            "bar" | "barrier" => Collective::Meet,
+            _ => return None,
+        };
+        let operands = i.operands.as_slice();
+        let (result, operands) = match (collective, operands) {
+            (Collective::Meet, _) => (None, operands),
+            (_, [result, rest @ ..]) => (Some(result), rest),
+            _ => return None,
+        };
+        let target = result.map_or(Some(0), |result| self.target(result, names))?;
+        let second = match result {
+            Some(Operand::Pair(_, second)) => self.target(second, names)?,
+            _ => 0,
+        };
+        // Without `.sync` whoever is there takes part.
+        let (operands, mask) = match operands {
+            [rest @ .., mask] if has("sync") => (rest, self.source(mask, Scalar::B32, names)?),
+            operands => (operands, self.slot_of_constant(0xffff_ffff)),
+        };
+        let mut sources = [0, 0, 0, mask];
+        let mut invert = false;
+        for (index, (source, operand)) in sources.iter_mut().zip(operands).take(3).enumerate() {
+            (*source, invert) = match collective {
+                Collective::Vote(_) => self.inverted(operand, names)?,
+                _ => (self.source(operand, if index == 0 { kind } else { Scalar::B32 }, names)?, false),
+            };
+        }
+        let operation = Operation::Collective { collective, second, invert };
+        Some(Step { target, sources, ..blank(operation, i.line) })
     }
 
     fn branch_table(&mut self, i: &'m Instruction, names: &Names<'m>) -> Option<Step> {
@@ -348,6 +426,22 @@ impl<'m> Decoder<'m> {
 
 pub(super) fn blank(operation: Operation, line: u32) -> Step {
     Step { operation, guard: 0, negated: false, event: false, target: 0, sources: [0; 4], line }
+}
+
+fn update(modifier: &str) -> Option<Update> {
+    Some(match modifier {
+        "add" => Update::Add,
+        "min" => Update::Min,
+        "max" => Update::Max,
+        "and" => Update::And,
+        "or" => Update::Or,
+        "xor" => Update::Xor,
+        "exch" => Update::Exchange,
+        "cas" => Update::CompareSwap,
+        "inc" => Update::Increment,
+        "dec" => Update::Decrement,
+        _ => return None,
+    })
 }
 
 fn window(modifiers: &[&str]) -> Window {

@@ -1,25 +1,17 @@
 //! Loads, stores and atomics of a thread, and the record of what they touched.
 
 use super::{Thread, Touch};
-use crate::model::frequency::arithmetic::{compute, mask, sign_extend};
-use crate::model::frequency::memory::{Place, place, region};
-use crate::model::frequency::operation::{Alu, signed};
-use crate::model::frequency::program::{Memory, Step, Update, Window};
+use crate::model::frequency::arithmetic::{sign_extend, updated};
+use crate::model::frequency::memory::{Place, accessed, region};
+use crate::model::frequency::operation::signed;
+use crate::model::frequency::program::{Memory, Step, Update};
 use crate::model::profile::{Kind, Space};
 
 impl Thread<'_> {
-    fn address(&self, step: &Step, memory: &Memory) -> (Place, bool) {
+    fn address(&mut self, step: &Step, memory: &Memory) -> (Place, bool) {
         let (base, unknown) = self.value(step.sources[0]);
-        let address = base.wrapping_add(memory.offset as u64);
-        let place = match memory.window {
-            Window::Generic => place(address),
-            Window::Global => Place::Global(address),
-            Window::Shared => Place::Shared(mask(address, 32)),
-            Window::Local => Place::Local(address),
-            Window::Const => Place::Const(address),
-            Window::Param => Place::Param(address),
-        };
-        (place, unknown)
+        self.vague |= unknown;
+        (accessed(memory, base), unknown)
     }
 
     fn touch_place(&mut self, at: u32, place: Place, kind: Kind, width: u32) {
@@ -135,37 +127,7 @@ impl Thread<'_> {
         let (place, _) = self.address(step, &memory);
         let (old, _) = self.read(place, 0, size);
         let (a, b) = (self.value(step.sources[1]).0, self.value(step.sources[2]).0);
-        let join = |alu| compute(alu, kind, Default::default(), [old, a, 0, 0]);
-        let new = match update {
-            Update::Add => join(Alu::Add),
-            Update::Min => join(Alu::Min),
-            Update::Max => join(Alu::Max),
-            Update::And => old & a,
-            Update::Or => old | a,
-            Update::Xor => old ^ a,
-            Update::Exchange => a,
-            Update::CompareSwap => {
-                if mask(old, size * 8) == mask(a, size * 8) {
-                    b
-                } else {
-                    old
-                }
-            }
-            Update::Increment => {
-                if old >= mask(a, size * 8) {
-                    0
-                } else {
-                    old + 1
-                }
-            }
-            Update::Decrement => {
-                if old == 0 || old > mask(a, size * 8) {
-                    a
-                } else {
-                    old - 1
-                }
-            }
-        };
+        let new = updated(update, kind, old, a, b);
         // Other threads may have come first.
         self.write(place, 0, size, new, true);
         self.set(step.target, old, true);

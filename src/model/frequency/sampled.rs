@@ -1,0 +1,236 @@
+//! The warps that are looked at: their accesses, how often they execute each step, and how far they differ.
+//!
+//! Warps are run as such, their lanes together (see [`block`]). First a few neighbours of the middle block. Where they, or the
+//! threads that were counted, turn out to need what other warps provide, all of the block, if the allowance suffices; then others.
+//! Where a warp is too long for that, its lanes are run one by one, for a lone thread's loops can be skipped.
+
+use super::access::{Request, requests};
+use super::block::{self, Outcome, Ran};
+use super::program::{Operation, Window};
+use super::tally::{Tally, Together};
+use super::thread::{Allowance, Ground, Place3, Thread};
+use super::{Limits, unravel};
+use crate::space::Launch;
+use std::ops::Range;
+
+/// Instructions that a lane of a further warp may take: enough to fill the record of its accesses.
+const LANE: u64 = 1 << 14;
+/// What a step of a warp costs, in instructions of a lone thread.
+const STEP: u64 = 8;
+/// How much longer than the busiest thread that was counted a warp is taken to be, for it goes all ways of its lanes.
+const MARGIN: f64 = 1.5;
+
+pub(super) struct Sampled<'g, 'p> {
+    pub ground: &'g Ground<'p>,
+    pub limits: &'g Limits,
+    /// Instructions that are left.
+    pub budget: u64,
+    pub tally: Tally<'p>,
+    /// What the warps that were looked at accessed, and executions of each step by the busiest of them.
+    pub requests: Vec<Request>,
+    pub most: Vec<u64>,
+    /// A thread that was counted used an address that it did not know, or branched on what it did not.
+    pub vague: bool,
+    /// Instructions of the dearest of them that were interpreted.
+    pub interpreted: u64,
+}
+
+impl Sampled<'_, '_> {
+    /// Runs what the allowance suffices for.
+    pub fn run(&mut self) {
+        if !self.together() {
+            self.apart();
+        }
+    }
+
+    /// Runs warps as such; gives whether that is all there is to do.
+    fn together(&mut self) -> bool {
+        let launch = self.ground.launch;
+        let middle = launch.blocks() / 2;
+        let length = self.tally.longest() * MARGIN;
+        if !self.vague {
+            // Where loops could be skipped, lone lanes are cheaper.
+            if length * STEP as f64 > self.interpreted as f64 * 32.0 {
+                return false;
+            }
+            let Some(few) = self.affordable(length, self.budget) else { return false };
+            let outcome = self.block(middle, few.clone(), few, self.budget / STEP);
+            if outcome.exact && !outcome.vague {
+                if !self.tally.exact {
+                    self.tally.forget();
+                }
+                self.adopt(middle, outcome);
+                self.look_elsewhere(length as u64, None);
+                return true;
+            }
+        }
+        let count = launch.block_threads().div_ceil(32);
+        let few = self.affordable(length, self.budget);
+        // Of what is too long, the accesses are looked at as far as it goes.
+        let budget = if few.is_some() { self.budget } else { self.budget / 2 };
+        let few = few.unwrap_or_else(|| neighbours(launch, 1));
+        let all = if self.needs_block() { 0..count } else { few.clone() };
+        let outcome = self.block(middle, all, few, budget / STEP);
+        if !outcome.warps.iter().filter(|ran| ran.recorded).all(|ran| ran.ended) {
+            self.record(outcome.warps);
+            return false;
+        }
+        // What lone threads did without the others is not what they do.
+        self.tally.forget();
+        self.tally.exact = outcome.exact;
+        let cost = outcome.steps;
+        self.adopt(middle, outcome);
+        self.look_elsewhere(cost, self.needs_block().then_some(count));
+        true
+    }
+
+    /// Warps of other blocks, or all of these blocks' warps, if they cost no more than is left.
+    fn look_elsewhere(&mut self, cost: u64, all: Option<u32>) {
+        for (block, warp) in others(self.ground.launch) {
+            if cost.saturating_mul(STEP) < self.budget {
+                let warps = all.map_or(warp..warp + 1, |count| 0..count);
+                let other = self.block(block, warps, 0..0, self.budget / STEP);
+                self.tally.exact &= other.exact;
+                self.adopt(block, other);
+            }
+        }
+    }
+
+    /// As many neighbouring warps of so many instructions as can be run with a budget.
+    fn affordable(&self, length: f64, budget: u64) -> Option<Range<u32>> {
+        let most = (budget / STEP) as f64 / length.max(1.0);
+        (most >= 1.0).then(|| neighbours(self.ground.launch, self.limits.warps.min(most as u32)))
+    }
+
+    fn block(&mut self, block: u64, warps: Range<u32>, recorded: Range<u32>, steps: u64) -> Outcome {
+        // Where all cannot be run to their end, those that are recorded can, if that is not too much to ask.
+        let length = self.tally.longest() * MARGIN;
+        let (needed, all) =
+            (f64::from(recorded.end - recorded.start) * length, f64::from(warps.end - warps.start) * length);
+        let reserve = if needed <= steps as f64 && all > steps as f64 { needed.min(steps as f64 / 2.0) } else { 0.0 };
+        let window = self.limits.window;
+        let allowance = block::Allowance { steps, reserve: reserve as u64, warps, recorded, window };
+        let outcome = block::run(self.ground, unravel(block, self.ground.launch.grid), &allowance);
+        self.budget = self.budget.saturating_sub(outcome.steps.saturating_mul(STEP));
+        outcome
+    }
+
+    fn adopt(&mut self, block: u64, outcome: Outcome) {
+        for ran in &outcome.warps {
+            if let Some(&(_, at)) = warp_places(self.ground.launch, block, ran.number).last() {
+                self.tally.together(at, ran);
+            }
+        }
+        self.record(outcome.warps);
+    }
+
+    fn record(&mut self, warps: Vec<Ran>) {
+        for mut ran in warps.into_iter().filter(|ran| ran.recorded) {
+            self.requests.append(&mut ran.requests);
+            self.busiest(&ran.counts);
+        }
+    }
+
+    fn busiest(&mut self, counts: &[u64]) {
+        self.most.resize(counts.len(), 0);
+        for (most, &count) in self.most.iter_mut().zip(counts) {
+            *most = count.max(*most);
+        }
+    }
+
+    /// Whether warps give each other what they load.
+    fn needs_block(&self) -> bool {
+        self.ground.program.steps.iter().any(|step| match step.operation {
+            Operation::Load(memory) | Operation::Atomic { memory, .. } => {
+                matches!(memory.window, Window::Shared | Window::Generic)
+            }
+            Operation::Barrier { reduction, .. } => reduction.is_some(),
+            _ => false,
+        })
+    }
+
+    /// Runs the lanes of warps one by one.
+    fn apart(&mut self) {
+        let warmup = u64::from(self.limits.window / 4).max(1);
+        let mut dearest = 0;
+        let known = !self.requests.is_empty();
+        for (number, (warp, threads)) in sampled_warps(self.ground.launch, self.limits.warps).into_iter().enumerate() {
+            // A further warp must be affordable, judging by the dearest lane so far.
+            if number > 0 && dearest * 32 > self.budget {
+                break;
+            }
+            // The first warp may take half of what is left: it is there for the counts too.
+            let most = self.budget.min(LANE.max(dearest + dearest / 4) * 32);
+            let mut left = if number == 0 { self.budget / 2 } else { most };
+            let window = if warp.is_some() && !known { self.limits.window } else { 0 };
+            let mut together = Together::default();
+            let mut touched = Vec::new();
+            for (index, &(lane, at)) in threads.iter().enumerate() {
+                let steps = left / (threads.len() - index) as u64;
+                let outcome = Thread::new(self.ground, at, Allowance { steps, window, warmup, path: true }).run();
+                self.budget = self.budget.saturating_sub(outcome.interpreted);
+                left = left.saturating_sub(outcome.interpreted);
+                dearest = dearest.max(outcome.interpreted);
+                // A lane is cut short sooner than a counting thread; its estimate is no better than their counts.
+                if !outcome.estimated || !self.tally.exact {
+                    self.tally.most(&outcome);
+                }
+                together.at = Some(at);
+                together.ended &= !outcome.cut;
+                if warp.is_some() && !known {
+                    touched.push((lane, outcome.touches));
+                    self.busiest(&outcome.counts);
+                }
+                together.counts.push(outcome.counts);
+                together.paths.push(outcome.path);
+            }
+            self.requests.append(&mut requests(warp.unwrap_or(0), &touched));
+            self.tally.warp(together);
+        }
+    }
+}
+
+/// Up to `most` neighbouring warps in the middle of a block.
+fn neighbours(launch: &Launch, most: u32) -> Range<u32> {
+    let count = launch.block_threads().div_ceil(32);
+    let most = most.clamp(1, count);
+    let first = (count / 2).min(count - most);
+    first..first + most
+}
+
+/// A warp's number, where its accesses are looked at, and its threads by lane.
+type SampledWarp = (Option<u32>, Vec<(u32, Place3)>);
+
+/// The warps that are run: neighbours in the middle block, and after the first of them one each of a block from the first and the
+/// last quarter of the grid, for data may make blocks differ; of those only the counts are looked at.
+fn sampled_warps(launch: &Launch, most: u32) -> Vec<SampledWarp> {
+    let middle = launch.blocks() / 2;
+    let mut sampled: Vec<SampledWarp> =
+        neighbours(launch, most).map(|warp| (Some(warp), warp_places(launch, middle, warp))).collect();
+    for (block, warp) in others(launch).take(2) {
+        sampled.insert(1.min(sampled.len()), (None, warp_places(launch, block, warp)));
+    }
+    sampled
+}
+
+/// A block of the first and of the last quarter of the grid, then the last block and the first; each with a warp of it.
+fn others(launch: &Launch) -> impl Iterator<Item = (u64, u32)> {
+    let (blocks, warps) = (launch.blocks(), launch.block_threads().div_ceil(32));
+    let fifth = blocks / 5;
+    let mut others = vec![(fifth, warps / 3), (blocks - 1 - fifth, warps * 2 / 3), (blocks - 1, warps - 1), (0, 0)];
+    others.retain(|(block, _)| *block != blocks / 2);
+    let mut seen = Vec::new();
+    others.into_iter().filter(move |(block, _)| {
+        !seen.contains(block) && {
+            seen.push(*block);
+            true
+        }
+    })
+}
+
+/// The threads of a warp, by lane.
+fn warp_places(launch: &Launch, block: u64, warp: u32) -> Vec<(u32, Place3)> {
+    let block = unravel(block, launch.grid);
+    let threads = warp * 32..(warp * 32 + 32).min(launch.block_threads());
+    threads.map(|thread| (thread % 32, Place3 { block, thread: unravel(u64::from(thread), launch.block) })).collect()
+}

@@ -1,0 +1,177 @@
+//! A kernel's memory accesses in the order of its code -> what a warp moves between two uses of one sector.
+//!
+//! The profile says how many instructions a thread executes between two uses. The stretch of that length which ends at an access is
+//! laid over the smallest loop around it that is as long, and what the warp touches along it is added up: each sector once. Whether
+//! a cache still holds the sector follows from that and from the warps that share the cache.
+
+use super::profile::Access;
+use crate::cubin::flow::Flow;
+
+/// Sectors that a warp reads again after it has moved so much else.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reuse {
+    /// Sectors of 32 bytes that the warp touches in between, on average, by the workload's buffer (none where it is not known).
+    pub between: Vec<(Option<u32>, f64)>,
+    /// Sectors that it reads again so, over its life.
+    pub sectors: f64,
+}
+
+/// An access of the code.
+pub(super) struct Touch {
+    /// Its block of the flow.
+    pub block: usize,
+    /// Executions by a thread.
+    pub count: f64,
+    pub access: Access,
+}
+
+impl Touch {
+    /// Share of its sectors that a neighbouring warp of the block touched, not this one.
+    fn of_others(&self) -> f64 {
+        (self.access.block_reuse - self.access.reuse).clamp(0.0, 1.0)
+    }
+}
+
+/// A stretch of a region's code: a block, or an inner loop as a whole.
+struct Stretch {
+    /// The inner loop, or the block.
+    inner: Result<usize, usize>,
+    start: f64,
+    length: f64,
+    /// Index into the touches, and sectors.
+    touches: Vec<(usize, f64)>,
+}
+
+/// A loop's iteration, or the whole kernel.
+struct Region {
+    length: f64,
+    stretches: Vec<Stretch>,
+    /// Whether its end is followed by its start.
+    repeats: bool,
+}
+
+/// What is read again; `scale` is the number of machine instructions for one of the profile's.
+pub(super) fn reuses(flow: &Flow, counts: &[f64], touches: &[Touch], scale: f64) -> Vec<Reuse> {
+    let mut regions: Vec<Option<Region>> = (0..=flow.loops.len()).map(|_| None).collect();
+    let mut found: Vec<Reuse> = Vec::new();
+    for touch in touches.iter().filter(|touch| touch.access.reuse > 0.0) {
+        let after = touch.access.reuse_after * scale;
+        let mut around = flow.blocks[touch.block].innermost;
+        let region = loop {
+            let place = around.map_or(flow.loops.len(), |index| index);
+            let region = regions[place].get_or_insert_with(|| Region::new(flow, counts, touches, around));
+            match around {
+                Some(inner) if region.length < after => around = flow.loops[inner].parent,
+                _ => break &*region,
+            }
+        };
+        let between = region.moved(flow, touches, touch, after, scale);
+        add(&mut found, Reuse { between, sectors: touch.count * touch.access.sectors * touch.access.reuse });
+    }
+    found
+}
+
+/// Distances this near to each other (their quotient) are taken for one.
+const ALIKE: f64 = 1.2;
+
+impl Reuse {
+    fn distance(&self) -> f64 {
+        self.between.iter().map(|(_, sectors)| sectors).sum()
+    }
+
+    /// Whether each buffer's part is about as far as the other's.
+    fn is_like(&self, other: &Self) -> bool {
+        let near = |a: f64, b: f64| a <= b * ALIKE + 1.0 && b <= a * ALIKE + 1.0;
+        self.between.len() == other.between.len()
+            && self.between.iter().zip(&other.between).all(|(a, b)| a.0 == b.0 && near(a.1, b.1))
+    }
+}
+
+fn add(found: &mut Vec<Reuse>, new: Reuse) {
+    match found.iter_mut().find(|known| known.is_like(&new)) {
+        Some(known) => {
+            // The farther one stands for both.
+            if known.distance() < new.distance() {
+                known.between = new.between;
+            }
+            known.sectors += new.sectors;
+        }
+        None => found.push(new),
+    }
+}
+
+impl Region {
+    fn new(flow: &Flow, counts: &[f64], touches: &[Touch], around: Option<usize>) -> Self {
+        let iterations = around.map_or(1.0, |index| counts[flow.loops[index].header]).max(f64::MIN_POSITIVE);
+        let mut stretches: Vec<Stretch> = Vec::new();
+        let mut of_block: Vec<Option<usize>> = vec![None; flow.blocks.len()];
+        for (index, block) in flow.blocks.iter().enumerate().filter(|(index, _)| counts[*index] > 0.0) {
+            let Some(inner) = below(flow, index, around) else { continue };
+            let at =
+                stretches.iter().position(|stretch| stretch.inner == inner && inner.is_ok()).unwrap_or_else(|| {
+                    stretches.push(Stretch { inner, start: 0.0, length: 0.0, touches: Vec::new() });
+                    stretches.len() - 1
+                });
+            stretches[at].length += block.instructions.len() as f64 * counts[index] / iterations;
+            of_block[index] = Some(at);
+        }
+        for (number, touch) in touches.iter().enumerate() {
+            if let Some(at) = of_block[touch.block] {
+                stretches[at].touches.push((number, touch.access.sectors * touch.count / iterations));
+            }
+        }
+        let mut length = 0.0;
+        for stretch in &mut stretches {
+            stretch.start = length;
+            length += stretch.length;
+        }
+        Self { length, stretches, repeats: around.is_some() }
+    }
+
+    /// Sectors that a warp touches in the `after` instructions before `touch`, by buffer.
+    fn moved(&self, flow: &Flow, touches: &[Touch], touch: &Touch, after: f64, scale: f64) -> Vec<(Option<u32>, f64)> {
+        let holds = |stretch: &&Stretch| match stretch.inner {
+            Ok(inner) => flow.loops[inner].blocks.binary_search(&touch.block).is_ok(),
+            Err(block) => block == touch.block,
+        };
+        let end = self.stretches.iter().find(holds).map_or(self.length, |own| own.start + own.length / 2.0);
+        let start = end - after;
+        let overlap = |stretch: &Stretch, from: f64, to: f64| {
+            ((stretch.start + stretch.length).min(to) - stretch.start.max(from)).max(0.0) / stretch.length
+        };
+        let mut moved: Vec<(Option<u32>, f64)> = Vec::new();
+        for stretch in self.stretches.iter().filter(|stretch| stretch.length > 0.0) {
+            let mut share = overlap(stretch, start, end);
+            if self.repeats && start < 0.0 {
+                share += overlap(stretch, start + self.length, self.length);
+            }
+            for &(number, sectors) in stretch.touches.iter().filter(|_| share > 0.0) {
+                let other = &touches[number];
+                let again = if other.access.reuse_after * scale < after { other.access.reuse } else { 0.0 };
+                let new = share.min(1.0) * sectors * (1.0 - again - other.of_others()).max(0.0);
+                match moved.iter_mut().find(|(buffer, _)| *buffer == other.access.buffer) {
+                    Some((_, sum)) => *sum += new,
+                    None => moved.push((other.access.buffer, new)),
+                }
+            }
+        }
+        moved.sort_unstable_by_key(|(buffer, _)| *buffer);
+        moved
+    }
+}
+
+/// What a block is to the region around it: the inner loop that it is in, or itself; `None` where it is not in the region.
+fn below(flow: &Flow, block: usize, around: Option<usize>) -> Option<Result<usize, usize>> {
+    let mut at = flow.blocks[block].innermost;
+    if at == around {
+        return Some(Err(block));
+    }
+    while let Some(inner) = at {
+        let parent = flow.loops[inner].parent;
+        if parent == around {
+            return Some(Ok(inner));
+        }
+        at = parent;
+    }
+    None
+}

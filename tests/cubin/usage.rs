@@ -1,0 +1,48 @@
+//! What `cuobjdump -res-usage` prints of a cubin, against what `nvtune::cubin` reads.
+
+// Each test that shares this file uses a part of it.
+#![allow(dead_code)]
+
+use super::toolkit;
+use nvtune::cubin::Cubin;
+use std::path::Path;
+
+/// Compares all kernels of a cubin: how many, and one line for each that differs.
+pub fn compare(path: &Path, bytes: &[u8]) -> (usize, Vec<String>) {
+    let parsed = Cubin::parse(bytes).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let architecture = parsed.architecture();
+    let text = toolkit::run("cuobjdump", &["-res-usage".as_ref(), path.as_os_str()]);
+    let (mut name, mut seen, mut wrong) = ("", 0, Vec::new());
+    for line in text.lines().map(str::trim) {
+        if let Some(function) = line.strip_prefix("Function ") {
+            name = function.trim_end_matches(':');
+        } else if line.starts_with("REG:") {
+            let field = |key: &str| -> u32 {
+                let value = line.split_whitespace().find_map(|word| word.strip_prefix(key)).expect(key);
+                value.parse().expect(value)
+            };
+            // The driver's 1 KiB is counted from sm_90 on, where the kernel has shared memory at all; the constant bank begins with what is
+            // the driver's ("Constant bank 0" grew with sm_90 and sm_100).
+            let reserve = if architecture >= 90 && field("SHARED:") > 0 { 1024 } else { 0 };
+            let constants = match architecture {
+                ..90 => 0x160,
+                90..100 => 0x210,
+                _ => 0x380,
+            };
+            let theirs =
+                [field("REG:"), field("STACK:"), field("SHARED:") - reserve, field("CONSTANT[0]:") - constants];
+            let ours = parsed.kernel(name).map(|kernel| {
+                let found = &kernel.resources;
+                [found.registers, found.stack_frame, found.static_shared, found.parameter_bytes]
+            });
+            if ours != Some(theirs) {
+                let place = path.file_name().unwrap().display();
+                wrong
+                    .push(format!("{place} {name}: registers, stack, shared, parameters are {ours:?}, not {theirs:?}"));
+            }
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, parsed.kernels().len(), "{}: {text}", path.display());
+    (seen, wrong)
+}

@@ -1,0 +1,42 @@
+//! Bytes as machine code -> instructions, flow and scores; the first byte chooses the architecture, and whether lines are known.
+//!
+//! Always holds: no panic, never more memory than 64 times the input, and time that its size bounds.
+#![no_main]
+
+mod memory;
+
+use libfuzzer_sys::fuzz_target;
+use nvtune::cubin::flow::Flow;
+use nvtune::cubin::sass::decode;
+use nvtune::cubin::{Function, Kernel, Lines, Resources};
+use nvtune::model::Analysis;
+
+const ARCHITECTURES: [u32; 8] = [70, 75, 80, 86, 89, 90, 100, 120];
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((&first, code)) = bytes.split_first() else { return };
+    memory::bounded(code.len(), || read(code, ARCHITECTURES[usize::from(first) % ARCHITECTURES.len()]));
+});
+
+fn read(code: &[u8], architecture: u32) {
+    let half = code.len() as u32 / 32 * 16;
+    let kernel = Kernel {
+        name: "k",
+        architecture,
+        resources: Resources::default(),
+        code,
+        functions: vec![Function { name: "$k$f", offset: half, size: half }],
+        lines: Lines::default(),
+        indirect: Vec::new(),
+    };
+    let instructions = decode(code, architecture);
+    assert_eq!(instructions.len(), code.len() / 16);
+    let flow = Flow::new(&kernel, &instructions);
+    assert!(flow.reverse_post_order().len() == flow.blocks.len());
+    for block in &flow.blocks {
+        assert!(block.instructions.end <= instructions.len() && block.successors.iter().all(|&to| to < flow.blocks.len()));
+    }
+    drop((instructions, flow));
+    let analysis = Analysis::new(&kernel, None);
+    assert!(analysis.cycles >= 0.0);
+}

@@ -1,0 +1,96 @@
+//! What the readers of cubins and machine code take of memory: never more than 64 times their input, however it is made. One test at a
+//! time is counted, so all are in one.
+
+#[path = "fuzz/targets/memory.rs"]
+mod memory;
+
+use nvtune::cubin::flow::Flow;
+use nvtune::cubin::sass::decode;
+use nvtune::cubin::{Cubin, Kernel, Lines, Resources};
+use nvtune::model::Analysis;
+
+const CUDA12_SM70: &[u8] = include_bytes!("cubin/cuda12.sm_70.cubin");
+const CUDA12_SM90: &[u8] = include_bytes!("cubin/cuda12.sm_90.cubin");
+
+fn kernel(code: &[u8]) -> Kernel<'_> {
+    Kernel {
+        name: "k",
+        architecture: 80,
+        resources: Resources::default(),
+        code,
+        functions: Vec::new(),
+        lines: Lines::default(),
+        indirect: Vec::new(),
+    }
+}
+
+fn read_code(code: &[u8]) -> usize {
+    let kernel = kernel(code);
+    let mut loops = 0;
+    memory::bounded(code.len(), || {
+        let instructions = decode(code, kernel.architecture);
+        loops = Flow::new(&kernel, &instructions).loops.len();
+        drop(instructions);
+        assert!(Analysis::new(&kernel, None).cycles >= 0.0);
+    });
+    loops
+}
+
+fn read_cubin(bytes: &[u8]) {
+    memory::bounded(bytes.len(), || {
+        let Ok(cubin) = Cubin::parse(bytes) else { return };
+        for kernel in cubin.kernels() {
+            assert!(Analysis::new(kernel, None).cycles >= 0.0);
+        }
+    });
+}
+
+/// `@P0 BRA` at instruction `at` to instruction `to`.
+fn branch(at: usize, to: usize) -> u128 {
+    let distance = (to as i64 - at as i64 - 1) * 4;
+    let target = (distance as u64 & ((1 << 48) - 1)) as u128;
+    0x947 | target << 34 | 7 << 87 | 1 << 105
+}
+
+const EXIT: u128 = 0x794d | 7 << 87;
+const NOP: u128 = 0x7918;
+
+fn bytes(words: &[u128]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// `count` loops, each in the one before.
+fn nested(count: usize) -> Vec<u8> {
+    let mut words = vec![NOP; count];
+    words.extend((0..count).map(|inner| branch(count + inner, count - 1 - inner)));
+    words.push(EXIT);
+    bytes(&words)
+}
+
+/// Every instruction may go to every other one's place: `count` branches in a pattern without structure.
+fn tangled(count: usize) -> Vec<u8> {
+    let words: Vec<u128> = (0..count).map(|at| branch(at, at * 7919 % count)).chain([EXIT]).collect();
+    bytes(&words)
+}
+
+#[test]
+fn no_reader_takes_more_than_64_times_its_input() {
+    assert_eq!(read_code(&nested(8)), 8, "the sources are what they are called");
+    for count in [100, 1000, 4000] {
+        read_code(&nested(count));
+        read_code(&tangled(count));
+        read_code(&bytes(&vec![branch(0, 0); count]));
+        read_code(&bytes(&vec![EXIT; count]));
+    }
+    for bytes in [CUDA12_SM70, CUDA12_SM90] {
+        read_cubin(bytes);
+        // Every word of the file once pointed elsewhere: offsets, sizes and counts among them.
+        for place in (0..bytes.len() - 4).step_by(4) {
+            for value in [0, 0x40, 0x10_0000, u32::MAX] {
+                let mut changed = bytes.to_vec();
+                changed[place..place + 4].copy_from_slice(&value.to_le_bytes());
+                read_cubin(&changed);
+            }
+        }
+    }
+}
