@@ -1,16 +1,20 @@
 //! Measuring on a GPU. Needs the CUDA driver and nothing else: `cargo test --test gpu`, or the executable carried to a machine
 //! with a GPU; `gpu NAME` runs the cases whose names contain NAME.
 //!
-//! Called as `gpu measure` it is the measuring process, which it starts itself. No GPU is a failure here, not a pass.
+//! Called as `gpu measure` it is the measuring process, which it starts itself; as `gpu replay RECORD...` it launches the baseline of
+//! each recorded space as it was timed, for profilers. No GPU is a failure here, not a pass.
+
+#[path = "gpu/recorded.rs"]
+mod recorded;
 
 use nvtune::measure::verdict::{Verdict, faster};
-use nvtune::measure::{Candidate, Error, Measurer, Options, Outcome, Plan, Process, Timings};
+use nvtune::measure::{Candidate, Error, Measurer, Options, Outcome, Plan, Pool, Process, Timing, Timings};
 use nvtune::space::Launch;
 use nvtune::workload::{Argument, Buffer, Check, Element, Fill, Scalar, Symbol, Workload};
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const CASES: &[(&str, fn())] = &[
     ("device", device),
@@ -18,6 +22,7 @@ const CASES: &[(&str, fn())] = &[
     ("wrong_candidates_are_refused", wrong_candidates_are_refused),
     ("in_out_buffers_are_restored", in_out_buffers_are_restored),
     ("crashes_do_not_end_the_work", crashes_do_not_end_the_work),
+    ("twelve_faults_are_refused", twelve_faults_are_refused),
     ("too_many_resources", too_many_resources),
     ("baselines_that_cannot_serve", baselines_that_cannot_serve),
     ("checks_say_what_is_compared", checks_say_what_is_compared),
@@ -26,13 +31,25 @@ const CASES: &[(&str, fn())] = &[
     ("structures_hold_addresses", structures_hold_addresses),
     ("carve_outs_are_preferred_launch_by_launch", carve_outs_are_preferred_launch_by_launch),
     ("timings_repeat", timings_repeat),
+    ("short_kernels_are_timed_in_graphs", short_kernels_are_timed_in_graphs),
+    ("graphs_keep_carve_outs_and_contents", graphs_keep_carve_outs_and_contents),
+    ("clocks_are_watched", clocks_are_watched),
+    ("one_measures_at_a_time", one_measures_at_a_time),
+    ("several_gpus_share_candidates", several_gpus_share_candidates),
+    ("a_second_request_runs_no_baseline_again", a_second_request_runs_no_baseline_again),
     ("duels_tell_apart", duels_tell_apart),
+    ("occupancy_is_the_drivers", recorded::occupancy_is_the_drivers),
+    ("remapped_launches", remapped_launches),
 ];
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
     if arguments.get(1).is_some_and(|word| word == "measure") {
         return nvtune::measure::serve(&arguments[2..]);
+    }
+    if arguments.get(1).is_some_and(|word| word == "replay") {
+        recorded::replay(&arguments[2..]);
+        return ExitCode::SUCCESS;
     }
     let wanted: Vec<_> = arguments[1..].iter().map(|a| a.to_string_lossy()).collect();
     let (mut run, mut failed) = (0, 0);
@@ -50,6 +67,46 @@ fn main() -> ExitCode {
     }
     println!("{run} cases, {failed} failed");
     ExitCode::from(u8::from(failed > 0 || run == 0))
+}
+
+/// A program built by nvtune under a recorded decision, with and without relocatable device code: it checks every kind of launch by
+/// itself. Needs nvcc on PATH; `NVTUNE_PROGRAM` names nvtune where it is not the one that cargo built.
+fn remapped_launches() {
+    let program = std::env::var_os("NVTUNE_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_nvtune").into());
+    let folder = tempfile::tempdir().expect("a folder");
+    let capability = start().device().compute_capability;
+    let recorded = format!(
+        r#"{{"device": {{"name": "GPU", "compute_capability": {capability}}},
+        "entries": [{{"label": "block=64", "time_us": 5, "spread": 0.01}}, {{"time_us": 10, "spread": 0.01}}]}}"#
+    );
+    for (name, text) in [
+        ("launches.cu", include_str!("gpu/launches.cu")),
+        ("elsewhere.cu", include_str!("gpu/elsewhere.cu")),
+        ("recorded.json", recorded.as_str()),
+    ] {
+        std::fs::write(folder.path().join(name), text).expect("written");
+    }
+    let architecture = format!("-arch=sm_{capability}");
+    for relocatable in ["-rdc=false", "-rdc=true"] {
+        let run = |command: &mut std::process::Command| {
+            let output = command.current_dir(folder.path()).output().expect("it starts");
+            let text = [output.stdout, output.stderr].concat();
+            let text = String::from_utf8_lossy(&text).into_owned();
+            assert!(output.status.success(), "{relocatable}: {text}");
+            text
+        };
+        let options = ["-O3", architecture.as_str(), relocatable];
+        let mut tuned = std::process::Command::new(&program);
+        tuned.arg("nvcc").args(options).args(["-c", "launches.cu", "-o", "launches.o"]);
+        let said = run(tuned.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
+        assert!(said.contains("scale: block=64 ("), "{said}");
+        let nvcc = || std::process::Command::new("nvcc");
+        run(nvcc().args(options).args(["-c", "elsewhere.cu", "-o", "elsewhere.o"]));
+        run(nvcc().args(options).args(["launches.o", "elsewhere.o", "-o", "launches"]));
+        let said = run(&mut std::process::Command::new(folder.path().join("launches")));
+        assert!(said.lines().filter(|line| line.starts_with("ok ")).count() >= 8, "{said}");
+        println!("{relocatable}\n{said}");
+    }
 }
 
 /// Elements of the buffers: large enough that a launch takes tens of microseconds, and no multiple of any block.
@@ -209,6 +266,40 @@ fn crashes_do_not_end_the_work() {
     );
 }
 
+fn twelve_faults_are_refused() {
+    let workload = Arc::new(workload(N, Fill::Poison));
+    let mut process = start();
+    let most = process.device().shared_per_block_optin;
+    let with_shared = |mut candidate: Candidate| {
+        candidate.launch.shared = most + 4;
+        candidate
+    };
+    let faults = [
+        ("wrong result", candidate("wrong", 256, &workload), "elements of `y` differ"),
+        ("race at one block size", candidate("races", 1024, &workload), "elements of `y` differ"),
+        ("out-of-bounds write", candidate("fault", 256, &workload), "CUDA_ERROR_ILLEGAL_ADDRESS"),
+        ("infinite loop", candidate("forever", 256, &workload), "did not end within 2 s"),
+        ("trap", candidate("trap", 256, &workload), "crashed on the GPU: CUDA_ERROR_"),
+        ("too much shared memory", with_shared(candidate("shared", 256, &workload)), "bytes of shared memory are more"),
+        ("NaN", candidate("not_a_number", 256, &workload), "is NaN, not "),
+        ("untouched output", candidate("untouched", 256, &workload), "elements of `y` differ"),
+        ("depends on the block size", candidate("by_block", 128, &workload), "elements of `y` differ"),
+        ("writes its input", candidate("stray", 256, &workload), "writes to `x`"),
+        ("misaligned access", candidate("misaligned", 256, &workload), "CUDA_ERROR_MISALIGNED_ADDRESS"),
+        ("device assert", candidate("asserts", 256, &workload), "CUDA_ERROR_ASSERT"),
+    ];
+    let right =
+        [("races", 32), ("by_block", 256), ("scale", 512)].map(|(kernel, block)| candidate(kernel, block, &workload));
+    let candidates: Vec<Candidate> = faults.iter().map(|(_, candidate, _)| candidate.clone()).chain(right).collect();
+    let timings = process.time(&candidate("scale", 256, &workload), &candidates, &plan()).unwrap();
+    let outcomes = outcomes(&timings);
+    for ((fault, _, said), outcome) in faults.iter().zip(&outcomes) {
+        println!("{fault}: {outcome}");
+        assert!(outcome.contains(said), "{fault}: {outcome}");
+    }
+    assert_eq!(outcomes[12..], ["timed"; 3], "the same kernels where they are right, and one after all the faults");
+}
+
 fn too_many_resources() {
     let workload = Arc::new(workload(N, Fill::Poison));
     let mut process = start();
@@ -266,7 +357,7 @@ fn checks_say_what_is_compared() {
         workload.checks = Some(checks);
         Arc::new(workload)
     };
-    let check = |relative| Check { buffer: 1, relative, absolute: 0.0 };
+    let check = |relative| Check { buffer: 1, relative, absolute: Some(0.0) };
     for (checks, expected) in
         [(vec![check(1e-6)], "elements of `y` differ"), (vec![check(1e-4)], "timed"), (vec![], "timed")]
     {
@@ -392,6 +483,7 @@ fn timings_repeat() {
     let kernels = [("scale", 64), ("scale", 128), ("scale", 512), ("rounded", 256)];
     let first = medians(&against_scale(&mut process, &kernels));
     let second = medians(&against_scale(&mut process, &kernels));
+    process.rest();
     let fresh = medians(&against_scale(&mut start(), &kernels));
     println!("{first:.2?}\n{second:.2?}\n{fresh:.2?}");
     for other in [second, fresh] {
@@ -419,4 +511,132 @@ fn duels_tell_apart() {
     assert!(!matches!(faster(baseline, same), Verdict::Faster { .. }));
     assert!(matches!(faster(baseline, slow), Verdict::Slower { .. }));
     assert!(matches!(faster(slow, baseline), Verdict::Faster { .. }));
+}
+
+/// A workload of a kernel of a few microseconds.
+fn small() -> Arc<Workload> {
+    Arc::new(workload(1 << 16, Fill::Poison))
+}
+
+fn median(samples: &Option<Vec<f64>>) -> Timing {
+    Timing::new(samples.clone().expect("it runs")).expect("it was sampled")
+}
+
+fn short_kernels_are_timed_in_graphs() {
+    let workload = small();
+    let contenders: Vec<Candidate> =
+        [64, 128, 256, 512, 1024, 64].iter().map(|block| candidate("scale", *block, &workload)).collect();
+    let mut process = start();
+    let first = process.duel(&contenders, 41).unwrap();
+    let second = process.duel(&contenders, 41).unwrap();
+    for ((candidate, a), b) in contenders.iter().zip(&first).zip(&second) {
+        let (a, b) = (median(a), median(b));
+        println!(
+            "{}: {:.3} us, spread {:.4}; again {:.3} us, spread {:.4}",
+            candidate.label, a.median_us, a.spread, b.median_us, b.spread
+        );
+        assert!((0.5..20.0).contains(&a.median_us));
+        assert!((a.median_us / b.median_us - 1.0).abs() < 0.03, "it repeats");
+    }
+    let (one, same) = (median(&first[0]), median(&first[5]));
+    assert!((one.median_us / same.median_us - 1.0).abs() < 0.02, "the same twice");
+}
+
+fn graphs_keep_carve_outs_and_contents() {
+    // Each launch of a graph must find the buffer as it was: it is read and written.
+    let workload = Arc::new(workload(1 << 14, RANDOM));
+    let mut process = start();
+    let candidates = [64, 128, 1024].map(|block| candidate("saxpy", block, &workload));
+    for _ in 0..2 {
+        let timings = process.time(&candidate("saxpy", 256, &workload), &candidates, &plan()).unwrap();
+        assert_eq!(outcomes(&timings), ["timed"; 3]);
+        println!("{:.3} us", timings.baseline.median_us);
+    }
+    let small = small();
+    let third = process.device().shared_per_block_optin / 3;
+    let with_carveout = |carveout: Option<u8>, shared: u32| {
+        let mut candidate = candidate("shared", 256, &small);
+        candidate.launch.shared = shared;
+        candidate.launch.carveout = carveout;
+        candidate
+    };
+    let contenders = [(None, 1024), (Some(0), 1024), (Some(100), 1024), (Some(0), third), (Some(100), third)]
+        .map(|(carveout, shared)| with_carveout(carveout, shared));
+    let samples = process.duel(&contenders, 21).unwrap();
+    for (contender, samples) in contenders.iter().zip(&samples) {
+        let (carveout, shared) = (contender.launch.carveout, contender.launch.shared);
+        println!("carveout {carveout:?} shared {shared}: {:.3} us", median(samples).median_us);
+    }
+}
+
+fn clocks_are_watched() {
+    let mut process = start();
+    against_scale(&mut process, &[("scale", 64)]);
+    let conditions = process.conditions();
+    println!("{conditions:?}");
+    assert!(conditions.sm_mhz.0 > 100 && conditions.temperature_c > 10, "NVML tells");
+    assert!(conditions.rounds >= 9);
+}
+
+fn one_measures_at_a_time() {
+    let mut first = start();
+    if first.gpus() > 1 {
+        return println!("there are {} GPUs: not looked at", first.gpus());
+    }
+    against_scale(&mut first, &[("scale", 64)]);
+    let mut second = Process::start(Options { wait: Some(Duration::from_millis(300)), ..Options::default() }).unwrap();
+    let workload = Arc::new(workload(N, Fill::Poison));
+    let baseline = candidate("scale", 256, &workload);
+    assert!(matches!(second.time(&baseline, &[], &plan()), Err(Error::Busy { .. })));
+    let mut third = start();
+    let waiting = std::thread::spawn(move || {
+        against_scale(&mut third, &[("scale", 64)]);
+        third.waited()
+    });
+    std::thread::sleep(Duration::from_millis(700));
+    first.rest();
+    println!("waited {:?}", waiting.join().unwrap());
+    // Killed in the middle of its work, it has nothing any more.
+    drop(second);
+    assert_eq!(outcomes(&against_scale(&mut first, &[("scale", 64)])), ["timed"]);
+}
+
+fn several_gpus_share_candidates() {
+    let mut pool = Pool::start(Options::default()).unwrap();
+    let mut alone = start();
+    let gpus = alone.gpus();
+    if gpus < 2 {
+        return println!("there is one GPU: not looked at");
+    }
+    let workload = Arc::new(workload(N, Fill::Poison));
+    let baseline = candidate("scale", 256, &workload);
+    let candidates: Vec<Candidate> = (0..1500).map(|n| candidate("scale", 32 * (1 + n % 32), &workload)).collect();
+    let plan = Plan { rounds: 15, ..plan() };
+    let begin = Instant::now();
+    let one = alone.time(&baseline, &candidates, &plan).unwrap();
+    let one_s = begin.elapsed().as_secs_f64();
+    drop(alone);
+    let begin = Instant::now();
+    let shared = pool.time(&baseline, &candidates, &plan).unwrap();
+    let shared_s = begin.elapsed().as_secs_f64();
+    println!("{} candidates: one GPU {one_s:.2} s, {gpus} GPUs {shared_s:.2} s", candidates.len());
+    let mut worst: f64 = 0.0;
+    for (a, b) in one.candidates.iter().zip(&shared.candidates) {
+        let (Outcome::Timed(a), Outcome::Timed(b)) = (a, b) else { panic!("{a:?} {b:?}") };
+        worst = worst.max((a.median_us / b.median_us - 1.0).abs());
+    }
+    println!("largest difference {worst:.4}");
+    assert!(worst < 0.1 && shared_s < one_s);
+}
+
+fn a_second_request_runs_no_baseline_again() {
+    let mut process = start();
+    let begin = Instant::now();
+    against_scale(&mut process, &[("scale", 64)]);
+    let first = begin.elapsed();
+    let begin = Instant::now();
+    against_scale(&mut process, &[("scale", 128)]);
+    let second = begin.elapsed();
+    println!("{first:?}, then {second:?}");
+    assert!(second < first / 2);
 }

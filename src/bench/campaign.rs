@@ -6,6 +6,7 @@ use crate::comment::Annotation;
 use crate::console::{Console, FATAL};
 use crate::marked_source::MarkedSource;
 use crate::measure::Device;
+use crate::measure::Measurer;
 use crate::nvcc::{Dryrun, Invocation, RealNvcc};
 use crate::record::{RecordedSpace, SPACE_EXTENSION};
 use crate::settings::{Mode, Settings};
@@ -53,6 +54,7 @@ pub fn run(campaign: &Campaign) -> u8 {
         }
     };
     let mut tuner = Tuner::new(&settings, &console);
+    tuner.start();
     let Some(device) = tuner.device().cloned() else {
         console.fatal("no GPU to time on");
         return FATAL;
@@ -203,6 +205,8 @@ impl Run<'_> {
         let complete = points.iter().all(|index| times.taken.contains_key(index));
         if complete && self.campaign.repeat > 0 {
             let plan = timed::plan(self.campaign.budget_s / 2.0);
+            // The second process needs the GPU.
+            measurer.rest();
             match timed::again(scored, &mut times.taken, self.campaign.repeat, &plan) {
                 Ok(repeatability) => times.repeatability = repeatability,
                 Err(error) => self.console.warning(&format!("{name}: not timed again: {error}")),

@@ -1,18 +1,24 @@
 //! The seam between the order in which candidates are timed and what times them.
 
-use super::Reason;
 use super::protocol::Job;
+use super::{Condition, Reason};
 use crate::workload::Workload;
 
 /// Runs jobs: the GPU, or recorded timings.
 ///
 /// `alive` is to be called at least every few seconds of work that is not a kernel's.
 pub(super) trait Bench {
-    /// Takes what the jobs to come refer to by number, in place of what it had.
+    /// Takes what the jobs to come refer to by number, behind what it has.
     fn load(&mut self, variants: Vec<Vec<u8>>, workloads: Vec<Workload>);
+
+    /// Lets go of all that it has.
+    fn clear(&mut self);
 
     /// Runs the baseline and keeps its results; microseconds of the launch.
     fn reference(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<f64, Halt>;
+
+    /// Whether the results that it keeps are this baseline's.
+    fn has_reference(&self, job: &Job) -> bool;
 
     /// Runs a candidate once and compares its results with the baseline's; microseconds of the launch.
     fn check(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<f64, Halt>;
@@ -20,8 +26,12 @@ pub(super) trait Bench {
     /// Makes a job that was checked ready to be sampled, where the process was started anew since.
     fn warm(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<(), Halt>;
 
-    /// Microseconds of one launch with cold caches.
-    fn sample(&mut self, job: &Job) -> Result<f64, Halt>;
+    /// Microseconds of one launch with cold caches; of a `short` kernel, of several launches by which the launch itself counts
+    /// for little.
+    fn sample(&mut self, job: &Job, short: bool) -> Result<f64, Halt>;
+
+    /// How the GPU is now.
+    fn condition(&mut self) -> Condition;
 }
 
 /// Why a job did not run to its end.

@@ -3,6 +3,9 @@
 //! In: the baseline's bytes and a candidate's, the element type and how closely they must agree. Out: a [`Difference`] or
 //! nothing. Pure. Integers must agree exactly; floats within |got - expected| <= absolute + relative * |expected|. A NaN agrees
 //! with a NaN only, an infinity with the same infinity only. Padding within elements is not looked at.
+//!
+//! Where no absolute tolerance is given it follows the numbers that a buffer is made of: what is left where large terms cancel may
+//! differ by the terms' rounding, in a buffer of millions as in one of millionths.
 
 use super::Difference;
 use crate::workload::{Element, Scalar, default_tolerance};
@@ -11,14 +14,20 @@ use crate::workload::{Element, Scalar, default_tolerance};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     pub relative: f64,
-    pub absolute: f64,
+    /// `None`: [`SHARE`] of the relative one, of the median magnitude of the expected numbers.
+    pub absolute: Option<f64>,
 }
+
+/// See [`Tolerance::absolute`].
+const SHARE: f64 = 0.1;
+
+/// Numbers whose median magnitude stands for that of a buffer.
+const SAMPLE: usize = 4096;
 
 impl Tolerance {
     /// What counts where the tuning comment says nothing: [`default_tolerance`].
     pub fn default_for(scalar: Scalar) -> Tolerance {
-        let (relative, absolute) = default_tolerance(scalar);
-        Tolerance { relative, absolute }
+        Tolerance { relative: default_tolerance(scalar), absolute: None }
     }
 }
 
@@ -28,6 +37,11 @@ pub fn compare(name: &str, element: &Element, tolerance: Tolerance, expected: &[
     let layout = Layout::of(element);
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(16));
     // A slice for each thread, whole elements, and none so small that starting the thread costs more than it saves.
+    let absolute = tolerance.absolute.unwrap_or_else(|| match tolerance.relative > 0.0 && expected != got {
+        true => SHARE * tolerance.relative * magnitude(element.scalar, layout, expected),
+        false => 0.0,
+    });
+    let tolerance = Bounds { relative: tolerance.relative, absolute };
     let slice = (expected.len() / threads).max(1 << 20).next_multiple_of(layout.stride);
     let pairs: Vec<_> = expected.chunks(slice).zip(got.chunks(slice)).enumerate().collect();
     let scan = |&(i, (expected, got)): &(usize, (&[u8], &[u8]))| {
@@ -55,6 +69,38 @@ pub fn compare(name: &str, element: &Element, tolerance: Tolerance, expected: &[
     Some(Difference { buffer: name.to_owned(), index, lane, expected, got, count, of })
 }
 
+/// How far a float may be off.
+#[derive(Clone, Copy)]
+struct Bounds {
+    relative: f64,
+    absolute: f64,
+}
+
+/// The median magnitude of the finite numbers of a buffer that are not 0, of a sample where there are many; 0 where there are none.
+fn magnitude(scalar: Scalar, layout: Layout, bytes: &[u8]) -> f64 {
+    let count = bytes.len() / layout.stride;
+    let of = |index: usize| {
+        let first = bytes.get(index * layout.stride..)?.get(..layout.scalar)?;
+        match Value::decode(scalar, first) {
+            Value::Float(value) if value.is_finite() && value != 0.0 => Some(value.abs()),
+            _ => None,
+        }
+    };
+    // A step that has no factor in common with the rows of a matrix: else a sample may be a column of it.
+    let step = |number: usize| (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize % count.max(1);
+    let mut found: Vec<f64> = match count > SAMPLE {
+        true => (0..SAMPLE).filter_map(|number| of(step(number))).collect(),
+        false => (0..count).filter_map(of).collect(),
+    };
+    if found.is_empty() {
+        found.extend((0..count).filter_map(of).take(SAMPLE));
+    }
+    match found.len() {
+        0 => 0.0,
+        count => *found.select_nth_unstable_by((count - 1) / 2, f64::total_cmp).1,
+    }
+}
+
 /// Where scalars lie in an element.
 #[derive(Clone, Copy)]
 struct Layout {
@@ -78,7 +124,7 @@ struct Part {
     first: Option<(u64, u8, String, String)>,
 }
 
-fn scan(scalar: Scalar, layout: Layout, tolerance: Tolerance, first_index: u64, expected: &[u8], got: &[u8]) -> Part {
+fn scan(scalar: Scalar, layout: Layout, tolerance: Bounds, first_index: u64, expected: &[u8], got: &[u8]) -> Part {
     /// Elements that are compared as bytes before any is decoded: most of a buffer agrees to the bit.
     const RUN: usize = 256;
     let mut part = Part::default();
@@ -146,7 +192,7 @@ impl Value {
     }
 
     /// Whether `got` is close enough to `self`, the expected value.
-    fn agrees(self, got: Value, tolerance: Tolerance) -> bool {
+    fn agrees(self, got: Value, tolerance: Bounds) -> bool {
         match (self, got) {
             (Value::Float(a), Value::Float(b)) if a.is_nan() || b.is_nan() => a.is_nan() && b.is_nan(),
             (Value::Float(a), Value::Float(b)) if a.is_infinite() || b.is_infinite() => a == b,

@@ -2,10 +2,11 @@
 //!
 //! What always holds: no call here waits longer than its limit, and the process is ended and collected when the link is dropped.
 
-use super::protocol::{self, HELLO, Reply};
+use super::protocol::{self, Reply, VERSION};
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,6 +18,9 @@ const KILL_GRACE: Duration = Duration::from_secs(5);
 /// Bytes of standard error that are kept for messages.
 const COMPLAINT: usize = 2048;
 
+/// Bytes that are written at a time.
+const PART: usize = 1 << 20;
+
 /// Lines before the protocol's first that are put up with: login shells greet.
 const GREETING_LINES: usize = 100;
 
@@ -24,8 +28,8 @@ const GREETING_LINES: usize = 100;
 #[derive(Debug)]
 pub(super) enum Incoming {
     Reply(Reply),
-    /// It is not an nvtune of this protocol's version; what it said.
-    Version(String),
+    /// It is an nvtune of another version of the protocol; what it said.
+    Version(u32, String),
     /// It is no protocol at all; how it began.
     Nonsense(String),
     /// It closed its output.
@@ -40,20 +44,28 @@ pub(super) struct Link {
     /// To the thread that writes, so that a process that does not read blocks nobody; `None` once hung up.
     requests: Option<mpsc::Sender<Vec<u8>>>,
     replies: mpsc::Receiver<Incoming>,
+    /// Bytes that the process has taken.
+    taken: Arc<AtomicU64>,
     complaint: Arc<Mutex<VecDeque<u8>>>,
 }
 
 impl Link {
     /// Starts `command`; the error is that of starting it.
     pub fn start(mut command: Command) -> io::Result<Link> {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let mut child =
+            crate::process::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
         let (requests, to_write) = mpsc::channel::<Vec<u8>>();
+        let taken = Arc::new(AtomicU64::new(0));
         if let Some(mut stdin) = child.stdin.take() {
+            let taken = Arc::clone(&taken);
             thread::spawn(move || {
                 for bytes in to_write {
-                    // A process that is gone shows at its other end.
-                    if stdin.write_all(&bytes).and_then(|()| stdin.flush()).is_err() {
-                        break;
+                    for part in bytes.chunks(PART) {
+                        // A process that is gone shows at its other end.
+                        if stdin.write_all(part).and_then(|()| stdin.flush()).is_err() {
+                            return;
+                        }
+                        taken.fetch_add(part.len() as u64, Ordering::Relaxed);
                     }
                 }
             });
@@ -81,7 +93,7 @@ impl Link {
                 }
             });
         }
-        Ok(Link { child: Some(child), requests: Some(requests), replies, complaint })
+        Ok(Link { child: Some(child), requests: Some(requests), replies, taken, complaint })
     }
 
     /// Queues the bytes of a frame. Nothing is reported here: a process that cannot take them shows in what it says.
@@ -89,6 +101,11 @@ impl Link {
         if let Some(requests) = &self.requests {
             let _ = requests.send(frame);
         }
+    }
+
+    /// Bytes that the process has taken so far: while they grow, it is only slow.
+    pub fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
     }
 
     /// Waits for the next message, at most `limit`.
@@ -162,7 +179,7 @@ fn listen(stdout: &mut impl BufRead, sender: &mpsc::Sender<Incoming>) -> Incomin
         let line = String::from_utf8_lossy(&line).trim_end().to_owned();
         match read {
             Ok(0) | Err(_) => return first.map_or(Incoming::End, Incoming::Nonsense),
-            Ok(_) if line == HELLO => {
+            Ok(_) if protocol::greeted(&line) == Some(VERSION) => {
                 return loop {
                     match protocol::read(stdout) {
                         Ok(Some((reply, _))) => {
@@ -177,10 +194,12 @@ fn listen(stdout: &mut impl BufRead, sender: &mpsc::Sender<Incoming>) -> Incomin
                     }
                 };
             }
-            Ok(_) if line.starts_with("nvtune-measure ") => return Incoming::Version(line),
-            Ok(_) => {
-                first.get_or_insert(format!("\"{line}\""));
-            }
+            Ok(_) => match protocol::greeted(&line) {
+                Some(version) => return Incoming::Version(version, line),
+                None => {
+                    first.get_or_insert(format!("\"{line}\""));
+                }
+            },
         }
     }
     Incoming::Nonsense(first.unwrap_or_default())

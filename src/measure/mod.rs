@@ -6,33 +6,50 @@
 //! [`Error`] or a refused candidate, never a panic and never a wait without end.
 //!
 //! ```text
-//! caller:  Process (process, link) -- requests over stdin ------> serve -> schedule -> Bench = Gpu | Replay
-//!                                  <- replies over stdout (protocol) ----
+//! caller:  Pool -> Process (batch, link) -- requests over stdin ------> serve -> Gpus (claim) -> schedule -> Bench = Gpu | Replay
+//!                                        <- replies over stdout (protocol) ----
 //! ```
 
+mod batch;
 mod bench;
 mod candidate;
+mod claim;
 pub mod compare;
+mod condition;
 mod device;
 mod gpu;
+mod gpus;
 mod link;
+mod nvml;
+mod options;
 mod outcome;
+mod pool;
+mod present;
 mod process;
 mod protocol;
 mod replay;
 mod runner;
+mod sanitizer;
 mod schedule;
 mod serve;
 pub mod verdict;
 
 pub use candidate::{Candidate, Plan};
+pub use condition::{Condition, Conditions};
 pub use device::Device;
+pub use options::Options;
 pub use outcome::{Difference, Outcome, Reason, Timing, Timings};
-pub use process::{Error, Options, Process};
+pub use pool::Pool;
+pub use present::Present;
+pub use process::{Error, Process};
+pub use protocol::VERSION as PROTOCOL_VERSION;
 pub use runner::{RunnerError, split};
+pub use sanitizer::{Unsanitized, sanitize};
 pub use serve::serve;
 
-/// Something that times candidates: [`Process`], or what a test puts in its place.
+use std::time::Duration;
+
+/// Something that times candidates: a [`Process`], a [`Pool`] of them, or what a test puts in their place.
 pub trait Measurer {
     /// The device that candidates are timed on.
     fn device(&self) -> &Device;
@@ -48,4 +65,17 @@ pub trait Measurer {
     ///
     /// Gives, for each contender, its time of each round in microseconds; `None` where it crashed or hung.
     fn duel(&mut self, contenders: &[Candidate], rounds: u32) -> Result<Vec<Option<Vec<f64>>>, Error>;
+
+    /// How long all this has waited for a GPU that others measured on: it counts against no budget.
+    fn waited(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// How the GPU was in the rounds since this was asked last.
+    fn conditions(&mut self) -> Conditions {
+        Conditions::default()
+    }
+
+    /// Gives the GPU to others until something is to be timed again.
+    fn rest(&mut self) {}
 }

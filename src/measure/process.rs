@@ -3,20 +3,20 @@
 //! What always holds: a candidate that crashes, hangs or kills the child is refused by name, and the rest goes on in a new child;
 //! each new child is paid for by one refused candidate or ends the work, so the work ends.
 
+use super::batch::{Batch, Catalog};
 use super::link::{Incoming, Link};
+use super::options::Options;
 use super::protocol::{self, Job, Reply, Request};
-use super::{Candidate, Device, Measurer, Outcome, Plan, Reason, Timing, Timings};
-use super::{RunnerError, split};
-use std::collections::HashMap;
+use super::{Candidate, Conditions, Device, Measurer, Outcome, Plan, Reason, RunnerError, Timing, Timings};
 use std::io;
-use std::path::PathBuf;
-use std::process::Command;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// How long the child may say nothing while no kernel runs.
-const SILENCE: Duration = Duration::from_secs(60);
+/// A start that takes longer is worth a word to the user.
+const LONG: Duration = Duration::from_secs(5);
+
+/// So many processes may die with a candidate that is then refused; more are no candidate's fault.
+const DEATHS: u32 = 3;
 
 /// A launch that takes this many times the baseline's time counts as hung, if that is more than the plan's patience.
 const HUNG_FACTOR: f64 = 20.0;
@@ -35,8 +35,14 @@ pub enum Error {
     Silent { command: String, seconds: f64 },
     #[error("`{command}` is no nvtune, it says {said}")]
     Nonsense { command: String, said: String },
-    #[error("`{command}` is another version of nvtune: it says {said}, not {}", protocol::HELLO)]
-    Version { command: String, said: String },
+    #[error(
+        "`{command}` speaks version {theirs} of the measuring protocol (\"{said}\"), this is nvtune {} with version {}: install the same nvtune at both ends",
+        env!("CARGO_PKG_VERSION"),
+        protocol::VERSION
+    )]
+    Version { command: String, theirs: u32, said: String },
+    #[error("others have measured on {gpus} for {seconds:.0} s (NVTUNE_WAIT says how long to wait for it)")]
+    Busy { gpus: String, seconds: f64 },
     #[error("the measuring process `{command}` died ({how})")]
     Died { command: String, how: String },
     #[error("the baseline cannot be measured: {0}")]
@@ -47,72 +53,24 @@ pub enum Error {
     Unsendable(String),
 }
 
-/// How the child is started.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Words put before the command (`ssh gpu01`). With a runner the command is `nvtune`, found by it; else this executable.
-    pub runner: Vec<String>,
-    /// In place of that command.
-    pub program: Option<PathBuf>,
-    /// A file of recorded timings to answer from, instead of a GPU.
-    pub replay: Option<PathBuf>,
-    /// How long it may take to be ready: by default 30 s, and 10 minutes behind a runner, which may queue for a GPU.
-    pub start_limit: Option<Duration>,
-}
-
-impl Options {
-    /// From `NVTUNE_RUNNER`, and `NVTUNE_REPLAY` (a file of recorded timings).
-    pub fn from_environment() -> Result<Options, Error> {
-        let runner = match std::env::var_os("NVTUNE_RUNNER") {
-            Some(text) => split(text.to_str().ok_or(RunnerError::NotText)?)?,
-            None => Vec::new(),
-        };
-        Ok(Options { runner, replay: std::env::var_os("NVTUNE_REPLAY").map(PathBuf::from), ..Options::default() })
-    }
-
-    fn command(&self) -> Result<Command, Error> {
-        let program = match (&self.program, self.runner.is_empty()) {
-            (Some(program), _) => program.clone(),
-            (None, false) => PathBuf::from("nvtune"),
-            (None, true) => std::env::current_exe()
-                .map_err(|source| Error::Start { command: "nvtune measure".to_owned(), source })?,
-        };
-        let mut command = match self.runner.split_first() {
-            Some((first, rest)) => {
-                let mut command = Command::new(first);
-                command.args(rest).arg(program);
-                command
-            }
-            None => {
-                let mut command = Command::new(program);
-                // This executable may be called `nvcc`, and would be one.
-                #[cfg(unix)]
-                std::os::unix::process::CommandExt::arg0(&mut command, "nvtune");
-                command
-            }
-        };
-        command.arg("measure");
-        if let Some(path) = &self.replay {
-            command.arg("--replay").arg(path);
-        }
-        Ok(command)
-    }
-
-    fn limit(&self) -> Duration {
-        let usual = if self.runner.is_empty() { 30 } else { 600 };
-        self.start_limit.unwrap_or(Duration::from_secs(usual))
-    }
-}
-
 /// A measuring process, started anew when a candidate takes it down. Ended when this is dropped.
 pub struct Process {
     options: Options,
     /// The command, for messages.
     name: String,
     device: Device,
+    /// GPUs of its model where the process runs.
+    gpus: usize,
     /// How long a launch may take; grows with the baselines seen.
     patience: Duration,
     link: Option<Link>,
+    /// Whether the running process has claimed a GPU.
+    claimed: bool,
+    /// What the process knows by number.
+    catalog: Catalog,
+    conditions: Conditions,
+    waited: Duration,
+    deaths: u32,
 }
 
 impl Process {
@@ -126,11 +84,22 @@ impl Process {
             name: words.join(" "),
             options,
             device: Device::default(),
-            patience: seconds(Plan::default().patience_s),
+            gpus: 0,
+            patience: Duration::ZERO,
             link: None,
+            claimed: false,
+            catalog: Catalog::default(),
+            conditions: Conditions::default(),
+            waited: Duration::ZERO,
+            deaths: 0,
         };
         process.ensure()?;
         Ok(process)
+    }
+
+    /// How many GPUs of the device's model there are where the process runs.
+    pub fn gpus(&self) -> usize {
+        self.gpus
     }
 
     /// Starts the process where none runs.
@@ -138,12 +107,20 @@ impl Process {
         if self.link.is_some() {
             return Ok(());
         }
+        self.claimed = false;
+        self.catalog.sent_nothing();
         let link = Link::start(self.options.command()?)
             .map_err(|source| Error::Start { command: self.name.clone(), source })?;
-        let limit = self.options.limit();
-        match link.receive(limit) {
-            Incoming::Reply(Reply::Ready(device)) => {
+        let limit = self.options.start_limit();
+        let mut incoming = link.receive(limit.min(LONG));
+        if matches!(incoming, Incoming::Silence) && limit > LONG {
+            self.options.say(&format!("waiting for `{}` to start, at most {:.0} s", self.name, limit.as_secs_f64()));
+            incoming = link.receive(limit - LONG);
+        }
+        match incoming {
+            Incoming::Reply(Reply::Ready(device, gpus)) => {
                 self.device = device;
+                self.gpus = gpus;
                 self.link = Some(link);
                 Ok(())
             }
@@ -152,12 +129,59 @@ impl Process {
         }
     }
 
+    /// Claims a GPU where none is; waits for it, which counts against no budget.
+    pub(super) fn claim(&mut self) -> Result<(), Error> {
+        self.ensure()?;
+        if self.claimed {
+            return Ok(());
+        }
+        // `ensure` has put one there.
+        let Some(link) = self.link.take() else { return Ok(()) };
+        let begin = Instant::now();
+        let (wait, silence) = (self.options.wait(), self.options.silence());
+        link.send(frame(&Request::Claim { wait_s: wait.as_secs_f64() }, &[])?);
+        let mut waiting = false;
+        let outcome = loop {
+            match link.receive(silence) {
+                Incoming::Reply(Reply::Waiting) if begin.elapsed() < wait + silence => {
+                    if !waiting {
+                        let (name, most) = (&self.device.name, wait.as_secs_f64());
+                        self.options.say(&format!(
+                            "waiting for the {name}, which another nvtune measures on, at most {most:.0} s"
+                        ));
+                    }
+                    waiting = true;
+                }
+                Incoming::Reply(Reply::Working) => {}
+                Incoming::Reply(Reply::Claimed(device)) => {
+                    self.device = device;
+                    self.claimed = true;
+                    break Ok(());
+                }
+                Incoming::Reply(Reply::Busy | Reply::Waiting) => {
+                    let gpus = match self.gpus {
+                        0 | 1 => format!("the {}", self.device.name),
+                        n => format!("all {n} {}", self.device.name),
+                    };
+                    break Err(Error::Busy { gpus, seconds: begin.elapsed().as_secs_f64() });
+                }
+                Incoming::Reply(Reply::Failed(message)) => return Err(Error::Failed(message)),
+                other => return Err(self.broken(link, other, silence)),
+            }
+        };
+        if waiting {
+            self.waited += begin.elapsed();
+        }
+        self.link = Some(link);
+        outcome
+    }
+
     /// What a link that does not say what it should is an error of.
     fn broken(&self, link: Link, incoming: Incoming, limit: Duration) -> Error {
         let command = self.name.clone();
         match incoming {
             Incoming::Silence => Error::Silent { command, seconds: limit.as_secs_f64() },
-            Incoming::Version(said) => Error::Version { command, said },
+            Incoming::Version(theirs, said) => Error::Version { command, theirs, said },
             Incoming::Nonsense(said) => Error::Nonsense { command, said },
             Incoming::Reply(reply) => Error::Nonsense { command, said: format!("{reply:?}") },
             Incoming::End => Error::Died { command, how: link.end() },
@@ -166,22 +190,29 @@ impl Process {
 
     /// Sends a request with all that it refers to, and passes on what is said of its jobs until it is served or the process is
     /// lost.
-    fn request(&mut self, batch: &Batch, request: &Request, told: &mut dyn FnMut(Told)) -> Result<Served, Error> {
-        self.ensure()?;
-        // `ensure` has put one there.
+    fn request(&mut self, request: &Request, told: &mut dyn FnMut(Told)) -> Result<Served, Error> {
+        self.claim()?;
+        // `claim` has put one there.
         let Some(link) = self.link.take() else {
             return Err(Error::Failed("no process".to_owned()));
         };
-        for frame in batch.frames(request)? {
+        for frame in self.catalog.frames()? {
             link.send(frame);
         }
+        link.send(frame(request, &[])?);
         let mut running: Option<u32> = None;
+        let mut taken = 0;
         loop {
             let limit = match running {
                 Some(_) => self.patience,
-                None => SILENCE,
+                None => self.options.silence(),
             };
             let incoming = link.receive(limit);
+            // Behind a slow line machine code and files take their time.
+            if matches!(incoming, Incoming::Silence) && running.is_none() && link.taken() > taken {
+                taken = link.taken();
+                continue;
+            }
             let lost = match (incoming, running) {
                 (Incoming::Reply(reply), _) => match reply {
                     Reply::Working => continue,
@@ -208,13 +239,18 @@ impl Process {
                         running = None;
                         continue;
                     }
+                    Reply::Round(condition, counts) => {
+                        self.conditions.add(&condition, counts);
+                        told(Told::Round(counts));
+                        continue;
+                    }
                     Reply::Faulted(slot, reason) => (slot, reason),
                     Reply::Done => {
                         self.link = Some(link);
                         return Ok(Served::Whole);
                     }
                     Reply::Failed(message) => return Err(Error::Failed(message)),
-                    Reply::Ready(_) | Reply::NoDevice(_) => {
+                    Reply::Ready(..) | Reply::NoDevice(_) | Reply::Waiting | Reply::Claimed(_) | Reply::Busy => {
                         return Err(self.broken(link, Incoming::Reply(reply), limit));
                     }
                 },
@@ -222,12 +258,14 @@ impl Process {
                     let limit_s = limit.as_secs_f64();
                     (slot, Reason::Hung { limit_s })
                 }
-                (Incoming::End, Some(slot)) => {
+                (Incoming::End, Some(slot)) if self.deaths < DEATHS => {
+                    self.deaths += 1;
                     let how = link.end();
                     told(Told::Refused(slot, Reason::Died { how }));
                     return Ok(Served::Lost);
                 }
-                (Incoming::Nonsense(said), Some(slot)) => {
+                (Incoming::Nonsense(said), Some(slot)) if self.deaths < DEATHS => {
+                    self.deaths += 1;
                     let how = format!("it says {said}");
                     (slot, Reason::Died { how })
                 }
@@ -247,6 +285,8 @@ enum Told {
     Checked(u32),
     Sample(u32, f64),
     Refused(u32, Reason),
+    /// The end of a round: whether the samples since the one before count.
+    Round(bool),
 }
 
 /// How a request ended.
@@ -262,16 +302,14 @@ impl Measurer for Process {
     }
 
     fn time(&mut self, baseline: &Candidate, candidates: &[Candidate], plan: &Plan) -> Result<Timings, Error> {
-        let begin = Instant::now();
-        self.patience = seconds(plan.patience_s);
-        let mut batch = Batch::default();
-        for candidate in std::iter::once(baseline).chain(candidates) {
-            batch.add(candidate);
-        }
+        let (begin, waited) = (Instant::now(), self.waited);
+        self.patience = self.patience.max(seconds(plan.patience_s));
+        let batch = Batch::new(&mut self.catalog, std::iter::once(baseline).chain(candidates));
         let mut states = vec![State::default(); batch.jobs.len()];
         loop {
+            self.claim()?;
             let jobs = remaining(&batch.jobs, &states);
-            let left = plan.budget_s - begin.elapsed().as_secs_f64();
+            let left = plan.budget_s - (begin.elapsed() - (self.waited - waited)).as_secs_f64();
             let request = Request::Time {
                 jobs,
                 plan: Plan {
@@ -281,7 +319,7 @@ impl Measurer for Process {
                     ..*plan
                 },
             };
-            let served = self.request(&batch, &request, &mut |told| {
+            let served = self.request(&request, &mut |told| {
                 note(&mut states, told);
             })?;
             if let Some(reason) = states.first().and_then(|state| state.refused.clone()) {
@@ -290,7 +328,7 @@ impl Measurer for Process {
             let timed = states.first().is_some_and(|state| !state.samples.is_empty());
             match served {
                 Served::Whole => break,
-                Served::Lost if timed && begin.elapsed().as_secs_f64() > plan.budget_s => break,
+                Served::Lost if timed && left <= 0.0 => break,
                 Served::Lost => {}
             }
         }
@@ -302,17 +340,17 @@ impl Measurer for Process {
     }
 
     fn duel(&mut self, contenders: &[Candidate], rounds: u32) -> Result<Vec<Option<Vec<f64>>>, Error> {
-        let mut batch = Batch::default();
-        for candidate in contenders {
-            batch.add(candidate);
+        if self.patience.is_zero() {
+            self.patience = seconds(Plan::default().patience_s);
         }
+        let batch = Batch::new(&mut self.catalog, contenders);
         let mut states = vec![State::default(); batch.jobs.len()];
         loop {
             for state in &mut states {
                 state.samples.clear();
             }
             let request = Request::Duel { jobs: remaining(&batch.jobs, &states), rounds, seed: Plan::default().seed };
-            let served = self.request(&batch, &request, &mut |told| {
+            let served = self.request(&request, &mut |told| {
                 note(&mut states, told);
             })?;
             if matches!(served, Served::Whole) {
@@ -321,6 +359,28 @@ impl Measurer for Process {
         }
         Ok(states.into_iter().map(|state| state.refused.is_none().then_some(state.samples)).collect())
     }
+
+    fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    fn conditions(&mut self) -> Conditions {
+        std::mem::take(&mut self.conditions)
+    }
+
+    fn rest(&mut self) {
+        self.catalog = Catalog::default();
+        self.claimed = false;
+        self.patience = Duration::ZERO;
+        if let (Some(link), Ok(frame)) = (&self.link, frame(&Request::Rest, &[])) {
+            link.send(frame);
+        }
+    }
+}
+
+/// The bytes of one frame.
+fn frame(request: &Request, payload: &[u8]) -> Result<Vec<u8>, Error> {
+    protocol::frame(request, payload).map_err(|error| Error::Unsendable(error.to_string()))
 }
 
 /// What is known of a job.
@@ -328,6 +388,8 @@ impl Measurer for Process {
 struct State {
     checked: bool,
     samples: Vec<f64>,
+    /// How many of them are of rounds that count.
+    sure: usize,
     refused: Option<Reason>,
 }
 
@@ -342,14 +404,21 @@ impl State {
 
 /// Notes what was said of a job; what is said of one that does not exist is not believed.
 fn note(states: &mut [State], told: Told) {
-    let (Told::Checked(slot) | Told::Sample(slot, _) | Told::Refused(slot, _)) = told;
+    let (Told::Checked(slot) | Told::Sample(slot, _) | Told::Refused(slot, _)) = told else {
+        let counts = matches!(told, Told::Round(true));
+        for state in states {
+            state.samples.truncate(if counts { usize::MAX } else { state.sure });
+            state.sure = state.samples.len();
+        }
+        return;
+    };
     let Some(state) = states.get_mut(slot as usize) else {
         return;
     };
     match told {
         Told::Checked(_) => state.checked = true,
         Told::Sample(_, us) if us.is_finite() && us > 0.0 => state.samples.push(us),
-        Told::Sample(..) => {}
+        Told::Sample(..) | Told::Round(_) => {}
         Told::Refused(_, reason) => state.refused = Some(reason),
     }
 }
@@ -361,65 +430,6 @@ fn remaining(jobs: &[Job], states: &[State]) -> Vec<Job> {
         .filter(|(_, state)| state.refused.is_none())
         .map(|(job, state)| Job { checked: state.checked, ..job.clone() })
         .collect()
-}
-
-/// Jobs with the variants and workloads that they share.
-#[derive(Default)]
-struct Batch {
-    jobs: Vec<Job>,
-    variants: Vec<Arc<[u8]>>,
-    workloads: Vec<Arc<crate::workload::Workload>>,
-    variant_numbers: HashMap<Arc<[u8]>, usize>,
-}
-
-impl Batch {
-    /// Adds a candidate; its slot is its place in the order of adding.
-    fn add(&mut self, candidate: &Candidate) {
-        let variants = &mut self.variants;
-        let variant = *self.variant_numbers.entry(Arc::clone(&candidate.cubin)).or_insert_with(|| {
-            variants.push(Arc::clone(&candidate.cubin));
-            variants.len() - 1
-        });
-        let known = self
-            .workloads
-            .iter()
-            .position(|workload| Arc::ptr_eq(workload, &candidate.workload) || **workload == *candidate.workload);
-        let workload = known.unwrap_or_else(|| {
-            self.workloads.push(Arc::clone(&candidate.workload));
-            self.workloads.len() - 1
-        });
-        self.jobs.push(Job {
-            slot: self.jobs.len() as u32,
-            label: candidate.label.clone(),
-            kernel: candidate.kernel.clone(),
-            launch: candidate.launch,
-            variant,
-            workload,
-            checked: false,
-        });
-    }
-
-    /// The frames of a request and of all that it may refer to.
-    fn frames(&self, request: &Request) -> Result<Vec<Vec<u8>>, Error> {
-        let frame = |message: &Request, payload: &[u8]| {
-            protocol::frame(message, payload).map_err(|e| Error::Unsendable(e.to_string()))
-        };
-        let mut frames = Vec::new();
-        for variant in &self.variants {
-            frames.push(frame(&Request::Variant, variant)?);
-        }
-        for workload in &self.workloads {
-            // JSON has no infinity: it would arrive as nothing, and be taken for nonsense there.
-            let text = frame(&Request::Workload((**workload).clone()), &workload.detached())?;
-            if protocol::read::<Request>(&mut text.as_slice()).is_err() {
-                let message = "a buffer's contents or tolerance is not a finite number";
-                return Err(Error::Unsendable(message.to_owned()));
-            }
-            frames.push(text);
-        }
-        frames.push(frame(request, &[])?);
-        Ok(frames)
-    }
 }
 
 /// A duration of so many seconds: at least a millisecond, at most some days, whatever the number.

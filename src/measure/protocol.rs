@@ -1,26 +1,45 @@
 //! What the caller and the measuring process say to each other over two byte streams.
 //!
-//! The measuring process speaks first: the line [`HELLO`], so that anything else that a broken runner prints is told apart at
-//! once. After it both sides send frames: the length of a JSON text and of a payload (both little-endian 32-bit), the text,
-//! the payload. Nothing else is shared, so the two may run on different machines.
+//! The measuring process speaks first: a line with the protocol's version (see [`hello`]), so that another version, or anything
+//! else that a broken runner prints, is told apart at once. After it both sides send frames: the length of a JSON text and of a
+//! payload (both little-endian 32-bit), the text, the payload. Nothing else is shared, so the two may run on different machines.
 
-use super::{Device, Plan, Reason};
+use super::{Condition, Device, Plan, Reason};
 use crate::space::Launch;
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::io::{self, Read, Write};
 
-/// First line from the measuring process: a name and the version of the protocol.
-pub(super) const HELLO: &str = "nvtune-measure 1";
+/// The version of the protocol. It rises with every change of [`Request`] or [`Reply`], and of what they carry: the two sides
+/// must have the same.
+pub const VERSION: u32 = 3;
+
+/// What the first line begins with.
+const NAME: &str = "nvtune-measure ";
+
+/// First line from the measuring process: the version of the protocol and, for messages, of the program.
+pub(super) fn hello(version: u32) -> String {
+    format!("{NAME}{version} (nvtune {})", env!("CARGO_PKG_VERSION"))
+}
+
+/// The version of the protocol that a line says; `None` where it is no first line of a measuring process.
+pub(super) fn greeted(line: &str) -> Option<u32> {
+    line.strip_prefix(NAME)?.split_whitespace().next()?.parse().ok()
+}
 
 /// Longest JSON text and longest payload that are believed.
 const TEXT_LIMIT: u32 = 64 << 20;
 const PAYLOAD_LIMIT: u32 = 512 << 20;
 
-/// From the caller. Variants and workloads are numbered from 0 in the order sent; the numbers end with the next
-/// [`Request::Time`] or [`Request::Duel`].
+/// From the caller. Variants and workloads are numbered from 0 in the order sent, until a [`Request::Rest`].
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Request {
+    /// A GPU is needed for what follows, and nobody else is to measure on it meanwhile. It may be waited for so many seconds.
+    Claim {
+        wait_s: f64,
+    },
+    /// The GPU is not needed for now: others may have it. Variants and workloads are forgotten.
+    Rest,
     /// Machine code, in the payload.
     Variant,
     /// The bytes of its files are in the payload.
@@ -48,25 +67,33 @@ pub(super) struct Job {
     /// Numbers of the variant and the workload.
     pub variant: usize,
     pub workload: usize,
-    /// Its results were found right before (the process died of another candidate since).
+    /// Its results were found right before: the process died of another candidate since, or it is the baseline once more.
     pub checked: bool,
 }
 
 /// From the measuring process.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Reply {
-    /// The first frame: there is a device.
-    Ready(Device),
+    /// The first frame: there are so many GPUs of this model.
+    Ready(Device, usize),
     /// The first and only frame: there is none.
     NoDevice(String),
     /// Still alive, and busy with something other than a kernel.
     Working,
+    /// Others measure on the GPUs.
+    Waiting,
+    /// This GPU is the caller's until it rests.
+    Claimed(Device),
+    /// The wait was over before a GPU was free.
+    Busy,
     /// About to launch this candidate; if nothing follows, it is to blame.
     Running(u32),
     /// The candidate's results agree with the baseline's; microseconds of that first launch.
     Checked(u32, f64),
     /// Microseconds of one launch.
     Sample(u32, f64),
+    /// The end of a round: how the GPU was, and whether the samples since the round before count.
+    Round(Condition, bool),
     Refused(u32, Reason),
     /// The candidate took the device's context with it; the process ends after this.
     Faulted(u32, Reason),
@@ -141,7 +168,7 @@ mod tests {
     fn frames_survive_the_stream() {
         let reason = Reason::Stray { buffer: "x".to_owned() };
         let messages = [
-            Reply::Ready(Device { name: "NVIDIA H200".to_owned(), bandwidth: 4.8e12, ..Device::default() }),
+            Reply::Ready(Device { name: "NVIDIA H200".to_owned(), bandwidth: 4.8e12, ..Device::default() }, 2),
             Reply::NoDevice("none".to_owned()),
             Reply::Sample(3, 0.1 + 0.2),
             Reply::Refused(4, reason),

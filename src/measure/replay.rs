@@ -3,7 +3,9 @@
 //! ```json
 //! {
 //!   "device": {"name": "NVIDIA H200", "compute_capability": 90},
+//!   "gpus": ["GPU-a", "GPU-b"],
 //!   "start": "ready",
+//!   "conditions": [{"sm_mhz": 1980, "throttled": ["power cap"]}, {"sm_mhz": 1980}],
 //!   "entries": [
 //!     {"kernel": "saxpy", "block": [64, 1, 1], "label": "cap=32", "time_us": 12.5},
 //!     {"label": "block=96", "refused": {"faulted": {"error": "CUDA_ERROR_ILLEGAL_ADDRESS"}}},
@@ -15,17 +17,22 @@
 //!
 //! The first entry whose conditions all hold answers a job: `kernel`, `grid`, `block` and `shared` are the launch's, and each
 //! word of `label` is a word of the candidate's label. `time_us` is its time, with a deterministic noise of up to `spread`
-//! (a share of it) up and down; `refused` refuses it; `fault` breaks the process: `die`, `hang`, `garbage`. `start` breaks it
-//! before it is ready: `die`, `hang`, `garbage`, `version`, `no-device`, or `banner`, which is harmless.
+//! (a share of it) up and down, and `short_us`, where it is given, what is found for it as a short kernel's; `refused` refuses
+//! it; `fault` breaks the process: `die`, `hang`, `garbage`. `gpu` is the UUID of the one that runs the job: `gpus` are those of
+//! all GPUs, where there is more than the one of `device`. `start` breaks the process before it is ready: `die`, `hang`,
+//! `garbage`, `version`, `no-device`, or `banner`, which is harmless. `conditions` are those at the ends of rounds; the last one
+//! stays. `pause_ms` is how long a launch keeps the process busy.
 
 use super::bench::{Bench, Halt};
 use super::protocol::Job;
-use super::{Device, Reason};
-use crate::space::Dim3;
+use super::{Condition, Device, Reason};
+use crate::space::{Dim3, Launch};
 use crate::workload::Workload;
 use serde::Deserialize;
 use std::io::Write;
 use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
 
 /// Recorded timings.
 #[derive(Debug, Deserialize)]
@@ -35,6 +42,10 @@ pub(super) struct Recording {
     pub device: Device,
     #[serde(default)]
     pub start: Start,
+    #[serde(default)]
+    gpus: Vec<String>,
+    #[serde(default)]
+    conditions: Vec<Condition>,
     entries: Vec<Entry>,
 }
 
@@ -60,9 +71,13 @@ struct Entry {
     block: Option<Dim3>,
     shared: Option<u32>,
     label: Option<String>,
+    gpu: Option<String>,
     time_us: Option<f64>,
+    short_us: Option<f64>,
     #[serde(default)]
     spread: f64,
+    #[serde(default)]
+    pause_ms: u64,
     refused: Option<Reason>,
     fault: Option<Fault>,
 }
@@ -82,14 +97,28 @@ impl Recording {
         let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
         serde_json::from_slice(&bytes).map_err(|error| format!("{}: {error}", path.display()))
     }
+
+    /// The GPUs, all alike but for their names.
+    pub fn devices(&self) -> Vec<Device> {
+        if self.gpus.is_empty() {
+            return vec![self.device.clone()];
+        }
+        self.gpus.iter().map(|uuid| Device { uuid: uuid.clone(), ..self.device.clone() }).collect()
+    }
+
+    /// Whether it stands for a machine without a GPU.
+    pub fn has_no_device(&self) -> bool {
+        self.start == Start::NoDevice
+    }
 }
 
 impl Entry {
-    fn answers(&self, job: &Job) -> bool {
+    fn answers(&self, job: &Job, gpu: &String) -> bool {
         fn is<T: PartialEq>(wanted: &Option<T>, is: &T) -> bool {
             wanted.as_ref().is_none_or(|wanted| wanted == is)
         }
         is(&self.kernel, &job.kernel)
+            && is(&self.gpu, gpu)
             && is(&self.grid, &job.launch.grid)
             && is(&self.block, &job.launch.block)
             && is(&self.shared, &job.launch.shared)
@@ -102,19 +131,25 @@ impl Entry {
 
 /// The bench. `stdout` is the stream to the caller, for the fault that spoils it.
 pub(super) struct Replay<W> {
-    recording: Recording,
+    recording: Rc<Recording>,
+    gpu: String,
     stdout: W,
     samples: u64,
+    rounds: usize,
+    /// The variant, workload and launch of the baseline that was run last.
+    reference: Option<(usize, usize, Launch)>,
 }
 
 impl<W: Write> Replay<W> {
-    pub fn new(recording: Recording, stdout: W) -> Self {
-        Replay { recording, stdout, samples: 0 }
+    pub fn new(recording: Rc<Recording>, gpu: String, stdout: W) -> Self {
+        Replay { recording, gpu, stdout, samples: 0, rounds: 0, reference: None }
     }
 
-    fn answer(&mut self, job: &Job) -> Result<f64, Halt> {
+    fn answer(&mut self, job: &Job, short: bool) -> Result<f64, Halt> {
         let missing = || Halt::Failed(format!("nothing is recorded for {} with {}", job.kernel, job.label));
-        let entry = self.recording.entries.iter().find(|entry| entry.answers(job)).ok_or_else(missing)?;
+        let found = self.recording.entries.iter().find(|entry| entry.answers(job, &self.gpu));
+        let entry = found.ok_or_else(missing)?;
+        std::thread::sleep(Duration::from_millis(entry.pause_ms));
         if let Some(fault) = entry.fault {
             break_down(fault, &mut self.stdout);
         }
@@ -123,7 +158,7 @@ impl<W: Write> Replay<W> {
             Some(reason) => return Err(Halt::Refused(reason.clone())),
             None => {}
         }
-        let time = entry.time_us.ok_or_else(missing)?;
+        let time = entry.short_us.filter(|_| short).or(entry.time_us).ok_or_else(missing)?;
         // A low-discrepancy sequence: the same each time, and evenly spread over -1 to 1.
         self.samples += 1;
         let noise = (self.samples as f64 * 0.618_033_988_749_895).fract() * 2.0 - 1.0;
@@ -134,20 +169,36 @@ impl<W: Write> Replay<W> {
 impl<W: Write> Bench for Replay<W> {
     fn load(&mut self, _: Vec<Vec<u8>>, _: Vec<Workload>) {}
 
+    fn clear(&mut self) {
+        self.reference = None;
+    }
+
     fn reference(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, Halt> {
-        self.answer(job)
+        self.reference = Some((job.variant, job.workload, job.launch));
+        self.answer(job, false)
+    }
+
+    fn has_reference(&self, job: &Job) -> bool {
+        self.reference == Some((job.variant, job.workload, job.launch))
     }
 
     fn check(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, Halt> {
-        self.answer(job)
+        self.answer(job, false)
     }
 
     fn warm(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<(), Halt> {
-        self.answer(job).map(drop)
+        self.answer(job, false).map(drop)
     }
 
-    fn sample(&mut self, job: &Job) -> Result<f64, Halt> {
-        self.answer(job)
+    fn sample(&mut self, job: &Job, short: bool) -> Result<f64, Halt> {
+        self.answer(job, short)
+    }
+
+    fn condition(&mut self) -> Condition {
+        let conditions = &self.recording.conditions;
+        let condition = conditions.get(self.rounds).or(conditions.last());
+        self.rounds += 1;
+        condition.cloned().unwrap_or_default()
     }
 }
 

@@ -13,12 +13,32 @@ use std::time::{Duration, Instant};
 const WARM_UP: Duration = Duration::from_millis(50);
 const WARM_UP_LAUNCHES: u32 = 50;
 
-/// Kernels under this many microseconds are noisier, and cheap: they get this many times the samples.
-const SHORT_US: f64 = 20.0;
-const SHORT_FACTOR: u32 = 3;
+/// So long after the last launch the clocks are still up.
+const WARM: Duration = Duration::from_millis(500);
+
+/// Where the baseline takes less than so many microseconds, what a launch itself takes would swamp what candidates differ by.
+pub(super) const SHORT_US: f64 = 20.0;
 
 /// Share of the budget after which no further candidate is checked, so that some is left for those that were.
 const CHECK_SHARE: f64 = 0.7;
+
+/// A round during which the GPU was throttled is repeated after a pause, but not more often than this: some GPUs run at the limit
+/// of their power all the time, and the order within rounds is fair to all candidates even so.
+const REPEATS: u32 = 4;
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What lasts from one request to the next.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    /// When the last request was served.
+    served: Option<Instant>,
+}
+
+impl Pace {
+    fn is_warm(&self) -> bool {
+        self.served.is_some_and(|served| served.elapsed() < WARM)
+    }
+}
 
 /// Serves [`Request::Time`](super::protocol::Request::Time): the first job is the baseline. An error means that the bench is of
 /// no more use; the replies were sent.
@@ -26,6 +46,7 @@ pub(super) fn time(
     bench: &mut dyn Bench,
     jobs: &[Job],
     plan: &Plan,
+    pace: &mut Pace,
     send: &mut dyn FnMut(Reply),
 ) -> Result<(), Unusable> {
     let begin = Instant::now();
@@ -35,17 +56,20 @@ pub(super) fn time(
         return Ok(());
     };
 
-    send(Reply::Running(baseline.slot));
-    let first = bench.reference(baseline, &mut || send(Reply::Working));
-    let Some(us) = tell(baseline, first, send)? else {
+    if !bench.has_reference(baseline) {
+        send(Reply::Running(baseline.slot));
+        let first = bench.reference(baseline, &mut || send(Reply::Working));
+        let Some(us) = tell(baseline, first, send)? else {
+            send(Reply::Done);
+            return Ok(());
+        };
+        send(Reply::Checked(baseline.slot, us));
+    }
+    let Some(us) = warm_up(bench, baseline, pace.is_warm(), send)? else {
         send(Reply::Done);
         return Ok(());
     };
-    send(Reply::Checked(baseline.slot, us));
-    if !warm_up(bench, baseline, send)? {
-        send(Reply::Done);
-        return Ok(());
-    }
+    let short = us < SHORT_US;
 
     // Each candidate is sampled right after its check: it is loaded and warm, and each has a sample however short the budget.
     let mut field: Vec<Sampled<'_>> = Vec::with_capacity(jobs.len());
@@ -61,20 +85,21 @@ pub(super) fn time(
             };
             send(Reply::Checked(job.slot, us));
         }
-        if let Some(us) = sample(bench, job, send)? {
+        if let Some(us) = sample(bench, job, short, send)? {
             field.push(Sampled { job, fastest: us, total: us });
         }
     }
 
     let mut order = Order::new(plan.seed, candidates.len());
-    let mut round = 1;
-    'rounds: loop {
+    let mut repeats = 0;
+    let mut round = u32::from(round_counts(bench, &mut repeats, spent() < plan.budget_s, send));
+    'rounds: while round < plan.rounds {
         let best = field.iter().map(|sampled| sampled.fastest).fold(f64::MAX, f64::min);
-        let factor = if best < SHORT_US { SHORT_FACTOR } else { 1 };
-        if round >= plan.rounds.saturating_mul(factor) {
-            break;
-        }
+        // Where the first round does not count, each is to have a sample that does.
         field.retain(|sampled| {
+            if round == 0 {
+                return true;
+            }
             let in_time = plan.sample_s.is_none_or(|limit| sampled.total < limit * 1e6);
             in_time && (sampled.job.slot == baseline.slot || sampled.fastest <= plan.keep * best)
         });
@@ -87,13 +112,14 @@ pub(super) fn time(
                 break 'rounds;
             }
             // A candidate that fails now is refused by the reply; infinity takes it out of the field.
-            let us = sample(bench, sampled.job, send)?.unwrap_or(f64::INFINITY);
+            let us = sample(bench, sampled.job, short, send)?.unwrap_or(f64::INFINITY);
             sampled.fastest = if us.is_finite() { sampled.fastest.min(us) } else { us };
             sampled.total += us;
         }
         field.retain(|sampled| sampled.fastest.is_finite());
-        round += 1;
+        round += u32::from(round_counts(bench, &mut repeats, spent() < plan.budget_s, send));
     }
+    pace.served = Some(Instant::now());
     send(Reply::Done);
     Ok(())
 }
@@ -111,57 +137,89 @@ pub(super) fn duel(
     jobs: &[Job],
     rounds: u32,
     seed: u64,
+    pace: &mut Pace,
     send: &mut dyn FnMut(Reply),
 ) -> Result<(), Unusable> {
     let mut field = Vec::with_capacity(jobs.len());
+    let mut short = false;
     for job in jobs {
         send(Reply::Running(job.slot));
         let warm = bench.warm(job, &mut || send(Reply::Working));
-        if tell(job, warm, send)?.is_some() && warm_up(bench, job, send)? {
+        if tell(job, warm, send)?.is_none() {
+            continue;
+        }
+        if let Some(us) = warm_up(bench, job, pace.is_warm(), send)? {
+            // The first is the baseline, here too.
+            short |= field.is_empty() && us < SHORT_US;
             field.push((job, true));
+            pace.served = Some(Instant::now());
         }
     }
     let mut order = Order::new(seed, jobs.len());
-    for _ in 0..rounds {
+    let (mut round, mut repeats) = (0, 0);
+    while round < rounds && !field.is_empty() {
         order.shuffle(&mut field);
         for (job, well) in &mut field {
-            *well = sample(bench, job, send)?.is_some();
+            *well = sample(bench, job, short, send)?.is_some();
         }
         field.retain(|(_, well)| *well);
+        round += u32::from(round_counts(bench, &mut repeats, true, send));
     }
+    pace.served = Some(Instant::now());
     send(Reply::Done);
     Ok(())
+}
+
+/// Ends a round: tells how the GPU is, and whether the round counts. One that does not is followed by a pause.
+fn round_counts(bench: &mut dyn Bench, repeats: &mut u32, time_is_left: bool, send: &mut dyn FnMut(Reply)) -> bool {
+    let condition = bench.condition();
+    let counts = condition.throttled.is_empty() || *repeats >= REPEATS || !time_is_left;
+    send(Reply::Round(condition, counts));
+    if !counts {
+        *repeats += 1;
+        std::thread::sleep(PAUSE);
+        send(Reply::Working);
+    }
+    counts
 }
 
 /// The bench cannot be used any more.
 #[derive(Debug)]
 pub(super) struct Unusable;
 
-/// Runs `job` until the clocks have risen. False where it was refused.
-fn warm_up(bench: &mut dyn Bench, job: &Job, send: &mut dyn FnMut(Reply)) -> Result<bool, Unusable> {
+/// Runs `job` until the clocks have risen, or once where they are up; gives the microseconds of its fastest launch. `None` where
+/// it was refused.
+fn warm_up(
+    bench: &mut dyn Bench,
+    job: &Job,
+    is_warm: bool,
+    send: &mut dyn FnMut(Reply),
+) -> Result<Option<f64>, Unusable> {
     let begin = Instant::now();
+    let mut fastest = f64::INFINITY;
     for _ in 0..WARM_UP_LAUNCHES {
         send(Reply::Running(job.slot));
-        let result = bench.sample(job);
-        if tell(job, result, send)?.is_none() {
-            return Ok(false);
-        }
-        if begin.elapsed() > WARM_UP {
+        let result = bench.sample(job, false);
+        let Some(us) = tell(job, result, send)? else {
+            return Ok(None);
+        };
+        fastest = fastest.min(us);
+        if is_warm || begin.elapsed() > WARM_UP {
             break;
         }
     }
-    Ok(true)
+    Ok(Some(fastest))
 }
 
 /// Takes one sample and tells it. `None` where the job was refused.
-fn sample(bench: &mut dyn Bench, job: &Job, send: &mut dyn FnMut(Reply)) -> Result<Option<f64>, Unusable> {
+fn sample(bench: &mut dyn Bench, job: &Job, short: bool, send: &mut dyn FnMut(Reply)) -> Result<Option<f64>, Unusable> {
     send(Reply::Running(job.slot));
-    let result = bench.sample(job);
-    let sample = tell(job, result, send)?;
-    if let Some(us) = sample {
+    let result = bench.sample(job, short);
+    let us = tell(job, result, send)?;
+    if let Some(us) = us {
         send(Reply::Sample(job.slot, us));
     }
-    Ok(sample)
+    Ok(us)
 }
 
 /// Tells why a job did not run to its end, if it did not.
@@ -209,25 +267,32 @@ impl Order {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Reason;
+    use super::super::{Condition, Reason};
     use super::*;
     use crate::space::Launch;
     use crate::workload::Workload;
 
-    /// Answers at once: the third job is refused, the fourth slow.
-    struct Steady;
+    /// Answers at once: the third job is refused, the fourth slow. With the conditions of the first rounds, the first one last.
+    #[derive(Default)]
+    struct Steady(Vec<Condition>);
 
     impl Bench for Steady {
         fn load(&mut self, _: Vec<Vec<u8>>, _: Vec<Workload>) {}
 
+        fn clear(&mut self) {}
+
         fn reference(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, Halt> {
-            self.sample(job)
+            self.sample(job, false)
+        }
+
+        fn has_reference(&self, job: &Job) -> bool {
+            job.checked
         }
 
         fn check(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, Halt> {
             match job.slot {
                 2 => Err(Halt::Refused(Reason::OutOfMemory { bytes: 1 })),
-                _ => self.sample(job),
+                _ => self.sample(job, false),
             }
         }
 
@@ -235,8 +300,12 @@ mod tests {
             self.check(job, alive).map(drop)
         }
 
-        fn sample(&mut self, job: &Job) -> Result<f64, Halt> {
+        fn sample(&mut self, job: &Job, _: bool) -> Result<f64, Halt> {
             Ok(if job.slot == 3 { 500.0 } else { 100.0 })
+        }
+
+        fn condition(&mut self) -> Condition {
+            self.0.pop().unwrap_or_default()
         }
     }
 
@@ -277,7 +346,8 @@ mod tests {
         let plan = Plan { rounds: 6, ..Plan::default() };
         let run = || {
             let mut replies = Vec::new();
-            time(&mut Steady, &jobs(6), &plan, &mut |reply| replies.push(reply)).unwrap();
+            time(&mut Steady::default(), &jobs(6), &plan, &mut Pace::default(), &mut |reply| replies.push(reply))
+                .unwrap();
             samples(&replies, false)
         };
         let order = run();
@@ -302,7 +372,8 @@ mod tests {
         for (sample_s, expected) in [(0.00025, [3, 3, 1]), (0.00075, [6, 6, 2]), (1.0, [6, 6, 6])] {
             let plan = Plan { rounds: 6, keep: 10.0, sample_s: Some(sample_s), ..Plan::default() };
             let mut replies = Vec::new();
-            time(&mut Steady, &jobs(4), &plan, &mut |reply| replies.push(reply)).unwrap();
+            time(&mut Steady::default(), &jobs(4), &plan, &mut Pace::default(), &mut |reply| replies.push(reply))
+                .unwrap();
             let slots = samples(&replies, false);
             let counts = [0, 1, 3].map(|slot| slots.iter().filter(|&&found| found == slot).count());
             assert_eq!(counts, expected, "{sample_s} s");
@@ -312,11 +383,37 @@ mod tests {
     #[test]
     fn duels_pair_samples() {
         let mut replies = Vec::new();
-        duel(&mut Steady, &jobs(4), 3, 1, &mut |reply| replies.push(reply)).unwrap();
+        duel(&mut Steady::default(), &jobs(4), 3, 1, &mut Pace::default(), &mut |reply| replies.push(reply)).unwrap();
         for round in samples(&replies, true).chunks(3) {
             let mut sorted = round.to_vec();
             sorted.sort_unstable();
             assert_eq!(sorted, [0, 1, 3]);
         }
+    }
+
+    #[test]
+    fn throttled_rounds_are_repeated_so_many_times() {
+        let hot = Condition { throttled: vec!["hot".to_owned()], ..Condition::default() };
+        for (hot_rounds, repeated) in [(0, 0), (2, 2), (9, REPEATS as usize)] {
+            let mut replies = Vec::new();
+            let mut bench = Steady(vec![hot.clone(); hot_rounds]);
+            duel(&mut bench, &jobs(2), 6, 1, &mut Pace::default(), &mut |reply| replies.push(reply)).unwrap();
+            let rounds = |wanted: bool| {
+                replies.iter().filter(|reply| matches!(reply, Reply::Round(_, counts) if *counts == wanted)).count()
+            };
+            assert_eq!((rounds(true), rounds(false)), (6, repeated), "{hot_rounds} hot rounds");
+            assert_eq!(samples(&replies, true).len(), 2 * (6 + repeated));
+        }
+    }
+
+    #[test]
+    fn a_baseline_whose_results_are_known_is_not_run_for_them_again() {
+        let mut known = jobs(2);
+        known[0].checked = true;
+        let mut replies = Vec::new();
+        time(&mut Steady::default(), &known, &Plan::default(), &mut Pace::default(), &mut |reply| replies.push(reply))
+            .unwrap();
+        let checked: Vec<_> = replies.iter().filter(|reply| matches!(reply, Reply::Checked(..))).collect();
+        assert_eq!(checked, [&Reply::Checked(1, 100.0)]);
     }
 }

@@ -3,16 +3,16 @@
 //! What always holds: standard output carries nothing but the protocol (what a kernel prints goes to standard error), and the
 //! process ends at once, whatever runs, when its standard input does: nobody has to kill it.
 
-use super::bench::Bench;
-use super::gpu::Gpu;
-use super::protocol::{self, HELLO, Reply, Request};
-use super::replay::{Fault, Recording, Replay, Start, break_down};
-use super::schedule;
+use super::gpus::Gpus;
+use super::protocol::{self, Reply, Request};
+use super::replay::{Fault, Recording, Start, break_down};
+use super::schedule::{self, Pace};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufReader, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::sync::mpsc;
 
 /// Runs `nvtune measure`; `arguments` are those after it: none, or `--replay FILE` to answer from recorded timings.
@@ -39,38 +39,38 @@ pub fn serve(arguments: &[OsString]) -> ExitCode {
         Start::Die => break_down(Fault::Die, &mut stdout),
         Start::Hang => break_down(Fault::Hang, &mut stdout),
         Start::Garbage => break_down(Fault::Garbage, &mut stdout),
-        Start::Version => say(&mut stdout, b"nvtune-measure 0\n"),
-        Start::Banner => say(&mut stdout, b"Welcome to gpu01!\n"),
+        Start::Version => say(&mut stdout, "nvtune-measure 1"),
+        Start::Banner => say(&mut stdout, "Welcome to gpu01!"),
     }
-    say(&mut stdout, format!("{HELLO}\n").as_bytes());
+    say(&mut stdout, &protocol::hello(protocol::VERSION));
 
-    match recording {
-        Some(_) if start == Start::NoDevice => {
-            send(&mut stdout, Reply::NoDevice("as recorded".to_owned()));
-        }
-        Some(recording) => {
-            send(&mut stdout, Reply::Ready(recording.device.clone()));
-            match stdout.try_clone() {
-                Ok(spoiled) => answer(&mut Replay::new(recording, spoiled), &requests, &mut stdout),
-                Err(error) => return complain(&format!("standard output: {error}")),
-            }
-        }
-        None => match Gpu::open() {
-            Ok(mut gpu) => {
-                send(&mut stdout, Reply::Ready(gpu.device().clone()));
-                answer(&mut gpu, &requests, &mut stdout);
-                // A context that faulted, or one of a driver that is unloading, may hang where it is taken down in order.
-                exit_now(0);
-            }
-            Err(reason) => send(&mut stdout, Reply::NoDevice(reason)),
+    let gpus = match recording {
+        Some(_) if start == Start::NoDevice => Err("as recorded".to_owned()),
+        Some(recording) => match stdout.try_clone() {
+            Ok(spoiled) => Ok(Gpus::recorded(Rc::new(recording), spoiled)),
+            Err(error) => return complain(&format!("standard output: {error}")),
         },
+        None => Gpus::visible(),
+    };
+    match gpus {
+        Ok(gpus) => {
+            let (device, count) = gpus.first();
+            send(&mut stdout, Reply::Ready(device, count));
+            answer(gpus, &requests, &mut stdout);
+            // A context that faulted, or one of a driver that is unloading, may hang where it is taken down in order.
+            exit_now(0);
+        }
+        Err(reason) => send(&mut stdout, Reply::NoDevice(reason)),
     }
     ExitCode::SUCCESS
 }
 
 /// Serves requests until the bench is of no more use.
-fn answer(bench: &mut dyn Bench, requests: &mpsc::Receiver<(Request, Vec<u8>)>, stdout: &mut File) {
+fn answer(mut gpus: Gpus, requests: &mpsc::Receiver<(Request, Vec<u8>)>, stdout: &mut File) {
     let (mut variants, mut workloads) = (Vec::new(), Vec::new());
+    let mut pace = Pace::default();
+    // A context takes a while to make: the caller compiles meanwhile.
+    gpus.prepare();
     // The other side hangs up by ending standard input, which ends the process (see `listen`).
     while let Ok((request, payload)) = requests.recv() {
         let mut tell = |reply| send(stdout, reply);
@@ -86,13 +86,32 @@ fn answer(bench: &mut dyn Bench, requests: &mpsc::Receiver<(Request, Vec<u8>)>, 
                 workloads.push(workload);
                 continue;
             }
-            Request::Time { jobs, plan } => {
-                bench.load(std::mem::take(&mut variants), std::mem::take(&mut workloads));
-                schedule::time(bench, &jobs, &plan, &mut tell)
+            Request::Claim { wait_s } => {
+                match gpus.claim(wait_s, &mut tell) {
+                    Ok(Some(device)) => tell(Reply::Claimed(device)),
+                    Ok(None) => tell(Reply::Busy),
+                    Err(problem) => return tell(Reply::Failed(problem)),
+                }
+                continue;
             }
-            Request::Duel { jobs, rounds, seed } => {
+            Request::Rest => {
+                variants.clear();
+                workloads.clear();
+                gpus.rest();
+                continue;
+            }
+            Request::Time { .. } | Request::Duel { .. } => {
+                let Some(bench) = gpus.claimed() else {
+                    return tell(Reply::Failed("no GPU was claimed".to_owned()));
+                };
                 bench.load(std::mem::take(&mut variants), std::mem::take(&mut workloads));
-                schedule::duel(bench, &jobs, rounds, seed, &mut tell)
+                match request {
+                    Request::Time { jobs, plan } => schedule::time(bench, &jobs, &plan, &mut pace, &mut tell),
+                    Request::Duel { jobs, rounds, seed } => {
+                        schedule::duel(bench, &jobs, rounds, seed, &mut pace, &mut tell)
+                    }
+                    _ => Ok(()),
+                }
             }
         };
         if served.is_err() {
@@ -131,8 +150,8 @@ fn send(stdout: &mut File, reply: Reply) {
     }
 }
 
-fn say(stdout: &mut File, bytes: &[u8]) {
-    if stdout.write_all(bytes).and_then(|()| stdout.flush()).is_err() {
+fn say(stdout: &mut File, line: &str) {
+    if writeln!(stdout, "{line}").and_then(|()| stdout.flush()).is_err() {
         exit_now(0);
     }
 }

@@ -1,5 +1,6 @@
 //! Scores, and timings so far -> candidates, winner. Pure functions.
 
+mod hedge;
 mod pareto;
 mod refit;
 mod strategy;

@@ -9,15 +9,23 @@
 //!
 //! What always holds: the same times give the same points; a point is given once.
 
+use super::hedge::hedged;
 use super::strategy::{Point, sort_by_prediction};
 use std::collections::BTreeSet;
 
-/// Points of the first round besides the baseline: half of least predicted time, half far from all others.
+/// Points of the first round besides the baseline: half that hedge the prediction, half far from all others.
 const FIRST: usize = 16;
 /// Points of each further round.
 const ROUND: usize = 8;
 /// Points that are timed at most, the baseline among them.
 const MOST: usize = 128;
+/// Where few may be timed, so many of least predicted time come first, besides the baseline, no two of them nearer than this share
+/// of the space's extent.
+const FEW_FIRST: usize = 4;
+const FEW_APART: f64 = 0.1;
+/// There, besides what is timed, so many timings' worth of belief in errors of the model by a tenth.
+const FEW_WEIGHT: f64 = 2.0;
+const FEW_VARIANCE: f64 = 0.01;
 /// An expected improvement below this share of the best time is none: paired rounds tell differences of 1%.
 const WORTHWHILE: f64 = 0.001;
 /// When nothing promises more, so many nearest neighbours of the best have their turn.
@@ -37,6 +45,8 @@ const NOISES: [f64; 2] = [1e-4, 1e-2];
 pub struct Refit<'a> {
     points: &'a [Point],
     baseline: usize,
+    /// Points that are timed at most, the baseline among them.
+    most: usize,
     /// Coordinates of each point as shares of the space's extent.
     places: Vec<Vec<f64>>,
     given: BTreeSet<usize>,
@@ -45,9 +55,20 @@ pub struct Refit<'a> {
 }
 
 impl<'a> Refit<'a> {
-    /// A search over `points` from the one with index `baseline`.
-    pub fn new(points: &'a [Point], baseline: usize) -> Self {
-        Self { points, baseline, places: places(points), given: BTreeSet::new(), settled: BTreeSet::new() }
+    /// A search over `points` from the one with index `baseline`, of `most` of them at most.
+    pub fn new(points: &'a [Point], baseline: usize, most: usize) -> Self {
+        let most = most.min(MOST);
+        Self { points, baseline, most, places: places(points), given: BTreeSet::new(), settled: BTreeSet::new() }
+    }
+
+    /// Points of the first round, and of each further one. Where few may be timed, the rounds are small, so that each knows more.
+    fn sizes(&self) -> (usize, usize) {
+        if self.is_brief() { (FEW_FIRST, 1) } else { (FIRST, ROUND) }
+    }
+
+    /// Whether so few points may be timed that a first round as usual would leave no others.
+    fn is_brief(&self) -> bool {
+        self.most < 2 * (FIRST + 1)
     }
 
     /// The points to time next, by their indices; `times` are those so far, in any unit, `None` for what is not timed or was
@@ -65,7 +86,23 @@ impl<'a> Refit<'a> {
         }
         let mut predicted: Vec<usize> = (0..self.points.len()).collect();
         sort_by_prediction(self.points, &mut predicted);
-        chosen.extend(predicted.into_iter().filter(|&index| index != self.baseline).take(FIRST / 2));
+        let (size, _) = self.sizes();
+        if size < FIRST {
+            // Where few are timed, corners that are far from everything are not worth it.
+            let mut apart: Vec<usize> = Vec::new();
+            for index in predicted.into_iter().filter(|&index| index != self.baseline) {
+                let is_apart =
+                    |&other: &usize| squared(&self.places[index], &self.places[other]) > FEW_APART * FEW_APART;
+                if apart.len() < size && apart.iter().all(is_apart) {
+                    apart.push(index);
+                }
+            }
+            chosen.extend(apart);
+            chosen.truncate(self.most.max(1));
+            return chosen;
+        }
+        let hedged = hedged(self.points, &predicted, &self.places, FIRST / 2 + 1);
+        chosen.extend(hedged.into_iter().filter(|&index| index != self.baseline).take(FIRST / 2));
         let distance = |index: usize, to: usize| squared(&self.places[index], &self.places[to]);
         let nearest = |index: usize| chosen.iter().map(|&to| distance(index, to)).fold(f64::INFINITY, f64::min);
         let mut distances: Vec<f64> = (0..self.points.len()).map(nearest).collect();
@@ -87,7 +124,7 @@ impl<'a> Refit<'a> {
             .filter_map(|&index| Some((index, times.get(index).copied().flatten().filter(|time| *time > 0.0)?.ln())))
             .collect();
         let Some(&(best, least)) = known.iter().min_by(|a, b| a.1.total_cmp(&b.1)) else { return Vec::new() };
-        let room = MOST.saturating_sub(self.given.len());
+        let room = self.most.saturating_sub(self.given.len());
         let rest = self.rest();
         if room == 0 || rest.is_empty() {
             return Vec::new();
@@ -95,7 +132,7 @@ impl<'a> Refit<'a> {
         let Some(fit) = self.fit(&known) else { return Vec::new() };
         let mut gains: Vec<f64> = rest.iter().map(|&index| fit.gain(self, index, least)).collect();
         let mut chosen = Vec::new();
-        while chosen.len() < ROUND.min(room) {
+        while chosen.len() < self.sizes().1.min(room) {
             let promising = (0..rest.len()).max_by(|&a, &b| gains[a].total_cmp(&gains[b]).then(b.cmp(&a)));
             // The first must be worth a round; with it go others that are worth their own time.
             let worth = if chosen.is_empty() { WORTHWHILE } else { WORTHWHILE / 4.0 };
@@ -149,12 +186,17 @@ impl<'a> Refit<'a> {
                 let Some(factor) = cholesky(matrix) else { continue };
                 for share in SHARES {
                     let left: Vec<f64> = known.iter().map(|&(at, time)| time - share * self.prediction(at)).collect();
-                    let mean = left.iter().sum::<f64>() / left.len() as f64;
+                    // Few timings tell little of how far the model is off: then a prior speaks too.
+                    let (weight, mean) = match self.is_brief() {
+                        false => (0.0, left.iter().sum::<f64>() / left.len() as f64),
+                        true => (FEW_WEIGHT, mean(&factor, &left)),
+                    };
                     let centred: Vec<f64> = left.iter().map(|left| left - mean).collect();
                     let half = forward(&factor, &centred);
-                    let variance = (half.iter().map(|x| x * x).sum::<f64>() / left.len() as f64).max(1e-6);
+                    let squares = half.iter().map(|x| x * x).sum::<f64>();
+                    let variance = ((squares + weight * FEW_VARIANCE) / (left.len() as f64 + weight)).max(1e-6);
                     let determinant: f64 = factor.iter().enumerate().map(|(row, entries)| entries[row].ln()).sum();
-                    let likelihood = -0.5 * left.len() as f64 * variance.ln() - determinant;
+                    let likelihood = -0.5 * (left.len() as f64 + weight) * variance.ln() - determinant;
                     if best.as_ref().is_none_or(|best| likelihood > best.likelihood) {
                         let at = known.iter().map(|&(at, _)| at).collect();
                         let factor = factor.clone();
@@ -222,6 +264,14 @@ fn places(points: &[Point]) -> Vec<Vec<f64>> {
     points.iter().map(place).collect()
 }
 
+/// The mean of values whose covariance has this lower triangle (the generalized least squares estimate).
+fn mean(factor: &[Vec<f64>], values: &[f64]) -> f64 {
+    let ones = forward(factor, &vec![1.0; values.len()]);
+    let halves = forward(factor, values);
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    dot(&ones, &halves) / dot(&ones, &ones)
+}
+
 fn squared(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum()
 }
@@ -272,7 +322,7 @@ fn normal_below(z: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Bottleneck, Score, occupancy::Limiter};
+    use crate::model::{Bottleneck, Score, Terms, occupancy::Limiter};
     use proptest::prelude::*;
 
     /// A point at these coordinates that the model predicts this time for.
@@ -288,6 +338,7 @@ mod tests {
             efficiency: 1.0,
             utilization: 1.0,
             predicted_us,
+            terms: Terms { latency: predicted_us, ..Terms::default() },
             bottleneck: Bottleneck::Issue,
             feasible: true,
             exact: true,
@@ -303,7 +354,7 @@ mod tests {
 
     /// Runs a search to its end: the points given, in order.
     fn searched(points: &[Point], baseline: usize, time: impl Fn(usize) -> Option<f64>) -> Vec<usize> {
-        let mut search = Refit::new(points, baseline);
+        let mut search = Refit::new(points, baseline, MOST);
         let mut times = vec![None; points.len()];
         let mut given = Vec::new();
         loop {
@@ -321,7 +372,7 @@ mod tests {
     #[test]
     fn the_first_round_has_the_baseline_the_best_predictions_and_the_corners() {
         let points = plane(|x, y| 10.0 + x + y);
-        let first = Refit::new(&points, 60).next(&[]);
+        let first = Refit::new(&points, 60, MOST).next(&[]);
         assert_eq!(first.len(), FIRST + 1);
         assert_eq!(first[..4], [60, 0, 1, 11]);
         for corner in [10, 110, 120] {
@@ -339,6 +390,23 @@ mod tests {
         };
         let given = searched(&points, 0, time);
         assert!(given.contains(&(7 * 11 + 3)) && given.len() < 60, "{given:?}");
+    }
+
+    #[test]
+    fn of_few_points_each_is_chosen_by_all_before_it() {
+        let points = plane(|x, y| 10.0 + x + y);
+        let mut search = Refit::new(&points, 60, 8);
+        let mut times = vec![None; points.len()];
+        let mut rounds = Vec::new();
+        while let [first, rest @ ..] = search.next(&times).as_slice() {
+            rounds.push(1 + rest.len());
+            for index in std::iter::once(first).chain(rest) {
+                times[*index] = Some(points[*index].score.predicted_us);
+            }
+        }
+        assert_eq!(rounds[0], 1 + FEW_FIRST);
+        assert!(rounds.iter().sum::<usize>() <= 8, "{rounds:?}");
+        assert!(times[0].is_some(), "the best, which the model knows");
     }
 
     #[test]

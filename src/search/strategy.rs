@@ -95,12 +95,18 @@ pub enum Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// The search of a strategy over `points`, of which the one with index `baseline` is the baseline (none, where that is beyond them).
-    pub fn new(strategy: Strategy, points: &'a [Point], baseline: usize) -> Self {
-        match strategy {
-            Strategy::Refit => Self::Refit(Refit::new(points, baseline)),
-            _ => Self::Once(candidates(strategy, points)),
+    /// The search of a strategy over `points`, of which the one with index `baseline` is the baseline (none, where that is beyond
+    /// them). At most `most` are timed, the baseline among them: of a strategy that sends all at once those of least predicted time.
+    pub fn new(strategy: Strategy, points: &'a [Point], baseline: usize, most: usize) -> Self {
+        if strategy == Strategy::Refit {
+            return Self::Refit(Refit::new(points, baseline, most));
         }
+        let mut all = candidates(strategy, points);
+        if all.len() > most {
+            all.retain(|&index| index != baseline);
+            all.truncate(most.saturating_sub(1));
+        }
+        Self::Once(all)
     }
 
     /// The points to time next; `times` are those so far, `None` for what is not timed or was refused. Empty: the search is over.
@@ -117,7 +123,8 @@ impl<'a> Search<'a> {
 pub fn candidates(strategy: Strategy, points: &[Point]) -> Vec<usize> {
     let mut chosen = match strategy {
         Strategy::Es => (0..points.len()).collect(),
-        Strategy::Refit => Refit::new(points, points.len()).next(&[]),
+        // The safest first.
+        Strategy::Refit => return Refit::new(points, points.len(), usize::MAX).next(&[]),
         Strategy::Ros => highest_ro(points),
         Strategy::Pos => po_pareto(points, |_| true),
         Strategy::Posf => {
@@ -159,7 +166,7 @@ fn highest_ro(points: &[Point]) -> Vec<usize> {
     (0..points.len()).filter(|&index| points[index].score.ro == highest).collect()
 }
 
-/// Algorithm 1 of Liang et al.: different numbers of threads do different work each, so their T and C do not compare.
+/// Algorithm 1 of Liang et al., but for ties: different numbers of threads do different work each, so their T and C do not compare.
 fn po_pareto(points: &[Point], keep: impl Fn(&Score) -> bool) -> Vec<usize> {
     let mut by_threads: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (index, point) in points.iter().enumerate().filter(|(_, point)| keep(&point.score)) {
@@ -169,9 +176,28 @@ fn po_pareto(points: &[Point], keep: impl Fn(&Score) -> bool) -> Vec<usize> {
     for group in by_threads.into_values() {
         let metrics: Vec<(f64, f64)> =
             group.iter().map(|&index| (points[index].score.t, points[index].score.c)).collect();
-        chosen.extend(pareto_front(&metrics).into_iter().map(|member| group[member]));
+        chosen.extend(tolerant_front(&metrics).into_iter().map(|member| group[member]));
     }
     chosen
+}
+
+/// T and C are known no better than so: an eighth of an SM's threads, which is what a block more or less makes, and a tenth of the
+/// cycles. Differences below are ties, which no metric breaks.
+const T_TOLERANCE: f64 = 256.0;
+const C_TOLERANCE: f64 = 0.1;
+
+/// The points that no other one betters clearly in one metric without being worse in the other, in the order of the input.
+fn tolerant_front(metrics: &[(f64, f64)]) -> Vec<usize> {
+    // Whoever betters a point clearly is in the exact front, or one of that betters the point more.
+    let front = pareto_front(metrics);
+    let is_beaten = |(t, c): (f64, f64)| {
+        front.iter().map(|&index| metrics[index]).any(|(other_t, other_c)| {
+            let (fewer, faster) = (other_t < t - T_TOLERANCE, other_c * (1.0 + C_TOLERANCE) < c);
+            other_t <= t && other_c <= c && (fewer || faster)
+        })
+    };
+    let is_number = |(t, c): (f64, f64)| !t.is_nan() && !c.is_nan();
+    (0..metrics.len()).filter(|&index| is_number(metrics[index]) && !is_beaten(metrics[index])).collect()
 }
 
 fn ryoo_pareto(points: &[Point]) -> Vec<usize> {
@@ -180,14 +206,15 @@ fn ryoo_pareto(points: &[Point]) -> Vec<usize> {
     pareto_front(&metrics)
 }
 
-/// At most `most` of the points that share their variant, policy and (T, C), those with the least predicted time.
+/// At most `most` of the points that share their variant, policy and, within the tolerance, (T, C): those with the least predicted time.
 fn thinned(points: &[Point], mut chosen: Vec<usize>, most: usize) -> Vec<usize> {
     sort_by_prediction(points, &mut chosen);
-    let mut seen: BTreeMap<(usize, usize, u64, u64), usize> = BTreeMap::new();
+    let mut seen: BTreeMap<(usize, usize, i64, i64), usize> = BTreeMap::new();
     chosen.retain(|&index| {
         let point = &points[index];
-        let count =
-            seen.entry((point.variant, point.policy, point.score.t.to_bits(), point.score.c.to_bits())).or_default();
+        let t = (point.score.t / T_TOLERANCE).round() as i64;
+        let c = (point.score.c.ln() / C_TOLERANCE.ln_1p()).round() as i64;
+        let count = seen.entry((point.variant, point.policy, t, c)).or_default();
         *count += 1;
         *count <= most
     });
@@ -195,12 +222,12 @@ fn thinned(points: &[Point], mut chosen: Vec<usize>, most: usize) -> Vec<usize> 
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
-    use crate::model::{Bottleneck, occupancy::Limiter};
+    use crate::model::{Bottleneck, Terms, occupancy::Limiter};
 
     /// A point with these total threads, variant, T, C and predicted time; RO and occupancy follow from T.
-    fn point(threads: u64, variant: usize, t: f64, c: f64, predicted_us: f64) -> Point {
+    pub fn point(threads: u64, variant: usize, t: f64, c: f64, predicted_us: f64) -> Point {
         let occupancy = 1.0 - t / 2048.0;
         let score = Score {
             occupancy,
@@ -213,6 +240,7 @@ mod tests {
             efficiency: 1.0 / c,
             utilization: 2048.0 - t,
             predicted_us,
+            terms: Terms { latency: predicted_us, ..Terms::default() },
             bottleneck: Bottleneck::Issue,
             feasible: true,
             exact: true,
@@ -243,6 +271,17 @@ mod tests {
         assert_eq!(candidates(Strategy::Ros, &space()), [5]);
         // Efficiency 1/C against utilization 2048 - T: (1/500, 2048), (1/300, 1024) and one of the two at (1/200, 256).
         assert_eq!(candidates(Strategy::Ryoo, &space()), [4, 1, 0]);
+    }
+
+    #[test]
+    fn differences_that_the_model_cannot_tell_are_ties() {
+        // Against (512, 1000): fewer than a block's threads, or less than a tenth of the cycles, is no difference.
+        for (t, c, is_kept) in
+            [(768.0, 1000.0, true), (769.0, 1000.0, false), (512.0, 1099.0, true), (512.0, 1101.0, false)]
+        {
+            let points = [point(1000, 0, 512.0, 1000.0, 1.0), point(1000, 1, t, c, 2.0)];
+            assert_eq!(po_pareto_set(&points).contains(&1), is_kept, "{t} {c}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 // Kernels of tests/gpu.rs: one that is right, and the ways to be wrong. kernels.ptx is made from this file by
 //   nvcc -ptx -arch=compute_75 -o kernels.ptx kernels.cu
 // with the .version line lowered to 6.5 by hand, so that drivers older than the toolkit compile it too.
+#include <cassert>
 #include <cstdio>
 
 #define INDEX (blockIdx.x * blockDim.x + threadIdx.x)
@@ -131,4 +132,53 @@ extern "C" __global__ void planned(Plan p)
 {
     int i = INDEX;
     if (i < p.n) p.y[i] = p.a * p.x[i];
+}
+
+extern "C" __global__ void wrong(int n, float a, const float *x, float *y)
+{
+    int i = INDEX;
+    if (i < n) y[i] = a * x[i] + 1.0f;
+}
+
+// Warps exchange elements without waiting for each other: right where a block is one warp.
+extern "C" __global__ void races(int n, float a, const float *x, float *y)
+{
+    __shared__ float tile[1024];
+    int i = INDEX, other = (threadIdx.x + 32) % blockDim.x;
+    int j = blockIdx.x * blockDim.x + other;
+    tile[threadIdx.x] = -1.0f;
+    __syncthreads();
+    if (threadIdx.x >= 32) for (long long begin = clock64(); clock64() - begin < 4000;) { }
+    tile[threadIdx.x] = i < n ? x[i] : 0.0f;
+    if (j < n) y[j] = a * ((volatile float *)tile)[other];
+}
+
+extern "C" __global__ void not_a_number(int n, float a, const float *x, float *y)
+{
+    int i = INDEX;
+    if (i < n) y[i] = i % 1000 == 7 ? sqrtf(-1.0f - x[i]) : a * x[i];
+}
+
+// Right for blocks of 256 threads alone.
+extern "C" __global__ void by_block(int n, float a, const float *x, float *y)
+{
+    int i = INDEX;
+    if (i < n) y[i] = a * x[i] * ((float)blockDim.x / 256.0f);
+}
+
+extern "C" __global__ void misaligned(int n, float a, const float *x, float *y)
+{
+    int i = INDEX;
+    if (2 * i + 2 < n) {
+        float2 pair = *(const float2 *)(x + 2 * i + 1);
+        y[2 * i + 1] = a * pair.x;
+        y[2 * i + 2] = a * pair.y;
+    }
+}
+
+extern "C" __global__ void asserts(int n, float a, const float *x, float *y)
+{
+    int i = INDEX;
+    assert(i != n / 2);
+    if (i < n) y[i] = a * x[i];
 }

@@ -53,35 +53,62 @@ impl From<DriverError> for DriverFault {
     }
 }
 
-/// The primary context of the first visible device, current on this thread.
+/// What the driver says of the visible devices, in its order; no context is made. The error is a sentence for the user.
+pub(super) fn devices() -> std::result::Result<Vec<Device>, String> {
+    // SAFETY: it only looks for the library; the driver's initializers have no precondition.
+    if !unsafe { sys::is_culib_present() } {
+        return Err("there is no CUDA driver (libcuda)".to_owned());
+    }
+    result::init().map_err(failed("the CUDA driver's start"))?;
+    let count = result::device::get_count().map_err(failed("looking for a GPU"))?;
+    let get = |index| describe(result::device::get(index)?);
+    (0..count).map(|index| get(index).map_err(failed("asking for the GPU's properties"))).collect()
+}
+
+fn failed(what: &'static str) -> impl Fn(DriverError) -> String {
+    move |error: DriverError| format!("{what} failed: {}", name(&error))
+}
+
+/// The primary context of a device, current on this thread.
 pub(super) struct Context {
     pub device: Device,
+    ordinal: sys::CUdevice,
     _here: PhantomData<*const ()>,
 }
 
 impl Context {
-    /// The error is a sentence for the user.
-    pub fn open() -> std::result::Result<Context, String> {
-        // SAFETY: it only looks for the library; the driver's initializers have no precondition.
-        if !unsafe { sys::is_culib_present() } {
-            return Err("there is no CUDA driver (libcuda)".to_owned());
-        }
-        let failed = |what: &'static str| move |error: DriverError| format!("{what} failed: {}", name(&error));
-        result::init().map_err(failed("the CUDA driver's start"))?;
-        let ordinal = result::device::get(0).map_err(failed("looking for a GPU"))?;
+    /// Opens one of [`devices`] by its place. The error is a sentence for the user.
+    pub fn open(index: usize) -> std::result::Result<Context, String> {
+        let index = i32::try_from(index).map_err(|error| error.to_string())?;
+        let ordinal = result::device::get(index).map_err(failed("looking for a GPU"))?;
         let device = describe(ordinal).map_err(failed("asking for the GPU's properties"))?;
-        // SAFETY: `ordinal` is a device that the driver just gave; its primary context is kept to the end of the process.
+        // SAFETY: `ordinal` is a device that the driver just gave; its primary context is kept until this value is dropped.
         let context = unsafe { result::primary_ctx::retain(ordinal) }.map_err(failed("making a context on the GPU"))?;
         // SAFETY: `context` was just made and is not released.
         unsafe { result::ctx::set_current(context) }.map_err(failed("making a context on the GPU"))?;
         let free_bytes = result::mem_get_info().map_or(0, |(free, _)| free as u64);
-        Ok(Context { device: Device { free_bytes, ..device }, _here: PhantomData })
+        Ok(Context { device: Device { free_bytes, ..device }, ordinal, _here: PhantomData })
     }
 
     /// Waits for all that was launched.
     pub fn synchronize(&self) -> Result<()> {
         result::ctx::synchronize()
     }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: it was retained once, and what was made in it is gone. An error means that it is gone as well.
+        let _ = unsafe { result::primary_ctx::release(self.ordinal) };
+    }
+}
+
+/// Where work is queued: in order within each.
+#[derive(Clone, Copy)]
+pub(super) struct Stream(sys::CUstream);
+
+impl Stream {
+    pub const DEFAULT: Stream = Stream(std::ptr::null_mut());
 }
 
 /// What the driver says of a device. What it does not know stays 0.
@@ -150,9 +177,9 @@ impl Memory {
     }
 
     /// Fills all of it with one byte; does not wait.
-    pub fn set(&self, byte: u8) -> Result<()> {
+    pub fn set(&self, byte: u8, stream: Stream) -> Result<()> {
         // SAFETY: the range is this allocation's.
-        unsafe { result::memset_d8_async(self.address, byte, self.bytes, std::ptr::null_mut()) }
+        unsafe { result::memset_d8_async(self.address, byte, self.bytes, stream.0) }
     }
 
     /// Copies `bytes` to `offset`, as many as fit; waits.
@@ -177,10 +204,10 @@ impl Memory {
     }
 
     /// Copies the contents of `other`, as much as fits; does not wait.
-    pub fn copy_from(&self, other: &Memory) -> Result<()> {
+    pub fn copy_from(&self, other: &Memory, stream: Stream) -> Result<()> {
         let length = self.bytes.min(other.bytes);
-        // SAFETY: the length is within both allocations, which do not overlap, and the default stream keeps the order.
-        unsafe { result::memcpy_dtod_async(self.address, other.address, length, std::ptr::null_mut()) }
+        // SAFETY: the length is within both allocations, which do not overlap, and a stream keeps the order.
+        unsafe { result::memcpy_dtod_async(self.address, other.address, length, stream.0) }
     }
 }
 
@@ -246,10 +273,10 @@ pub(super) struct Global {
 
 impl Global {
     /// Copies the first `length` bytes of `memory`, as many as fit; does not wait.
-    pub fn copy_from(&self, memory: &Memory, length: usize) -> Result<()> {
+    pub fn copy_from(&self, memory: &Memory, length: usize, stream: Stream) -> Result<()> {
         let length = length.min(memory.bytes).min(self.bytes);
-        // SAFETY: the length is within the variable and the allocation, and the default stream keeps the order.
-        unsafe { result::memcpy_dtod_async(self.address, memory.address, length, std::ptr::null_mut()) }
+        // SAFETY: the length is within the variable and the allocation, and a stream keeps the order.
+        unsafe { result::memcpy_dtod_async(self.address, memory.address, length, stream.0) }
     }
 }
 
@@ -318,21 +345,26 @@ impl Function {
         }
     }
 
-    /// Launches on the default stream; does not wait.
+    /// Launches; does not wait.
     ///
     /// # Safety
     /// There is one argument for each parameter, of its size. (What the kernel then does to memory is the kernel's: it is kept
     /// from this process's own memory by the device, and what it does to device memory is checked by digest.)
-    pub unsafe fn launch(&self, grid: [u32; 3], block: [u32; 3], shared: u32, arguments: &mut [Vec<u8>]) -> Result<()> {
+    pub unsafe fn launch(
+        &self,
+        grid: [u32; 3],
+        block: [u32; 3],
+        shared: u32,
+        arguments: &mut [Vec<u8>],
+        stream: Stream,
+    ) -> Result<()> {
         let mut pointers: Vec<*mut c_void> = arguments.iter_mut().map(|bytes| bytes.as_mut_ptr().cast()).collect();
         // SAFETY: the module is loaded; the driver copies the arguments before it returns, and the caller vouches for them.
-        unsafe {
-            result::launch_kernel(self.handle, grid.into(), block.into(), shared, std::ptr::null_mut(), &mut pointers)
-        }
+        unsafe { result::launch_kernel(self.handle, grid.into(), block.into(), shared, stream.0, &mut pointers) }
     }
 }
 
-/// A point in the default stream that the device puts a time to.
+/// A point in a stream that the device puts a time to.
 pub(super) struct Event {
     handle: sys::CUevent,
 }
@@ -348,9 +380,16 @@ impl Event {
         unsafe { result::event::record(self.handle, std::ptr::null_mut()) }
     }
 
+    /// Makes recording it a step of the graph that is captured.
+    fn capture(&self, stream: Stream) -> Result<()> {
+        let external = sys::CUevent_record_flags_enum::CU_EVENT_RECORD_EXTERNAL as u32;
+        // SAFETY: event and stream exist.
+        unsafe { sys::cuEventRecordWithFlags(self.handle, stream.0, external) }.result()
+    }
+
     /// Waits for this event and gives the microseconds since `start`.
     pub fn since(&self, start: &Event) -> Result<f64> {
-        // SAFETY: both events exist and were recorded on the default stream.
+        // SAFETY: both events exist and were recorded.
         let milliseconds = unsafe {
             result::event::synchronize(self.handle)?;
             result::event::elapsed(start.handle, self.handle)?
@@ -363,6 +402,71 @@ impl Drop for Event {
     fn drop(&mut self) {
         // SAFETY: the event is this value's alone. An error means that the context is gone, and the event with it.
         let _ = unsafe { result::event::destroy(self.handle) };
+    }
+}
+
+/// Work that is queued as a whole, with several timed parts.
+pub(super) struct Graph {
+    handle: sys::CUgraphExec,
+    /// Start and end of each part.
+    events: Vec<(Event, Event)>,
+}
+
+impl Graph {
+    /// Whether the driver can put events into graphs.
+    pub fn can(context: &Context) -> bool {
+        context.device.driver >= 11010
+    }
+
+    /// A graph of so many parts, one after the other: each is what `before` queues, untimed, and what `timed` queues.
+    pub fn capture(
+        context: &Context,
+        parts: usize,
+        mut before: impl FnMut(Stream) -> Result<()>,
+        mut timed: impl FnMut(Stream) -> Result<()>,
+    ) -> Result<Graph> {
+        let made: Result<Vec<_>> = (0..parts).map(|_| Ok((Event::new(context)?, Event::new(context)?))).collect();
+        let events = made?;
+        let stream = result::stream::create(result::stream::StreamKind::NonBlocking)?;
+        let relaxed = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // SAFETY: the stream was just made.
+        let begun = unsafe { result::stream::begin_capture(stream, relaxed) };
+        let captured = begun.and_then(|()| {
+            let queued = events.iter().try_for_each(|(start, stop)| {
+                before(Stream(stream))?;
+                start.capture(Stream(stream))?;
+                timed(Stream(stream))?;
+                stop.capture(Stream(stream))
+            });
+            // SAFETY: a capture was begun on this stream; it must be ended whatever came of it.
+            let graph = unsafe { result::stream::end_capture(stream) };
+            queued.and(graph)
+        });
+        // SAFETY: the stream is not used again.
+        let _ = unsafe { result::stream::destroy(stream) };
+        let graph = captured?;
+        // SAFETY: the graph was just captured; the executable one does not need it.
+        let handle = unsafe {
+            let handle = result::graph::instantiate(graph, sys::CUgraphInstantiate_flags(0));
+            let _ = result::graph::destroy(graph);
+            handle?
+        };
+        Ok(Graph { handle, events })
+    }
+
+    /// Runs it on the default stream and waits; the microseconds of each part.
+    pub fn run(&self) -> Result<Vec<f64>> {
+        // SAFETY: the graph is instantiated, and all that it was captured from outlives it, as its owner sees to.
+        unsafe { result::graph::launch(self.handle, std::ptr::null_mut()) }?;
+        result::ctx::synchronize()?;
+        self.events.iter().map(|(start, stop)| stop.since(start)).collect()
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // SAFETY: the graph is this value's alone. An error means that the context is gone, and the graph with it.
+        let _ = unsafe { result::graph::exec_destroy(self.handle) };
     }
 }
 

@@ -1,4 +1,4 @@
-//! [`Bench`] by the GPU: the one place that runs kernels.
+//! [`Bench`] by a GPU: the one place that runs kernels.
 //!
 //! What always holds: the buffers have their contents of before a launch when a job is checked, and those that the kernel reads
 //! have them when it is sampled; a candidate that wrote where the baseline does not is refused, and what it spoiled is made good
@@ -10,17 +10,34 @@ mod pool;
 
 use super::bench::{Bench, Halt};
 use super::compare::{Tolerance, compare};
+use super::nvml::{self, Watch};
+use super::outcome::quantile;
 use super::protocol::Job;
-use super::{Device, Reason};
+use super::{Condition, Device, Reason};
+use crate::space::Launch;
 use crate::workload::{Check, Workload};
-use driver::{Context, DriverFault, Event, Memory, Module, name};
+use driver::{Context, DriverFault, Event, Global, Graph, Memory, Module, Stream, name};
 use kernel::{Kernel, launch_failed};
 use pool::{Pool, Slab};
 use std::collections::HashMap;
 
-/// The first visible GPU.
+/// Launches of a short kernel that are timed together.
+const TOGETHER: usize = 8;
+
+/// The GPUs that the driver shows, in its order. The error says why there is none.
+pub(super) fn visible() -> Result<Vec<Device>, String> {
+    let mut devices = driver::devices()?;
+    if let Some(first) = devices.first_mut() {
+        first.free_bytes = nvml::free_bytes(&first.uuid).unwrap_or(0);
+    }
+    Ok(devices)
+}
+
+/// A GPU with a context.
 pub(super) struct Gpu {
     // In the order in which they are to be dropped: what was made in the context before the context.
+    /// By slot of a job.
+    graphs: HashMap<u32, (Step, Graph)>,
     functions: HashMap<(usize, String), Kernel>,
     modules: HashMap<usize, Module>,
     reference: Option<Reference>,
@@ -32,12 +49,25 @@ pub(super) struct Gpu {
     start: Event,
     stop: Event,
     context: Context,
+    watch: Watch,
     variants: Vec<Vec<u8>>,
     workloads: Vec<Workload>,
 }
 
+/// One launch with all that it depends on: a graph of it serves as long as nothing of this changes.
+#[derive(PartialEq)]
+struct Step {
+    variant: usize,
+    kernel: String,
+    launch: Launch,
+    arguments: Vec<Vec<u8>>,
+    places: Vec<usize>,
+}
+
 /// What the baseline left behind.
 struct Reference {
+    variant: usize,
+    launch: Launch,
     workload: usize,
     /// For each buffer of its workload, what it wrote; `None` where it wrote nothing.
     results: Vec<Option<Written>>,
@@ -51,12 +81,14 @@ struct Written {
 }
 
 impl Gpu {
-    /// Opens the first visible device. The error says why there is none.
-    pub fn open() -> Result<Gpu, String> {
-        let context = Context::open()?;
+    /// Opens the visible device of this number. The error says why that cannot be.
+    pub fn open(ordinal: usize) -> Result<Gpu, String> {
+        let context = Context::open(ordinal)?;
         let failed = |error| format!("preparing the GPU failed: {}", name(&error));
         let flush = (2 * context.device.l2_bytes as usize).max(32 << 20);
         Ok(Gpu {
+            graphs: HashMap::new(),
+            watch: Watch::new(&context.device.uuid),
             functions: HashMap::new(),
             modules: HashMap::new(),
             reference: None,
@@ -85,6 +117,8 @@ impl Gpu {
     fn places(&mut self, number: usize, workload: &Workload, alive: &mut dyn FnMut()) -> Result<Vec<usize>, Halt> {
         let mut taken = self.pool.take(&self.context, workload.all_buffers(), alive);
         if matches!(taken, Err(DriverFault::OutOfMemory(_))) {
+            // Memory that is freed may come back as another buffer's.
+            self.graphs.clear();
             self.pool.keep_only(workload.all_buffers());
             taken = self.pool.take(&self.context, workload.all_buffers(), alive);
         }
@@ -102,22 +136,31 @@ impl Gpu {
     fn restore(&self, places: &[usize], wanted: impl Fn(&Slab) -> bool) -> Result<(), Halt> {
         for slab in places.iter().filter_map(|place| self.pool.slabs.get(*place)) {
             if wanted(slab) {
-                slab.restore().map_err(faulted)?;
+                slab.restore(Stream::DEFAULT).map_err(faulted)?;
             }
         }
         Ok(())
     }
 
+    /// The variables of a job's code that have contents, with the places of these.
+    fn globals(&self, job: &Job, workload: &Workload, places: &[usize]) -> Result<Vec<(Global, usize)>, Halt> {
+        let Some(module) = self.modules.get(&job.variant) else {
+            return Ok(Vec::new());
+        };
+        let mut globals = Vec::new();
+        for (symbol, place) in workload.symbols.iter().zip(places.get(workload.buffers.len()..).unwrap_or_default()) {
+            if let Some(global) = module.global(&symbol.symbol).map_err(faulted)? {
+                globals.push((global, *place));
+            }
+        }
+        Ok(globals)
+    }
+
     /// Gives the variables of a job's code their contents, which a kernel before may have changed.
     fn give(&self, job: &Job, workload: &Workload, places: &[usize]) -> Result<(), Halt> {
-        let Some(module) = self.modules.get(&job.variant) else {
-            return Ok(());
-        };
-        for (symbol, place) in workload.symbols.iter().zip(places.get(workload.buffers.len()..).unwrap_or_default()) {
-            if let (Some(slab), Some(global)) =
-                (self.pool.slabs.get(*place), module.global(&symbol.symbol).map_err(faulted)?)
-            {
-                global.copy_from(&slab.live, slab.used()).map_err(faulted)?;
+        for (global, place) in self.globals(job, workload, places)? {
+            if let Some(slab) = self.pool.slabs.get(place) {
+                global.copy_from(&slab.live, slab.used(), Stream::DEFAULT).map_err(faulted)?;
             }
         }
         Ok(())
@@ -170,8 +213,8 @@ impl Gpu {
         Kernel::new(&self.context, function).map_err(refused("asking for its parameters"))
     }
 
-    /// One launch, timed; waits for its end.
-    fn launch(&self, kernel: &Kernel, job: &Job, workload: &Workload, places: &[usize]) -> Result<f64, Halt> {
+    /// The arguments of a launch.
+    fn arguments(&self, workload: &Workload, places: &[usize]) -> Result<Vec<Vec<u8>>, Halt> {
         let mut arguments = Vec::with_capacity(workload.arguments.len());
         for argument in &workload.arguments {
             let address = |index: usize| {
@@ -181,12 +224,20 @@ impl Gpu {
             let missing = |index| Halt::Failed(format!("the workload has no buffer {index}"));
             arguments.push(argument.bytes(address).map_err(missing)?);
         }
+        Ok(arguments)
+    }
+
+    /// One launch, timed; waits for its end.
+    fn launch(&self, kernel: &Kernel, job: &Job, workload: &Workload, places: &[usize]) -> Result<f64, Halt> {
+        let mut arguments = self.arguments(workload, places)?;
         let launch = &job.launch;
         kernel.prefer(launch)?;
         self.start.record().map_err(faulted)?;
         // SAFETY: number and sizes of the arguments were compared with the kernel's own parameters in `Kernel::admit`, as far as the
         // driver tells them.
-        let launched = unsafe { kernel.function.launch(launch.grid, launch.block, launch.shared, &mut arguments) };
+        let launched = unsafe {
+            kernel.function.launch(launch.grid, launch.block, launch.shared, &mut arguments, Stream::DEFAULT)
+        };
         launched.map_err(|error| match DriverFault::from(error) {
             DriverFault::Resources => Halt::Refused(Reason::TooManyResources {
                 what: format!(
@@ -200,6 +251,63 @@ impl Gpu {
         })?;
         self.stop.record().map_err(faulted)?;
         self.stop.since(&self.start).map_err(faulted)
+    }
+
+    /// Several launches, each timed by itself as [`Self::launch`] does, but queued as one graph: what the host takes for a launch
+    /// is not in the time. The median of them; `None` where the driver cannot make a graph of it.
+    fn launch_together(
+        &mut self,
+        kernel: &Kernel,
+        job: &Job,
+        workload: &Workload,
+        places: &[usize],
+    ) -> Result<Option<f64>, Halt> {
+        if !Graph::can(&self.context) {
+            return Ok(None);
+        }
+        let step = Step {
+            variant: job.variant,
+            kernel: job.kernel.clone(),
+            launch: job.launch,
+            arguments: self.arguments(workload, places)?,
+            places: places.to_vec(),
+        };
+        kernel.prefer(&job.launch)?;
+        if self.graphs.get(&job.slot).is_none_or(|(known, _)| *known != step) {
+            let globals = self.globals(job, workload, places)?;
+            let mut arguments = step.arguments.clone();
+            let launch = &job.launch;
+            let (pool, flush) = (&self.pool, &self.flush);
+            let before = |stream| {
+                for slab in places.iter().filter_map(|place| pool.slabs.get(*place)).filter(|slab| slab.read()) {
+                    slab.restore(stream)?;
+                }
+                for (global, slab) in
+                    globals.iter().filter_map(|(global, place)| Some((global, pool.slabs.get(*place)?)))
+                {
+                    global.copy_from(&slab.live, slab.used(), stream)?;
+                }
+                flush.set(0, stream)
+            };
+            // SAFETY: as in `launch`; the captured launch keeps a copy of the arguments, and what they point at lives as long as the
+            // graph, which goes where buffers go.
+            let timed = |stream| unsafe {
+                kernel.function.launch(launch.grid, launch.block, launch.shared, &mut arguments, stream)
+            };
+            match Graph::capture(&self.context, TOGETHER, before, timed) {
+                Ok(graph) => self.graphs.insert(job.slot, (step, graph)),
+                Err(error) => {
+                    return match DriverFault::from(error) {
+                        DriverFault::Context(error) => Err(Halt::Faulted(Reason::Faulted { error: name(&error) })),
+                        _ => Ok(None),
+                    };
+                }
+            };
+        }
+        let Some((_, graph)) = self.graphs.get(&job.slot) else { return Ok(None) };
+        let mut times = graph.run().map_err(faulted)?;
+        times.sort_by(f64::total_cmp);
+        Ok(quantile(&times, 0.5))
     }
 
     /// Runs a job to find which of its buffers it writes. They are left as the kernel left them.
@@ -286,16 +394,34 @@ struct Learned {
 
 impl Bench for Gpu {
     fn load(&mut self, variants: Vec<Vec<u8>>, workloads: Vec<Workload>) {
+        self.variants.extend(variants);
+        self.workloads.extend(workloads);
+    }
+
+    fn clear(&mut self) {
+        self.graphs.clear();
         self.functions.clear();
         self.modules.clear();
         self.reference = None;
         self.written.clear();
-        self.pool.keep_only(workloads.iter().flat_map(Workload::all_buffers));
-        self.variants = variants;
-        self.workloads = workloads;
+        self.pool.slabs.clear();
+        self.variants.clear();
+        self.workloads.clear();
+    }
+
+    fn has_reference(&self, job: &Job) -> bool {
+        let same = |known: &Reference| {
+            (known.variant, known.launch, known.workload) == (job.variant, job.launch, job.workload)
+        };
+        self.reference.as_ref().is_some_and(same)
+    }
+
+    fn condition(&mut self) -> Condition {
+        self.watch.condition()
     }
 
     fn reference(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<f64, Halt> {
+        self.reference = None;
         let learned = self.learn(job, alive)?;
         let (workload, places) = (&learned.workload, &learned.places);
         let mut results = Vec::with_capacity(places.len());
@@ -321,7 +447,7 @@ impl Bench for Gpu {
             };
             results.push(Some(Written { digest, compared }));
         }
-        let reference = Reference { workload: job.workload, results };
+        let reference = Reference { variant: job.variant, launch: job.launch, workload: job.workload, results };
         self.remember(job, &learned, alive)?;
         // Once more: results that change from run to run cannot tell a wrong candidate from a right one.
         self.give(job, workload, places)?;
@@ -350,19 +476,27 @@ impl Bench for Gpu {
     }
 
     fn warm(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<(), Halt> {
+        let workload = self.workload(job)?;
+        if self.written.contains_key(&job.workload) {
+            self.kernel(job, &workload)?;
+            return self.places(job.workload, &workload, alive).map(drop);
+        }
         let learned = self.learn(job, alive)?;
         self.remember(job, &learned, alive)
     }
 
-    fn sample(&mut self, job: &Job) -> Result<f64, Halt> {
+    fn sample(&mut self, job: &Job, short: bool) -> Result<f64, Halt> {
         let workload = self.workload(job)?;
         let kernel = self.kernel(job, &workload)?;
         let places = self.places(job.workload, &workload, &mut || {})?;
+        if short && let Some(us) = self.launch_together(&kernel, job, &workload, &places)? {
+            return Ok(us);
+        }
         self.restore(&places, Slab::read)?;
         self.give(job, &workload, &places)?;
         // Written before the launch and not waited for: while the device writes, the launch is queued behind it, so that the time
         // between the events holds no wait for the host.
-        self.flush.set(0).map_err(faulted)?;
+        self.flush.set(0, Stream::DEFAULT).map_err(faulted)?;
         self.launch(&kernel, job, &workload, &places)
     }
 }

@@ -3,7 +3,7 @@
 //! In: descriptions of buffers. Out: memory with their contents, and digests of it. What always holds: behind each buffer lies a
 //! guard of poison, and the digest covers it; the contents before a launch can be had again.
 
-use super::driver::{Context, DriverFault, Function, Memory, Module, Result};
+use super::driver::{Context, DriverFault, Function, Memory, Module, Result, Stream};
 use crate::workload::{Buffer, Fill, contents};
 
 /// Bytes of poison behind each buffer.
@@ -37,9 +37,9 @@ impl Slab {
     }
 
     /// Puts back the contents before a launch; does not wait. Of a buffer that no kernel writes nothing is put back.
-    pub fn restore(&self) -> Result<()> {
+    pub fn restore(&self, stream: Stream) -> Result<()> {
         match &self.pristine {
-            Some(pristine) => self.live.copy_from(pristine),
+            Some(pristine) => self.live.copy_from(pristine, stream),
             None => Ok(()),
         }
     }
@@ -132,7 +132,7 @@ impl Pool {
             if self.digest_all(&[memory])?.first() != Some(&slab.digest) {
                 upload(&slab.buffer, memory, alive)?;
             }
-            slab.restore()?;
+            slab.restore(Stream::DEFAULT)?;
         }
         Ok(())
     }
@@ -147,7 +147,7 @@ impl Pool {
     fn digest_all(&self, memories: &[&Memory]) -> Result<Vec<u64>> {
         let mut digests = Vec::with_capacity(memories.len());
         for memories in memories.chunks(SUMS) {
-            self.sums.set(0)?;
+            self.sums.set(0, Stream::DEFAULT)?;
             for (i, memory) in memories.iter().enumerate() {
                 let words = (memory.bytes() / 8) as u64;
                 let blocks = words.div_ceil(256).clamp(1, 1024) as u32;
@@ -155,7 +155,7 @@ impl Pool {
                 let mut arguments = [memory.address(), words, sum].map(|n| n.to_le_bytes().to_vec());
                 // SAFETY: digest.cu takes three arguments of 8 bytes: the words, their number, and where the sum goes. Both
                 // memories hold as much.
-                unsafe { self.digester.launch([blocks, 1, 1], [256, 1, 1], 0, &mut arguments) }?;
+                unsafe { self.digester.launch([blocks, 1, 1], [256, 1, 1], 0, &mut arguments, Stream::DEFAULT) }?;
             }
             let mut bytes = vec![0; memories.len() * 8];
             self.sums.read(&mut bytes)?;
@@ -188,7 +188,7 @@ fn allocate(context: &Context, buffer: &Buffer) -> std::result::Result<Memory, D
 
 /// Makes the contents of a buffer, by several threads, and uploads them and the guard.
 fn upload(buffer: &Buffer, to: &Memory, alive: &mut dyn FnMut()) -> Result<()> {
-    to.set(GUARD_BYTE)?;
+    to.set(GUARD_BYTE, Stream::DEFAULT)?;
     let size = buffer.element.size().max(1);
     let total = usize::try_from(buffer.count).unwrap_or(usize::MAX);
     let elements = (CHUNK / size).max(1);

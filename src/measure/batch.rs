@@ -1,0 +1,86 @@
+//! Candidates -> jobs, and the machine code and workloads that jobs name by number.
+//!
+//! What always holds: what several candidates share is sent once to each measuring process, however many requests name it.
+
+use super::Candidate;
+use super::process::Error;
+use super::protocol::{self, Job, Request};
+use crate::workload::Workload;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What a measuring process knows by number.
+#[derive(Default)]
+pub(super) struct Catalog {
+    variants: Vec<Arc<[u8]>>,
+    workloads: Vec<Arc<Workload>>,
+    variant_numbers: HashMap<Arc<[u8]>, usize>,
+    /// How many of each were sent.
+    sent: (usize, usize),
+}
+
+impl Catalog {
+    /// A new process knows nothing.
+    pub fn sent_nothing(&mut self) {
+        self.sent = (0, 0);
+    }
+
+    fn variant(&mut self, cubin: &Arc<[u8]>) -> usize {
+        let variants = &mut self.variants;
+        *self.variant_numbers.entry(Arc::clone(cubin)).or_insert_with(|| {
+            variants.push(Arc::clone(cubin));
+            variants.len() - 1
+        })
+    }
+
+    fn workload(&mut self, workload: &Arc<Workload>) -> usize {
+        let same = |known: &Arc<Workload>| Arc::ptr_eq(known, workload) || **known == **workload;
+        self.workloads.iter().position(same).unwrap_or_else(|| {
+            self.workloads.push(Arc::clone(workload));
+            self.workloads.len() - 1
+        })
+    }
+
+    /// The frames of all that was not sent yet; it counts as sent.
+    pub fn frames(&mut self) -> Result<Vec<Vec<u8>>, Error> {
+        let frame = |message: &Request, payload: &[u8]| {
+            protocol::frame(message, payload).map_err(|error| Error::Unsendable(error.to_string()))
+        };
+        let mut frames = Vec::new();
+        for variant in self.variants.iter().skip(self.sent.0) {
+            frames.push(frame(&Request::Variant, variant)?);
+        }
+        for workload in self.workloads.iter().skip(self.sent.1) {
+            // JSON has no infinity: it would arrive as nothing, and be taken for nonsense there.
+            let text = frame(&Request::Workload((**workload).clone()), &workload.detached())?;
+            if protocol::read::<Request>(&mut text.as_slice()).is_err() {
+                let message = "a buffer's contents or tolerance is not a finite number";
+                return Err(Error::Unsendable(message.to_owned()));
+            }
+            frames.push(text);
+        }
+        self.sent = (self.variants.len(), self.workloads.len());
+        Ok(frames)
+    }
+}
+
+/// The jobs of a request.
+pub(super) struct Batch {
+    pub jobs: Vec<Job>,
+}
+
+impl Batch {
+    /// A job for each candidate; its slot is its place in their order.
+    pub fn new<'a>(catalog: &mut Catalog, candidates: impl IntoIterator<Item = &'a Candidate>) -> Batch {
+        let job = |(slot, candidate): (usize, &Candidate)| Job {
+            slot: slot as u32,
+            label: candidate.label.clone(),
+            kernel: candidate.kernel.clone(),
+            launch: candidate.launch,
+            variant: catalog.variant(&candidate.cubin),
+            workload: catalog.workload(&candidate.workload),
+            checked: false,
+        };
+        Batch { jobs: candidates.into_iter().enumerate().map(job).collect() }
+    }
+}

@@ -1,0 +1,117 @@
+//! How a GPU was while it was measured on: clocks, temperature, what slowed it down.
+
+use serde::{Deserialize, Serialize};
+
+/// The state of a GPU at one moment, as NVML tells it. Zero stands for what it would not tell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Condition {
+    /// Clocks of multiprocessors and memory in MHz.
+    pub sm_mhz: u32,
+    pub memory_mhz: u32,
+    /// In degrees Celsius.
+    pub temperature_c: u32,
+    /// Why the clocks are lower than they could be: NVML's reasons that come and go by themselves (see `nvml.rs`).
+    pub throttled: Vec<String>,
+}
+
+/// What is known of the rounds of a search.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Conditions {
+    /// Lowest and highest clock of the multiprocessors, and of the memory, in MHz.
+    pub sm_mhz: (u32, u32),
+    pub memory_mhz: (u32, u32),
+    /// Highest temperature in degrees Celsius.
+    pub temperature_c: u32,
+    /// Every reason that was given for lower clocks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub throttled: Vec<String>,
+    /// Rounds that count, and those that were repeated because the GPU was throttled.
+    pub rounds: u32,
+    pub repeated: u32,
+    /// Rounds that count although the GPU was throttled, for it would not stop.
+    pub doubtful: u32,
+}
+
+impl Conditions {
+    /// Adds the state at the end of a round, and whether the round counts.
+    pub fn add(&mut self, condition: &Condition, counts: bool) {
+        widen(&mut self.sm_mhz, condition.sm_mhz);
+        widen(&mut self.memory_mhz, condition.memory_mhz);
+        self.temperature_c = self.temperature_c.max(condition.temperature_c);
+        for reason in &condition.throttled {
+            if !self.throttled.contains(reason) {
+                self.throttled.push(reason.clone());
+            }
+        }
+        match counts {
+            true => self.rounds += 1,
+            false => self.repeated += 1,
+        }
+        self.doubtful += u32::from(counts && !condition.throttled.is_empty());
+    }
+
+    /// Those of two GPUs together.
+    pub fn and(mut self, other: Conditions) -> Conditions {
+        for (range, with) in [(&mut self.sm_mhz, other.sm_mhz), (&mut self.memory_mhz, other.memory_mhz)] {
+            [with.0, with.1].into_iter().for_each(|value| widen(range, value));
+        }
+        self.temperature_c = self.temperature_c.max(other.temperature_c);
+        let new: Vec<String> = other.throttled.into_iter().filter(|reason| !self.throttled.contains(reason)).collect();
+        self.throttled.extend(new);
+        self.rounds += other.rounds;
+        self.repeated += other.repeated;
+        self.doubtful += other.doubtful;
+        self
+    }
+
+    /// Whether anything but zeros is known.
+    pub fn is_known(&self) -> bool {
+        self.sm_mhz.1 > 0 || self.temperature_c > 0 || !self.throttled.is_empty()
+    }
+}
+
+/// Makes a range hold a value; 0 is none.
+fn widen(range: &mut (u32, u32), value: u32) {
+    if value > 0 {
+        let low = if range.0 == 0 { value } else { range.0.min(value) };
+        *range = (low, range.1.max(value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_are_summed_up() {
+        let at = |sm_mhz, temperature_c, throttled: &[&str]| Condition {
+            sm_mhz,
+            temperature_c,
+            throttled: throttled.iter().map(|&reason| reason.to_owned()).collect(),
+            ..Condition::default()
+        };
+        let mut all = Conditions::default();
+        assert!(!all.is_known());
+        all.add(&at(1980, 50, &[]), true);
+        all.add(&at(1200, 80, &["hardware thermal slowdown"]), false);
+        all.add(&at(1400, 79, &["power cap", "hardware thermal slowdown"]), true);
+        all.add(&at(0, 0, &[]), true);
+        let expected = Conditions {
+            sm_mhz: (1200, 1980),
+            temperature_c: 80,
+            throttled: vec!["hardware thermal slowdown".to_owned(), "power cap".to_owned()],
+            rounds: 3,
+            repeated: 1,
+            doubtful: 1,
+            ..Conditions::default()
+        };
+        assert_eq!(all, expected);
+        assert!(all.is_known());
+        let mut doubled = expected.clone().and(Conditions { sm_mhz: (1000, 1100), ..Conditions::default() });
+        assert_eq!((doubled.sm_mhz, doubled.rounds, doubled.throttled.len()), ((1000, 1980), 3, 2));
+        doubled = Conditions::default().and(expected.clone());
+        assert_eq!(doubled, expected);
+    }
+}

@@ -1,0 +1,149 @@
+//! The GPUs that the measuring process may use: which of them is claimed, and what runs jobs on it.
+//!
+//! What always holds: jobs run on a claimed GPU alone, and a process has one GPU at a time. Which GPUs there are is the driver's
+//! word, so `CUDA_VISIBLE_DEVICES`, MIG and MPS hold here as for any program; of several models only the first one's are used.
+
+use super::Device;
+use super::bench::Bench;
+use super::claim::Claim;
+use super::gpu::{Gpu, visible};
+use super::protocol::Reply;
+use super::replay::{Recording, Replay};
+use std::fs::File;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// How often a GPU that others have is asked for, and how often the caller hears that it still waits.
+const ASK: Duration = Duration::from_millis(20);
+const TELL: Duration = Duration::from_secs(1);
+
+/// What times on a GPU, once it is opened.
+enum Source {
+    Driver,
+    Recorded(Rc<Recording>, File),
+}
+
+/// The GPUs of one model, in the driver's order.
+pub(super) struct Gpus {
+    source: Source,
+    /// With the driver's number of each.
+    devices: Vec<(usize, Device)>,
+    open: Option<Open>,
+    /// Whether the one that is open is this process's.
+    claimed: bool,
+    claim: Option<Claim>,
+}
+
+/// A GPU that is ready to run jobs.
+struct Open {
+    index: usize,
+    device: Device,
+    bench: Box<dyn Bench>,
+}
+
+impl Gpus {
+    /// Those that the driver shows. The error says why there is none.
+    pub fn visible() -> Result<Gpus, String> {
+        Gpus::new(Source::Driver, visible()?).ok_or_else(|| "the driver shows none".to_owned())
+    }
+
+    /// Those of a recording.
+    pub fn recorded(recording: Rc<Recording>, stdout: File) -> Gpus {
+        let devices = recording.devices();
+        let source = Source::Recorded(recording, stdout);
+        Gpus { source, devices: devices.into_iter().enumerate().collect(), open: None, claimed: false, claim: None }
+    }
+
+    fn new(source: Source, devices: Vec<Device>) -> Option<Gpus> {
+        let first = devices.first()?.clone();
+        let alike = |device: &Device| {
+            device.name == first.name && device.sms == first.sms && device.memory_bytes == first.memory_bytes
+        };
+        let devices = devices.into_iter().enumerate().filter(|(_, device)| alike(device)).collect();
+        Some(Gpus { source, devices, open: None, claimed: false, claim: None })
+    }
+
+    /// The first one, and how many there are.
+    pub fn first(&self) -> (Device, usize) {
+        let first = self.devices.first().map(|(_, device)| device.clone());
+        (first.unwrap_or_default(), self.devices.len())
+    }
+
+    /// Opens one that is free, if there is, and leaves it free. What goes wrong will go wrong again when one is claimed.
+    pub fn prepare(&mut self) {
+        let _ = self.take();
+        self.rest();
+    }
+
+    /// Claims a GPU and opens it; waits at most so many seconds for it. `None`: others have them all.
+    pub fn claim(&mut self, wait_s: f64, send: &mut dyn FnMut(Reply)) -> Result<Option<Device>, String> {
+        let begin = Instant::now();
+        let mut told: Option<Instant> = None;
+        while !self.take()? {
+            if begin.elapsed().as_secs_f64() >= wait_s {
+                return Ok(None);
+            }
+            if told.is_none_or(|told| told.elapsed() > TELL) {
+                send(Reply::Waiting);
+                told = Some(Instant::now());
+            }
+            std::thread::sleep(ASK);
+        }
+        Ok(self.open.as_ref().map(|open| open.device.clone()))
+    }
+
+    /// The bench of the claimed GPU.
+    pub fn claimed(&mut self) -> Option<&mut dyn Bench> {
+        let open = self.open.as_mut().filter(|_| self.claimed)?;
+        Some(open.bench.as_mut())
+    }
+
+    /// Gives the claimed GPU back, with all memory of it but its context.
+    pub fn rest(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.bench.clear();
+        }
+        self.claimed = false;
+        self.claim = None;
+    }
+
+    /// Claims the first GPU that is free, the open one before all others, and opens it. False where none is.
+    fn take(&mut self) -> Result<bool, String> {
+        if self.claimed {
+            return Ok(true);
+        }
+        let open = self.open.as_ref().map(|open| open.index);
+        let mut order: Vec<usize> = (0..self.devices.len()).collect();
+        order.sort_by_key(|index| Some(*index) != open);
+        for index in order {
+            let Some((ordinal, device)) = self.devices.get(index) else { continue };
+            // A GPU without a name of its own cannot be locked: an old recording's.
+            let claim = match device.uuid.as_str() {
+                "" => None,
+                uuid => match Claim::take(uuid).map_err(|error| error.to_string())? {
+                    None => continue,
+                    claim => claim,
+                },
+            };
+            if open != Some(index) {
+                // One process has one context: the other's goes before.
+                self.open = None;
+                let (device, bench): (Device, Box<dyn Bench>) = match &self.source {
+                    Source::Driver => {
+                        let gpu = Gpu::open(*ordinal)?;
+                        (gpu.device().clone(), Box::new(gpu))
+                    }
+                    Source::Recorded(recording, stdout) => {
+                        let stdout = stdout.try_clone().map_err(|error| format!("standard output: {error}"))?;
+                        (device.clone(), Box::new(Replay::new(Rc::clone(recording), device.uuid.clone(), stdout)))
+                    }
+                };
+                self.open = Some(Open { index, device, bench });
+            }
+            self.claim = claim;
+            self.claimed = true;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+}

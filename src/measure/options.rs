@@ -1,0 +1,91 @@
+//! How the measuring process is started: the environment -> a command, and how long to wait for it.
+
+use super::process::Error;
+use super::{RunnerError, split};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+/// How the child is started.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Words put before the command (`ssh gpu01`). With a runner the command is `nvtune`, found by it; else this executable.
+    pub runner: Vec<String>,
+    /// In place of that command.
+    pub program: Option<PathBuf>,
+    /// A file of recorded timings to answer from, instead of a GPU.
+    pub replay: Option<PathBuf>,
+    /// How long it may take to be ready: by default 30 s, and behind a runner, which may queue for a GPU, as long as `wait`.
+    pub start_limit: Option<Duration>,
+    /// How long it may say nothing while no kernel runs: by default a minute.
+    pub silence: Option<Duration>,
+    /// How long to wait for a GPU that others measure on: 10 minutes by default.
+    pub wait: Option<Duration>,
+    /// Told what the user should know of waiting.
+    pub notice: Option<fn(&str)>,
+}
+
+/// How long a GPU is waited for where nothing is said.
+const WAIT: Duration = Duration::from_secs(600);
+
+impl Options {
+    /// From `NVTUNE_RUNNER`, `NVTUNE_WAIT`, and `NVTUNE_REPLAY` (a file of recorded timings).
+    pub fn from_environment() -> Result<Options, Error> {
+        let runner = match std::env::var_os("NVTUNE_RUNNER") {
+            Some(text) => split(text.to_str().ok_or(RunnerError::NotText)?)?,
+            None => Vec::new(),
+        };
+        // What is no number of seconds was warned of where settings are read.
+        let wait = std::env::var("NVTUNE_WAIT").ok().and_then(|text| text.parse::<f64>().ok());
+        let wait = wait.filter(|seconds| (0.0..1e9).contains(seconds)).map(Duration::from_secs_f64);
+        let replay = std::env::var_os("NVTUNE_REPLAY").map(PathBuf::from);
+        Ok(Options { runner, replay, wait, ..Options::default() })
+    }
+
+    pub(super) fn command(&self) -> Result<Command, Error> {
+        let program = match (&self.program, self.runner.is_empty()) {
+            (Some(program), _) => program.clone(),
+            (None, false) => PathBuf::from("nvtune"),
+            (None, true) => std::env::current_exe()
+                .map_err(|source| Error::Start { command: "nvtune measure".to_owned(), source })?,
+        };
+        let mut command = match self.runner.split_first() {
+            Some((first, rest)) => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(program);
+                command
+            }
+            None => {
+                let mut command = Command::new(program);
+                // This executable may be called `nvcc`, and would be one.
+                #[cfg(unix)]
+                std::os::unix::process::CommandExt::arg0(&mut command, "nvtune");
+                command
+            }
+        };
+        command.arg("measure");
+        if let Some(path) = &self.replay {
+            command.arg("--replay").arg(path);
+        }
+        Ok(command)
+    }
+
+    pub(super) fn start_limit(&self) -> Duration {
+        let usual = if self.runner.is_empty() { Duration::from_secs(30) } else { self.wait() };
+        self.start_limit.unwrap_or(usual)
+    }
+
+    pub(super) fn wait(&self) -> Duration {
+        self.wait.unwrap_or(WAIT)
+    }
+
+    pub(super) fn silence(&self) -> Duration {
+        self.silence.unwrap_or(Duration::from_secs(60))
+    }
+
+    pub(super) fn say(&self, message: &str) {
+        if let Some(notice) = self.notice {
+            notice(message);
+        }
+    }
+}

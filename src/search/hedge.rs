@@ -1,0 +1,137 @@
+//! A few configurations that between them are near the best, whatever the model is wrong about.
+//!
+//! The parts of a prediction (latency, issue, bandwidths) are each off by some factor, and times drift along the axes for reasons that
+//! the model does not know. Both are supposed, in many combinations; the configurations are chosen one by one such that the best
+//! of the chosen is, on average over the suppositions, as little slower as can be than the best of all. The first is that of least
+//! predicted time, and each further one covers what the others would lose most on.
+//!
+//! What always holds: the same points give the same choice, and a point is chosen once.
+
+use super::strategy::Point;
+use crate::model::Terms;
+
+/// Suppositions that are looked at.
+const SUPPOSITIONS: usize = 96;
+/// Points that are looked at: those of least predicted time.
+const LOOKED_AT: usize = 2_000;
+/// How far off a part of a prediction is (standard deviation of its logarithm): static models are 20 to 50 % off.
+const PART: f64 = 0.35;
+/// How far times drift over the extent of one coordinate (standard deviation of their logarithm).
+const DRIFT: f64 = 0.1;
+/// A loss beyond this share counts no more.
+const MOST_LOSS: f64 = 0.3;
+
+/// Indices of at most `count` points, that of least predicted time first; `predicted` are all of them in the order of predicted time, `places` their
+/// coordinates as shares of the space's extent.
+pub(super) fn hedged(points: &[Point], predicted: &[usize], places: &[Vec<f64>], count: usize) -> Vec<usize> {
+    let looked_at = predicted.get(..LOOKED_AT).unwrap_or(predicted);
+    let mut random = Random(1);
+    let dimensions = places.first().map_or(0, Vec::len);
+    // By supposition: how much slower each point is than the best.
+    let losses: Vec<Vec<f64>> = (0..SUPPOSITIONS)
+        .map(|_| {
+            let factors: [f64; 7] = std::array::from_fn(|_| (PART * random.normal()).exp());
+            let drift: Vec<f64> = (0..dimensions).map(|_| DRIFT * random.normal()).collect();
+            let times: Vec<f64> = looked_at
+                .iter()
+                .map(|&index| {
+                    let along: f64 = places[index].iter().zip(&drift).map(|(place, drift)| place * drift).sum();
+                    supposed(&points[index].score.terms, &factors) * along.exp()
+                })
+                .collect();
+            let least = times.iter().copied().fold(f64::INFINITY, f64::min).max(f64::MIN_POSITIVE);
+            times.into_iter().map(|time| (time / least - 1.0).min(MOST_LOSS)).collect()
+        })
+        .collect();
+    let mut best = [f64::INFINITY; SUPPOSITIONS];
+    let mut chosen: Vec<usize> = Vec::new();
+    while chosen.len() < count.min(looked_at.len()) {
+        let total = |at: usize| losses.iter().zip(&best).map(|(losses, best)| losses[at].min(*best)).sum::<f64>();
+        // The prediction as it is comes first.
+        let candidates = if chosen.is_empty() { 0..1 } else { 0..looked_at.len() };
+        let left = candidates.filter(|&at| !chosen.contains(&looked_at[at]));
+        let Some((at, _)) = left.map(|at| (at, total(at))).min_by(|a, b| a.1.total_cmp(&b.1)) else { break };
+        chosen.push(looked_at[at]);
+        for (best, losses) in best.iter_mut().zip(&losses) {
+            *best = best.min(losses[at]);
+        }
+    }
+    chosen
+}
+
+fn supposed(terms: &Terms, factors: &[f64; 7]) -> f64 {
+    let [latency, issue, pipe, memory_pipe, cache, device, launch] = *factors;
+    let supposed = Terms {
+        latency: terms.latency * latency,
+        issue: terms.issue * issue,
+        pipe: terms.pipe * pipe,
+        memory_pipe: terms.memory_pipe * memory_pipe,
+        cache: terms.cache * cache,
+        device: terms.device * device,
+        launch: terms.launch * launch,
+    };
+    supposed.us()
+}
+
+/// Steele, Lea and Flood's SplitMix64 (OOPSLA 2014): the same numbers each time.
+struct Random(u64);
+
+impl Random {
+    /// Evenly between 0 and 1.
+    fn even(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) as f64 / u64::MAX as f64
+    }
+
+    /// About normal: twelve even numbers.
+    fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.even()).sum::<f64>() - 6.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::strategy::tests::point;
+
+    /// Points with these parts of their prediction, in the order of predicted time.
+    fn points(terms: &[Terms]) -> (Vec<Point>, Vec<usize>, Vec<Vec<f64>>) {
+        let points: Vec<Point> = terms
+            .iter()
+            .map(|terms| {
+                let mut point = point(1000, 0, 0.0, 1.0, terms.us());
+                point.score.terms = *terms;
+                point
+            })
+            .collect();
+        let mut order: Vec<usize> = (0..points.len()).collect();
+        order.sort_by(|&a, &b| terms[a].us().total_cmp(&terms[b].us()));
+        let places = vec![Vec::new(); points.len()];
+        (points, order, places)
+    }
+
+    #[test]
+    fn the_second_choice_covers_another_bottleneck() {
+        // Many are bound by latency and nearly as fast as the best; one, slower, is bound by the caches instead.
+        let latency = |us: f64| Terms { latency: us, ..Terms::default() };
+        let mut terms: Vec<Terms> = (0..20).map(|k| latency(100.0 + 0.1 * f64::from(k))).collect();
+        terms.push(Terms { cache: 104.0, ..Terms::default() });
+        let (points, order, places) = points(&terms);
+        assert_eq!(hedged(&points, &order, &places, 2), [0, 20]);
+    }
+
+    #[test]
+    fn none_is_chosen_twice_and_what_cannot_run_comes_last() {
+        let mut terms = vec![Terms { issue: 5.0, ..Terms::default() }; 3];
+        terms.push(Terms { issue: f64::INFINITY, ..Terms::default() });
+        let (points, order, places) = points(&terms);
+        let mut chosen = hedged(&points, &order, &places, 8);
+        assert_eq!(chosen.pop(), Some(3));
+        chosen.sort_unstable();
+        assert_eq!(chosen, [0, 1, 2]);
+        assert!(hedged(&[], &[], &[], 8).is_empty());
+    }
+}

@@ -1,0 +1,124 @@
+//! Which GPU is measured on, and how it is meanwhile.
+
+use crate::recorded::{Recorded, candidate, plan, time};
+use nvtune::measure::{Conditions, Error, Measurer, Options, Outcome, Plan, Pool, Process};
+use std::time::Duration;
+
+#[test]
+fn short_kernels_are_timed_by_several_launches() {
+    // By the baseline: all candidates are timed alike.
+    for (baseline, expected) in [(19.0, "5 x 4.0"), (21.0, "5 x 5.0")] {
+        let recorded = Recorded::new(&format!(
+            r#"{{"entries": [{{"label": "a", "time_us": 5, "short_us": 4}}, {{"time_us": {baseline}, "short_us": 18}}]}}"#
+        ));
+        let mut process = recorded.start();
+        assert_eq!(time(&mut process, &["a"], &plan()), [expected]);
+        let rounds = process.duel(&["default", "a"].map(candidate), 3).unwrap();
+        let expected = if baseline < 20.0 { 4.0 } else { 5.0 };
+        assert_eq!(rounds[1], Some(vec![expected; 3]));
+    }
+}
+
+#[test]
+fn rounds_of_a_throttled_gpu_are_repeated_and_said_so() {
+    let recorded = Recorded::new(
+        r#"{"conditions": [
+            {"sm_mhz": 1980, "temperature_c": 50},
+            {"sm_mhz": 1200, "temperature_c": 90, "throttled": ["hardware thermal slowdown"]},
+            {"sm_mhz": 1950, "memory_mhz": 2600, "temperature_c": 70}
+          ], "entries": [{"time_us": 30}]}"#,
+    );
+    let mut process = recorded.start();
+    assert_eq!(time(&mut process, &["a"], &plan()), ["5 x 30.0"]);
+    let conditions = process.conditions();
+    assert_eq!((conditions.rounds, conditions.repeated, conditions.doubtful), (5, 1, 0));
+    assert_eq!((conditions.sm_mhz, conditions.memory_mhz, conditions.temperature_c), ((1200, 1980), (2600, 2600), 90));
+    assert_eq!(conditions.throttled, ["hardware thermal slowdown"]);
+    assert_eq!(process.conditions(), Conditions::default(), "they are told once");
+
+    let always = r#"{"conditions": [{"throttled": ["power cap"]}], "entries": [{"time_us": 30}]}"#;
+    let mut process = Recorded::new(always).start();
+    assert_eq!(time(&mut process, &["a"], &plan()), ["5 x 30.0"]);
+    let conditions = process.conditions();
+    assert_eq!((conditions.rounds, conditions.repeated, conditions.doubtful), (5, 4, 5));
+}
+
+/// UUIDs that no other test uses, and no other run of this test.
+fn uuids<const N: usize>() -> [String; N] {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
+    std::array::from_fn(|n| format!("GPU-test-{}-{now}-{n}", std::process::id()))
+}
+
+fn on_gpus(uuids: &[String], entries: &str) -> Recorded {
+    let list = serde_json::to_string(uuids).unwrap();
+    Recorded::new(&format!(r#"{{"device": {{"name": "NVIDIA H200"}}, "gpus": {list}, "entries": [{entries}]}}"#))
+}
+
+#[test]
+fn one_process_measures_on_a_gpu_at_a_time() {
+    let uuids = uuids::<2>();
+    let recorded = on_gpus(&uuids[..1], r#"{"time_us": 30}"#);
+    let with_wait = |milliseconds| Options { wait: Some(Duration::from_millis(milliseconds)), ..recorded.options() };
+    let mut first = recorded.start();
+    time(&mut first, &["a"], &plan());
+    // The first has the GPU until it rests.
+    let mut second = Process::start(with_wait(100)).unwrap();
+    let error = second.time(&candidate("default"), &[], &plan()).unwrap_err();
+    let expected = "others have measured on the NVIDIA H200 for 0 s (NVTUNE_WAIT says how long to wait for it)";
+    assert_eq!(error.to_string(), expected);
+    first.rest();
+    assert_eq!(time(&mut second, &["a"], &plan()), ["5 x 30.0"]);
+
+    // Waiting counts against no budget, and the death of a process frees its GPU.
+    let mut third = Process::start(with_wait(20_000)).unwrap();
+    let waiting = std::thread::spawn(move || {
+        let plan = Plan { budget_s: 0.2, rounds: 2, ..plan() };
+        (time(&mut third, &["a", "b"], &plan), third.waited())
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    drop(second);
+    let (outcomes, waited) = waiting.join().unwrap();
+    assert_eq!(outcomes, ["2 x 30.0", "2 x 30.0"]);
+    assert!((0.3..10.0).contains(&waited.as_secs_f64()), "{waited:?}");
+
+    // Of two GPUs another process takes the other one.
+    let recorded = on_gpus(&uuids, r#"{"time_us": 30}"#);
+    let (mut a, mut b) = (recorded.start(), recorded.start());
+    time(&mut a, &["a"], &plan());
+    time(&mut b, &["a"], &plan());
+    assert_eq!(a.gpus(), 2);
+    let mut used = [a.device().uuid.clone(), b.device().uuid.clone()];
+    used.sort();
+    assert_eq!(used, uuids);
+}
+
+#[test]
+fn several_gpus_share_candidates_and_times_are_scaled_by_the_baseline() {
+    let uuids = uuids::<3>();
+    // The second GPU is 10% slower; a launch takes a while, so that others are worth calling.
+    let entries = format!(
+        r#"{{"gpu": "{0}", "label": "a", "time_us": 40, "pause_ms": 20}}, {{"gpu": "{0}", "time_us": 50, "pause_ms": 20}},
+           {{"gpu": "{1}", "label": "a", "time_us": 44, "pause_ms": 20}}, {{"gpu": "{1}", "time_us": 55, "pause_ms": 20}}"#,
+        uuids[0], uuids[1]
+    );
+    let recorded = on_gpus(&uuids[..2], &entries);
+    let labels: Vec<String> = (0..60).map(|n| format!("a n={n}")).collect();
+    let candidates: Vec<_> = labels.iter().map(|label| candidate(label)).collect();
+    let plan = Plan { rounds: 3, patience_s: 5.0, ..Plan::default() };
+    let mut pool = Pool::start(recorded.options()).unwrap();
+    let timings = pool.time(&candidate("default"), &candidates, &plan).unwrap();
+    assert_eq!(timings.candidates.len(), 60);
+    assert_eq!(timings.baseline.median_us, 50.0);
+    for outcome in &timings.candidates {
+        let Outcome::Timed(timing) = outcome else { panic!("{outcome:?}") };
+        assert!((timing.median_us - 40.0).abs() < 1e-9, "{timing:?}");
+    }
+    // Both are in use now, and free when the pool rests.
+    let mut late = Process::start(Options { wait: Some(Duration::ZERO), ..recorded.options() }).unwrap();
+    assert!(matches!(late.time(&candidate("default"), &[], &plan), Err(Error::Busy { .. })));
+    pool.rest();
+    let mut late = recorded.start();
+    assert!(late.time(&candidate("default"), &[], &plan).is_ok());
+    // One that others have is done without.
+    assert_eq!(pool.time(&candidate("default"), &candidates[..2], &plan).unwrap().candidates.len(), 2);
+}

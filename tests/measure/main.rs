@@ -1,0 +1,7 @@
+//! Measuring without a GPU: the child answers from recorded timings, everything else is what runs with one.
+
+mod gpus;
+mod process;
+mod recorded;
+mod results;
+mod runner;

@@ -1,0 +1,116 @@
+//! The measuring process behind a command that carries its streams.
+
+use crate::recorded::{Recorded, candidate, plan, time};
+use nvtune::measure::{Error, Measurer, Options, Outcome, PROTOCOL_VERSION, Plan, Process, Reason, split};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// The measuring process behind a pipe that breaks after so many bytes of what it says.
+fn behind_a_pipe(recorded: &Recorded, bytes: usize) -> Options {
+    let script = recorded.folder.path().join("pipe.sh");
+    std::fs::write(&script, format!("#!/bin/sh\n\"$@\" | {{ dd bs=1 count={bytes} 2>/dev/null; kill -9 $$; }}\n"))
+        .unwrap();
+    Options {
+        runner: vec!["/bin/sh".to_owned(), script.to_str().unwrap().to_owned()],
+        start_limit: Some(Duration::from_millis(700)),
+        silence: Some(Duration::from_millis(700)),
+        ..recorded.options()
+    }
+}
+
+#[test]
+fn a_runner_that_breaks_at_any_moment_is_an_error_or_a_refused_candidate() {
+    let recorded = Recorded::new(r#"{"entries": [{"time_us": 30}]}"#);
+    let plan = Plan { rounds: 2, ..plan() };
+    let (mut whole, mut ready) = (0, false);
+    for bytes in (0..12_000).step_by(487) {
+        let begin = Instant::now();
+        let Ok(mut process) = Process::start(behind_a_pipe(&recorded, bytes)) else {
+            assert!(!ready, "{bytes} bytes are enough to say that it is ready");
+            continue;
+        };
+        ready = true;
+        match process.time(&candidate("default"), &["a", "b"].map(candidate), &plan) {
+            Ok(timings) => {
+                let died =
+                    |outcome: &Outcome| matches!(outcome, Outcome::Refused(Reason::Died { .. } | Reason::Hung { .. }));
+                let timed = |outcome: &Outcome| matches!(outcome, Outcome::Timed(_));
+                assert!(timings.candidates.iter().all(|outcome| died(outcome) || timed(outcome)), "{timings:?}");
+                whole += usize::from(timings.candidates.iter().all(timed));
+            }
+            Err(
+                Error::Died { .. } | Error::Silent { .. } | Error::Baseline(Reason::Died { .. } | Reason::Hung { .. }),
+            ) => {}
+            Err(other) => panic!("after {bytes} bytes: {other}"),
+        }
+        assert!(begin.elapsed() < Duration::from_secs(20));
+    }
+    assert!(whole > 0, "the last ones are long enough for all");
+}
+
+#[test]
+fn a_process_that_is_no_nvtune_is_told_apart() {
+    fn run(recording: &str, change: impl FnOnce(&mut Options)) -> String {
+        let recorded = Recorded::new(recording);
+        let mut options = recorded.options();
+        options.start_limit = Some(Duration::from_millis(300));
+        change(&mut options);
+        let begin = Instant::now();
+        let error = Process::start(options).err().expect(recording).to_string();
+        assert!(begin.elapsed() < Duration::from_secs(2), "{error}");
+        let program = env!("CARGO_BIN_EXE_nvtune");
+        let path = recorded.folder.path().to_str().unwrap();
+        error.replace(program, "NVTUNE").replace(path, "DIR")
+    }
+    let command = "`NVTUNE measure --replay DIR/recording.json`";
+    for (start, expected) in [
+        ("no-device", "no GPU to measure on: as recorded".to_owned()),
+        ("die", format!("the measuring process {command} died (exit status: 9: recorded death)")),
+        ("hang", format!("the measuring process {command} said nothing for 0.3 s")),
+        (
+            "version",
+            format!(
+                "{command} speaks version 1 of the measuring protocol (\"nvtune-measure 1\"), this is nvtune {} with version {PROTOCOL_VERSION}: install the same nvtune at both ends",
+                env!("CARGO_PKG_VERSION")
+            ),
+        ),
+    ] {
+        let recording = format!(r#"{{"start": "{start}", "entries": []}}"#);
+        assert_eq!(run(&recording, |_| {}), expected);
+    }
+    assert_eq!(
+        run("{", |_| {}),
+        format!(
+            "the measuring process {command} died (exit status: 2: nvtune measure: DIR/recording.json: EOF while parsing an object at line 1 column 1)"
+        )
+    );
+    assert_eq!(
+        run("", |options| {
+            options.replay = None;
+            options.program = Some(PathBuf::from("/bin/echo"));
+        }),
+        r#"`/bin/echo measure` is no nvtune, it says "measure""#
+    );
+    assert_eq!(
+        run("", |options| options.program = Some("/nowhere/nvtune".into())),
+        "cannot start the measuring process `/nowhere/nvtune measure --replay DIR/recording.json`: No such file or directory (os error 2)"
+    );
+}
+
+#[test]
+fn what_a_login_shell_says_first_is_passed_over() {
+    let recorded = Recorded::new(r#"{"start": "banner", "entries": [{"time_us": 30}]}"#);
+    assert_eq!(time(&mut recorded.start(), &["a"], &plan()), ["5 x 30.0"]);
+}
+
+#[test]
+fn a_runner_is_put_before_the_command() {
+    let recorded = Recorded::new(r#"{"entries": [{"time_us": 30}]}"#);
+    let mut options = recorded.options();
+    options.runner = split("/usr/bin/env 'NVTUNE_TEST_WORD=a b'").unwrap();
+    let mut process = Process::start(options.clone()).unwrap();
+    assert_eq!(time(&mut process, &["a"], &plan()), ["5 x 30.0"]);
+
+    options.runner = split("/nowhere/ssh gpu01").unwrap();
+    assert!(matches!(Process::start(options), Err(Error::Start { .. })));
+}
