@@ -2,6 +2,7 @@
 //!
 //! nvcc runs every step as `sh -c "<line>"`, so a line is kept as text and only the file names in it are replaced.
 
+use crate::process::{self, Temporary};
 use std::ffi::OsString;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
@@ -58,12 +59,16 @@ pub enum DryrunError {
 impl Dryrun {
     /// Asks `nvcc` what it would do for `arguments`.
     pub fn ask(nvcc: &Path, arguments: &[OsString]) -> Result<Self, DryrunError> {
-        let output = Command::new(nvcc)
+        let start = |source| DryrunError::Start { path: nvcc.to_path_buf(), source };
+        // With `-t` a dry run, too, makes temporary files, and leaves them.
+        let folder = Temporary::new().map_err(start)?;
+        let mut command = Command::new(nvcc);
+        command.env("TMPDIR", folder.path());
+        command
             // First: behind an option without its value it would be that value, and nvcc would compile.
             .arg("--dryrun")
-            .args(arguments)
-            .output()
-            .map_err(|source| DryrunError::Start { path: nvcc.to_path_buf(), source })?;
+            .args(arguments);
+        let output = process::output(&mut command).map_err(start)?;
         let text = String::from_utf8_lossy(&output.stderr);
         if !output.status.success() {
             let first = text.lines().find(|line| !line.starts_with("#$")).unwrap_or("no message");
@@ -139,8 +144,18 @@ impl Dryrun {
     }
 }
 
+impl Pipeline {
+    /// Whether the code is linked later (`-rdc=true`).
+    pub fn is_relocatable(&self) -> bool {
+        ["-c", "--compile-only"].iter().any(|option| self.ptxas.has(option))
+    }
+}
+
 impl Step {
     fn new(line: &str) -> Self {
+        // With `-t` each step's output goes to temporary files; whoever runs a step here reads it himself.
+        let kept = line.trim_end().strip_suffix("_stderr").and_then(|head| head.rfind(" > "));
+        let line = &line[..kept.unwrap_or(line.len())];
         Self { line: line.to_owned(), words: words(line) }
     }
 
@@ -150,9 +165,24 @@ impl Step {
         first.rsplit('/').next().unwrap_or(first)
     }
 
+    /// The words of the line.
+    pub(super) fn words(&self) -> impl Iterator<Item = &str> {
+        self.words.iter().map(|word| word.text.as_str())
+    }
+
     /// Whether `text` is a word of the line.
     pub fn has(&self, text: &str) -> bool {
         self.words.iter().any(|word| word.text == text)
+    }
+
+    /// The program as it is called, which may name variables of the steps' environment.
+    pub fn command(&self) -> &str {
+        self.words.first().map_or("", |word| word.text.as_str())
+    }
+
+    /// The words behind the program's name.
+    pub fn arguments(&self) -> impl Iterator<Item = &str> {
+        self.words.iter().skip(1).map(|word| word.text.as_str())
     }
 
     /// The value of an option, given as the next word or after `=`.
@@ -178,7 +208,11 @@ impl Step {
                 copied = word.span.end;
             }
         }
-        line.extend_from_slice(&self.line.as_bytes()[copied..]);
+        // With -t, what a step prints is led into files of nvcc's, which nobody would remove here.
+        let is_redirection =
+            |word: &&Word| self.line[word.span.clone()].starts_with(['>']) || word.text.starts_with("2>");
+        let end = self.words.iter().find(is_redirection).map_or(self.line.len(), |word| word.span.start);
+        line.extend_from_slice(self.line.as_bytes().get(copied..end).unwrap_or_default());
         for word in extra {
             line.push(b' ');
             line.extend_from_slice(quoted(word).as_bytes());
@@ -259,6 +293,12 @@ mod tests {
         assert_eq!((pipeline.source.as_str(), pipeline.architecture.as_str()), ("a b.cu", "sm_90"));
         assert_eq!(pipeline.preprocess.option("-o"), Some("/tmp/x-7_a.cpp1.ii"));
         assert_eq!(pipeline.module_id.iter().map(Step::program).collect::<Vec<_>>(), ["gcc", "cudafe++"]);
+    }
+
+    #[test]
+    fn a_steps_output_is_not_sent_to_files() {
+        let step = Step::new(r#"ptxas "/tmp/a.ptx" -o "/tmp/b" > /tmp/x_1_stdout 2>/tmp/x_1_stderr"#);
+        assert_eq!(step.rewritten(&[], &[]), r#"ptxas "/tmp/a.ptx" -o "/tmp/b""#);
     }
 
     #[test]

@@ -13,7 +13,9 @@ use thiserror::Error;
 pub enum Phase {
     /// Device code is compiled to machine code and ends in an output (`-c`, `-dc`, `-cubin`, `-fatbin`, linking, ...).
     Code,
-    /// No machine code is made: `-E`, `-M`, `-ptx`, `-dlink`, ...
+    /// Device code is compiled, but not to machine code in an object; the option that says so (`-ptx`, ...).
+    Assembly(&'static str),
+    /// Nothing is compiled: `-E`, `-M`, `-dlink`, ...
     NoCode,
 }
 
@@ -113,32 +115,28 @@ impl Invocation {
         Ok(())
     }
 
-    fn apply(&mut self, short: &str, value: &OsStr, reader: &mut Reader, depth: usize) -> Result<(), InvocationError> {
+    fn apply(
+        &mut self,
+        short: &'static str,
+        value: &OsStr,
+        reader: &mut Reader,
+        depth: usize,
+    ) -> Result<(), InvocationError> {
         match short {
-            "-E"
-            | "-M"
-            | "-MM"
-            | "-ptx"
-            | "-optix-ir"
-            | "-ltoir"
-            | "-cuda"
-            | "-dlink"
-            | "-code-ls"
-            | "-arch-ls"
-            | "-fdevice-syntax-only"
-            | "-h"
-            | "-V" => self.phase = Phase::NoCode,
+            "-ptx" | "-optix-ir" | "-ltoir" | "-cuda" if self.phase == Phase::Code => {
+                self.phase = Phase::Assembly(short);
+            }
+            "-E" | "-M" | "-MM" | "-dlink" | "-code-ls" | "-arch-ls" | "-fdevice-syntax-only" | "-h" | "-V" => {
+                self.phase = Phase::NoCode
+            }
             "-dryrun" | "-clean" => self.dry = true,
             "-G" => self.device_debug = true,
             "-o" => self.output = Some(PathBuf::from(value)),
             "-odir" => self.output_directory = Some(PathBuf::from(value)),
-            "-I" => self.include_paths.extend(
-                value.as_bytes().split(|&byte| byte == b',').map(|part| PathBuf::from(OsStr::from_bytes(part))),
-            ),
+            "-I" => self.include_paths.extend(option::list_values(value).iter().map(|value| unquoted(value))),
             "-x" => reader.language_is_cuda = value == "cu",
             "-optf" => {
-                for part in value.as_bytes().split(|&byte| byte == b',') {
-                    let path = PathBuf::from(OsStr::from_bytes(part));
+                for path in option::list_values(value).iter().map(|value| unquoted(value)) {
                     let text = std::fs::read(&path)
                         .map_err(|source| InvocationError::OptionFile { path: path.clone(), source })?;
                     self.read(&split_words(Some(OsStr::from_bytes(&text))), reader, depth + 1)?;
@@ -159,6 +157,12 @@ impl Invocation {
 struct Reader {
     language_is_cuda: bool,
     inputs: Vec<(PathBuf, bool)>,
+}
+
+/// A path of a list without the double quotes that keep its commas together.
+fn unquoted(value: &OsStr) -> PathBuf {
+    let bytes = value.as_bytes().iter().copied().filter(|&byte| byte != b'"');
+    PathBuf::from(OsString::from_vec(bytes.collect()))
 }
 
 /// Splits option text as nvcc does: at white space, with single and double quotes and backslashes as in a shell.
@@ -219,7 +223,10 @@ mod tests {
         for line in ["-c a.cu", "a.cu", "-dc a.cu", "-cubin a.cu", "-fatbin a.cu", "-run a.cu"] {
             assert_eq!(read(line).phase, Phase::Code, "{line}");
         }
-        for line in ["-E a.cu", "-M a.cu", "-ptx a.cu", "-dlink a.o"] {
+        for line in ["-ptx a.cu", "-ptx -c a.cu"] {
+            assert_eq!(read(line).phase, Phase::Assembly("-ptx"), "{line}");
+        }
+        for line in ["-E a.cu", "-M a.cu", "-dlink a.o", "-E -ptx a.cu", "-ptx -M a.cu"] {
             assert_eq!(read(line).phase, Phase::NoCode, "{line}");
         }
     }

@@ -4,6 +4,8 @@
 
 use crate::comment::is_marked;
 use std::collections::HashSet;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A file with at least one tuning comment.
@@ -14,33 +16,54 @@ pub struct MarkedFile {
     pub text: Vec<u8>,
 }
 
+/// The source and what it includes with quotes, in the order in which they are met.
+pub fn quoted_files(source: &Path, include_paths: &[PathBuf]) -> Vec<MarkedFile> {
+    let mut files = Vec::new();
+    walk(source, include_paths, |path, text, _| files.push(MarkedFile { path, text }));
+    files
+}
+
 /// The marked files among `source` and its quoted includes, in the order in which they are met, and whether one of
 /// them includes the header `header_name`.
 pub fn marked_files(source: &Path, include_paths: &[PathBuf], header_name: &str) -> (Vec<MarkedFile>, bool) {
     let mut marked = Vec::new();
     let mut includes_header = false;
+    walk(source, include_paths, |path, text, names| {
+        includes_header |= names.iter().any(|name| Path::new(name).file_name().is_some_and(|file| file == header_name));
+        if is_marked(&text) {
+            marked.push(MarkedFile { path, text });
+        }
+    });
+    (marked, includes_header)
+}
+
+/// Visits each file with its path, its text and what it includes.
+fn walk(source: &Path, include_paths: &[PathBuf], mut visit: impl FnMut(PathBuf, Vec<u8>, Vec<String>)) {
     let mut seen = HashSet::new();
-    let mut pending = vec![source.to_path_buf()];
-    while let Some(path) = pending.pop() {
-        if !seen.insert(path.clone()) {
+    let mut pending = Vec::from_iter(regular(source.to_path_buf()));
+    while let Some((path, data)) = pending.pop() {
+        // By identity: a file that includes `x/../itself` has another path each time.
+        if !seen.insert((data.dev(), data.ino())) {
             continue;
         }
         // A file that cannot be read is nvcc's to complain about.
         let Ok(text) = std::fs::read(&path) else { continue };
         let folder = path.parent().unwrap_or(Path::new(""));
-        for name in quoted_includes(&text) {
-            includes_header |= Path::new(name).file_name().is_some_and(|file| file == header_name);
-            let found = std::iter::once(folder)
+        let names: Vec<String> = quoted_includes(&text).map(str::to_owned).collect();
+        for name in &names {
+            let mut candidates = std::iter::once(folder)
                 .chain(include_paths.iter().map(PathBuf::as_path))
-                .map(|folder| folder.join(name))
-                .find(|candidate| candidate.is_file());
-            pending.extend(found);
+                .map(|folder| folder.join(name));
+            pending.extend(candidates.find_map(regular));
         }
-        if is_marked(&text) {
-            marked.push(MarkedFile { path, text });
-        }
+        visit(path, text, names);
     }
-    (marked, includes_header)
+}
+
+/// A file with what it is; none where it is a folder, or a pipe, whose contents are there but once.
+fn regular(path: PathBuf) -> Option<(PathBuf, Metadata)> {
+    let data = std::fs::metadata(&path).ok()?;
+    data.is_file().then_some((path, data))
 }
 
 /// The names in `#include "name"` directives.
@@ -72,7 +95,7 @@ mod tests {
             path
         };
         let kernel = write("inc/kernel.cu", "//@tune block(auto)\n__global__ void k() {}\n");
-        write("inc/loop.cuh", "#include \"loop.cuh\"\n");
+        write("inc/loop.cuh", "#include \"loop.cuh\"\n#include \"../inc/loop.cuh\"\n#include \"./loop.cuh\"\n");
         let source = write(
             "main.cu",
             "# include \"kernel.cu\"\n#include \"loop.cuh\"\n#include <vector>\n#include \"main.tune.h\"\n",

@@ -1,7 +1,7 @@
 //! nvcc's option table, read from `options.tsv`: which options exist and how each takes its value.
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 const TABLE: &str = include_str!("options.tsv");
 
@@ -29,43 +29,69 @@ pub struct NvccOption {
 /// Short options whose value may be glued to them (`-Iinclude`, `-O3`); no other option allows it.
 const GLUED: [&str; 8] = ["-I", "-D", "-U", "-L", "-l", "-O", "-t", "-m"];
 
-static BY_NAME: LazyLock<HashMap<&'static str, NvccOption>> = LazyLock::new(|| {
-    let mut by_name = HashMap::new();
-    for row in rows() {
-        by_name.insert(row.long, row);
-        by_name.insert(row.short, row);
+/// The row of a name, long or short. Most calls are handed over in less time than a table in memory would take to fill, so
+/// the text itself is searched.
+fn row(name: &str) -> Option<NvccOption> {
+    if !name.starts_with('-') {
+        return None;
     }
-    by_name
-});
+    let find = |before: char| memchr::memmem::find(TABLE.as_bytes(), format!("{before}{name}\t").as_bytes());
+    let start = match find('\n') {
+        Some(newline) => newline + 1,
+        None => memchr::memrchr(b'\n', &TABLE.as_bytes()[..find('\t')?])? + 1,
+    };
+    read_row(TABLE[start..].lines().next()?)
+}
 
-fn rows() -> impl Iterator<Item = NvccOption> {
-    TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
-        let mut columns = line.split('\t');
-        let (long, short, arity) = (columns.next()?, columns.next()?, columns.next()?);
-        let arity = match arity {
-            "flag" => Arity::Flag,
-            "value" => Arity::Value,
-            "list" => Arity::List,
-            _ => return None,
-        };
-        Some(NvccOption { long, short, arity })
-    })
+fn read_row(line: &'static str) -> Option<NvccOption> {
+    let mut columns = line.split('\t');
+    let (long, short, arity) = (columns.next()?, columns.next()?, columns.next()?);
+    let arity = match arity {
+        "flag" => Arity::Flag,
+        "value" => Arity::Value,
+        "list" => Arity::List,
+        _ => return None,
+    };
+    Some(NvccOption { long, short, arity })
 }
 
 /// Finds the option that `argument` is, and the value that is part of the argument itself, if any.
 pub fn lookup(argument: &str) -> Option<(NvccOption, Option<&str>)> {
-    if let Some(option) = BY_NAME.get(argument) {
-        return Some((*option, None));
+    if let Some(option) = row(argument) {
+        return Some((option, None));
     }
     if let Some((name, value)) = argument.split_once('=')
-        && let Some(option) = BY_NAME.get(name)
+        && let Some(option) = row(name)
         && option.arity != Arity::Flag
     {
-        return Some((*option, Some(value)));
+        return Some((option, Some(value)));
     }
     let glued = GLUED.iter().find(|short| argument.starts_with(**short))?;
-    let option = BY_NAME.get(glued)?;
-    Some((*option, Some(&argument[glued.len()..])))
+    Some((row(glued)?, Some(&argument[glued.len()..])))
+}
+
+/// The values of a list as nvcc splits it: at commas outside double quotes, which stay.
+pub fn list_values(value: &OsStr) -> Vec<OsString> {
+    let (mut values, mut quoted) = (vec![Vec::new()], false);
+    for &byte in value.as_bytes() {
+        quoted ^= byte == b'"';
+        match values.last_mut() {
+            Some(last) if byte != b',' || quoted => last.push(byte),
+            _ => values.push(Vec::new()),
+        }
+    }
+    values.into_iter().map(OsString::from_vec).collect()
+}
+
+/// `value` as one value of a list, though it has commas: in double quotes, which reach the shell that nvcc starts.
+pub fn list_value(value: &OsStr) -> OsString {
+    let mut quoted = value.to_owned();
+    if value.as_bytes().contains(&b',') {
+        quoted = OsString::from("\"");
+        quoted.push(value);
+        quoted.push("\"");
+    }
+    quoted
 }
 
 #[cfg(test)]
@@ -74,8 +100,16 @@ mod tests {
 
     #[test]
     fn every_row_of_the_table_is_read() {
-        let lines = TABLE.lines().filter(|line| !line.starts_with('#')).count();
-        assert_eq!(rows().count(), lines);
+        for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
+            let option = read_row(line).unwrap_or_else(|| panic!("{line}"));
+            assert_eq!(row(option.long), Some(option), "{line}");
+            // Two long names share `-MF`.
+            assert_eq!(
+                row(option.short).map(|found| (found.short, found.arity)),
+                Some((option.short, option.arity)),
+                "{line}"
+            );
+        }
     }
 
     #[test]
@@ -95,6 +129,11 @@ mod tests {
             let (option, found) = lookup(argument).unwrap_or_else(|| panic!("{argument} is not found"));
             assert_eq!((option.long, found), (long, value), "{argument}");
         }
+        for (list, values) in [("a,b", vec!["a", "b"]), ("\"a,b\",c", vec!["\"a,b\"", "c"]), ("", vec![""])] {
+            assert_eq!(list_values(OsStr::new(list)), values, "{list}");
+        }
+        assert_eq!(list_value(OsStr::new("a,b c")), "\"a,b c\"");
+        assert_eq!(list_value(OsStr::new("a b")), "a b");
         assert_eq!(lookup("-fPIC"), None);
         assert_eq!(lookup("a.cu"), None);
     }

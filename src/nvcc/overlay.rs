@@ -1,9 +1,10 @@
-//! The overlay toolkit: a folder that looks like the real toolkit but whose `bin/ptxas` is nvtune's shim.
+//! The overlay toolkit: a folder that looks like the real toolkit but whose `ptxas` and `cicc` are nvtune's shims.
 //!
 //! nvcc finds its home from argv[0] without resolving links and reads `nvcc.profile` there. So a folder of links, a
-//! profile whose `TOP` names the real root, and a `ptxas` of our own make nvcc itself run the shim; all else stays nvcc's.
+//! profile whose `TOP` names the real root, and a `ptxas` and a `cicc` of our own make nvcc itself run the shims; all else stays nvcc's.
 
-use super::{mirror::mirror, shim};
+use super::{cicc, mirror::mirror, shim};
+use crate::process::Temporary;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -11,7 +12,7 @@ use thiserror::Error;
 /// An overlay on disk; it goes when this is dropped.
 #[derive(Debug)]
 pub struct Overlay {
-    folder: tempfile::TempDir,
+    folder: Temporary,
 }
 
 #[derive(Debug, Error)]
@@ -23,14 +24,12 @@ pub enum OverlayError {
 }
 
 impl Overlay {
-    /// Makes an overlay of the toolkit whose binaries are in `bin` (what nvcc calls `_HERE_`), with `program` as `ptxas`.
-    pub fn new(bin: &Path, program: &Path) -> Result<Self, OverlayError> {
-        let folder = tempfile::Builder::new()
-            .prefix("nvtune-")
-            .tempdir()
-            .map_err(|source| OverlayError::Io { path: std::env::temp_dir(), source })?;
+    /// Makes an overlay of the toolkit whose binaries are in `bin` (what nvcc calls `_HERE_`), with `program` as `ptxas` and, where
+    /// the folder of cicc is known, as `cicc`.
+    pub fn new(bin: &Path, cicc: Option<&Path>, program: &Path) -> Result<Self, OverlayError> {
+        let folder = Temporary::new().map_err(|source| OverlayError::Io { path: std::env::temp_dir(), source })?;
         let overlay = Self { folder };
-        overlay.fill(bin, program)?;
+        overlay.fill(bin, cicc, program)?;
         Ok(overlay)
     }
 
@@ -39,7 +38,7 @@ impl Overlay {
         self.folder.path().join("bin/nvcc")
     }
 
-    fn fill(&self, bin: &Path, program: &Path) -> Result<(), OverlayError> {
+    fn fill(&self, bin: &Path, cicc: Option<&Path>, program: &Path) -> Result<(), OverlayError> {
         let io = |path: &Path, source| OverlayError::Io { path: path.to_path_buf(), source };
         let own_bin = mirror(bin, self.folder.path(), |name| name != "nvcc.profile" && name != "ptxas")
             .and_then(|own_bin| symlink(program, own_bin.join("ptxas")).map(|()| own_bin))
@@ -47,20 +46,37 @@ impl Overlay {
             .map_err(|source| io(self.folder.path(), source))?;
         let profile = bin.join("nvcc.profile");
         let text = std::fs::read_to_string(&profile).map_err(|source| io(&profile, source))?;
-        let text = overlaid_profile(&text, bin).ok_or(OverlayError::Profile { path: profile })?;
+        let cicc_folder = cicc.map(|real| self.cicc(real, program).map_err(|source| io(real, source))).transpose()?;
+        let text =
+            overlaid_profile(&text, bin, cicc_folder.as_deref()).ok_or(OverlayError::Profile { path: profile })?;
         let place = own_bin.join("nvcc.profile");
         std::fs::write(&place, text).map_err(|source| io(&place, source))
     }
+
+    /// A folder whose `cicc` is `program`, and that knows the one in `real`.
+    fn cicc(&self, real: &Path, program: &Path) -> std::io::Result<PathBuf> {
+        let folder = self.folder.path().join("cicc");
+        std::fs::create_dir(&folder)?;
+        symlink(program, folder.join("cicc"))?;
+        symlink(std::path::absolute(real)?.join("cicc"), folder.join(cicc::REAL_CICC))?;
+        Ok(folder)
+    }
 }
 
-/// The profile with the real folder in its definition of `TOP`; other uses of `_HERE_` mean the overlay.
-fn overlaid_profile(text: &str, bin: &Path) -> Option<String> {
+/// The profile with the real folder in its definition of `TOP`, and the shim's in that of `CICC_PATH`; other uses of `_HERE_` mean
+/// the overlay.
+fn overlaid_profile(text: &str, bin: &Path, cicc: Option<&Path>) -> Option<String> {
     let bin = bin.to_str()?;
     let mut found = false;
     let lines = text.lines().map(|line| {
-        let defines_top = line.split_once('=').is_some_and(|(name, _)| name.trim() == "TOP");
-        found |= defines_top;
-        if defines_top { line.replace("$(_HERE_)", bin) } else { line.to_owned() }
+        match (line.split_once('=').map(|(name, _)| name.trim()), cicc.and_then(Path::to_str)) {
+            (Some("TOP"), _) => {
+                found = true;
+                line.replace("$(_HERE_)", bin)
+            }
+            (Some("CICC_PATH"), Some(cicc)) => format!("CICC_PATH = {cicc}"),
+            _ => line.to_owned(),
+        }
     });
     let text = lines.collect::<Vec<_>>().join("\n") + "\n";
     found.then_some(text)
@@ -72,11 +88,12 @@ mod tests {
 
     #[test]
     fn top_names_the_real_root_and_path_the_overlay() {
-        let profile = "\nTOP              = $(_HERE_)/..\n\nPATH            += $(CICC_PATH):$(_HERE_):\n";
-        assert_eq!(
-            overlaid_profile(profile, Path::new("/cuda/bin")).as_deref(),
-            Some("\nTOP              = /cuda/bin/..\n\nPATH            += $(CICC_PATH):$(_HERE_):\n")
-        );
-        assert_eq!(overlaid_profile("PATH += x\n", Path::new("/cuda/bin")), None);
+        let profile = "\nTOP              = $(_HERE_)/..\nCICC_PATH = $(TOP)/nvvm/bin\nPATH            += $(CICC_PATH):$(_HERE_):\n";
+        let top = "\nTOP              = /cuda/bin/..\n";
+        let path = "PATH            += $(CICC_PATH):$(_HERE_):\n";
+        let overlaid = |text, cicc: Option<&str>| overlaid_profile(text, Path::new("/cuda/bin"), cicc.map(Path::new));
+        assert_eq!(overlaid(profile, None), Some(format!("{top}CICC_PATH = $(TOP)/nvvm/bin\n{path}")));
+        assert_eq!(overlaid(profile, Some("/o/cicc")), Some(format!("{top}CICC_PATH = /o/cicc\n{path}")));
+        assert_eq!(overlaid("PATH += x\n", Some("/o/cicc")), None);
     }
 }

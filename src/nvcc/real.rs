@@ -43,7 +43,9 @@ impl RealNvcc {
             return own.judge(&path).map_err(|problem| NotFound::Named { path, problem });
         }
         let called = name.filter(|name| name.as_encoded_bytes().contains(&b'/')).map(PathBuf::from);
-        let on_path = which::which_in_all("nvcc", set("PATH"), ".").into_iter().flatten();
+        // An empty entry is the working folder; what is not there or not executable is passed over below.
+        let path = set("PATH").unwrap_or_default();
+        let on_path = std::env::split_paths(&path).map(|folder| Path::new(".").join(folder).join("nvcc"));
         let homes = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(set).map(PathBuf::from);
         let usual = USUAL_PLACES.iter().map(PathBuf::from);
         called

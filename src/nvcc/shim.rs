@@ -1,8 +1,8 @@
-//! The `ptxas` of the overlay toolkit: writes the winners' register caps and cache operators into the PTX that nvcc hands it, runs the
-//! real ptxas, and compares the machine code with what was timed.
+//! The `ptxas` of the overlay toolkit: runs the real ptxas on a copy of the PTX that nvcc hands it with the winners' register caps and
+//! cache operators in it, and compares the machine code with what was timed.
 
 use crate::console::exit_code;
-use crate::emit::{Ticket, TicketKernel, TicketOutcome};
+use crate::emit::{Part, Ticket, TicketKernel, TicketOutcome};
 use crate::ptx::{self, Edits};
 use crate::variant::code_digest;
 use std::ffi::{OsStr, OsString};
@@ -23,17 +23,24 @@ pub fn run(arguments: &[OsString]) -> u8 {
     let options = arguments.get(1..).unwrap_or_default();
     let mut ptxas = Command::new(real_ptxas(&own_path));
     // ptxas begins its messages with the name it is called by, and build logs are searched for `ptxas info`.
-    ptxas.arg0("ptxas").args(options);
-    let ticket = std::env::var_os(Ticket::VARIABLE).and_then(|path| std::fs::read(path).ok());
-    let Some(ticket) = ticket.and_then(|text| serde_json::from_slice::<Ticket>(&text).ok()) else {
-        return cannot_start(&ptxas.exec());
-    };
+    ptxas.arg0("ptxas");
+    let Some(ticket) = Ticket::of_environment() else { return cannot_start("ptxas", &ptxas.args(options).exec()) };
     let call = Call::new(options);
     let kernels = call.kernels(&ticket);
     let edited = call.edit(&kernels);
+    let (edited, problem) = match edited {
+        Ok(edited) => (edited, None),
+        Err(problem) => (None, Some(problem)),
+    };
+    // The file itself stays: what is embedded of it runs on other GPUs, where the winner was never tried.
+    let options = options.iter().map(|option| match (&edited, &call.input) {
+        (Some(edited), Some(input)) if option == input.as_os_str() => edited.as_os_str(),
+        _ => option.as_os_str(),
+    });
+    ptxas.args(options);
     let status = match ptxas.status() {
         Ok(status) => status,
-        Err(error) => return cannot_start(&error),
+        Err(error) => return cannot_start("ptxas", &error),
     };
     if !status.success() {
         return exit_code(status);
@@ -41,9 +48,10 @@ pub fn run(arguments: &[OsString]) -> u8 {
     let outcomes: Vec<TicketOutcome> = kernels
         .iter()
         .map(|kernel| TicketOutcome {
+            part: Part::Code,
             architecture: kernel.architecture.clone(),
             symbol: kernel.symbol.clone(),
-            problem: edited.clone().and_then(|()| call.compare(kernel)).err(),
+            problem: problem.clone().or_else(|| call.compare(kernel).err()),
         })
         .collect();
     let wrong = outcomes.iter().any(|outcome| outcome.problem.is_some());
@@ -91,20 +99,21 @@ impl Call {
             .collect()
     }
 
-    /// Writes the edits into the PTX file, whole or not at all.
-    fn edit(&self, kernels: &[&TicketKernel]) -> Result<(), String> {
+    /// Writes the edited PTX into a file of its own; `None` where nothing is edited.
+    fn edit(&self, kernels: &[&TicketKernel]) -> Result<Option<tempfile::TempPath>, String> {
         let edits: Vec<(&str, Edits)> = kernels
             .iter()
             .filter(|kernel| !kernel.edits.is_none())
             .map(|kernel| (kernel.symbol.as_str(), kernel.edits))
             .collect();
-        let Some(path) = self.input.as_deref().filter(|_| !edits.is_empty()) else { return Ok(()) };
+        let Some(path) = self.input.as_deref().filter(|_| !edits.is_empty()) else { return Ok(None) };
         let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
         let text = ptx::edited(&text, &edits).map_err(|error| error.to_string())?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| error.to_string())?;
+        let file = tempfile::Builder::new().prefix(".nvtune-").suffix(".ptx").tempfile_in(folder);
+        let mut file = file.map_err(|error| error.to_string())?;
         std::io::Write::write_all(&mut file, text.as_bytes()).map_err(|error| error.to_string())?;
-        file.persist(path).map(drop).map_err(|error| error.to_string())
+        Ok(Some(file.into_temp_path()))
     }
 
     /// Ship what was timed: the code of the kernel in the cubin must be that of the ticket.
@@ -116,7 +125,8 @@ impl Call {
     }
 }
 
-fn answer(ticket: &Ticket, outcomes: &[TicketOutcome]) -> std::io::Result<()> {
+/// Leaves what became of the ticket for nvtune.
+pub(super) fn answer(ticket: &Ticket, outcomes: &[TicketOutcome]) -> std::io::Result<()> {
     if outcomes.is_empty() {
         return Ok(());
     }
@@ -131,7 +141,7 @@ fn real_ptxas(own_path: &Path) -> PathBuf {
     if own_path.components().count() > 1 { beside } else { PathBuf::from(REAL_PTXAS) }
 }
 
-fn cannot_start(error: &std::io::Error) -> u8 {
-    eprintln!("nvtune error   : cannot start ptxas: {error}");
+pub(super) fn cannot_start(program: &str, error: &std::io::Error) -> u8 {
+    eprintln!("nvtune error   : cannot start {program}: {error}");
     1
 }

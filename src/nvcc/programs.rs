@@ -1,0 +1,46 @@
+//! A dry run -> the toolkit's own programs: those of the final build, and those that variants are made with.
+
+use super::{Dryrun, RealNvcc};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Where a toolkit's own programs are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Programs {
+    /// The folder of its binaries, what nvcc calls `_HERE_`.
+    pub bin: PathBuf,
+    /// The folder of cicc, where it is known.
+    pub cicc: Option<PathBuf>,
+}
+
+impl Programs {
+    /// Those behind a dry run.
+    pub fn new(dryrun: &Dryrun, nvcc: &RealNvcc) -> Self {
+        Self { bin: real_bin(dryrun, nvcc), cicc: dryrun.variable("CICC_PATH").map(PathBuf::from) }
+    }
+}
+
+/// The programs that the variants of a compile are made with.
+pub fn compilers(dryrun: &Dryrun, bin: &Path) -> Vec<String> {
+    let mut programs: Vec<String> = dryrun
+        .pipelines()
+        .iter()
+        .flat_map(|pipeline| [&pipeline.preprocess, &pipeline.cicc])
+        .map(|step| match dryrun.variable("CICC_PATH") {
+            Some(folder) => step.command().replace("$CICC_PATH", folder),
+            None => step.command().to_owned(),
+        })
+        .chain(["ptxas", "nvcc.profile"].map(|name| bin.join(name).to_string_lossy().into_owned()))
+        .collect();
+    programs.sort();
+    programs.dedup();
+    programs
+}
+
+/// The folder that nvcc takes for its own; for a script that starts another nvcc, the other one's.
+fn real_bin(dryrun: &Dryrun, nvcc: &RealNvcc) -> PathBuf {
+    let here = dryrun.variable("_HERE_").map(PathBuf::from).filter(|here| here.join("nvcc.profile").is_file());
+    here.and_then(|here| std::path::absolute(here).ok())
+        .or_else(|| nvcc.path.parent().map(Path::to_path_buf))
+        .unwrap_or_default()
+}

@@ -1,0 +1,47 @@
+//! nvtune gives its process to another program, which must not see that nvtune was there.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether this process was started with broken pipes ending it, and ignores them now.
+static BROKEN_PIPES_ENDED_IT: AtomicBool = AtomicBool::new(false);
+
+/// Makes writing to a closed pipe an error in place of the end of the process: what is to be cleaned up must be.
+///
+/// `main` is C's own, so that Rust's start has not done this: what nvcc is handed must be as it came.
+pub fn ignore_broken_pipes() {
+    // SAFETY: no handler is installed, only what happens by default is changed.
+    let before = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+    if before == libc::SIG_DFL {
+        BROKEN_PIPES_ENDED_IT.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Becomes `program`, called with `arguments`; argv[0] is its path. Comes back only where that fails.
+///
+/// `execv` itself and not `Command::exec`, which would empty the signal mask and reset SIGPIPE, and copy the environment.
+pub fn hand_over(program: &Path, arguments: &[OsString]) -> io::Error {
+    let texts = std::iter::once(program.as_os_str()).chain(arguments.iter().map(OsString::as_os_str)).map(text);
+    let texts: Vec<CString> = match texts.collect() {
+        Ok(texts) => texts,
+        Err(error) => return error,
+    };
+    let mut pointers: Vec<*const libc::c_char> = texts.iter().map(|text| text.as_ptr()).collect();
+    pointers.push(std::ptr::null());
+    if BROKEN_PIPES_ENDED_IT.load(Ordering::Relaxed) {
+        // SAFETY: as above.
+        unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    }
+    // SAFETY: the pointers are to NUL-terminated texts that live until the call is over, and a null pointer ends them.
+    unsafe { libc::execv(pointers[0], pointers.as_ptr()) };
+    let error = io::Error::last_os_error();
+    ignore_broken_pipes();
+    error
+}
+
+fn text(word: &OsStr) -> io::Result<CString> {
+    Ok(CString::new(word.as_bytes())?)
+}

@@ -1,0 +1,138 @@
+//! Signals: what runs is stopped, what is temporary goes, and the process ends as one that the signal ended.
+//!
+//! Ctrl-C reaches every process of the terminal's group, `kill` and a build system's time limit nvtune alone. So a signal is passed
+//! on: to the tools under nvcc where nvcc builds, for nvcc then clears up itself (sent to nvcc alone, its temporary files would stay);
+//! while nvtune tunes, its tools have nothing worth an orderly end and are killed.
+
+use super::{descendants, temporary};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::io;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Once, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+/// Held for reading while a child is started or a file written; held for writing, for good, once a signal is here.
+static GOING_ON: RwLock<()> = RwLock::new(());
+
+/// A signal is here.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// The nvcc that builds; 0 where none does.
+static BUILDER: AtomicU32 = AtomicU32::new(0);
+
+/// How long nvcc may take to clear up.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Begins to look after SIGINT, SIGTERM and SIGHUP, those that are not ignored already (`nohup` ignores SIGHUP).
+pub fn watch() {
+    static STARTED: Once = Once::new();
+    STARTED.call_once(|| {
+        let wanted: Vec<i32> = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| !is_ignored(signal)).collect();
+        let Ok(mut signals) = Signals::new(wanted) else { return };
+        // Where no thread can be had, a signal does what it does by default.
+        let _ = std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            if let Some(signal) = signals.forever().next() {
+                stop(signal);
+            }
+        });
+    });
+}
+
+/// Starts a child, unless a signal is here: then this waits for the end.
+pub fn spawn(command: &mut Command) -> io::Result<Child> {
+    uninterrupted(|| command.spawn())
+}
+
+/// As [`Command::output`], with standard input empty; a tool that a signal ended is never heard of.
+pub fn output(command: &mut Command) -> io::Result<Output> {
+    let child = spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
+    let output = child.wait_with_output();
+    wait_where_interrupted();
+    output
+}
+
+/// Runs nvcc for its result: on a signal it is given the time to clear up.
+pub fn status(command: &mut Command) -> io::Result<ExitStatus> {
+    let mut child = uninterrupted(|| {
+        let child = command.spawn()?;
+        BUILDER.store(child.id(), Ordering::SeqCst);
+        Ok::<_, io::Error>(child)
+    })?;
+    let status = child.wait();
+    BUILDER.store(0, Ordering::SeqCst);
+    wait_where_interrupted();
+    status
+}
+
+/// Does something that a signal must not cut in two.
+pub fn uninterrupted<T>(work: impl FnOnce() -> T) -> T {
+    let _going_on = GOING_ON.read().unwrap_or_else(PoisonError::into_inner);
+    work()
+}
+
+/// The thread that looks after signals ends the process; what others would say of it is noise.
+fn wait_where_interrupted() {
+    while INTERRUPTED.load(Ordering::SeqCst) {
+        std::thread::park();
+    }
+}
+
+fn stop(signal: i32) {
+    INTERRUPTED.store(true, Ordering::SeqCst);
+    std::mem::forget(GOING_ON.write().unwrap_or_else(PoisonError::into_inner));
+    let builder = BUILDER.load(Ordering::SeqCst);
+    if builder != 0 {
+        let tools = descendants::of(builder);
+        if tools.is_empty() {
+            send(builder, signal);
+        }
+        // nvcc may start its next step before it sees that the last one failed.
+        let deadline = Instant::now() + PATIENCE;
+        while BUILDER.load(Ordering::SeqCst) != 0 && Instant::now() < deadline {
+            descendants::of(builder).into_iter().for_each(|process| send(process, signal));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    kill_all();
+    temporary::remove_all();
+    end(signal)
+}
+
+/// Kills until none is left: one that was about to start another may have done so.
+fn kill_all() {
+    for _ in 0..100 {
+        let all = descendants::of(std::process::id());
+        if all.is_empty() {
+            return;
+        }
+        all.into_iter().for_each(|process| send(process, libc::SIGKILL));
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Ends as 128 + signal. After SIGINT as one that the signal itself ended, which is what shells look for to stop a script.
+fn end(signal: i32) -> ! {
+    if signal == SIGINT {
+        // Comes back only where the signal is blocked.
+        let _ = signal_hook::low_level::emulate_default_handler(signal);
+    }
+    // Without what runs at a usual exit: other threads are still at work.
+    signal_hook::low_level::exit(128 + signal)
+}
+
+fn send(process: u32, signal: i32) {
+    if let Ok(process) = libc::pid_t::try_from(process) {
+        // SAFETY: a signal to another process touches no memory; one that is gone is an error that says nothing new.
+        unsafe { libc::kill(process, signal) };
+    }
+}
+
+fn is_ignored(signal: i32) -> bool {
+    // SAFETY: all zero is a valid `sigaction`, and nothing is changed where no new action is given.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
+    }
+}

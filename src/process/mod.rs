@@ -1,0 +1,15 @@
+//! What nvtune is among other processes: how it ends, what it starts, what it leaves behind.
+//!
+//! Always holds: a call that is nvcc's alone ([`hand_over`]) inherits nvtune's own signals, files and environment untouched;
+//! after a signal no child goes on and no temporary folder stays; no more tools run at once than make allows.
+
+mod descendants;
+mod hand_over;
+mod interrupt;
+mod jobs;
+mod temporary;
+
+pub use hand_over::{hand_over, ignore_broken_pipes};
+pub use interrupt::{output, spawn, status, uninterrupted, watch};
+pub use jobs::{permit, prepare as prepare_jobs};
+pub use temporary::Temporary;

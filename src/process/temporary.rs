@@ -1,0 +1,51 @@
+//! Temporary folders that go with the process, also when a signal ends it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use tempfile::TempDir;
+
+/// Every folder that is there now.
+static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// A folder `nvtune-*` below TMPDIR; it goes when this is dropped, or when a signal ends nvtune.
+#[derive(Debug)]
+pub struct Temporary {
+    folder: TempDir,
+}
+
+impl Temporary {
+    /// Makes the folder.
+    pub fn new() -> io::Result<Self> {
+        let mut folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = tempfile::Builder::new().prefix("nvtune-").tempdir()?;
+        folders.push(folder.path().to_path_buf());
+        Ok(Self { folder })
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let mut folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
+        folders.retain(|path| path != self.folder.path());
+    }
+}
+
+/// Removes every folder, and lets no other be made: the process is about to end.
+pub(super) fn remove_all() {
+    let folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
+    for folder in folders.iter() {
+        // A tool that was killed may still be at its last write: once more, then.
+        for _ in 0..3 {
+            if std::fs::remove_dir_all(folder).is_ok() || !folder.exists() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+    std::mem::forget(folders);
+}

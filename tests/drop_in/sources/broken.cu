@@ -1,0 +1,1 @@
+__global__ void wrong(int n) { undeclared = n; }

@@ -1,0 +1,1 @@
+__global__ void warned(int n) { int unused; }
