@@ -1,11 +1,13 @@
 //! A source of a call that carries tuning comments -> its annotations, and the compiler's steps for it.
 
-use crate::comment::{self, Annotation, Diagnostic, Source};
+use crate::comment::{self, Annotation, Diagnostic, HostCode, Source};
 use crate::emit::Header;
-use crate::nvcc::{Dryrun, Invocation, MarkedFile, Phase, Pipeline, marked_files};
-use crate::tune;
+use crate::nvcc::{Dryrun, Invocation, Loads, MarkedFile, Phase, Pipeline, marked_files, quoted_files};
+use crate::tune::{self, Surroundings};
 use crate::variant::Toolchain;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A source of the call that is marked, itself or in what it includes.
 pub struct MarkedSource {
@@ -49,6 +51,30 @@ impl MarkedSource {
         (annotations, problems)
     }
 
+    /// The code around the kernels, as the tuner looks at it.
+    pub fn surroundings(&self, include_paths: &[PathBuf]) -> Surroundings {
+        let files = quoted_files(&self.path, include_paths).into_iter();
+        let sources = files.map(|file| Arc::new(Source::new(file.path.to_string_lossy(), &file.text)));
+        Surroundings { includes_header: self.includes_header, host: HostCode::new(sources) }
+    }
+
+    /// The newest architecture that it is compiled for; empty where no machine code is made.
+    pub fn newest_architecture(&self, dryrun: &Dryrun) -> String {
+        let architectures = self.pipelines(dryrun).into_iter().map(|pipeline| pipeline.architecture);
+        architectures.max_by_key(|name| tune::architecture_number(name)).unwrap_or_default()
+    }
+
+    /// Whether it is compiled for several architectures.
+    pub fn is_fat(&self, dryrun: &Dryrun) -> bool {
+        self.pipelines(dryrun).len() > 1
+    }
+
+    /// None of a link-time-optimised compile, whose machine code is made later.
+    fn pipelines(&self, dryrun: &Dryrun) -> Vec<Pipeline> {
+        let source = self.path.to_string_lossy();
+        dryrun.pipelines().into_iter().filter(|pipeline| pipeline.source == source).collect()
+    }
+
     /// The compiler's steps for the source on `device`'s architecture, with the baselines' header in its place; `Err` is why
     /// it cannot be tuned.
     pub fn toolchain(
@@ -57,10 +83,42 @@ impl MarkedSource {
         annotations: &[Annotation],
         device: Option<u32>,
     ) -> Result<Toolchain, String> {
-        let pipeline = chosen_pipeline(dryrun, &self.path.to_string_lossy(), device).ok_or_else(|| {
-            "nvcc makes no linked machine code of it in this call (-rdc, -dlto or a virtual architecture)".to_owned()
+        let source = self.path.to_string_lossy();
+        let pipeline = dryrun.loaded(&source, device).ok_or_else(|| {
+            "nvcc makes no linked machine code of it in this call (-dlto or a virtual architecture)".to_owned()
         })?;
+        let loads = dryrun.loads(&source, &pipeline);
+        self.toolchain_of(dryrun, annotations, pipeline, Some(loads))
+    }
+
+    /// The same for each other architecture that nvcc makes machine code for, one for each compute capability.
+    pub fn other_toolchains(
+        &self,
+        dryrun: &Dryrun,
+        annotations: &[Annotation],
+        chosen: &Toolchain,
+    ) -> Vec<Result<Toolchain, String>> {
+        let mut seen = vec![tune::architecture_number(chosen.architecture())];
+        let mut others = Vec::new();
+        for pipeline in self.pipelines(dryrun) {
+            let capability = tune::architecture_number(&pipeline.architecture);
+            if !seen.contains(&capability) {
+                seen.push(capability);
+                others.push(self.toolchain_of(dryrun, annotations, pipeline, None));
+            }
+        }
+        others
+    }
+
+    fn toolchain_of(
+        &self,
+        dryrun: &Dryrun,
+        annotations: &[Annotation],
+        pipeline: Pipeline,
+        loads: Option<Loads>,
+    ) -> Result<Toolchain, String> {
         let mut toolchain = Toolchain::new(dryrun, pipeline).map_err(|error| error.to_string())?;
+        toolchain.loads = loads;
         if self.includes_header {
             let kernels = tune::baseline_headers(annotations, toolchain.architecture());
             let text = Header { source: self.file_name(), kernels }.text();
@@ -70,15 +128,32 @@ impl MarkedSource {
     }
 }
 
-/// The pipeline to tune for: that of the device's architecture, else of the newest one; never of a relocatable or
-/// link-time-optimised compile, whose machine code is made later.
-fn chosen_pipeline(dryrun: &Dryrun, source: &str, device: Option<u32>) -> Option<Pipeline> {
-    let pipelines: Vec<Pipeline> = dryrun
-        .pipelines()
-        .into_iter()
-        .filter(|pipeline| pipeline.source == source)
-        .filter(|pipeline| !["-c", "--compile-only"].iter().any(|option| pipeline.ptxas.has(option)))
-        .collect();
-    let exact = pipelines.iter().find(|pipeline| tune::architecture_number(&pipeline.architecture) == device);
-    exact.or(pipelines.iter().max_by_key(|pipeline| tune::architecture_number(&pipeline.architecture))).cloned()
+/// Whether a call of nvcc with these arguments in the current folder compiles a marked kernel.
+pub fn is_marked(arguments: &[OsString]) -> bool {
+    read(arguments).is_some_and(|invocation| !MarkedSource::of(&invocation).is_empty())
+}
+
+/// The names of the kernels that a source of a call has, `None` where its comments cannot be read.
+pub fn kernel_names(folder: &Path, arguments: &[String], source: &str) -> Option<Vec<String>> {
+    let arguments: Vec<OsString> = arguments.iter().map(|word| word.into()).collect();
+    let mut invocation = read(&arguments)?;
+    invocation.sources.retain(|path| path.as_os_str() == source);
+    let paths = invocation.sources.iter_mut().chain(&mut invocation.include_paths);
+    paths.for_each(|path| *path = folder.join(&*path));
+    let mut names = Vec::new();
+    for marked in MarkedSource::of(&invocation) {
+        let (annotations, problems) = marked.annotations(None);
+        if !problems.is_empty() {
+            return None;
+        }
+        names.extend(annotations.into_iter().map(|annotation| annotation.name));
+    }
+    Some(names)
+}
+
+/// A call of nvcc with the flags of the environment; `None` where it cannot be understood.
+pub fn read(arguments: &[OsString]) -> Option<Invocation> {
+    let flags = |name: &str| std::env::var_os(name);
+    let (prepend, append) = (flags("NVCC_PREPEND_FLAGS"), flags("NVCC_APPEND_FLAGS"));
+    Invocation::new(arguments, prepend.as_deref(), append.as_deref()).ok()
 }

@@ -35,6 +35,11 @@ fn good_comments_are_left_alone() {
         ("threads(n) regs(auto) default(block = 256) define(T = {1, 2})", all.clone()),
         // A block that a macro knows of may be one that the code does not ask for.
         ("threads(n) block({8, 16}, {8, 16}) define(T = {8, 16}) require(block.x == T && block.y == T)", all.clone()),
+        // A block that an argument tells is one too.
+        (
+            "threads(n) block({64, 128}) args(n = block.x, x = random[n], y = out[n])",
+            Facts { stored: None, ..all.clone() },
+        ),
         // In z the code asks.
         ("threads(n) block(8, 8, {1, 2, 4})", all.clone()),
         // Part of a block may be too large for the GPU.

@@ -32,6 +32,7 @@ const REFUSED: &[&str] = &[
     "<c>",
     "<c>static __device__ float f(float x);\n__global__ void g(int n) {}\n",
     "<c>template <typename T> __global__ void k(T *x) {}\n",
+    "//@tune block(256) threads(n) args(n = 1)\n//@tune args(a = 1, x = out[1], y = out[1])\n<k>",
     "<c>//@tune template(float)\n<k>",
     "<c>//@tune template(float) template()\ntemplate <typename T> __global__ void k(T *n) {}\n",
     "<c>//@tune template(float,) template(N + 1) template(float)\ntemplate <typename T> __global__ void k(T n) {}\n",
@@ -195,7 +196,7 @@ const ACCEPTED: &[&str] = &[
 
 fn kind(argument: &TemplateArgument) -> String {
     match argument {
-        TemplateArgument::Type(text) => format!("type {text}"),
+        TemplateArgument::Text(text) => format!("type {text}"),
         TemplateArgument::Value { expression, .. } => format!("value {expression}"),
     }
 }
@@ -238,6 +239,7 @@ fn summary(annotation: &Annotation) -> String {
     for (path, value) in annotation.values() {
         let value = match value {
             GivenValue::Struct { fields, .. } => format!("{} fields", fields.len()),
+            GivenValue::Null(_) => "nullptr".to_owned(),
             GivenValue::File(file) => {
                 format!("file {} of {}", file.path, file.count.as_ref().map_or("all".to_owned(), ToString::to_string))
             }
@@ -256,6 +258,7 @@ fn summary(annotation: &Annotation) -> String {
         let value = match value {
             GivenValue::Scalar(expression) => expression.to_string(),
             GivenValue::Struct { .. } => "a structure".to_owned(),
+            GivenValue::Null(_) => "nullptr".to_owned(),
             GivenValue::File(file) => format!("file {}", file.path),
             GivenValue::Buffer { fill, count, .. } => format!("{fill:?} of {count}"),
         };

@@ -3,7 +3,9 @@
 use expect_test::expect;
 use nvtune::comment::{Annotation, Source, annotations, render};
 use nvtune::space::{Limits, Space};
-use nvtune::workload::{Argument, Buffer, Element, FileBytes, Fill, Scalar, Type, bind, contents, entries, find};
+use nvtune::workload::{
+    Argument, Buffer, Element, FileBytes, Fill, Scalar, Spelled, Type, bind, contents, entries, find,
+};
 use std::collections::BTreeMap;
 
 const STUB: &str = include_str!("stubs/kernels.stub.c");
@@ -66,20 +68,20 @@ fn annotations_find_their_entries() {
         ("__global__ void\n__launch_bounds__", "_NV_ANON_NAMESPACE::anonymous"),
         ("__global__ void nothing", "nothing"),
     ] {
-        let entry =
-            find(&entries, &annotation(line, clauses), &NO_MACROS).unwrap_or_else(|problem| panic!("{problem}"));
+        let entry = find(&entries, &annotation(line, clauses), &NO_MACROS, &Spelled::new())
+            .unwrap_or_else(|problem| panic!("{problem}"));
         assert_eq!(entry.qualified, expected);
     }
     for (line, types) in
         [("__global__ void twice(int a, float", "float *"), ("__global__ void twice(int a, double", "double *")]
     {
-        let entry =
-            find(&entries, &annotation(line, clauses), &NO_MACROS).unwrap_or_else(|problem| panic!("{problem}"));
+        let entry = find(&entries, &annotation(line, clauses), &NO_MACROS, &Spelled::new())
+            .unwrap_or_else(|problem| panic!("{problem}"));
         assert_eq!(entry.parameters[1], types);
     }
     let mut absent = annotation("__global__ void plain", clauses);
     absent.kernel.name = "gone".to_string();
-    let problem = find(&entries, &absent, &NO_MACROS).expect_err("no such kernel");
+    let problem = find(&entries, &absent, &NO_MACROS, &Spelled::new()).expect_err("no such kernel");
     assert!(
         problem
             .to_string()
@@ -93,7 +95,7 @@ fn bound(line: &str, clauses: &str) -> String {
     let annotation = annotation(line, &format!("block(32) grid(4) {clauses}"));
     let space = Space::new(&annotation, &Limits::default()).unwrap_or_else(|problems| panic!("{}", render(&problems)));
     let entries = entries(STUB);
-    let entry = find(&entries, &annotation, &NO_MACROS).unwrap_or_else(|problem| panic!("{problem}"));
+    let entry = find(&entries, &annotation, &NO_MACROS, &Spelled::new()).unwrap_or_else(|problem| panic!("{problem}"));
     let workload = match bind(&annotation, entry, &space, space.baseline()) {
         Ok(workload) => workload,
         Err(problems) => {
@@ -132,7 +134,7 @@ fn values_are_bound_to_types() {
     let mut shown = String::new();
     for (line, clauses) in [
         ("__global__ void plain", "args(n = 1 << 8, a = 2.0f, x = random[n], y = out[n * block.x]) check(y)"),
-        ("__global__ void plain", "args(n = 1e3, a = -1, x = 0, y = random(-1, 1)[n]) check(y, rtol = 0)"),
+        ("__global__ void plain", "args(n = 1e3, a = -1, x = nullptr, y = random(-1, 1)[n]) check(y, rtol = 0)"),
         ("__global__ void plain", "args(n = 1 << 31, a = 1e39, x = zeros[0], y = out[1 << 50]) check(none)"),
         ("__global__ void plain", "args(n = 1.5, a = zeros[4], x = 5, y = fill(1e300)[4])"),
         ("__global__ void plain", ""),
@@ -165,13 +167,13 @@ fn values_are_bound_to_types() {
         float <- [00, 00, 00, 40]
         const float * <- x: 256 of 1xF32, Random { lo: 0.0, hi: 1.0 }
         float * <- y: 8192 of 1xF32, Poison
-        check 1 0.0001 1e-6
-        ==== args(n = 1e3, a = -1, x = 0, y = random(-1, 1)[n]) check(y, rtol = 0)
+        check 1 0.0001 None
+        ==== args(n = 1e3, a = -1, x = nullptr, y = random(-1, 1)[n]) check(y, rtol = 0)
         int <- [e8, 03, 00, 00]
         float <- [00, 00, 80, bf]
         const float * <- [00, 00, 00, 00, 00, 00, 00, 00]
         float * <- y: 1000 of 1xF32, Random { lo: -1.0, hi: 1.0 }
-        check 0 0.0 1e-6
+        check 0 0.0 None
         ==== args(n = 1 << 31, a = 1e39, x = zeros[0], y = out[1 << 50]) check(none)
         error: `n` is of type `int` and cannot be 2147483648: it holds -2147483648 to 2147483647
         error: 1e39 is too large for `a`, which is of type `float`
@@ -191,8 +193,8 @@ fn values_are_bound_to_types() {
         unsigned long <- [01, 00, 00, 00, 00, 00, 00, 00]
         long <- [ff, ff, ff, ff, ff, ff, ff, ff]
         unsigned char * <- b: 4 of 1xU8, Random { lo: 0.0, hi: 255.0 }
-        check 1 0.0 0.0
-        check 0 0.0001 1.0
+        check 1 0.0 None
+        check 0 0.0001 Some(1.0)
         ==== args(a = 1, p = zeros[4], n = -1, s = -1, q = 0, b = fill(256)[4]) check(b, rtol = 1)
         error: `n` is of type `unsigned int` and cannot be -1: it holds 0 to 4294967295
         error: `s` is of type `unsigned long` and cannot be -1: it holds 0 to 18446744073709551615
@@ -205,8 +207,8 @@ fn values_are_bound_to_types() {
         float3 * <- g: 2 of 3xF32, Poison
         bool * <- flags: 8 of 1xU8, Random { lo: 0.0, hi: 1.0 }
         uchar4 * <- c: 3 of 4xU8, Iota
-        check 0 0.004 0.0001
-        check 1 0.03 0.001
+        check 0 0.004 None
+        check 1 0.03 None
         ==== args(n = 1 << 8, a = 1, x = each(index == 0 ? 0.5 : n / index)[n], y = each(n << index % 2)[n])
         int <- [00, 01, 00, 00]
         float <- [00, 00, 80, 3f]
@@ -253,7 +255,7 @@ fn contents_are_the_same_alone_and_together() {
         annotation("__global__ void plain", "block(32) grid(4) args(n = 64, a = 1, x = 0, y = each(index * 7 % n)[n])");
     let space = Space::new(&annotation, &Limits::default()).expect("a space");
     let entries = entries(STUB);
-    let entry = find(&entries, &annotation, &NO_MACROS).expect("an entry");
+    let entry = find(&entries, &annotation, &NO_MACROS, &Spelled::new()).expect("an entry");
     let each = bind(&annotation, entry, &space, space.baseline()).expect("a workload").buffers[0].fill.clone();
     let random = Fill::Random { lo: 2.0, hi: 100.0 };
     let fills = [Fill::Poison, Fill::Zeros, Fill::Iota, Fill::Constant(3.0), random, file, each];
@@ -293,7 +295,7 @@ fn seeds_are_distinct_and_random_numbers_uniform() {
     );
     let space = Space::new(&annotation, &Limits::default()).unwrap_or_else(|problems| panic!("{}", render(&problems)));
     let entries = entries(STUB);
-    let entry = find(&entries, &annotation, &NO_MACROS).unwrap_or_else(|problem| panic!("{problem}"));
+    let entry = find(&entries, &annotation, &NO_MACROS, &Spelled::new()).unwrap_or_else(|problem| panic!("{problem}"));
     let mut workload =
         bind(&annotation, entry, &space, space.baseline()).unwrap_or_else(|problems| panic!("{}", render(&problems)));
     let first: Vec<u64> = workload.buffers.iter().map(|buffer| buffer.seed).collect();

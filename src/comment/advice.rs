@@ -4,7 +4,7 @@
 //! given: where something is not known, nothing is said. The space must be one that can be walked
 //! ([`Space::check_size`]).
 
-use super::annotation::{Annotation, Block, Grid, Regs};
+use super::annotation::{Annotation, Block, GivenValue, Grid, Regs};
 use super::diagnostic::Diagnostic;
 use super::source::Span;
 use crate::space::{Configuration, Dim3, Space};
@@ -187,6 +187,9 @@ impl Advisor<'_> {
 
     /// A block that the code cannot know of: results would hang on it.
     fn fixed_block(&mut self, seen: &Seen, facts: &Facts) {
+        if self.is_told_its_block() {
+            return;
+        }
         let wrong = (0..3).filter(|&dimension| facts.fixed[dimension] && seen.varies[dimension]);
         let names: Vec<&str> = wrong.map(|dimension| ["x", "y", "z"][dimension]).collect();
         if let [first, ..] = names[..] {
@@ -199,6 +202,16 @@ impl Advisor<'_> {
             );
             self.warn(self.annotation.place("block"), message);
         }
+    }
+
+    /// The block reaches the kernel as an argument (`size = block.x`).
+    fn is_told_its_block(&self) -> bool {
+        self.annotation.values().into_iter().any(|(_, value)| {
+            let GivenValue::Scalar(expression) = value else { return false };
+            let mut found = false;
+            expression.names(&mut |name, _| found |= name.starts_with("block."));
+            found
+        })
     }
 
     /// The highest cap that the comment lists, where that is above `most`.

@@ -159,6 +159,8 @@ pub enum GivenValue {
         fields: Vec<GivenField>,
     },
     File(GivenFile),
+    /// `nullptr`: a pointer to nothing.
+    Null(Span),
     Buffer {
         fill: GivenFill,
         fill_span: Span,
@@ -186,12 +188,10 @@ pub struct Instance {
 /// An argument of a `template` clause; `text` is as written, with even blanks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TemplateArgument {
-    Type(String),
+    /// A type, or a value that only the compiler can tell.
+    Text(String),
     /// An integer over constants and the macros of the axes.
-    Value {
-        text: String,
-        expression: Expr,
-    },
+    Value { text: String, expression: Expr },
 }
 
 /// The `check` clause.
@@ -239,6 +239,11 @@ impl Annotation {
         self.args.is_some()
     }
 
+    /// What the `launch` clause says, where there is one.
+    pub fn told_launch(&self) -> Option<Launching> {
+        self.clauses.iter().any(|(name, _)| name == "launch").then_some(self.launch)
+    }
+
     /// The place of a clause's name; that of the comment where it has no such clause.
     pub fn place(&self, clause: &str) -> Span {
         self.clauses.iter().find(|(name, _)| name == clause).map_or(self.comment, |(_, span)| *span)
@@ -251,7 +256,7 @@ impl Instance {
         let mut suffix = String::new();
         for argument in &self.arguments {
             let spelled = match argument {
-                TemplateArgument::Type(text) => text.replace('*', " ptr "),
+                TemplateArgument::Text(text) => with_pointers(text),
                 TemplateArgument::Value { text, .. } => text.replace('-', " minus "),
             };
             for word in spelled.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty())
@@ -264,11 +269,26 @@ impl Instance {
     }
 }
 
+/// The text with each `*` of a pointer as a word; that of a product has a factor behind it.
+fn with_pointers(text: &str) -> String {
+    const QUALIFIERS: [&str; 2] = ["const", "volatile"];
+    let mut pieces = text.split('*');
+    let mut spelled = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let rest = piece.trim_start();
+        let is_factor = rest.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '(');
+        let is_product = is_factor && !QUALIFIERS.iter().any(|qualifier| rest.starts_with(qualifier));
+        spelled.push_str(if is_product { " " } else { " ptr " });
+        spelled.push_str(piece);
+    }
+    spelled
+}
+
 /// As it is written in the clause.
 impl std::fmt::Display for Instance {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let texts = self.arguments.iter().map(|argument| match argument {
-            TemplateArgument::Type(text) | TemplateArgument::Value { text, .. } => text.as_str(),
+            TemplateArgument::Text(text) | TemplateArgument::Value { text, .. } => text.as_str(),
         });
         f.write_str(&texts.collect::<Vec<_>>().join(", "))
     }

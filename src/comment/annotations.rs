@@ -84,18 +84,14 @@ fn instances(
     let several = instances.len() > 1;
     let mut found = Vec::new();
     for raw in instances {
-        match raw.resolve(source, &annotation.macros) {
-            Ok(instance) => {
-                let mut annotation = annotation.clone();
-                if several || !named {
-                    annotation.name.push_str(&instance.suffix());
-                    annotation.name_span = instance.span;
-                }
-                annotation.instance = Some(instance);
-                found.push(annotation);
-            }
-            Err(problem) => problems.push(problem),
+        let instance = raw.resolve(&annotation.macros);
+        let mut annotation = annotation.clone();
+        if several || !named {
+            annotation.name.push_str(&instance.suffix());
+            annotation.name_span = instance.span;
         }
+        annotation.instance = Some(instance);
+        found.push(annotation);
     }
     found
 }
@@ -197,10 +193,12 @@ fn assemble(
     }
     let args = clauses.args.map(|given| {
         let place = met("args").unwrap_or(comment);
+        // What a clause that was refused for being the second one gives is not missing.
+        let whole = clauses.met.iter().filter(|(met, _)| met == "args").count() < 2;
         let mut values = Vec::new();
         for (index, parameter) in kernel.parameters.iter().enumerate() {
             let message = match parameter {
-                Some(name) if given.iter().any(|given| given.name == *name) => continue,
+                Some(name) if !whole || given.iter().any(|given| given.name == *name) => continue,
                 Some(name) => {
                     format!("parameter `{name}` of `{}` has no value: add `{name} = ...` to args(...)", kernel.name)
                 }
@@ -244,7 +242,7 @@ fn assemble(
             }
             let message = match found {
                 Some(GivenValue::Buffer { .. } | GivenValue::File(_)) => continue,
-                Some(GivenValue::Scalar(_) | GivenValue::Struct { .. }) => {
+                Some(GivenValue::Scalar(_) | GivenValue::Null(_) | GivenValue::Struct { .. }) => {
                     format!("`{name}` is no buffer and cannot be checked: name a buffer of args(...)")
                 }
                 None if names.contains(&name.as_str()) => continue,

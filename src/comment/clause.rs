@@ -126,6 +126,7 @@ pub(super) fn clauses(source: &Source, tokens: &[Token], comment: Span, problems
             let note = source.note(*first, "first given here");
             problems
                 .push(source.error(span, format!("clause `{word}` is given twice: put it all into one")).with(note));
+            clauses.met.push((word.to_string(), span));
             continue;
         }
         clauses.met.push((word.to_string(), span));

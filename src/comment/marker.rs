@@ -7,9 +7,8 @@ const MARKER: &[u8] = b"@tune";
 
 /// True where `@tune` stands right after `//` or `/*`, blanks between them allowed.
 pub fn is_marked(bytes: &[u8]) -> bool {
-    let mut from = 0;
-    while let Some(at) = find_at_sign(bytes, from) {
-        from = at + 1;
+    // C++ has no use for `@`, so that it is rare in sources.
+    for at in memchr::memchr_iter(b'@', bytes) {
         if bytes[at..].starts_with(MARKER)
             && !bytes.get(at + MARKER.len()).is_some_and(is_identifier)
             && opens(&bytes[..at])
@@ -37,23 +36,6 @@ fn opens(head: &[u8]) -> bool {
 
 fn is_identifier(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || *byte == b'_'
-}
-
-/// The position of the next `@`, eight bytes at a time: C++ has no use for it, so that it is rare in sources.
-fn find_at_sign(bytes: &[u8], from: usize) -> Option<usize> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGHS: u64 = ONES << 7;
-    let rest = bytes.get(from..)?;
-    let mut chunks = rest.chunks_exact(8);
-    let mut done = 0;
-    for chunk in &mut chunks {
-        let word = chunk.iter().fold(0u64, |word, &byte| (word << 8) | u64::from(byte)) ^ (ONES * u64::from(b'@'));
-        if word.wrapping_sub(ONES) & !word & HIGHS != 0 {
-            break;
-        }
-        done += 8;
-    }
-    rest[done..].iter().position(|&byte| byte == b'@').map(|at| from + done + at)
 }
 
 #[cfg(test)]

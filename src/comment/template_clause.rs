@@ -6,9 +6,9 @@
 use super::annotation::{Instance, MacroAxis, TemplateArgument};
 use super::clause::Clauses;
 use super::diagnostic::Diagnostic;
-use super::expression::{Expr, Node};
+use super::expression::Expr;
 use super::parser::Cursor;
-use super::source::{Source, Span};
+use super::source::Span;
 use super::token::TokenKind;
 
 /// An instance before its names are looked for among the macros.
@@ -67,31 +67,21 @@ fn items<'a>(cursor: &Cursor<'a>) -> Vec<Cursor<'a>> {
 }
 
 impl RawInstance {
-    /// The instance with its names understood; `Err` for an expression over names that are no macro axes.
-    pub fn resolve(self, source: &Source, macros: &[MacroAxis]) -> Result<Instance, Diagnostic> {
-        let is_macro = |name: &str| macros.iter().any(|axis| axis.name == name);
+    /// The instance with the names of macro axes understood.
+    pub fn resolve(self, macros: &[MacroAxis]) -> Instance {
         let mut arguments = Vec::new();
         for RawArgument { text, expression } in self.arguments {
             let Some(expression) = expression else {
-                arguments.push(TemplateArgument::Type(text));
+                arguments.push(TemplateArgument::Text(text));
                 continue;
             };
-            let mut unknown = None;
-            expression.names(&mut |name, span| {
-                if !is_macro(name) {
-                    unknown.get_or_insert((name.clone(), span));
-                }
-            });
-            arguments.push(match (&expression.node, unknown) {
-                (_, None) => TemplateArgument::Value { text, expression },
-                (Node::Name(_), Some(_)) => TemplateArgument::Type(text),
-                (_, Some((name, span))) => {
-                    let message =
-                        format!("`{name}` is no macro axis: template arguments hang on constants and macro axes alone");
-                    return Err(source.error(span, message));
-                }
+            let mut is_known = true;
+            expression.names(&mut |name, _| is_known &= macros.iter().any(|axis| axis.name == *name));
+            arguments.push(match is_known {
+                true => TemplateArgument::Value { text, expression },
+                false => TemplateArgument::Text(text),
             });
         }
-        Ok(Instance { span: self.span, arguments })
+        Instance { span: self.span, arguments }
     }
 }

@@ -28,6 +28,9 @@ const FILE_FORM: &str = "`file` is written file(\"x.bin\") or file(\"x.npy\")[n]
 /// What buffers can be filled with.
 const FILLS: [&str; 7] = ["random", "zeros", "iota", "fill", "out", "file", "each"];
 
+/// The null pointer, in C++ and in C.
+const NULL: [&str; 2] = ["nullptr", "NULL"];
+
 pub(super) fn args(
     clauses: &mut Clauses,
     cursor: Cursor<'_>,
@@ -95,6 +98,9 @@ fn nested_value(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagn
     let Some(name) = item.peek_name() else {
         return Ok(GivenValue::Scalar(item.whole_expression()?));
     };
+    if NULL.contains(&name) && item.is_last() {
+        return Ok(GivenValue::Null(whole));
+    }
     let bracket = item.second_mark() == Some("[");
     let is_fill = FILLS.contains(&name) && (bracket || item.second_mark() == Some("("));
     if !is_fill && !bracket && !calls_then_brackets(item) {

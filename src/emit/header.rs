@@ -4,6 +4,7 @@
 
 use crate::search::Provenance;
 use crate::space::Dim3;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -16,7 +17,7 @@ pub struct Header {
 }
 
 /// What the header says of one kernel.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HeaderKernel {
     /// The kernel's name, or that of its `name` clause.
     pub name: String,
@@ -34,12 +35,15 @@ pub struct HeaderKernel {
     pub grid: HostFunction,
     /// Dynamic shared memory of a block in bytes.
     pub shared: HostFunction,
+    /// The compute capability that this is for (`90`), and what is chosen on others; macros are the same on all.
+    pub capability: u32,
+    pub others: Vec<(u32, HeaderKernel)>,
     /// Preferred shared-memory carve-out in percent, -1 where the driver chooses; `None` where it is no axis, and not spoken of.
     pub carveout: Option<i32>,
 }
 
 /// A host function over the scalar arguments that its clause names.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct HostFunction {
     /// Types and names.
     pub parameters: Vec<(String, String)>,
@@ -54,6 +58,18 @@ pub fn macro_name(name: &str) -> String {
         .collect()
 }
 
+/// The include guard of a stem's header. A stem that is not itself in it (`my-kernel`, beside `my_kernel`) is told apart by a digest.
+fn guard(stem: &str) -> String {
+    let name = macro_name(stem);
+    if name.to_ascii_lowercase() == stem {
+        return format!("NVTUNE_{name}_TUNE_H");
+    }
+    // FNV-1a (Fowler, Noll, Vo), 32 bits.
+    let digest =
+        stem.bytes().fold(0x811c_9dc5_u32, |digest, byte| (digest ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    format!("NVTUNE_{name}_{digest:08X}_TUNE_H")
+}
+
 impl Header {
     /// The file name of the header of a source with this stem.
     pub fn file_name(stem: &str) -> String {
@@ -63,7 +79,7 @@ impl Header {
     /// The whole text.
     pub fn text(&self) -> String {
         let stem = self.source.rsplit_once('.').map_or(self.source.as_str(), |(stem, _)| stem);
-        let guard = format!("NVTUNE_{}_TUNE_H", macro_name(stem));
+        let guard = guard(stem);
         let mut text = String::new();
         let mut line = |arguments: std::fmt::Arguments<'_>| {
             // Writing to a String cannot fail.
@@ -103,22 +119,21 @@ impl Header {
         if self.uses_detail() {
             line(format_args!("{DETAIL}"));
         }
+        if self.kernels.iter().any(|kernel| !kernel.others.is_empty()) {
+            line(format_args!("{CAPABILITY}"));
+            // Without the runtime's declarations there is no device to ask: the block of the GPU that was at hand.
+            let own = self.kernels.iter().map(|kernel| kernel.capability).max().unwrap_or(0);
+            line(format_args!("#ifndef NVTUNE_CAPABILITY\n#define NVTUNE_CAPABILITY {own}\n#endif"));
+        }
         line(format_args!("namespace nvtune {{"));
         for kernel in &self.kernels {
-            let [x, y, z] = kernel.block;
             line(format_args!("struct {} {{", kernel.name));
-            line(format_args!("  static dim3 block() {{ return dim3({x}, {y}, {z}); }}"));
-            let grid: Vec<String> =
-                kernel.grid.values.iter().map(|value| format!("static_cast<unsigned int>({value})")).collect();
+            line(format_args!("  static dim3 block() {{ {} }}", by_device(kernel, block)));
+            line(format_args!("  static dim3 grid({}) {{ {} }}", parameters(&kernel.grid), by_device(kernel, grid)));
             line(format_args!(
-                "  static dim3 grid({}) {{ return dim3({}); }}",
-                parameters(&kernel.grid),
-                grid.join(", ")
-            ));
-            line(format_args!(
-                "  static size_t shared({}) {{ return static_cast<size_t>({}); }}",
+                "  static size_t shared({}) {{ {} }}",
                 parameters(&kernel.shared),
-                kernel.shared.values.first().map_or("0", String::as_str)
+                by_device(kernel, shared)
             ));
             if let Some(carveout) = kernel.carveout {
                 line(format_args!("  static int carveout() {{ return {carveout}; }}"));
@@ -144,11 +159,69 @@ const DETAIL: &str = "\
 namespace nvtune {
 namespace detail {
 inline long long ceildiv(long long a, long long b) { return a / b + (a % b != 0 && (a < 0) == (b < 0)); }
-template <class A, class B> auto min(A a, B b) -> decltype(b < a ? b : a) { return b < a ? b : a; }
-template <class A, class B> auto max(A a, B b) -> decltype(a < b ? b : a) { return a < b ? b : a; }
+template <class A, class B> auto min(A a, B b) -> decltype(a + b) { return b < a ? b : a; }
+template <class A, class B> auto max(A a, B b) -> decltype(a + b) { return a < b ? b : a; }
 }  // namespace detail
 }  // namespace nvtune
 #endif";
+
+/// For a fat build: the compute capability of the current device. All devices are asked once, at the first launch.
+const CAPABILITY: &str = "\
+#if !defined(NVTUNE_CAPABILITY) && defined(__CUDA_RUNTIME_API_H__)
+#define NVTUNE_CAPABILITY nvtune::detail::capability()
+namespace nvtune {
+namespace detail {
+struct Capabilities {
+  int of[64];
+  Capabilities() : of() {
+    int count = 0, major = 0, minor = 0;
+    if (cudaGetDeviceCount(&count) != cudaSuccess) return;
+    for (int device = 0; device < count && device < 64; ++device) {
+      if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
+          cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess) {
+        of[device] = major * 10 + minor;
+      }
+    }
+  }
+};
+inline int capability() {
+  static const Capabilities all;
+  int device = 0;
+  return cudaGetDevice(&device) == cudaSuccess && device >= 0 && device < 64 ? all.of[device] : 0;
+}
+}  // namespace detail
+}  // namespace nvtune
+#endif";
+
+/// A function's body that gives a kernel's own value, in a fat build that of the newest architecture that the device can run.
+fn by_device(kernel: &HeaderKernel, value: impl Fn(&HeaderKernel) -> String) -> String {
+    let own = value(kernel);
+    let mut others: Vec<(u32, String)> =
+        kernel.others.iter().map(|(capability, other)| (*capability, value(other))).collect();
+    if others.iter().all(|(_, other)| *other == own) {
+        return format!("return {own};");
+    }
+    others.push((kernel.capability, own));
+    others.sort_by_key(|(capability, _)| std::cmp::Reverse(*capability));
+    let last = others.pop().map(|(_, value)| value).unwrap_or_default();
+    let choices =
+        others.iter().map(|(capability, value)| format!("if (NVTUNE_CAPABILITY >= {capability}) return {value}; "));
+    format!("{}return {last};", choices.collect::<String>())
+}
+
+fn block(kernel: &HeaderKernel) -> String {
+    let [x, y, z] = kernel.block;
+    format!("dim3({x}, {y}, {z})")
+}
+
+fn grid(kernel: &HeaderKernel) -> String {
+    let values = kernel.grid.values.iter().map(|value| format!("static_cast<unsigned int>({value})"));
+    format!("dim3({})", values.collect::<Vec<_>>().join(", "))
+}
+
+fn shared(kernel: &HeaderKernel) -> String {
+    format!("static_cast<size_t>({})", kernel.shared.values.first().map_or("0", String::as_str))
+}
 
 fn parameters(function: &HostFunction) -> String {
     function.parameters.iter().map(|(kind, name)| format!("{kind} {name}")).collect::<Vec<_>>().join(", ")
@@ -158,6 +231,41 @@ fn parameters(function: &HostFunction) -> String {
 mod tests {
     use super::*;
     use expect_test::expect;
+
+    #[test]
+    fn stems_that_differ_have_guards_that_differ() {
+        assert_eq!(guard("my_kernel"), "NVTUNE_MY_KERNEL_TUNE_H");
+        let stems = ["my_kernel", "my-kernel", "my.kernel", "My_Kernel", "my kernel"];
+        let guards: std::collections::BTreeSet<String> = stems.iter().map(|stem| guard(stem)).collect();
+        assert_eq!(guards.len(), stems.len(), "{guards:?}");
+        let is_name =
+            |guard: &String| guard.chars().all(|character| character.is_ascii_alphanumeric() || character == '_');
+        assert!(guards.iter().all(is_name), "{guards:?}");
+    }
+
+    #[test]
+    fn a_fat_build_chooses_by_the_device() {
+        let kernel = |capability, x: u32| HeaderKernel {
+            name: "k".into(),
+            block: [x, 1, 1],
+            cap: 0,
+            macros: BTreeMap::new(),
+            pins_macros: true,
+            provenance: Provenance::Predicted,
+            gpu: String::new(),
+            grid: HostFunction { parameters: vec![], values: vec!["1".into(); 3] },
+            shared: HostFunction { parameters: vec![], values: vec!["0".into()] },
+            capability,
+            others: vec![],
+            carveout: None,
+        };
+        let others = vec![(120, kernel(120, 32)), (80, kernel(80, 256))];
+        let fat = HeaderKernel { others, ..kernel(90, 64) };
+        let choice = "if (NVTUNE_CAPABILITY >= 120) return dim3(32, 1, 1); if (NVTUNE_CAPABILITY >= 90) return dim3(64, 1, 1); return dim3(256, 1, 1);";
+        assert_eq!(by_device(&fat, block), choice);
+        // What is the same everywhere needs no look-up.
+        assert_eq!(by_device(&fat, shared), "return static_cast<size_t>(0);");
+    }
 
     #[test]
     fn the_header_of_two_kernels() {
@@ -174,6 +282,8 @@ mod tests {
                 values: vec!["(static_cast<long long>(n) + 191) / 192".into(), "1".into(), "1".into()],
             },
             shared: HostFunction { parameters: vec![], values: vec!["0".into()] },
+            capability: 90,
+            others: vec![],
             carveout: None,
         };
         let tiled = HeaderKernel {
@@ -188,8 +298,8 @@ mod tests {
         let text = Header { source: "my-file.cu".into(), kernels: vec![saxpy, tiled] }.text();
         expect![[r#"
             /* made by nvtune 0.1.0 from my-file.cu: do not edit */
-            #ifndef NVTUNE_MY_FILE_TUNE_H
-            #define NVTUNE_MY_FILE_TUNE_H
+            #ifndef NVTUNE_MY_FILE_E8A06CDC_TUNE_H
+            #define NVTUNE_MY_FILE_E8A06CDC_TUNE_H
 
             #define SAXPY_BLOCK_X 192
             #define SAXPY_BLOCK_Y 1

@@ -1,15 +1,18 @@
-//! The ticket: what the `ptxas` shim of the overlay toolkit is to do, and what it answers.
+//! The ticket: what the shims of the overlay toolkit are to do, and what they answer.
 
+use super::stub::StubText;
 use crate::ptx::Edits;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// Written by nvtune before the final build, read by the shim that nvcc calls in place of ptxas.
+/// Written by nvtune before the final build, read by the shims that nvcc calls in place of ptxas and cicc.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticket {
     /// Folder for the shim's answers, a file for each call.
     pub answers: PathBuf,
     pub kernels: Vec<TicketKernel>,
+    /// Launch stubs that reshape what is launched.
+    pub stubs: Vec<StubText>,
 }
 
 /// One kernel for one architecture.
@@ -25,12 +28,23 @@ pub struct TicketKernel {
     pub digest: String,
 }
 
-/// What became of one kernel of the ticket.
+/// What a shim worked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Part {
+    /// The machine code of a kernel.
+    Code,
+    /// A launch stub.
+    Stub,
+}
+
+/// What became of one kernel or stub of the ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TicketOutcome {
+    pub part: Part,
+    /// Of the code; empty for a stub.
     pub architecture: String,
     pub symbol: String,
-    /// `None`: the code is the one that was timed; else what is wrong.
+    /// `None`: the code is the one that was timed, the stub is rewritten; else what is wrong.
     pub problem: Option<String>,
 }
 
@@ -38,7 +52,13 @@ impl Ticket {
     /// The environment variable that names the ticket's file.
     pub const VARIABLE: &'static str = "NVTUNE_TICKET";
 
-    /// The outcomes that the shim has written so far.
+    /// The ticket that nvtune left for this process.
+    pub fn of_environment() -> Option<Self> {
+        let text = std::fs::read(std::env::var_os(Self::VARIABLE)?).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    /// The outcomes that the shims have written so far.
     pub fn outcomes(answers: &Path) -> std::io::Result<Vec<TicketOutcome>> {
         let mut outcomes = Vec::new();
         for entry in std::fs::read_dir(answers)? {

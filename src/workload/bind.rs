@@ -16,14 +16,14 @@ use std::sync::Arc;
 /// The most bytes that the buffers of a workload may have together: more than any GPU has.
 const MAX_BYTES: u64 = 1 << 40;
 
-/// How closely floating outputs must agree where `check` does not say it: relative and absolute. The absolute part is for
-/// sums near zero; the narrow types have a few units of their last place.
-pub fn default_tolerance(scalar: Scalar) -> (f64, f64) {
+/// The share by which floating outputs may differ where `check` does not say it; the narrow types have a few units of their last
+/// place.
+pub fn default_tolerance(scalar: Scalar) -> f64 {
     match scalar {
-        Scalar::F32 | Scalar::F64 => (1e-4, 1e-6),
-        Scalar::F16 => (4e-3, 1e-4),
-        Scalar::Bf16 => (3e-2, 1e-3),
-        _ => (0.0, 0.0),
+        Scalar::F32 | Scalar::F64 => 1e-4,
+        Scalar::F16 => 4e-3,
+        Scalar::Bf16 => 3e-2,
+        _ => 0.0,
     }
 }
 
@@ -133,6 +133,10 @@ fn symbol(
     let contents = match &given.value {
         GivenValue::Buffer { fill, fill_span, count } => binding.buffer(element, fill.clone(), *fill_span, count)?,
         GivenValue::File(file) => binding.file(element, file)?,
+        GivenValue::Null(span) => {
+            let message = format!("`{name}` takes a number or a buffer such as random[n], not a null pointer");
+            return Err(Box::new(source.error(*span, message)));
+        }
         GivenValue::Struct { span, .. } => {
             let message = format!("`{name}` takes a number or a buffer such as random[n], not a structure");
             return Err(Box::new(source.error(*span, message)));
@@ -234,6 +238,10 @@ impl Binding<'_> {
                 Type::Scalar(_),
                 GivenValue::Buffer { fill_span: span, .. } | GivenValue::File(GivenFile { span, .. }),
             ) => Err(self.error(*span, format!("`{name}` is of type `{text}` and takes a value, not a buffer"))),
+            (Type::Scalar(_), GivenValue::Null(span)) => {
+                Err(self.error(*span, format!("`{name}` is of type `{text}` and takes a value, not a null pointer")))
+            }
+            (Type::Pointer { .. }, GivenValue::Null(_)) => Ok(Argument::Scalar(vec![0; 8])),
             (Type::Pointer { element, .. }, GivenValue::Buffer { fill, fill_span, count }) => {
                 buffers.push(self.buffer(element, fill.clone(), *fill_span, count)?);
                 Ok(Argument::Buffer(buffers.len() - 1))
@@ -244,7 +252,7 @@ impl Binding<'_> {
             }
             (Type::Pointer { .. }, GivenValue::Scalar(expression)) => {
                 match self.space.evaluate(self.configuration, expression).map_err(Box::new)? {
-                    // A null pointer, for parameters that may be absent.
+                    // As in C, 0 is the null pointer.
                     Value::Int(0) => Ok(Argument::Scalar(vec![0; 8])),
                     _ => {
                         let message = format!(
@@ -482,10 +490,9 @@ fn checks(annotation: &Annotation, buffers: &[Buffer], problems: &mut Vec<Diagno
             problems.push(annotation.source.error(named.span, message));
             continue;
         }
-        let (relative, absolute) = default_tolerance(scalar);
         let (relative, absolute) = match scalar.is_float() {
-            true => (clause.relative.unwrap_or(relative), clause.absolute.unwrap_or(absolute)),
-            false => (0.0, 0.0),
+            true => (clause.relative.unwrap_or(default_tolerance(scalar)), clause.absolute),
+            false => (0.0, None),
         };
         checks.push(Check { buffer: index, relative, absolute });
     }

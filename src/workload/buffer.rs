@@ -200,9 +200,10 @@ impl Argument {
 pub struct Check {
     /// Index in [`Workload::buffers`].
     pub buffer: usize,
-    /// Accepted: |a - b| <= absolute + relative * |b|. Both are 0 for integers.
+    /// Accepted: |a - b| <= absolute + relative * |b|; 0 for integers.
     pub relative: f64,
-    pub absolute: f64,
+    /// `None`: as the magnitude of the buffer's numbers has it.
+    pub absolute: Option<f64>,
 }
 
 /// A `__constant__` or `__device__` variable with contents that are given.

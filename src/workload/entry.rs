@@ -6,6 +6,7 @@
 //! its name in the C text; the types come from the mangled name wherever that can be read. A file of another form gives no
 //! entries, never a panic.
 
+use super::alias::Spelled;
 use super::instance;
 use super::layout::Layout;
 use super::mangled::parameter_types;
@@ -19,6 +20,8 @@ use std::sync::Arc;
 pub struct Entry {
     /// The symbol in PTX and cubin.
     pub symbol: String,
+    /// The mangled name, after which the launch stub is called; it differs from the symbol for `extern "C"`.
+    pub mangled: Option<String>,
     /// The name with namespaces (`_NV_ANON_NAMESPACE` for one without a name) and template arguments.
     pub qualified: String,
     /// The types of the parameters, without typedefs where the mangled name could be read.
@@ -67,6 +70,7 @@ pub fn entries(stub: &str) -> Vec<Entry> {
         let place = mangled.and_then(|mangled| places.get(mangled));
         found.push(Entry {
             symbol: symbol.to_string(),
+            mangled: mangled.map(str::to_owned),
             qualified: normalized(name),
             parameters: canonical.unwrap_or(written),
             line: place.map(|(line, _)| *line),
@@ -80,7 +84,8 @@ pub fn entries(stub: &str) -> Vec<Entry> {
 }
 
 /// The entry of an annotation: the same name and number of parameters, the template arguments of its instance under these
-/// values of the macro axes and, among overloads, the same line.
+/// values of the macro axes and, among overloads, the same line. `spelled` is what the compiler calls arguments that it was
+/// asked about.
 ///
 /// # Errors
 /// A warning at the kernel's name where none or more than one fits: a kernel that is compiled out (`#ifdef`) is no mistake.
@@ -88,12 +93,13 @@ pub fn find<'a>(
     entries: &'a [Entry],
     annotation: &Annotation,
     macros: &BTreeMap<String, i64>,
+    spelled: &Spelled,
 ) -> Result<&'a Entry, Box<Diagnostic>> {
     let kernel = &annotation.kernel;
     let warning = |message: String| Box::new(annotation.source.warning(kernel.span, message));
     let mut named: Vec<&Entry> = entries.iter().filter(|entry| entry.name() == kernel.name).collect();
     if let Some(instance) = &annotation.instance {
-        named = instances(&named, annotation, instance, macros)?;
+        named = instances(&named, annotation, instance, macros, spelled)?;
     }
     let fitting: Vec<&Entry> =
         named.iter().copied().filter(|entry| entry.parameters.len() == kernel.parameters.len()).collect();
@@ -132,12 +138,13 @@ fn instances<'a>(
     annotation: &Annotation,
     instance: &Instance,
     macros: &BTreeMap<String, i64>,
+    spelled: &Spelled,
 ) -> Result<Vec<&'a Entry>, Box<Diagnostic>> {
     let source = &annotation.source;
     let mut texts = Vec::new();
     for argument in &instance.arguments {
         texts.push(match argument {
-            TemplateArgument::Type(text) => text.clone(),
+            TemplateArgument::Text(text) => text.clone(),
             TemplateArgument::Value { expression, .. } => {
                 let value = expression
                     .evaluate(&|name: &String| {
@@ -155,7 +162,9 @@ fn instances<'a>(
     let begins = |entry: &&Entry| {
         let compiled = instance::arguments(&entry.qualified).unwrap_or_default();
         let fits = compiled.len() >= texts.len()
-            && texts.iter().zip(&compiled).all(|(written, compiled)| instance::agree(written, compiled));
+            && texts.iter().zip(&compiled).enumerate().all(|(position, (written, compiled))| {
+                instance::agree(spelled.get(&position).unwrap_or(written), compiled)
+            });
         fits.then_some(compiled.len() == texts.len())
     };
     let fitting: Vec<(&Entry, bool)> = named.iter().filter_map(|entry| Some((*entry, begins(entry)?))).collect();

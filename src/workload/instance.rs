@@ -2,7 +2,7 @@
 //!
 //! cicc spells instances from canonical types: `ns::k<float, (int)-4, (bool)1, (unsigned int)7u>`, `k<    ::__half>`. Both
 //! sides are read as tokens; names of types agree where one ends in the other (`Op` and `ns::Op`). A typedef that is not in
-//! [`TYPEDEFS`] cannot be seen through: the compiler's own name must be written.
+//! [`TYPEDEFS`] is for the compiler to see through (see [`alias`](super::alias)).
 
 /// Names that stand for builtin types on 64-bit systems other than Windows, and CUDA's short names.
 const TYPEDEFS: [(&str, &str); 30] = [
@@ -40,6 +40,14 @@ const TYPEDEFS: [(&str, &str); 30] = [
 
 /// Words that say nothing of which type it is.
 const IGNORED: [&str; 5] = ["struct", "class", "enum", "union", "typename"];
+
+/// Beginnings of the names that the compiler gives to namespaces without one.
+pub(super) const UNNAMED: [&str; 3] = ["_GLOBAL__N_", "_NV_ANON_NAMESPACE", "_INTERNAL_"];
+
+/// Whether this is the compiler's name of a namespace without one.
+pub(super) fn is_unnamed(scope: &str) -> bool {
+    UNNAMED.iter().any(|prefix| scope.starts_with(prefix))
+}
 
 /// The template arguments in a qualified name, each as written; `None` for a name without any.
 pub(super) fn arguments(qualified: &str) -> Option<Vec<&str>> {

@@ -114,9 +114,8 @@ fn paths(annotation: &Annotation) -> Vec<(usize, String)> {
 
 /// A type's name as the source can write it: the compiler has names of its own for namespaces without one.
 fn nameable(kind: &str) -> String {
-    const UNNAMED: [&str; 3] = ["_GLOBAL__N_", "_NV_ANON_NAMESPACE", "_INTERNAL_"];
     let mut text = kind.to_owned();
-    for prefix in UNNAMED {
+    for prefix in instance::UNNAMED {
         while let Some(at) = text.find(prefix) {
             let Some(length) = text[at..].find("::") else { break };
             text.replace_range(at..at + length + 2, "");

@@ -3,6 +3,7 @@
 //! Annotation + parameter types + configuration -> [`Workload`]. Contents of buffers are a pure function of
 //! (buffer, index), so that the measuring process, a second seed and a model that runs a few threads all see the same data.
 
+pub mod alias;
 mod bind;
 mod buffer;
 pub mod contents;
@@ -15,6 +16,7 @@ mod npy;
 mod types;
 mod variable;
 
+pub use alias::Spelled;
 pub use bind::{bind, default_tolerance};
 pub use buffer::{Argument, Buffer, Check, Element, FileBytes, Fill, Scalar, Symbol, Workload};
 pub use entry::{Entry, entries, find};

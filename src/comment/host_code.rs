@@ -1,0 +1,271 @@
+//! Source texts -> what their host code does with a name: whether it uses a macro, and how it launches a kernel.
+//!
+//! No C++ parser: a definition or declaration with `__global__`, or with `__device__` and no `__host__`, is device code, and the
+//! rest is host code. So more counts as host code than is, never less.
+
+use super::cxx::{CxxKind, CxxToken, cxx_tokens};
+use super::diagnostic::Diagnostic;
+use super::source::Source;
+use std::sync::Arc;
+
+/// The code of a source and of what it includes with quotes.
+#[derive(Clone, Debug, Default)]
+pub struct HostCode {
+    files: Vec<File>,
+}
+
+#[derive(Clone, Debug)]
+struct File {
+    source: Arc<Source>,
+    tokens: Vec<CxxToken>,
+    /// By token: within device code.
+    device: Vec<bool>,
+}
+
+/// Functions of the runtime that take a kernel's address, for which there is no launch stub.
+const LAUNCHERS: [&str; 8] = [
+    "cudaLaunchKernel",
+    "cudaLaunchKernelEx",
+    "cudaLaunchKernelExC",
+    "cudaLaunchCooperativeKernel",
+    "cudaLaunchCooperativeKernelMultiDevice",
+    "cudaGraphAddKernelNode",
+    "cudaGraphAddNode",
+    "cudaGraphKernelNodeSetParams",
+];
+
+impl HostCode {
+    /// Reads the texts.
+    pub fn new(sources: impl IntoIterator<Item = Arc<Source>>) -> Self {
+        let files = sources.into_iter().map(|source| {
+            let mut tokens = cxx_tokens(&source.text);
+            tokens.retain(|token| !matches!(token.kind, CxxKind::Comment { .. }));
+            let device = device_code(&source, &tokens);
+            File { source, tokens, device }
+        });
+        Self { files: files.collect() }
+    }
+
+    /// Where host code uses the macro `name`, itself or in another macro: `a.cu(12)`.
+    pub fn use_of(&self, name: &str) -> Option<String> {
+        self.files.iter().find_map(|file| {
+            let source = &file.source;
+            let mut host = file.tokens.iter().zip(&file.device).filter(|(_, device)| !**device);
+            let token = host.find(|(token, _)| token.kind == CxxKind::Name && source.slice(token.span) == name);
+            let place = token.map(|(token, _)| token.span.start).or_else(|| in_a_definition(&source.text, name))?;
+            Some(format!("{}({})", source.path, source.line(place)))
+        })
+    }
+
+    /// A warning for each launch of the kernel that does not go through its launch stub.
+    pub fn unreached(&self, kernel: &str) -> Vec<Diagnostic> {
+        self.files.iter().flat_map(|file| file.unreached(kernel)).collect()
+    }
+}
+
+impl File {
+    fn text(&self, at: usize) -> &str {
+        self.tokens.get(at).map_or("", |token| self.source.slice(token.span))
+    }
+
+    fn unreached(&self, kernel: &str) -> Vec<Diagnostic> {
+        let mut found = Vec::new();
+        let mut launcher: Option<(&str, usize)> = None;
+        let has_launcher = (0..self.tokens.len()).any(|at| LAUNCHERS.contains(&self.text(at)));
+        for at in 0..self.tokens.len() {
+            let word = self.text(at);
+            if launcher.is_some_and(|(_, end)| at > end) {
+                launcher = None;
+            }
+            if LAUNCHERS.contains(&word) {
+                launcher = self.closing(at + 1).map(|end| (word, end));
+            }
+            if word != kernel || matches!(self.text(at.wrapping_sub(1)), "." | ">" if self.is_member(at)) {
+                continue;
+            }
+            let says = |how: &str| {
+                format!(
+                    "this launch of `{kernel}` is not reshaped: launch(remap) reaches <<<...>>> launches of host code only, not {how}"
+                )
+            };
+            let message = match launcher {
+                _ if self.device[at] && self.is_launched(at) => says("those of device code"),
+                _ if self.device[at] => continue,
+                Some((name, _)) => says(name),
+                None if has_launcher && self.is_address(at) => says("a kernel's address"),
+                None => continue,
+            };
+            found.push(self.source.warning(self.tokens[at].span, message));
+        }
+        found
+    }
+
+    /// Whether the name at `at` is a member of something.
+    fn is_member(&self, at: usize) -> bool {
+        self.text(at - 1) == "." || at > 1 && self.text(at - 2) == "-"
+    }
+
+    /// Whether `<<<` follows the name, behind template arguments perhaps.
+    fn is_launched(&self, at: usize) -> bool {
+        let is_launch = |at: usize| (at..at + 3).all(|at| self.text(at) == "<");
+        if is_launch(at + 1) {
+            return true;
+        }
+        if self.text(at + 1) != "<" {
+            return false;
+        }
+        let mut depth = 0usize;
+        for next in at + 1..self.tokens.len() {
+            match self.text(next) {
+                "<" => depth += 1,
+                ">" => depth = depth.saturating_sub(1),
+                ";" | "{" => return false,
+                _ => {}
+            }
+            if depth == 0 {
+                return is_launch(next + 1);
+            }
+        }
+        false
+    }
+
+    /// Whether the name stands as `&name`, `(void *)name` or the value of a `func` field.
+    fn is_address(&self, at: usize) -> bool {
+        match self.text(at.wrapping_sub(1)) {
+            "&" => true,
+            ")" => at > 1 && self.text(at - 2) == "*",
+            "=" => at > 1 && self.text(at - 2) == "func",
+            _ => false,
+        }
+    }
+
+    /// The index of the parenthesis that closes the one at `open`.
+    fn closing(&self, open: usize) -> Option<usize> {
+        let mut depth = 0usize;
+        for at in open..self.tokens.len() {
+            match self.text(at) {
+                "(" => depth += 1,
+                ")" => depth = depth.checked_sub(1)?,
+                _ => {}
+            }
+            if depth == 0 {
+                return (at > open).then_some(at);
+            }
+        }
+        None
+    }
+}
+
+/// For each token whether it is in device code.
+fn device_code(source: &Source, tokens: &[CxxToken]) -> Vec<bool> {
+    let text = |at: usize| tokens.get(at).map_or("", |token: &CxxToken| source.slice(token.span));
+    let mut device = vec![false; tokens.len()];
+    let mut at = 0;
+    while at < tokens.len() {
+        if !matches!(text(at), "__global__" | "__device__") {
+            at += 1;
+            continue;
+        }
+        let (mut end, mut round, mut braces, mut host) = (at, 0usize, 0usize, false);
+        // `__host__` may stand on either side.
+        let mut before = at;
+        while before > 0 && !matches!(text(before - 1), ";" | "}" | "{" | ">") {
+            before -= 1;
+            host |= text(before) == "__host__";
+        }
+        while end < tokens.len() {
+            match text(end) {
+                "__host__" if braces == 0 && round == 0 => host = true,
+                "(" => round += 1,
+                ")" => round = round.saturating_sub(1),
+                "{" => braces += 1,
+                "}" => {
+                    braces = braces.saturating_sub(1);
+                    if braces == 0 {
+                        break;
+                    }
+                }
+                ";" if braces == 0 && round == 0 => break,
+                _ => {}
+            }
+            end += 1;
+        }
+        let end = end.min(tokens.len() - 1);
+        if !host {
+            device[at..=end].fill(true);
+        }
+        at = end + 1;
+    }
+    device
+}
+
+/// The place of a `#define` of another macro that has `name` in it.
+fn in_a_definition(text: &str, name: &str) -> Option<usize> {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let mut start = 0;
+    for line in text.replace("\\\n", "  ").split_inclusive('\n') {
+        let directive = line.trim_start().strip_prefix('#').map(str::trim_start);
+        if let Some(rest) = directive.and_then(|rest| rest.strip_prefix("define")) {
+            let mut words = rest.split(|c: char| !is_name(c)).filter(|word| !word.is_empty());
+            if words.next().is_some_and(|defined| defined != name) && words.any(|word| word == name) {
+                return Some(start);
+            }
+        }
+        start += line.len();
+    }
+    None
+}
+
+impl HostCode {
+    /// Whether any text is there to look at.
+    pub fn is_known(&self) -> bool {
+        !self.files.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(text: &str) -> HostCode {
+        HostCode::new([Arc::new(Source::new("a.cu", text.as_bytes()))])
+    }
+
+    #[test]
+    fn a_macro_of_device_code_alone_is_none_of_the_hosts() {
+        let device = "#ifndef WORK\n#define WORK 2\n#endif\nstatic __device__ float f(float x) { return x * WORK; }\n\
+                      template <class T>\n__global__ void k(T *x) { for (int i = 0; i < WORK; ++i) { x[i] = f(1); } }\n";
+        assert_eq!(code(device).use_of("WORK"), None);
+        for (host, line) in [
+            ("void go() { k<<<n / WORK, 256>>>(x); }\n", 7),
+            ("#define BLOCKS(n) ((n) / \\\n    WORK)\n", 7),
+            ("__host__ __device__ int per() { return WORK; }\n", 7),
+            ("__device__ __host__ int per() { return WORK; }\n", 7),
+        ] {
+            let found = code(&format!("{device}{host}")).use_of("WORK");
+            assert_eq!(found, Some(format!("a.cu({line})")), "{host}");
+        }
+        assert_eq!(code("// WORK\nconst char *s = \"WORK\"; int WORKER;\n#define WORKERS 3\n").use_of("WORK"), None);
+    }
+
+    #[test]
+    fn launches_without_a_stub_are_told_with_their_places() {
+        let cases = [
+            ("void go() { k<<<1, 256>>>(x); ns::k<float><<<1, 2>>>(x); }", None),
+            ("void go() { cudaFuncSetAttribute(k, a, 1); other.k(3); }", None),
+            ("void go() { cudaLaunchKernel((void *)k, 1, 2, args, 0, 0); k<<<1, 2>>>(x); }", Some("cudaLaunchKernel")),
+            ("void go() { cudaLaunchKernelEx(&config, k<float>, x); }", Some("cudaLaunchKernelEx")),
+            ("void go() { cudaLaunchCooperativeKernel(k, 1, 2, args); }", Some("cudaLaunchCooperativeKernel")),
+            ("void go() { p.func = (void *)k; cudaGraphAddKernelNode(&n, g, 0, 0, &p); }", Some("a kernel's address")),
+            ("__global__ void parent() { k<<<1, 256>>>(x); }", Some("those of device code")),
+        ];
+        for (text, expected) in cases {
+            let found = code(&format!("__global__ void k(float *x) {{ x[0] = 1; }}\n{text}\n")).unreached("k");
+            assert_eq!(found.len(), usize::from(expected.is_some()), "{text}: {found:?}");
+            for warning in found {
+                assert!(warning.message.ends_with(expected.unwrap_or_default()), "{text}: {}", warning.message);
+                assert_eq!(warning.line, 2);
+            }
+        }
+    }
+}
