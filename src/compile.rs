@@ -2,16 +2,25 @@
 
 use crate::comment::Annotation;
 use crate::console::{Console, FATAL, exit_code};
-use crate::emit::{Header, HeaderKernel, Ticket, TicketKernel};
-use crate::marked_source::MarkedSource;
-use crate::nvcc::{Dryrun, Invocation, Overlay, RealNvcc};
-use crate::record::{FORMAT, Record, write_if_changed};
-use crate::settings::{Mode, Settings};
+use crate::emit::{Header, HeaderKernel, Part, StubText, Ticket, TicketKernel, TicketOutcome};
+use crate::marked_source::{self, MarkedSource};
+use crate::nvcc::{Dryrun, Invocation, Overlay, Phase, Programs, RealNvcc, compilers, list_value, quoted_files};
+use crate::process::{self, Temporary};
+use crate::record::{FORMAT, Record, checksum, write_if_changed};
+use crate::results::Results;
+use crate::search::Provenance;
+use crate::settings::{Mode, Settings, Trust};
 use crate::tune::{self, Tuned, Tuner};
+use crate::variant::Toolchain;
+use crate::warm::{Call, Snapshot, Warm};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
+use std::time::{Duration, SystemTime};
+
+/// How long before nvtune's own start a header is dated; a build system's start of the call is a little earlier.
+const HEADER_AGE: Duration = Duration::from_millis(250);
 
 /// Runs as nvcc with `arguments` (without argv[0]); `name` is what nvtune was called by, or the compiler named in
 /// `nvtune /path/nvcc ...`. Comes back only where nvcc was not given the process.
@@ -38,16 +47,64 @@ pub fn run(arguments: &[OsString], name: Option<&OsStr>) -> u8 {
     if marked.is_empty() {
         return hand_over(&nvcc, arguments, &console);
     }
+    let started = SystemTime::now();
+    process::ignore_broken_pipes();
+    process::prepare_jobs();
+    process::watch();
     for problem in problems {
         console.warning(&problem);
     }
-    let mut build = Build { console: &console, settings: &settings, nvcc: &nvcc, invocation: &invocation };
+    let results = Results::new(&settings);
+    let mut build = Build {
+        console: &console,
+        settings: &settings,
+        nvcc: &nvcc,
+        invocation: &invocation,
+        started,
+        results: &results,
+    };
     build.run(marked)
+}
+
+/// Tunes the kernels of a call of nvcc (the words of `call`, the first being nvcc) without building anything, and prints the records
+/// of its sources. `anew`: whatever is known already. Gives the exit code.
+pub fn decide(call: &[OsString], anew: bool) -> u8 {
+    let (mut settings, problems) = Settings::new(|name| std::env::var_os(name));
+    settings.trust = if anew { Trust::Nothing } else { Trust::Timed };
+    if matches!(settings.mode, Mode::Off | Mode::Locked) {
+        settings.mode = Mode::Measure;
+    }
+    let console = Console::new(settings.strict);
+    process::ignore_broken_pipes();
+    process::prepare_jobs();
+    process::watch();
+    problems.iter().for_each(|problem| console.warning(problem));
+    let results = Results::new(&settings);
+    let decided = || -> Result<Vec<Record>, String> {
+        let (name, arguments) = call.split_first().ok_or("no call of nvcc is given")?;
+        let nvcc = RealNvcc::find(Some(name), |name| std::env::var_os(name)).map_err(|error| error.to_string())?;
+        let invocation = marked_source::read(arguments).ok_or("the call of nvcc cannot be understood")?;
+        let build = Build {
+            console: &console,
+            settings: &settings,
+            nvcc: &nvcc,
+            invocation: &invocation,
+            started: SystemTime::now(),
+            results: &results,
+        };
+        build.decide()
+    };
+    let text = decided().and_then(|records| serde_json::to_string(&records).map_err(|error| error.to_string()));
+    match text {
+        Ok(text) => println!("{text}"),
+        Err(problem) => console.fatal(&problem),
+    }
+    console.failure().unwrap_or(0)
 }
 
 /// Gives the process to nvcc: no parent stays.
 fn hand_over(nvcc: &RealNvcc, arguments: &[OsString], console: &Console) -> u8 {
-    let error = Command::new(&nvcc.path).args(arguments).exec();
+    let error = process::hand_over(&nvcc.path, arguments);
     console.fatal(&format!("cannot start '{}': {error}", nvcc.path.display()));
     FATAL
 }
@@ -58,20 +115,26 @@ struct Build<'a> {
     settings: &'a Settings,
     nvcc: &'a RealNvcc,
     invocation: &'a Invocation,
+    started: SystemTime,
+    results: &'a Results,
 }
 
 /// A marked source with its annotations and, later, what was decided.
 struct Tuning {
     source: MarkedSource,
     annotations: Vec<Annotation>,
+    /// How many there were before those were left out that cannot be tuned in this call.
+    marked: usize,
     /// The newest that machine code is made for; empty where there is none.
     architecture: String,
     tuned: Vec<Tuned>,
+    /// The record's checksum, where it is known from the cache.
+    record: Option<String>,
 }
 
 impl Build<'_> {
     fn run(&mut self, marked: Vec<MarkedSource>) -> u8 {
-        let mut tunings = match self.annotate(marked) {
+        let tunings = match self.annotate(marked) {
             Ok(tunings) => tunings,
             Err(code) => return code,
         };
@@ -89,26 +152,120 @@ impl Build<'_> {
                 return FATAL;
             }
         };
+        let warm =
+            Warm::new(&self.call(&tunings), self.results, self.console).filter(|_| !self.invocation.device_debug);
+        if let Some(snapshot) = warm.as_ref().and_then(Warm::find) {
+            return self.build_known(&snapshot, &folder, tunings, warm.as_ref());
+        }
+        self.tune_and_build(&folder, tunings, warm.as_ref())
+    }
+
+    fn tune_and_build(&self, folder: &Path, mut tunings: Vec<Tuning>, warm: Option<&Warm<'_>>) -> u8 {
         let dryrun = match Dryrun::ask(&self.nvcc.path, &self.invocation.arguments) {
             Ok(dryrun) => dryrun,
             // nvcc itself says what is wrong with the call.
             Err(_) => return self.plain(),
         };
         for tuning in &mut tunings {
-            tuning.architecture = newest_architecture(&dryrun, &tuning.source.path.to_string_lossy());
+            tuning.architecture = tuning.source.newest_architecture(&dryrun);
         }
-        if self.invocation.device_debug {
+        if let Phase::Assembly(option) = self.invocation.phase {
+            for tuning in &tunings {
+                let source = tuning.source.path.display();
+                self.console.warning(&format!("{source}: not tuned: {option} makes no machine code"));
+            }
+        } else if self.invocation.device_debug {
             self.console.warning("not tuned: -G compiles device code without optimisation");
-        } else if self.settings.mode != Mode::Locked {
-            let mut tuner = Tuner::new(self.settings, self.console);
+        } else {
+            let mut tuner = Tuner::new(self.settings, self.console).with_results(self.results);
             for tuning in &mut tunings {
                 self.tune(&dryrun, tuning, &mut tuner);
+            }
+            if let Some(warm) = warm {
+                self.keep(warm, &dryrun, &tunings, &tuner);
             }
         }
         match self.console.failure() {
             Some(code) => code,
-            None => self.build(&dryrun, &folder, tunings),
+            None => self.build(&Programs::new(&dryrun, self.nvcc), folder, tunings, warm),
         }
+    }
+
+    /// Tunes and builds nothing: the records of the marked sources.
+    fn decide(&self) -> Result<Vec<Record>, String> {
+        let unread = |_| "its tuning comments cannot be read".to_owned();
+        let mut tunings = self.annotate(MarkedSource::of(self.invocation)).map_err(unread)?;
+        let dryrun = Dryrun::ask(&self.nvcc.path, &self.invocation.arguments).map_err(|error| error.to_string())?;
+        let mut tuner = Tuner::new(self.settings, self.console).with_results(self.results);
+        for tuning in &mut tunings {
+            self.tune(&dryrun, tuning, &mut tuner);
+        }
+        Ok(tunings.iter().map(|tuning| self.record_of(tuning)).collect())
+    }
+
+    /// What the look-up of the whole call hangs on.
+    fn call<'b>(&'b self, tunings: &'b [Tuning]) -> Call<'b> {
+        let kernels = tunings.iter().flat_map(|tuning| &tuning.annotations);
+        let kernels = kernels.map(|found| (found.text.clone(), found.name.clone(), tune::workload_data(found)));
+        // Host code too, which the compiler's device side may not read: launches and macros hang on it.
+        let texts = |tuning: &Tuning| {
+            let files = quoted_files(&tuning.source.path, &self.invocation.include_paths);
+            files.into_iter().map(|file| file.text).collect()
+        };
+        Call {
+            nvcc: &self.nvcc.path,
+            arguments: &self.invocation.arguments,
+            settings: self.settings,
+            sources: tunings.iter().map(|tuning| (tuning.source.path.as_path(), texts(tuning))).collect(),
+            kernels: kernels.collect(),
+        }
+    }
+
+    /// Builds with what an earlier call decided.
+    fn build_known(&self, snapshot: &Snapshot, folder: &Path, mut tunings: Vec<Tuning>, warm: Option<&Warm<'_>>) -> u8 {
+        self.console.repeat(&snapshot.said);
+        for (tuning, winners) in tunings.iter_mut().zip(&snapshot.sources) {
+            tuning.architecture.clone_from(&winners.architecture);
+            tuning.tuned.clone_from(&winners.tuned);
+            tuning.record.clone_from(&winners.record);
+            for line in tuning.tuned.iter().flat_map(Tuned::summaries) {
+                self.console.summary(&line);
+            }
+        }
+        match self.console.failure() {
+            Some(code) => code,
+            None => self.build(&snapshot.programs, folder, tunings, warm),
+        }
+    }
+
+    /// Keeps what was decided, unless a part of it was only for now: a kernel that could not be tuned, a GPU that failed.
+    fn keep(&self, warm: &Warm<'_>, dryrun: &Dryrun, tunings: &[Tuning], tuner: &Tuner<'_>) {
+        let is_final = |tuned: &Tuned| {
+            let decision = &tuned.decision;
+            let wants_time = self.settings.mode == Mode::Measure && self.results.present.is_there();
+            let pinned = decision.pinned.as_ref();
+            let timed = !wants_time
+                || decision.provenance == Provenance::Locked
+                || pinned.is_some_and(|found| found.is_measured());
+            timed && !decision.provisional
+        };
+        let is_whole = |tuning: &Tuning| {
+            let all = self.settings.mode == Mode::Locked || tuning.tuned.len() == tuning.marked;
+            all && tuning.annotations.len() == tuning.marked && tuning.tuned.iter().all(is_final)
+        };
+        if self.console.failure().is_some() || self.console.has_deferred() || !tunings.iter().all(is_whole) {
+            return;
+        }
+        let headers: Vec<String> = tunings.iter().map(|tuning| Header::file_name(&tuning.source.stem)).collect();
+        let is_header = |name: &&String| headers.iter().any(|header| Path::new(name).ends_with(header));
+        let files = tuner.files().filter(|name| !is_header(name)).map(PathBuf::from);
+        let sources = tunings.iter().map(|tuning| {
+            let record = self.record(tuning).filter(|_| !tuning.tuned.is_empty());
+            (tuning.architecture.clone(), tuning.tuned.clone(), record)
+        });
+        let programs = Programs::new(dryrun, self.nvcc);
+        let compilers = compilers(dryrun, &programs.bin);
+        warm.keep(programs, sources.collect(), files, compilers);
     }
 
     /// Reads the tuning comments of every marked file; all errors are printed before giving up.
@@ -117,7 +274,9 @@ impl Build<'_> {
         for source in marked {
             let (annotations, problems) = source.annotations(self.settings.files.as_deref());
             self.console.diagnostics(&problems);
-            tunings.push(Tuning { source, annotations, architecture: String::new(), tuned: Vec::new() });
+            let marked = annotations.len();
+            let (architecture, tuned, record) = (String::new(), Vec::new(), None);
+            tunings.push(Tuning { source, annotations, marked, architecture, tuned, record });
         }
         match self.console.failure() {
             Some(code) => Err(code),
@@ -142,6 +301,10 @@ impl Build<'_> {
     /// Tunes the kernels of one source; what cannot be tuned is warned of and stays as nvcc builds it.
     fn tune(&self, dryrun: &Dryrun, tuning: &mut Tuning, tuner: &mut Tuner<'_>) {
         let source = tuning.source.path.to_string_lossy().into_owned();
+        if tuning.source.is_fat(dryrun) {
+            // Which of the architectures is tuned hangs on the GPU.
+            tuner.start();
+        }
         let toolchain = match tuning.source.toolchain(dryrun, &tuning.annotations, tuner.device_architecture()) {
             Ok(toolchain) => toolchain,
             Err(problem) => return self.console.warning(&format!("{source}: not tuned: {problem}")),
@@ -149,9 +312,35 @@ impl Build<'_> {
         if self.several_sources() && !tuning.source.includes_header {
             self.leave_out_macro_axes(tuning);
         }
-        tuning.tuned = tuner.tune(&toolchain, &tuning.annotations);
-        for tuned in &tuning.tuned {
-            self.console.summary(&tuned.summary());
+        tuning.tuned =
+            tuner.tune(&toolchain, &tuning.annotations, tuning.source.surroundings(&self.invocation.include_paths));
+        self.tune_others(dryrun, tuning, &toolchain, tuner);
+        for line in tuning.tuned.iter().flat_map(Tuned::summaries) {
+            self.console.summary(&line);
+        }
+    }
+
+    /// Decides for the other architectures of a fat build: what nothing is decided for stays as nvcc builds it there.
+    fn tune_others(&self, dryrun: &Dryrun, tuning: &mut Tuning, chosen: &Toolchain, tuner: &mut Tuner<'_>) {
+        if tuning.tuned.is_empty() {
+            return;
+        }
+        for toolchain in tuning.source.other_toolchains(dryrun, &tuning.annotations, chosen) {
+            let toolchain = match toolchain {
+                Ok(toolchain) => toolchain,
+                Err(problem) => {
+                    self.console.warning(&format!("{}: not tuned: {problem}", tuning.source.path.display()));
+                    continue;
+                }
+            };
+            let around = tuning.source.surroundings(&self.invocation.include_paths);
+            let others = tuner.tune_beside(&toolchain, &tuning.annotations, around, &tuning.tuned);
+            let capability = tune::architecture_number(toolchain.architecture());
+            for tuned in &mut tuning.tuned {
+                let left = others.iter().all(|other| other.decision.name != tuned.decision.name);
+                let untuned: Vec<u32> = capability.into_iter().filter(|_| left).collect();
+                tuned.stand_beside(&others, &untuned);
+            }
         }
     }
 
@@ -176,48 +365,51 @@ impl Build<'_> {
     }
 
     /// Writes headers and records and lets nvcc build with the winners.
-    fn build(&self, dryrun: &Dryrun, folder: &Path, tunings: Vec<Tuning>) -> u8 {
+    fn build(&self, programs: &Programs, folder: &Path, tunings: Vec<Tuning>, warm: Option<&Warm<'_>>) -> u8 {
         for tuning in &tunings {
-            if let Err(problem) = self.write_results(folder, tuning) {
+            if let Err(problem) = process::uninterrupted(|| self.write_results(folder, tuning, warm)) {
                 return self.fall_back(folder, tunings, &problem);
             }
         }
         let options = self.extra_options(folder, &tunings);
         let kernels: Vec<TicketKernel> =
-            tunings.iter().flat_map(|tuning| &tuning.tuned).filter_map(Tuned::ticket).collect();
+            tunings.iter().flat_map(|tuning| &tuning.tuned).flat_map(Tuned::tickets).collect();
+        let stubs: Vec<StubText> = tunings.iter().flat_map(|tuning| &tuning.tuned).filter_map(Tuned::stub).collect();
         if kernels.is_empty() {
             return self.exec(&options);
         }
-        match self.build_with_ticket(dryrun, &options, kernels) {
+        match self.build_with_ticket(programs, &options, kernels, stubs) {
             Ok(Built::Done(status)) => self.end(status),
-            Ok(Built::Differs(problem)) => self.fall_back(folder, tunings, &problem),
+            Ok(Built::Differs(problem)) => {
+                if let Some(warm) = warm {
+                    warm.forget();
+                }
+                self.fall_back(folder, tunings, &problem)
+            }
             Err(problem) => self.fall_back(folder, tunings, &problem),
         }
     }
 
     fn build_with_ticket(
         &self,
-        dryrun: &Dryrun,
+        Programs { bin, cicc }: &Programs,
         options: &[OsString],
         kernels: Vec<TicketKernel>,
+        stubs: Vec<StubText>,
     ) -> Result<Built, String> {
-        let bin = real_bin(dryrun, self.nvcc);
         let own = std::env::current_exe().map_err(|error| format!("cannot find nvtune's own program: {error}"))?;
-        let overlay = Overlay::new(&bin, &own).map_err(|error| error.to_string())?;
-        let folder = tempfile::Builder::new().prefix("nvtune-").tempdir();
-        let folder = folder.map_err(|error| format!("cannot make a temporary folder: {error}"))?;
+        let cicc = cicc.as_deref().filter(|_| !stubs.is_empty());
+        let overlay = Overlay::new(bin, cicc, &own).map_err(|error| error.to_string())?;
+        let folder = Temporary::new().map_err(|error| format!("cannot make a temporary folder: {error}"))?;
         let answers = folder.path().join("answers");
         let ticket_file = folder.path().join("ticket.json");
-        let ticket = Ticket { answers: answers.clone(), kernels };
+        let ticket = Ticket { answers: answers.clone(), kernels, stubs };
         std::fs::create_dir(&answers)
             .and_then(|()| std::fs::write(&ticket_file, serde_json::to_vec(&ticket)?))
             .map_err(|error| format!("cannot write the ticket: {error}"))?;
-        let status = Command::new(bin.join("nvcc"))
-            .arg0(overlay.nvcc())
-            .args(&self.invocation.arguments)
-            .args(options)
-            .env(Ticket::VARIABLE, &ticket_file)
-            .status()
+        let mut nvcc = Command::new(bin.join("nvcc"));
+        nvcc.arg0(overlay.nvcc()).args(&self.invocation.arguments).args(options);
+        let status = process::status(nvcc.env(Ticket::VARIABLE, &ticket_file))
             .map_err(|error| format!("cannot start nvcc: {error}"))?;
         let outcomes =
             Ticket::outcomes(&answers).map_err(|error| format!("cannot read the shim's answers: {error}"))?;
@@ -225,11 +417,20 @@ impl Build<'_> {
             let problem = outcome.problem.as_deref().unwrap_or_default();
             return Ok(Built::Differs(format!("{}: {problem}", outcome.symbol)));
         }
-        let compared = |kernel: &TicketKernel| outcomes.iter().any(|outcome| outcome.symbol == kernel.symbol);
-        if status.success()
-            && let Some(kernel) = ticket.kernels.iter().find(|kernel| !compared(kernel))
-        {
-            return Ok(Built::Differs(format!("{}: nvcc did not assemble it", kernel.symbol)));
+        let done = |part: Part, symbol: &str, architecture: &str| {
+            let is = |outcome: &TicketOutcome| {
+                outcome.part == part && outcome.symbol == symbol && outcome.architecture == architecture
+            };
+            outcomes.iter().any(is)
+        };
+        if status.success() {
+            let compared = |kernel: &&TicketKernel| !done(Part::Code, &kernel.symbol, &kernel.architecture);
+            if let Some(kernel) = ticket.kernels.iter().find(compared) {
+                return Ok(Built::Differs(format!("{}: nvcc did not assemble it", kernel.symbol)));
+            }
+            if let Some(stub) = ticket.stubs.iter().find(|stub| !done(Part::Stub, &stub.stub, "")) {
+                return Ok(Built::Differs(format!("{}: nvcc made no launch stub for it", stub.stub)));
+            }
         }
         Ok(Built::Done(status))
     }
@@ -242,7 +443,7 @@ impl Build<'_> {
         }
         for tuning in &mut tunings {
             tuning.tuned.iter_mut().for_each(|tuned| tuned.fall_back(problem));
-            match self.write_results(folder, tuning) {
+            match self.write_results(folder, tuning, None) {
                 Err(other) if other != problem => self.console.warning(&other),
                 _ => {}
             }
@@ -250,7 +451,7 @@ impl Build<'_> {
         self.exec(&self.extra_options(folder, &tunings))
     }
 
-    fn write_results(&self, folder: &Path, tuning: &Tuning) -> Result<(), String> {
+    fn write_results(&self, folder: &Path, tuning: &Tuning, warm: Option<&Warm<'_>>) -> Result<(), String> {
         let mut kernels = tuning.header_kernels();
         if kernels.is_empty() {
             return Ok(());
@@ -260,18 +461,49 @@ impl Build<'_> {
             kernels.iter_mut().for_each(|kernel| kernel.pins_macros = false);
         }
         let text = Header { source: tuning.source.file_name(), kernels }.text();
-        write_if_changed(&folder.join(Header::file_name(&tuning.source.stem)), text.as_bytes())?;
+        let header = folder.join(Header::file_name(&tuning.source.stem));
+        write_if_changed(&header, text.as_bytes())?;
+        self.date_back(&header);
         if tuning.tuned.is_empty() {
             return Ok(());
         }
-        let record = Record {
+        let path = folder.join(format!("{}.tune.json", tuning.source.stem));
+        if let Some(sum) = tuning.record.as_deref().filter(|_| warm.is_some()) {
+            if std::fs::read(&path).is_ok_and(|present| checksum(&present) == sum) {
+                return Ok(());
+            }
+            if let Some(text) = warm.and_then(|warm| warm.record(sum)) {
+                return write_if_changed(&path, &text);
+            }
+        }
+        let text = self.record(tuning).ok_or("cannot write the record")?;
+        write_if_changed(&path, &text)
+    }
+
+    /// The text of a source's record.
+    fn record(&self, tuning: &Tuning) -> Option<Vec<u8>> {
+        serde_json::to_vec_pretty(&self.record_of(tuning)).ok()
+    }
+
+    fn record_of(&self, tuning: &Tuning) -> Record {
+        Record {
             format: FORMAT,
             nvtune: env!("CARGO_PKG_VERSION").to_owned(),
             source: tuning.source.path.to_string_lossy().into_owned(),
-            kernels: tuning.tuned.iter().map(|tuned| tuned.decision.clone()).collect(),
-        };
-        let text = serde_json::to_vec_pretty(&record).map_err(|error| format!("cannot write the record: {error}"))?;
-        write_if_changed(&folder.join(format!("{}.tune.json", tuning.source.stem)), &text)
+            folder: std::env::current_dir().map(|folder| folder.to_string_lossy().into_owned()).unwrap_or_default(),
+            arguments: self.invocation.arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            kernels: tuning.tuned.iter().flat_map(Tuned::decisions).cloned().collect(),
+        }
+    }
+
+    /// The compile that makes a header also depends on it. Ninja takes what is newer than the start of a command for changed since,
+    /// and would run it once more.
+    fn date_back(&self, header: &Path) {
+        let is_new = std::fs::metadata(header).and_then(|data| data.modified()).is_ok_and(|time| time > self.started);
+        if is_new && let Ok(file) = std::fs::File::options().append(true).open(header) {
+            // A date that cannot be set costs a build at most.
+            let _ = file.set_modified(self.started - HEADER_AGE);
+        }
     }
 
     /// What the final build is given besides the user's own arguments.
@@ -284,7 +516,7 @@ impl Build<'_> {
             let headers = included.map(|tuning| folder.join(Header::file_name(&tuning.source.stem)));
             // One that could not be written was warned of.
             for header in headers.filter(|header| header.is_file()) {
-                options.extend(["-include".into(), header.into_os_string()]);
+                options.extend(["-include".into(), list_value(header.as_os_str())]);
             }
             for tuned in tunings.iter().flat_map(|tuning| &tuning.tuned) {
                 options.extend(tuned.macros().map(|(name, value)| OsString::from(format!("-D{name}={value}"))));
@@ -299,7 +531,7 @@ impl Build<'_> {
         if !self.console.has_deferred() {
             return hand_over(self.nvcc, &arguments, self.console);
         }
-        match Command::new(&self.nvcc.path).args(&arguments).status() {
+        match process::status(Command::new(&self.nvcc.path).args(&arguments)) {
             Ok(status) => self.end(status),
             Err(error) => {
                 self.console.fatal(&format!("cannot start '{}': {error}", self.nvcc.path.display()));
@@ -351,22 +583,11 @@ impl Tuning {
     }
 }
 
-/// The newest architecture that a source is compiled for; empty where no machine code is made.
-fn newest_architecture(dryrun: &Dryrun, source: &str) -> String {
-    let architectures = dryrun.pipelines().into_iter().filter(|pipeline| pipeline.source == source);
-    let newest = architectures.map(|pipeline| pipeline.architecture).max_by_key(|name| tune::architecture_number(name));
-    newest.unwrap_or_default()
-}
-
-/// The folder that nvcc takes for its own; for a script that starts another nvcc, the other one's.
-fn real_bin(dryrun: &Dryrun, nvcc: &RealNvcc) -> PathBuf {
-    let here = dryrun.variable("_HERE_").map(PathBuf::from).filter(|here| here.join("nvcc.profile").is_file());
-    here.and_then(|here| std::path::absolute(here).ok())
-        .or_else(|| nvcc.path.parent().map(Path::to_path_buf))
-        .unwrap_or_default()
-}
-
 /// The header's folder is on the include path where a source includes the header.
 fn include_options(folder: &Path, tunings: &[Tuning]) -> Vec<OsString> {
-    if tunings.iter().any(Tuning::needs_header) { vec!["-I".into(), folder.as_os_str().to_owned()] } else { Vec::new() }
+    if tunings.iter().any(Tuning::needs_header) {
+        vec!["-I".into(), list_value(folder.as_os_str())]
+    } else {
+        Vec::new()
+    }
 }

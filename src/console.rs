@@ -1,6 +1,7 @@
 //! What nvtune says to the user, all of it on standard error, in nvcc's own form.
 
 use crate::comment::{self, Diagnostic, Severity};
+use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -17,12 +18,26 @@ pub fn exit_code(status: ExitStatus) -> u8 {
     u8::try_from(code & 0xff).unwrap_or(FATAL)
 }
 
+/// A line that says why a call takes its time.
+pub fn notice(message: &str) {
+    eprintln!("nvtune: {message}");
+}
+
+/// Something that was said, to be said again by a build that takes the result as it was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Said {
+    Warning(String),
+    /// Places in the source, as they were printed.
+    Diagnostics(String),
+}
+
 /// Prints messages and remembers whether one of them must fail the build.
 #[derive(Debug, Default)]
 pub struct Console {
     strict: bool,
     failure: Cell<Option<u8>>,
     deferred: RefCell<Vec<String>>,
+    said: RefCell<Vec<Said>>,
 }
 
 impl Console {
@@ -33,6 +48,7 @@ impl Console {
 
     /// Something that keeps a kernel from being tuned, or that the user surely wants to know.
     pub fn warning(&self, message: &str) {
+        self.said.borrow_mut().push(Said::Warning(message.to_owned()));
         if self.strict {
             self.fail(FATAL);
             eprintln!("nvtune error   : {message}");
@@ -74,7 +90,31 @@ impl Console {
         if self.strict && !diagnostics.is_empty() || diagnostics.iter().any(|found| found.severity == Severity::Error) {
             self.fail(SOURCE_ERROR);
         }
-        eprint!("{}", comment::render(diagnostics));
+        let text = comment::render(diagnostics);
+        eprint!("{text}");
+        if !text.is_empty() {
+            self.said.borrow_mut().push(Said::Diagnostics(text));
+        }
+    }
+
+    /// The warnings and diagnostics so far.
+    pub fn said(&self) -> Vec<Said> {
+        self.said.borrow().clone()
+    }
+
+    /// Says again what a build before this one said of the same thing.
+    pub fn repeat(&self, said: &[Said]) {
+        for said in said {
+            match said {
+                Said::Warning(message) => self.warning(message),
+                Said::Diagnostics(text) => {
+                    if self.strict {
+                        self.fail(SOURCE_ERROR);
+                    }
+                    eprint!("{text}");
+                }
+            }
+        }
     }
 
     /// The exit code that the build must end with, where one of the messages forbids to go on.

@@ -19,34 +19,39 @@ mod marked_source;
 pub mod measure;
 pub mod model;
 pub mod nvcc;
+pub mod process;
 pub mod ptx;
 pub mod record;
+pub mod results;
 pub mod search;
 pub mod settings;
 pub mod space;
 pub mod tune;
 pub mod variant;
+mod warm;
 pub mod workload;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
-use std::process::ExitCode;
 
 /// Runs the program with `arguments` (the first is the name it was called by) and gives its exit code.
 ///
-/// Called as `nvcc` it is nvcc, called as `ptxas` (by nvcc, from the overlay toolkit) it is the shim; `nvtune nvcc ARGS` and
+/// Called as `nvcc` it is nvcc, called as `ptxas` or `cicc` (by nvcc, from the overlay toolkit) it is a shim; `nvtune nvcc ARGS` and
 /// `nvtune /path/to/nvcc ARGS` are nvcc too; all else is nvtune's own command line.
-pub fn run(arguments: Vec<OsString>) -> ExitCode {
+pub fn run(arguments: Vec<OsString>) -> u8 {
     let name = |argument: Option<&OsString>| argument.and_then(|text| Path::new(text).file_name()).map(OsStr::to_owned);
     let rest = |from: usize| arguments.get(from..).unwrap_or_default();
     let is_nvcc = |name: &OsString| name == "nvcc";
     if name(arguments.first()).as_ref().is_some_and(is_nvcc) {
-        ExitCode::from(compile::run(rest(1), arguments.first().map(OsString::as_os_str)))
+        compile::run(rest(1), arguments.first().map(OsString::as_os_str))
     } else if name(arguments.first()).is_some_and(|name| name == "ptxas") {
-        ExitCode::from(nvcc::shim::run(&arguments))
+        nvcc::shim::run(&arguments)
+    } else if name(arguments.first()).is_some_and(|name| name == "cicc") {
+        nvcc::cicc::run(&arguments)
     } else if name(arguments.get(1)).as_ref().is_some_and(is_nvcc) {
-        ExitCode::from(compile::run(rest(2), arguments.get(1).map(OsString::as_os_str)))
+        compile::run(rest(2), arguments.get(1).map(OsString::as_os_str))
     } else {
+        process::ignore_broken_pipes();
         cli::run(&arguments)
     }
 }

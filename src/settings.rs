@@ -9,12 +9,23 @@ use std::path::PathBuf;
 pub enum Mode {
     /// Every call is handed to nvcc.
     Off,
-    /// Baselines only (until a lock file says otherwise).
+    /// Lock file and cache, else the baseline.
     Locked,
-    /// The model's choice.
+    /// Lock file and cache, else the model's choice.
     Static,
-    /// Candidates are timed where there is a GPU; else as `Static`.
+    /// Lock file and cache; else candidates are timed where there is a GPU; else as `Static`.
     Measure,
+}
+
+/// Which results of earlier builds are taken for what they say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// Those of lock file and cache.
+    All,
+    /// The same without the lock file's predictions: `nvtune tune` on a machine that can do better.
+    Timed,
+    /// None.
+    Nothing,
 }
 
 /// The settings of one run.
@@ -24,10 +35,21 @@ pub struct Settings {
     pub strategy: Strategy,
     /// Seconds of GPU time for one kernel.
     pub budget: f64,
+    /// Configurations of one kernel that are timed at most.
+    pub candidates: usize,
     /// Folder for the headers; beside the object where unset.
     pub header_folder: Option<PathBuf>,
     /// Folder outside the sources' own that buffers may be read from.
     pub files: Option<PathBuf>,
+    /// Folder of the cache; none where neither `NVTUNE_CACHE_DIR` nor a home is known, or the cache's size is 0.
+    pub cache: Option<PathBuf>,
+    /// Bytes that the cache may take.
+    pub cache_bytes: u64,
+    /// The lock file, where it is named.
+    pub lock: Option<PathBuf>,
+    pub trust: Trust,
+    /// Winners are run under compute-sanitizer.
+    pub sanitize: bool,
     /// Warnings are errors.
     pub strict: bool,
 }
@@ -41,11 +63,11 @@ pub struct Variable {
 }
 
 /// Every variable that nvtune reads.
-pub const VARIABLES: [Variable; 9] = [
+pub const VARIABLES: [Variable; 15] = [
     Variable {
         name: "NVTUNE",
         values: "off, locked, static, measure",
-        meaning: "off: hand every call to nvcc; locked: baselines only; static: the model chooses; measure: time candidates on the GPU, or choose by the model where there is none",
+        meaning: "off: hand every call to nvcc; locked: lock file and cache only, else the baseline; static: as locked, else the model chooses; measure: as locked, else time candidates on the GPU, or choose by the model where there is none",
         default: "measure",
     },
     Variable {
@@ -62,16 +84,46 @@ pub const VARIABLES: [Variable; 9] = [
     },
     Variable { name: "NVTUNE_BUDGET", values: "seconds", meaning: "GPU time for one kernel", default: "30" },
     Variable {
+        name: "NVTUNE_CANDIDATES",
+        values: "number",
+        meaning: "how many configurations of a kernel are timed at most, the baseline among them",
+        default: "as many as the strategy sends",
+    },
+    Variable {
         name: "NVTUNE_RUNNER",
         values: "command",
         meaning: "put before the measuring process, such as 'ssh gpu01'; it must carry standard input and output",
         default: "none",
     },
     Variable {
+        name: "NVTUNE_WAIT",
+        values: "seconds",
+        meaning: "how long to wait for a GPU that another nvtune measures on, or for a runner to start; the model chooses where that is not enough",
+        default: "600",
+    },
+    Variable {
         name: "NVTUNE_REPLAY",
         values: "file",
         meaning: "recorded timings that answer in place of a GPU, for tests of builds",
         default: "none",
+    },
+    Variable {
+        name: "NVTUNE_CACHE_DIR",
+        values: "folder",
+        meaning: "where results are kept between builds",
+        default: "$XDG_CACHE_HOME/nvtune, else ~/.cache/nvtune",
+    },
+    Variable {
+        name: "NVTUNE_CACHE_SIZE",
+        values: "bytes, with K, M or G",
+        meaning: "how much the cache may take; 0: no cache",
+        default: "1G",
+    },
+    Variable {
+        name: "NVTUNE_LOCK",
+        values: "path",
+        meaning: "the lock file",
+        default: "the nearest nvtune.lock above the source file",
     },
     Variable {
         name: "NVTUNE_HEADER_DIR",
@@ -85,10 +137,18 @@ pub const VARIABLES: [Variable; 9] = [
         meaning: "where file(\"x.bin\") may read besides the source's own folder",
         default: "nowhere else",
     },
+    Variable {
+        name: "NVTUNE_SANITIZE",
+        values: "1",
+        meaning: "run each winner under compute-sanitizer's memcheck, and refuse it where that finds something",
+        default: "unset",
+    },
     Variable { name: "NVTUNE_STRICT", values: "1", meaning: "nvtune's warnings are errors", default: "unset" },
 ];
 
 const DEFAULT_BUDGET: f64 = 30.0;
+
+const DEFAULT_CACHE_BYTES: u64 = 1 << 30;
 
 const MODES: [(&str, Mode); 4] =
     [("off", Mode::Off), ("locked", Mode::Locked), ("static", Mode::Static), ("measure", Mode::Measure)];
@@ -105,12 +165,27 @@ impl Settings {
         let budget = parsed(&environment, &mut problems, "NVTUNE_BUDGET", "a number of seconds above 0", |text| {
             text.parse::<f64>().ok().filter(|seconds| seconds.is_finite() && *seconds > 0.0)
         });
+        let candidates = parsed(&environment, &mut problems, "NVTUNE_CANDIDATES", "a number above 1", |text| {
+            text.parse::<usize>().ok().filter(|count| *count > 1)
+        });
+        parsed(&environment, &mut problems, "NVTUNE_WAIT", "a number of seconds", |text| {
+            text.parse::<f64>().ok().filter(|seconds| (0.0..1e9).contains(seconds))
+        });
+        let cache_bytes =
+            parsed(&environment, &mut problems, "NVTUNE_CACHE_SIZE", "a number of bytes, such as 500M", bytes);
+        let cache_bytes = cache_bytes.unwrap_or(DEFAULT_CACHE_BYTES);
         let settings = Self {
+            cache: cache_folder(&environment).filter(|_| cache_bytes > 0),
+            cache_bytes,
+            lock: set(&environment, "NVTUNE_LOCK").map(PathBuf::from),
+            trust: Trust::All,
             mode: mode.unwrap_or(Mode::Measure),
             strategy: strategy.unwrap_or(Strategy::DEFAULT),
             budget: budget.unwrap_or(DEFAULT_BUDGET),
+            candidates: candidates.unwrap_or(usize::MAX),
             header_folder: set(&environment, "NVTUNE_HEADER_DIR").map(PathBuf::from),
             files: set(&environment, "NVTUNE_FILES").map(PathBuf::from),
+            sanitize: set(&environment, "NVTUNE_SANITIZE").is_some_and(|value| value != "0"),
             strict: set(&environment, "NVTUNE_STRICT").is_some_and(|value| value != "0"),
         };
         (settings, problems)
@@ -120,6 +195,22 @@ impl Settings {
 /// The value of a variable that is set and not empty.
 fn set(environment: &impl Fn(&str) -> Option<OsString>, name: &str) -> Option<OsString> {
     environment(name).filter(|value| !value.is_empty())
+}
+
+/// Where the cache is (XDG Base Directory Specification: a relative path does not count).
+fn cache_folder(environment: &impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let absolute = |name: &str| set(environment, name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let named = set(environment, "NVTUNE_CACHE_DIR").map(PathBuf::from);
+    let shared = || absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
+    named.or_else(|| Some(shared()?.join("nvtune")))
+}
+
+/// A number of bytes: `500M`.
+pub fn bytes(text: &str) -> Option<u64> {
+    let units = [("K", 10), ("M", 20), ("G", 30)];
+    let (digits, shift) =
+        units.iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, *shift))).unwrap_or((text, 0));
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
 /// Reads one variable; a value that `parse` does not take becomes a problem.
@@ -141,6 +232,25 @@ fn parsed<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_cache_is_where_the_environment_says() {
+        let none: Option<&str> = None;
+        for (pairs, folder, size) in [
+            (&[][..], none, 1 << 30),
+            (&[("HOME", "/h")], Some("/h/.cache/nvtune"), 1 << 30),
+            (&[("HOME", "/h"), ("XDG_CACHE_HOME", "/x")], Some("/x/nvtune"), 1 << 30),
+            (&[("HOME", "/h"), ("XDG_CACHE_HOME", "x")], Some("/h/.cache/nvtune"), 1 << 30),
+            (&[("NVTUNE_CACHE_DIR", "c"), ("NVTUNE_CACHE_SIZE", "20M")], Some("c"), 20 << 20),
+            (&[("HOME", "/h"), ("NVTUNE_CACHE_SIZE", "0")], None, 0),
+        ] {
+            let (settings, problems) = read(pairs);
+            assert_eq!((settings.cache, settings.cache_bytes), (folder.map(PathBuf::from), size), "{pairs:?}");
+            assert_eq!(problems, [""; 0]);
+        }
+        let (_, problems) = read(&[("NVTUNE_CACHE_SIZE", "much")]);
+        assert_eq!(problems, ["NVTUNE_CACHE_SIZE='much' is not understood; expected a number of bytes, such as 500M"]);
+    }
 
     fn read(pairs: &[(&str, &str)]) -> (Settings, Vec<String>) {
         Settings::new(|name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value)))

@@ -36,9 +36,21 @@ pub enum Subcommand {
     /// Judges this nvtune's model and strategies by the records of `nvtune bench`, without a GPU: how far from the best of the
     /// space each strategy's winner is and how much it times, and how well the model orders the space
     Eval {
+        /// Print, in place of the tables, how many instructions the model says that each baseline executes: a line of JSON for each
+        #[arg(long)]
+        instructions: bool,
         /// Records, or folders of them
         #[arg(value_name = "RECORD", default_value = "kernels/results")]
         records: Vec<PathBuf>,
+    },
+    /// Writes the winners that builds used into the lock file (nvtune.lock), from the records that they left beside their objects
+    Lock(Lock),
+    /// Tunes all marked kernels of a project, and writes the lock file; run again after a kill, it goes on where it was
+    Tune(Tune),
+    /// Says what is kept between builds, or removes it
+    Cache {
+        #[command(subcommand)]
+        command: CacheCommand,
     },
     /// Makes a toolkit root whose bin/nvcc is nvtune and whose other entries are links to the real toolkit, for builds
     /// that take CUDA_HOME rather than a compiler
@@ -52,6 +64,15 @@ pub enum Subcommand {
     Measure {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
+    },
+    /// Tunes the kernels of one call of nvcc for `nvtune tune`, and prints their records
+    #[command(hide = true)]
+    Decide {
+        /// Whatever is known already
+        #[arg(long)]
+        anew: bool,
+        #[arg(last = true, required = true)]
+        call: Vec<OsString>,
     },
     /// Writes the man pages into a folder
     #[command(hide = true)]
@@ -99,6 +120,84 @@ impl Bench {
     }
 }
 
+/// `nvtune cache`
+#[derive(Debug, clap::Subcommand)]
+pub enum CacheCommand {
+    /// Says where the cache is and how much is in it
+    Stats,
+    /// Removes all of it
+    Clear,
+    /// Removes what was used longest ago until the rest is below the bound, and what killed processes left
+    Trim {
+        /// The bound in bytes, with K, M or G [default: NVTUNE_CACHE_SIZE]
+        #[arg(long, value_name = "BYTES")]
+        size: Option<String>,
+    },
+}
+
+/// `nvtune lock`
+#[derive(Debug, clap::Args)]
+pub struct Lock {
+    /// Records (STEM.tune.json), or folders of them
+    #[arg(value_name = "RECORD", default_value = ".")]
+    records: Vec<PathBuf>,
+    /// Write nothing; say which entries are missing, stale (and what changed) or of kernels that are gone, and end with 1 if any is
+    #[arg(long, conflicts_with = "update")]
+    check: bool,
+    /// Tune those first that are missing or stale
+    #[arg(long)]
+    update: bool,
+    /// The lock file [default: NVTUNE_LOCK, else the nearest nvtune.lock at or above the current folder, else one there]
+    #[arg(long, value_name = "PATH")]
+    lock: Option<PathBuf>,
+    #[command(flatten)]
+    workers: Workers,
+}
+
+/// `nvtune tune`
+#[derive(Debug, clap::Args)]
+pub struct Tune {
+    /// The compilation database that CMake, Bear or Ninja writes
+    #[arg(long, value_name = "FILE", default_value = "compile_commands.json")]
+    compile_commands: PathBuf,
+    /// Tune what is known already too
+    #[arg(long)]
+    anew: bool,
+    /// The lock file [default: NVTUNE_LOCK, else the nearest nvtune.lock at or above the current folder, else one there]
+    #[arg(long, value_name = "PATH")]
+    lock: Option<PathBuf>,
+    #[command(flatten)]
+    workers: Workers,
+}
+
+#[derive(Debug, clap::Args)]
+struct Workers {
+    /// Sources tuned at once [default: as many as there are GPUs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// Put before each measuring process, such as 'srun --gres=gpu:1' [default: NVTUNE_RUNNER]
+    #[arg(long, value_name = "COMMAND")]
+    runner: Option<String>,
+}
+
+impl From<Workers> for super::jobs::Workers {
+    fn from(Workers { jobs, runner }: Workers) -> Self {
+        Self { jobs: jobs.map(usize::from), runner }
+    }
+}
+
+impl From<Lock> for super::lock::Options {
+    fn from(Lock { records, check, update, lock, workers }: Lock) -> Self {
+        Self { records, check, update, lock, workers: workers.into() }
+    }
+}
+
+impl From<Tune> for super::tune::Options {
+    fn from(Tune { compile_commands, anew, lock, workers }: Tune) -> Self {
+        Self { commands: compile_commands, lock, workers: workers.into(), anew }
+    }
+}
+
 /// A number of seconds above 0.
 fn seconds(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|seconds| seconds.is_finite() && *seconds > 0.0);
@@ -128,7 +227,8 @@ pub fn man_page() -> std::io::Result<Vec<u8>> {
 pub(super) fn write_man_pages(folder: &Path) -> u8 {
     let made = man_page().and_then(|page| {
         std::fs::write(folder.join("nvtune.1"), page)?;
-        std::fs::write(folder.join("nvtune-comments.7"), super::comments_page())
+        std::fs::write(folder.join("nvtune-comments.7"), super::comments_page())?;
+        std::fs::write(folder.join("nvtune-results.7"), super::results_page())
     });
     match made {
         Ok(()) => 0,

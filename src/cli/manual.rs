@@ -13,6 +13,14 @@ pub fn comments_page() -> String {
     man_page(COMMENTS)
 }
 
+/// What is kept between builds, `man/nvtune-results.md`.
+const RESULTS: &str = include_str!("../../man/nvtune-results.md");
+
+/// The man page `nvtune-results.7`.
+pub fn results_page() -> String {
+    man_page(RESULTS)
+}
+
 fn man_page(markdown: &str) -> String {
     let mut page = Page::default();
     for event in Parser::new_ext(markdown, Options::ENABLE_TABLES) {

@@ -1,13 +1,17 @@
 //! nvtune's own command line: everything that is not a call of nvcc.
 
 mod arguments;
+mod cache;
 mod doctor;
+mod jobs;
+mod lock;
 mod manual;
 mod report;
 mod shims;
+mod tune;
 
 pub use arguments::{Arguments, command, man_page};
-pub use manual::comments_page;
+pub use manual::{comments_page, results_page};
 
 use crate::{bench, eval};
 use arguments::Subcommand;
@@ -15,11 +19,11 @@ use clap::FromArgMatches;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Exit code of a usage error, as clap has it.
+/// Exit code of a usage error, as clap has it, and of a measuring process that cannot begin.
 const USAGE: u8 = 2;
 
 /// Runs a subcommand; `arguments` begin with the program's name.
-pub fn run(arguments: &[OsString]) -> ExitCode {
+pub fn run(arguments: &[OsString]) -> u8 {
     let arguments_given: Vec<String> =
         arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let matches = arguments::command().try_get_matches_from(arguments);
@@ -28,17 +32,35 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
         Err(error) => {
             // Help and version end well; where even printing fails there is nobody left to tell.
             let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { USAGE } else { 0 });
+            return if error.use_stderr() { USAGE } else { 0 };
         }
     };
-    let code = match arguments.subcommand {
+    match arguments.subcommand {
         Subcommand::Report { records } => report::run(&records),
         Subcommand::Doctor => doctor::run(),
         Subcommand::Bench(options) => bench::run(&options.campaign(&arguments_given)),
-        Subcommand::Eval { records } => eval::run(&records),
+        Subcommand::Eval { records, instructions: false } => eval::run(&records),
+        Subcommand::Eval { records, instructions: true } => eval::run_instructions(&records),
+        Subcommand::Cache { command } => cache::run(&command),
+        Subcommand::Lock(options) => lock::run(&options.into()),
+        Subcommand::Tune(options) => tune::run(&options.into()),
+        Subcommand::Decide { anew, call } => crate::compile::decide(&call, anew),
         Subcommand::Shims { folder } => shims::run(&folder),
-        Subcommand::Measure { arguments } => return crate::measure::serve(&arguments),
+        Subcommand::Measure { arguments } => {
+            if crate::measure::serve(&arguments) == ExitCode::SUCCESS {
+                0
+            } else {
+                USAGE
+            }
+        }
         Subcommand::Man { folder } => arguments::write_man_pages(&folder),
-    };
-    ExitCode::from(code)
+    }
+}
+
+/// The exit code of a command that may fail; what it failed of is printed.
+fn exit_code(done: Result<u8, String>) -> u8 {
+    done.unwrap_or_else(|problem| {
+        eprintln!("nvtune fatal   : {problem}");
+        1
+    })
 }

@@ -1,6 +1,7 @@
 //! The JSON record of a tuned source: every configuration with its variant, score, Pareto membership and timing.
 
-use crate::measure::Device;
+use super::Pinned;
+use crate::measure::{Conditions, Device};
 use crate::model::Score;
 use crate::ptx::CacheOperator;
 use crate::search::{Provenance, Strategy};
@@ -20,6 +21,11 @@ pub struct Record {
     pub nvtune: String,
     /// The source as nvcc was given it.
     pub source: String,
+    /// The folder that the compile ran in, and what nvcc was called with: `nvtune lock --update` tunes by them.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub folder: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<String>,
     pub kernels: Vec<Decision>,
 }
 
@@ -35,6 +41,9 @@ pub struct Decision {
     /// What it was timed on; absent where nothing was timed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<Device>,
+    /// How the GPU was meanwhile; absent where nothing is known of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Conditions>,
     pub strategy: Strategy,
     pub provenance: Provenance,
     /// Indices into `configurations`.
@@ -42,6 +51,12 @@ pub struct Decision {
     pub winner: usize,
     /// Time of the baseline over time of the winner: timed in paired rounds, or predicted.
     pub speedup: f64,
+    /// Whether the winner was found to bear threads beyond the baseline's, which a block that does not divide them brings.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub surplus: bool,
+    /// Whether something was missing that another build may have: what was decided is not kept.
+    #[serde(skip)]
+    pub provisional: bool,
     /// Configurations of the space, and how many of them the search timed.
     pub points: usize,
     pub timed: usize,
@@ -49,6 +64,9 @@ pub struct Decision {
     /// What the user should know: refused candidates, why nothing was timed, ...
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// What a lock file says of it; absent where not even its PTX was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<Pinned>,
     pub variants: Vec<RecordedVariant>,
     pub configurations: Vec<RecordedConfiguration>,
 }
@@ -62,6 +80,9 @@ pub struct Seconds {
     pub model: f64,
     /// The GPU, its process included.
     pub measure: f64,
+    /// Of that, waiting for a GPU that another nvtune measured on.
+    #[serde(default)]
+    pub waited: f64,
 }
 
 impl Seconds {

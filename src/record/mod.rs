@@ -1,11 +1,25 @@
-//! What was decided, and what was timed, as data: the record beside the object, the recorded space of a kernel.
+//! What was decided, and what was timed, as data: the record beside the object, the lock file, the cache, the recorded space of a
+//! kernel.
 
+mod basis;
+mod cache;
 mod decision;
+mod digest;
 mod file;
+mod kept;
+pub mod lock;
+mod pinned;
 mod space;
+mod writer;
 
+pub use basis::Basis;
+pub use cache::{Cache, Contents};
 pub use decision::{Decision, FORMAT, Record, RecordedConfiguration, RecordedTiming, RecordedVariant, Seconds};
+pub use digest::{checksum, digest};
 pub use file::write_if_changed;
+pub use kept::{ENGINE, Kept, Kind};
+pub use lock::{LOCK_FILE, Lock, LockError};
+pub use pinned::Pinned;
 pub use space::{
     CHECKED, DeviceState, Parts, PointTime, RecordedSpace, Repeatability, SPACE_EXTENSION, SPACE_FORMAT, Sample,
     SpaceConfiguration, SpaceError, SpaceSize, SpaceSource, SpaceVariant, SpaceWorkload,

@@ -282,7 +282,7 @@ impl<'a> Builder<'a> {
         for (path, value) in &values {
             let meaning = match value {
                 GivenValue::Scalar(_) => Meaning::Later,
-                GivenValue::Buffer { .. } | GivenValue::File(_) => Meaning::Buffer,
+                GivenValue::Buffer { .. } | GivenValue::File(_) | GivenValue::Null(_) => Meaning::Buffer,
                 GivenValue::Struct { .. } => Meaning::Struct,
             };
             self.names.insert(path.clone(), meaning);

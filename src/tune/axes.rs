@@ -1,7 +1,7 @@
 //! Macro axes -> the problem with one that cannot be an axis: nvtune sets a macro with `-D` for a whole file, which does
 //! nothing where the source defines it all the same, and does too much where two kernels want a value each.
 
-use super::kernel::Problem;
+use super::problem::Problem;
 use super::variants::Macros;
 use crate::variant::Toolchain;
 use std::collections::BTreeMap;

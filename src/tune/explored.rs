@@ -1,7 +1,8 @@
 //! The variants of a kernel, compiled and scored: all of them, or in rounds (see [`screen`]) where nothing will be timed.
 
-use super::kernel::{Problem, Subject};
+use super::kernel::Subject;
 use super::laid::Laid;
+use super::problem::Problem;
 use super::scored::{self, Known, Scored};
 use super::screen;
 use super::variants::{FrontEnds, Macros, Variants, Written};
@@ -43,12 +44,12 @@ pub fn explore(
     effort: Effort,
     in_force: &Macros,
 ) -> Result<Explored, Problem> {
-    let sets = subject.space.macro_sets();
+    let sets = subject.macro_sets();
     let all = Written { caps: subject.space.caps().to_vec(), operators: subject.space.cache_operators() };
     let mut seen = effort.first_round(sets.clone());
     let (mut variants, mut known, mut model) = (Variants::default(), Known::default(), Duration::ZERO);
     let mut round = |subject: &mut Subject<'_>, sets: &[Macros], written: &Written| {
-        subject.learn(front_ends, sets, in_force);
+        subject.learn(front_ends, toolchain, sets, in_force);
         variants.compile(front_ends, toolchain, subject, sets, written, in_force);
         let start = Instant::now();
         let scored = scored::score_again(Laid::new(subject, front_ends, &variants, in_force)?, &mut known);

@@ -51,6 +51,23 @@ fn bounds(entry: &Function) -> Option<Bounds> {
     Some(Bounds { threads, blocks, registers })
 }
 
+/// Threads of a block that launch bounds allow.
+pub fn most_threads(module: &Module, symbol: &str) -> Option<u32> {
+    let entry = module.entry(symbol)?;
+    let bound = [".maxntid", ".reqntid"].iter().find_map(|name| values(entry, name))?;
+    u32::try_from(bound.iter().product::<u64>()).ok()
+}
+
+/// Why the kernel can be launched in blocks of one shape only.
+pub fn fixed_block(module: &Module, symbol: &str) -> Option<&'static str> {
+    let entry = module.entry(symbol)?;
+    let has = |name: &str| entry.directives.iter().any(|directive| directive.name.contains(name));
+    if has("cluster") {
+        return Some("it is launched in clusters, which its grid must fit");
+    }
+    has(".reqntid").then_some("it is compiled for blocks of one shape (__block_size__)")
+}
+
 /// The dimensions in which the kernel tells threads apart without asking how many there are. Not known, and so not told,
 /// where the kernel hands out its work by atomics or calls functions.
 fn fixed(module: &Module, entry: &Function, body: &Body) -> [bool; 3] {

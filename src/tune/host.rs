@@ -1,7 +1,7 @@
 //! What the host side is told of a kernel: the header's functions from the comment's expressions.
 
-use crate::comment::{Annotation, Expr, Grid, Node};
-use crate::emit::{HeaderKernel, HostFunction};
+use crate::comment::{Annotation, Binary, Expr, Grid, Node};
+use crate::emit::{DETAIL_NAMESPACE, HeaderKernel, HostFunction};
 use crate::model::{Architecture, auto_caps};
 use crate::search::Provenance;
 use crate::space::{Configuration, Limits, Space};
@@ -25,7 +25,7 @@ pub fn limits(architecture: &Architecture, bounds: Option<u32>) -> Limits {
 }
 
 /// The baseline of a comment, as far as it can be known without the compiler.
-pub fn baseline(annotation: &Annotation, architecture: &str) -> Result<Configuration, super::kernel::Problem> {
+pub fn baseline(annotation: &Annotation, architecture: &str) -> Result<Configuration, super::problem::Problem> {
     // A baseline hangs on the architecture through its limits alone: any one's will do where none is known.
     let architecture = Architecture::nearest(super::architecture_number(architecture).unwrap_or(0));
     Ok(Space::new(annotation, &limits(&architecture, None))?.baseline().clone())
@@ -86,7 +86,7 @@ pub fn header(
     provenance: Provenance,
     gpu: &str,
 ) -> HeaderKernel {
-    let writer = Writer { annotation, types, configuration };
+    let writer = Writer { annotation, types, configuration, place: Place::Header };
     HeaderKernel {
         name: annotation.name.clone(),
         block: configuration.block,
@@ -97,11 +97,29 @@ pub fn header(
         gpu: gpu.to_owned(),
         grid: writer.grid(),
         shared: writer.shared(),
+        capability: 0,
+        others: Vec::new(),
         carveout: annotation.carveout.as_ref().map(|_| configuration.carveout.map_or(-1, i32::from)),
     }
 }
 
+/// The dynamic shared memory of a block under a configuration, as C++ within the kernel's launch stub.
+pub fn stub_shared(annotation: &Annotation, types: &Types, configuration: &Configuration) -> String {
+    let writer = Writer { annotation, types, configuration, place: Place::Stub };
+    annotation.shared.as_ref().map_or_else(|| "0".to_owned(), |expression| writer.cpp(expression))
+}
+
+/// Where C++ is written for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// A function of the header over the scalar parameters that it needs.
+    Header,
+    /// A launch stub, whose parameters are the kernel's, under names of the compiler's.
+    Stub,
+}
+
 struct Writer<'a> {
+    place: Place,
     annotation: &'a Annotation,
     types: &'a Types,
     configuration: &'a Configuration,
@@ -165,15 +183,20 @@ impl Writer<'_> {
             Node::Value(value) => value.to_string(),
             Node::Name(name) => self.name(name),
             Node::Unary(operator, a) => format!("({}{})", operator.symbol(), self.cpp(a)),
+            Node::Binary(operator @ (Binary::Divide | Binary::Remainder), _, a, b) if self.place == Place::Stub => {
+                let function = if *operator == Binary::Divide { "quotient" } else { "remainder" };
+                format!("{DETAIL_NAMESPACE}{function}({}, {})", self.cpp(a), self.cpp(b))
+            }
             Node::Binary(operator, _, a, b) => format!("({} {} {})", self.cpp(a), operator.symbol(), self.cpp(b)),
             Node::Choice(condition, a, b) => {
                 format!("({} ? {} : {})", self.cpp(condition), self.cpp(a), self.cpp(b))
             }
             Node::Call(function, arguments) => {
+                let detail = if self.place == Place::Stub { DETAIL_NAMESPACE } else { "detail::" };
                 let arguments: Vec<String> = arguments.iter().map(|argument| self.cpp(argument)).collect();
                 arguments
                     .into_iter()
-                    .reduce(|left, right| format!("detail::{}({left}, {right})", function.name()))
+                    .reduce(|left, right| format!("{detail}{}({left}, {right})", function.name()))
                     .unwrap_or_default()
             }
         }
@@ -183,6 +206,9 @@ impl Writer<'_> {
         let [x, y, z] = self.configuration.block;
         let grid = self.configuration.grid.unwrap_or([1, 1, 1]);
         match name {
+            "grid.x" | "grid.y" | "grid.z" if self.place == Place::Stub => {
+                format!("static_cast<long long>(__nvtune_{name})")
+            }
             "block.x" => x.to_string(),
             "block.y" => y.to_string(),
             "block.z" => z.to_string(),
@@ -193,11 +219,23 @@ impl Writer<'_> {
             _ => match self.configuration.macros.get(name) {
                 Some(value) => value.to_string(),
                 None if matches!(self.type_of(name), "float" | "double") => {
-                    format!("static_cast<double>({})", identifier(name))
+                    format!("static_cast<double>({})", self.parameter(name))
                 }
-                None => format!("static_cast<long long>({})", identifier(name)),
+                None => format!("static_cast<long long>({})", self.parameter(name)),
             },
         }
+    }
+
+    /// What a parameter of the kernel, or a field of one, is called.
+    fn parameter(&self, name: &str) -> String {
+        if self.place == Place::Header {
+            return identifier(name);
+        }
+        let (parameter, fields) =
+            name.split_once('.').map_or((name, ""), |(parameter, _)| (parameter, &name[parameter.len()..]));
+        let mut parameters = self.annotation.kernel.parameters.iter();
+        let index = parameters.position(|known| known.as_deref() == Some(parameter)).unwrap_or(0);
+        format!("__par{index}{fields}")
     }
 }
 

@@ -3,8 +3,10 @@
 //! In: a kernel under tuning with its variants, or a recorded space (`bench::RecordedSpace`). Out: [`Laid`], which is all that
 //! scoring looks at; so a recorded space is scored as a compile scores it. What always holds: every index is in range.
 
-use super::kernel::{Problem, Subject};
-use super::variants::{FrontEnds, Macros, Variants, merged};
+use super::kernel::Subject;
+use super::problem::Problem;
+use super::variants::{FrontEnds, Macros, Variant, Variants, merged};
+use crate::cubin::Cubin;
 use crate::model::Machine;
 use crate::space::{Configuration, Launch};
 use crate::workload::Workload;
@@ -57,7 +59,7 @@ impl Laid {
         in_force: &Macros,
     ) -> Result<Self, Problem> {
         let mut configurations: Vec<Configuration> = subject.space.iter().collect();
-        let baseline = subject.space.baseline().clone();
+        let baseline = subject.baseline();
         let baseline = configurations.iter().position(|found| *found == baseline).unwrap_or_else(|| {
             configurations.push(baseline);
             configurations.len() - 1
@@ -77,8 +79,23 @@ impl Laid {
             }));
         }
         let trips: Result<Vec<_>, _> = configurations.iter().map(|found| subject.space.trips(found)).collect();
-        let of: Vec<Result<usize, String>> =
+        let mut of: Vec<Result<usize, String>> =
             configurations.iter().map(|configuration| variants.of(configuration).map_err(str::to_owned)).collect();
+        let registers: Vec<u32> = variants.all.iter().map(registers).collect();
+        if let Ok(natural) = of[baseline] {
+            for (index, variant) in of.iter_mut().enumerate() {
+                let Ok(code) = *variant else { continue };
+                let refusal = subject.reach.refusal(
+                    &subject.space,
+                    &configurations[index],
+                    (registers[code], registers[natural]),
+                    (&launches[index], &launches[baseline]),
+                );
+                if let Some(reason) = refusal {
+                    *variant = Err(reason);
+                }
+            }
+        }
         let (sources, source_of) = sources(subject, front_ends, &configurations, in_force);
         let codes = variants.all.iter();
         let codes = codes.map(|variant| Code { symbol: variant.symbol.clone(), cubin: Arc::clone(&variant.cubin) });
@@ -119,6 +136,12 @@ impl Laid {
         coordinates.extend(macros.values().map(|&value| logarithm(value)));
         coordinates
     }
+}
+
+/// Registers of a thread.
+fn registers(variant: &Variant) -> u32 {
+    let cubin = Cubin::parse(&variant.cubin).ok();
+    cubin.and_then(|cubin| Some(cubin.kernel(&variant.symbol)?.resources.registers)).unwrap_or(0)
 }
 
 /// For each configuration the first with its machine code and launch. The baseline stands for its like, so that it is the

@@ -3,9 +3,12 @@
 use super::laid::Laid;
 use super::scored::Scored;
 use crate::measure::verdict::{self, Verdict};
-use crate::measure::{Candidate, Error, Measurer, Outcome, Plan, Timing};
+use crate::measure::{
+    self, Candidate, Conditions, Error, Measurer, Options, Outcome, Plan, Reason, Timing, Unsanitized,
+};
 use crate::record::{Decision, RecordedTiming};
 use crate::search::Provenance;
+use crate::workload::{Buffer, Fill, Workload};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -38,6 +41,28 @@ pub fn baseline(laid: &Laid) -> Result<Candidate, Error> {
     candidate(laid, laid.baseline).ok_or_else(|| Error::Failed("the baseline has no workload".to_owned()))
 }
 
+/// Whether a configuration launched with one more block in these dimensions gives the baseline's results; else why not.
+pub fn bears_surplus(
+    laid: &Laid,
+    index: usize,
+    dimensions: [bool; 3],
+    measurer: &mut impl Measurer,
+) -> Result<Option<String>, Error> {
+    let baseline = baseline(laid)?;
+    let Some(mut sent) = candidate(laid, index) else { return Ok(Some("it has no code".to_owned())) };
+    for (blocks, more) in sent.launch.grid.iter_mut().zip(dimensions) {
+        *blocks = blocks.saturating_add(u32::from(more));
+    }
+    sent.label.push_str(" surplus");
+    let plan = Plan { rounds: 1, ..Plan::default() };
+    let timings = measurer.time(&baseline, std::slice::from_ref(&sent), &plan)?;
+    Ok(match timings.candidates.first() {
+        Some(Outcome::Timed(_)) => None,
+        Some(Outcome::Refused(reason)) => Some(reason.to_string()),
+        Some(Outcome::Skipped) | None => Some("there was no time to try it".to_owned()),
+    })
+}
+
 /// The fastest of the timed configurations: those that meet the baseline in paired rounds.
 pub fn finalists(timed: &[(usize, f64)]) -> Vec<usize> {
     let mut ranked = timed.to_vec();
@@ -59,24 +84,58 @@ pub fn settled<'a>(baseline: &[f64], finalists: impl IntoIterator<Item = (usize,
     best.map(|(index, _, ratio)| (index, ratio))
 }
 
-/// Times what the strategy sends, for at most so many seconds, then the fastest of it against the baseline in paired rounds, and
-/// writes the outcome into the decision. In doubt the baseline stays.
+/// What a search may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Seconds.
+    pub budget_s: f64,
+    /// Configurations that are timed, the baseline among them.
+    pub most: usize,
+    /// Whether a winner is run under compute-sanitizer.
+    pub sanitize: bool,
+}
+
+/// As [`decide_on`]; notes besides how the GPU was, and how long it was waited for.
 pub fn decide(
     scored: &Scored,
-    budget_s: f64,
+    effort: Effort,
+    measurer: &mut impl Measurer,
+    decision: &mut Decision,
+) -> Result<(), Error> {
+    let waited = measurer.waited();
+    // What earlier kernels saw is theirs.
+    measurer.conditions();
+    let decided = decide_on(scored, effort, measurer, decision);
+    decision.seconds.waited = (measurer.waited() - waited).as_secs_f64();
+    decision.conditions = Some(measurer.conditions()).filter(Conditions::is_known);
+    if let Some(conditions) = decision.conditions.as_ref().filter(|conditions| conditions.doubtful > 0) {
+        let (doubtful, rounds) = (conditions.doubtful, conditions.rounds);
+        let reasons = conditions.throttled.join(", ");
+        decision.notes.push(format!("the GPU was throttled in {doubtful} of {rounds} rounds ({reasons})"));
+    }
+    // The claimed GPU may be another one of the same model.
+    decision.device = Some(measurer.device().clone());
+    decided
+}
+
+/// Times what the strategy sends, for at most so many seconds, then the fastest of it against the baseline in paired rounds, and
+/// writes the outcome into the decision. In doubt the baseline stays.
+fn decide_on(
+    scored: &Scored,
+    Effort { budget_s, most, sanitize }: Effort,
     measurer: &mut impl Measurer,
     decision: &mut Decision,
 ) -> Result<(), Error> {
     let laid = &scored.laid;
     let baseline = baseline(laid)?;
-    let clock = Instant::now();
+    let (clock, waited) = (Instant::now(), measurer.waited());
     let mut ranked = Vec::new();
     let mut refused = Vec::new();
-    scored.search(decision.strategy, |round| {
+    scored.search(decision.strategy, most, |round| {
         // The baseline is timed with every round; what there is no time for is not sent.
         let others: Vec<usize> = round.iter().copied().filter(|&index| index != laid.baseline).collect();
         let (indices, sent) = candidates(laid, &others);
-        let left = budget_s - clock.elapsed().as_secs_f64();
+        let left = budget_s - (clock.elapsed() - (measurer.waited() - waited)).as_secs_f64();
         if decision.timed > 0 && left <= 0.0 {
             return Ok::<_, Error>(vec![None; round.len()]);
         }
@@ -112,22 +171,115 @@ pub fn decide(
         decision.notes.push(format!("candidate refused: {first}{rest}"));
     }
     let (finalists, mut contenders) = candidates(laid, &finalists(&ranked));
+    if finalists.is_empty() {
+        return Ok(());
+    }
     contenders.insert(0, baseline);
     let mut samples = measurer.duel(&contenders, ROUNDS)?.into_iter();
     let Some(reference) = samples.next().flatten() else { return Ok(()) };
     note_paired(decision, laid.baseline, &reference);
-    let met: Vec<(usize, Vec<f64>)> =
+    let mut met: Vec<(usize, Vec<f64>)> =
         finalists.into_iter().zip(samples).filter_map(|(index, samples)| Some((index, samples?))).collect();
     for (index, samples) in &met {
         note_paired(decision, *index, samples);
     }
-    if let Some((winner, ratio)) = settled(&reference, met.iter().map(|(index, samples)| (*index, samples.as_slice())))
+    while let Some((winner, ratio)) =
+        settled(&reference, met.iter().map(|(index, samples)| (*index, samples.as_slice())))
     {
+        match holds(laid, winner, measurer)? {
+            Held::Well => {}
+            Held::Unknown(reason) => decision.notes.push(format!(
+                "{}: its results could not be compared for other contents of the buffers: {reason}",
+                laid.configurations[winner]
+            )),
+            Held::Not(reason) => {
+                decision.notes.push(format!(
+                    "the fastest is refused for other contents of the buffers: {}: {reason}",
+                    laid.configurations[winner]
+                ));
+                decision.configurations[winner].refused = Some(reason.to_string());
+                met.retain(|(index, _)| *index != winner);
+                continue;
+            }
+        }
+        if sanitize && let Some(candidate) = candidate(laid, winner) {
+            // The tool has a process of its own, which needs the GPU.
+            measurer.rest();
+            let found = Options::from_environment()
+                .map_err(|error| Unsanitized::Failed(error.to_string()))
+                .and_then(|options| measure::sanitize(&candidate, &options));
+            match found {
+                Ok(None) => {}
+                Ok(Some(problem)) => {
+                    decision.notes.push(format!(
+                        "the fastest is refused by compute-sanitizer: {}: {problem}",
+                        laid.configurations[winner]
+                    ));
+                    decision.configurations[winner].refused = Some(problem);
+                    met.retain(|(index, _)| *index != winner);
+                    continue;
+                }
+                Err(error) => {
+                    // Behind a runner it never will be.
+                    decision.provisional = !matches!(error, Unsanitized::Runner);
+                    decision.notes.push(format!("its winner is not sanitized: {error}"));
+                }
+            }
+        }
         decision.winner = winner;
         decision.provenance = Provenance::Measured;
         decision.speedup = ratio;
+        break;
     }
     Ok(())
+}
+
+/// Whether a winner gives the baseline's results for other contents of the buffers too.
+enum Held {
+    Well,
+    /// The baseline itself cannot run on them, or nobody could tell.
+    Unknown(String),
+    Not(Reason),
+}
+
+/// Mixed into the seeds of random contents for the second look at a winner.
+const SECOND_SEED: u64 = 0x5eed_0002;
+
+/// A workload with other random contents; `None` where nothing of it is random.
+fn reseeded(workload: &Workload) -> Option<Workload> {
+    let is_random = |buffer: &Buffer| matches!(buffer.fill, Fill::Random { .. });
+    if !workload.all_buffers().any(is_random) {
+        return None;
+    }
+    let mut other = workload.clone();
+    other.reseed(SECOND_SEED);
+    // The rest stays as it is, on the GPU too.
+    for (buffer, known) in other.buffers.iter_mut().zip(&workload.buffers).filter(|(_, known)| !is_random(known)) {
+        buffer.seed = known.seed;
+    }
+    Some(other)
+}
+
+/// Runs the baseline and a winner once more on random contents of another seed: an error that the first contents hide (a maximum
+/// that was never searched for, a branch that was never taken) may show on them.
+fn holds(laid: &Laid, winner: usize, measurer: &mut impl Measurer) -> Result<Held, Error> {
+    let other = |index: usize| {
+        let found = candidate(laid, index)?;
+        let workload = reseeded(&found.workload)?;
+        Some(Candidate { label: format!("{} seed=2", found.label), workload: Arc::new(workload), ..found })
+    };
+    // Where nothing is random there are no other contents.
+    let (Some(baseline), Some(winner)) = (other(laid.baseline), other(winner)) else { return Ok(Held::Well) };
+    let plan = Plan { rounds: 1, budget_s: f64::MAX, ..Plan::default() };
+    match measurer.time(&baseline, &[winner], &plan) {
+        Ok(timings) => Ok(match timings.candidates.into_iter().next() {
+            Some(Outcome::Timed(_)) => Held::Well,
+            Some(Outcome::Refused(reason)) => Held::Not(reason),
+            Some(Outcome::Skipped) | None => Held::Unknown("there was no time".to_owned()),
+        }),
+        Err(Error::Baseline(reason)) => Ok(Held::Unknown(format!("the baseline {reason}"))),
+        Err(error) => Err(error),
+    }
 }
 
 /// A timing holds for every configuration with the same machine code and launch.

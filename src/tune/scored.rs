@@ -190,18 +190,19 @@ impl Scored {
         search::candidates(strategy, &points).into_iter().map(|point| indices[point]).collect()
     }
 
-    /// Runs a strategy: `time` is given the configurations of each round and gives their times, `None` for those without one.
+    /// Runs a strategy, of which at most `most` configurations are timed: `time` is given the configurations of each round and gives their times, `None` for those without one.
     ///
     /// # Errors
     /// The first of `time`.
     pub fn search<E>(
         &self,
         strategy: Strategy,
+        most: usize,
         mut time: impl FnMut(&[usize]) -> Result<Vec<Option<f64>>, E>,
     ) -> Result<(), E> {
         let (indices, points) = self.points();
         let baseline = indices.iter().position(|&index| index == self.laid.baseline).unwrap_or(points.len());
-        let mut search = Search::new(strategy, &points, baseline);
+        let mut search = Search::new(strategy, &points, baseline, most);
         let mut times = vec![None; points.len()];
         loop {
             let round = search.next(&times);

@@ -1,26 +1,44 @@
 //! A decided kernel: what the header, the ticket and the summary line say of it.
 
 use super::host;
-use super::kernel::{Problem, Subject};
+use super::kernel::Subject;
+use super::problem::Problem;
+use super::reach::Way;
 use super::scored::Scored;
 use super::variants::Variants;
-use crate::emit::{HeaderKernel, TicketKernel};
+use crate::emit::{HeaderKernel, Remap, Reshaped, StubText, TicketKernel};
 use crate::record::Decision;
 use crate::search::Provenance;
 use crate::space::Configuration;
+use crate::variant::Toolchain;
+use serde::{Deserialize, Serialize};
 
 /// One kernel with its winner.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Tuned {
     pub decision: Decision,
     header: HeaderKernel,
     baseline_header: HeaderKernel,
     ticket: Option<TicketKernel>,
+    stub: Option<Stub>,
+    /// The same kernel on the other architectures of a fat build.
+    beside: Vec<Tuned>,
+    /// From the cache, not decided by this build.
+    is_recalled: bool,
+}
+
+/// A launch stub that is to be rewritten.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Stub {
+    source: String,
+    name: String,
+    remap: Remap,
 }
 
 impl Tuned {
     /// Draws up what the build gets from a decision.
     pub fn new(
+        toolchain: &Toolchain,
         subject: &Subject<'_>,
         variants: &Variants,
         scored: &Scored,
@@ -29,35 +47,104 @@ impl Tuned {
         if let Ok(variant) = &scored.laid.variants[decision.winner] {
             decision.symbol.clone_from(&variants.all[*variant].symbol);
         }
+        // A baseline that stays is compiled as nvcc compiles it: there is nothing to write, and nothing to compare.
+        let code = match (decision.provenance, &scored.laid.variants[decision.winner]) {
+            (Provenance::Baseline, _) | (_, Err(_)) => None,
+            (_, Ok(variant)) => Some(variants.all[*variant].digest.clone()),
+        };
+        Ok(Self::drawn(toolchain, subject, decision, code))
+    }
+
+    /// The same from a decision of an earlier build. `code` is the digest of the winner's machine code.
+    pub fn recalled(toolchain: &Toolchain, subject: &Subject<'_>, mut decision: Decision, code: Option<&str>) -> Self {
+        let macros = &decision.configurations[decision.winner].configuration.macros;
+        // Names may have changed since.
+        decision.symbol = subject.entry(macros).unwrap_or(&subject.entry).symbol.clone();
+        Self::drawn(toolchain, subject, decision, code.map(str::to_owned))
+    }
+
+    fn drawn(toolchain: &Toolchain, subject: &Subject<'_>, decision: Decision, code: Option<String>) -> Self {
         let gpu = match &decision.device {
             Some(device) => format!("{}, {}", device.name, decision.architecture),
             None => decision.architecture.clone(),
         };
         let types = host::types(subject.annotation, &subject.entry);
+        let configuration = |index: usize| &decision.configurations[index].configuration;
         let header = |index: usize, provenance: Provenance| {
-            host::header(subject.annotation, &types, &scored.laid.configurations[index], provenance, &gpu)
+            host::header(subject.annotation, &types, configuration(index), provenance, &gpu)
         };
-        // A baseline that stays is compiled as nvcc compiles it: there is nothing to write, and nothing to compare.
-        let ticket = match (decision.provenance, &scored.laid.variants[decision.winner]) {
-            (Provenance::Baseline, _) | (_, Err(_)) => None,
-            (_, Ok(variant)) => Some(TicketKernel {
-                architecture: decision.architecture.clone(),
-                symbol: variants.all[*variant].symbol.clone(),
-                edits: scored.laid.configurations[decision.winner].edits(),
-                digest: variants.all[*variant].digest.clone(),
-            }),
-        };
-        Ok(Self {
+        let ticket = code.map(|digest| TicketKernel {
+            architecture: decision.architecture.clone(),
+            symbol: decision.symbol.clone(),
+            edits: configuration(decision.winner).edits(),
+            digest,
+        });
+        Self {
             header: header(decision.winner, decision.provenance),
             baseline_header: header(decision.baseline, Provenance::Baseline),
             ticket,
+            stub: stub(toolchain, subject, &types, &decision),
+            beside: Vec::new(),
+            is_recalled: false,
             decision,
-        })
+        }
+    }
+
+    /// The same without the configurations that are neither baseline nor winner, as a build takes it from the cache.
+    pub fn essence(&self) -> Self {
+        let mut essence = self.clone();
+        let decision = &mut essence.decision;
+        let all = std::mem::take(&mut decision.configurations);
+        let wanted = [decision.baseline, decision.winner];
+        let count = if wanted[0] == wanted[1] { 1 } else { 2 };
+        decision.configurations = wanted[..count].iter().filter_map(|&index| all.get(index)).cloned().collect();
+        (decision.baseline, decision.winner) = (0, count - 1);
+        decision.variants.clear();
+        decision.configurations.iter_mut().for_each(|found| found.variant = None);
+        essence.is_recalled = true;
+        essence.beside = self.beside.iter().map(Self::essence).collect();
+        essence
+    }
+
+    /// Says that it is from the cache.
+    pub fn mark_recalled(&mut self) {
+        self.is_recalled = true;
+    }
+
+    /// A kernel of which nothing is known, in a build that is not to find out: its baseline, with what a lock file would ask for.
+    pub fn unknown(toolchain: &Toolchain, subject: &Subject<'_>, mut decision: Decision) -> Self {
+        decision.winner = decision.baseline;
+        decision.provenance = Provenance::Baseline;
+        Self::drawn(toolchain, subject, decision, None)
+    }
+
+    /// Takes what was decided for other architectures of the same source; `untuned` are those that nothing was decided for.
+    pub fn stand_beside(&mut self, others: &[Tuned], untuned: &[u32]) {
+        let own = others.iter().filter(|other| other.decision.name == self.decision.name);
+        self.beside.extend(own.cloned());
+        if let Some(stub) = &mut self.stub {
+            let stays = Reshaped { shape: stub.remap.baseline.clone(), surplus: false };
+            stub.remap.winners.extend(untuned.iter().map(|&capability| (capability, stays.clone())));
+        }
+    }
+
+    /// This and the same kernel on other architectures.
+    fn everywhere(&self) -> impl Iterator<Item = &Tuned> {
+        std::iter::once(self).chain(&self.beside)
+    }
+
+    /// The decisions for every architecture.
+    pub fn decisions(&self) -> impl Iterator<Item = &Decision> {
+        self.everywhere().map(|tuned| &tuned.decision)
     }
 
     /// What the header says.
     pub fn header(&self) -> HeaderKernel {
-        self.header.clone()
+        let others = self.beside.iter().filter_map(|other| {
+            Some((super::architecture_number(&other.decision.architecture)?, other.header.clone()))
+        });
+        let own = super::architecture_number(&self.decision.architecture);
+        HeaderKernel { others: others.collect(), capability: own.unwrap_or(0), ..self.header.clone() }
     }
 
     /// Takes the winner back, for it could not be built or told of.
@@ -68,11 +155,28 @@ impl Tuned {
         self.decision.notes.push(format!("the tuned result is not used: {problem}"));
         self.header = self.baseline_header.clone();
         self.ticket = None;
+        self.stub = None;
+        self.beside.clear();
     }
 
     /// What the `ptxas` shim does for it.
-    pub fn ticket(&self) -> Option<TicketKernel> {
-        self.ticket.clone()
+    pub fn tickets(&self) -> impl Iterator<Item = TicketKernel> {
+        self.everywhere().filter_map(|tuned| tuned.ticket.clone())
+    }
+
+    /// What the `cicc` shim does for it.
+    pub fn stub(&self) -> Option<StubText> {
+        let Stub { source, name, remap } = self.stub.as_ref()?;
+        let mut remap = remap.clone();
+        let others = self.beside.iter().filter_map(|other| other.stub.as_ref());
+        remap.winners.extend(others.flat_map(|other| other.remap.winners.iter().cloned()));
+        remap.winners.sort_by_key(|(capability, _)| *capability);
+        (!remap.is_nothing()).then(|| StubText { source: source.clone(), stub: name.clone(), text: remap.text() })
+    }
+
+    /// The digest of the winner's machine code; none for a baseline that nvcc builds by itself.
+    pub fn code(&self) -> Option<&str> {
+        self.ticket.as_ref().map(|ticket| ticket.digest.as_str())
     }
 
     /// The winning configuration.
@@ -85,8 +189,13 @@ impl Tuned {
         self.winner().macros.iter().map(|(name, value)| (name, *value))
     }
 
-    /// The one line for the user.
-    pub fn summary(&self) -> String {
+    /// A line for the user for each architecture.
+    pub fn summaries(&self) -> Vec<String> {
+        let several = !self.beside.is_empty();
+        self.everywhere().map(|tuned| tuned.summary(several)).collect()
+    }
+
+    fn summary(&self, several: bool) -> String {
         let decision = &self.decision;
         let gain = match decision.provenance {
             Provenance::Baseline => "kept: nothing is surely faster".to_owned(),
@@ -95,8 +204,16 @@ impl Tuned {
                 format!("{:.2}x over the baseline, {}", decision.speedup, decision.provenance)
             }
         };
+        let place = if several { format!(" on {}", decision.architecture) } else { String::new() };
+        if decision.provenance == Provenance::Locked {
+            let note = decision.notes.first().map(|note| format!("; {note}")).unwrap_or_default();
+            return format!("{}{place}: {} ({gain}{note})", decision.name, self.winner());
+        }
+        if self.is_recalled {
+            return format!("{}{place}: {} ({gain}); from the cache", decision.name, self.winner());
+        }
         format!(
-            "{}: {} ({gain}); {} of {} points timed, {:.1} s",
+            "{}{place}: {} ({gain}); {} of {} points timed, {:.1} s",
             decision.name,
             self.winner(),
             decision.timed,
@@ -104,4 +221,21 @@ impl Tuned {
             decision.seconds.total()
         )
     }
+}
+
+/// The launch stub, where launches are to be reshaped.
+fn stub(toolchain: &Toolchain, subject: &Subject<'_>, types: &host::Types, decision: &Decision) -> Option<Stub> {
+    if !matches!(subject.reach.way, Way::Remap { .. }) {
+        return None;
+    }
+    let winner = &decision.configurations[decision.winner].configuration;
+    let before = subject.reach.prepared(&subject.space, winner);
+    let shared = |configuration: &Configuration| host::stub_shared(subject.annotation, types, configuration);
+    let capability = super::architecture_number(&decision.architecture)?;
+    let remap = Remap {
+        baseline: subject.reach.shape(&before, shared(&before)),
+        winners: vec![(capability, subject.reach.reshaped(winner, shared(winner), decision.surplus))],
+    };
+    let name = subject.entry(&winner.macros).ok()?.mangled.clone()?;
+    Some(Stub { source: toolchain.source().to_owned(), name, remap })
 }

@@ -5,7 +5,7 @@ use super::caps;
 use super::kernel::Subject;
 use crate::ptx::{CacheOperator, Edits};
 use crate::space::Configuration;
-use crate::variant::{FrontEnd, ToolError, Toolchain, code_digest};
+use crate::variant::{FrontEnd, ToolError, Toolchain};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -49,6 +49,11 @@ impl<'a> FrontEnds<'a> {
     /// The front end's output under a set that it was run for; `None` where it failed, too.
     pub fn made(&self, set: &Macros) -> Option<&FrontEnd> {
         self.made.get(set)?.as_deref().ok()
+    }
+
+    /// The files that the front end read.
+    pub fn files(&self) -> impl Iterator<Item = &String> {
+        self.made.values().flatten().flat_map(|made| &made.files)
     }
 
     /// The front end's output under each of these sets, run in parallel where it is not there yet.
@@ -125,8 +130,8 @@ impl Variants {
                     let front_end = made[*set].as_ref().map_err(|error| error.to_string())?;
                     let symbol = subject.entry(&axes[*set])?.symbol.as_str();
                     let edits = Edits { cap, cache: *cache };
-                    let cubin = toolchain.assemble(&front_end.ptx, symbol, edits).map_err(|error| error.to_string())?;
-                    let digest = code_digest(&cubin, symbol).map_err(|error| error.to_string())?;
+                    let assembled = toolchain.assemble(&front_end.ptx, symbol, edits);
+                    let (cubin, digest) = assembled.map_err(|error| error.to_string())?;
                     Ok(Assembly { symbol: symbol.to_owned(), cubin: Arc::from(cubin), digest })
                 })
             })

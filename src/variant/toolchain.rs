@@ -1,7 +1,8 @@
 //! The compiler's own steps for one source and architecture, run on demand.
 
 use crate::cubin::{Cubin, Resources};
-use crate::nvcc::{Dryrun, Pipeline};
+use crate::nvcc::{Dryrun, Loaded, Loads, Pipeline};
+use crate::process::{self, Temporary};
 use crate::ptx;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -21,10 +22,12 @@ const PLACEHOLDER_MODULE_ID: &str = "_nvtune_module_id";
 pub struct Toolchain {
     environment: Vec<(String, String)>,
     pipeline: Pipeline,
-    folder: tempfile::TempDir,
+    folder: Temporary,
     /// Options for the preprocessor that make the baseline's header visible to the source.
     header_options: Vec<OsString>,
     next: AtomicU32,
+    /// What of the pipeline a GPU loads; `None` for one that no GPU at hand is asked about.
+    pub loads: Option<Loads>,
 }
 
 /// What the front end makes of the source under one set of macros.
@@ -32,6 +35,8 @@ pub struct Toolchain {
 pub struct FrontEnd {
     /// As [`Toolchain::source_digest`] gives it.
     pub source_digest: String,
+    /// The files that it read, as the preprocessor names them; those of nvtune's own are left out.
+    pub files: Vec<String>,
     pub ptx: String,
     /// The host stubs that cicc writes: what the compiler says of every kernel's name and parameter types.
     pub stub: String,
@@ -57,16 +62,14 @@ pub enum ToolError {
 impl Toolchain {
     /// Prepares to run `pipeline`; its outputs go to a temporary folder that goes with this.
     pub fn new(dryrun: &Dryrun, pipeline: Pipeline) -> Result<Self, ToolError> {
-        let folder = tempfile::Builder::new()
-            .prefix("nvtune-")
-            .tempdir()
-            .map_err(|source| ToolError::Io { path: std::env::temp_dir(), source })?;
+        let folder = Temporary::new().map_err(|source| ToolError::Io { path: std::env::temp_dir(), source })?;
         Ok(Self {
             environment: dryrun.environment.clone(),
             pipeline,
             folder,
             header_options: Vec::new(),
             next: AtomicU32::new(0),
+            loads: None,
         })
     }
 
@@ -107,7 +110,8 @@ impl Toolchain {
         let Pipeline { preprocess, cicc, .. } = &self.pipeline;
         let source = preprocess.option("-o").unwrap_or_default();
         self.run("gcc -E", &preprocess.rewritten(&[(source, &preprocessed)], &self.preprocessor_options(macros)))?;
-        let source_digest = source_digest(&bytes(&preprocessed)?);
+        let text = bytes(&preprocessed)?;
+        let (source_digest, files) = (source_digest(&text), self.files(&text));
         if !appended.is_empty() {
             append(&preprocessed, appended)?;
         }
@@ -124,7 +128,7 @@ impl Toolchain {
             &[],
         );
         self.run("cicc", &line)?;
-        Ok(FrontEnd { source_digest, ptx: read(&ptx)?, stub: read(&stub)? })
+        Ok(FrontEnd { source_digest, files, ptx: read(&ptx)?, stub: read(&stub)? })
     }
 
     /// The module id as cudafe++ computes it.
@@ -179,10 +183,11 @@ impl Toolchain {
         options
     }
 
-    /// Assembles one entry of `ptx` with these edits (none: as the source and the command line have it).
+    /// Assembles one entry of `ptx` with these edits (none: as the source and the command line have it). Gives what a GPU can load,
+    /// and the digest of what ptxas wrote, which for relocatable code is not yet linked: that is what the final build is compared by.
     ///
     /// `-lineinfo` leaves the code as it is and adds the table from its instructions to lines of the PTX.
-    pub fn assemble(&self, ptx: &str, entry: &str, edits: ptx::Edits) -> Result<Vec<u8>, ToolError> {
+    pub fn assemble(&self, ptx: &str, entry: &str, edits: ptx::Edits) -> Result<(Vec<u8>, String), ToolError> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let place = |extension: &str| self.folder.path().join(format!("{number}.{extension}"));
         let (input, output) = (place("ptx"), place("cubin"));
@@ -197,12 +202,26 @@ impl Toolchain {
             extra.push("-lineinfo".into());
         }
         self.run("ptxas", &ptxas.rewritten(&replacements, &extra))?;
-        let cubin = std::fs::read(&output).map_err(|source| ToolError::Io { path: output.clone(), source })?;
+        let read =
+            |path: &Path| std::fs::read(path).map_err(|source| ToolError::Io { path: path.to_path_buf(), source });
+        let mut cubin = read(&output)?;
+        let digest = code_digest(&cubin, entry)?;
+        if self.pipeline.is_relocatable() {
+            // Linking fills in places and leaves the instructions; a kernel that calls another file's functions cannot be linked alone.
+            let linked = place("linked.cubin");
+            let mut line = OsString::from(format!("nvlink --arch={} ", self.pipeline.architecture));
+            line.push(&output);
+            line.push(" -o ");
+            line.push(&linked);
+            self.run("nvlink", &line)?;
+            cubin = read(&linked)?;
+            let _ = std::fs::remove_file(linked);
+        }
         for used in [input, output] {
             // Thousands of variants would fill the temporary folder; a file that stays is removed with the folder.
             let _ = std::fs::remove_file(used);
         }
-        Ok(cubin)
+        Ok((cubin, digest))
     }
 
     /// The register cap of the command line (`-maxrregcount`).
@@ -211,20 +230,68 @@ impl Toolchain {
         ["-maxrregcount", "--maxrregcount"].iter().find_map(|option| ptxas.option(option)?.parse().ok())
     }
 
+    /// The source as nvcc names it.
+    pub fn source(&self) -> &str {
+        &self.pipeline.source
+    }
+
+    /// The options of ptxas, without the names of files.
+    pub fn assembler_options(&self) -> String {
+        let Pipeline { cicc, ptxas, .. } = &self.pipeline;
+        let files = [cicc.option("-o"), ptxas.option("-o"), Some("-o")];
+        // With -t, what the steps print is led into files: the last words of the line.
+        let words = ptxas.arguments().take_while(|word| !word.starts_with('>'));
+        words.filter(|word| !files.contains(&Some(*word))).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The files in the line markers of a preprocessed text.
+    fn files(&self, preprocessed: &[u8]) -> Vec<String> {
+        let own = self.folder.path().to_string_lossy();
+        let mut files: Vec<String> = Vec::new();
+        let mut seen = std::collections::HashSet::new();
+        for line in preprocessed.split(|&byte| byte == b'\n').filter(|line| line.starts_with(b"# ")) {
+            let Some(name) = line.split(|&byte| byte == b'"').nth(1) else { continue };
+            // `<built-in>` and `<command-line>` are no files. A quote or a backslash in a name is written with a backslash: a name
+            // that is not found makes the build look at the code again each time, nothing else.
+            if !name.starts_with(b"<") && seen.insert(name) {
+                let name = String::from_utf8_lossy(name).into_owned();
+                if !name.starts_with(&*own) && !name.ends_with('/') {
+                    files.push(name);
+                }
+            }
+        }
+        files
+    }
+
+    /// A word that changes with what GPUs would load.
+    pub fn images(&self) -> String {
+        self.loads.as_ref().map(Loads::words).unwrap_or_default()
+    }
+
+    /// What of the pipeline a GPU of compute capability `device` loads.
+    pub fn loaded(&self, device: Option<u32>) -> Loaded {
+        match (&self.loads, device) {
+            (Some(loads), Some(device)) => loads.by(device),
+            _ => Loaded::Nothing,
+        }
+    }
+
     /// The architecture that the pipeline compiles for, as ptxas names it (`sm_90`).
     pub fn architecture(&self) -> &str {
         &self.pipeline.architecture
     }
 
     fn run(&self, program: &str, line: &std::ffi::OsStr) -> Result<(), ToolError> {
-        let output = Command::new("/bin/sh")
+        let mut command = Command::new("/bin/sh");
+        command
             .arg("-c")
             .arg(line)
             // What a tool that is killed leaves behind goes with the folder.
             .env("TMPDIR", self.folder.path())
-            .envs(self.environment.iter().map(|(name, value)| (name, value)))
-            .output()
-            .map_err(|source| ToolError::Start { program: program.to_owned(), source })?;
+            .envs(self.environment.iter().map(|(name, value)| (name, value)));
+        let _permit = process::permit();
+        let output =
+            process::output(&mut command).map_err(|source| ToolError::Start { program: program.to_owned(), source })?;
         if output.status.success() {
             return Ok(());
         }

@@ -21,10 +21,16 @@ fn the_man_page_of_the_comments_is_their_reference() {
 }
 
 #[test]
+fn the_man_page_of_the_results_is_their_reference() {
+    let page = nvtune::cli::results_page();
+    expect_test::expect_file!["../../man/nvtune-results.7"].assert_eq(&page);
+}
+
+#[test]
 fn man_writes_every_page() {
     let folder = tempfile::tempdir().expect("a folder");
     succeed(nvtune().arg("man").arg(folder.path()));
-    for name in ["nvtune.1", "nvtune-comments.7"] {
+    for name in ["nvtune.1", "nvtune-comments.7", "nvtune-results.7"] {
         let written = std::fs::read(folder.path().join(name)).expect(name);
         let kept = std::fs::read(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("man").join(name)).expect(name);
         assert!(written == kept, "man/{name} is not what `nvtune man` writes");

@@ -284,6 +284,30 @@ fn instances_of_a_template_are_tuned_each_on_its_own() {
     assert!(project.registers("instances.o").iter().any(|(symbol, _)| symbol.contains("5TwiceIfEELi8E")));
 }
 
+/// Aliases, enumerators, constants and macros of the source are what the compiler says they are, before C++17 too.
+#[test]
+fn arguments_of_a_template_are_named_as_the_source_names_them() {
+    let project = Project::new(&["aliases.cu"]);
+    let all = [
+        "twice_real_WIDTH_STEP 5twiceIfLi8EEE",
+        "apply_element_SCALE 5applyIfLNS_4ModeE1EEE",
+        "pick_Kind_Odd 4pickIL4Kind1EE",
+    ];
+    for (standard, known) in [("-std=c++17", 3), ("-std=c++11", 2)] {
+        let mut call = compile("aliases.cu", "aliases.o");
+        call.push(standard.to_owned());
+        let ran = succeed(&mut project.nvtune(&call));
+        let record = project.record("aliases.tune.json");
+        let tuned = record["kernels"].as_array().expect("kernels");
+        assert_eq!(tuned.len(), known, "{standard}: {}", ran.stderr);
+        for (tuned, expected) in tuned.iter().zip(all) {
+            let (name, symbol) = expected.split_once(' ').expect("two words");
+            assert_eq!(tuned["name"], name, "{standard}");
+            assert!(tuned["symbol"].as_str().is_some_and(|mangled| mangled.contains(symbol)), "{standard}: {tuned}");
+        }
+    }
+}
+
 #[test]
 fn an_instance_that_the_file_does_not_make_is_named_with_those_that_it_makes() {
     let project = Project::new(&["instances.cu"]);

@@ -73,13 +73,19 @@ impl Project {
             "NVTUNE_STRATEGY",
             "NVTUNE_BUDGET",
             "NVTUNE_RUNNER",
+            "NVTUNE_WAIT",
+            "NVTUNE_CANDIDATES",
+            "NVTUNE_SANITIZE",
             "NVTUNE_HEADER_DIR",
             "NVTUNE_STRICT",
             "NVTUNE_FILES",
+            "NVTUNE_LOCK",
+            "NVTUNE_CACHE_SIZE",
+            "CUDA_VISIBLE_DEVICES",
         ] {
             command.env_remove(variable);
         }
-        command.env("NVTUNE", "static");
+        command.env("NVTUNE", "static").env("NVTUNE_CACHE_DIR", self.path("bin/cache"));
         command
     }
 

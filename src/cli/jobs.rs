@@ -1,0 +1,137 @@
+//! Compiles whose kernels are to be tuned -> their records, by several processes at once.
+//!
+//! Each job runs in a process of its own (`nvtune decide`), so that what takes one down leaves the others alone; what a job decides
+//! is in the cache before it ends, so that a run that was killed goes on where it was.
+
+use crate::record::Record;
+use crate::settings::Trust;
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+/// One call of nvcc.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    pub folder: PathBuf,
+    /// For the progress.
+    pub file: String,
+    /// The compiler as the call names it, where it does by a path.
+    pub nvcc: Option<OsString>,
+    pub arguments: Vec<OsString>,
+}
+
+/// How jobs are run.
+#[derive(Clone, Debug, Default)]
+pub struct Workers {
+    /// Processes at once; one for each GPU where not given.
+    pub jobs: Option<usize>,
+    /// In place of `NVTUNE_RUNNER`.
+    pub runner: Option<String>,
+}
+
+/// Runs all jobs; gives the records of those that ended well, and the exit code: 1 where one did not.
+pub fn run(jobs: Vec<Job>, workers: &Workers, trust: Trust) -> (Vec<Record>, u8) {
+    let gpus = gpus(workers);
+    let count = workers.jobs.unwrap_or(gpus.len()).clamp(1, jobs.len().max(1));
+    let progress = Progress { all: jobs.len(), done: AtomicUsize::new(0), begin: Instant::now() };
+    let (next, records, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for worker in 0..count {
+            let (jobs, next, records, failed, progress, gpus) = (&jobs, &next, &records, &failed, &progress, &gpus);
+            scope.spawn(move || {
+                let gpu = gpus.get(worker % gpus.len().max(1)).map(String::as_str);
+                while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    progress.begins(job);
+                    match one(job, gpu, workers, trust) {
+                        Ok((mut found, said)) => {
+                            progress.ends(job, gpu, &said);
+                            if let Ok(mut records) = records.lock() {
+                                records.append(&mut found);
+                            }
+                        }
+                        Err(problem) => {
+                            failed.fetch_add(1, Ordering::Relaxed);
+                            progress.ends(job, gpu, &problem);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner();
+    progress.sums_up(count, failed);
+    (records.into_inner().unwrap_or_default(), u8::from(failed > 0))
+}
+
+/// The GPUs of this machine as CUDA_VISIBLE_DEVICES names them; none behind a runner, which gives one itself.
+fn gpus(workers: &Workers) -> Vec<String> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    if workers.runner.is_some() || set("NVTUNE_RUNNER").is_some() || set("NVTUNE_REPLAY").is_some() {
+        return Vec::new();
+    }
+    match std::env::var("CUDA_VISIBLE_DEVICES") {
+        Ok(visible) => visible.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+        Err(_) => {
+            let entries = std::fs::read_dir(Path::new("/proc/driver/nvidia/gpus")).into_iter().flatten();
+            (0..entries.count()).map(|number| number.to_string()).collect()
+        }
+    }
+}
+
+/// Runs one job; gives its records and what it said, or what went wrong.
+fn one(job: &Job, gpu: Option<&str>, workers: &Workers, trust: Trust) -> Result<(Vec<Record>, String), String> {
+    let own = std::env::current_exe().map_err(|error| format!("cannot find nvtune's own program: {error}"))?;
+    let mut command = Command::new(own);
+    std::os::unix::process::CommandExt::arg0(&mut command, "nvtune");
+    command.arg("decide").args((trust == Trust::Nothing).then_some("--anew"));
+    command.arg("--").arg(job.nvcc.as_deref().unwrap_or("nvcc".as_ref())).args(&job.arguments);
+    command.current_dir(&job.folder).stdin(Stdio::null());
+    if let Some(gpu) = gpu {
+        command.env("CUDA_VISIBLE_DEVICES", gpu);
+    }
+    if let Some(runner) = &workers.runner {
+        command.env("NVTUNE_RUNNER", runner);
+    }
+    let output =
+        command.output().map_err(|error| format!("cannot start nvtune in '{}': {error}", job.folder.display()))?;
+    let said = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
+    if !output.status.success() {
+        return Err(format!("{said}\nnot tuned: it ended with {}", output.status));
+    }
+    let records = serde_json::from_slice(&output.stdout).map_err(|error| format!("{said}\nnot tuned: {error}"))?;
+    Ok((records, said))
+}
+
+/// The one display of all jobs.
+struct Progress {
+    all: usize,
+    done: AtomicUsize,
+    begin: Instant,
+}
+
+impl Progress {
+    /// On a terminal, the line that stands until the next thing happens.
+    fn begins(&self, job: &Job) {
+        if std::io::stderr().is_terminal() {
+            let done = self.done.load(Ordering::Relaxed);
+            eprint!("\r\x1b[K[{done}/{}] {} ...", self.all, job.file);
+        }
+    }
+
+    fn ends(&self, job: &Job, gpu: Option<&str>, said: &str) {
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        let clear = if std::io::stderr().is_terminal() { "\r\x1b[K" } else { "" };
+        let gpu = gpu.map(|gpu| format!(" on GPU {gpu}")).unwrap_or_default();
+        eprintln!("{clear}[{done}/{}] {}{gpu}\n{said}", self.all, job.file);
+    }
+
+    fn sums_up(&self, workers: usize, failed: usize) {
+        let seconds = self.begin.elapsed().as_secs_f64();
+        let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
+        eprintln!("{} sources in {seconds:.1} s by {workers} processes at once{failed}", self.all);
+    }
+}

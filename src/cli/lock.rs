@@ -1,0 +1,236 @@
+//! `nvtune lock`: the records that builds left -> the lock file, or what of it is stale.
+
+use super::jobs::{self, Job, Workers};
+use crate::marked_source;
+use crate::record::{FORMAT, LOCK_FILE, Lock, LockError, Pinned, Record, lock};
+use crate::search::Provenance;
+use crate::settings::Trust;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// What `nvtune lock` is to do.
+pub struct Options {
+    pub records: Vec<PathBuf>,
+    pub check: bool,
+    pub update: bool,
+    pub lock: Option<PathBuf>,
+    pub workers: Workers,
+}
+
+/// Runs it; the exit code is 1 where something is stale or missing (`--check`), or could not be done.
+pub fn run(options: &Options) -> u8 {
+    super::exit_code(done(options))
+}
+
+fn done(options: &Options) -> Result<u8, String> {
+    let path = place(options.lock.as_deref())?;
+    let mut file = read(&path)?;
+    let mut results = Results::default();
+    for found in found(&options.records)? {
+        match record(&found) {
+            Ok(record) => results.add(&record, &path),
+            Err(problem) => return Err(format!("'{}': {problem}", found.display())),
+        }
+    }
+    if results.records == 0 {
+        return Err(
+            "no records (STEM.tune.json) are there: build with nvtune first, and name the folder of the objects"
+                .to_owned(),
+        );
+    }
+    if options.check {
+        return Ok(check(&file, &results));
+    }
+    let mut failed = false;
+    if options.update {
+        let stale: BTreeSet<&str> = results.problems(&file).into_iter().map(|(key, _)| key).collect();
+        let jobs: Vec<Job> = results
+            .jobs
+            .iter()
+            .filter(|(_, keys)| keys.iter().any(|key| stale.contains(key.as_str())))
+            .map(|(job, _)| job.clone())
+            .collect();
+        let (records, code) = jobs::run(jobs, &options.workers, Trust::Timed);
+        failed = code != 0;
+        for record in &records {
+            results.add(record, &path);
+        }
+    }
+    let changed = merge(&mut file, &results);
+    file.write(&path)?;
+    println!("{}: {} entries, {changed} of them changed", path.display(), file.entries.len());
+    Ok(u8::from(failed))
+}
+
+/// The lock file to write: the named one, that of the environment, the nearest above the current folder, else one in it.
+pub fn place(named: Option<&Path>) -> Result<PathBuf, String> {
+    let here = std::env::current_dir().map_err(|error| format!("cannot tell the current folder: {error}"))?;
+    let environment = std::env::var_os("NVTUNE_LOCK").filter(|value| !value.is_empty()).map(PathBuf::from);
+    let named = named.map(Path::to_path_buf).or(environment);
+    // A file in the current folder stands for it.
+    let found = lock::of_source(named.as_deref(), &here.join(LOCK_FILE));
+    Ok(found.unwrap_or_else(|| here.join(LOCK_FILE)))
+}
+
+/// The lock file's entries; none where it is not there yet.
+pub fn read(path: &Path) -> Result<Lock, String> {
+    match Lock::read(path) {
+        Ok(file) => Ok(file),
+        Err(LockError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => Ok(Lock::default()),
+        Err(error) => Err(format!("'{}' {error}", path.display())),
+    }
+}
+
+/// The records among these files and below these folders, the oldest first, so that the newest has the last word.
+fn found(places: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
+    let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
+    let mut pending: Vec<PathBuf> = places.to_vec();
+    let failed = |path: &Path, error: std::io::Error| format!("cannot read '{}': {error}", path.display());
+    while let Some(path) = pending.pop() {
+        let data = path.metadata().map_err(|error| failed(&path, error))?;
+        if !data.is_dir() {
+            found.push((data.modified().unwrap_or(SystemTime::UNIX_EPOCH), path));
+            continue;
+        }
+        for entry in std::fs::read_dir(&path).map_err(|error| failed(&path, error))? {
+            let entry = entry.map_err(|error| failed(&path, error))?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            // Links are not followed: they may lead in circles.
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir()) && !name.starts_with('.');
+            if is_folder || name.ends_with(".tune.json") {
+                pending.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    Ok(found.into_iter().map(|(_, path)| path).collect())
+}
+
+fn record(path: &Path) -> Result<Record, String> {
+    let bytes = std::fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
+    let record: Record = serde_json::from_slice(&bytes).map_err(|error| format!("is no record of nvtune: {error}"))?;
+    if record.format > FORMAT {
+        return Err(format!("is of format {}, and this nvtune reads up to {FORMAT}", record.format));
+    }
+    Ok(record)
+}
+
+/// What records say, for one lock file.
+#[derive(Default)]
+pub struct Results {
+    records: usize,
+    /// The newest of each kernel and architecture. One that nothing is known of says what a lock would have to hang on, no more.
+    now: BTreeMap<String, Pinned>,
+    /// The kernels that the sources have, by the source as the lock names it.
+    kernels: BTreeMap<String, BTreeSet<String>>,
+    jobs: Vec<(Job, Vec<String>)>,
+}
+
+impl Results {
+    /// Adds what a record says.
+    pub fn add(&mut self, record: &Record, lock: &Path) {
+        self.records += 1;
+        let folder = lock.parent().unwrap_or(Path::new("/"));
+        let source = lock::relative(&Path::new(&record.folder).join(&record.source), folder);
+        let names = marked_source::kernel_names(Path::new(&record.folder), &record.arguments, &record.source);
+        let known = record.kernels.iter().map(|decision| decision.name.clone());
+        let all = self.kernels.entry(source.clone()).or_default();
+        all.extend(names.unwrap_or_default());
+        all.extend(known);
+        let mut keys = Vec::new();
+        for decision in &record.kernels {
+            let key = lock::key(&source, &decision.name, &decision.architecture);
+            if let Some(pinned) = &decision.pinned {
+                if let Some(earlier) = self.now.get(&key).filter(|earlier| earlier.basis.flags != pinned.basis.flags) {
+                    eprintln!(
+                        "nvtune warning : {key} was built with `{}` and with `{}`: the entry is for the latter",
+                        earlier.basis.flags, pinned.basis.flags
+                    );
+                }
+                self.now.insert(key.clone(), pinned.clone());
+            }
+            keys.push(key);
+        }
+        let arguments = record.arguments.iter().map(Into::into).collect();
+        self.jobs.push((
+            Job { folder: PathBuf::from(&record.folder), file: record.source.clone(), nvcc: None, arguments },
+            keys,
+        ));
+    }
+
+    /// Keys whose entry is not there, or not what it should be, with what is wrong.
+    fn problems<'a>(&'a self, file: &'a Lock) -> Vec<(&'a str, String)> {
+        let mut problems = Vec::new();
+        for (key, now) in &self.now {
+            match file.entries.get(key) {
+                None => problems.push((key.as_str(), "is not locked".to_owned())),
+                Some(entry) => {
+                    let mut changes = entry.basis.changes(&now.basis);
+                    if changes.is_empty()
+                        && entry.winner.macros == now.winner.macros
+                        && entry.winner_ptx != now.winner_ptx
+                    {
+                        changes.push("its code (PTX) under the winner's macros".to_owned());
+                    }
+                    if !changes.is_empty() {
+                        problems.push((key.as_str(), format!("is stale: another is {}", changes.join(" and "))));
+                    }
+                }
+            }
+        }
+        for (source, names) in &self.kernels {
+            let is_seen = |name: &String| {
+                let of = |key: &String| lock::parts(key).is_some_and(|(of, kernel, _)| of == source && kernel == name);
+                self.now.keys().any(of) || file.entries.keys().any(of)
+            };
+            problems.extend(
+                names
+                    .iter()
+                    .filter(|name| !is_seen(name))
+                    .map(|name| (name.as_str(), format!("({source}) is not locked"))),
+            );
+        }
+        problems.extend(self.orphans(file).map(|key| (key, "is of a kernel that is gone".to_owned())));
+        problems
+    }
+
+    /// Entries of kernels that the sources no longer have.
+    fn orphans<'a>(&'a self, file: &'a Lock) -> impl Iterator<Item = &'a str> {
+        file.entries.keys().map(String::as_str).filter(|key| {
+            let Some((source, kernel, _)) = lock::parts(key) else { return true };
+            self.kernels.get(source).is_some_and(|names| !names.contains(kernel))
+        })
+    }
+}
+
+fn check(file: &Lock, results: &Results) -> u8 {
+    let problems = results.problems(file);
+    for (key, problem) in &problems {
+        println!("{key} {problem}");
+    }
+    if problems.is_empty() {
+        println!("{} entries, all as built", file.entries.len());
+    }
+    u8::from(!problems.is_empty())
+}
+
+/// Puts the results into the lock, takes out what is gone, and gives the number of entries that changed.
+pub fn merge(file: &mut Lock, results: &Results) -> usize {
+    let gone: Vec<String> = results.orphans(file).map(str::to_owned).collect();
+    for key in &gone {
+        file.entries.remove(key);
+    }
+    let mut changed = gone.len();
+    for (key, now) in &results.now {
+        // A baseline because nothing was known pins nothing.
+        if now.provenance == Provenance::Baseline && now.points == 0 {
+            continue;
+        }
+        if file.entries.get(key) != Some(now) {
+            file.entries.insert(key.clone(), now.clone());
+            changed += 1;
+        }
+    }
+    changed
+}

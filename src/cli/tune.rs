@@ -1,0 +1,112 @@
+//! `nvtune tune --compile-commands FILE`: all marked kernels of a project -> the cache and one lock file.
+
+use super::jobs::{self, Job, Workers};
+use super::lock;
+use crate::marked_source;
+use crate::measure::split;
+use crate::settings::Trust;
+use serde::Deserialize;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// What `nvtune tune` is to do.
+pub struct Options {
+    pub commands: PathBuf,
+    pub lock: Option<PathBuf>,
+    pub workers: Workers,
+    pub anew: bool,
+}
+
+/// An entry of a compilation database (Clang's "JSON Compilation Database Format Specification").
+#[derive(Debug, Deserialize)]
+struct Entry {
+    directory: PathBuf,
+    file: String,
+    command: Option<String>,
+    arguments: Option<Vec<String>>,
+}
+
+/// Runs it; the exit code is 1 where a source could not be tuned or the lock file not be written.
+pub fn run(options: &Options) -> u8 {
+    super::exit_code(done(options))
+}
+
+fn done(options: &Options) -> Result<u8, String> {
+    let path = lock::place(options.lock.as_deref())?;
+    let mut file = lock::read(&path)?;
+    let all = jobs(&options.commands)?;
+    let here = std::env::current_dir().map_err(|error| format!("cannot tell the current folder: {error}"))?;
+    let is_marked =
+        |job: &Job| std::env::set_current_dir(&job.folder).is_ok() && marked_source::is_marked(&job.arguments);
+    let marked: Vec<Job> = all.into_iter().filter(is_marked).collect();
+    std::env::set_current_dir(&here).map_err(|error| format!("cannot go back to '{}': {error}", here.display()))?;
+    if marked.is_empty() {
+        return Err(format!("no call of nvcc in '{}' compiles a marked kernel", options.commands.display()));
+    }
+    let trust = if options.anew { Trust::Nothing } else { Trust::Timed };
+    let (records, code) = jobs::run(marked, &options.workers, trust);
+    let mut results = lock::Results::default();
+    for record in &records {
+        results.add(record, &path);
+    }
+    let changed = lock::merge(&mut file, &results);
+    file.write(&path)?;
+    println!("{}: {} entries, {changed} of them changed", path.display(), file.entries.len());
+    Ok(code)
+}
+
+/// The calls of nvcc in a compilation database.
+fn jobs(path: &Path) -> Result<Vec<Job>, String> {
+    let failed = |problem: String| format!("'{}': {problem}", path.display());
+    let text = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
+    let entries: Vec<Entry> = serde_json::from_slice(&text).map_err(|error| failed(error.to_string()))?;
+    let mut jobs = Vec::new();
+    for Entry { directory, file, command, arguments } in entries {
+        let words = match (arguments, command) {
+            (Some(words), _) => words,
+            (None, Some(command)) => split(&command).map_err(|error| failed(format!("{file}: {error}")))?,
+            (None, None) => continue,
+        };
+        // Launchers may stand before it.
+        let Some(at) = words.iter().position(|word| Path::new(word).file_name().is_some_and(|name| name == "nvcc"))
+        else {
+            continue;
+        };
+        // Relative to the database, where it says so.
+        let folder = path.parent().unwrap_or(Path::new("")).join(directory);
+        let folder = std::path::absolute(folder).map_err(|error| failed(error.to_string()))?;
+        let nvcc = words.get(at).map(OsString::from);
+        let arguments = words.iter().skip(at + 1).map(OsString::from).collect();
+        jobs.push(Job { folder, file, nvcc, arguments });
+    }
+    Ok(jobs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_nvcc_are_read_with_what_stands_before_them_left_out() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("compile_commands.json");
+        let text = r#"[
+            {"directory": "/b", "file": "a.cu", "command": "ccache /opt/cuda/bin/nvcc -DX=\\\"y\\\" -c 'a b.cu' -o a.o", "output": "a.o"},
+            {"directory": "sub", "file": "c.cu", "arguments": ["nvcc", "-c", "c.cu"]},
+            {"directory": "/b", "file": "d.cpp", "command": "g++ -c d.cpp"},
+            {"directory": "/b", "file": "e.cu"}
+        ]"#;
+        std::fs::write(&path, text).expect("written");
+        let job = |folder: PathBuf, file: &str, words: &[&str]| {
+            let mut words = words.iter().map(OsString::from);
+            Job { folder, file: file.to_owned(), nvcc: words.next(), arguments: words.collect() }
+        };
+        let expected = [
+            job("/b".into(), "a.cu", &["/opt/cuda/bin/nvcc", r#"-DX="y""#, "-c", "a b.cu", "-o", "a.o"]),
+            job(folder.path().join("sub"), "c.cu", &["nvcc", "-c", "c.cu"]),
+        ];
+        assert_eq!(jobs(&path).expect("it is one"), expected);
+        std::fs::write(&path, "{}").expect("written");
+        assert!(jobs(&path).expect_err("no list").contains("compile_commands.json': invalid type: map"));
+    }
+}

@@ -1,0 +1,70 @@
+//! The cache's entry for one kernel: a decision with all that it hangs on, so that whatever else of a source changes, the kernel is
+//! not tuned again.
+
+use super::{Cache, Decision, Pinned, digest};
+use crate::search::Strategy;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Rises when the same inputs would be decided otherwise: a change of the model, of a strategy, of how candidates are timed.
+pub const ENGINE: u32 = 2;
+
+/// A decision in the cache.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Kept {
+    pub pinned: Pinned,
+    /// Digest of the kernel's PTX under each set of macros that was compiled, as in [`super::Basis::ptx`].
+    pub sets: Vec<(BTreeMap<String, i64>, String)>,
+    /// What the machine could time on, as [`crate::measure::Present`] names it.
+    pub present: String,
+    pub strategy: Strategy,
+    /// Seconds of GPU time that were allowed.
+    pub budget: f64,
+    /// Configurations that were timed at most, and whether the winner was run under compute-sanitizer.
+    pub candidates: usize,
+    pub sanitize: bool,
+    /// What code the object holds, of which a GPU loads one.
+    pub images: String,
+    /// [`ENGINE`], of the nvtune that decided.
+    pub engine: u32,
+    pub decision: Decision,
+}
+
+/// What kept decisions are looked up by before the compiler is asked for anything.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind<'a> {
+    /// The clauses of the comment, blanks made even.
+    pub comment: &'a str,
+    pub kernel: &'a str,
+    pub architecture: &'a str,
+}
+
+impl Kind<'_> {
+    /// The folder of the kernel's decisions.
+    fn folder(&self) -> String {
+        let parts = [self.comment, self.kernel, self.architecture].map(str::as_bytes);
+        format!("kernels/{}", digest(parts))
+    }
+
+    /// The names of the decisions that are kept for such a kernel.
+    pub fn names(&self, cache: &Cache) -> Vec<String> {
+        cache.list(&self.folder())
+    }
+
+    /// The decisions that are kept for such a kernel, in the order of their names.
+    pub fn kept(&self, cache: &Cache) -> Vec<Kept> {
+        let folder = self.folder();
+        let places = self.names(cache).into_iter().map(|name| format!("{folder}/{name}"));
+        // Of another version of nvtune a decision may have another shape.
+        places.filter_map(|place| serde_json::from_slice(&cache.get(&place)?).ok()).collect()
+    }
+
+    /// Keeps a decision. What it hangs on is in the name, so that a second one for the same takes its place.
+    pub fn keep(&self, cache: &Cache, kept: &Kept) -> Result<(), String> {
+        let asked = (kept.strategy, kept.budget, kept.candidates, kept.sanitize, kept.engine);
+        let hangs_on = (&kept.pinned.basis, &kept.sets, &kept.present, &kept.images, asked);
+        let failed = |error: serde_json::Error| format!("cannot keep a decision: {error}");
+        let name = digest([&serde_json::to_vec(&hangs_on).map_err(failed)?[..]]);
+        cache.put(&format!("{}/{name}", self.folder()), &serde_json::to_vec(kept).map_err(failed)?)
+    }
+}

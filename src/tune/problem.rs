@@ -1,0 +1,80 @@
+//! Why a kernel stays as nvcc builds it, and how that is said.
+
+use super::scored::NoBaseline;
+use crate::comment::{Annotation, Diagnostic};
+use crate::console::Console;
+use crate::ptx;
+use crate::space::Configuration;
+use crate::variant::ToolError;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Why a kernel is not tuned.
+#[derive(Debug, Error)]
+pub enum Problem {
+    /// With places in the source.
+    #[error("its tuning comment does not fit it")]
+    Comment(Vec<Diagnostic>),
+    #[error("{0}")]
+    Tool(Arc<ToolError>),
+    /// The front end refuses the source as it stands: most likely nvcc will say the same.
+    #[error("{0}")]
+    Source(Arc<ToolError>),
+    #[error("{0}")]
+    Ptx(#[from] ptx::Error),
+    /// An `#if` leaves it out, or nobody uses it: this compile is not about it.
+    #[error("the compilation has no such kernel")]
+    Absent,
+    /// Then its values are not what the code is made of.
+    #[error(
+        "macro axis `{name}` is defined in {place} whatever nvtune sets: define it there only where it is not (#ifndef), or not at all"
+    )]
+    Defined { name: String, place: String },
+    #[error("macro axis `{name}` is an axis of another kernel of the file too: give each a macro of its own")]
+    Shared { name: String },
+    #[error(
+        "its baseline ({configuration}) is not what the source is without nvtune: let `default` give the macros the values that the source gives them"
+    )]
+    Default { configuration: Configuration },
+    #[error("{0} is not an architecture that this version of nvtune knows")]
+    Architecture(String),
+    #[error("its baseline ({configuration}) cannot be built or launched: {reason}")]
+    Baseline { configuration: Configuration, reason: String },
+}
+
+impl From<Vec<Diagnostic>> for Problem {
+    fn from(diagnostics: Vec<Diagnostic>) -> Self {
+        Self::Comment(diagnostics)
+    }
+}
+
+impl From<NoBaseline> for Problem {
+    fn from(NoBaseline { configuration, reason }: NoBaseline) -> Self {
+        Self::Baseline { configuration, reason }
+    }
+}
+
+impl From<Diagnostic> for Problem {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self::Comment(vec![diagnostic])
+    }
+}
+
+impl From<Box<Diagnostic>> for Problem {
+    fn from(diagnostic: Box<Diagnostic>) -> Self {
+        Self::Comment(vec![*diagnostic])
+    }
+}
+
+impl Problem {
+    /// Says that the kernel stays as nvcc builds it, and why.
+    pub fn print(&self, console: &Console, annotation: &Annotation) {
+        let message = format!("{}: not tuned: {self}", annotation.name);
+        match self {
+            Self::Comment(diagnostics) => console.diagnostics(diagnostics),
+            Self::Absent => {}
+            Self::Source(_) => console.warn_if_the_build_passes(message),
+            _ => console.warning(&message),
+        }
+    }
+}

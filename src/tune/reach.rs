@@ -1,0 +1,287 @@
+//! How a kernel's winner reaches its launches, and what that leaves of its space.
+//!
+//! In: the comment, what the compiler made of the kernel, the code around it. Out: [`Reach`], which says how each configuration
+//! is launched, and why one must not be used. What always holds: what is timed is what the object will launch.
+//!
+//! - header: the host code launches as the header says; every configuration is launched as the comment has it.
+//! - remap: host code launches the baseline, and the launch stub reshapes that. So the workload, which host code makes, is the
+//!   baseline's, and the grid covers the baseline's threads.
+//! - pinned: nothing can change the launch, so that block and grid stay the baseline's.
+
+use super::facts;
+use super::position;
+use crate::comment::{Annotation, Diagnostic, HostCode, Launching};
+use crate::emit::{Reshaped, Shape};
+use crate::model::{MAX_BLOCK_THREADS, REGISTER_UNIT, REGISTERS, SUB_CORES, WARP};
+use crate::ptx::Module;
+use crate::space::{Configuration, Dim3, Launch, Space};
+use crate::workload::Entry;
+use std::collections::BTreeSet;
+
+/// Dynamic shared memory that a launch may have without the program's consent, in bytes.
+const FREE_SHARED: u32 = 48 << 10;
+
+/// Blocks of a grid in x, y and z.
+const MAX_GRID: Dim3 = [2_147_483_647, 65_535, 65_535];
+
+/// What is known of the code around a source's kernels.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    pub includes_header: bool,
+    pub host: HostCode,
+}
+
+/// The way of a winner to the launches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Way {
+    Header,
+    /// `told`: by the comment.
+    Remap {
+        told: bool,
+    },
+    /// Why neither is possible.
+    Pinned(String),
+}
+
+#[derive(Clone, Debug)]
+pub struct Reach {
+    pub way: Way,
+    /// The kernel does the same under every shape of the block, as long as the threads are as many.
+    pub proven: bool,
+    /// By dimension: the code needs the baseline's extent.
+    fixed: [bool; 3],
+    /// Threads that a block can have at most by the kernel's launch bounds.
+    most: u32,
+    /// Macros that host code uses too: its launches follow them.
+    host_macros: BTreeSet<String>,
+    /// Macros that must keep the baseline's value, and where host code uses them.
+    kept_macros: Vec<(String, String)>,
+}
+
+impl Reach {
+    /// For a program that launches whatever the header says.
+    pub fn header() -> Self {
+        Self {
+            way: Way::Header,
+            proven: false,
+            fixed: [false; 3],
+            most: MAX_BLOCK_THREADS,
+            host_macros: BTreeSet::new(),
+            kept_macros: Vec::new(),
+        }
+    }
+
+    /// Finds the way of a kernel; `module` is the PTX of its baseline.
+    pub fn new(annotation: &Annotation, space: &Space, module: &Module, entry: &Entry, around: &Surroundings) -> Self {
+        let symbol = entry.symbol.as_str();
+        let fixed = facts::facts(module, symbol, None, None).fixed;
+        let most = facts::most_threads(module, symbol).unwrap_or(MAX_BLOCK_THREADS);
+        let proven = position::is_all(module, symbol);
+        let way = match annotation.told_launch() {
+            Some(Launching::Header) => Way::Header,
+            None if around.includes_header => Way::Header,
+            _ if entry.mangled.is_none() => {
+                Way::Pinned("the compiler makes no launch stub of it that is known".to_owned())
+            }
+            told => match facts::fixed_block(module, symbol) {
+                Some(reason) => Way::Pinned(reason.to_owned()),
+                None if told.is_none() && annotation.kernel.launch_bounds => {
+                    Way::Pinned("it has launch bounds: launch(remap) reshapes it all the same".to_owned())
+                }
+                None => Way::Remap { told: told.is_some() },
+            },
+        };
+        let mut reach = Self { fixed, most, proven, way, ..Self::header() };
+        if reach.way != Way::Header {
+            reach.look_at_macros(annotation, space, &around.host);
+        }
+        reach
+    }
+
+    /// The way with all that it hangs on besides the comment and the kernel's code, as a word to compare.
+    pub fn words(&self) -> String {
+        let mut words = match &self.way {
+            Way::Header => return "header".to_owned(),
+            Way::Remap { .. } => "remap".to_owned(),
+            Way::Pinned(_) => "pinned".to_owned(),
+        };
+        for name in &self.host_macros {
+            words.push_str(" host:");
+            words.push_str(name);
+        }
+        words
+    }
+
+    fn look_at_macros(&mut self, annotation: &Annotation, space: &Space, host: &HostCode) {
+        for name in space.baseline().macros.keys() {
+            let Some(place) = host.use_of(name) else { continue };
+            self.host_macros.insert(name.clone());
+            // Host code may launch blocks of the macro's size, which are no baseline's then.
+            let ties = annotation.require.iter().any(|constraint| {
+                let (mut of_macro, mut of_block) = (false, false);
+                constraint.names(&mut |used, _| {
+                    of_macro |= used == name;
+                    of_block |= used.starts_with("block.");
+                });
+                of_macro && of_block
+            });
+            if ties {
+                self.kept_macros.push((name.clone(), place));
+            }
+        }
+    }
+
+    /// What the host code launches, whatever the winner is: the baseline's shape, under the macros that it uses itself.
+    fn origin(&self, space: &Space, configuration: &Configuration) -> Configuration {
+        let mut origin = space.baseline().clone();
+        for (name, value) in &configuration.macros {
+            if self.host_macros.contains(name) {
+                origin.macros.insert(name.clone(), *value);
+            }
+        }
+        origin
+    }
+
+    /// The configuration that the host program prepares its arguments for.
+    pub fn prepared(&self, space: &Space, configuration: &Configuration) -> Configuration {
+        match self.way {
+            Way::Header => configuration.clone(),
+            Way::Remap { .. } | Way::Pinned(_) => self.origin(space, configuration),
+        }
+    }
+
+    /// How a configuration is launched.
+    ///
+    /// # Errors
+    /// As [`Space::launch`].
+    pub fn launch(&self, space: &Space, configuration: &Configuration) -> Result<Launch, Diagnostic> {
+        let own = space.launch(configuration)?;
+        if self.way == Way::Header {
+            return Ok(own);
+        }
+        let before = space.launch(&self.origin(space, configuration))?;
+        let grid = if configuration.grid.is_some() { own.grid } else { covering(&before, own.block) };
+        Ok(Launch { grid, ..own })
+    }
+
+    /// Why a configuration must not be used. `registers` are those of its code and of the baseline's; `launches` its launch and the
+    /// baseline's.
+    pub fn refusal(
+        &self,
+        space: &Space,
+        configuration: &Configuration,
+        registers: (u32, u32),
+        launches: (&Launch, &Launch),
+    ) -> Option<String> {
+        let baseline = space.baseline();
+        if self.way == Way::Header || configuration == baseline {
+            return None;
+        }
+        let (launch, before) = launches;
+        let moved = configuration.block != baseline.block || configuration.grid != baseline.grid;
+        if let (Way::Pinned(reason), true) = (&self.way, moved) {
+            return Some(reason.clone());
+        }
+        // A macro may tie the code to the block, and then it moves with it.
+        let tied = configuration.macros != baseline.macros;
+        let fixed = (0..3).find(|&at| !tied && self.fixed[at] && configuration.block[at] != baseline.block[at]);
+        if let Some(dimension) = fixed {
+            let dimension = ["x", "y", "z"][dimension];
+            return Some(format!("the kernel reads threadIdx.{dimension} and never blockDim.{dimension}"));
+        }
+        let kept =
+            self.kept_macros.iter().find(|(name, _)| configuration.macros.get(name) != baseline.macros.get(name));
+        if let Some((name, place)) = kept {
+            return Some(format!("host code uses {name}, to which the block is tied, too: {place}"));
+        }
+        if configuration.carveout != baseline.carveout {
+            return Some("only host code can set a carve-out: include the header".to_owned());
+        }
+        if launch.shared > before.shared.max(FREE_SHARED) {
+            return Some("more than 48 KiB of dynamic shared memory need the host code's consent".to_owned());
+        }
+        if launch.grid.iter().zip(MAX_GRID).any(|(&blocks, most)| blocks > most) {
+            return Some("its grid has more blocks in y or z than a GPU takes".to_owned());
+        }
+        let (own, natural) = (most_threads(registers.0), most_threads(registers.1).min(self.most));
+        (own < natural).then(|| {
+            format!("with {} registers a launch of more than {own} threads a block would fail, which plain nvcc's code allows", registers.0)
+        })
+    }
+
+    /// Whether the model alone may choose a configuration, whose launch and the baseline's are these.
+    pub fn allows_predicted(&self, space: &Space, configuration: &Configuration, launches: (&Launch, &Launch)) -> bool {
+        let same = configuration.block == space.baseline().block && configuration.grid == space.baseline().grid;
+        match self.way {
+            Way::Header => true,
+            Way::Pinned(_) => same,
+            Way::Remap { told } => {
+                let exact = configuration.grid.is_some() || threads(launches.0) == threads(launches.1);
+                same || exact && (told || self.proven)
+            }
+        }
+    }
+
+    /// The dimensions in which a launch of the configuration can have more threads than the baseline's.
+    pub fn surplus(&self, space: &Space, configuration: &Configuration) -> [bool; 3] {
+        let before = space.baseline().block;
+        let rounds = matches!(self.way, Way::Remap { .. }) && configuration.grid.is_none();
+        std::array::from_fn(|at| rounds && !before[at].is_multiple_of(configuration.block[at].max(1)))
+    }
+
+    /// What the launch stub makes of the baseline's launches under a configuration; `shared` writes the `shared` clause for it.
+    pub fn shape(&self, configuration: &Configuration, shared: String) -> Shape {
+        Shape { block: configuration.block, grid: configuration.grid, shared }
+    }
+
+    /// The same as a winner.
+    pub fn reshaped(&self, configuration: &Configuration, shared: String, surplus: bool) -> Reshaped {
+        Reshaped { shape: self.shape(configuration, shared), surplus }
+    }
+}
+
+/// The grid of blocks of this shape that has at least the launch's threads in each dimension.
+pub fn covering(launch: &Launch, block: Dim3) -> Dim3 {
+    std::array::from_fn(|at| {
+        let threads = u64::from(launch.grid[at]) * u64::from(launch.block[at]);
+        u32::try_from(threads.div_ceil(u64::from(block[at].max(1)))).unwrap_or(u32::MAX)
+    })
+}
+
+fn threads(launch: &Launch) -> [u64; 3] {
+    std::array::from_fn(|at| u64::from(launch.grid[at]) * u64::from(launch.block[at]))
+}
+
+/// Threads that a block of code with so many registers can have.
+fn most_threads(registers: u32) -> u32 {
+    let of_warp = (registers.max(1) * WARP).next_multiple_of(REGISTER_UNIT);
+    // Each quarter of a multiprocessor has its own registers.
+    let warps = REGISTERS / SUB_CORES / of_warp * SUB_CORES;
+    (warps * WARP).min(MAX_BLOCK_THREADS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grid_covers_the_threads_in_each_dimension() {
+        let launch = |grid, block| Launch { grid, block, shared: 0, carveout: None };
+        for (grid, block, new, expected) in [
+            ([128, 1, 1], [256, 1, 1], [128, 1, 1], [256, 1, 1]),
+            ([3, 1, 1], [256, 1, 1], [512, 1, 1], [2, 1, 1]),
+            ([3, 5, 7], [16, 16, 1], [32, 8, 1], [2, 10, 7]),
+            ([0, 1, 1], [256, 1, 1], [128, 1, 1], [0, 1, 1]),
+            ([u32::MAX, 1, 1], [1024, 1, 1], [1, 1, 1], [u32::MAX, 1, 1]),
+        ] {
+            assert_eq!(covering(&launch(grid, block), new), expected, "{grid:?} {block:?} {new:?}");
+        }
+    }
+
+    #[test]
+    fn the_threads_of_a_block_end_with_the_registers() {
+        for (registers, threads) in [(16, 1024), (64, 1024), (65, 896), (96, 640), (128, 512), (255, 256)] {
+            assert_eq!(most_threads(registers), threads, "{registers}");
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! A kernel whose winner is known already: from the lock file, else from the cache, where all that it hangs on is as it was.
+
+use super::basis;
+use super::kernel::{self, Subject};
+use super::tuned::Tuned;
+use super::variants::{FrontEnds, InForce, Macros};
+use crate::comment::Annotation;
+use crate::console::Console;
+use crate::measure::{Device, Present};
+use crate::record::{Basis, Decision, ENGINE, Kept, Kind, Pinned, RecordedConfiguration, Seconds};
+use crate::results::{LockFile, Results};
+use crate::search::{Provenance, Strategy};
+use crate::settings::{Mode, Settings, Trust};
+use crate::space::Configuration;
+use crate::variant::Toolchain;
+use std::path::Path;
+use std::time::Instant;
+
+/// What the look-up of one kernel hangs on.
+pub struct Recall<'a> {
+    pub settings: &'a Settings,
+    pub console: &'a Console,
+    pub results: &'a Results,
+    pub toolchain: &'a Toolchain,
+    pub annotation: &'a Annotation,
+    /// Those of the comment, else of the settings.
+    pub strategy: Strategy,
+    pub budget: f64,
+    /// On an architecture of a fat build that is not the one to be timed.
+    pub is_beside: bool,
+}
+
+impl Recall<'_> {
+    /// Whether anything can be found: without it nothing need be compiled to look.
+    pub fn is_promising(&self) -> bool {
+        if self.settings.trust == Trust::Nothing {
+            return false;
+        }
+        let locked = self.lock().is_some_and(|file| file.lock.entries.contains_key(&self.key(&file)));
+        locked || self.results.cache.as_ref().is_some_and(|cache| !self.kind().names(cache).is_empty())
+    }
+
+    /// Whether this machine is to time the kernel where no result is known.
+    pub fn can_time(&self) -> bool {
+        let wants = self.settings.mode == Mode::Measure && !self.is_beside;
+        wants && self.results.present.is_there() && self.annotation.has_workload()
+    }
+
+    /// The known winner of a kernel.
+    pub fn find(
+        &self,
+        subject: &mut Subject<'_>,
+        front_ends: &mut FrontEnds<'_>,
+        in_force: &InForce<'_>,
+        begin: Instant,
+    ) -> Option<Tuned> {
+        let basis = basis::basis(subject, front_ends, self.toolchain, in_force.now)?;
+        self.locked(subject, front_ends, in_force, &basis, begin)
+            .or_else(|| self.kept(subject, front_ends, in_force, &basis))
+    }
+
+    /// The baseline of a kernel that nothing is known of, in a build that does not find out.
+    pub fn nothing(
+        &self,
+        subject: &Subject<'_>,
+        front_ends: &FrontEnds<'_>,
+        in_force: &InForce<'_>,
+        begin: Instant,
+    ) -> Tuned {
+        let pinned = Pinned {
+            basis: basis::basis(subject, front_ends, self.toolchain, in_force.now).unwrap_or_default(),
+            winner: subject.space.baseline().clone(),
+            code: None,
+            surplus: false,
+            winner_ptx: None,
+            gpu: None,
+            driver: None,
+            provenance: Provenance::Baseline,
+            speedup: 1.0,
+            points: 0,
+            timed: 0,
+            nvtune: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let mut decision = self.decision(subject, &pinned, begin);
+        decision.pinned = Some(pinned);
+        decision.notes = vec!["nothing is known of it, and NVTUNE=locked asks for no more".to_owned()];
+        Tuned::unknown(self.toolchain, subject, decision)
+    }
+
+    fn lock(&self) -> Option<std::rc::Rc<LockFile>> {
+        self.results.lock(Path::new(self.toolchain.source()), self.console)
+    }
+
+    fn key(&self, file: &LockFile) -> String {
+        file.key(Path::new(self.toolchain.source()), &self.annotation.name, self.toolchain.architecture())
+    }
+
+    pub fn kind(&self) -> Kind<'_> {
+        Kind {
+            comment: &self.annotation.text,
+            kernel: &self.annotation.name,
+            architecture: self.toolchain.architecture(),
+        }
+    }
+
+    fn locked(
+        &self,
+        subject: &mut Subject<'_>,
+        front_ends: &mut FrontEnds<'_>,
+        in_force: &InForce<'_>,
+        basis: &Basis,
+        begin: Instant,
+    ) -> Option<Tuned> {
+        let file = self.lock()?;
+        let pinned = file.lock.entries.get(&self.key(&file))?;
+        if self.settings.trust == Trust::Timed && !pinned.is_measured() && self.can_time() {
+            return None;
+        }
+        let mut changes = pinned.basis.changes(basis);
+        if changes.is_empty() && !subject.space.contains(&pinned.winner) {
+            changes.push(format!("its space, which has no {}", pinned.winner));
+        }
+        if changes.is_empty() && pinned.code.is_none() && pinned.winner != *subject.space.baseline() {
+            changes.push("the entry itself, which has no `code`".to_owned());
+        }
+        if pinned.winner.macros != subject.space.baseline().macros && changes.is_empty() {
+            // They may be arguments of a template, and so change the names of kernel and launch stub.
+            subject.learn(front_ends, self.toolchain, std::slice::from_ref(&pinned.winner.macros), in_force.now);
+        }
+        if let Some(expected) = pinned.winner_ptx.as_ref().filter(|_| changes.is_empty()) {
+            let now = basis::sets(subject, front_ends, [pinned.winner.macros.clone()], in_force.now);
+            if now.first().is_none_or(|(_, found)| found != expected) {
+                changes.push("its code (PTX) under the winner's macros".to_owned());
+            }
+        }
+        if !changes.is_empty() {
+            let (name, file) = (&self.annotation.name, file.name());
+            let changes = changes.join(" and ");
+            self.console.warning(&format!(
+                "{name}: its entry in {file} is stale and not used: another is {changes}; `nvtune lock --update` measures it again"
+            ));
+            return None;
+        }
+        let decision = self.decision(subject, pinned, begin);
+        let mut tuned = Tuned::recalled(self.toolchain, subject, decision, pinned.code.as_deref());
+        tuned.decision.pinned = Some(pinned.clone());
+        Some(tuned)
+    }
+
+    /// What a record says of a locked winner.
+    fn decision(&self, subject: &Subject<'_>, pinned: &Pinned, begin: Instant) -> Decision {
+        let baseline = subject.space.baseline();
+        let mut configurations = vec![recorded(subject, baseline)];
+        if pinned.winner != *baseline {
+            configurations.push(recorded(subject, &pinned.winner));
+        }
+        let Present { models, .. } = &self.results.present;
+        let elsewhere = pinned.gpu.as_ref().filter(|gpu| !models.is_empty() && !models.contains(*gpu));
+        let note = elsewhere.map(|gpu| {
+            let here = models.iter().cloned().collect::<Vec<_>>().join(", ");
+            format!("locked as timed on {gpu}; this machine has {here}")
+        });
+        let device =
+            |name: &String| Device { name: name.clone(), driver: pinned.driver.unwrap_or(0), ..Device::default() };
+        Decision {
+            name: self.annotation.name.clone(),
+            symbol: subject.entry.symbol.clone(),
+            architecture: self.toolchain.architecture().to_owned(),
+            device: pinned.gpu.as_ref().map(device),
+            strategy: self.strategy,
+            provenance: Provenance::Locked,
+            baseline: 0,
+            winner: configurations.len() - 1,
+            speedup: pinned.speedup,
+            surplus: pinned.surplus,
+            provisional: false,
+            points: pinned.points,
+            timed: 0,
+            seconds: Seconds { compile: begin.elapsed().as_secs_f64(), ..Seconds::default() },
+            notes: note.into_iter().collect(),
+            conditions: None,
+            pinned: None,
+            variants: Vec::new(),
+            configurations,
+        }
+    }
+
+    fn kept(
+        &self,
+        subject: &mut Subject<'_>,
+        front_ends: &mut FrontEnds<'_>,
+        in_force: &InForce<'_>,
+        basis: &Basis,
+    ) -> Option<Tuned> {
+        let mut found = self.kind().kept(self.results.cache.as_ref()?);
+        found.retain(|kept| self.serves(kept) && kept.pinned.basis == *basis);
+        // What was timed comes before what was predicted, on this machine's GPU before on another, by the newest engine.
+        let models = &self.results.present.models;
+        found.sort_by_key(|kept| {
+            let gpu = kept.pinned.gpu.as_ref();
+            std::cmp::Reverse((gpu.is_some(), gpu.is_some_and(|gpu| models.contains(gpu)), kept.engine))
+        });
+        let kept = found.into_iter().find(|kept| {
+            let sets: Vec<Macros> = kept.sets.iter().map(|(set, _)| set.clone()).collect();
+            subject.learn(front_ends, self.toolchain, &sets, in_force.now);
+            basis::sets(subject, front_ends, sets, in_force.now) == kept.sets
+        })?;
+        if !subject.space.contains(&kept.pinned.winner) {
+            return None;
+        }
+        // That launches stay as they are is said by who looks at them.
+        let said = |note: &&String| kept.pinned.is_measured() && !note.starts_with(kernel::LAUNCHES_STAY);
+        for note in kept.decision.notes.iter().filter(said) {
+            self.console.warning(&format!("{}: {note}", kept.decision.name));
+        }
+        let mut tuned = Tuned::recalled(self.toolchain, subject, kept.decision, kept.pinned.code.as_deref());
+        tuned.decision.pinned = Some(kept.pinned);
+        tuned.mark_recalled();
+        Some(tuned)
+    }
+
+    /// Whether a kept decision is one that this build may take.
+    fn serves(&self, kept: &Kept) -> bool {
+        let asked = kept.strategy == self.strategy && (kept.budget - self.budget).abs() < 1e-6;
+        let also = kept.candidates == self.settings.candidates && kept.sanitize == self.settings.sanitize;
+        let same = asked && also && kept.engine == ENGINE;
+        match (kept.pinned.is_measured(), self.can_time()) {
+            // This machine would time for itself: only what it would time itself.
+            (true, true) => {
+                same && kept.present == self.results.present.identity && kept.images == self.toolchain.images()
+            }
+            (true, false) => true,
+            // What the model chose is worth as much as what it would choose now.
+            (false, can_time) => {
+                let asks_model = self.settings.mode != Mode::Locked && !can_time;
+                same && asks_model && kept.pinned.nvtune == env!("CARGO_PKG_VERSION")
+            }
+        }
+    }
+
+    /// Keeps a decision for later builds, unless it is only what was left when timing failed.
+    pub fn keep(&self, tuned: &Tuned, pinned: &Pinned, sets: Vec<(Macros, String)>) {
+        if tuned.decision.provisional || self.can_time() && !pinned.is_measured() {
+            return;
+        }
+        let kept = Kept {
+            pinned: pinned.clone(),
+            sets,
+            present: self.results.present.identity.clone(),
+            strategy: self.strategy,
+            budget: self.budget,
+            candidates: self.settings.candidates,
+            sanitize: self.settings.sanitize,
+            images: self.toolchain.images(),
+            engine: ENGINE,
+            decision: tuned.decision.clone(),
+        };
+        self.results.write(self.console, |cache| self.kind().keep(cache, &kept));
+    }
+}
+
+fn recorded(subject: &Subject<'_>, configuration: &Configuration) -> RecordedConfiguration {
+    let launch = subject.reach.launch(&subject.space, configuration).ok();
+    RecordedConfiguration {
+        configuration: configuration.clone(),
+        launch: launch.unwrap_or(crate::space::Launch {
+            grid: [1, 1, 1],
+            block: configuration.block,
+            shared: 0,
+            carveout: configuration.carveout,
+        }),
+        variant: None,
+        score: None,
+        pareto: false,
+        candidate: false,
+        timing: None,
+        refused: None,
+    }
+}

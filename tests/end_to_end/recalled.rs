@@ -1,0 +1,102 @@
+//! Launches reshaped by results of earlier builds: from the cache and from the lock file they are what they were when tuned.
+
+use crate::nvcc::compile;
+use crate::project::{Project, Ran, run, succeed};
+use crate::remap::{SMALL_BLOCKS_WIN, launches, short, tuned};
+use crate::results::nvtune;
+
+/// A build from the lock file alone.
+fn locked(project: &Project, arguments: &[String]) -> Ran {
+    succeed(project.nvtune(arguments).env("NVTUNE", "locked").env("NVTUNE_CACHE_SIZE", "0"))
+}
+
+fn count(ran: &Ran, words: &str) -> usize {
+    ran.stderr.lines().filter(|line| line.contains(words)).count()
+}
+
+#[test]
+fn a_kernel_from_cache_or_lock_comes_with_its_launches() {
+    let project = Project::new(&["remap.cu", "elsewhere.cu", "cudart.cpp"]);
+    let arguments = compile("remap.cu", "remap.o");
+    succeed(&mut project.plain(&compile("elsewhere.cu", "elsewhere.o")));
+    let said = || {
+        let said = launches(&project, &["remap.o", "elsewhere.o"], &[]);
+        std::fs::remove_file(project.path("remap.o")).expect("it was built");
+        said.lines().map(short).collect::<String>()
+    };
+    let cold = tuned(&project, &arguments, SMALL_BLOCKS_WIN);
+    let kernels = count(&cold, "points timed");
+    assert!(cold.code == Some(0) && kernels > 3, "{}", cold.stderr);
+    let reshaped = said();
+    assert!(reshaped.contains("block 64 1 1"), "{reshaped}");
+    let warm = tuned(&project, &arguments, SMALL_BLOCKS_WIN);
+    assert_eq!(count(&warm, "; from the cache"), kernels, "{}", warm.stderr);
+    assert_eq!(said(), reshaped, "the whole call is known");
+
+    succeed(&mut nvtune(&project, &["lock"]));
+    let from_lock = locked(&project, &arguments);
+    assert_eq!(count(&from_lock, "over the baseline, locked"), kernels, "{}", from_lock.stderr);
+    assert_eq!(said(), reshaped, "locked");
+
+    std::fs::remove_file(project.path("nvtune.lock")).expect("removed");
+    project.write("remap.cu", &format!("{}\nint another() {{ return 1; }}\n", project.read("remap.cu")));
+    let known = tuned(&project, &arguments, SMALL_BLOCKS_WIN);
+    assert_eq!(count(&known, "; from the cache"), kernels, "{}", known.stderr);
+    assert_eq!(said(), reshaped, "each kernel is known");
+}
+
+#[test]
+fn another_way_to_the_launches_is_another_result() {
+    let project = Project::new(&[]);
+    let kernel = "//@tune threads(n) block({64, 256}) regs({0}) default(block = 256)\n\
+         //@tune args(n = 1 << 12, x = out[n])\n\
+         __global__ void k(int n, float *x) {\n\
+         const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] = 1; }\n";
+    project.write("k.cu", kernel);
+    let arguments = compile("k.cu", "k.o");
+    let cold = tuned(&project, &arguments, SMALL_BLOCKS_WIN);
+    assert!(count(&cold, "points timed") == 1, "{}", cold.stderr);
+    succeed(&mut nvtune(&project, &["lock"]));
+    assert!(project.read("nvtune.lock").contains("\"launches\": \"remap\""), "{}", project.read("nvtune.lock"));
+
+    project.write("k.cu", &format!("#if __has_include(\"k.tune.h\")\n#include \"k.tune.h\"\n#endif\n{kernel}"));
+    let ran = run(project.nvtune(&arguments).env("NVTUNE", "locked"));
+    let stale = "is stale and not used: another is the way to its launches (`header`, then `remap`)";
+    assert!(ran.code == Some(0) && ran.stderr.contains(stale), "{}", ran.stderr);
+    assert_eq!(count(&ran, "from the cache"), 0, "{}", ran.stderr);
+    let again = tuned(&project, &arguments, SMALL_BLOCKS_WIN);
+    assert!(count(&again, "points timed") == 1, "{}", again.stderr);
+}
+
+#[test]
+fn every_architecture_of_a_fat_build_is_locked_and_kept() {
+    let project = Project::new(&["fat.cu", "cudart.cpp"]);
+    let options = ["-gencode=arch=compute_80,code=sm_80", "-gencode=arch=compute_90,code=sm_90"];
+    let arguments: Vec<String> =
+        ["-O3", "-c", "fat.cu", "-o", "fat.o"].iter().chain(&options).map(|&word| word.to_owned()).collect();
+    let said = || {
+        let said = launches(&project, &["fat.o"], &[("FAKE_CAPABILITIES", "80 90 90 80")]);
+        std::fs::remove_file(project.path("fat.o")).expect("it was built");
+        said
+    };
+    let entries = r#"{"label": "block=64 regs=24", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
+    let cold = tuned(&project, &arguments, entries);
+    assert_eq!(cold.code, Some(0), "{}", cold.stderr);
+    let reshaped = said();
+    assert!(reshaped.contains("block 64 1 1") && reshaped.contains("block 256 1 1"), "{reshaped}");
+    succeed(&mut nvtune(&project, &["lock"]));
+    let lock = project.read("nvtune.lock");
+    assert!(lock.contains("fat.cu: mixed, sm_80") && lock.contains("fat.cu: mixed, sm_90"), "{lock}");
+
+    let from_lock = locked(&project, &arguments);
+    assert_eq!(count(&from_lock, ", locked"), 2, "{}", from_lock.stderr);
+    assert_eq!(said(), reshaped, "locked");
+
+    std::fs::remove_file(project.path("nvtune.lock")).expect("removed");
+    for what in ["the whole call is known", "each kernel is known"] {
+        let known = tuned(&project, &arguments, entries);
+        assert_eq!(count(&known, "; from the cache"), 2, "{what}: {}", known.stderr);
+        assert_eq!(said(), reshaped, "{what}");
+        project.write("fat.cu", &format!("{}\nint another() {{ return 1; }}\n", project.read("fat.cu")));
+    }
+}

@@ -1,0 +1,258 @@
+//! `launch(remap)`: the stubs of an object, run for real on a runtime that only says what it is asked to launch.
+
+use crate::nvcc::compile;
+use crate::project::{Project, Ran, nvcc, run, succeed};
+use expect_test::expect;
+
+/// Builds `source` with these recorded timings.
+pub fn tuned(project: &Project, arguments: &[String], entries: &str) -> Ran {
+    let device = r#"{"name": "NVIDIA H200", "compute_capability": 90}"#;
+    project.write("recorded.json", &format!(r#"{{"device": {device}, "entries": [{entries}]}}"#));
+    run(project.nvtune(arguments).env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"))
+}
+
+/// Links objects with the runtime of `cudart.cpp` and runs the program.
+pub fn launches(project: &Project, objects: &[&str], environment: &[(&str, &str)]) -> String {
+    let include = nvcc().parent().and_then(|bin| bin.parent()).expect("a toolkit").join("include");
+    let include = format!("-I{}", include.display());
+    let mut link = vec!["-w", include.as_str(), "cudart.cpp"];
+    link.extend(objects);
+    link.extend(["-o", "program"]);
+    project.tool_of_host("g++", &link);
+    let mut program = std::process::Command::new(project.path("program"));
+    succeed(program.current_dir(project.path("")).envs(environment.iter().copied())).stdout
+}
+
+/// Blocks of 64 threads win, and of 32 x 8.
+pub const SMALL_BLOCKS_WIN: &str = r#"
+    {"label": "block=64", "time_us": 5.0, "spread": 0.01},
+    {"label": "block=32x8", "time_us": 5.0, "spread": 0.01},
+    {"time_us": 10.0, "spread": 0.01}"#;
+
+#[test]
+fn launches_of_the_baselines_shape_are_reshaped_and_no_others() {
+    let project = Project::new(&["remap.cu", "elsewhere.cu", "cudart.cpp"]);
+    let ran = tuned(&project, &compile("remap.cu", "remap.o"), SMALL_BLOCKS_WIN);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+    succeed(&mut project.plain(&compile("elsewhere.cu", "elsewhere.o")));
+    let said = launches(&project, &["remap.o", "elsewhere.o"], &[]);
+    expect![[r#"
+        _Z5plainiPKfPf grid 1024 1 1 block 64 1 1 shared 0 stream 0 first 65536
+        _Z5plainiPKfPf grid 8 3 4 block 64 1 1 shared 0 stream 7 first 65536
+        _Z5plainiPKfPf grid 512 1 1 block 128 1 1 shared 0 stream 0 first 65536
+        _Z5plainiPKfPf grid 256 1 1 block 16 16 1 shared 0 stream 0 first 65536
+        _Z5plainiPKfPf grid 256 1 1 block 256 1 1 shared 1024 stream 0 first 65536
+        _Z5plainiPKfPf grid 0 1 1 block 64 1 1 shared 0 stream 0 first 65536
+        _Z5plainiPKfPf grid 2147483647 1 1 block 256 1 1 shared 0 stream 0 first 65536
+        _ZN2ns7genericIfEEviPKT_PS1_ grid 16 1 1 block 64 1 1 shared 0 stream 0 first 65536
+        _ZN2ns7genericIdEEviPKT_PS1_ grid 4 1 1 block 256 1 1 shared 0 stream 0 first 65536
+        unmangled grid 16 1 1 block 64 1 1 shared 0 stream 0 first 65536
+        hidden grid 2 10 1 block 32 8 1 shared 0 stream 0 first 256
+        _Z6staged5SizesPKfPf grid 16 1 1 block 64 1 1 shared 768 stream 0 first 65536
+        _Z6staged5SizesPKfPf grid 4 1 1 block 256 1 1 shared 64 stream 0 first 65536
+        _Z5plainiPKfPf grid 1024 1 1 block 64 1 1 shared 0 stream 0 first 65536
+    "#]]
+    .assert_eq(&said.lines().map(short).collect::<String>());
+}
+
+/// Without what the compiler adds to the name of a hidden kernel.
+pub fn short(line: &str) -> String {
+    let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
+    let name = if name.contains("hidden") { "hidden" } else { name };
+    format!("{name} {rest}\n")
+}
+
+/// The code of each function of an object, relocations and addresses left out; what lies behind it of the object's code.
+fn functions(object: &[u8]) -> Vec<(String, Vec<u8>)> {
+    use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+    let file = object::File::parse(object).expect("an object file");
+    let mut found: Vec<(String, Vec<u8>)> = Vec::new();
+    for symbol in file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() > 0) {
+        let section = file.section_by_index(symbol.section_index().expect("defined")).expect("it is there");
+        let data = section.data().expect("readable");
+        let start = (symbol.address() - section.address()) as usize;
+        let mut code = data[start..start + symbol.size() as usize].to_vec();
+        for (place, relocation) in section.relocations() {
+            let bytes = usize::from(relocation.size()) / 8;
+            if let Some(offset) = (place as usize).checked_sub(start).filter(|&offset| offset + bytes <= code.len()) {
+                code[offset..offset + bytes].fill(0);
+            }
+        }
+        found.push((symbol.name().expect("named").to_owned(), code));
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn only_the_fat_binary_and_the_stubs_differ_from_plain_nvccs_object() {
+    use object::{Object, ObjectSection};
+    let project = Project::new(&["remap.cu"]);
+    // Calls between functions of one section are distances, and not relocations: each function in a section of its own has none.
+    // Without optimization what one function does to registers changes no other.
+    let options = ["-arch=sm_90", "-objtemp", "-Xcompiler", "-ffunction-sections", "-c", "remap.cu", "-o", "same.o"];
+    let arguments = options.map(str::to_owned);
+    succeed(&mut project.plain(&arguments));
+    let plain = project.bytes("same.o");
+    std::fs::remove_file(project.path("same.o")).expect("removed");
+    let ran = tuned(&project, &arguments, SMALL_BLOCKS_WIN);
+    assert!(ran.code == Some(0) && !ran.stderr.contains("warning"), "{}", ran.stderr);
+    let tuned = project.bytes("same.o");
+    let (before, after) = (functions(&plain), functions(&tuned));
+    let names = |all: &[(String, Vec<u8>)]| all.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    let mut added = names(&after);
+    added.retain(|name| !names(&before).contains(name));
+    // `dim3`'s constructor, and the arithmetic of the `shared` clause.
+    assert!(added.iter().all(|name| name.contains("dim3") || name.contains("__nvtune_detail")), "{added:?}");
+    for (name, code) in &before {
+        let now = after.iter().find(|(other, _)| other == name).map(|(_, code)| code);
+        let is_stub = name.contains("__device_stub_");
+        assert!(is_stub || now == Some(code), "{name} has changed");
+    }
+    let changed = before.iter().filter(|(name, code)| !after.contains(&(name.clone(), code.clone()))).count();
+    assert_eq!(changed, 5, "the stubs of five tuned kernels");
+    let data = |object: &[u8], wanted: &str| {
+        let file = object::File::parse(object).expect("an object file");
+        let section = file.section_by_name(wanted).map(|section| section.data().expect("readable").to_vec());
+        section.unwrap_or_else(|| panic!("no {wanted}"))
+    };
+    for section in [".nvFatBinSegment", "__nv_module_id", ".rodata", ".init_array"] {
+        assert!(data(&plain, section) == data(&tuned, section), "{section}");
+    }
+}
+
+#[test]
+fn what_cannot_be_reshaped_keeps_its_block_and_says_why() {
+    let project = Project::new(&[]);
+    project.write(
+        "kept.cu",
+        "//@tune threads(n) block({64, 256}) regs({0}) default(block = 256)\n\
+         //@tune args(n = 1 << 12, x = out[n])\n\
+         __global__ void __launch_bounds__(256) bounded(int n, float *x) {\n\
+         const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] = 1; }\n\
+         //@tune threads(n) block({64, 256}) regs({0}) default(block = 256) launch(remap)\n\
+         //@tune args(n = 1 << 12, x = out[n])\n\
+         __global__ void constant(int n, float *x) {\n\
+         const int i = blockIdx.x * 256 + threadIdx.x; if (i < n) x[i] = 1; }\n\
+         //@tune threads(n) block({64, 256}) regs({0}) default(block = 256) launch(remap)\n\
+         //@tune args(n = 1 << 12, x = out[n])\n\
+         __global__ void __launch_bounds__(256) told(int n, float *x) {\n\
+         const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] = 1; }\n\
+         void go(void **a) { cudaLaunchKernel((void *)told, 1, 256, a, 0, 0); }\n",
+    );
+    let ran = tuned(&project, &compile("kept.cu", "kept.o"), SMALL_BLOCKS_WIN);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let record = project.record("kept.tune.json");
+    let blocks: Vec<_> = record["kernels"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|kernel| {
+            let winner = kernel["winner"].as_u64().expect("an index") as usize;
+            let refused = kernel["configurations"][1 - winner]["refused"].as_str().unwrap_or_default();
+            (kernel["configurations"][winner]["block"][0].as_u64(), refused.to_owned())
+        })
+        .collect();
+    expect![[r#"
+        [
+            (
+                Some(
+                    256,
+                ),
+                "it has launch bounds: launch(remap) reshapes it all the same",
+            ),
+            (
+                Some(
+                    256,
+                ),
+                "the kernel reads threadIdx.x and never blockDim.x",
+            ),
+            (
+                Some(
+                    64,
+                ),
+                "",
+            ),
+        ]
+    "#]]
+    .assert_debug_eq(&blocks);
+    assert!(ran.stderr.contains("kept.cu(13): warning: this launch of `told` is not reshaped"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_fat_build_has_a_winner_for_each_architecture_and_picks_by_device() {
+    let project = Project::new(&["fat.cu", "cudart.cpp"]);
+    let options = [
+        "-gencode=arch=compute_80,code=sm_80",
+        "-gencode=arch=compute_90,code=sm_90",
+        "-gencode=arch=compute_120,code=compute_120",
+    ];
+    let arguments = ["-O3", "-c", "fat.cu", "-o", "fat.o"].iter().chain(&options).map(|&word| word.to_owned());
+    let arguments: Vec<String> = arguments.collect();
+    let entries = r#"{"label": "block=64 regs=24", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
+    let ran = tuned(&project, &arguments, entries);
+    assert!(ran.code == Some(0) && !ran.stderr.contains("warning"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("nvtune: mixed on sm_90: block=64 regs=24 ("), "{}", ran.stderr);
+
+    // Each image has the cap of its winner, and the PTX for newer GPUs is nvcc's own.
+    let registers = |architecture: &str| {
+        let text = project.tool("cuobjdump", &["-res-usage", "-arch", architecture, "fat.o"]);
+        let number = text.split("REG:").nth(1).and_then(|rest| rest.split_whitespace().next()).map(str::to_owned);
+        number.and_then(|number| number.parse::<u32>().ok()).unwrap_or_else(|| panic!("{architecture}: {text}"))
+    };
+    assert!(registers("sm_90") <= 24 && registers("sm_80") > 24, "{} {}", registers("sm_90"), registers("sm_80"));
+    let ptx = project.tool("cuobjdump", &["-ptx", "fat.o"]);
+    assert!(ptx.contains(".target sm_120") && !ptx.contains(".maxnreg"), "{ptx}");
+
+    // The header chooses alike, in host code that nvcc never sees.
+    project.write(
+        "consumer.cpp",
+        "#include <cuda_runtime_api.h>\n#include \"fat.tune.h\"\n#include <cstdio>\n\
+         int main() {\n  for (int device = 0; device < 4; ++device) {\n    cudaSetDevice(device);\n\
+         std::printf(\"%u x %u\\n\", nvtune::mixed::grid(1024).x, nvtune::mixed::block().x);\n  }\n}\n",
+    );
+    let include = nvcc().parent().and_then(|bin| bin.parent()).expect("a toolkit").join("include");
+    let include = include.to_string_lossy();
+    for standard in ["-std=c++11", "-std=c++14", "-std=c++17", "-std=c++20"] {
+        let strict = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", standard, "-isystem", include.as_ref()];
+        let strict = strict.iter().copied().chain(["-c", "consumer.cpp", "-o", "consumer.o"]);
+        project.tool_of_host("g++", &strict.collect::<Vec<_>>());
+    }
+    let chosen = launches(&project, &["consumer.o"], &[("FAKE_CAPABILITIES", "80 90 120 75")]);
+    assert_eq!(chosen, "4 x 256\n16 x 64\n16 x 64\n4 x 256\n");
+
+    // Devices of 8.0, 9.0, 12.0 (which runs the PTX) and 7.5, for which there is no code; each is asked once.
+    let said = launches(&project, &["fat.o"], &[("FAKE_CAPABILITIES", "80 90 120 75")]);
+    let record = project.record("fat.tune.json");
+    let blocks: Vec<(String, u64)> = record["kernels"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|kernel| {
+            let winner = kernel["winner"].as_u64().expect("an index") as usize;
+            let block = kernel["configurations"][winner]["block"][0].as_u64().expect("a number");
+            (kernel["architecture"].as_str().expect("a name").to_owned(), block)
+        })
+        .collect();
+    expect![[r#"
+        [("sm_90", 64), ("sm_80", 256)]
+        _Z5mixediPKfPf grid 4 1 1 block 256 1 1 shared 0 stream 0 first 1024
+        asked 2 times
+        _Z5mixediPKfPf grid 16 1 1 block 64 1 1 shared 0 stream 0 first 1024
+        asked 4 times
+        _Z5mixediPKfPf grid 16 1 1 block 64 1 1 shared 0 stream 0 first 1024
+        asked 6 times
+        _Z5mixediPKfPf grid 4 1 1 block 256 1 1 shared 0 stream 0 first 1024
+        asked 8 times
+        _Z5mixediPKfPf grid 4 1 1 block 256 1 1 shared 0 stream 0 first 1024
+        asked 8 times
+        _Z5mixediPKfPf grid 16 1 1 block 64 1 1 shared 0 stream 0 first 1024
+        asked 8 times
+        _Z5mixediPKfPf grid 16 1 1 block 64 1 1 shared 0 stream 0 first 1024
+        asked 8 times
+        _Z5mixediPKfPf grid 4 1 1 block 256 1 1 shared 0 stream 0 first 1024
+        asked 8 times
+    "#]]
+    .assert_eq(&format!("{blocks:?}\n{said}"));
+}

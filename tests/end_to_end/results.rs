@@ -1,0 +1,401 @@
+//! Results that last: the cache and the lock file, through real compiles.
+
+use crate::measured::CAPS_WIN;
+use crate::nvcc::compile;
+use crate::project::{Project, Ran, nvcc, run, succeed};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+/// A GPU on which this block is faster than all others.
+pub fn gpu(name: &str, block: u32) -> String {
+    format!(
+        r#"{{"device": {{"name": "{name}", "compute_capability": 90, "driver": 13000}},
+            "entries": [{{"label": "block={block}", "time_us": 8.0, "spread": 0.01}}, {{"time_us": 10.0, "spread": 0.01}}]}}"#
+    )
+}
+
+/// A build of `two.cu` on the GPU of [`CAPS_WIN`].
+fn two(project: &Project) -> Ran {
+    project.write("recorded.json", CAPS_WIN);
+    let mut build = project.nvtune(&reproducible("two.cu", "two.o"));
+    succeed(build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"))
+}
+
+fn reproducible(source: &str, output: &str) -> Vec<String> {
+    let mut arguments = compile(source, output);
+    arguments.push("-objtemp".to_owned());
+    arguments
+}
+
+/// nvtune's own command in a project's folder.
+pub fn nvtune(project: &Project, arguments: &[&str]) -> Command {
+    let mut command = project.nvtune::<&str>(&[]);
+    let mut own = Command::new(env!("CARGO_BIN_EXE_nvtune"));
+    own.args(arguments).current_dir(project.path(""));
+    for (name, value) in command.env_remove("NVTUNE").get_envs() {
+        match value {
+            Some(value) => own.env(name, value),
+            None => own.env_remove(name),
+        };
+    }
+    own
+}
+
+type Lines<'a> = Vec<(&'a str, &'a str)>;
+
+/// Which kernels a build tuned, and which it took from the cache.
+fn told<'a>(ran: &'a Ran) -> (Vec<&'a str>, Vec<&'a str>) {
+    let lines = ran.stderr.lines().filter_map(|line| line.strip_prefix("nvtune: ")?.split_once(": "));
+    let (kept, tuned): (Lines<'a>, Lines<'a>) = lines.partition(|(_, rest)| rest.ends_with("; from the cache"));
+    let names = |lines: &[(&'a str, &'a str)]| lines.iter().map(|(name, _)| *name).collect();
+    (names(&tuned), names(&kept))
+}
+
+/// Writes a script that notes that it was called and then runs `program`.
+fn noting(project: &Project, name: &str, program: &Path) {
+    let text = format!(
+        "#!/bin/sh\necho {name} >> '{}'\nexec '{}' \"$@\"\n",
+        project.path("notes").display(),
+        program.display()
+    );
+    project.write(name, &text);
+    std::fs::set_permissions(project.path(name), std::fs::Permissions::from_mode(0o755)).expect("executable");
+}
+
+#[test]
+fn a_warm_build_starts_no_compiler_but_the_final_one_and_gives_the_same_bytes() {
+    let project = Project::new(&["two.cu"]);
+    std::fs::create_dir(project.path("tools")).expect("a folder");
+    noting(&project, "tools/gcc", &which::which("gcc").expect("a host compiler"));
+    // A wrapper is not asked for the final build: nvtune starts the nvcc behind it, from the overlay.
+    noting(&project, "tools/nvcc", &nvcc());
+    project.write("recorded.json", CAPS_WIN);
+    let path = std::env::var("PATH").expect("there is one");
+    let build = || {
+        project.write("notes", "");
+        let mut build = project.nvtune(&reproducible("two.cu", "two.o"));
+        build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json");
+        build.env("NVTUNE_NVCC", project.path("tools/nvcc"));
+        build.env("PATH", format!("{}:{path}", project.path("tools").display()));
+        let ran = succeed(&mut build);
+        let notes = project.read("notes");
+        let count = |name: &str| notes.lines().filter(|line| *line == name).count();
+        (ran, count("tools/nvcc"), count("tools/gcc"))
+    };
+    let (ran, dry_runs, preprocessed) = build();
+    assert_eq!(told(&ran), (vec!["first", "bounded"], vec![]), "{}", ran.stderr);
+    assert!(dry_runs == 1 && preprocessed > 0);
+    let outputs = ["two.o", "two.tune.h", "two.tune.json"];
+    let cold = outputs.map(|name| project.bytes(name));
+    // What a build of plain nvcc starts.
+    let mut plain = project.plain(&reproducible("two.cu", "plain.o"));
+    project.write("notes", "");
+    succeed(plain.env("PATH", format!("{}:{path}", project.path("tools").display())));
+    let of_plain = project.read("notes").lines().count();
+
+    outputs.iter().for_each(|name| std::fs::remove_file(project.path(name)).expect("removed"));
+    let (ran, dry_runs, preprocessed) = build();
+    assert_eq!(told(&ran), (vec![], vec!["first", "bounded"]), "{}", ran.stderr);
+    assert_eq!((dry_runs, preprocessed), (0, of_plain));
+    for (name, cold) in outputs.iter().zip(cold) {
+        assert!(project.bytes(name) == cold, "{name} is another one");
+    }
+}
+
+#[test]
+fn only_a_kernel_whose_code_or_comment_changed_is_tuned_again() {
+    let project = Project::new(&["two.cu"]);
+    let original = project.read("two.cu");
+    let both = (vec!["first", "bounded"], vec![]);
+    assert_eq!(told(&two(&project)), both);
+    let edits: [(&str, &str, &str, &[&str]); 6] = [
+        ("host code", "struct Sums", "static int host() { return 1; }\nint use() { return host(); }\nstruct Sums", &[]),
+        (
+            "comments and blanks",
+            "//@tune threads(n) block(128)",
+            "// A kernel.\n\n//@tune  threads( n )\n//@tune block(128)",
+            &[],
+        ),
+        (
+            "an unmarked kernel",
+            "y[i] = mixed(x, i);\n}\n",
+            "y[i] = mixed(x, i);\n}\n__global__ void other(int *p) { *p = 1; }\n",
+            &[],
+        ),
+        ("one kernel", "mixed(x, i + 3)", "mixed(x, i + 4)", &["bounded"]),
+        ("one comment", "regs({0, 24})", "regs({0, 24, 40})", &["first"]),
+        ("what both call", "(k + 5) % 16", "(k + 6) % 16", &["first", "bounded"]),
+    ];
+    for (what, from, to, expected) in edits {
+        assert!(original.contains(from), "{what}");
+        project.write("two.cu", &original.replacen(from, to, 1));
+        let ran = two(&project);
+        assert_eq!(told(&ran).0, expected, "{what}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("warning"), "{what}: {}", ran.stderr);
+    }
+    project.write("two.cu", &original);
+    assert_eq!(told(&two(&project)).0, [""; 0], "the first result is there still");
+}
+
+#[test]
+fn an_included_file_and_the_options_count() {
+    let project = Project::new(&[]);
+    project.write("factor.h", "#define FACTOR 2.0f\n");
+    let source = "#include \"factor.h\"\n//@tune threads(n) block({128, 256}) regs({0}) args(n = 1 << 16, x = random[n])\n\
+        __global__ void scale(int n, float *x) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= FACTOR; }\n";
+    project.write("scale.cu", source);
+    let build = |options: &[&str]| {
+        let mut arguments = compile("scale.cu", "scale.cubin");
+        arguments.retain(|word| word != "-c");
+        arguments.extend(["-cubin"].iter().chain(options).map(|word| (*word).to_owned()));
+        let ran = succeed(&mut project.nvtune(&arguments));
+        told(&ran).0.len()
+    };
+    assert_eq!((build(&[]), build(&[])), (1, 0));
+    project.write("factor.h", "#define FACTOR 3.0f\n");
+    assert_eq!((build(&[]), build(&[])), (1, 0));
+    // The same code for the device.
+    project.write("factor.h", "#define FACTOR (1.0f + 2.0f)  // three\n");
+    assert_eq!(build(&[]), 0);
+    assert_eq!((build(&["-Xptxas", "-O2"]), build(&["-Xptxas", "-O2"])), (1, 0));
+    assert_eq!(build(&["-DUNUSED=1"]), 0);
+}
+
+#[test]
+fn a_cache_that_is_damaged_or_cannot_be_written_breaks_no_build() {
+    let project = Project::new(&["two.cu"]);
+    two(&project);
+    let mut folders = vec![project.path("bin/cache")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("it is there") {
+            let path = entry.expect("readable").path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let mut bytes = std::fs::read(&path).expect("an entry");
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 0x20;
+            std::fs::write(&path, bytes).expect("written");
+        }
+    }
+    let ran = two(&project);
+    assert_eq!(told(&ran), (vec!["first", "bounded"], vec![]), "{}", ran.stderr);
+    assert_eq!(told(&two(&project)).1, ["first", "bounded"]);
+
+    project.write("file", "");
+    let mut build = project.nvtune(&compile("two.cu", "two.o"));
+    let ran = succeed(build.env("NVTUNE_CACHE_DIR", project.path("file")));
+    let warnings: Vec<_> = ran.stderr.lines().filter(|line| line.starts_with("nvtune warning")).collect();
+    assert!(matches!(warnings[..], [warning] if warning.contains("cannot write into the cache")), "{}", ran.stderr);
+}
+
+#[test]
+fn the_cache_command_counts_trims_and_clears() {
+    let project = Project::new(&["two.cu"]);
+    two(&project);
+    let stats = succeed(&mut nvtune(&project, &["cache", "stats"])).stdout;
+    // Two kernels, the call, its record.
+    assert!(stats.contains("entries    4\n") && stats.contains("unfinished 0\n"), "{stats}");
+    assert_eq!(succeed(&mut nvtune(&project, &["cache", "trim"])).stdout, "removed 0 entries\n");
+    assert_eq!(succeed(&mut nvtune(&project, &["cache", "trim", "--size", "0"])).stdout, "removed 4 entries\n");
+    assert_eq!(succeed(&mut nvtune(&project, &["cache", "clear"])).stdout, "removed 0 entries\n");
+    assert_eq!(run(nvtune(&project, &["cache", "trim", "--size", "x"]).env_remove("HOME")).code, Some(2));
+    assert_eq!(run(nvtune(&project, &["cache", "stats"]).env("NVTUNE_CACHE_SIZE", "0")).code, Some(1));
+}
+
+#[test]
+fn a_machine_without_a_gpu_builds_the_same_code_from_the_lock() {
+    let project = Project::new(&["two.cu"]);
+    two(&project);
+    let timed = project.bytes("two.o");
+    let ran = succeed(&mut nvtune(&project, &["lock"]));
+    assert!(ran.stdout.ends_with("nvtune.lock: 2 entries, 2 of them changed\n"), "{}", ran.stdout);
+    let lock = project.read("nvtune.lock");
+    assert!(succeed(&mut nvtune(&project, &["lock"])).stdout.ends_with(" 0 of them changed\n"));
+    assert!(succeed(&mut nvtune(&project, &["lock", "--check"])).stdout.starts_with("2 entries"));
+
+    let farm = Project::new(&["two.cu"]);
+    farm.write("nvtune.lock", &lock);
+    for mode in ["locked", "static", "measure"] {
+        let mut build = farm.nvtune(&reproducible("two.cu", "two.o"));
+        let ran = succeed(build.env("NVTUNE", mode).env("CUDA_VISIBLE_DEVICES", ""));
+        assert!(
+            ran.stderr.contains("nvtune: first: block=128 regs=24 (1.") && !ran.stderr.contains("warning"),
+            "{}",
+            ran.stderr
+        );
+        assert_eq!(ran.stderr.matches("x over the baseline, locked)\n").count(), 2, "{mode}: {}", ran.stderr);
+        assert!(farm.bytes("two.o") == timed, "{mode}: the object is another one");
+    }
+    let header = farm.read("two.tune.h");
+    assert!(
+        header.contains("#define FIRST_PROVENANCE \"locked\"\n#define FIRST_GPU \"NVIDIA H200, sm_90\"\n"),
+        "{header}"
+    );
+    assert!(succeed(&mut nvtune(&farm, &["lock", "--check"])).stdout.starts_with("2 entries"));
+
+    // Another model of GPU changes nothing but a word.
+    farm.write("recorded.json", &gpu("NVIDIA A100", 128));
+    let mut build = farm.nvtune(&reproducible("two.cu", "two.o"));
+    let ran = succeed(build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
+    assert!(
+        ran.stderr.contains(", locked; locked as timed on NVIDIA H200; this machine has NVIDIA A100)"),
+        "{}",
+        ran.stderr
+    );
+    assert!(farm.bytes("two.o") == timed);
+}
+
+#[test]
+fn a_stale_entry_is_not_used_and_what_changed_is_named() {
+    let project = Project::new(&["two.cu"]);
+    two(&project);
+    succeed(&mut nvtune(&project, &["lock"]));
+    let (original, lock) = (project.read("two.cu"), project.read("nvtune.lock"));
+    let build = |options: &[&str]| {
+        let mut arguments = compile("two.cu", "two.cubin");
+        arguments.retain(|word| word != "-c");
+        arguments.extend(["-cubin"].iter().chain(options).map(|word| (*word).to_owned()));
+        succeed(project.nvtune(&arguments).env("NVTUNE", "locked").env("NVTUNE_CACHE_SIZE", "0"))
+    };
+    let cases: [(&str, &str, &str, &[&str], &str); 4] = [
+        (
+            "mixed(x, i + 3)",
+            "mixed(x, i + 4)",
+            "",
+            &[],
+            "bounded: its entry in nvtune.lock is stale and not used: another is its code (PTX); ",
+        ),
+        (
+            "regs({0, 24})",
+            "regs({0, 24, 40})",
+            "",
+            &[],
+            "first: its entry in nvtune.lock is stale and not used: another is its tuning comment; ",
+        ),
+        (
+            "struct",
+            "struct",
+            "",
+            &["-Xptxas", "-O2"],
+            "another is the options of ptxas (`-arch=sm_90 -m64 -O2`, then `-arch=sm_90 -m64`)",
+        ),
+        ("struct", "struct", "\"toolkit\": \"12.9.1\"", &[], "another is the toolkit (13.0."),
+    ];
+    for (from, to, toolkit, options, said) in cases {
+        project.write("two.cu", &original.replacen(from, to, 1));
+        let version = lock.split("\"toolkit\": ").nth(1).and_then(|rest| rest.split('"').nth(1)).expect("it is named");
+        if !toolkit.is_empty() {
+            project.write("nvtune.lock", &lock.replace(&format!("\"toolkit\": \"{version}\""), toolkit));
+        }
+        let ran = build(options);
+        assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
+        let checked = run(&mut nvtune(&project, &["lock", "--check"]));
+        assert_eq!(checked.code, Some(1), "{said}: {}", checked.stdout);
+        assert!(
+            checked.stdout.contains("two.cu: ") && checked.stdout.contains("is stale: another is "),
+            "{}",
+            checked.stdout
+        );
+        project.write("nvtune.lock", &lock);
+    }
+    // A kernel that is not there any more, and one that is not there yet.
+    project.write("two.cu", &original.replace("void first", "void premier"));
+    let said = build(&[]).stderr;
+    assert!(said.contains("nvtune: bounded: ") && !said.contains("first"), "{said}");
+    let checked = run(&mut nvtune(&project, &["lock", "--check"]));
+    for line in ["premier (two.cu) is not locked\n", "two.cu: first, sm_90 is of a kernel that is gone\n"] {
+        assert!(checked.stdout.contains(line), "{line}: {}", checked.stdout);
+    }
+    project.write("nvtune.lock", "{\n<<<<<<< one\n");
+    assert!(build(&[]).stderr.contains("nvtune.lock' is no lock file: key must be a string at line 2"));
+}
+
+#[test]
+fn an_update_times_what_is_stale_and_nothing_else() {
+    let project = Project::new(&["two.cu"]);
+    two(&project);
+    succeed(&mut nvtune(&project, &["lock"]));
+    let before = project.read("nvtune.lock");
+    project.write("two.cu", &project.read("two.cu").replacen("mixed(x, i + 3)", "mixed(x, i + 4)", 1));
+    let mut build = project.nvtune(&compile("two.cu", "two.o"));
+    assert!(succeed(build.env("NVTUNE", "locked")).stderr.contains("bounded: its entry in nvtune.lock is stale"));
+    let mut update = nvtune(&project, &["lock", "--update"]);
+    let ran = succeed(update.env("NVTUNE_REPLAY", "recorded.json"));
+    assert!(ran.stdout.ends_with("2 entries, 1 of them changed\n"), "{} {}", ran.stdout, ran.stderr);
+    let after = project.read("nvtune.lock");
+    let of =
+        |text: &str, kernel: &str| text.split(kernel).nth(1).and_then(|rest| rest.split('}').next()).map(str::to_owned);
+    assert_eq!(of(&before, "two.cu: first, "), of(&after, "two.cu: first, "));
+    assert_ne!(of(&before, "two.cu: bounded, "), of(&after, "two.cu: bounded, "));
+    let mut build = project.nvtune(&compile("two.cu", "two.o"));
+    let ran = succeed(build.env("NVTUNE", "locked"));
+    assert_eq!(ran.stderr.matches(", locked)\n").count(), 2, "{}", ran.stderr);
+}
+
+#[test]
+fn a_project_is_tuned_in_one_go_and_a_second_run_has_nothing_to_do() {
+    let project = Project::new(&["two.cu", "cached.cu", "plain.cu"]);
+    project.write("recorded.json", CAPS_WIN);
+    let folder = project.path("");
+    let entry = |source: &str| {
+        format!(
+            r#"{{"directory": "{}", "file": "{source}", "command": "nvcc -O3 -arch=sm_90 -c {source} -o {source}.o"}}"#,
+            folder.display()
+        )
+    };
+    let entries = ["two.cu", "cached.cu", "plain.cu"].map(entry).join(",");
+    project.write("compile_commands.json", &format!("[{entries}]"));
+    let tune = || {
+        let mut tune = nvtune(&project, &["tune", "--jobs", "2"]);
+        succeed(tune.env("NVTUNE_REPLAY", "recorded.json"))
+    };
+    let ran = tune();
+    assert!(ran.stderr.contains("[2/2] ") && ran.stderr.contains("2 sources in "), "{}", ran.stderr);
+    let lock = project.read("nvtune.lock");
+    assert_eq!(lock.matches(".cu: ").count() as u64, ran.stderr.matches(" points timed, ").count() as u64, "{lock}");
+    assert!(!project.path("two.o").exists() && !project.path("two.tune.h").exists(), "nothing is built");
+    std::fs::remove_file(project.path("nvtune.lock")).expect("removed");
+    let again = tune();
+    assert!(!again.stderr.contains(" points timed, ") && again.stderr.contains("; from the cache"), "{}", again.stderr);
+    assert_eq!(project.read("nvtune.lock"), lock);
+    let mut build = project.nvtune(&compile("two.cu", "two.o"));
+    let ran = succeed(build.env("NVTUNE", "locked").env("NVTUNE_CACHE_SIZE", "0"));
+    assert!(ran.stderr.contains("nvtune: first: block=128 regs=24 (1."), "{}", ran.stderr);
+}
+
+#[test]
+fn the_same_lock_gives_the_same_bytes_whatever_the_build() {
+    let project = Project::new(&["two.cu"]);
+    two(&project);
+    let expected = project.bytes("two.o");
+    succeed(&mut nvtune(&project, &["lock"]));
+    let builds: u32 = if std::env::var_os("NVTUNE_TEST_FULL").is_some() { 100 } else { 10 };
+    let one = |number: u32| {
+        // A checkout of its own.
+        let folder = project.path(&format!("checkout{number}"));
+        std::fs::create_dir_all(folder.join("tmp")).expect("a folder");
+        for name in ["two.cu", "nvtune.lock"] {
+            std::fs::copy(project.path(name), folder.join(name)).expect("copied");
+        }
+        let mut arguments = reproducible("two.cu", "two.o");
+        arguments.extend(["-t".to_owned(), (1 + number % 4).to_string()]);
+        let mut build = project.nvtune(&arguments);
+        let mode = ["locked", "static"][number as usize % 2];
+        build.current_dir(&folder).env("TMPDIR", folder.join("tmp")).env("NVTUNE", mode);
+        let ran = succeed(build.env("NVTUNE_CACHE_SIZE", if number.is_multiple_of(3) { "0" } else { "1G" }));
+        assert_eq!(ran.stderr.matches(", locked)\n").count(), 2, "{}", ran.stderr);
+        let object = std::fs::read(folder.join("two.o")).expect("an object");
+        assert!(object == expected, "build {number} gives another object");
+        let left = std::fs::read_dir(folder.join("tmp")).expect("it is there").count();
+        assert_eq!(left, 0, "build {number} leaves files in TMPDIR");
+    };
+    let one = &one;
+    std::thread::scope(|scope| {
+        let spawn = |worker| scope.spawn(move || (worker..builds).step_by(2).for_each(one));
+        let workers: Vec<_> = (0..2).map(spawn).collect();
+        workers.into_iter().for_each(|worker| worker.join().expect("every build is the same"));
+    });
+}
