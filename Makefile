@@ -21,7 +21,7 @@ FIND_NVCC = NVTUNE_NVCC="$$($(PYTHON) .ci/toolkit.py)"; export NVTUNE_NVCC
 # The architecture of this machine's GPU, sm_90 without one.
 ARCH ?= $(or $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sed -n '1s/^\([0-9]*\)\.\([0-9]\)$$/sm_\1\2/p'),sm_90)
 
-.PHONY: help build toolkit demo test lint checks fuzz test-gpu bench-gpu bench eval install clean
+.PHONY: help build toolkit demo test test-full lint checks fuzz test-gpu bench-gpu bench bench-model eval install clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -53,6 +53,16 @@ test: lint checks ## all that needs no GPU: format, lints, the suite's builds, c
 	@$(FIND_NVCC)
 	$(CARGO) test --locked
 
+# NVTUNE_PROJECTS, NVTUNE_TOOLS: see tests/drop_in/README.md.
+test-full: toolkit ## the long tests: the readers against NVIDIA's tools; every option, form of call and build (tests/FULL.txt); 100 builds from one lock; ten minutes of kills on one cache
+	@$(FIND_NVCC)
+	NVTUNE_TEST_FULL=1 $(CARGO) test --locked --test conformance -- --nocapture
+	NVTUNE_TEST_FULL=1 $(CARGO) test --locked --test end_to_end the_same_lock
+	NVTUNE_TEST_FULL=600 $(CARGO) test --locked --test cache -- --nocapture
+	rm -rf build/test-full
+	NVTUNE_TEST_FULL=1 $(CARGO) test --locked --release --test drop_in
+	{ printf 'make test-full, %s, nvcc %s\n\n' "$$(date -u +%F)" "$$("$$NVTUNE_NVCC" --version | sed -n 's/.*V//p')"; cat build/test-full/*; } > tests/FULL.txt
+
 lint:
 	@$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
@@ -62,7 +72,7 @@ checks: toolkit
 	.ci/checks
 
 fuzz: ## fuzz what reads foreign text, a minute each; needs cargo-fuzz and a nightly compiler
-	@for target in comment cubin ptx; do tests/fuzz/run $$target 60; done
+	@for target in comment cubin sass ptx; do tests/fuzz/run $$target 60; done
 
 # Where there is no cargo, GPU_TEST_BINARY is the test program that `cargo test --release --test gpu --no-run` makes.
 test-gpu: toolkit ## the tests that need a GPU; what they say is kept in kernels/results/
@@ -85,6 +95,9 @@ eval: build ## judge the model and the strategies by the recorded spaces; the ta
 bench: build toolkit ## time compiles through nvtune against plain nvcc
 	@$(FIND_NVCC)
 	NVTUNE_BINARY='$(abspath $(NVTUNE))' $(PYTHON) kernels/compile_time.py $(BENCH_OPTIONS)
+
+bench-model: ## time the model: configurations scored in a second, a variant's code read and replayed
+	@$(CARGO) bench --locked --bench scoring
 
 install: build ## put nvtune and its man pages under PREFIX (/usr/local)
 	@install -d '$(DESTDIR)$(PREFIX)/bin'

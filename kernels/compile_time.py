@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""What nvtune adds to the time of a compile: `nvcc -c` through nvtune against plain `nvcc -c`.
+"""What nvtune adds to the time of a compile: `nvcc -c` through nvtune against plain `nvcc -c`; calls that compile nothing, where the
+machine's noise is small; and the search for tuning comments in a large source.
 
-In: saxpy without its tuning comment, the suite as it stands, an nvcc, nvtune (NVTUNE_BINARY, else target/release/nvtune). Out: a table,
-and build/compile_time.json. Always holds: the two compilers run in turns, each first in every other pair, and a pair's
-ratio is taken before the median, so that a drift of the machine falls on both; no GPU is used (NVTUNE=static).
+In: saxpy without its tuning comment, the suite as it stands, a project of 50 marked kernels in 20 files, an nvcc, nvtune
+(NVTUNE_BINARY, else target/release/nvtune). Out: tables, and build/compile_time.json. Always holds: the two compilers run in turns,
+each first in every other pair, and a pair's ratio is taken before the median, so that a drift of the machine falls on both; no GPU is
+used (NVTUNE=static). Cold: without a cache. Warm: what an earlier build decided is in it.
 """
 
 import argparse
@@ -43,6 +45,58 @@ def sources():
         yield f"marked: {name}", KERNELS / name / f"{name}.cu"
 
 
+KERNEL = """
+//@tune threads(n) block(64:1024:64) regs(auto) default(block = 256)
+//@tune args(n = 1 << 20, a = 2.0f, x = random[n], y = random[n])
+__global__ void step{number}(int n, float a, const float *x, float *y) {{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = a * x[i] + y[i] * {number}.0f;
+}}
+"""
+FILES, KERNELS_IN_ALL, JOBS = 20, 50, 8
+
+
+def project():
+    """The folder of a project of its own, with a Makefile that takes NVCC."""
+    folder = WORK / "project"
+    folder.mkdir()
+    for number in range(FILES):
+        kernels = range(number, KERNELS_IN_ALL, FILES)
+        (folder / f"part{number}.cu").write_text("".join(KERNEL.format(number=kernel) for kernel in kernels))
+    (folder / "Makefile").write_text(
+        "OBJECTS := $(patsubst %.cu,$(OUT)/%.o,$(wildcard *.cu))\nall: $(OBJECTS)\n"
+        "$(OUT)/%.o: %.cu\n\t$(NVCC) -O3 -arch=sm_90 -c $< -o $@\n"
+    )
+    return folder
+
+
+def made(folder, compiler, environment, out):
+    """Seconds of a `make -j` from nothing."""
+    target = folder / out
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir()
+    command = ["make", "-s", f"-j{JOBS}", f"NVCC={compiler}", f"OUT={out}"]
+    started = time.perf_counter()
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    seconds = time.perf_counter() - started
+    if done.returncode != 0:
+        sys.exit(f"compile_time: {' '.join(command)} ended with {done.returncode}\n{done.stderr}")
+    again = subprocess.run([*command, "-q"], cwd=folder, env=environment, capture_output=True, text=True)
+    if again.returncode != 0:
+        sys.exit(f"compile_time: a second make would build again\n{again.stdout}")
+    return seconds
+
+
+def compare_projects(nvcc, shim, folder, environment, pairs):
+    """As compare(), of the whole project."""
+    plain, tuned = [], []
+    for turn in range(-1, pairs):
+        order = [(plain, nvcc, os.environ, "plain"), (tuned, shim, environment, "tuned")]
+        for times, compiler, variables, out in order if turn % 2 == 0 else reversed(order):
+            times.append(made(folder, compiler, variables, out))
+    return medians(plain[1:], tuned[1:])
+
+
 def timed(compiler, source, environment):
     target = WORK / f"{source.stem}.o"
     command = [str(compiler), "-O3", "-arch=sm_90", "-c", str(source), "-o", str(target)]
@@ -55,6 +109,57 @@ def timed(compiler, source, environment):
     return seconds
 
 
+def seconds_of(command, environment, null):
+    """Wall clock of a process from its start to its end."""
+    actions = [(os.POSIX_SPAWN_DUP2, null, stream) for stream in (0, 1, 2)]
+    started = time.perf_counter()
+    os.waitpid(os.posix_spawn(command[0], command, environment, file_actions=actions), 0)
+    return time.perf_counter() - started
+
+
+def added(first, second, environment, pairs):
+    """Milliseconds that `second` takes more than `first`: the medians of both, the median of the pairs' differences, and the
+    difference of the 99th percentiles, which fall on the machine's noise where they stand alone."""
+    null = os.open(os.devnull, os.O_RDWR)
+    times = ([], [])
+    for turn in range(pairs + 10):
+        for which in (0, 1) if turn % 2 == 0 else (1, 0):
+            times[which].append(1e3 * seconds_of((first, second)[which], environment, null))
+    os.close(null)
+    plain, tuned = (taken[10:] for taken in times)
+    percentile = lambda values: statistics.quantiles(values, n=100)[98]  # noqa: E731
+    return {
+        "plain_ms": statistics.median(plain),
+        "nvtune_ms": statistics.median(tuned),
+        "added_ms": statistics.median(b - a for a, b in zip(plain, tuned)),
+        "added_p99_ms": percentile(tuned) - percentile(plain),
+        "pairs": pairs,
+    }
+
+
+def large_source(folder):
+    """A source of 1 MB with 200 quoted includes, and one with nothing in it."""
+    folder.mkdir()
+    line = "__device__ float unmarked(float x) { return x * 2.0f; }  // nothing to tune, @ all\n"
+    for number in range(200):
+        (folder / f"part{number}.cuh").write_text(line * 10)
+    includes = "".join(f'#include "part{number}.cuh"\n' for number in range(200))
+    (folder / "large.cu").write_text(includes + line * (2**20 // len(line)))
+    (folder / "empty.cu").write_text("")
+    return folder / "large.cu", folder / "empty.cu"
+
+
+def handed_over(nvcc, shim, unmarked, environment, pairs):
+    """Rows for calls that compile nothing, and for the search by itself: with a program in nvcc's place that does nothing."""
+    for label, words in (("--version", ["--version"]), ("--dryrun -c", ["--dryrun", "-c", str(unmarked)])):
+        row = added([str(nvcc), *words], [str(shim), *words], environment, pairs if words[0] == "--version" else pairs // 5)
+        yield {"build": f"unmarked {label}", **row}
+    large, empty = large_source(WORK / "large")
+    nothing = dict(environment, NVTUNE_NVCC=shutil.which("true"))
+    row = added([str(shim), "-c", str(empty)], [str(shim), "-c", str(large)], nothing, pairs)
+    yield {"build": "search 1 MB, 200 includes", **row}
+
+
 def compare(nvcc, shim, source, environment, pairs):
     """(plain, nvtune, ratio): medians, in seconds, over the pairs."""
     plain, tuned = [], []
@@ -63,7 +168,10 @@ def compare(nvcc, shim, source, environment, pairs):
         for times, compiler, variables in order if turn % 2 == 0 else reversed(order):
             times.append(timed(compiler, source, variables))
     # The first pair warms the page cache.
-    plain, tuned = plain[1:], tuned[1:]
+    return medians(plain[1:], tuned[1:])
+
+
+def medians(plain, tuned):
     ratios = [second / first for first, second in zip(plain, tuned)]
     return statistics.median(plain), statistics.median(tuned), statistics.median(ratios)
 
@@ -71,7 +179,12 @@ def compare(nvcc, shim, source, environment, pairs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pairs", type=int, default=15, help="pairs of compiles in each line (default 15)")
-    pairs = parser.parse_args().pairs
+    parser.add_argument("--calls", type=int, default=500, help="pairs of calls that compile nothing (default 500)")
+    parser.add_argument("--warm", action="store_true", help="only builds whose results are in the cache")
+    options = parser.parse_args()
+    pairs = options.pairs
+    if options.calls < 100:
+        parser.error("--calls takes a number from 100")
     if pairs < 1:
         parser.error("--pairs takes a number from 1")
     try:
@@ -90,21 +203,44 @@ def main():
         os.environ,
         NVTUNE="static",
         NVTUNE_NVCC=str(nvcc),
+        NVTUNE_LOCK=str(WORK / "none.lock"),
     )
+    cold, warm = dict(environment, NVTUNE_CACHE_SIZE="0"), dict(environment, NVTUNE_CACHE_DIR=str(WORK / "cache"))
+    only_warm = options.warm
+    quick = [] if only_warm else list(handed_over(nvcc, shim, compiled[0][1], environment, options.calls))
+    if quick:
+        print(f"calls that compile nothing, {options.calls} pairs")
+        print(f"{'':26} {'plain ms':>9} {'nvtune ms':>10} {'added ms':>9} {'at p99':>7}")
+    for row in quick:
+        print(
+            f"{row['build']:26} {row['plain_ms']:9.2f} {row['nvtune_ms']:10.2f} {row['added_ms']:9.2f} {row['added_p99_ms']:7.2f}"
+        )
+    print()
     rows = []
-    for label, source in compiled:
-        plain, tuned, ratio = compare(nvcc, shim, source, environment, pairs)
+
+    def add(label, pairs, times):
+        plain, tuned, ratio = times
         rows.append(
             {"build": label, "plain_ms": 1e3 * plain, "nvtune_ms": 1e3 * tuned, "ratio": ratio, "pairs": pairs}
         )
+
+    for label, source in compiled:
+        is_marked = label.startswith("marked")
+        if not only_warm:
+            add(label + (", cold" if is_marked else ""), pairs, compare(nvcc, shim, source, cold, pairs))
+        if is_marked:
+            add(label + ", warm", pairs, compare(nvcc, shim, source, warm, pairs))
+    few = max(1, pairs // 3)
+    label = f"make -j{JOBS}, {KERNELS_IN_ALL} kernels, warm"
+    add(label, few, compare_projects(nvcc, shim, project(), warm, few))
     record = REPOSITORY / "build" / "compile_time.json"
-    record.write_text(json.dumps(rows, indent=2) + "\n")
+    record.write_text(json.dumps(quick + rows, indent=2) + "\n")
     print(f"nvcc -O3 -arch=sm_90 -c, medians of {pairs} pairs, NVTUNE=static")
-    print(f"{'':26} {'plain ms':>9} {'nvtune ms':>10} {'added ms':>9} {'ratio':>7}")
+    print(f"{'':32} {'plain ms':>9} {'nvtune ms':>10} {'added ms':>9} {'ratio':>7}")
     for row in rows:
         added = row["nvtune_ms"] - row["plain_ms"]
         print(
-            f"{row['build']:26} {row['plain_ms']:9.1f} {row['nvtune_ms']:10.1f} {added:9.1f} {row['ratio']:7.3f}"
+            f"{row['build']:32} {row['plain_ms']:9.1f} {row['nvtune_ms']:10.1f} {added:9.1f} {row['ratio']:7.3f}"
         )
     return 0
 

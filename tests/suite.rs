@@ -87,6 +87,7 @@ fn nvtune_builds_every_benchmark() {
             .arg(folder.path().join("program.o"))
             .env("NVTUNE", "static")
             .env("NVTUNE_STRICT", "1")
+            .env("NVTUNE_CACHE_SIZE", "0")
             .env("NVTUNE_NVCC", nvcc())
             .output()
             .expect("nvtune starts");
