@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_trimmed_away_all_the_time_is_written_into() {
+    fn a_folder_that_is_trimmed_away_again_and_again_is_written_into() {
         let (_folder, cache) = cache(1 << 20);
         let ended = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -339,6 +339,7 @@ mod tests {
                 scope.spawn(move || {
                     while !ended.load(std::sync::atomic::Ordering::Relaxed) {
                         let _ = std::fs::remove_dir(&folder);
+                        std::thread::sleep(Duration::from_micros(10));
                     }
                 });
             }
