@@ -238,6 +238,7 @@ fn access(instruction: &Instruction, line: Option<u32>, profile: Option<&Profile
         kind,
         width,
         sectors: f64::from(width) * SECTORS_PER_BYTE,
+        lines: f64::from(width.div_ceil(PASS_BYTES)),
         passes: 1.0,
         block_sectors: f64::from(width) * SECTORS_PER_BYTE,
         lanes: 32.0,
@@ -263,7 +264,7 @@ impl Traffic {
         };
         let sectors = count * access.sectors * new;
         self.sectors += sectors;
-        self.lines += count * access.passes.min(access.sectors) * new;
+        self.lines += count * access.lines.min(access.sectors) * new;
         match access.kind {
             Kind::Load => {
                 self.fresh += count * access.sectors * (1.0 - access.reuse.max(access.block_reuse).clamp(0.0, 1.0))
@@ -281,15 +282,16 @@ impl Work {
             cycles *= ASYNC_TENSOR_STEPS;
         }
         if let Some(access) = access {
-            let passes = access.passes.max(1.0) * f64::from(access.width.div_ceil(PASS_BYTES).max(1));
+            let words = f64::from(access.width.div_ceil(PASS_BYTES).max(1));
+            let passes = access.passes.max(1.0) * words;
             match access.space {
                 Space::Shared => {
-                    cycles = cycles.max(passes);
+                    cycles = cycles.max(access.passes * words);
                     self.shared_cycles += count * cycles;
                 }
                 Space::Global => {
-                    // One tag look-up in a cycle: 8x8, 16x16 and 32x8 blocks of a naive matrix multiplication, with 2.5,
-                    // 1.5 and 1 lines for a load, take 5.2, 3.2 and 2.5 ms on an H200.
+                    // One look-up in a cycle: 8x8, 16x16 and 32x8 blocks of a naive matrix multiplication, with 2.5, 1.5 and 1
+                    // look-ups for a load, take 5.2, 3.2 and 2.5 ms on an H200.
                     cycles = cycles.max(access.sectors / SECTORS_PER_CYCLE).max(access.passes);
                 }
                 Space::Local => {

@@ -29,9 +29,11 @@ pub struct Access {
     pub width: u32,
     /// Global and local memory: distinct 32-byte sectors that one warp's access touches (1 to 128).
     pub sectors: f64,
+    /// Global and local memory: distinct 128-byte lines that it touches (1 to 64).
+    pub lines: f64,
     /// Shared memory: passes needed for bank conflicts (1 is none; the passes that 8- and 16-byte accesses need in any
-    /// case are not counted). Constant memory: distinct words, which are read one after the other. Global and local
-    /// memory: distinct 128-byte lines, which the level-1 cache looks up one after the other.
+    /// case are not counted, but where pairs of lanes share their address they need half of them: 0.5). Constant memory:
+    /// distinct words, which are read one after the other. Global and local memory: look-ups of lines that the level-1 cache makes one after the other.
     pub passes: f64,
     /// Share of the sectors that the same warp touched before: 0 is streaming, towards 1 is reuse in cache. Where a
     /// line is executed more often than was recorded, it is that of the second half of the record.
