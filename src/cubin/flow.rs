@@ -84,6 +84,12 @@ impl Flow {
         self.loops.iter().any(|l| l.header == to && l.blocks.binary_search(&from).is_ok())
     }
 
+    /// For each block the nearest other one that all ways to it pass; none for an entry, and for what two entries reach.
+    pub fn immediate_dominators(&self) -> Vec<Option<usize>> {
+        let found = self.dominators(&self.post_order());
+        (0..found.len()).map(|index| Some(found[index]).filter(|&above| above != index && above < found.len())).collect()
+    }
+
     fn connect(&mut self, kernel: &Kernel<'_>, instructions: &[Instruction]) {
         let starts: Vec<usize> = self.blocks.iter().map(|block| block.instructions.start).collect();
         let block_at = |offset: u32| starts.binary_search(&index_of(offset)?).ok();

@@ -1,6 +1,6 @@
 //! One variant's kernel and its profile -> what a warp of it does, for any block shape.
 
-use super::counts::{self, Code};
+use super::counts::{self, BlockCounts, Code};
 use super::latency::{ASYNC_TENSOR_STEPS, Latencies, Throughput};
 use super::profile::{Access, Kind, Profile, Space};
 use super::replay::{Cost, Replay, Served};
@@ -43,8 +43,8 @@ pub struct Analysis {
     /// Whether block frequencies are those of an exact profile.
     pub exact: bool,
     decoded: Arc<Decoded>,
-    /// Executions of each block of the flow by one thread.
-    counts: Vec<f64>,
+    /// Executions of each block of the flow by the average warp of the grid.
+    mean: Vec<f64>,
 }
 
 /// What one warp moves to and from one buffer.
@@ -79,7 +79,7 @@ pub struct Work {
     /// Sectors of local memory accessed.
     pub local_sectors: f64,
     pub barriers: f64,
-    /// Share of the instructions that the average thread executes of those that the busiest does.
+    /// Instructions that the average warp executes over those that the busiest does.
     pub activity: f64,
 }
 
@@ -119,9 +119,9 @@ impl Analysis {
         &self.decoded.flow
     }
 
-    /// Executions of each block of the flow by one thread.
+    /// Executions of each block of the flow by the average warp of the grid.
     pub fn block_counts(&self) -> &[f64] {
-        &self.counts
+        &self.mean
     }
 
     fn of(decoded: Arc<Decoded>, resources: Resources, profile: Option<&Profile>, trips: &[f64]) -> Self {
@@ -133,7 +133,7 @@ impl Analysis {
             .collect();
         let (instructions, flow) = (&decoded.instructions, &decoded.flow);
         let code = Code { instructions, lines: &decoded.lines, flow, functions: &functions };
-        let counts = counts::block_counts(&code, profile, trips);
+        let BlockCounts { busiest: counts, mean, again } = counts::block_counts(&code, profile, trips);
         let accesses: Vec<Option<Access>> = instructions
             .iter()
             .zip(&decoded.lines)
@@ -171,8 +171,9 @@ impl Analysis {
             }
         }
         let throughput = Throughput::of(decoded.architecture);
-        let mut work = Work { activity: activity(profile), ..Work::default() };
-        let mut issued = 0.0;
+        let issued = issued_by(flow, &counts);
+        let activity = if issued > 0.0 { ((issued_by(flow, &mean) + again) / issued).min(1.0) } else { 1.0 };
+        let mut work = Work { activity, ..Work::default() };
         let mut traffic: Vec<Traffic> = Vec::new();
         let blocks = flow.blocks.iter().enumerate();
         let placed = blocks.flat_map(|(block, of)| of.instructions.clone().map(move |at| (at, block)));
@@ -184,7 +185,6 @@ impl Analysis {
             })
             .collect();
         for (at, count) in executed() {
-            issued += count;
             if let Some(access) = accesses[at].as_ref().filter(|access| is_cached(access.space)) {
                 let place = traffic.iter().position(|known| known.buffer == access.buffer).unwrap_or_else(|| {
                     traffic.push(Traffic { buffer: access.buffer, ..Traffic::default() });
@@ -212,9 +212,14 @@ impl Analysis {
             reuses,
             exact,
             decoded,
-            counts,
+            mean,
         }
     }
+}
+
+/// Instructions that are issued where blocks are executed so often.
+fn issued_by(flow: &Flow, counts: &[f64]) -> f64 {
+    flow.blocks.iter().zip(counts).map(|(block, count)| block.instructions.len() as f64 * count).sum()
 }
 
 /// The instructions that are executed, with how often.
@@ -244,12 +249,6 @@ fn access(instruction: &Instruction, line: Option<u32>, profile: Option<&Profile
         lanes: 32.0,
         ..Access::default()
     }))
-}
-
-fn activity(profile: Option<&Profile>) -> f64 {
-    let Some(profile) = profile else { return 1.0 };
-    let most: f64 = profile.counts.values().sum();
-    if profile.mean_instructions > 0.0 && most > 0.0 { (profile.mean_instructions / most).min(1.0) } else { 1.0 }
 }
 
 fn is_cached(space: Space) -> bool {

@@ -11,9 +11,11 @@ pub struct Profile {
     /// By PTX line (1-based): how often the instruction there is executed, the maximum over the warps looked at, each of
     /// which goes all ways of its lanes (divergence as Liang et al. treat it). A line that is absent is never executed.
     pub counts: BTreeMap<u32, f64>,
+    /// The same of the average warp of the grid, from a sample of its warps weighted by what they stand for.
+    pub mean: BTreeMap<u32, f64>,
     /// By PTX line of a memory instruction: what a warp's access looks like.
     pub accesses: BTreeMap<u32, Access>,
-    /// Instructions that a warp executes on average over what was looked at (some warps leave at once).
+    /// Instructions that the average warp of the grid executes (some warps leave at once).
     pub mean_instructions: f64,
     /// False where a limit was reached, an instruction was unknown or control depended on data that was not
     /// known; the counts are then estimates.

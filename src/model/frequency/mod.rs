@@ -13,6 +13,7 @@ mod arithmetic;
 mod block;
 mod decode;
 mod flat;
+mod grid;
 mod half;
 mod homes;
 mod loops;
@@ -114,7 +115,7 @@ pub fn profile(
 
     budget += limits.instructions - limits.instructions / 2;
     let (requests, most) = (Vec::new(), Vec::new());
-    let mut sampled = Sampled { ground: &ground, limits, budget, tally, requests, most, vague, interpreted };
+    let mut sampled = Sampled { ground: &ground, limits, budget, tally, requests, most, vague, interpreted, block_cost: 0 };
     sampled.run();
     let Sampled { tally, requests, most, .. } = sampled;
     let accesses = access::accesses(&program, requests, &most, workload.buffers.len());
