@@ -78,6 +78,8 @@ pub struct Work {
     pub shared_cycles: f64,
     /// Sectors of local memory accessed.
     pub local_sectors: f64,
+    /// Lines of constant memory that it reads one after another, each for the first time or for the first time in long.
+    pub constant_lines: f64,
     pub barriers: f64,
     /// Instructions that the average warp executes over those that the busiest does.
     pub activity: f64,
@@ -173,7 +175,8 @@ impl Analysis {
         let throughput = Throughput::of(decoded.architecture);
         let issued = issued_by(flow, &counts);
         let activity = if issued > 0.0 { ((issued_by(flow, &mean) + again) / issued).min(1.0) } else { 1.0 };
-        let mut work = Work { activity, ..Work::default() };
+        let constant_lines = profile.map_or(0.0, constant_lines);
+        let mut work = Work { activity, constant_lines, ..Work::default() };
         let mut traffic: Vec<Traffic> = Vec::new();
         let blocks = flow.blocks.iter().enumerate();
         let placed = blocks.flat_map(|(block, of)| of.instructions.clone().map(move |at| (at, block)));
@@ -249,6 +252,16 @@ fn access(instruction: &Instruction, line: Option<u32>, profile: Option<&Profile
         lanes: 32.0,
         ..Access::default()
     }))
+}
+
+/// Many loads of constants are operands of other instructions, so the PTX is asked.
+fn constant_lines(profile: &Profile) -> f64 {
+    let constant = profile.accesses.iter().filter(|(_, access)| access.space == Space::Constant);
+    let lines = constant.map(|(line, access)| {
+        let count = profile.counts.get(line).copied().unwrap_or(0.0);
+        count * access.lines * (1.0 - access.reuse.clamp(0.0, 1.0))
+    });
+    lines.sum()
 }
 
 fn is_cached(space: Space) -> bool {

@@ -60,7 +60,8 @@ pub(super) fn block_counts(code: &Code<'_>, profile: Option<&Profile>, trips: &[
     let dominators = code.flow.immediate_dominators();
     let votes = profile.map(|profile| Votes::new(code, profile, &parted));
     let conserved = |observed: Vec<Option<f64>>| {
-        let observed: Vec<_> = observed.into_iter().zip(&never).map(|(of, never)| if *never { Some(0.0) } else { of }).collect();
+        let observed: Vec<_> =
+            observed.into_iter().zip(&never).map(|(of, never)| if *never { Some(0.0) } else { of }).collect();
         conserve(code.flow, &dominators, &observed, trips)
     };
     let observed = votes.as_ref().map_or_else(|| vec![None; code.flow.blocks.len()], Votes::counts);
@@ -246,7 +247,10 @@ impl<'a> Votes<'a> {
         let mut votes: Vec<(f64, f64)> = Vec::new();
         for line in block.instructions.clone().filter_map(|index| self.code.lines[index]) {
             let count = self.count(line);
-            if count > 0.0 && !seen.contains(&line) && self.homes.get(&line).is_some_and(|home| home.contains(&block.innermost)) {
+            if count > 0.0
+                && !seen.contains(&line)
+                && self.homes.get(&line).is_some_and(|home| home.contains(&block.innermost))
+            {
                 seen.push(line);
                 let weight = self.copies.get(&(block.innermost, line)).map_or(0.0, |copies| copies.weight);
                 votes.push((self.profile.mean.get(&line).copied().unwrap_or(0.0) / count, weight));

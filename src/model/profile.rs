@@ -29,9 +29,10 @@ pub struct Access {
     pub kind: Kind,
     /// Bytes accessed by one thread.
     pub width: u32,
-    /// Global and local memory: distinct 32-byte sectors that one warp's access touches (1 to 128).
+    /// Global and local memory: distinct 32-byte sectors that one warp's access touches (1 to 128); constant memory: distinct 64-byte
+    /// lines.
     pub sectors: f64,
-    /// Global and local memory: distinct 128-byte lines that it touches (1 to 64).
+    /// Global and local memory: distinct 128-byte lines that it touches (1 to 64); constant memory: as `sectors`.
     pub lines: f64,
     /// Shared memory: passes needed for bank conflicts (1 is none; the passes that 8- and 16-byte accesses need in any
     /// case are not counted, but where pairs of lanes share their address they need half of them: 0.5). Constant memory:

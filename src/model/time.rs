@@ -53,6 +53,8 @@ pub enum Bottleneck {
     Barrier,
     /// Waiting for dependent instructions, with too few warps to hide it.
     Latency,
+    /// Constants that the constant cache does not hold.
+    ConstantCache,
     /// Starting blocks.
     Launch,
 }
@@ -73,6 +75,12 @@ const LAUNCH_US: f64 = 2.0;
 /// take 157 to 162 cycles of each of its 132 SMs for a block, whatever else they do.
 const BLOCK_INTERVAL: f64 = 1.2;
 
+/// Lines that the first constant cache of an SM holds: 2 KiB of 64 bytes each (Jia et al., table 3.1). A warp that reads more, one after
+/// another, finds none of them again, nor do others find those that it brought, unless they keep step.
+const CONSTANT_LINES: f64 = 32.0;
+/// Cycles of an SM for a line that misses it: what the recorded space of `cp` takes on an H200 where little is computed for a line.
+const CONSTANT_MISS: f64 = 160.0;
+
 /// What a launch would take if nothing but one thing took time, in microseconds: the parts of a prediction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Terms {
@@ -87,6 +95,8 @@ pub struct Terms {
     pub cache: f64,
     /// Bytes to and from device memory.
     pub device: f64,
+    /// Lines of constants that miss the constant cache.
+    pub constant: f64,
     /// Starting blocks.
     pub launch: f64,
 }
@@ -95,7 +105,8 @@ impl Terms {
     /// The predicted time. An SM's own units overlap with each other; with a warp's latency the busiest of them meets in a corner, and
     /// both with device memory. The start of blocks waits for nothing, and nothing waits for it as long as it is not the slowest.
     pub fn us(&self) -> f64 {
-        let busiest = [self.issue, self.pipe, self.memory_pipe, self.cache].into_iter().fold(0.0, f64::max);
+        let busiest =
+            [self.issue, self.pipe, self.memory_pipe, self.cache, self.constant].into_iter().fold(0.0, f64::max);
         LAUNCH_US + corner(corner(self.latency, busiest), self.device).max(self.launch)
     }
 }
@@ -150,6 +161,7 @@ pub fn predict(
         memory_pipe: part(|of| of.memory_pipe),
         cache: part(|of| of.cache),
         device: device.bytes / (machine.bandwidth_gbs * 1e3),
+        constant: part(|of| of.constant),
         launch: part(|of| of.launch),
     };
     let bound = if waves >= 1.0 { whole.bound } else { tail.bound };
@@ -236,6 +248,7 @@ impl Model<'_> {
             memory_pipe: pipe(Pipe::Memory),
             cache: warps * cache / CACHE_BYTES_PER_CYCLE,
             device: 0.0,
+            constant: warps * (work.constant_lines - CONSTANT_LINES).max(0.0) * CONSTANT_MISS,
             launch: blocks * BLOCK_INTERVAL * f64::from(self.machine.sms),
         };
         let shared = work.shared_cycles * 2.0 > memory;
@@ -243,6 +256,7 @@ impl Model<'_> {
             (self.latency_bound(extra), cycles.latency),
             (Bottleneck::Issue, cycles.issue),
             (Bottleneck::CacheBandwidth, cycles.cache),
+            (Bottleneck::ConstantCache, cycles.constant),
             (Bottleneck::Launch, cycles.launch),
             (Bottleneck::Pipe(busiest), cycles.pipe),
             (if shared { Bottleneck::SharedMemory } else { Bottleneck::Pipe(Pipe::Memory) }, cycles.memory_pipe),

@@ -13,6 +13,8 @@ const SECTORS_PER_LINE: u64 = 4;
 /// follow each other cost a quarter of what lines do that lie a large power of two apart (`sad` and `spmv` against
 /// `matmul_naive`).
 const TAG_BANKS: u64 = 4;
+/// Bytes of a line of the constant cache (Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, table 3.1).
+const CONSTANT_LINE: u64 = 64;
 /// Banks of shared memory and bytes of a bank's word.
 const BANKS: u64 = 32;
 const WORD: u64 = 4;
@@ -143,15 +145,26 @@ impl Sum {
         self.access.broadcast &= request.each().all(|(_, address)| Some(address) == first);
         let sectors = match self.access.space {
             Space::Global | Space::Local => sectors(request),
-            Space::Shared | Space::Constant | Space::Texture => Vec::new(),
+            // Apart from global addresses.
+            Space::Constant => {
+                distinct(request.each().map(|(_, address)| (1 << 61) | (address / CONSTANT_LINE)).collect())
+            }
+            Space::Shared | Space::Texture => Vec::new(),
         };
         self.passes += match self.access.space {
             Space::Shared => shared_passes(request),
-            Space::Constant => distinct(request.each().map(|(_, address)| address / WORD).collect()).len() as f64,
+            Space::Constant => {
+                self.lines += sectors.len() as f64;
+                distinct(request.each().map(|(_, address)| address / WORD).collect()).len() as f64
+            }
             Space::Global | Space::Local => {
                 let lines = distinct(sectors.iter().map(|sector| sector / SECTORS_PER_LINE).collect());
                 self.lines += lines.len() as f64;
-                f64::from(busiest::<{ TAG_BANKS as usize }>(&lines))
+                if self.access.space == Space::Local {
+                    lines.len() as f64
+                } else {
+                    f64::from(busiest::<{ TAG_BANKS as usize }>(&lines))
+                }
             }
             Space::Texture => 1.0,
         };
