@@ -245,18 +245,19 @@ impl<'a> Votes<'a> {
     fn part(&self, block: &Block) -> Option<f64> {
         let mut seen: Vec<u32> = Vec::new();
         let mut votes: Vec<(f64, f64)> = Vec::new();
+        let mut elsewhere: Vec<(f64, f64)> = Vec::new();
         for line in block.instructions.clone().filter_map(|index| self.code.lines[index]) {
             let count = self.count(line);
-            if count > 0.0
-                && !seen.contains(&line)
-                && self.homes.get(&line).is_some_and(|home| home.contains(&block.innermost))
-            {
+            if count > 0.0 && !seen.contains(&line) {
                 seen.push(line);
+                let is_home = self.homes.get(&line).is_some_and(|home| home.contains(&block.innermost));
                 let weight = self.copies.get(&(block.innermost, line)).map_or(0.0, |copies| copies.weight);
-                votes.push((self.profile.mean.get(&line).copied().unwrap_or(0.0) / count, weight));
+                let into = if is_home { &mut votes } else { &mut elsewhere };
+                into.push((self.profile.mean.get(&line).copied().unwrap_or(0.0) / count, weight));
             }
         }
-        median(votes)
+        // A block may hold nothing but a loop's last iterations.
+        median(if votes.is_empty() { elsewhere } else { votes })
     }
 
     /// Loops beside each other that share lines: copies of one PTX loop.
