@@ -36,9 +36,9 @@ pub struct Analysis {
     /// Stretches of them between blocking ones, as Ryoo et al. count them.
     pub regions: f64,
     pub work: Work,
-    /// Of a warp, by buffer.
+    /// Of the average warp, by buffer.
     pub traffic: Vec<Traffic>,
-    /// Of a warp: what it reads again.
+    /// Of the average warp: what it reads again.
     pub reuses: Vec<Reuse>,
     /// Whether block frequencies are those of an exact profile.
     pub exact: bool,
@@ -69,7 +69,7 @@ pub struct Spills {
     pub stores: u32,
 }
 
-/// What one warp asks of an SM and of the memory behind it, over its life.
+/// What the average warp of the grid asks of an SM and of the memory behind it, over its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
     /// Cycles of an SM that each pipe is busy for the warp.
@@ -141,7 +141,6 @@ impl Analysis {
             .zip(&decoded.lines)
             .map(|(instruction, line)| access(instruction, *line, profile))
             .collect();
-        let executed = || executed(flow, &counts);
         let is_long = |class: Class| {
             matches!(
                 class,
@@ -149,7 +148,7 @@ impl Analysis {
             )
         };
         let latencies = Latencies::of(decoded.architecture);
-        let special_blocks = !executed().any(|(at, _)| is_long(instructions[at].opcode.class));
+        let special_blocks = !executed(flow, &counts).any(|(at, _)| is_long(instructions[at].opcode.class));
         let replay = |again: f64, first: f64| {
             let served = Served { again, first };
             let (accesses, counts) = (accesses.as_slice(), counts.as_slice());
@@ -176,18 +175,21 @@ impl Analysis {
         let issued = issued_by(flow, &counts);
         let activity = if issued > 0.0 { ((issued_by(flow, &mean) + again) / issued).min(1.0) } else { 1.0 };
         let constant_lines = profile.map_or(0.0, constant_lines);
+        let issued_by_mean = issued_by(flow, &mean);
+        let more = if issued_by_mean > 0.0 { 1.0 + again / issued_by_mean } else { 1.0 };
+        let average: Vec<f64> = mean.iter().map(|count| count * more).collect();
         let mut work = Work { activity, constant_lines, ..Work::default() };
         let mut traffic: Vec<Traffic> = Vec::new();
         let blocks = flow.blocks.iter().enumerate();
         let placed = blocks.flat_map(|(block, of)| of.instructions.clone().map(move |at| (at, block)));
         let touches: Vec<Touch> = placed
-            .filter(|(_, block)| counts[*block] > 0.0)
+            .filter(|(_, block)| average[*block] > 0.0)
             .filter_map(|(at, block)| {
                 let access = accesses[at].filter(|access| access.space == Space::Global)?;
-                Some(Touch { block, count: counts[block], access })
+                Some(Touch { block, count: average[block], access })
             })
             .collect();
-        for (at, count) in executed() {
+        for (at, count) in executed(flow, &average) {
             if let Some(access) = accesses[at].as_ref().filter(|access| is_cached(access.space)) {
                 let place = traffic.iter().position(|known| known.buffer == access.buffer).unwrap_or_else(|| {
                     traffic.push(Traffic { buffer: access.buffer, ..Traffic::default() });
@@ -200,7 +202,7 @@ impl Analysis {
         let exact = profile.is_some_and(|profile| profile.exact);
         let profiled = profile.map_or(0.0, |profile| profile.counts.values().sum::<f64>());
         let scale = if profiled > 0.0 { issued / profiled } else { 1.0 };
-        let reuses = reuse::reuses(flow, &counts, &touches, scale);
+        let reuses = reuse::reuses(flow, &average, &touches, scale);
         Self {
             resources,
             spills,

@@ -229,7 +229,7 @@ impl Model<'_> {
     /// A wave with so many blocks on each SM.
     fn wave(&self, blocks: f64) -> Wave {
         let work = &self.analysis.work;
-        let warps = blocks * self.block_warps * work.activity;
+        let warps = blocks * self.block_warps;
         let extra = self.extra();
         // Where warps differ others take the place of those that are done, unless barriers make them wait for each other.
         let average = if work.barriers > 0.0 { 1.0 } else { work.activity };
@@ -243,7 +243,7 @@ impl Model<'_> {
         let busiest = busiest.fold(Pipe::Alu, |a, b| if pipe(b) > pipe(a) { b } else { a });
         let cycles = Terms {
             latency: if blocks > 0.0 { alone } else { 0.0 },
-            issue: warps * self.analysis.instructions / ISSUES_PER_CYCLE,
+            issue: warps * self.analysis.instructions * work.activity / ISSUES_PER_CYCLE,
             pipe: pipe(busiest),
             memory_pipe: pipe(Pipe::Memory),
             cache: warps * cache / CACHE_BYTES_PER_CYCLE,
@@ -320,7 +320,7 @@ impl Model<'_> {
     /// Bytes that a warp exchanges with the level-2 cache: what it writes, and what its block reads for the first time. Of a buffer
     /// that the blocks of an SM read oftener than once, the level-1 cache keeps what its size allows.
     fn moved(&self) -> f64 {
-        let warps = self.warps * self.analysis.work.activity / f64::from(self.machine.sms.max(1));
+        let warps = self.warps / f64::from(self.machine.sms.max(1));
         let bytes = |sectors: f64| sectors * SECTOR_BYTES * warps;
         let traffic = &self.analysis.traffic;
         let total: f64 = traffic.iter().map(|of| bytes(of.fresh + of.stored)).sum();
@@ -339,7 +339,7 @@ impl Model<'_> {
     /// passes through it between two passes over the buffer; where whole lines are accessed, threads side by side share them
     /// soon, so that only lone sectors are far apart.
     fn device(&self) -> Device {
-        let warps = self.warps * self.analysis.work.activity;
+        let warps = self.warps;
         let traffic = || self.analysis.traffic.iter().filter(|traffic| traffic.sectors > 0.0);
         let once = |traffic: &Traffic| (traffic.sectors * SECTOR_BYTES * warps).min(self.size(traffic.buffer));
         let total: f64 = traffic().map(once).sum();
