@@ -136,8 +136,7 @@ fn profiles(laid: &Laid, known: &mut Known) -> Profiles {
         .collect();
     let new: Vec<_> = jobs.iter().filter(|(key, ..)| !known.contains_key(key)).collect();
     let limits = frequency::Limits {
-        instructions: (ALL_PROFILES / jobs.len().max(1) as u64)
-            .max(std::env::var("NVT_ONE").ok().and_then(|v| v.parse().ok()).unwrap_or(ONE_PROFILE)),
+        instructions: (ALL_PROFILES / jobs.len().max(1) as u64).max(ONE_PROFILE),
         ..frequency::Limits::default()
     };
     let made: Vec<_> = new

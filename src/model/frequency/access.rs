@@ -279,3 +279,62 @@ fn busiest<const COUNT: usize>(places: &[u64]) -> u32 {
     }
     banks.into_iter().max().unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(space: Space, width: u32, address: impl Fn(u64) -> u64) -> Request {
+        let addresses = std::array::from_fn(|lane| address(lane as u64));
+        let kind = Kind::Load;
+        Request { step: 0, warp: 0, execution: 1, time: 0, space, kind, width, lanes: u32::MAX, addresses }
+    }
+
+    fn seen(request: &Request) -> Access {
+        let mut sum = Sum::new(request);
+        sum.add(request, true, 0, &mut AddressMap::default(), &mut AddressMap::default());
+        sum.mean()
+    }
+
+    #[test]
+    fn lines_are_looked_up_in_four_banks_of_tags() {
+        let rows: [(&str, u64, u64, f64, f64); 5] = [
+            ("side by side", 4, 4, 1.0, 1.0),
+            ("every second word", 4, 8, 2.0, 1.0),
+            ("a line for each lane", 4, 128, 32.0, 8.0),
+            ("every fourth line", 4, 512, 32.0, 32.0),
+            ("16 bytes each", 16, 16, 4.0, 1.0),
+        ];
+        for (what, width, stride, lines, passes) in rows {
+            let access = seen(&request(Space::Global, width as u32, |lane| lane * stride));
+            assert_eq!((access.lines, access.passes), (lines, passes), "{what}");
+        }
+    }
+
+    #[test]
+    fn wide_loads_of_pairs_of_lanes_take_half_as_many_passes() {
+        type Address = fn(u64) -> u64;
+        let rows: [(&str, u32, Address, f64); 8] = [
+            ("one word for all", 4, |_| 0, 1.0),
+            ("two words of a bank", 4, |lane| lane % 2 * 128, 2.0),
+            ("16 bytes, all the same", 16, |_| 0, 0.5),
+            ("16 bytes, neighbours alike", 16, |lane| lane / 2 * 16, 0.5),
+            ("16 bytes, every second lane alike", 16, |lane| lane % 2 * 16, 0.5),
+            ("16 bytes, every fourth lane alike", 16, |lane| lane % 4 * 16, 1.0),
+            ("16 bytes each", 16, |lane| lane * 16, 1.0),
+            ("8 bytes, neighbours alike", 8, |lane| lane / 2 * 8, 0.5),
+        ];
+        for (what, width, address, passes) in rows {
+            assert_eq!(seen(&request(Space::Shared, width, address)).passes, passes, "{what}");
+        }
+        // Stores are not packed.
+        let store = Request { kind: Kind::Store, ..request(Space::Shared, 16, |lane| lane / 2 * 16) };
+        assert_eq!(seen(&store).passes, 1.0);
+    }
+
+    #[test]
+    fn constants_are_lines_of_64_bytes_and_words_one_after_another() {
+        let access = seen(&request(Space::Constant, 4, |lane| lane * 8));
+        assert_eq!((access.lines, access.passes, access.reuse), (4.0, 32.0, 0.0));
+    }
+}
