@@ -66,7 +66,7 @@ pub fn instructions(space: &RecordedSpace) -> Result<Instructions, SpaceError> {
         kernel: space.kernel.clone(),
         symbol: code.symbol.clone(),
         warps,
-        instructions: analysis.instructions * analysis.work.activity * warps as f64,
+        instructions: analysis.mean_instructions * warps as f64,
         exact: analysis.exact,
         blocks: blocks.collect(),
     })

@@ -33,7 +33,9 @@ pub struct Analysis {
     pub near_cycles: f64,
     /// Instructions that a thread executes.
     pub instructions: f64,
-    /// Stretches of them between blocking ones, as Ryoo et al. count them.
+    /// Instructions that the average warp of the grid executes.
+    pub mean_instructions: f64,
+    /// Stretches of a thread's instructions between blocking ones, as Ryoo et al. count them.
     pub regions: f64,
     pub work: Work,
     /// Of the average warp, by buffer.
@@ -81,7 +83,7 @@ pub struct Work {
     /// Lines of constant memory that it reads one after another, each for the first time or for the first time in long.
     pub constant_lines: f64,
     pub barriers: f64,
-    /// Instructions that the average warp executes over those that the busiest does.
+    /// Blocks of instructions that the average warp executes over those that the busiest does.
     pub activity: f64,
 }
 
@@ -141,6 +143,7 @@ impl Analysis {
             .zip(&decoded.lines)
             .map(|(instruction, line)| access(instruction, *line, profile))
             .collect();
+        let executed = || executed_by(flow, &counts);
         let is_long = |class: Class| {
             matches!(
                 class,
@@ -173,23 +176,21 @@ impl Analysis {
         }
         let throughput = Throughput::of(decoded.architecture);
         let issued = issued_by(flow, &counts);
-        let activity = if issued > 0.0 { ((issued_by(flow, &mean) + again) / issued).min(1.0) } else { 1.0 };
+        let of_mean = issued_by(flow, &mean);
+        let activity = if issued > 0.0 && of_mean > 0.0 { (of_mean / issued).min(1.0) } else { 1.0 };
         let constant_lines = profile.map_or(0.0, constant_lines);
-        let issued_by_mean = issued_by(flow, &mean);
-        let more = if issued_by_mean > 0.0 { 1.0 + again / issued_by_mean } else { 1.0 };
-        let average: Vec<f64> = mean.iter().map(|count| count * more).collect();
         let mut work = Work { activity, constant_lines, ..Work::default() };
         let mut traffic: Vec<Traffic> = Vec::new();
         let blocks = flow.blocks.iter().enumerate();
         let placed = blocks.flat_map(|(block, of)| of.instructions.clone().map(move |at| (at, block)));
         let touches: Vec<Touch> = placed
-            .filter(|(_, block)| average[*block] > 0.0)
+            .filter(|(_, block)| mean[*block] > 0.0)
             .filter_map(|(at, block)| {
                 let access = accesses[at].filter(|access| access.space == Space::Global)?;
-                Some(Touch { block, count: average[block], access })
+                Some(Touch { block, count: mean[block], access })
             })
             .collect();
-        for (at, count) in executed(flow, &average) {
+        for (at, count) in executed_by(flow, &mean) {
             if let Some(access) = accesses[at].as_ref().filter(|access| is_cached(access.space)) {
                 let place = traffic.iter().position(|known| known.buffer == access.buffer).unwrap_or_else(|| {
                     traffic.push(Traffic { buffer: access.buffer, ..Traffic::default() });
@@ -202,7 +203,7 @@ impl Analysis {
         let exact = profile.is_some_and(|profile| profile.exact);
         let profiled = profile.map_or(0.0, |profile| profile.counts.values().sum::<f64>());
         let scale = if profiled > 0.0 { issued / profiled } else { 1.0 };
-        let reuses = reuse::reuses(flow, &average, &touches, scale);
+        let reuses = reuse::reuses(flow, &mean, &touches, scale);
         Self {
             resources,
             spills,
@@ -211,6 +212,7 @@ impl Analysis {
             far_cycles,
             near_cycles,
             instructions: issued,
+            mean_instructions: of_mean + again,
             regions: blocking + 1.0,
             work,
             traffic,
@@ -228,7 +230,7 @@ fn issued_by(flow: &Flow, counts: &[f64]) -> f64 {
 }
 
 /// The instructions that are executed, with how often.
-fn executed<'a>(flow: &'a Flow, counts: &'a [f64]) -> impl Iterator<Item = (usize, f64)> + 'a {
+fn executed_by<'a>(flow: &'a Flow, counts: &'a [f64]) -> impl Iterator<Item = (usize, f64)> + 'a {
     flow.blocks
         .iter()
         .zip(counts)

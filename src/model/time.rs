@@ -243,7 +243,7 @@ impl Model<'_> {
         let busiest = busiest.fold(Pipe::Alu, |a, b| if pipe(b) > pipe(a) { b } else { a });
         let cycles = Terms {
             latency: if blocks > 0.0 { alone } else { 0.0 },
-            issue: warps * self.analysis.instructions * work.activity / ISSUES_PER_CYCLE,
+            issue: warps * self.analysis.mean_instructions / ISSUES_PER_CYCLE,
             pipe: pipe(busiest),
             memory_pipe: pipe(Pipe::Memory),
             cache: warps * cache / CACHE_BYTES_PER_CYCLE,
