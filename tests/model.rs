@@ -6,7 +6,7 @@ mod toolkit;
 use nvtune::cubin::Cubin;
 use nvtune::model::occupancy::{Demand, Limiter, occupancy};
 use nvtune::model::profile::{Access, Kind, Profile, Space};
-use nvtune::model::{Analysis, Architecture, Bottleneck, Inputs, Machine, Score, auto_caps, score};
+use nvtune::model::{Analysis, Architecture, Bottleneck, Inputs, Machine, Score, Terms, auto_caps, score};
 use nvtune::space::Launch;
 use std::collections::BTreeMap;
 use std::io::Write as _;

@@ -151,7 +151,7 @@ impl Analysis {
             )
         };
         let latencies = Latencies::of(decoded.architecture);
-        let special_blocks = !executed(flow, &counts).any(|(at, _)| is_long(instructions[at].opcode.class));
+        let special_blocks = !executed().any(|(at, _)| is_long(instructions[at].opcode.class));
         let replay = |again: f64, first: f64| {
             let served = Served { again, first };
             let (accesses, counts) = (accesses.as_slice(), counts.as_slice());
