@@ -12,7 +12,7 @@ use super::profile::{Profile, Space};
 use crate::cubin::Function;
 use crate::cubin::flow::{Block, Flow, Loop};
 use crate::cubin::sass::{Class, Instruction};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Iterations of a loop that nothing is known about.
 const UNKNOWN_TRIPS: f64 = 32.0;
@@ -58,7 +58,7 @@ pub(super) fn block_counts(code: &Code<'_>, profile: Option<&Profile>, trips: &[
         .map(|(index, block)| parted[index] || calls_rare_subroutine(code, block) && is_optional(code.flow, block))
         .collect();
     let dominators = code.flow.immediate_dominators();
-    let votes = profile.map(|profile| Votes::new(code, profile, &parted));
+    let votes = profile.map(|profile| Votes::new(code, profile, &parted, &dominators));
     let conserved = |observed: Vec<Option<f64>>| {
         let observed: Vec<_> =
             observed.into_iter().zip(&never).map(|(of, never)| if *never { Some(0.0) } else { of }).collect();
@@ -70,7 +70,7 @@ pub(super) fn block_counts(code: &Code<'_>, profile: Option<&Profile>, trips: &[
         return BlockCounts { mean: busiest.clone(), busiest, again: 0.0 };
     };
     // Copies share a line's executions in the same way, however many warps come there.
-    let parts = code.flow.blocks.iter().zip(&busiest).map(|(block, &count)| match votes.part(block) {
+    let parts = busiest.iter().enumerate().map(|(block, &count)| match votes.part(block) {
         Some(part) => Some(part * count),
         None => (count == 0.0).then_some(0.0),
     });
@@ -141,10 +141,13 @@ struct Votes<'a> {
     copies: HashMap<(Region, u32), Copies>,
     /// The regions that each line is in at its greatest depth, ascending.
     homes: HashMap<u32, Vec<Region>>,
+    /// For each block the first that is executed exactly as often, and for each of these all of them.
+    equivalents: Vec<usize>,
+    together: Vec<Vec<usize>>,
 }
 
 impl<'a> Votes<'a> {
-    fn new(code: &'a Code<'a>, profile: &'a Profile, left_out: &[bool]) -> Self {
+    fn new(code: &'a Code<'a>, profile: &'a Profile, left_out: &[bool], dominators: &[Option<usize>]) -> Self {
         let mut by_mnemonic: HashMap<(Region, u32), Mnemonics> = HashMap::new();
         for (block, _) in code.flow.blocks.iter().zip(left_out).filter(|(_, left_out)| !**left_out) {
             for index in block.instructions.clone() {
@@ -172,14 +175,19 @@ impl<'a> Votes<'a> {
             }
         }
         homes.values_mut().for_each(|home| home.sort_unstable());
-        Self { code, profile, copies, homes }
+        let equivalents = code.flow.equivalents(dominators);
+        let mut together: Vec<Vec<usize>> = vec![Vec::new(); code.flow.blocks.len()];
+        for (index, &first) in equivalents.iter().enumerate().filter(|(index, _)| !left_out[*index]) {
+            together[first].push(index);
+        }
+        Self { code, profile, copies, homes, equivalents, together }
     }
 
     fn counts(&self) -> Vec<Option<f64>> {
         let flow = self.code.flow;
         let entered = self.entered();
         let once = |block: &Block| block.innermost.map_or(0.0, |index| entered[index]);
-        let mut counts: Vec<Option<f64>> = flow.blocks.iter().map(|block| self.vote(block, once(block))).collect();
+        let mut counts: Vec<Option<f64>> = flow.blocks.iter().enumerate().map(|(at, block)| self.vote(at, once(block))).collect();
         for group in self.unrolled() {
             self.share(&group, &mut counts);
         }
@@ -204,7 +212,7 @@ impl<'a> Votes<'a> {
         // Outer loops come first.
         for inner in &flow.loops {
             let around = inner.parent.map(|outer| {
-                let vote = self.vote(&flow.blocks[flow.loops[outer].header], entered[outer]);
+                let vote = self.vote(flow.loops[outer].header, entered[outer]);
                 vote.unwrap_or(entered[outer]).max(entered[outer])
             });
             entered.push(around.unwrap_or(1.0));
@@ -212,23 +220,26 @@ impl<'a> Votes<'a> {
         entered
     }
 
+    /// The lines of blocks, each once.
+    fn lines(&self, blocks: &[usize]) -> Vec<u32> {
+        let mut seen = HashSet::new();
+        let instructions = blocks.iter().flat_map(|&block| self.code.flow.blocks[block].instructions.clone());
+        instructions.filter_map(|index| self.code.lines[index]).filter(|line| seen.insert(*line)).collect()
+    }
+
     /// The weighted median of what the lines of a block say, each divided by its copies in the block's region.
     ///
     /// `entered` is how often the block's loop is entered. ptxas recomputes in a loop, or loads again, what was made before it, to save
     /// registers: lines that are executed no more often than that say nothing where others say more.
-    fn vote(&self, block: &Block, entered: f64) -> Option<f64> {
+    fn vote(&self, block: usize, entered: f64) -> Option<f64> {
+        let region = self.code.flow.blocks[block].innermost;
         let mut votes: Vec<(f64, f64)> = Vec::new();
         let mut moved: Vec<(f64, f64)> = Vec::new();
-        let mut seen: Vec<u32> = Vec::new();
-        for index in block.instructions.clone() {
-            let Some(line) = self.code.lines[index] else {
-                continue;
-            };
-            if seen.contains(&line) || !self.homes.get(&line).is_some_and(|home| home.contains(&block.innermost)) {
+        for line in self.lines(&[block]) {
+            if !self.homes.get(&line).is_some_and(|home| home.contains(&region)) {
                 continue;
             }
-            seen.push(line);
-            if let Some(copies) = self.copies.get(&(block.innermost, line)) {
+            if let Some(copies) = self.copies.get(&(region, line)) {
                 let count = self.count(line);
                 let into = if count > entered { &mut votes } else { &mut moved };
                 into.push((count / copies.count, copies.weight));
@@ -242,16 +253,18 @@ impl<'a> Votes<'a> {
     }
 
     /// Executions of a block by the average warp over those by the busiest: the weighted median of what its lines say.
-    fn part(&self, block: &Block) -> Option<f64> {
-        let mut seen: Vec<u32> = Vec::new();
+    fn part(&self, block: usize) -> Option<f64> {
+        let region = self.code.flow.blocks[block].innermost;
         let mut votes: Vec<(f64, f64)> = Vec::new();
         let mut elsewhere: Vec<(f64, f64)> = Vec::new();
-        for line in block.instructions.clone().filter_map(|index| self.code.lines[index]) {
+        // What is executed exactly as often is so by as many warps.
+        let together = &self.together[self.equivalents[block]];
+        let own = [block];
+        for line in self.lines(if together.contains(&block) { together } else { &own }) {
             let count = self.count(line);
-            if count > 0.0 && !seen.contains(&line) {
-                seen.push(line);
-                let is_home = self.homes.get(&line).is_some_and(|home| home.contains(&block.innermost));
-                let weight = self.copies.get(&(block.innermost, line)).map_or(0.0, |copies| copies.weight);
+            if count > 0.0 {
+                let is_home = self.homes.get(&line).is_some_and(|home| home.contains(&region));
+                let weight = self.copies.get(&(region, line)).map_or(0.0, |copies| copies.weight);
                 let into = if is_home { &mut votes } else { &mut elsewhere };
                 into.push((self.profile.mean.get(&line).copied().unwrap_or(0.0) / count, weight));
             }

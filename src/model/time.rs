@@ -8,11 +8,12 @@
 use super::analysis::{Analysis, Traffic};
 use super::architecture::{Machine, WARP};
 use super::latency::{BARRIER_WARP, Latencies};
-use super::occupancy::Occupancy;
+use super::occupancy::{Limiter, Occupancy};
 use super::reuse::Reuse;
 use crate::cubin::sass::Pipe;
 use crate::space::Launch;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// A predicted time and its bound.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,13 +34,13 @@ impl Prediction {
     }
 }
 
-/// What a kernel's time is bound by.
+/// What a kernel's time is bound by, in the terms of Ryoo et al. (PPoPP'08, table 3), and those that newer hardware adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bottleneck {
     /// Instructions issued: one a cycle for each sub-core.
     Issue,
-    /// An execution unit.
+    /// An execution unit; the memory pipe's are look-ups in the level-1 cache.
     Pipe(Pipe),
     /// Passes over the banks of shared memory.
     SharedMemory,
@@ -49,6 +50,10 @@ pub enum Bottleneck {
     GlobalBandwidth,
     /// Waiting for loads, with too few warps to hide it.
     GlobalLatency,
+    /// Waiting, for loads or for dependent instructions, with too few warps to hide it because registers allow no more.
+    RegisterCapacity,
+    /// The same, because shared memory allows no more.
+    SharedCapacity,
     /// Waiting at barriers.
     Barrier,
     /// Waiting for dependent instructions, with too few warps to hide it.
@@ -57,6 +62,25 @@ pub enum Bottleneck {
     ConstantCache,
     /// Starting blocks.
     Launch,
+}
+
+impl fmt::Display for Bottleneck {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Issue => "instruction issue",
+            Self::Pipe(Pipe::Memory) => "level-1 cache bandwidth",
+            Self::Pipe(pipe) => return write!(formatter, "execution units ({})", pipe.name()),
+            Self::SharedMemory => "shared memory bandwidth",
+            Self::CacheBandwidth => "level-2 cache bandwidth",
+            Self::GlobalBandwidth => "global memory bandwidth",
+            Self::GlobalLatency => "global memory latency",
+            Self::RegisterCapacity => "register file capacity",
+            Self::SharedCapacity => "shared memory capacity",
+            Self::Barrier => "barriers",
+            Self::Latency => "instruction latency",
+            Self::Launch => "starting blocks",
+        })
+    }
 }
 
 /// Bytes of a line, of which device memory fetches no less for a lone sector: the kernel `scattered`, which reads and writes
@@ -167,6 +191,13 @@ pub fn predict(
     let bound = if waves >= 1.0 { whole.bound } else { tail.bound };
     let others = Terms { device: 0.0, ..terms }.us() - LAUNCH_US;
     let bottleneck = if terms.device > others { Bottleneck::GlobalBandwidth } else { bound };
+    // Who waits has too few warps beside him; where the grid has more, something keeps them out.
+    let waits = matches!(bottleneck, Bottleneck::GlobalLatency | Bottleneck::Latency) && waves >= 1.0;
+    let bottleneck = match occupancy.limiter {
+        Limiter::Registers if waits => Bottleneck::RegisterCapacity,
+        Limiter::SharedMemory if waits => Bottleneck::SharedCapacity,
+        _ => bottleneck,
+    };
     Prediction { us: terms.us(), bottleneck, cycles: model.cycles + model.extra(), terms }
 }
 
