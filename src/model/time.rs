@@ -78,6 +78,7 @@ impl fmt::Display for Bottleneck {
             Self::SharedCapacity => "shared memory capacity",
             Self::Barrier => "barriers",
             Self::Latency => "instruction latency",
+            Self::ConstantCache => "constant cache misses",
             Self::Launch => "starting blocks",
         })
     }
