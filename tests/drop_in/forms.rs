@@ -51,6 +51,7 @@ const FORMS: &[(&str, Expected)] = &[
     ("-t0 -gencode arch=compute_90,code=[sm_90,compute_90] -c two.cu -o two.o", Tuned("two.o")),
     ("-gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=sm_90 -c two.cu -o two.o", Tuned("two.o")),
     ("-arch=all-major -c two.cu -o two.o", Tuned("")),
+    ("-arch=all -c two.cu -o two.o", Tuned("")),
     ("-arch=native -c two.cu -o two.o", Tuned("")),
     ("--keep --keep-dir out -c two.cu -o two.o", Tuned("two.o")),
     ("-lineinfo -c two.cu -o two.o", Tuned("two.o")),
@@ -59,6 +60,9 @@ const FORMS: &[(&str, Expected)] = &[
     ("-Xptxas -O2 -Xcompiler -fPIC -ccbin g++ -c two.cu -o two.o", Tuned("two.o")),
     ("-split-compile=2 -c two.cu -o two.o", Tuned("two.o")),
     ("-optf two.rsp", Tuned("two.o")),
+    ("-optf nested.rsp", Tuned("two.o")),
+    ("NVCC_PREPEND_FLAGS=-lineinfo NVCC_APPEND_FLAGS=-DUNUSED=1 -c two.cu -o two.o", Tuned("two.o")),
+    ("NVCC_APPEND_FLAGS=-o=two.o -c two.cu", Tuned("two.o")),
     ("-c two.cu -c -o two.o", Tuned("two.o")),
     ("-I. -Iout -isystem out -DUNUSED=1 -c two.cu -o two.o", Tuned("two.o")),
     ("-c includes_two.cu -o two.o", Tuned("two.o")),
@@ -106,6 +110,7 @@ fn fixture(header: bool) -> tempfile::TempDir {
     }
     write("includes_two.cu", "#include \"two.cu\"\n");
     write("two.rsp", "-c two.cu -o two.o");
+    write("nested.rsp", "-DUNUSED=1\n--options-file two.rsp");
     write("main.cpp", "int main() { return 0; }\n");
     write("plain.cu", "__global__ void other(int *x) { *x = 1; }\n");
     write("recorded.json", CAPS_WIN);
@@ -118,9 +123,12 @@ fn fixture(header: bool) -> tempfile::TempDir {
 fn call(form: &str) -> Call {
     let mut call = Call::default();
     for word in form.split(' ') {
-        match word.strip_prefix('<') {
-            Some(file) => call.stdin = Some(file.to_owned()),
-            None => call.arguments.push(word.into()),
+        match (word.strip_prefix('<'), word.split_once('=')) {
+            (Some(file), _) => call.stdin = Some(file.to_owned()),
+            (None, Some((name, value))) if name.starts_with("NVCC_") => {
+                call.environment.push((name.to_owned(), value.to_owned()));
+            }
+            _ => call.arguments.push(word.into()),
         }
     }
     let has = |text: &str| form.contains(text);
@@ -263,6 +271,53 @@ fn registers(sandbox: &Sandbox, output: &str) -> Result<u32, String> {
     });
     // The newest architecture comes last.
     numbers.next_back().ok_or_else(|| format!("cuobjdump finds no `first` in {output}: {text}"))
+}
+
+#[test]
+fn a_device_link_takes_tuned_objects() {
+    let source = fixture(false);
+    let sandbox = Sandbox::new(source.path());
+    let compiled = sandbox.nvtune(&call("-dc two.cu -o two.o"));
+    assert_eq!(compiled.code, Some(0), "{}", compiled.stderr);
+    let before = registers(&sandbox, "two.o").expect("it has code");
+    let linked = |link: &str, what: &str| {
+        let output = std::process::Command::new(link)
+            .args(["-arch=sm_90", "-dlink", "two.o", "-o", what])
+            .current_dir(sandbox.work())
+            .env("NVTUNE_NVCC", sandbox::nvcc())
+            .output()
+            .expect("it starts");
+        assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+        registers(&sandbox, what).expect("it has code")
+    };
+    let nvcc = sandbox::nvcc();
+    let own = sandbox.work().join("../bin/nvcc");
+    let all = [linked(&nvcc.to_string_lossy(), "plain.o"), linked(&own.to_string_lossy(), "tuned.o")];
+    assert!(before <= 24 && all == [before; 2], "{before} registers in the object, {all:?} when linked");
+}
+
+#[test]
+fn a_failed_compile_leaves_what_was_there() {
+    let failures = [
+        ("the front end", "#error it cannot\n", None),
+        ("the host compiler", "#ifndef __CUDA_ARCH__\nint wrong = \"text\";\n#endif\n", Some("/* older */\n")),
+        ("the front end", "#error it cannot\n", Some("/* older */\n")),
+        ("the host compiler", "#ifndef __CUDA_ARCH__\nint wrong = \"text\";\n#endif\n", None),
+    ];
+    for (what, end, header) in &failures[..if full::wanted() { 4 } else { 2 }] {
+        let source = fixture(true);
+        let path = |name: &str| source.path().join(name);
+        let text = std::fs::read_to_string(path("two.cu")).expect("it is there");
+        std::fs::write(path("two.cu"), text + end).expect("written");
+        for name in header.iter().flat_map(|_| ["two.tune.h", "two.tune.json"]) {
+            std::fs::write(path(name), header.unwrap_or_default()).expect("written");
+        }
+        let sandbox = Sandbox::new(source.path());
+        let call = call("-c two.cu -o two.o");
+        let (plain, tuned) = (sandbox.plain(&call), sandbox.nvtune(&call));
+        assert!(plain.code != Some(0) && plain.code == tuned.code, "{what}: {:?}, {}", tuned.code, tuned.stderr);
+        assert_eq!(tuned.files, plain.files, "{what}: {}", tuned.stderr);
+    }
 }
 
 #[test]

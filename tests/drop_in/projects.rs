@@ -1,5 +1,5 @@
 //! Public projects that nobody here wrote, in the folder that NVTUNE_PROJECTS names: each `.cu` file is compiled by nvcc and by nvtune,
-//! and exit code, messages and object are the same. Files that plain nvcc refuses must be refused alike.
+//! and exit code, messages and object are the same. Files that plain nvcc refuses must be refused alike; the summary says why it does.
 
 use super::full;
 use super::sandbox::{self, settled};
@@ -19,7 +19,8 @@ const INCLUDED: [&str; 8] = ["", "include", "inc", "common", "Common", "common/i
 #[derive(Default)]
 struct Outcome {
     same: usize,
-    refused_alike: usize,
+    /// How many files nvcc refuses, by the first error that it gives.
+    refused_alike: BTreeMap<String, usize>,
     not_reached: usize,
     differ: Vec<String>,
 }
@@ -49,6 +50,31 @@ fn arguments(root: &Path, source: &Path, object: &Path) -> Vec<OsString> {
         }
     }
     arguments
+}
+
+/// What nvcc says of a kernel that launches another.
+const NEEDS_RELOCATABLE: &str = "separate compilation mode";
+
+/// The first error of a compile without its place: `cublas_v2.h: No such file or directory`.
+fn cause(said: &[u8]) -> String {
+    let said = String::from_utf8_lossy(said);
+    let of_line = |line: &str| {
+        let (_, after) = line.split_once("error").or_else(|| line.split_once("fatal"))?;
+        Some(after.trim_start().strip_prefix(':')?.trim().to_owned())
+    };
+    said.lines().find_map(of_line).unwrap_or_else(|| said.lines().next().unwrap_or("no message").to_owned())
+}
+
+/// The commit of a checkout, where it is one.
+fn commit(project: &Path) -> Option<String> {
+    let git = |words: &[&str]| {
+        let output = Command::new("git").arg("-C").arg(project).args(words).output().ok()?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        output.status.success().then(|| text.trim().to_owned())
+    };
+    // A folder that is no checkout may lie in one.
+    git(&["rev-parse", "--show-prefix"]).filter(String::is_empty)?;
+    git(&["rev-parse", "--short=12", "HEAD"])
 }
 
 /// Exit code, what it said, and the object.
@@ -82,10 +108,11 @@ fn public_projects_compile_to_the_same_objects() {
     let next = AtomicUsize::new(0);
     let outcomes: Mutex<BTreeMap<String, Outcome>> = Mutex::default();
     std::thread::scope(|scope| {
-        for _ in 0..2 {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
             scope.spawn(|| {
                 let folder = tempfile::tempdir().expect("a folder");
-                std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_nvtune"), folder.path().join("nvcc")).expect("linked");
+                // A copy, so that the program stays the same over the hour that this takes.
+                fs::copy(env!("CARGO_BIN_EXE_nvtune"), folder.path().join("nvcc")).expect("copied");
                 while let Some((project, source)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let name = project.file_name().unwrap_or_default().to_string_lossy().into_owned();
                     let counted = |count: &dyn Fn(&mut Outcome)| {
@@ -95,13 +122,19 @@ fn public_projects_compile_to_the_same_objects() {
                         counted(&|outcome| outcome.not_reached += 1);
                         continue;
                     }
-                    let words = arguments(project, source, &folder.path().join("x.o"));
-                    let plain = compiled(&mut Command::new(sandbox::nvcc()), source, folder.path(), &words);
+                    let mut words = arguments(project, source, &folder.path().join("x.o"));
+                    let mut plain = compiled(&mut Command::new(sandbox::nvcc()), source, folder.path(), &words);
+                    if memchr::memmem::find(&plain.1, NEEDS_RELOCATABLE.as_bytes()).is_some() {
+                        words.push("-rdc=true".into());
+                        plain = compiled(&mut Command::new(sandbox::nvcc()), source, folder.path(), &words);
+                    }
                     let mut nvtune = Command::new(folder.path().join("nvcc"));
                     let tuned = compiled(nvtune.env("NVTUNE_NVCC", sandbox::nvcc()), source, folder.path(), &words);
                     match (plain == tuned, plain.0) {
                         (true, Some(0)) => counted(&|outcome| outcome.same += 1),
-                        (true, _) => counted(&|outcome| outcome.refused_alike += 1),
+                        (true, _) => {
+                            counted(&|outcome| *outcome.refused_alike.entry(cause(&plain.1)).or_default() += 1);
+                        }
                         (false, _) => counted(&|outcome| outcome.differ.push(source.display().to_string())),
                     }
                 }
@@ -109,18 +142,27 @@ fn public_projects_compile_to_the_same_objects() {
         }
     });
     let outcomes = outcomes.into_inner().expect("no thread panicked");
-    let line = |(name, outcome): (&String, &Outcome)| {
+    let lines = |(name, outcome): (&String, &Outcome)| {
         let Outcome { same, refused_alike, not_reached, differ } = outcome;
-        format!(
-            "  {name}: {same} files the same to the byte, {refused_alike} that plain nvcc refuses too, {} differ, {not_reached} not reached in time\n",
-            differ.len()
-        )
+        let refused: usize = refused_alike.values().sum();
+        let mut text = format!(
+            "  {name}{}: {} files, {same} the same to the byte, {refused} that plain nvcc refuses too, {} differ, {not_reached} not reached in time\n",
+            commit(&root.join(name)).map(|commit| format!(" ({commit})")).unwrap_or_default(),
+            same + refused + differ.len() + not_reached,
+            differ.len(),
+        );
+        let mut causes = Vec::from_iter(refused_alike);
+        causes.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        for (cause, count) in causes {
+            text.push_str(&format!("    refused, {count}: {cause}\n"));
+        }
+        text
     };
     full::keep(
         "projects",
         &format!(
-            "public projects, every .cu file by nvcc and by nvtune:\n{}",
-            outcomes.iter().map(line).collect::<String>()
+            "public projects, every .cu file by nvcc and by nvtune (-c -arch=sm_90; -rdc=true where nvcc asks for it), with nvcc's first error of those that it refuses:\n{}",
+            outcomes.iter().map(lines).collect::<String>()
         ),
     );
     let differ: Vec<&String> = outcomes.values().flat_map(|outcome| &outcome.differ).collect();
