@@ -12,9 +12,9 @@ pub struct Replaced {
 }
 
 impl Replaced {
-    /// Puts back what was there; nothing where somebody else has written the file since. A file that cannot be put back stays.
+    /// Puts back what was there; nothing where somebody else has written or removed the file since. A file that cannot be put back stays.
     pub fn restore(&self) {
-        if std::fs::read(&self.path).is_ok_and(|present| present != self.contents) {
+        if !std::fs::read(&self.path).is_ok_and(|present| present == self.contents) {
             return;
         }
         match &self.before {
