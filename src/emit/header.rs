@@ -58,16 +58,18 @@ pub fn macro_name(name: &str) -> String {
         .collect()
 }
 
-/// The include guard of a stem's header. A stem that is not itself in it (`my-kernel`, beside `my_kernel`) is told apart by a digest.
-fn guard(stem: &str) -> String {
-    let name = macro_name(stem);
-    if name.to_ascii_lowercase() == stem {
-        return format!("NVTUNE_{name}_TUNE_H");
-    }
-    // FNV-1a (Fowler, Noll, Vo), 32 bits.
-    let digest =
-        stem.bytes().fold(0x811c_9dc5_u32, |digest, byte| (digest ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    format!("NVTUNE_{name}_{digest:08X}_TUNE_H")
+/// The guard of one kernel in the header of a stem. Not one of the whole header: two sources of one name in different folders may be used
+/// side by side. Of one source an old header in another folder may be found, too: it has nothing new to say of its kernels.
+fn guard(stem: &str, kernel: &str) -> String {
+    // FNV-1a (Fowler, Noll, Vo), 32 bits, of what the names in upper case do not tell apart.
+    let digest = |digest: u32, byte: u8| (digest ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    let digest = stem.bytes().chain([0]).chain(kernel.bytes()).fold(0x811c_9dc5_u32, digest);
+    format!("NVTUNE_{}_{}_{digest:08X}", macro_name(stem), macro_name(kernel))
+}
+
+/// Is defined once a header of this stem was read. One that is read after it may be old: it has no say in what macros must be.
+fn was_read(stem: &str) -> String {
+    format!("NVTUNE_{}_WAS_READ", macro_name(stem))
 }
 
 impl Header {
@@ -79,7 +81,6 @@ impl Header {
     /// The whole text.
     pub fn text(&self) -> String {
         let stem = self.source.rsplit_once('.').map_or(self.source.as_str(), |(stem, _)| stem);
-        let guard = guard(stem);
         let mut text = String::new();
         let mut line = |arguments: std::fmt::Arguments<'_>| {
             // Writing to a String cannot fail.
@@ -87,70 +88,83 @@ impl Header {
         };
         let version = env!("CARGO_PKG_VERSION");
         line(format_args!("/* made by nvtune {version} from {}: do not edit */", self.source));
-        line(format_args!("#ifndef {guard}\n#define {guard}"));
+        let is_fat = self.kernels.iter().any(|kernel| !kernel.others.is_empty());
+        if self.uses_detail() || is_fat {
+            line(format_args!("{IN_CUDA}"));
+            if self.uses_detail() {
+                line(format_args!("{DETAIL}"));
+            }
+            if is_fat {
+                line(format_args!("{CAPABILITY}"));
+                // Without the runtime's declarations there is no device to ask: the block of the GPU that was at hand.
+                let own = self.kernels.iter().map(|kernel| kernel.capability).max().unwrap_or(0);
+                line(format_args!("#ifndef NVTUNE_CAPABILITY\n#define NVTUNE_CAPABILITY {own}\n#endif"));
+            }
+            line(format_args!("#endif"));
+        }
         for kernel in &self.kernels {
-            let name = macro_name(&kernel.name);
-            let [x, y, z] = kernel.block;
-            line(format_args!(""));
-            line(format_args!("#define {name}_BLOCK_X {x}"));
-            line(format_args!("#define {name}_BLOCK_Y {y}"));
-            line(format_args!("#define {name}_BLOCK_Z {z}"));
-            line(format_args!("#define {name}_BLOCK_SIZE {}", u64::from(x) * u64::from(y) * u64::from(z)));
-            line(format_args!("#define {name}_REGS {}", kernel.cap));
-            line(format_args!("#define {name}_PROVENANCE \"{}\"", kernel.provenance));
-            line(format_args!("#define {name}_GPU \"{}\"", kernel.gpu.replace(['"', '\\'], "")));
-            if let Some(carveout) = kernel.carveout {
-                line(format_args!("#define {name}_CARVEOUT {carveout}"));
-            }
-            for (name, value) in &kernel.macros {
-                // The tuned file itself is compiled with -D: the guard keeps the two from meeting.
-                line(format_args!("#ifndef {name}\n#define {name} {value}"));
-                if kernel.pins_macros {
-                    let remedy = "build it with nvtune again, or remove this header";
-                    line(format_args!(
-                        "#elif ({name}) != {value}\n#error \"{name} is not the {value} that {} was tuned for: {remedy}\"",
-                        kernel.name
-                    ));
-                }
-                line(format_args!("#endif"));
-            }
+            let guard = guard(stem, &kernel.name);
+            line(format_args!("\n#ifndef {guard}\n#define {guard}"));
+            line(format_args!("{}\n{IN_CUDA}\n{}#endif\n#endif", kernel.macros_text(stem), kernel.functions_text()));
         }
-        line(format_args!("\n#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)"));
-        if self.uses_detail() {
-            line(format_args!("{DETAIL}"));
-        }
-        if self.kernels.iter().any(|kernel| !kernel.others.is_empty()) {
-            line(format_args!("{CAPABILITY}"));
-            // Without the runtime's declarations there is no device to ask: the block of the GPU that was at hand.
-            let own = self.kernels.iter().map(|kernel| kernel.capability).max().unwrap_or(0);
-            line(format_args!("#ifndef NVTUNE_CAPABILITY\n#define NVTUNE_CAPABILITY {own}\n#endif"));
-        }
-        line(format_args!("namespace nvtune {{"));
-        for kernel in &self.kernels {
-            line(format_args!("struct {} {{", kernel.name));
-            line(format_args!("  static dim3 block() {{ {} }}", by_device(kernel, block)));
-            line(format_args!("  static dim3 grid({}) {{ {} }}", parameters(&kernel.grid), by_device(kernel, grid)));
-            line(format_args!(
-                "  static size_t shared({}) {{ {} }}",
-                parameters(&kernel.shared),
-                by_device(kernel, shared)
-            ));
-            if let Some(carveout) = kernel.carveout {
-                line(format_args!("  static int carveout() {{ return {carveout}; }}"));
-            }
-            line(format_args!("}};"));
-        }
-        line(format_args!("}}  // namespace nvtune\n#endif\n\n#endif"));
+        let was_read = was_read(stem);
+        line(format_args!("\n#ifndef {was_read}\n#define {was_read}\n#endif"));
         text
     }
-}
 
-impl Header {
     fn uses_detail(&self) -> bool {
         let values = self.kernels.iter().flat_map(|kernel| kernel.grid.values.iter().chain(&kernel.shared.values));
         values.into_iter().any(|value| value.contains("detail::"))
     }
 }
+
+impl HeaderKernel {
+    /// What C programs see, too.
+    fn macros_text(&self, stem: &str) -> String {
+        let name = macro_name(&self.name);
+        let [x, y, z] = self.block;
+        let mut lines = vec![
+            format!("#define {name}_BLOCK_X {x}"),
+            format!("#define {name}_BLOCK_Y {y}"),
+            format!("#define {name}_BLOCK_Z {z}"),
+            format!("#define {name}_BLOCK_SIZE {}", u64::from(x) * u64::from(y) * u64::from(z)),
+            format!("#define {name}_REGS {}", self.cap),
+            format!("#define {name}_PROVENANCE \"{}\"", self.provenance),
+            format!("#define {name}_GPU \"{}\"", self.gpu.replace(['"', '\\'], "")),
+        ];
+        lines.extend(self.carveout.map(|carveout| format!("#define {name}_CARVEOUT {carveout}")));
+        for (name, value) in &self.macros {
+            // The tuned file itself is compiled with -D: the guard keeps the two from meeting.
+            lines.push(format!("#ifndef {name}\n#define {name} {value}"));
+            if self.pins_macros {
+                let remedy = "build it with nvtune again, or remove this header";
+                lines.push(format!(
+                    "#elif ({name}) != {value} && !defined({})\n#error \"{name} is not the {value} that {} was tuned for: {remedy}\"",
+                    was_read(stem),
+                    self.name
+                ));
+            }
+            lines.push("#endif".to_owned());
+        }
+        lines.join("\n")
+    }
+
+    /// `nvtune::KERNEL` of C++.
+    fn functions_text(&self) -> String {
+        let mut text = format!("namespace nvtune {{\nstruct {} {{\n", self.name);
+        let mut function = |line: String| text.push_str(&format!("  static {line}\n"));
+        function(format!("dim3 block() {{ {} }}", by_device(self, block)));
+        function(format!("dim3 grid({}) {{ {} }}", parameters(&self.grid), by_device(self, grid)));
+        function(format!("size_t shared({}) {{ {} }}", parameters(&self.shared), by_device(self, shared)));
+        if let Some(carveout) = self.carveout {
+            function(format!("int carveout() {{ return {carveout}; }}"));
+        }
+        text + "};\n}  // namespace nvtune\n"
+    }
+}
+
+/// Where C++ knows `dim3`.
+const IN_CUDA: &str = "#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)";
 
 /// The functions of the comment's language that C++ has not; several headers may be included side by side.
 const DETAIL: &str = "\
@@ -233,11 +247,18 @@ mod tests {
     use expect_test::expect;
 
     #[test]
-    fn stems_that_differ_have_guards_that_differ() {
-        assert_eq!(guard("my_kernel"), "NVTUNE_MY_KERNEL_TUNE_H");
-        let stems = ["my_kernel", "my-kernel", "my.kernel", "My_Kernel", "my kernel"];
-        let guards: std::collections::BTreeSet<String> = stems.iter().map(|stem| guard(stem)).collect();
-        assert_eq!(guards.len(), stems.len(), "{guards:?}");
+    fn kernels_that_differ_have_guards_that_differ() {
+        assert_eq!(guard("my-file", "saxpy"), "NVTUNE_MY_FILE_SAXPY_E8DAD587");
+        let names = [
+            ("my_kernel", "k"),
+            ("my-kernel", "k"),
+            ("My_Kernel", "k"),
+            ("my kernel", "k"),
+            ("my", "kernel_k"),
+            ("my_kernel", "K"),
+        ];
+        let guards: std::collections::BTreeSet<String> = names.iter().map(|(stem, name)| guard(stem, name)).collect();
+        assert_eq!(guards.len(), names.len(), "{guards:?}");
         let is_name =
             |guard: &String| guard.chars().all(|character| character.is_ascii_alphanumeric() || character == '_');
         assert!(guards.iter().all(is_name), "{guards:?}");
@@ -298,9 +319,9 @@ mod tests {
         let text = Header { source: "my-file.cu".into(), kernels: vec![saxpy, tiled] }.text();
         expect![[r#"
             /* made by nvtune 0.1.0 from my-file.cu: do not edit */
-            #ifndef NVTUNE_MY_FILE_E8A06CDC_TUNE_H
-            #define NVTUNE_MY_FILE_E8A06CDC_TUNE_H
 
+            #ifndef NVTUNE_MY_FILE_SAXPY_E8DAD587
+            #define NVTUNE_MY_FILE_SAXPY_E8DAD587
             #define SAXPY_BLOCK_X 192
             #define SAXPY_BLOCK_Y 1
             #define SAXPY_BLOCK_Z 1
@@ -308,7 +329,19 @@ mod tests {
             #define SAXPY_REGS 0
             #define SAXPY_PROVENANCE "measured"
             #define SAXPY_GPU "NVIDIA H200, sm_90"
+            #if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
+            namespace nvtune {
+            struct saxpy {
+              static dim3 block() { return dim3(192, 1, 1); }
+              static dim3 grid(int n) { return dim3(static_cast<unsigned int>((static_cast<long long>(n) + 191) / 192), static_cast<unsigned int>(1), static_cast<unsigned int>(1)); }
+              static size_t shared() { return static_cast<size_t>(0); }
+            };
+            }  // namespace nvtune
+            #endif
+            #endif
 
+            #ifndef NVTUNE_MY_FILE_TILED_2FF97DCC
+            #define NVTUNE_MY_FILE_TILED_2FF97DCC
             #define TILED_BLOCK_X 16
             #define TILED_BLOCK_Y 4
             #define TILED_BLOCK_Z 1
@@ -319,22 +352,16 @@ mod tests {
             #define TILED_CARVEOUT 50
             #ifndef TILE
             #define TILE 16
-            #elif (TILE) != 16
+            #elif (TILE) != 16 && !defined(NVTUNE_MY_FILE_WAS_READ)
             #error "TILE is not the 16 that tiled was tuned for: build it with nvtune again, or remove this header"
             #endif
             #ifndef WORK
             #define WORK 4
-            #elif (WORK) != 4
+            #elif (WORK) != 4 && !defined(NVTUNE_MY_FILE_WAS_READ)
             #error "WORK is not the 4 that tiled was tuned for: build it with nvtune again, or remove this header"
             #endif
-
             #if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
             namespace nvtune {
-            struct saxpy {
-              static dim3 block() { return dim3(192, 1, 1); }
-              static dim3 grid(int n) { return dim3(static_cast<unsigned int>((static_cast<long long>(n) + 191) / 192), static_cast<unsigned int>(1), static_cast<unsigned int>(1)); }
-              static size_t shared() { return static_cast<size_t>(0); }
-            };
             struct tiled {
               static dim3 block() { return dim3(16, 4, 1); }
               static dim3 grid(int n) { return dim3(static_cast<unsigned int>((static_cast<long long>(n) + 191) / 192), static_cast<unsigned int>(1), static_cast<unsigned int>(1)); }
@@ -343,7 +370,10 @@ mod tests {
             };
             }  // namespace nvtune
             #endif
+            #endif
 
+            #ifndef NVTUNE_MY_FILE_WAS_READ
+            #define NVTUNE_MY_FILE_WAS_READ
             #endif
         "#]]
         .assert_eq(&text);
