@@ -1,8 +1,8 @@
 //! A call of nvcc: handed over where nothing is marked, else tuned and then built by nvcc itself.
 
-use crate::comment::Annotation;
+use crate::comment::{Annotation, Diagnostic};
 use crate::console::{Console, FATAL, exit_code};
-use crate::emit::{Header, HeaderKernel, Part, StubText, Ticket, TicketKernel, TicketOutcome};
+use crate::emit::{self, Header, HeaderKernel, Part, StubText, Ticket, TicketKernel, TicketOutcome};
 use crate::marked_source::{self, MarkedSource};
 use crate::nvcc::{Dryrun, Invocation, Overlay, Phase, Programs, RealNvcc, compilers, list_value, quoted_files};
 use crate::process::{self, Temporary};
@@ -208,9 +208,12 @@ impl Build<'_> {
         let kernels = tunings.iter().flat_map(|tuning| &tuning.annotations);
         let kernels = kernels.map(|found| (found.text.clone(), found.name.clone(), tune::workload_data(found)));
         // Host code too, which the compiler's device side may not read: launches and macros hang on it.
+        // But not the headers that come out of the call itself.
+        let headers: Vec<String> = tunings.iter().map(|tuning| Header::file_name(&tuning.source.stem)).collect();
+        let is_made = |path: &Path| headers.iter().any(|name| path.file_name() == Some(OsStr::new(name)));
         let texts = |tuning: &Tuning| {
             let files = quoted_files(&tuning.source.path, &self.invocation.include_paths);
-            files.into_iter().map(|file| file.text).collect()
+            files.into_iter().filter(|file| !is_made(&file.path)).map(|file| file.text).collect()
         };
         Call {
             nvcc: &self.nvcc.path,
@@ -274,6 +277,9 @@ impl Build<'_> {
         for source in marked {
             let (annotations, problems) = source.annotations(self.settings.files.as_deref());
             self.console.diagnostics(&problems);
+            if source.includes_header {
+                self.console.diagnostics(&without_macros(&annotations));
+            }
             let marked = annotations.len();
             let (architecture, tuned, record) = (String::new(), Vec::new(), None);
             tunings.push(Tuning { source, annotations, marked, architecture, tuned, record });
@@ -551,6 +557,20 @@ impl Build<'_> {
     fn plain(&self) -> u8 {
         self.exec(&[])
     }
+}
+
+/// A warning for each kernel whose macros would be called as those of another one of its file.
+fn without_macros(annotations: &[Annotation]) -> Vec<Diagnostic> {
+    let names: Vec<&str> = annotations.iter().map(|annotation| annotation.name.as_str()).collect();
+    let without = emit::without_macros(&names);
+    let warning = |annotation: &Annotation| {
+        let name = &annotation.name;
+        let remedy = "add name(...) to one of them";
+        let message =
+            format!("the header has no macros for `{name}`: those of another kernel have the same names; {remedy}");
+        annotation.source.warning(annotation.name_span, message)
+    };
+    annotations.iter().filter(|annotation| without.contains(annotation.name.as_str())).map(warning).collect()
 }
 
 enum Built {
