@@ -4,8 +4,9 @@ machine's noise is small; and the search for tuning comments in a large source.
 
 In: saxpy without its tuning comment, the suite as it stands, a project of 50 marked kernels in 20 files, an nvcc, nvtune
 (NVTUNE_BINARY, else target/release/nvtune). Out: tables, and build/compile_time.json. Always holds: the two compilers run in turns,
-each first in every other pair, and a pair's ratio is taken before the median, so that a drift of the machine falls on both; no GPU is
-used (NVTUNE=static). Cold: without a cache. Warm: what an earlier build decided is in it.
+each first in every other pair, and a pair's ratio is taken before the median, so that a drift of the machine falls on both; beside the
+wall clock stands the processor time (user and system) of a build with all its processes, which other work on the machine hardly
+changes; no GPU is used (NVTUNE=static). Cold: without a cache. Warm: what an earlier build decided is in it.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -70,17 +72,28 @@ def project():
     return folder
 
 
+def used(command, environment, folder=None):
+    """(seconds of wall clock, seconds of processor time with all processes that it started and waited for) of a command; ends this program where it fails."""
+    with tempfile.TemporaryFile() as said:
+        started = time.perf_counter()
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=said)
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - started
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            said.seek(0)
+            words = said.read().decode(errors="replace")
+            sys.exit(f"compile_time: {' '.join(command)} ended with {process.returncode}\n{words}")
+    return seconds, usage.ru_utime + usage.ru_stime
+
+
 def made(folder, compiler, environment, out):
-    """Seconds of a `make -j` from nothing."""
+    """Seconds of a `make -j` from nothing: wall clock, processor."""
     target = folder / out
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir()
     command = ["make", "-s", f"-j{JOBS}", f"NVCC={compiler}", f"OUT={out}"]
-    started = time.perf_counter()
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    seconds = time.perf_counter() - started
-    if done.returncode != 0:
-        sys.exit(f"compile_time: {' '.join(command)} ended with {done.returncode}\n{done.stderr}")
+    seconds = used(command, environment, folder)
     again = subprocess.run([*command, "-q"], cwd=folder, env=environment, capture_output=True, text=True)
     if again.returncode != 0:
         sys.exit(f"compile_time: a second make would build again\n{again.stdout}")
@@ -98,14 +111,13 @@ def compare_projects(nvcc, shim, folder, environment, pairs):
 
 
 def timed(compiler, source, environment):
+    """Seconds of a compile: wall clock, processor."""
     target = WORK / f"{source.stem}.o"
     command = [str(compiler), "-O3", "-arch=sm_90", "-c", str(source), "-o", str(target)]
     target.unlink(missing_ok=True)
-    started = time.perf_counter()
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    seconds = time.perf_counter() - started
-    if done.returncode != 0 or not target.exists():
-        sys.exit(f"compile_time: {' '.join(command)} made no object (status {done.returncode})\n{done.stderr}")
+    seconds = used(command, environment)
+    if not target.exists():
+        sys.exit(f"compile_time: {' '.join(command)} made no object")
     return seconds
 
 
@@ -161,7 +173,7 @@ def handed_over(nvcc, shim, unmarked, environment, pairs):
 
 
 def compare(nvcc, shim, source, environment, pairs):
-    """(plain, nvtune, ratio): medians, in seconds, over the pairs."""
+    """As medians(), over the pairs."""
     plain, tuned = [], []
     for turn in range(-1, pairs):
         order = [(plain, nvcc, os.environ), (tuned, shim, environment)]
@@ -172,8 +184,14 @@ def compare(nvcc, shim, source, environment, pairs):
 
 
 def medians(plain, tuned):
-    ratios = [second / first for first, second in zip(plain, tuned)]
-    return statistics.median(plain), statistics.median(tuned), statistics.median(ratios)
+    """What a row of the table says of the pairs' (wall clock, processor time)."""
+    row = {}
+    for at, (name, ratio) in enumerate((("", "ratio"), ("cpu_", "cpu_ratio"))):
+        ours, theirs = [pair[at] for pair in tuned], [pair[at] for pair in plain]
+        row[f"plain_{name}ms"] = 1e3 * statistics.median(theirs)
+        row[f"nvtune_{name}ms"] = 1e3 * statistics.median(ours)
+        row[ratio] = statistics.median(second / first for first, second in zip(theirs, ours))
+    return row
 
 
 def main():
@@ -219,10 +237,7 @@ def main():
     rows = []
 
     def add(label, pairs, times):
-        plain, tuned, ratio = times
-        rows.append(
-            {"build": label, "plain_ms": 1e3 * plain, "nvtune_ms": 1e3 * tuned, "ratio": ratio, "pairs": pairs}
-        )
+        rows.append({"build": label, **times, "pairs": pairs})
 
     for label, source in compiled:
         is_marked = label.startswith("marked")
@@ -236,11 +251,11 @@ def main():
     record = REPOSITORY / "build" / "compile_time.json"
     record.write_text(json.dumps(quick + rows, indent=2) + "\n")
     print(f"nvcc -O3 -arch=sm_90 -c, medians of {pairs} pairs, NVTUNE=static")
-    print(f"{'':32} {'plain ms':>9} {'nvtune ms':>10} {'added ms':>9} {'ratio':>7}")
+    print(f"{'':32} {'plain ms':>9} {'nvtune ms':>10} {'ratio':>7} {'plain cpu':>10} {'nvtune cpu':>11} {'ratio':>7}")
     for row in rows:
-        added = row["nvtune_ms"] - row["plain_ms"]
         print(
-            f"{row['build']:32} {row['plain_ms']:9.1f} {row['nvtune_ms']:10.1f} {added:9.1f} {row['ratio']:7.3f}"
+            f"{row['build']:32} {row['plain_ms']:9.1f} {row['nvtune_ms']:10.1f} {row['ratio']:7.3f}"
+            f" {row['plain_cpu_ms']:10.1f} {row['nvtune_cpu_ms']:11.1f} {row['cpu_ratio']:7.3f}"
         )
     return 0
 

@@ -47,7 +47,7 @@ pub fn run(arguments: &[OsString], name: Option<&OsStr>) -> u8 {
     if marked.is_empty() {
         return hand_over(&nvcc, arguments, &console);
     }
-    let started = SystemTime::now();
+    let started = process::began();
     process::ignore_broken_pipes();
     process::prepare_jobs();
     process::watch();
@@ -89,7 +89,7 @@ pub fn decide(call: &[OsString], anew: bool) -> u8 {
             settings: &settings,
             nvcc: &nvcc,
             invocation: &invocation,
-            started: SystemTime::now(),
+            started: process::began(),
             results: &results,
         };
         build.decide()
