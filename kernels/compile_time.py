@@ -6,7 +6,8 @@ In: saxpy without its tuning comment, the suite as it stands, a project of 50 ma
 (NVTUNE_BINARY, else target/release/nvtune). Out: tables, and build/compile_time.json. Always holds: the two compilers run in turns,
 each first in every other pair, and a pair's ratio is taken before the median, so that a drift of the machine falls on both; beside the
 wall clock stands the processor time (user and system) of a build with all its processes, which other work on the machine hardly
-changes; no GPU is used (NVTUNE=static). Cold: without a cache. Warm: what an earlier build decided is in it.
+changes; no GPU is used (NVTUNE=static). Cold: without a cache. Warm: what an earlier build decided is in it; plain nvcc is then given the winner's macros,
+so that both compile the same code.
 """
 
 import argparse
@@ -110,10 +111,10 @@ def compare_projects(nvcc, shim, folder, environment, pairs):
     return medians(plain[1:], tuned[1:])
 
 
-def timed(compiler, source, environment):
+def timed(compiler, source, environment, options=()):
     """Seconds of a compile: wall clock, processor."""
     target = WORK / f"{source.stem}.o"
-    command = [str(compiler), "-O3", "-arch=sm_90", "-c", str(source), "-o", str(target)]
+    command = [str(compiler), "-O3", "-arch=sm_90", "-c", str(source), "-o", str(target), *options]
     target.unlink(missing_ok=True)
     seconds = used(command, environment)
     if not target.exists():
@@ -172,13 +173,23 @@ def handed_over(nvcc, shim, unmarked, environment, pairs):
     yield {"build": "search 1 MB, 200 includes", **row}
 
 
-def compare(nvcc, shim, source, environment, pairs):
+def winners_macros(source):
+    """The options of nvcc for the macros of the winners that the last build recorded."""
+    record = json.loads((WORK / f"{source.stem}.tune.json").read_text())
+    winners = [kernel["configurations"][kernel["winner"]] for kernel in record["kernels"]]
+    return [f"-D{name}={value}" for winner in winners for name, value in winner["macros"].items()]
+
+
+def compare(nvcc, shim, source, environment, pairs, is_warm=False):
     """As medians(), over the pairs."""
-    plain, tuned = [], []
+    plain, tuned, options = [], [], []
+    if is_warm:
+        timed(shim, source, environment)
+        options = winners_macros(source)
     for turn in range(-1, pairs):
-        order = [(plain, nvcc, os.environ), (tuned, shim, environment)]
-        for times, compiler, variables in order if turn % 2 == 0 else reversed(order):
-            times.append(timed(compiler, source, variables))
+        order = [(plain, nvcc, os.environ, options), (tuned, shim, environment, [])]
+        for times, compiler, variables, given in order if turn % 2 == 0 else reversed(order):
+            times.append(timed(compiler, source, variables, given))
     # The first pair warms the page cache.
     return medians(plain[1:], tuned[1:])
 
@@ -244,7 +255,7 @@ def main():
         if not only_warm:
             add(label + (", cold" if is_marked else ""), pairs, compare(nvcc, shim, source, cold, pairs))
         if is_marked:
-            add(label + ", warm", pairs, compare(nvcc, shim, source, warm, pairs))
+            add(label + ", warm", pairs, compare(nvcc, shim, source, warm, pairs, is_warm=True))
     few = max(1, pairs // 3)
     label = f"make -j{JOBS}, {KERNELS_IN_ALL} kernels, warm"
     add(label, few, compare_projects(nvcc, shim, project(), warm, few))

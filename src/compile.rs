@@ -312,7 +312,7 @@ impl Build<'_> {
             tuner.start();
         }
         let toolchain = match tuning.source.toolchain(dryrun, &tuning.annotations, tuner.device_architecture()) {
-            Ok(toolchain) => toolchain,
+            Ok(toolchain) => toolchain.with_cache(self.results.cache.clone()),
             Err(problem) => return self.console.warning(&format!("{source}: not tuned: {problem}")),
         };
         if self.several_sources() && !tuning.source.includes_header {
@@ -333,7 +333,7 @@ impl Build<'_> {
         }
         for toolchain in tuning.source.other_toolchains(dryrun, &tuning.annotations, chosen) {
             let toolchain = match toolchain {
-                Ok(toolchain) => toolchain,
+                Ok(toolchain) => toolchain.with_cache(self.results.cache.clone()),
                 Err(problem) => {
                     self.console.warning(&format!("{}: not tuned: {problem}", tuning.source.path.display()));
                     continue;

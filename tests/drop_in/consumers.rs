@@ -68,7 +68,7 @@ const BUILDS: [Build; 4] = [
         file: "meson.build",
         kind: "meson",
         before: "project('drop', ['cpp', 'cuda'])\n",
-        begin: "nvtune shims root && export PATH=$PWD/root/bin:$PATH && meson setup b --buildtype=release -Dcuda_link_args=-L$PWD/toolkit/lib64 -Dcpp_link_args=-L$PWD/toolkit/lib64",
+        begin: "nvtune shims root && export PATH=$PWD/root/bin:$PATH && meson setup b --native-file native.ini --buildtype=release -Dcuda_link_args=-L$PWD/toolkit/lib64 -Dcpp_link_args=-L$PWD/toolkit/lib64",
         build: "ninja -C b -j8",
         program: "b/prog",
     },
@@ -78,9 +78,9 @@ const BUILDS: [Build; 4] = [
 fn problem(build: &Build) -> Result<(), String> {
     let new = |mode: &str| -> Result<Project, String> {
         let project = Project::new();
-        let text = documented::block("nvtune-comments.md", "In other files", build.kind);
-        for (name, text) in [("saxpy.cu", KERNEL), ("host.cpp", HOST), (build.file, &format!("{}{text}", build.before))]
-        {
+        let text = format!("{}{}", build.before, documented::block("nvtune-comments.md", "In other files", build.kind));
+        let native = documented::block("nvtune-results.md", "With sccache", "ini");
+        for (name, text) in [("saxpy.cu", KERNEL), ("host.cpp", HOST), (build.file, &text), ("native.ini", &native)] {
             std::fs::write(project.path(name), text).map_err(|error| error.to_string())?;
         }
         project.run(&format!("export NVTUNE={mode}; {}", build.begin))?;
