@@ -4,8 +4,10 @@ machine's noise is small; and the search for tuning comments in a large source.
 
 In: saxpy without its tuning comment, the suite as it stands, a project of 50 marked kernels in 20 files, an nvcc, nvtune
 (NVTUNE_BINARY, else target/release/nvtune). Out: tables, and build/compile_time.json. Always holds: the two compilers run in turns,
-each first in every other pair, and a pair's ratio is taken before the median, so that a drift of the machine falls on both; no GPU is
-used (NVTUNE=static). Cold: without a cache. Warm: what an earlier build decided is in it.
+each first in every other pair, and a pair's ratio is taken before the median, so that a drift of the machine falls on both; beside the
+wall clock stands the processor time (user and system) of a build with all its processes, which other work on the machine hardly
+changes; no GPU is used (NVTUNE=static). Cold: without a cache. Warm: what an earlier build decided is in it; plain nvcc is then given the winner's macros,
+so that both compile the same code.
 """
 
 import argparse
@@ -15,6 +17,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -70,17 +73,28 @@ def project():
     return folder
 
 
+def used(command, environment, folder=None):
+    """(seconds of wall clock, seconds of processor time with all processes that it started and waited for) of a command; ends this program where it fails."""
+    with tempfile.TemporaryFile() as said:
+        started = time.perf_counter()
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=said)
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - started
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            said.seek(0)
+            words = said.read().decode(errors="replace")
+            sys.exit(f"compile_time: {' '.join(command)} ended with {process.returncode}\n{words}")
+    return seconds, usage.ru_utime + usage.ru_stime
+
+
 def made(folder, compiler, environment, out):
-    """Seconds of a `make -j` from nothing."""
+    """Seconds of a `make -j` from nothing: wall clock, processor."""
     target = folder / out
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir()
     command = ["make", "-s", f"-j{JOBS}", f"NVCC={compiler}", f"OUT={out}"]
-    started = time.perf_counter()
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    seconds = time.perf_counter() - started
-    if done.returncode != 0:
-        sys.exit(f"compile_time: {' '.join(command)} ended with {done.returncode}\n{done.stderr}")
+    seconds = used(command, environment, folder)
     again = subprocess.run([*command, "-q"], cwd=folder, env=environment, capture_output=True, text=True)
     if again.returncode != 0:
         sys.exit(f"compile_time: a second make would build again\n{again.stdout}")
@@ -97,15 +111,14 @@ def compare_projects(nvcc, shim, folder, environment, pairs):
     return medians(plain[1:], tuned[1:])
 
 
-def timed(compiler, source, environment):
+def timed(compiler, source, environment, options=()):
+    """Seconds of a compile: wall clock, processor."""
     target = WORK / f"{source.stem}.o"
-    command = [str(compiler), "-O3", "-arch=sm_90", "-c", str(source), "-o", str(target)]
+    command = [str(compiler), "-O3", "-arch=sm_90", "-c", str(source), "-o", str(target), *options]
     target.unlink(missing_ok=True)
-    started = time.perf_counter()
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    seconds = time.perf_counter() - started
-    if done.returncode != 0 or not target.exists():
-        sys.exit(f"compile_time: {' '.join(command)} made no object (status {done.returncode})\n{done.stderr}")
+    seconds = used(command, environment)
+    if not target.exists():
+        sys.exit(f"compile_time: {' '.join(command)} made no object")
     return seconds
 
 
@@ -160,20 +173,36 @@ def handed_over(nvcc, shim, unmarked, environment, pairs):
     yield {"build": "search 1 MB, 200 includes", **row}
 
 
-def compare(nvcc, shim, source, environment, pairs):
-    """(plain, nvtune, ratio): medians, in seconds, over the pairs."""
-    plain, tuned = [], []
+def winners_macros(source):
+    """The options of nvcc for the macros of the winners that the last build recorded."""
+    record = json.loads((WORK / f"{source.stem}.tune.json").read_text())
+    winners = [kernel["configurations"][kernel["winner"]] for kernel in record["kernels"]]
+    return [f"-D{name}={value}" for winner in winners for name, value in winner["macros"].items()]
+
+
+def compare(nvcc, shim, source, environment, pairs, is_warm=False):
+    """As medians(), over the pairs."""
+    plain, tuned, options = [], [], []
+    if is_warm:
+        timed(shim, source, environment)
+        options = winners_macros(source)
     for turn in range(-1, pairs):
-        order = [(plain, nvcc, os.environ), (tuned, shim, environment)]
-        for times, compiler, variables in order if turn % 2 == 0 else reversed(order):
-            times.append(timed(compiler, source, variables))
+        order = [(plain, nvcc, os.environ, options), (tuned, shim, environment, [])]
+        for times, compiler, variables, given in order if turn % 2 == 0 else reversed(order):
+            times.append(timed(compiler, source, variables, given))
     # The first pair warms the page cache.
     return medians(plain[1:], tuned[1:])
 
 
 def medians(plain, tuned):
-    ratios = [second / first for first, second in zip(plain, tuned)]
-    return statistics.median(plain), statistics.median(tuned), statistics.median(ratios)
+    """What a row of the table says of the pairs' (wall clock, processor time)."""
+    row = {}
+    for at, (name, ratio) in enumerate((("", "ratio"), ("cpu_", "cpu_ratio"))):
+        ours, theirs = [pair[at] for pair in tuned], [pair[at] for pair in plain]
+        row[f"plain_{name}ms"] = 1e3 * statistics.median(theirs)
+        row[f"nvtune_{name}ms"] = 1e3 * statistics.median(ours)
+        row[ratio] = statistics.median(second / first for first, second in zip(theirs, ours))
+    return row
 
 
 def main():
@@ -222,28 +251,25 @@ def main():
     rows = []
 
     def add(label, pairs, times):
-        plain, tuned, ratio = times
-        rows.append(
-            {"build": label, "plain_ms": 1e3 * plain, "nvtune_ms": 1e3 * tuned, "ratio": ratio, "pairs": pairs}
-        )
+        rows.append({"build": label, **times, "pairs": pairs})
 
     for label, source in compiled:
         is_marked = label.startswith("marked")
         if not only_warm:
             add(label + (", cold" if is_marked else ""), pairs, compare(nvcc, shim, source, cold, pairs))
         if is_marked:
-            add(label + ", warm", pairs, compare(nvcc, shim, source, warm, pairs))
+            add(label + ", warm", pairs, compare(nvcc, shim, source, warm, pairs, is_warm=True))
     few = max(1, pairs // 3)
     label = f"make -j{JOBS}, {KERNELS_IN_ALL} kernels, warm"
     add(label, few, compare_projects(nvcc, shim, project(), warm, few))
     record = REPOSITORY / "build" / "compile_time.json"
     record.write_text(json.dumps(quick + rows, indent=2) + "\n")
     print(f"nvcc -O3 -arch=sm_90 -c, medians of {pairs} pairs, NVTUNE=static")
-    print(f"{'':32} {'plain ms':>9} {'nvtune ms':>10} {'added ms':>9} {'ratio':>7}")
+    print(f"{'':32} {'plain ms':>9} {'nvtune ms':>10} {'ratio':>7} {'plain cpu':>10} {'nvtune cpu':>11} {'ratio':>7}")
     for row in rows:
-        added = row["nvtune_ms"] - row["plain_ms"]
         print(
-            f"{row['build']:32} {row['plain_ms']:9.1f} {row['nvtune_ms']:10.1f} {added:9.1f} {row['ratio']:7.3f}"
+            f"{row['build']:32} {row['plain_ms']:9.1f} {row['nvtune_ms']:10.1f} {row['ratio']:7.3f}"
+            f" {row['plain_cpu_ms']:10.1f} {row['nvtune_cpu_ms']:11.1f} {row['cpu_ratio']:7.3f}"
         )
     return 0
 

@@ -1,8 +1,8 @@
 //! A call of nvcc: handed over where nothing is marked, else tuned and then built by nvcc itself.
 
-use crate::comment::Annotation;
+use crate::comment::{Annotation, Diagnostic};
 use crate::console::{Console, FATAL, exit_code};
-use crate::emit::{Header, HeaderKernel, Part, StubText, Ticket, TicketKernel, TicketOutcome};
+use crate::emit::{self, Header, HeaderKernel, Part, StubText, Ticket, TicketKernel, TicketOutcome};
 use crate::marked_source::{self, MarkedSource};
 use crate::nvcc::{Dryrun, Invocation, Overlay, Phase, Programs, RealNvcc, compilers, list_value, quoted_files};
 use crate::process::{self, Temporary};
@@ -38,7 +38,7 @@ pub fn run(arguments: &[OsString], name: Option<&OsStr>) -> u8 {
     let Some((invocation, marked)) = marked_sources(arguments, environment) else {
         return hand_over(&nvcc, arguments, &Console::new(false));
     };
-    let started = SystemTime::now();
+    let started = process::began();
     let (settings, problems) = Settings::new(environment);
     let console = Console::new(settings.strict);
     process::ignore_broken_pipes();
@@ -83,7 +83,7 @@ pub fn decide(call: &[OsString], anew: bool) -> u8 {
             settings: &settings,
             nvcc: &nvcc,
             invocation: &invocation,
-            started: SystemTime::now(),
+            started: process::began(),
             results: &results,
             replaced: RefCell::default(),
         };
@@ -220,9 +220,12 @@ impl Build<'_> {
         let kernels = tunings.iter().flat_map(|tuning| &tuning.annotations);
         let kernels = kernels.map(|found| (found.text.clone(), found.name.clone(), tune::workload_data(found)));
         // Host code too, which the compiler's device side may not read: launches and macros hang on it.
+        // But not the headers that come out of the call itself.
+        let headers: Vec<String> = tunings.iter().map(|tuning| Header::file_name(&tuning.source.stem)).collect();
+        let is_made = |path: &Path| headers.iter().any(|name| path.file_name() == Some(OsStr::new(name)));
         let texts = |tuning: &Tuning| {
             let files = quoted_files(&tuning.source.path, &self.invocation.include_paths);
-            files.into_iter().map(|file| file.text).collect()
+            files.into_iter().filter(|file| !is_made(&file.path)).map(|file| file.text).collect()
         };
         Call {
             nvcc: &self.nvcc.path,
@@ -286,6 +289,9 @@ impl Build<'_> {
         for source in marked {
             let (annotations, problems) = source.annotations(self.settings.files.as_deref());
             self.console.diagnostics(&problems);
+            if source.includes_header {
+                self.console.diagnostics(&without_macros(&annotations));
+            }
             let marked = annotations.len();
             let (architecture, tuned, record) = (String::new(), Vec::new(), None);
             tunings.push(Tuning { source, annotations, marked, architecture, tuned, record });
@@ -318,7 +324,7 @@ impl Build<'_> {
             tuner.start();
         }
         let toolchain = match tuning.source.toolchain(dryrun, &tuning.annotations, tuner.device_architecture()) {
-            Ok(toolchain) => toolchain,
+            Ok(toolchain) => toolchain.with_cache(self.results.cache.clone()),
             Err(problem) => return self.console.warning(&format!("{source}: not tuned: {problem}")),
         };
         if self.several_sources() && !tuning.source.includes_header {
@@ -339,7 +345,7 @@ impl Build<'_> {
         }
         for toolchain in tuning.source.other_toolchains(dryrun, &tuning.annotations, chosen) {
             let toolchain = match toolchain {
-                Ok(toolchain) => toolchain,
+                Ok(toolchain) => toolchain.with_cache(self.results.cache.clone()),
                 Err(problem) => {
                     self.console.warning(&format!("{}: not tuned: {problem}", tuning.source.path.display()));
                     continue;
@@ -577,6 +583,20 @@ impl Build<'_> {
     fn plain(&self) -> u8 {
         self.exec(&[])
     }
+}
+
+/// A warning for each kernel whose macros would be called as those of another one of its file.
+fn without_macros(annotations: &[Annotation]) -> Vec<Diagnostic> {
+    let names: Vec<&str> = annotations.iter().map(|annotation| annotation.name.as_str()).collect();
+    let without = emit::without_macros(&names);
+    let warning = |annotation: &Annotation| {
+        let name = &annotation.name;
+        let remedy = "add name(...) to one of them";
+        let message =
+            format!("the header has no macros for `{name}`: those of another kernel have the same names; {remedy}");
+        annotation.source.warning(annotation.name_span, message)
+    };
+    annotations.iter().filter(|annotation| without.contains(annotation.name.as_str())).map(warning).collect()
 }
 
 enum Built {

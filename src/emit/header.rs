@@ -1,11 +1,12 @@
-//! Winners -> the text of `STEM.tune.h`: launch parameters as macros for C and C++, and functions for C++.
+//! Winners -> the text of `STEM.tune.h`: launch parameters as macros and functions for C and C++.
 //!
-//! The text depends on nothing but the values given, so equal results give equal bytes.
+//! The text depends on nothing but the values given, so equal results give equal bytes. It has two parts, each with a guard: what
+//! any C or C++ file can use, and what takes the types of CUDA's headers, for which it may be included once more after those.
 
 use crate::search::Provenance;
 use crate::space::Dim3;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// The header of one source file.
@@ -21,6 +22,8 @@ pub struct Header {
 pub struct HeaderKernel {
     /// The kernel's name, or that of its `name` clause.
     pub name: String,
+    /// How many parameters the kernel has.
+    pub arguments: usize,
     pub block: Dim3,
     /// Register cap; 0 is none.
     pub cap: u32,
@@ -31,6 +34,8 @@ pub struct HeaderKernel {
     pub provenance: Provenance,
     /// The GPU's name and architecture, `NVIDIA H200, sm_90`.
     pub gpu: String,
+    /// Resident warps in percent of the most that an SM holds, rounded; `None` where the machine code was not looked at.
+    pub occupancy: Option<u32>,
     /// Blocks of the grid in x, y and z.
     pub grid: HostFunction,
     /// Dynamic shared memory of a block in bytes.
@@ -43,19 +48,48 @@ pub struct HeaderKernel {
 }
 
 /// A host function over the scalar arguments that its clause names.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostFunction {
-    /// Types and names.
-    pub parameters: Vec<(String, String)>,
-    /// C++ expressions of a 64-bit integer type: three for a grid, one for a size.
+    pub parameters: Vec<HostParameter>,
+    /// C expressions of the type `long long` or `double`: three for a grid, one for a size.
     pub values: Vec<String>,
 }
+
+/// A parameter of a host function.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostParameter {
+    /// The type in C.
+    pub kind: String,
+    pub name: String,
+    /// Which of the kernel's parameters it is, from 0, and which field of it (`.n`); empty for the parameter itself.
+    pub argument: usize,
+    pub field: String,
+}
+
+/// How the names of the functions begin that expressions of the header call.
+pub const HEADER_DETAIL: &str = "nvtune_detail_";
+
+/// What a structure in the namespace `nvtune` cannot be called: its own functions, and words of C++ that `name(...)` allows.
+const RESERVED: &str = " block grid shared carveout launch \
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class co_await co_return \
+    co_yield compl concept const const_cast consteval constexpr constinit continue decltype default delete do double dynamic_cast else \
+    enum explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr \
+    operator or or_eq private protected public register reinterpret_cast requires return short signed sizeof static static_assert \
+    static_cast struct switch template this thread_local throw true try typedef typeid typename union unsigned using virtual void \
+    volatile wchar_t while xor xor_eq ";
 
 /// `name` as the start of a macro name: upper case, what cannot be in an identifier as `_`.
 pub fn macro_name(name: &str) -> String {
     name.chars()
         .map(|character| if character.is_ascii_alphanumeric() { character.to_ascii_uppercase() } else { '_' })
         .collect()
+}
+
+/// The names among these whose macros would be called as those of another: neither of them gets macros, for no reader could tell
+/// whose they are.
+pub fn without_macros<'a>(names: &[&'a str]) -> BTreeSet<&'a str> {
+    let shares = |name: &&&str| names.iter().any(|other| other != *name && macro_name(other) == macro_name(name));
+    names.iter().filter(shares).copied().collect()
 }
 
 /// The guard of one kernel in the header of a stem. Not one of the whole header: two sources of one name in different folders may be used
@@ -81,170 +115,413 @@ impl Header {
     /// The whole text.
     pub fn text(&self) -> String {
         let stem = self.source.rsplit_once('.').map_or(self.source.as_str(), |(stem, _)| stem);
-        let mut text = String::new();
-        let mut line = |arguments: std::fmt::Arguments<'_>| {
-            // Writing to a String cannot fail.
-            let _ = writeln!(text, "{arguments}");
-        };
         let version = env!("CARGO_PKG_VERSION");
-        line(format_args!("/* made by nvtune {version} from {}: do not edit */", self.source));
-        let is_fat = self.kernels.iter().any(|kernel| !kernel.others.is_empty());
-        if self.uses_detail() || is_fat {
-            line(format_args!("{IN_CUDA}"));
-            if self.uses_detail() {
-                line(format_args!("{DETAIL}"));
-            }
-            if is_fat {
-                line(format_args!("{CAPABILITY}"));
-                // Without the runtime's declarations there is no device to ask: the block of the GPU that was at hand.
-                let own = self.kernels.iter().map(|kernel| kernel.capability).max().unwrap_or(0);
-                line(format_args!("#ifndef NVTUNE_CAPABILITY\n#define NVTUNE_CAPABILITY {own}\n#endif"));
-            }
-            line(format_args!("#endif"));
+        let mut text = Text::default();
+        text.line(format_args!("/* made by nvtune {version} from {}: do not edit */", self.source));
+        text.line(format_args!("#include <stddef.h>\n\n{DETAIL}"));
+        let is_fat = self.kernels.iter().any(|kernel| Choice::of(kernel).is_needed());
+        if is_fat {
+            text.line(format_args!("\n{CAPABILITY}"));
         }
+        let names: Vec<&str> = self.kernels.iter().map(|kernel| kernel.name.as_str()).collect();
+        let without_macros = without_macros(&names);
+        let axes: BTreeSet<&str> =
+            self.kernels.iter().flat_map(|kernel| kernel.macros.keys().map(String::as_str)).collect();
         for kernel in &self.kernels {
             let guard = guard(stem, &kernel.name);
-            line(format_args!("\n#ifndef {guard}\n#define {guard}"));
-            line(format_args!("{}\n{IN_CUDA}\n{}#endif\n#endif", kernel.macros_text(stem), kernel.functions_text()));
+            text.line(format_args!("\n#ifndef {guard}\n#define {guard}"));
+            text.once(&kernel.name);
+            if without_macros.contains(kernel.name.as_str()) {
+                let prefix = macro_name(&kernel.name);
+                let remedy = "add name(...) to the tuning comment of one of them";
+                text.line(format_args!(
+                    "/* no {prefix}_BLOCK_X and so on: another kernel's are called so too; {remedy} */"
+                ));
+            } else {
+                text.values(kernel, &axes);
+            }
+            text.axes(kernel, &was_read(stem));
+            text.functions(kernel);
+            text.line(format_args!("#endif"));
         }
         let was_read = was_read(stem);
-        line(format_args!("\n#ifndef {was_read}\n#define {was_read}\n#endif"));
-        text
-    }
-
-    fn uses_detail(&self) -> bool {
-        let values = self.kernels.iter().flat_map(|kernel| kernel.grid.values.iter().chain(&kernel.shared.values));
-        values.into_iter().any(|value| value.contains("detail::"))
+        text.line(format_args!("\n#ifndef {was_read}\n#define {was_read}\n#endif\n"));
+        text.line(format_args!("#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)\n{LAUNCH}"));
+        for (kernel, name) in self.kernels.iter().zip(type_names(&names)) {
+            let guard = guard(stem, &kernel.name);
+            text.line(format_args!("#ifndef {guard}_CXX\n#define {guard}_CXX"));
+            // Each translation unit has its own: two sources may have kernels of one name.
+            text.line(format_args!("namespace nvtune {{\nnamespace {{"));
+            text.structure(kernel, &name);
+            text.line(format_args!("}}  // namespace\n}}  // namespace nvtune\n#endif"));
+        }
+        text.line(format_args!("#endif"));
+        text.0
     }
 }
 
-impl HeaderKernel {
-    /// What C programs see, too.
-    fn macros_text(&self, stem: &str) -> String {
-        let name = macro_name(&self.name);
-        let [x, y, z] = self.block;
-        let mut lines = vec![
-            format!("#define {name}_BLOCK_X {x}"),
-            format!("#define {name}_BLOCK_Y {y}"),
-            format!("#define {name}_BLOCK_Z {z}"),
-            format!("#define {name}_BLOCK_SIZE {}", u64::from(x) * u64::from(y) * u64::from(z)),
-            format!("#define {name}_REGS {}", self.cap),
-            format!("#define {name}_PROVENANCE \"{}\"", self.provenance),
-            format!("#define {name}_GPU \"{}\"", self.gpu.replace(['"', '\\'], "")),
-        ];
-        lines.extend(self.carveout.map(|carveout| format!("#define {name}_CARVEOUT {carveout}")));
-        for (name, value) in &self.macros {
-            // The tuned file itself is compiled with -D: the guard keeps the two from meeting.
-            lines.push(format!("#ifndef {name}\n#define {name} {value}"));
-            if self.pins_macros {
-                let remedy = "build it with nvtune again, or remove this header";
-                lines.push(format!(
-                    "#elif ({name}) != {value} && !defined({})\n#error \"{name} is not the {value} that {} was tuned for: {remedy}\"",
-                    was_read(stem),
-                    self.name
-                ));
+/// A name in the namespace `nvtune` for each kernel: its own, with `_` behind it where that cannot be.
+fn type_names(names: &[&str]) -> Vec<String> {
+    let is_reserved = |name: &str| RESERVED.split_whitespace().any(|word| word == name);
+    let of = |name: &&str| {
+        let mut free = (*name).to_owned();
+        if is_reserved(name) {
+            free.push('_');
+            while names.contains(&free.as_str()) {
+                free.push('_');
             }
-            lines.push("#endif".to_owned());
         }
-        lines.join("\n")
-    }
-
-    /// `nvtune::KERNEL` of C++.
-    fn functions_text(&self) -> String {
-        let mut text = format!("namespace nvtune {{\nstruct {} {{\n", self.name);
-        let mut function = |line: String| text.push_str(&format!("  static {line}\n"));
-        function(format!("dim3 block() {{ {} }}", by_device(self, block)));
-        function(format!("dim3 grid({}) {{ {} }}", parameters(&self.grid), by_device(self, grid)));
-        function(format!("size_t shared({}) {{ {} }}", parameters(&self.shared), by_device(self, shared)));
-        if let Some(carveout) = self.carveout {
-            function(format!("int carveout() {{ return {carveout}; }}"));
-        }
-        text + "};\n}  // namespace nvtune\n"
-    }
+        free
+    };
+    names.iter().map(of).collect()
 }
 
-/// Where C++ knows `dim3`.
-const IN_CUDA: &str = "#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)";
-
-/// The functions of the comment's language that C++ has not; several headers may be included side by side.
+/// The functions of the comment's language that C has not, with division that no launch of a user's program can die of; a number of
+/// blocks that no grid can have stays one that no grid can have. Several headers may be included side by side.
 const DETAIL: &str = "\
 #ifndef NVTUNE_DETAIL
 #define NVTUNE_DETAIL
-namespace nvtune {
-namespace detail {
-inline long long ceildiv(long long a, long long b) { return a / b + (a % b != 0 && (a < 0) == (b < 0)); }
-template <class A, class B> auto min(A a, B b) -> decltype(a + b) { return b < a ? b : a; }
-template <class A, class B> auto max(A a, B b) -> decltype(a + b) { return a < b ? b : a; }
-}  // namespace detail
-}  // namespace nvtune
+#ifdef __cplusplus
+#define NVTUNE_AS(type, value) static_cast<type>(value)
+#else
+#define NVTUNE_AS(type, value) ((type)(value))
+#endif
+typedef struct nvtune_dim3 { unsigned int x, y, z; } nvtune_dim3;
+static inline unsigned int nvtune_detail_extent(long long n) {
+  return n < 0 ? 0u : n > 4294967295LL ? 4294967295u : NVTUNE_AS(unsigned int, n);
+}
+static inline nvtune_dim3 nvtune_detail_dim3(long long x, long long y, long long z) {
+  nvtune_dim3 made;
+  made.x = nvtune_detail_extent(x);
+  made.y = nvtune_detail_extent(y);
+  made.z = nvtune_detail_extent(z);
+  return made;
+}
+static inline long long nvtune_detail_quotient(long long a, long long b) { return b == 0 ? 0 : a / b; }
+static inline long long nvtune_detail_remainder(long long a, long long b) { return b == 0 ? 0 : a % b; }
+static inline long long nvtune_detail_ceildiv(long long a, long long b) {
+  return b == 0 ? 0 : a / b + (a % b != 0 && (a < 0) == (b < 0));
+}
+static inline long long nvtune_detail_min(long long a, long long b) { return b < a ? b : a; }
+static inline long long nvtune_detail_max(long long a, long long b) { return a < b ? b : a; }
+static inline double nvtune_detail_fmin(double a, double b) { return b < a ? b : a; }
+static inline double nvtune_detail_fmax(double a, double b) { return a < b ? b : a; }
 #endif";
 
-/// For a fat build: the compute capability of the current device. All devices are asked once, at the first launch.
+/// For a fat build: the compute capability of the current device; each is asked once, and a race of two threads stores the same value
+/// twice. Without the runtime's declarations there is no device to ask: what is for the GPU that was at hand is taken. A program that
+/// knows better defines `NVTUNE_CAPABILITY`.
 const CAPABILITY: &str = "\
 #if !defined(NVTUNE_CAPABILITY) && defined(__CUDA_RUNTIME_API_H__)
-#define NVTUNE_CAPABILITY nvtune::detail::capability()
-namespace nvtune {
-namespace detail {
-struct Capabilities {
-  int of[64];
-  Capabilities() : of() {
-    int count = 0, major = 0, minor = 0;
-    if (cudaGetDeviceCount(&count) != cudaSuccess) return;
-    for (int device = 0; device < count && device < 64; ++device) {
-      if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
-          cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess) {
-        of[device] = major * 10 + minor;
-      }
-    }
-  }
-};
-inline int capability() {
-  static const Capabilities all;
-  int device = 0;
-  return cudaGetDevice(&device) == cudaSuccess && device >= 0 && device < 64 ? all.of[device] : 0;
+#define NVTUNE_CAPABILITY nvtune_detail_capability()
+static inline int nvtune_detail_capability(void) {
+  static int known[64];
+  int device = 0, major = 0, minor = 0;
+  if (cudaGetDevice(&device) != cudaSuccess || device < 0) return 0;
+  if (device < 64) major = __atomic_load_n(&known[device], __ATOMIC_RELAXED);
+  if (major != 0) return major;
+  if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess) return 0;
+  if (cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) != cudaSuccess) return 0;
+  if (device < 64) __atomic_store_n(&known[device], major * 10 + minor, __ATOMIC_RELAXED);
+  return major * 10 + minor;
 }
-}  // namespace detail
-}  // namespace nvtune
+#endif
+#undef NVTUNE_CAPABILITY_OR
+#ifdef NVTUNE_CAPABILITY
+#define NVTUNE_CAPABILITY_OR(own) (NVTUNE_CAPABILITY)
+#else
+#define NVTUNE_CAPABILITY_OR(own) (own)
 #endif";
 
-/// A function's body that gives a kernel's own value, in a fat build that of the newest architecture that the device can run.
-fn by_device(kernel: &HeaderKernel, value: impl Fn(&HeaderKernel) -> String) -> String {
-    let own = value(kernel);
-    let mut others: Vec<(u32, String)> =
-        kernel.others.iter().map(|(capability, other)| (*capability, value(other))).collect();
-    if others.iter().all(|(_, other)| *other == own) {
-        return format!("return {own};");
+/// What `launch` takes besides the runtime's own declarations. A kernel's parameters come as it declares them, so that arguments are
+/// converted as in any call.
+const LAUNCH: &str = "\
+#if !defined(NVTUNE_LAUNCH) && __cplusplus >= 201103L && defined(__CUDA_RUNTIME_API_H__) && CUDART_VERSION >= 11080
+#define NVTUNE_LAUNCH
+namespace nvtune_detail {
+template <class T> struct as_declared { typedef T type; };
+template <class T> void *address(T &value) {
+  return const_cast<char *>(&reinterpret_cast<const volatile char &>(value));
+}
+inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, cudaStream_t stream, void **arguments) {
+  cudaError_t error = cudaSuccess;
+  if (shared > 0) {
+    cudaFuncAttributes attributes;
+    error = cudaFuncGetAttributes(&attributes, nvtune_kernel);
+    if (error == cudaSuccess && NVTUNE_AS(size_t, attributes.maxDynamicSharedSizeBytes) < shared)
+      error = cudaFuncSetAttribute(nvtune_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, NVTUNE_AS(int, shared));
+    if (error != cudaSuccess) return error;
+  }
+  if (carveout >= 0) {
+    error = cudaFuncSetAttribute(nvtune_kernel, cudaFuncAttributePreferredSharedMemoryCarveout, carveout);
+    if (error != cudaSuccess) return error;
+  }
+  cudaLaunchConfig_t configuration = cudaLaunchConfig_t();
+  configuration.gridDim = grid;
+  configuration.blockDim = block;
+  configuration.dynamicSmemBytes = shared;
+  configuration.stream = stream;
+  return cudaLaunchKernelExC(&configuration, nvtune_kernel, arguments);
+}
+}  // namespace nvtune_detail
+#endif";
+
+/// The text as it grows.
+#[derive(Default)]
+struct Text(String);
+
+impl Text {
+    fn line(&mut self, arguments: std::fmt::Arguments<'_>) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.0, "{arguments}");
     }
-    others.push((kernel.capability, own));
-    others.sort_by_key(|(capability, _)| std::cmp::Reverse(*capability));
-    let last = others.pop().map(|(_, value)| value).unwrap_or_default();
-    let choices =
-        others.iter().map(|(capability, value)| format!("if (NVTUNE_CAPABILITY >= {capability}) return {value}; "));
-    format!("{}return {last};", choices.collect::<String>())
+
+    /// Says what is wrong where two headers speak of kernels of one name.
+    fn once(&mut self, name: &str) {
+        self.line(format_args!("#ifdef NVTUNE_KERNEL_{name}"));
+        let remedy = "add name(...) to the tuning comment of one of them";
+        self.line(format_args!("#error \"two headers of nvtune have a kernel {name}: {remedy}\""));
+        self.line(format_args!("#endif\n#define NVTUNE_KERNEL_{name}"));
+    }
+
+    /// The macros that are called after the kernel. One that is called as a macro axis is left to that.
+    fn values(&mut self, kernel: &HeaderKernel, axes: &BTreeSet<&str>) {
+        let [x, y, z] = kernel.block;
+        let number = |value: u64| Some(value.to_string());
+        let values = [
+            ("BLOCK_X", number(x.into())),
+            ("BLOCK_Y", number(y.into())),
+            ("BLOCK_Z", number(z.into())),
+            ("BLOCK_SIZE", number(u64::from(x) * u64::from(y) * u64::from(z))),
+            ("REGS", number(kernel.cap.into())),
+            ("OCCUPANCY", kernel.occupancy.map(|percent| percent.to_string())),
+            ("PROVENANCE", Some(format!("\"{}\"", kernel.provenance))),
+            ("GPU", Some(format!("\"{}\"", kernel.gpu.replace(['"', '\\'], "")))),
+            ("CARVEOUT", kernel.carveout.map(|percent| percent.to_string())),
+        ];
+        let prefix = macro_name(&kernel.name);
+        for (suffix, value) in values {
+            let name = format!("{prefix}_{suffix}");
+            if let Some(value) = value.filter(|_| !axes.contains(name.as_str())) {
+                self.line(format_args!("#define {name} {value}"));
+            }
+        }
+    }
+
+    /// The macro axes.
+    fn axes(&mut self, kernel: &HeaderKernel, was_read: &str) {
+        for (name, value) in &kernel.macros {
+            // The tuned file itself is compiled with -D: the guard keeps the two from meeting.
+            self.line(format_args!("#ifndef {name}\n#define {name} {value}"));
+            if kernel.pins_macros {
+                let remedy = "build it with nvtune again, or remove this header";
+                self.line(format_args!(
+                    "#elif ({name}) != {value} && !defined({was_read})\n#error \"{name} is not the {value} that {} was tuned for: {remedy}\"",
+                    kernel.name
+                ));
+            }
+            self.line(format_args!("#endif"));
+        }
+    }
+
+    /// The functions for C and C++.
+    fn functions(&mut self, kernel: &HeaderKernel) {
+        let choice = Choice::of(kernel);
+        for function in Function::ALL {
+            let (kind, value) = (function.c_type(), |kernel: &HeaderKernel| function.body(kernel));
+            let name = format!("{}_{}", kernel.name, function.name());
+            let parameters = function.of(kernel).map_or(&[][..], |function| &function.parameters);
+            if !choice.is_needed() {
+                let own = value(kernel);
+                self.line(format_args!(
+                    "static inline {kind} nvtune_{name}({}) {{ {own} }}",
+                    or_void(declared(parameters))
+                ));
+                continue;
+            }
+            let with =
+                |first: &str, rest: String| if rest.is_empty() { first.to_owned() } else { format!("{first}, {rest}") };
+            self.line(format_args!(
+                "static inline {kind} nvtune_detail_{name}({}) {{",
+                with("int capability", declared(parameters))
+            ));
+            self.line(format_args!("{}}}", choice.by_device(value)));
+            self.line(format_args!(
+                "static inline {kind} nvtune_{name}({}) {{ return nvtune_detail_{name}({}); }}",
+                or_void(declared(parameters)),
+                with(&format!("NVTUNE_CAPABILITY_OR({})", kernel.capability), named(parameters))
+            ));
+        }
+    }
+
+    /// The structure for C++.
+    fn structure(&mut self, kernel: &HeaderKernel, type_name: &str) {
+        let choice = Choice::of(kernel);
+        let call = |function: Function, parameters: &[HostParameter]| {
+            let (name, arguments) = (function.name(), named(parameters));
+            if !choice.is_needed() {
+                return format!("nvtune_{}_{name}({arguments})", kernel.name);
+            }
+            let comma = if arguments.is_empty() { "" } else { ", " };
+            format!(
+                "nvtune_detail_{}_{name}(NVTUNE_CAPABILITY_OR({}){comma}{arguments})",
+                kernel.name, kernel.capability
+            )
+        };
+        self.line(format_args!("struct {type_name} {{"));
+        for function in [Function::Block, Function::Grid] {
+            let parameters = function.of(kernel).map_or(&[][..], |function| &function.parameters);
+            self.line(format_args!("  static dim3 {}({}) {{", function.name(), declared(parameters)));
+            self.line(format_args!("    const nvtune_dim3 nvtune_made = {};", call(function, parameters)));
+            self.line(format_args!("    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);\n  }}"));
+        }
+        let parameters = &kernel.shared.parameters;
+        self.line(format_args!(
+            "  static size_t shared({}) {{ return {}; }}",
+            declared(parameters),
+            call(Function::Shared, parameters)
+        ));
+        if let Some(carveout) = kernel.carveout {
+            self.line(format_args!("  static int carveout() {{ return {carveout}; }}"));
+        }
+        self.launch(kernel);
+        self.line(format_args!("}};"));
+    }
+
+    /// `launch(kernel, stream, arguments...)`.
+    fn launch(&mut self, kernel: &HeaderKernel) {
+        let each = |text: &dyn Fn(usize) -> String| (0..kernel.arguments).map(text).collect::<Vec<_>>().join(", ");
+        let from = |function: &HostFunction| {
+            let arguments = function
+                .parameters
+                .iter()
+                .map(|parameter| format!("NVTUNE_AS({}, p{}{})", parameter.kind, parameter.argument, parameter.field));
+            arguments.collect::<Vec<_>>().join(", ")
+        };
+        let comma = if kernel.arguments == 0 { "" } else { ", " };
+        self.line(format_args!("#ifdef NVTUNE_LAUNCH"));
+        if kernel.arguments > 0 {
+            self.line(format_args!("  template <{}>", each(&|index| format!("class T{index}"))));
+        }
+        self.line(format_args!(
+            "  static cudaError_t launch(void (*nvtune_kernel)({}), cudaStream_t stream{comma}{}) {{",
+            each(&|index| format!("T{index}")),
+            each(&|index| format!("typename nvtune_detail::as_declared<T{index}>::type p{index}"))
+        ));
+        let addresses = each(&|index| format!("nvtune_detail::address(p{index})"));
+        self.line(format_args!(
+            "    void *arguments[] = {{{}}};",
+            if kernel.arguments == 0 { "NULL".to_owned() } else { addresses }
+        ));
+        self.line(format_args!(
+            "    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid({}), block(), shared({}), {}, stream, arguments);",
+            from(&kernel.grid),
+            from(&kernel.shared),
+            kernel.carveout.unwrap_or(-1)
+        ));
+        self.line(format_args!("  }}\n#endif"));
+    }
 }
 
-fn block(kernel: &HeaderKernel) -> String {
-    let [x, y, z] = kernel.block;
-    format!("dim3({x}, {y}, {z})")
+/// What the header tells as a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Function {
+    Block,
+    Grid,
+    Shared,
 }
 
-fn grid(kernel: &HeaderKernel) -> String {
-    let values = kernel.grid.values.iter().map(|value| format!("static_cast<unsigned int>({value})"));
-    format!("dim3({})", values.collect::<Vec<_>>().join(", "))
+impl Function {
+    const ALL: [Function; 3] = [Function::Block, Function::Grid, Function::Shared];
+
+    fn name(self) -> &'static str {
+        match self {
+            Function::Block => "block",
+            Function::Grid => "grid",
+            Function::Shared => "shared",
+        }
+    }
+
+    fn c_type(self) -> &'static str {
+        if self == Function::Shared { "size_t" } else { "nvtune_dim3" }
+    }
+
+    /// Its parameters and expressions; a block has none.
+    fn of(self, kernel: &HeaderKernel) -> Option<&HostFunction> {
+        match self {
+            Function::Block => None,
+            Function::Grid => Some(&kernel.grid),
+            Function::Shared => Some(&kernel.shared),
+        }
+    }
+
+    /// Statements that return the value for one architecture.
+    fn body(self, kernel: &HeaderKernel) -> String {
+        match self {
+            Function::Block => {
+                let [x, y, z] = kernel.block;
+                format!("return nvtune_detail_dim3({x}, {y}, {z});")
+            }
+            Function::Grid => format!("return nvtune_detail_dim3({});", kernel.grid.values.join(", ")),
+            Function::Shared => {
+                let value = kernel.shared.values.first().map_or("0", String::as_str);
+                format!("return NVTUNE_AS(size_t, {value});")
+            }
+        }
+    }
 }
 
-fn shared(kernel: &HeaderKernel) -> String {
-    format!("static_cast<size_t>({})", kernel.shared.values.first().map_or("0", String::as_str))
+/// The values of a fat build by compute capability, the newest first.
+struct Choice<'a>(Vec<(u32, &'a HeaderKernel)>);
+
+impl<'a> Choice<'a> {
+    fn of(kernel: &'a HeaderKernel) -> Self {
+        let mut all: Vec<(u32, &HeaderKernel)> =
+            kernel.others.iter().map(|(capability, other)| (*capability, other)).collect();
+        all.push((kernel.capability, kernel));
+        all.sort_by_key(|(capability, _)| std::cmp::Reverse(*capability));
+        Self(all)
+    }
+
+    /// Whether anything hangs on the device.
+    fn is_needed(&self) -> bool {
+        let told = |kernel: &HeaderKernel| (kernel.block, kernel.grid.clone(), kernel.shared.clone());
+        self.0.iter().any(|(_, kernel)| told(kernel) != told(self.0[0].1))
+    }
+
+    /// Statements that give the value of the newest architecture that the device can run.
+    fn by_device(&self, value: impl Fn(&HeaderKernel) -> String) -> String {
+        let mut text = String::new();
+        let last = self.0.len().saturating_sub(1);
+        for (index, (capability, kernel)) in self.0.iter().enumerate() {
+            let value = value(kernel);
+            // Writing to a String cannot fail.
+            let _ = match index == last {
+                true => writeln!(text, "  {value}"),
+                false => writeln!(text, "  if (capability >= {capability}) {{ {value} }}"),
+            };
+        }
+        text
+    }
 }
 
-fn parameters(function: &HostFunction) -> String {
-    function.parameters.iter().map(|(kind, name)| format!("{kind} {name}")).collect::<Vec<_>>().join(", ")
+fn declared(parameters: &[HostParameter]) -> String {
+    let each = parameters.iter().map(|HostParameter { kind, name, .. }| format!("{kind} {name}"));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+fn named(parameters: &[HostParameter]) -> String {
+    parameters.iter().map(|parameter| parameter.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// C takes an empty list of parameters for any.
+fn or_void(parameters: String) -> String {
+    if parameters.is_empty() { "void".to_owned() } else { parameters }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use expect_test::expect;
 
     #[test]
     fn kernels_that_differ_have_guards_that_differ() {
@@ -257,7 +534,7 @@ mod tests {
             ("my", "kernel_k"),
             ("my_kernel", "K"),
         ];
-        let guards: std::collections::BTreeSet<String> = names.iter().map(|(stem, name)| guard(stem, name)).collect();
+        let guards: BTreeSet<String> = names.iter().map(|(stem, name)| guard(stem, name)).collect();
         assert_eq!(guards.len(), names.len(), "{guards:?}");
         let is_name =
             |guard: &String| guard.chars().all(|character| character.is_ascii_alphanumeric() || character == '_');
@@ -265,117 +542,13 @@ mod tests {
     }
 
     #[test]
-    fn a_fat_build_chooses_by_the_device() {
-        let kernel = |capability, x: u32| HeaderKernel {
-            name: "k".into(),
-            block: [x, 1, 1],
-            cap: 0,
-            macros: BTreeMap::new(),
-            pins_macros: true,
-            provenance: Provenance::Predicted,
-            gpu: String::new(),
-            grid: HostFunction { parameters: vec![], values: vec!["1".into(); 3] },
-            shared: HostFunction { parameters: vec![], values: vec!["0".into()] },
-            capability,
-            others: vec![],
-            carveout: None,
-        };
-        let others = vec![(120, kernel(120, 32)), (80, kernel(80, 256))];
-        let fat = HeaderKernel { others, ..kernel(90, 64) };
-        let choice = "if (NVTUNE_CAPABILITY >= 120) return dim3(32, 1, 1); if (NVTUNE_CAPABILITY >= 90) return dim3(64, 1, 1); return dim3(256, 1, 1);";
-        assert_eq!(by_device(&fat, block), choice);
-        // What is the same everywhere needs no look-up.
-        assert_eq!(by_device(&fat, shared), "return static_cast<size_t>(0);");
+    fn kernels_whose_macros_would_be_called_alike_have_none() {
+        assert_eq!(without_macros(&["saxpy", "Saxpy", "scale"]), BTreeSet::from(["saxpy", "Saxpy"]));
+        assert_eq!(without_macros(&["a_b", "a_c"]), BTreeSet::new());
     }
 
     #[test]
-    fn the_header_of_two_kernels() {
-        let saxpy = HeaderKernel {
-            name: "saxpy".into(),
-            block: [192, 1, 1],
-            cap: 0,
-            macros: BTreeMap::new(),
-            pins_macros: true,
-            provenance: Provenance::Measured,
-            gpu: "NVIDIA H200, sm_90".into(),
-            grid: HostFunction {
-                parameters: vec![("int".into(), "n".into())],
-                values: vec!["(static_cast<long long>(n) + 191) / 192".into(), "1".into(), "1".into()],
-            },
-            shared: HostFunction { parameters: vec![], values: vec!["0".into()] },
-            capability: 90,
-            others: vec![],
-            carveout: None,
-        };
-        let tiled = HeaderKernel {
-            name: "tiled".into(),
-            block: [16, 4, 1],
-            cap: 64,
-            macros: BTreeMap::from([("TILE".into(), 16), ("WORK".into(), 4)]),
-            provenance: Provenance::Predicted,
-            carveout: Some(50),
-            ..saxpy.clone()
-        };
-        let text = Header { source: "my-file.cu".into(), kernels: vec![saxpy, tiled] }.text();
-        expect![[r#"
-            /* made by nvtune 0.1.0 from my-file.cu: do not edit */
-
-            #ifndef NVTUNE_MY_FILE_SAXPY_E8DAD587
-            #define NVTUNE_MY_FILE_SAXPY_E8DAD587
-            #define SAXPY_BLOCK_X 192
-            #define SAXPY_BLOCK_Y 1
-            #define SAXPY_BLOCK_Z 1
-            #define SAXPY_BLOCK_SIZE 192
-            #define SAXPY_REGS 0
-            #define SAXPY_PROVENANCE "measured"
-            #define SAXPY_GPU "NVIDIA H200, sm_90"
-            #if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
-            namespace nvtune {
-            struct saxpy {
-              static dim3 block() { return dim3(192, 1, 1); }
-              static dim3 grid(int n) { return dim3(static_cast<unsigned int>((static_cast<long long>(n) + 191) / 192), static_cast<unsigned int>(1), static_cast<unsigned int>(1)); }
-              static size_t shared() { return static_cast<size_t>(0); }
-            };
-            }  // namespace nvtune
-            #endif
-            #endif
-
-            #ifndef NVTUNE_MY_FILE_TILED_2FF97DCC
-            #define NVTUNE_MY_FILE_TILED_2FF97DCC
-            #define TILED_BLOCK_X 16
-            #define TILED_BLOCK_Y 4
-            #define TILED_BLOCK_Z 1
-            #define TILED_BLOCK_SIZE 64
-            #define TILED_REGS 64
-            #define TILED_PROVENANCE "predicted"
-            #define TILED_GPU "NVIDIA H200, sm_90"
-            #define TILED_CARVEOUT 50
-            #ifndef TILE
-            #define TILE 16
-            #elif (TILE) != 16 && !defined(NVTUNE_MY_FILE_WAS_READ)
-            #error "TILE is not the 16 that tiled was tuned for: build it with nvtune again, or remove this header"
-            #endif
-            #ifndef WORK
-            #define WORK 4
-            #elif (WORK) != 4 && !defined(NVTUNE_MY_FILE_WAS_READ)
-            #error "WORK is not the 4 that tiled was tuned for: build it with nvtune again, or remove this header"
-            #endif
-            #if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
-            namespace nvtune {
-            struct tiled {
-              static dim3 block() { return dim3(16, 4, 1); }
-              static dim3 grid(int n) { return dim3(static_cast<unsigned int>((static_cast<long long>(n) + 191) / 192), static_cast<unsigned int>(1), static_cast<unsigned int>(1)); }
-              static size_t shared() { return static_cast<size_t>(0); }
-              static int carveout() { return 50; }
-            };
-            }  // namespace nvtune
-            #endif
-            #endif
-
-            #ifndef NVTUNE_MY_FILE_WAS_READ
-            #define NVTUNE_MY_FILE_WAS_READ
-            #endif
-        "#]]
-        .assert_eq(&text);
+    fn structures_are_called_what_they_can_be_called() {
+        assert_eq!(type_names(&["grid", "grid_", "int", "saxpy"]), ["grid__", "grid_", "int_", "saxpy"]);
     }
 }

@@ -187,7 +187,8 @@ impl<'a> Votes<'a> {
         let flow = self.code.flow;
         let entered = self.entered();
         let once = |block: &Block| block.innermost.map_or(0.0, |index| entered[index]);
-        let mut counts: Vec<Option<f64>> = flow.blocks.iter().enumerate().map(|(at, block)| self.vote(at, once(block))).collect();
+        let mut counts: Vec<Option<f64>> =
+            flow.blocks.iter().enumerate().map(|(at, block)| self.vote(at, once(block))).collect();
         for group in self.unrolled() {
             self.share(&group, &mut counts);
         }

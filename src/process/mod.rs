@@ -3,12 +3,14 @@
 //! Always holds: a call that is nvcc's alone ([`hand_over`]) inherits nvtune's own signals, files and environment untouched;
 //! after a signal no child goes on and no temporary folder stays; no more tools run at once than make allows.
 
+mod began;
 mod descendants;
 mod hand_over;
 mod interrupt;
 mod jobs;
 mod temporary;
 
+pub use began::began;
 pub use hand_over::{hand_over, ignore_broken_pipes};
 pub use interrupt::{output, spawn, status, uninterrupted, watch};
 pub use jobs::{permit, prepare as prepare_jobs};

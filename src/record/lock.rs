@@ -180,6 +180,7 @@ mod tests {
                 carveout: None,
             },
             code: Some("a2".into()),
+            occupancy: Some(75),
             surplus: true,
             winner_ptx: Some("b2".into()),
             gpu: Some("NVIDIA H200".into()),
@@ -213,6 +214,7 @@ mod tests {
                     "TILE": 16
                   },
                   "nvtune": "0.1.0",
+                  "occupancy": 75,
                   "points": 192,
                   "provenance": "measured",
                   "ptx": "b1",

@@ -16,6 +16,9 @@ pub struct Pinned {
     /// as nvcc builds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// Resident warps in percent of the most that an SM holds, for the header; absent where nothing is known of the code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub occupancy: Option<u32>,
     /// Whether the winner bears threads beyond the baseline's, as [`super::Decision::surplus`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub surplus: bool,

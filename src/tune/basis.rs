@@ -90,6 +90,7 @@ pub fn pinned(tuned: &Tuned, basis: Basis, sets: &[(Macros, String)]) -> Pinned 
         basis,
         winner_ptx,
         code: tuned.code().map(str::to_owned),
+        occupancy: tuned.occupancy(),
         surplus: decision.surplus,
         gpu: device.map(|device| device.name.clone()),
         driver: device.map(|device| device.driver),

@@ -1,7 +1,8 @@
 //! What the host side is told of a kernel: the header's functions from the comment's expressions.
 
-use crate::comment::{Annotation, Binary, Expr, Grid, Node};
-use crate::emit::{DETAIL_NAMESPACE, HeaderKernel, HostFunction};
+use super::expression::{Place, Writer};
+use crate::comment::{Annotation, Expr, Grid};
+use crate::emit::{HeaderKernel, HostFunction, HostParameter};
 use crate::model::{Architecture, auto_caps};
 use crate::search::Provenance;
 use crate::space::{Configuration, Limits, Space};
@@ -10,9 +11,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// C++ types of the scalar parameters by name.
 pub type Types = BTreeMap<String, &'static str>;
-
-/// The type of a parameter of the header's functions where the compiler has not been asked yet.
-const UNKNOWN_TYPE: &str = "long long";
 
 /// What configurations may be at most on this architecture. `bounds` are the kernel's launch bounds in threads.
 pub fn limits(architecture: &Architecture, bounds: Option<u32>) -> Limits {
@@ -58,11 +56,6 @@ pub fn types(annotation: &Annotation, entry: &Entry) -> Types {
     types
 }
 
-/// What a function of the header calls a parameter, or a field of one.
-fn identifier(name: &str) -> String {
-    name.replace('.', "_")
-}
-
 fn c_type(scalar: Scalar) -> &'static str {
     match scalar {
         Scalar::I8 => "signed char",
@@ -86,17 +79,20 @@ pub fn header(
     provenance: Provenance,
     gpu: &str,
 ) -> HeaderKernel {
-    let writer = Writer { annotation, types, configuration, place: Place::Header };
+    let functions =
+        Functions { annotation, configuration, writer: Writer::new(Place::Header, annotation, types, configuration) };
     HeaderKernel {
         name: annotation.name.clone(),
+        arguments: annotation.kernel.parameters.len(),
         block: configuration.block,
         cap: configuration.cap,
         macros: configuration.macros.clone(),
         pins_macros: provenance != Provenance::Baseline,
         provenance,
         gpu: gpu.to_owned(),
-        grid: writer.grid(),
-        shared: writer.shared(),
+        grid: functions.grid(),
+        shared: functions.shared(),
+        occupancy: None,
         capability: 0,
         others: Vec::new(),
         carveout: annotation.carveout.as_ref().map(|_| configuration.carveout.map_or(-1, i32::from)),
@@ -105,27 +101,18 @@ pub fn header(
 
 /// The dynamic shared memory of a block under a configuration, as C++ within the kernel's launch stub.
 pub fn stub_shared(annotation: &Annotation, types: &Types, configuration: &Configuration) -> String {
-    let writer = Writer { annotation, types, configuration, place: Place::Stub };
-    annotation.shared.as_ref().map_or_else(|| "0".to_owned(), |expression| writer.cpp(expression))
+    let writer = Writer::new(Place::Stub, annotation, types, configuration);
+    annotation.shared.as_ref().map_or_else(|| "0".to_owned(), |expression| writer.value(expression))
 }
 
-/// Where C++ is written for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// A function of the header over the scalar parameters that it needs.
-    Header,
-    /// A launch stub, whose parameters are the kernel's, under names of the compiler's.
-    Stub,
-}
-
-struct Writer<'a> {
-    place: Place,
+/// The header's functions of one kernel under one configuration.
+struct Functions<'a> {
     annotation: &'a Annotation,
-    types: &'a Types,
     configuration: &'a Configuration,
+    writer: Writer<'a>,
 }
 
-impl Writer<'_> {
+impl Functions<'_> {
     fn grid(&self) -> HostFunction {
         if let Some(grid) = self.configuration.grid {
             return constants(grid);
@@ -134,14 +121,18 @@ impl Writer<'_> {
         match (&self.annotation.grid, &self.annotation.threads) {
             (Some(grid), _) => match &grid.value {
                 Grid::Expressions(expressions) => {
-                    let values = expressions.iter().map(|expression| self.cpp(expression));
+                    let values = expressions.iter().map(|expression| self.writer.value(expression));
                     self.function(expressions, padded(values.collect()))
                 }
                 Grid::Lists(_) => constants([1, 1, 1]),
             },
             (None, Some(threads)) => {
                 let values = threads.value.iter().zip(block).map(|(expression, block)| {
-                    format!("({} + {}) / {block}", self.cpp(expression), block.saturating_sub(1))
+                    let threads = self.writer.value(expression);
+                    if block == 1 {
+                        return threads;
+                    }
+                    format!("({threads} + {}LL) / {block}LL", block.saturating_sub(1))
                 });
                 self.function(&threads.value, padded(values.collect()))
             }
@@ -151,7 +142,7 @@ impl Writer<'_> {
 
     fn shared(&self) -> HostFunction {
         match &self.annotation.shared {
-            Some(expression) => self.function(std::slice::from_ref(expression), vec![self.cpp(expression)]),
+            Some(expression) => self.function(std::slice::from_ref(expression), vec![self.writer.value(expression)]),
             None => HostFunction { parameters: Vec::new(), values: vec!["0".to_owned()] },
         }
     }
@@ -164,78 +155,18 @@ impl Writer<'_> {
                 used.insert(name.clone());
             });
         }
-        let parameters = self.annotation.kernel.parameters.iter().flatten();
-        let named = parameters.flat_map(|parameter| {
-            let is_of = move |name: &&String| name.split('.').next() == Some(parameter.as_str());
-            used.iter().filter(is_of)
+        let parameters = self.annotation.kernel.parameters.iter().enumerate();
+        let named = parameters.flat_map(|(argument, parameter)| {
+            let is_of = move |name: &&String| name.split('.').next() == parameter.as_deref();
+            used.iter().filter(is_of).map(move |name| (argument, name))
         });
-        let typed = named.map(|name| (self.type_of(name).to_owned(), identifier(name)));
+        let typed = named.map(|(argument, name)| HostParameter {
+            kind: self.writer.type_of(name).to_owned(),
+            name: self.writer.identifier(name),
+            argument,
+            field: name.find('.').map_or("", |dot| &name[dot..]).to_owned(),
+        });
         HostFunction { parameters: typed.collect(), values }
-    }
-
-    fn type_of(&self, name: &str) -> &'static str {
-        self.types.get(name).copied().unwrap_or(UNKNOWN_TYPE)
-    }
-
-    /// The expression in C++, in 64-bit arithmetic as the comment's language has it.
-    fn cpp(&self, expression: &Expr) -> String {
-        match &expression.node {
-            Node::Value(value) => value.to_string(),
-            Node::Name(name) => self.name(name),
-            Node::Unary(operator, a) => format!("({}{})", operator.symbol(), self.cpp(a)),
-            Node::Binary(operator @ (Binary::Divide | Binary::Remainder), _, a, b) if self.place == Place::Stub => {
-                let function = if *operator == Binary::Divide { "quotient" } else { "remainder" };
-                format!("{DETAIL_NAMESPACE}{function}({}, {})", self.cpp(a), self.cpp(b))
-            }
-            Node::Binary(operator, _, a, b) => format!("({} {} {})", self.cpp(a), operator.symbol(), self.cpp(b)),
-            Node::Choice(condition, a, b) => {
-                format!("({} ? {} : {})", self.cpp(condition), self.cpp(a), self.cpp(b))
-            }
-            Node::Call(function, arguments) => {
-                let detail = if self.place == Place::Stub { DETAIL_NAMESPACE } else { "detail::" };
-                let arguments: Vec<String> = arguments.iter().map(|argument| self.cpp(argument)).collect();
-                arguments
-                    .into_iter()
-                    .reduce(|left, right| format!("{detail}{}({left}, {right})", function.name()))
-                    .unwrap_or_default()
-            }
-        }
-    }
-
-    fn name(&self, name: &str) -> String {
-        let [x, y, z] = self.configuration.block;
-        let grid = self.configuration.grid.unwrap_or([1, 1, 1]);
-        match name {
-            "grid.x" | "grid.y" | "grid.z" if self.place == Place::Stub => {
-                format!("static_cast<long long>(__nvtune_{name})")
-            }
-            "block.x" => x.to_string(),
-            "block.y" => y.to_string(),
-            "block.z" => z.to_string(),
-            "block.size" => (u64::from(x) * u64::from(y) * u64::from(z)).to_string(),
-            "grid.x" => grid[0].to_string(),
-            "grid.y" => grid[1].to_string(),
-            "grid.z" => grid[2].to_string(),
-            _ => match self.configuration.macros.get(name) {
-                Some(value) => value.to_string(),
-                None if matches!(self.type_of(name), "float" | "double") => {
-                    format!("static_cast<double>({})", self.parameter(name))
-                }
-                None => format!("static_cast<long long>({})", self.parameter(name)),
-            },
-        }
-    }
-
-    /// What a parameter of the kernel, or a field of one, is called.
-    fn parameter(&self, name: &str) -> String {
-        if self.place == Place::Header {
-            return identifier(name);
-        }
-        let (parameter, fields) =
-            name.split_once('.').map_or((name, ""), |(parameter, _)| (parameter, &name[parameter.len()..]));
-        let mut parameters = self.annotation.kernel.parameters.iter();
-        let index = parameters.position(|known| known.as_deref() == Some(parameter)).unwrap_or(0);
-        format!("__par{index}{fields}")
     }
 }
 

@@ -4,6 +4,7 @@ mod axes;
 mod basis;
 mod caps;
 mod explored;
+mod expression;
 mod facts;
 mod files;
 mod host;
@@ -21,7 +22,7 @@ mod variants;
 
 pub use basis::data as workload_data;
 pub use files::load as load_files;
-pub use host::baseline_headers;
+pub use host::{Types, baseline_headers, header};
 pub use kernel::{Prepared, architecture_number, recorded_variant};
 pub use laid::{Code, Laid, Source, representatives};
 pub use measured::{ROUNDS, baseline, candidates, finalists, settled};

@@ -71,6 +71,7 @@ impl Recall<'_> {
             basis: basis::basis(subject, front_ends, self.toolchain, in_force.now).unwrap_or_default(),
             winner: subject.space.baseline().clone(),
             code: None,
+            occupancy: None,
             surplus: false,
             winner_ptx: None,
             gpu: None,
@@ -143,6 +144,7 @@ impl Recall<'_> {
         }
         let decision = self.decision(subject, pinned, begin);
         let mut tuned = Tuned::recalled(self.toolchain, subject, decision, pinned.code.as_deref());
+        tuned.set_occupancy(pinned.occupancy);
         tuned.decision.pinned = Some(pinned.clone());
         Some(tuned)
     }

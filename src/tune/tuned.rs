@@ -71,7 +71,9 @@ impl Tuned {
         let types = host::types(subject.annotation, &subject.entry);
         let configuration = |index: usize| &decision.configurations[index].configuration;
         let header = |index: usize, provenance: Provenance| {
-            host::header(subject.annotation, &types, configuration(index), provenance, &gpu)
+            let occupancy = decision.configurations[index].score.map(|score| (score.occupancy * 100.0).round() as u32);
+            let header = host::header(subject.annotation, &types, configuration(index), provenance, &gpu);
+            HeaderKernel { occupancy, ..header }
         };
         let ticket = code.map(|digest| TicketKernel {
             architecture: decision.architecture.clone(),
@@ -172,6 +174,16 @@ impl Tuned {
         remap.winners.extend(others.flat_map(|other| other.remap.winners.iter().cloned()));
         remap.winners.sort_by_key(|(capability, _)| *capability);
         (!remap.is_nothing()).then(|| StubText { source: source.clone(), stub: name.clone(), text: remap.text() })
+    }
+
+    /// Resident warps of the winner in percent of the most that an SM holds, where that is known.
+    pub fn occupancy(&self) -> Option<u32> {
+        self.header.occupancy
+    }
+
+    /// Takes the winner's occupancy from where its code was looked at.
+    pub fn set_occupancy(&mut self, percent: Option<u32>) {
+        self.header.occupancy = percent;
     }
 
     /// The digest of the winner's machine code; none for a baseline that nvcc builds by itself.

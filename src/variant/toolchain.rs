@@ -4,6 +4,7 @@ use crate::cubin::{Cubin, Resources};
 use crate::nvcc::{Dryrun, Loaded, Loads, Pipeline};
 use crate::process::{self, Temporary};
 use crate::ptx;
+use crate::record::{Cache, ENGINE, digest};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -26,6 +27,8 @@ pub struct Toolchain {
     /// Options for the preprocessor that make the baseline's header visible to the source.
     header_options: Vec<OsString>,
     next: AtomicU32,
+    /// Where machine code is kept that ptxas made before.
+    kept: Option<Cache>,
     /// What of the pipeline a GPU loads; `None` for one that no GPU at hand is asked about.
     pub loads: Option<Loads>,
 }
@@ -69,8 +72,14 @@ impl Toolchain {
             folder,
             header_options: Vec::new(),
             next: AtomicU32::new(0),
+            kept: None,
             loads: None,
         })
+    }
+
+    /// Keeps machine code in `cache`, and takes from there what was made before.
+    pub fn with_cache(self, cache: Option<Cache>) -> Self {
+        Self { kept: cache, ..self }
     }
 
     /// Makes the header `name` with this text visible to the source in place of one that an earlier build left.
@@ -188,10 +197,25 @@ impl Toolchain {
     ///
     /// `-lineinfo` leaves the code as it is and adds the table from its instructions to lines of the PTX.
     pub fn assemble(&self, ptx: &str, entry: &str, edits: ptx::Edits) -> Result<(Vec<u8>, String), ToolError> {
+        let ptx = ptx::edited(ptx, &[(entry, edits)])?;
+        let Some(cache) = &self.kept else { return self.run_assembler(&ptx, entry) };
+        // The text names the release of the toolkit that made it.
+        let asked = format!("{} {ENGINE} {}", env!("CARGO_PKG_VERSION"), self.assembler_options());
+        let place = format!("variants/{}", digest([asked.as_bytes(), entry.as_bytes(), ptx.as_bytes()]));
+        if let Some((cubin, code)) = cache.get(&place).and_then(|entry| unpacked(&entry)) {
+            return Ok((cubin, code));
+        }
+        let (cubin, code) = self.run_assembler(&ptx, entry)?;
+        // Nothing hangs on it; that the cache cannot be written is said where results are.
+        let _ = cache.put(&place, &[code.as_bytes(), b"\n", &cubin].concat());
+        Ok((cubin, code))
+    }
+
+    fn run_assembler(&self, ptx: &str, entry: &str) -> Result<(Vec<u8>, String), ToolError> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let place = |extension: &str| self.folder.path().join(format!("{number}.{extension}"));
         let (input, output) = (place("ptx"), place("cubin"));
-        write(&input, &ptx::edited(ptx, &[(entry, edits)])?)?;
+        write(&input, ptx)?;
         let Pipeline { cicc, ptxas, .. } = &self.pipeline;
         let replacements = [
             (cicc.option("-o").unwrap_or_default(), input.as_path()),
@@ -314,6 +338,13 @@ pub fn code_digest(cubin: &[u8], kernel: &str) -> Result<String, ToolError> {
     }
     digest.update(kernel.placeless_code());
     Ok(format!("{:x}", digest.finalize()))
+}
+
+/// A kept variant: its cubin and the digest of its code.
+fn unpacked(entry: &[u8]) -> Option<(Vec<u8>, String)> {
+    let end = memchr::memchr(b'\n', entry)?;
+    let code = String::from_utf8(entry[..end].to_vec()).ok()?;
+    Some((entry[end + 1..].to_vec(), code))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), ToolError> {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The project, and a toolkit as an installer leaves it (`lib64`, `libcudart.so`), which wheels do not.
-struct Project {
+pub struct Project {
     folder: tempfile::TempDir,
 }
 
@@ -23,7 +23,7 @@ int kernel_block() {\n#ifdef SCALE_BLOCK_SIZE\n    return SCALE_BLOCK_SIZE;\n#el
 const MAIN: &str = "#include \"kernel.h\"\n__global__ void other(int *x) { *x = 1; }\nint main() { return kernel_block() > 0 ? 0 : 9; }\n";
 
 impl Project {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let project = Self { folder };
         for (name, text) in [
@@ -73,12 +73,12 @@ impl Project {
         project
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// A shell line in the project: the real nvcc is that of `toolkit` (`$REAL`), nvtune's link first on PATH.
-    fn run(&self, line: &str) -> Result<String, String> {
+    pub fn run(&self, line: &str) -> Result<String, String> {
         let mut path = vec![self.path("bin")];
         path.extend(std::env::var_os("NVTUNE_TOOLS").map(PathBuf::from));
         path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));

@@ -3,7 +3,10 @@
 //! A quick part runs always; `make test-full` (NVTUNE_TEST_FULL=1) runs all of it and keeps what it says in `tests/FULL.txt`.
 
 mod builds;
+mod compiler_caches;
+mod consumers;
 mod differential;
+mod documented;
 mod forms;
 mod full;
 mod inherited;

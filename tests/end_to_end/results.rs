@@ -66,6 +66,10 @@ fn noting(project: &Project, name: &str, program: &Path) {
 #[test]
 fn a_warm_build_starts_no_compiler_but_the_final_one_and_gives_the_same_bytes() {
     let project = Project::new(&["two.cu"]);
+    // The header that the first build leaves beside the source is no reason to look again.
+    let including =
+        format!("#if __has_include(\"two.tune.h\")\n#include \"two.tune.h\"\n#endif\n{}", project.read("two.cu"));
+    project.write("two.cu", &including);
     std::fs::create_dir(project.path("tools")).expect("a folder");
     noting(&project, "tools/gcc", &which::which("gcc").expect("a host compiler"));
     // A wrapper is not asked for the final build: nvtune starts the nvcc behind it, from the overlay.
@@ -94,10 +98,14 @@ fn a_warm_build_starts_no_compiler_but_the_final_one_and_gives_the_same_bytes() 
     succeed(plain.env("PATH", format!("{}:{path}", project.path("tools").display())));
     let of_plain = project.read("notes").lines().count();
 
-    outputs.iter().for_each(|name| std::fs::remove_file(project.path(name)).expect("removed"));
-    let (ran, dry_runs, preprocessed) = build();
-    assert_eq!(told(&ran), (vec![], vec!["first", "bounded"]), "{}", ran.stderr);
-    assert_eq!((dry_runs, preprocessed), (0, of_plain));
+    for are_left in [true, false] {
+        if !are_left {
+            outputs.iter().for_each(|name| std::fs::remove_file(project.path(name)).expect("removed"));
+        }
+        let (ran, dry_runs, preprocessed) = build();
+        assert_eq!(told(&ran), (vec![], vec!["first", "bounded"]), "{}", ran.stderr);
+        assert_eq!((dry_runs, preprocessed), (0, of_plain), "outputs left: {are_left}");
+    }
     for (name, cold) in outputs.iter().zip(cold) {
         assert!(project.bytes(name) == cold, "{name} is another one");
     }
@@ -191,15 +199,70 @@ fn a_cache_that_is_damaged_or_cannot_be_written_breaks_no_build() {
     assert!(matches!(warnings[..], [warning] if warning.contains("cannot write into the cache")), "{}", ran.stderr);
 }
 
+/// The files in folders of this name below a folder, with their times of modification.
+fn files_below(folder: &Path, name: &str) -> Vec<(std::path::PathBuf, std::time::SystemTime)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.expect("readable")) {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(files_below(&path, name));
+        } else if folder.ends_with(name) {
+            found.push((path, entry.metadata().and_then(|data| data.modified()).expect("dated")));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn machine_code_that_was_made_before_is_not_made_again() {
+    let project = Project::new(&["two.cu"]);
+    let build = |strategy: &str, budget: &str| {
+        project.write("recorded.json", CAPS_WIN);
+        let mut build = project.nvtune(&reproducible("two.cu", "two.o"));
+        build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json").env("NVTUNE_STRATEGY", strategy);
+        build.env("NVTUNE_BUDGET", budget);
+        (succeed(&mut build), project.bytes("two.o"))
+    };
+    let (ran, first) = build("refit", "30");
+    assert_eq!(told(&ran), (vec!["first", "bounded"], vec![]), "{}", ran.stderr);
+    let kept = files_below(&project.path("bin/cache"), "variants");
+    assert!(kept.len() > 2, "{kept:?}");
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(86_400);
+    for (path, _) in &kept {
+        std::fs::File::options().append(true).open(path).and_then(|file| file.set_modified(long_ago)).expect("dated");
+    }
+    // Another strategy decides anew; all code is there, each piece is used, and none is added.
+    let (ran, again) = build("es", "30");
+    assert_eq!(told(&ran), (vec!["first", "bounded"], vec![]), "{}", ran.stderr);
+    let now = files_below(&project.path("bin/cache"), "variants");
+    let paths = |all: &[(std::path::PathBuf, std::time::SystemTime)]| -> Vec<_> {
+        all.iter().map(|(path, _)| path.clone()).collect()
+    };
+    assert_eq!(paths(&now), paths(&kept));
+    assert!(now.iter().all(|(_, used)| *used > long_ago), "{now:?}");
+    assert!(again == first, "the same winner, and the same object");
+    // What is damaged is made again.
+    for (path, _) in &kept {
+        std::fs::write(path, "no entry").expect("written");
+    }
+    let (ran, again) = build("es", "20");
+    assert!(!ran.stderr.contains("warning") && again == first, "{}", ran.stderr);
+}
+
 #[test]
 fn the_cache_command_counts_trims_and_clears() {
     let project = Project::new(&["two.cu"]);
     two(&project);
     let stats = succeed(&mut nvtune(&project, &["cache", "stats"])).stdout;
-    // Two kernels, the call, its record.
-    assert!(stats.contains("entries    4\n") && stats.contains("unfinished 0\n"), "{stats}");
+    // Two kernels, the call, its record; and the machine code that was looked at.
+    let entries = 4 + files_below(&project.path("bin/cache"), "variants").len();
+    assert!(stats.contains(&format!("entries    {entries}\n")) && stats.contains("unfinished 0\n"), "{stats}");
     assert_eq!(succeed(&mut nvtune(&project, &["cache", "trim"])).stdout, "removed 0 entries\n");
-    assert_eq!(succeed(&mut nvtune(&project, &["cache", "trim", "--size", "0"])).stdout, "removed 4 entries\n");
+    assert_eq!(
+        succeed(&mut nvtune(&project, &["cache", "trim", "--size", "0"])).stdout,
+        format!("removed {entries} entries\n")
+    );
     assert_eq!(succeed(&mut nvtune(&project, &["cache", "clear"])).stdout, "removed 0 entries\n");
     assert_eq!(run(nvtune(&project, &["cache", "trim", "--size", "x"]).env_remove("HOME")).code, Some(2));
     assert_eq!(run(nvtune(&project, &["cache", "stats"]).env("NVTUNE_CACHE_SIZE", "0")).code, Some(1));

@@ -1,0 +1,98 @@
+//! ccache and sccache before nvtune, by the recipes of the man page: what is the same is a hit, and nothing tuned is ever stale.
+
+use super::builds::Project;
+use super::documented;
+
+const KERNEL: &str = "#include \"scaled.h\"\n//@tune threads(n) block({64, 128, 256}) regs({0, 32}) default(block = 128)\n//@tune args(n = 1 << 16, x = random[n])\n\
+__global__ void saxpy(int n, float *x) {\n    const int i = blockIdx.x * blockDim.x + threadIdx.x;\n    if (i < n) x[i] = scaled(x[i]);\n}\n";
+
+/// A project with a lock file of its own for an object's register cap of 32, and of 0.
+fn project() -> Project {
+    let project = Project::new();
+    for (name, text) in [
+        ("saxpy.cu", KERNEL),
+        ("scaled.h", "inline __device__ float scaled(float x) { return x * 2; }\n"),
+        ("plain.cu", "__global__ void k(int *x) { *x = 1; }\n"),
+    ] {
+        std::fs::write(project.path(name), text).expect("written");
+    }
+    let line = "NVTUNE_CACHE_SIZE=0 nvcc -arch=sm_90 -c saxpy.cu -o saxpy.o && nvtune lock && rm saxpy.o saxpy.tune.*";
+    project.run(line).unwrap_or_else(|problem| panic!("{problem}"));
+    // ccache keeps nothing of a file that is younger than the compile.
+    std::thread::sleep(std::time::Duration::from_millis(2100));
+    project
+}
+
+fn has(project: &Project, tool: &str) -> bool {
+    let has = project.run(&format!("command -v {tool}")).is_ok();
+    if !has {
+        eprintln!("no {tool} here: not tried");
+    }
+    has
+}
+
+/// Runs the man page's own line, and gives the names of the counters that rose, `direct_cache_hit` or `cache_miss`, and what nvtune said.
+fn ccached(project: &Project) -> (bool, String) {
+    let recipe = documented::block("nvtune-results.md", "With ccache", "sh");
+    // The real nvcc of the test builds code for the first GPUs by itself.
+    let recipe = recipe.replace("ccache nvcc", "ccache nvcc -arch=sm_90");
+    let line = format!("export CCACHE_DIR=$PWD/ccache CCACHE_LOGFILE=$PWD/log; rm -f log\n{recipe}");
+    let said = project.run(&line).unwrap_or_else(|problem| panic!("{problem}"));
+    let log = std::fs::read_to_string(project.path("log")).expect("ccache writes it");
+    let is = |result: &str| log.lines().any(|line| line.ends_with(&format!("Result: {result}")));
+    assert!(is("direct_cache_hit") != is("cache_miss") && !is("preprocessed_cache_hit"), "{log}");
+    (is("direct_cache_hit"), said)
+}
+
+#[test]
+fn ccache_gives_what_the_lock_file_and_the_comment_say() {
+    let project = project();
+    if !has(&project, "ccache") {
+        return;
+    }
+    let object = || std::fs::read(project.path("saxpy.o")).expect("an object");
+    let edit = |name: &str, from: &str, to: &str| {
+        let text = std::fs::read_to_string(project.path(name)).expect(name);
+        assert!(text.contains(from), "{text}");
+        std::fs::write(project.path(name), text.replace(from, to)).expect("written");
+        std::thread::sleep(std::time::Duration::from_millis(2100));
+    };
+    let (hit, said) = ccached(&project);
+    assert!(!hit && said.contains(", locked)"), "{said}");
+    let first = object();
+    std::fs::remove_file(project.path("saxpy.o")).expect("removed");
+    assert!(ccached(&project).0, "the same call is a hit");
+    assert!(object() == first);
+
+    // Each of these must reach nvtune, and none may get what was there before.
+    for (what, name, from, to, expected) in [
+        ("the lock file", "nvtune.lock", "\"speedup\": ", "\"speedup\": 1", ", locked)"),
+        ("a comment alone", "saxpy.cu", "{64, 128, 256}", "{64, 128, 512}", "its tuning comment"),
+        ("an included file", "scaled.h", "x * 2", "x * 3", "is stale and not used"),
+    ] {
+        edit(name, from, to);
+        let (hit, said) = ccached(&project);
+        assert!(!hit && said.contains(expected), "{what}: {said}");
+        assert!(ccached(&project).0, "{what}: then it is a hit again");
+    }
+}
+
+#[test]
+fn marked_sources_go_past_sccache() {
+    let project = project();
+    if !has(&project, "sccache") {
+        return;
+    }
+    let launcher = documented::block("nvtune-results.md", "With sccache", "sh");
+    std::fs::write(project.path("bin/launcher"), launcher).expect("written");
+    let line = "chmod +x bin/launcher; export SCCACHE_DIR=$PWD/sccache SCCACHE_SERVER_PORT=4917 SCCACHE_IDLE_TIMEOUT=60; unset NVTUNE_NVCC\n\
+                trap 'sccache --stop-server >/dev/null 2>&1' EXIT\n\
+                for i in 1 2; do launcher $REAL -arch=sm_90 -c saxpy.cu -o saxpy.o; launcher $REAL -arch=sm_90 -c plain.cu -o plain.o; done\nsccache --show-stats";
+    let said = project.run(line).unwrap_or_else(|problem| panic!("{problem}"));
+    assert_eq!(said.matches("nvtune: saxpy: ").count(), 2, "{said}");
+    let counted = |name: &str| {
+        let line = said.lines().find(|line| line.split("  ").next() == Some(name));
+        line.and_then(|line| line.split_whitespace().last()).unwrap_or_default().to_owned()
+    };
+    assert_eq!((counted("Compile requests"), counted("Cache hits")), ("2".to_owned(), "1".to_owned()), "{said}");
+}

@@ -1,0 +1,108 @@
+/* made by nvtune 0.1.0 from one_dimension.cu: do not edit */
+#ifndef NVTUNE_ONE_DIMENSION_TUNE_H
+#define NVTUNE_ONE_DIMENSION_TUNE_H
+
+#include <stddef.h>
+
+#ifdef NVTUNE_KERNEL_saxpy
+#error "two headers of nvtune have a kernel saxpy: add name(...) to the tuning comment of one of them"
+#endif
+#define NVTUNE_KERNEL_saxpy
+#define SAXPY_BLOCK_X 96
+#define SAXPY_BLOCK_Y 1
+#define SAXPY_BLOCK_Z 1
+#define SAXPY_BLOCK_SIZE 96
+#define SAXPY_REGS 0
+#define SAXPY_OCCUPANCY 75
+#define SAXPY_PROVENANCE "measured"
+#define SAXPY_GPU "NVIDIA H200, sm_90"
+
+#ifndef NVTUNE_DETAIL
+#define NVTUNE_DETAIL
+#ifdef __cplusplus
+#define NVTUNE_AS(type, value) static_cast<type>(value)
+#else
+#define NVTUNE_AS(type, value) ((type)(value))
+#endif
+typedef struct nvtune_dim3 { unsigned int x, y, z; } nvtune_dim3;
+static inline unsigned int nvtune_detail_extent(long long n) {
+  return n < 0 ? 0u : n > 4294967295LL ? 4294967295u : NVTUNE_AS(unsigned int, n);
+}
+static inline nvtune_dim3 nvtune_detail_dim3(long long x, long long y, long long z) {
+  nvtune_dim3 made;
+  made.x = nvtune_detail_extent(x);
+  made.y = nvtune_detail_extent(y);
+  made.z = nvtune_detail_extent(z);
+  return made;
+}
+static inline long long nvtune_detail_quotient(long long a, long long b) { return b == 0 ? 0 : a / b; }
+static inline long long nvtune_detail_remainder(long long a, long long b) { return b == 0 ? 0 : a % b; }
+static inline long long nvtune_detail_ceildiv(long long a, long long b) {
+  return b == 0 ? 0 : a / b + (a % b != 0 && (a < 0) == (b < 0));
+}
+static inline long long nvtune_detail_min(long long a, long long b) { return b < a ? b : a; }
+static inline long long nvtune_detail_max(long long a, long long b) { return a < b ? b : a; }
+static inline double nvtune_detail_fmin(double a, double b) { return b < a ? b : a; }
+static inline double nvtune_detail_fmax(double a, double b) { return a < b ? b : a; }
+#endif
+
+static inline nvtune_dim3 nvtune_saxpy_block(void) { return nvtune_detail_dim3(96, 1, 1); }
+static inline nvtune_dim3 nvtune_saxpy_grid(int n) { return nvtune_detail_dim3((NVTUNE_AS(long long, n) + 95LL) / 96LL, 1, 1); }
+static inline size_t nvtune_saxpy_shared(void) { return NVTUNE_AS(size_t, 0); }
+
+#endif
+
+#if !defined(NVTUNE_ONE_DIMENSION_TUNE_H_CXX) && defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
+#define NVTUNE_ONE_DIMENSION_TUNE_H_CXX
+#if !defined(NVTUNE_LAUNCH) && __cplusplus >= 201103L && defined(__CUDA_RUNTIME_API_H__) && CUDART_VERSION >= 11080
+#define NVTUNE_LAUNCH
+namespace nvtune_detail {
+template <class T> struct as_declared { typedef T type; };
+template <class T> void *address(T &value) {
+  return const_cast<char *>(&reinterpret_cast<const volatile char &>(value));
+}
+inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, cudaStream_t stream, void **arguments) {
+  cudaError_t error = cudaSuccess;
+  if (shared > 0) {
+    cudaFuncAttributes attributes;
+    error = cudaFuncGetAttributes(&attributes, nvtune_kernel);
+    if (error == cudaSuccess && NVTUNE_AS(size_t, attributes.maxDynamicSharedSizeBytes) < shared)
+      error = cudaFuncSetAttribute(nvtune_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, NVTUNE_AS(int, shared));
+    if (error != cudaSuccess) return error;
+  }
+  if (carveout >= 0) {
+    error = cudaFuncSetAttribute(nvtune_kernel, cudaFuncAttributePreferredSharedMemoryCarveout, carveout);
+    if (error != cudaSuccess) return error;
+  }
+  cudaLaunchConfig_t configuration = cudaLaunchConfig_t();
+  configuration.gridDim = grid;
+  configuration.blockDim = block;
+  configuration.dynamicSmemBytes = shared;
+  configuration.stream = stream;
+  return cudaLaunchKernelExC(&configuration, nvtune_kernel, arguments);
+}
+}  // namespace nvtune_detail
+#endif
+namespace nvtune {
+namespace {
+struct saxpy {
+  static dim3 block() {
+    const nvtune_dim3 nvtune_made = nvtune_saxpy_block();
+    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
+  }
+  static dim3 grid(int n) {
+    const nvtune_dim3 nvtune_made = nvtune_saxpy_grid(n);
+    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
+  }
+  static size_t shared() { return nvtune_saxpy_shared(); }
+#ifdef NVTUNE_LAUNCH
+  template <class T0, class T1, class T2>
+  static cudaError_t launch(void (*nvtune_kernel)(T0, T1, T2), cudaStream_t stream, typename nvtune_detail::as_declared<T0>::type p0, typename nvtune_detail::as_declared<T1>::type p1, typename nvtune_detail::as_declared<T2>::type p2) {
+    void *arguments[] = {nvtune_detail::address(p0), nvtune_detail::address(p1), nvtune_detail::address(p2)};
+    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid(NVTUNE_AS(int, p0)), block(), shared(), -1, stream, arguments);
+  }
+#endif
+};
+}  // namespace
+}  // namespace nvtune
+#endif
