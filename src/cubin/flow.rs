@@ -89,7 +89,9 @@ impl Flow {
     /// For each block the nearest other one that all ways to it pass; none for an entry, and for what two entries reach.
     pub fn immediate_dominators(&self) -> Vec<Option<usize>> {
         let found = self.dominators(&self.post_order());
-        (0..found.len()).map(|index| Some(found[index]).filter(|&above| above != index && above < found.len())).collect()
+        (0..found.len())
+            .map(|index| Some(found[index]).filter(|&above| above != index && above < found.len()))
+            .collect()
     }
 
     /// For each block the first one that is executed exactly as often: of the same loop, on all ways to the block, and with the

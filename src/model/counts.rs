@@ -60,7 +60,8 @@ pub(super) fn block_counts(code: &Code<'_>, profile: Option<&Profile>, trips: &[
     let dominators = code.flow.immediate_dominators();
     let votes = profile.map(|profile| Votes::new(code, profile, &parted, &dominators));
     let conserved = |observed: Vec<Option<f64>>| {
-        let observed: Vec<_> = observed.into_iter().zip(&never).map(|(of, never)| if *never { Some(0.0) } else { of }).collect();
+        let observed: Vec<_> =
+            observed.into_iter().zip(&never).map(|(of, never)| if *never { Some(0.0) } else { of }).collect();
         conserve(code.flow, &dominators, &observed, trips)
     };
     let observed = votes.as_ref().map_or_else(|| vec![None; code.flow.blocks.len()], Votes::counts);
@@ -186,7 +187,8 @@ impl<'a> Votes<'a> {
         let flow = self.code.flow;
         let entered = self.entered();
         let once = |block: &Block| block.innermost.map_or(0.0, |index| entered[index]);
-        let mut counts: Vec<Option<f64>> = flow.blocks.iter().enumerate().map(|(at, block)| self.vote(at, once(block))).collect();
+        let mut counts: Vec<Option<f64>> =
+            flow.blocks.iter().enumerate().map(|(at, block)| self.vote(at, once(block))).collect();
         for group in self.unrolled() {
             self.share(&group, &mut counts);
         }

@@ -96,7 +96,8 @@ impl Grid {
     pub fn rest_of_middle(&self) -> Vec<u32> {
         let middle = self.launch.blocks() / 2;
         let count = self.warps();
-        let mut order: Vec<u32> = (0..count).map(|k| (f64::from(k) * GOLDEN).fract()).map(|at| scaled(at, count)).collect();
+        let mut order: Vec<u32> =
+            (0..count).map(|k| (f64::from(k) * GOLDEN).fract()).map(|at| scaled(at, count)).collect();
         order.extend(0..count);
         let mut seen: Vec<u32> = self.samples.iter().filter(|s| s.block == middle).map(|s| s.warp).collect();
         order.retain(|warp| {
@@ -118,7 +119,8 @@ impl Grid {
         let number = self.samples.len() as f64;
         let warp = scaled((number * GOLDEN).fract(), self.warps());
         let at = |stratum: &Stratum, rank: u64| (stratum.block(rank, self.launch.grid), warp);
-        let unseen = strata.iter().zip(&looked).filter(|(stratum, looked)| looked.is_empty() && stratum.share >= SMALLEST);
+        let unseen =
+            strata.iter().zip(&looked).filter(|(stratum, looked)| looked.is_empty() && stratum.share >= SMALLEST);
         if let Some((stratum, _)) = unseen.max_by(|(a, _), (b, _)| a.share.total_cmp(&b.share)) {
             return Some(at(stratum, stratum.size() / 2));
         }

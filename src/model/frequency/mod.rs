@@ -109,7 +109,8 @@ pub fn profile(
 
     budget += limits.instructions - limits.instructions / 2;
     let (requests, most) = (Vec::new(), Vec::new());
-    let mut sampled = Sampled { ground: &ground, limits, budget, tally, requests, most, vague, interpreted, block_cost: 0 };
+    let mut sampled =
+        Sampled { ground: &ground, limits, budget, tally, requests, most, vague, interpreted, block_cost: 0 };
     sampled.run();
     let Sampled { tally, requests, most, .. } = sampled;
     let accesses = access::accesses(&program, requests, &most, workload.buffers.len());
