@@ -272,7 +272,7 @@ fn gaps(stratum: &Stratum, looked: &[Looked]) -> Vec<(u64, u64, f64)> {
 /// The part of a stratum that each block that was looked at stands for.
 fn shares(stratum: &Stratum, looked: &[Looked]) -> Vec<f64> {
     let size = stratum.size() as f64;
-    let border = |a: &Looked, b: &Looked| (a.rank + b.rank) as f64 / 2.0 + 0.5;
+    let border = |a: &Looked, b: &Looked| (a.rank as f64 + b.rank as f64) / 2.0 + 0.5;
     (0..looked.len())
         .map(|at| {
             let from = at.checked_sub(1).map_or(0.0, |before| border(&looked[before], &looked[at]));
