@@ -1,4 +1,4 @@
-//! What the readers of cubins and machine code take of memory: never more than 64 times their input, however it is made. One test at a
+//! What the readers of cubins, machine code and PTX take of memory: never more than 64 times their input, however it is made. One test at a
 //! time is counted, so all are in one.
 
 #[path = "fuzz/targets/memory.rs"]
@@ -8,6 +8,10 @@ use nvtune::cubin::flow::Flow;
 use nvtune::cubin::sass::decode;
 use nvtune::cubin::{Cubin, Kernel, Lines, Resources};
 use nvtune::model::Analysis;
+use nvtune::model::frequency::{Limits, profile};
+use nvtune::ptx::Module;
+use nvtune::space::Launch;
+use nvtune::workload::Workload;
 
 const CUDA12_SM70: &[u8] = include_bytes!("cubin/cuda12.sm_70.cubin");
 const CUDA12_SM90: &[u8] = include_bytes!("cubin/cuda12.sm_90.cubin");
@@ -73,6 +77,17 @@ fn tangled(count: usize) -> Vec<u8> {
     bytes(&words)
 }
 
+/// Reads a kernel's PTX and runs it: a thread's memory is that of the registers that are named, not of those that are declared.
+fn read_ptx(body: &str) {
+    let text = format!(".version 8.0\n.target sm_90\n.entry k()\n{{\n{body}\nret;\n}}\n");
+    let launch = Launch { grid: [4, 1, 1], block: [64, 1, 1], shared: 0, carveout: None };
+    memory::bounded(text.len().max(1 << 16), || {
+        let module = Module::parse(&text).expect("PTX");
+        let limits = Limits { instructions: 1000, ..Limits::default() };
+        assert!(profile(&module, "k", &launch, &Workload::default(), &limits).is_ok());
+    });
+}
+
 #[test]
 fn no_reader_takes_more_than_64_times_its_input() {
     assert_eq!(read_code(&nested(8)), 8, "the sources are what they are called");
@@ -82,6 +97,8 @@ fn no_reader_takes_more_than_64_times_its_input() {
         read_code(&bytes(&vec![branch(0, 0); count]));
         read_code(&bytes(&vec![EXIT; count]));
     }
+    read_ptx(".reg .b32 %r<1000000>;\nmov.u32 %r999999, %tid.x; add.u32 %r1, %r999999, 1;");
+    read_ptx(&".reg .v4 .f64 %v<4294967295>;\n".repeat(100));
     for bytes in [CUDA12_SM70, CUDA12_SM90] {
         read_cubin(bytes);
         // Every word of the file once pointed elsewhere: offsets, sizes and counts among them.

@@ -1,6 +1,12 @@
 //! Every recorded space under `kernels/results/` can be read, says all that it should, and holds the code that was timed.
 
+use expect_test::expect;
+use nvtune::bench;
+use nvtune::cubin::Cubin;
+use nvtune::model::{Analysis, Bottleneck, Inputs, frequency, score};
+use nvtune::ptx::Module;
 use nvtune::record::{RecordedSpace, SPACE_EXTENSION};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// All of them together, in bytes.
@@ -39,4 +45,47 @@ fn every_record_is_valid_and_complete() {
         assert!(again.median < REPEATABILITY, "{name}: {again:?}");
     }
     assert!(size < LIMIT, "the records take {size} bytes");
+}
+
+/// What bounds the baseline of a record in the model.
+fn bottleneck(path: &Path) -> (String, Bottleneck) {
+    let space = RecordedSpace::read(path).expect("a record");
+    let laid = bench::laid(&space).expect("whole");
+    let index = laid.baseline;
+    let code = &laid.codes[*laid.variants[index].as_ref().expect("it was compiled")];
+    let (source, launch) = (&laid.sources[laid.source_of[index]], &laid.launches[index]);
+    let module = Module::parse(source.ptx.as_deref().expect("its PTX")).expect("PTX");
+    let workload = laid.workloads[index].as_deref().expect("its workload");
+    let limits = frequency::Limits::default();
+    let profile = frequency::profile(&module, &source.symbol, launch, workload, &limits).expect("a profile");
+    let cubin = Cubin::parse(&code.cubin).expect("a cubin");
+    let kernel = Analysis::new(cubin.kernel(&code.symbol).expect("the kernel"), Some(&profile));
+    let sizes: Vec<u64> = workload.buffers.iter().map(|buffer| buffer.bytes()).collect();
+    let inputs = Inputs { machine: &laid.machine, kernel: &kernel, launch, buffers: Some(&sizes) };
+    (space.kernel, score(&inputs).bottleneck)
+}
+
+/// The suite's baselines by what bounds them, in the terms of Ryoo et al. (PPoPP'08, table 3).
+#[test]
+fn every_bottleneck_has_its_kernels() {
+    let mut kernels: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for path in records() {
+        let (kernel, bound) = bottleneck(&path);
+        kernels.entry(bound.to_string()).or_default().push(kernel);
+    }
+    kernels.values_mut().for_each(|of_bound| of_bound.sort());
+    let table: String = kernels.iter().map(|(bound, of_bound)| format!("{bound}: {}\n", of_bound.join(", "))).collect();
+    expect![[r#"
+        execution units (integer and logic): overlapped, overloaded, rc5
+        execution units (special functions): mri_fhd, mri_q
+        global memory bandwidth: fdtd, lbm, marching_cubes, matrix_add, reduction, scan, scattered, transpose
+        global memory latency: histogram, layer_norm, reduction_adaptive, saxpy
+        instruction issue: black_scholes, conv2d, cp, particles, rpes, sad, softmax, tpacf
+        instruction latency: nbody
+        level-1 cache bandwidth: cfd, hash_lookup, matmul_naive, pns, sound3d, spmv
+        level-2 cache bandwidth: fem, random_access
+        register file capacity: radix_pass
+        shared memory bandwidth: attention, gemm_wmma, h264_me, matmul_block, matmul_rect, matmul_tiled, stencil3d
+    "#]]
+    .assert_eq(&table);
 }

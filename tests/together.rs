@@ -202,6 +202,30 @@ fn a_warp_executes_the_ways_of_all_its_lanes() {
 }
 
 #[test]
+fn the_average_warp_is_that_of_the_whole_grid() {
+    let ten = "add.u32 %r3, %r3, 1;\n".repeat(10);
+    // Ten additions of the warps for which this does not hold; and the part of all warps for which it does not.
+    for (leaves, part) in [
+        ("mov.u32 %r2, %ctaid.x; setp.ge.u32 %p1, %r2, 500;", 500.0 / 528.0),
+        ("mov.u32 %r2, %ctaid.x; setp.eq.u32 %p1, %r2, 527;", 527.0 / 528.0),
+        ("mov.u32 %r2, %tid.x; setp.ge.u32 %p1, %r2, 32;", 1.0 / 8.0),
+        ("mov.u32 %r2, %tid.x; setp.lt.u32 %p1, %r2, 96;", 5.0 / 8.0),
+        // Idle lanes make a warp no cheaper.
+        ("and.b32 %r2, %r1, 31; setp.ne.u32 %p1, %r2, 31;", 1.0),
+    ] {
+        let mut case = Case::by_hand(256, &format!("{leaves}\n@%p1 bra E;\n{ten}E:"));
+        case.launch.grid = [528, 1, 1];
+        let profile = case.profile();
+        let expected = 4.0 + 3.0 + 10.0 * part + 2.0;
+        assert!(
+            (profile.mean_instructions - expected).abs() < 0.005 * expected,
+            "{leaves} {}",
+            profile.mean_instructions
+        );
+    }
+}
+
+#[test]
 fn named_barriers_let_half_a_block_go_on() {
     // The first warp gives the second a value, by a barrier for two warps of three.
     let body = "setp.ge.u32 %p1, %r1, 64;\n@%p1 bra E;\nshl.b32 %r2, %r1, 2; mov.u32 %r3, s; add.u32 %r4, %r3, %r2;\n\

@@ -15,8 +15,6 @@ use crate::ptx::{self, Function, Initial, Linkage, Module, Operand, Parameter, S
 use instruction::blank;
 use std::collections::HashMap;
 
-/// The most registers that a program may declare in all; what is beyond is unknown. Real kernels have some thousands.
-const REGISTERS: u32 = 1 << 20;
 /// The largest alignment; the language's own is 128 bytes.
 const ALIGNMENT: u32 = 1 << 12;
 
@@ -25,6 +23,8 @@ pub(super) fn decode(module: &Module, entry: &Function) -> Program {
         module,
         program: Program::default(),
         constants: HashMap::new(),
+        declarations: 0,
+        registers: HashMap::new(),
         specials: HashMap::new(),
         symbols: HashMap::new(),
         functions: vec![entry],
@@ -43,8 +43,8 @@ pub(super) fn decode(module: &Module, entry: &Function) -> Program {
 /// What a name of a scope stands for.
 #[derive(Clone, Copy, Debug)]
 enum Meaning {
-    /// First of `count` registers of `lanes` slots each; `None`: a single register.
-    Registers { first: Slot, count: Option<u32>, lanes: u8, scalar: Scalar },
+    /// `count` registers of `lanes` slots each, which they get where they are named; `None`: a single register.
+    Registers { declaration: u32, count: Option<u32>, lanes: u8, scalar: Scalar },
     /// An address in the window's own numbering.
     Variable { window: Window, address: u64, size: u64 },
 }
@@ -53,6 +53,9 @@ struct Decoder<'m> {
     module: &'m Module,
     program: Program,
     constants: HashMap<u64, Slot>,
+    /// Declarations of registers so far, and the registers that were named by declaration and number.
+    declarations: u32,
+    registers: HashMap<(u32, u32), Slot>,
     specials: HashMap<&'m str, Slot>,
     /// Module-scope variables.
     symbols: HashMap<&'m str, Meaning>,
@@ -202,10 +205,9 @@ impl<'m> Decoder<'m> {
 
     fn parameter(&mut self, parameter: &'m Parameter, scope: &mut HashMap<&'m str, Meaning>) -> Passing {
         if parameter.register {
-            let first = self.new_slot(bits(parameter.scalar));
-            scope
-                .insert(&parameter.name, Meaning::Registers { first, count: None, lanes: 1, scalar: parameter.scalar });
-            return Passing::Slot(first);
+            let (declaration, scalar) = (self.declared(), parameter.scalar);
+            scope.insert(&parameter.name, Meaning::Registers { declaration, count: None, lanes: 1, scalar });
+            return Passing::Slot(self.slot_of_register(declaration, 0, 1, scalar));
         }
         let at = self.parameter_space(parameter.align, parameter.size);
         scope.insert(&parameter.name, Meaning::Variable { window: Window::Param, address: at, size: parameter.size });
@@ -242,16 +244,10 @@ impl<'m> Decoder<'m> {
                     names.open.pop();
                 }
                 Statement::Registers(registers) => {
-                    let lanes = registers.lanes.max(1);
-                    let left = REGISTERS.saturating_sub(self.program.slots.len() as u32);
-                    let count = registers.count.map(|count| count.min(left / u32::from(lanes)));
-                    let scalar = registers.scalar;
-                    let first = self.program.slots.len() as Slot;
-                    for _ in 0..count.unwrap_or(1) * u32::from(lanes) {
-                        self.new_slot(bits(scalar));
-                    }
+                    let (count, lanes, scalar) = (registers.count, registers.lanes.max(1), registers.scalar);
+                    let declaration = self.declared();
                     if let Some(scope) = names.scopes.last_mut() {
-                        scope.insert(&registers.name, Meaning::Registers { first, count, lanes, scalar });
+                        scope.insert(&registers.name, Meaning::Registers { declaration, count, lanes, scalar });
                     }
                 }
                 Statement::Variable(variable) => {
@@ -359,10 +355,29 @@ impl<'m> Decoder<'m> {
         slot
     }
 
+    /// A number for a declaration of registers.
+    fn declared(&mut self) -> u32 {
+        self.declarations += 1;
+        self.declarations
+    }
+
+    /// The first slot of a register. It is given out when the register is first named: a declaration of millions costs nothing.
+    fn slot_of_register(&mut self, declaration: u32, number: u32, lanes: u8, scalar: Scalar) -> Slot {
+        if let Some(&slot) = self.registers.get(&(declaration, number)) {
+            return slot;
+        }
+        let slot = self.program.slots.len() as Slot;
+        for _ in 0..lanes {
+            self.new_slot(bits(scalar));
+        }
+        self.registers.insert((declaration, number), slot);
+        slot
+    }
+
     /// The slot and type of a register.
-    fn register(&self, name: &str, names: &Names<'m>) -> Option<(Slot, Scalar, u8)> {
-        if let Some(Meaning::Registers { first, count: None, lanes, scalar }) = names.find(name) {
-            return Some((first, scalar, lanes));
+    fn register(&mut self, name: &str, names: &Names<'m>) -> Option<(Slot, Scalar, u8)> {
+        if let Some(Meaning::Registers { declaration, count: None, lanes, scalar }) = names.find(name) {
+            return Some((self.slot_of_register(declaration, 0, lanes, scalar), scalar, lanes));
         }
         if let Some((stem, member)) = name.split_once('.') {
             let (slot, scalar, lanes) = self.register(stem, names)?;
@@ -378,8 +393,8 @@ impl<'m> Decoder<'m> {
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let number: u32 = name[stem.len()..].parse().ok()?;
         match names.find(stem)? {
-            Meaning::Registers { first, count: Some(count), lanes, scalar } if number < count => {
-                Some((first + number * u32::from(lanes), scalar, lanes))
+            Meaning::Registers { declaration, count: Some(count), lanes, scalar } if number < count => {
+                Some((self.slot_of_register(declaration, number, lanes, scalar), scalar, lanes))
             }
             _ => None,
         }

@@ -32,7 +32,7 @@ impl<'m> Decoder<'m> {
         blank(Operation::Opaque { list, count, space }, i.line)
     }
 
-    fn destinations(&self, operand: &Operand, names: &Names<'m>, into: &mut Vec<Slot>) {
+    fn destinations(&mut self, operand: &Operand, names: &Names<'m>, into: &mut Vec<Slot>) {
         match operand {
             Operand::Name(name) => {
                 if let Some((slot, _, lanes)) = self.register(name, names) {
@@ -50,7 +50,7 @@ impl<'m> Decoder<'m> {
         }
     }
 
-    fn target(&self, operand: &Operand, names: &Names<'m>) -> Option<Slot> {
+    fn target(&mut self, operand: &Operand, names: &Names<'m>) -> Option<Slot> {
         match operand {
             Operand::Name(name) => self.register(name, names).map(|(slot, ..)| slot),
             Operand::Sink => Some(0),
