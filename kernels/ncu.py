@@ -93,7 +93,7 @@ def worst(model, each):
         real = each[first : first + block["instructions"]]
         if real:
             # The first instruction of a block is executed by every warp that comes there.
-            real_count, said = real[0] / model["warps"], block["count"] * model["activity"]
+            real_count, said = real[0] / model["warps"], block["count"]
             gap = abs(real_count - said) * len(real)
             found.append((gap, {"offset": block["offset"], "instructions": len(real), "model": said, "counted": real_count}))
     return max(found, key=lambda pair: pair[0])[1] if found else None

@@ -6,13 +6,14 @@ use crate::emit::{self, Header, HeaderKernel, Part, StubText, Ticket, TicketKern
 use crate::marked_source::{self, MarkedSource};
 use crate::nvcc::{Dryrun, Invocation, Overlay, Phase, Programs, RealNvcc, compilers, list_value, quoted_files};
 use crate::process::{self, Temporary};
-use crate::record::{FORMAT, Record, checksum, write_if_changed};
+use crate::record::{FORMAT, Record, Replaced, checksum, write_if_changed};
 use crate::results::Results;
 use crate::search::Provenance;
-use crate::settings::{Mode, Settings, Trust};
+use crate::settings::{Mode, Settings, Trust, is_off};
 use crate::tune::{self, Tuned, Tuner};
 use crate::variant::Toolchain;
 use crate::warm::{Call, Snapshot, Warm};
+use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -25,29 +26,21 @@ const HEADER_AGE: Duration = Duration::from_millis(250);
 /// Runs as nvcc with `arguments` (without argv[0]); `name` is what nvtune was called by, or the compiler named in
 /// `nvtune /path/nvcc ...`. Comes back only where nvcc was not given the process.
 pub fn run(arguments: &[OsString], name: Option<&OsStr>) -> u8 {
-    let (settings, problems) = Settings::new(|name| std::env::var_os(name));
-    let console = Console::new(settings.strict);
-    let nvcc = match RealNvcc::find(name, |name| std::env::var_os(name)) {
+    let environment = |name: &str| std::env::var_os(name);
+    let nvcc = match RealNvcc::find(name, environment) {
         Ok(nvcc) => nvcc,
         Err(error) => {
-            console.fatal(&error.to_string());
+            Console::new(false).fatal(&error.to_string());
             return FATAL;
         }
     };
-    if settings.mode == Mode::Off {
-        return hand_over(&nvcc, arguments, &console);
-    }
-    let flags = |name: &str| std::env::var_os(name);
-    let (prepend, append) = (flags("NVCC_PREPEND_FLAGS"), flags("NVCC_APPEND_FLAGS"));
-    // What nvtune cannot read, nvcc has the better message for.
-    let Ok(invocation) = Invocation::new(arguments, prepend.as_deref(), append.as_deref()) else {
-        return hand_over(&nvcc, arguments, &console);
+    // Nothing is done before this that a call without marked sources has no need of.
+    let Some((invocation, marked)) = marked_sources(arguments, environment) else {
+        return hand_over(&nvcc, arguments, &Console::new(false));
     };
-    let marked = MarkedSource::of(&invocation);
-    if marked.is_empty() {
-        return hand_over(&nvcc, arguments, &console);
-    }
     let started = process::began();
+    let (settings, problems) = Settings::new(environment);
+    let console = Console::new(settings.strict);
     process::ignore_broken_pipes();
     process::prepare_jobs();
     process::watch();
@@ -62,6 +55,7 @@ pub fn run(arguments: &[OsString], name: Option<&OsStr>) -> u8 {
         invocation: &invocation,
         started,
         results: &results,
+        replaced: RefCell::default(),
     };
     build.run(marked)
 }
@@ -91,6 +85,7 @@ pub fn decide(call: &[OsString], anew: bool) -> u8 {
             invocation: &invocation,
             started: process::began(),
             results: &results,
+            replaced: RefCell::default(),
         };
         build.decide()
     };
@@ -109,6 +104,21 @@ fn hand_over(nvcc: &RealNvcc, arguments: &[OsString], console: &Console) -> u8 {
     FATAL
 }
 
+/// The call, where it is one to tune: nvtune is on, understands it, and some of its sources are marked.
+fn marked_sources(
+    arguments: &[OsString],
+    environment: impl Fn(&str) -> Option<OsString>,
+) -> Option<(Invocation, Vec<MarkedSource>)> {
+    if is_off(&environment) {
+        return None;
+    }
+    let (prepend, append) = (environment("NVCC_PREPEND_FLAGS"), environment("NVCC_APPEND_FLAGS"));
+    // What nvtune cannot read, nvcc has the better message for.
+    let invocation = Invocation::new(arguments, prepend.as_deref(), append.as_deref()).ok()?;
+    let marked = MarkedSource::of(&invocation);
+    (!marked.is_empty()).then_some((invocation, marked))
+}
+
 /// A compile with marked sources.
 struct Build<'a> {
     console: &'a Console,
@@ -117,6 +127,8 @@ struct Build<'a> {
     invocation: &'a Invocation,
     started: SystemTime,
     results: &'a Results,
+    /// What was written for this build.
+    replaced: RefCell<Vec<Replaced>>,
 }
 
 /// A marked source with its annotations and, later, what was decided.
@@ -483,6 +495,7 @@ impl Build<'_> {
     fn fall_back(&self, folder: &Path, mut tunings: Vec<Tuning>, problem: &str) -> u8 {
         self.console.warning(&format!("the tuned result is not used: {problem}"));
         if let Some(code) = self.console.failure() {
+            self.restore_files();
             return code;
         }
         for tuning in &mut tunings {
@@ -506,7 +519,7 @@ impl Build<'_> {
         }
         let text = Header { source: tuning.source.file_name(), kernels }.text();
         let header = folder.join(Header::file_name(&tuning.source.stem));
-        write_if_changed(&header, text.as_bytes())?;
+        self.write(&header, text.as_bytes())?;
         self.date_back(&header);
         if tuning.tuned.is_empty() {
             return Ok(());
@@ -517,11 +530,22 @@ impl Build<'_> {
                 return Ok(());
             }
             if let Some(text) = warm.and_then(|warm| warm.record(sum)) {
-                return write_if_changed(&path, &text);
+                return self.write(&path, &text);
             }
         }
         let text = self.record(tuning).ok_or("cannot write the record")?;
-        write_if_changed(&path, &text)
+        self.write(&path, &text)
+    }
+
+    fn write(&self, path: &Path, contents: &[u8]) -> Result<(), String> {
+        self.replaced.borrow_mut().extend(write_if_changed(path, contents)?);
+        Ok(())
+    }
+
+    /// A compile that fails leaves no object; what is beside the object must not speak of one.
+    fn restore_files(&self) {
+        // The first state is what was there before this call.
+        process::uninterrupted(|| self.replaced.take().iter().rev().for_each(Replaced::restore));
     }
 
     /// The text of a source's record.
@@ -572,7 +596,7 @@ impl Build<'_> {
     fn exec(&self, options: &[OsString]) -> u8 {
         let mut arguments = self.invocation.arguments.clone();
         arguments.extend_from_slice(options);
-        if !self.console.has_deferred() {
+        if !self.console.has_deferred() && self.replaced.borrow().is_empty() {
             return hand_over(self.nvcc, &arguments, self.console);
         }
         match process::status(Command::new(&self.nvcc.path).args(&arguments)) {
@@ -588,6 +612,8 @@ impl Build<'_> {
     fn end(&self, status: ExitStatus) -> u8 {
         if status.success() {
             self.console.print_deferred();
+        } else {
+            self.restore_files();
         }
         self.console.failure().unwrap_or_else(|| exit_code(status))
     }

@@ -153,6 +153,11 @@ const DEFAULT_CACHE_BYTES: u64 = 1 << 30;
 const MODES: [(&str, Mode); 4] =
     [("off", Mode::Off), ("locked", Mode::Locked), ("static", Mode::Static), ("measure", Mode::Measure)];
 
+/// Whether every call is nvcc's; a call that is needs no more of the settings than this.
+pub fn is_off(environment: impl Fn(&str) -> Option<OsString>) -> bool {
+    environment("NVTUNE").is_some_and(|value| MODES.iter().any(|(name, mode)| *mode == Mode::Off && value == *name))
+}
+
 impl Settings {
     /// Reads the variables; what is wrong with them comes back as text, and the default is used.
     pub fn new(environment: impl Fn(&str) -> Option<OsString>) -> (Self, Vec<String>) {

@@ -6,7 +6,7 @@ mod toolkit;
 use nvtune::cubin::Cubin;
 use nvtune::model::occupancy::{Demand, Limiter, occupancy};
 use nvtune::model::profile::{Access, Kind, Profile, Space};
-use nvtune::model::{Analysis, Architecture, Bottleneck, Inputs, Machine, Score, auto_caps, score};
+use nvtune::model::{Analysis, Architecture, Bottleneck, Inputs, Machine, Score, Terms, auto_caps, score};
 use nvtune::space::Launch;
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -127,7 +127,7 @@ fn automatic_caps() {
 fn counts(lines: impl IntoIterator<Item = (u32, f64)>) -> Profile {
     let counts: BTreeMap<u32, f64> = lines.into_iter().collect();
     let mean_instructions = counts.values().sum();
-    Profile { counts, mean_instructions, exact: true, ..Profile::default() }
+    Profile { mean: counts.clone(), counts, mean_instructions, exact: true, ..Profile::default() }
 }
 
 /// The profile of `unrolled.ptx`, whose loop (lines 22 to 27) runs `n` times.
@@ -172,6 +172,20 @@ fn total(n: f64, access: Access) -> Profile {
     let mut profile = counts(once.map(|line| (line, 1.0)).chain((34..=41).map(|line| (line, n))));
     profile.accesses.insert(38, access);
     profile
+}
+
+/// What takes longest counts, alone where it is the start of blocks, rounded where two meet; 2 us are the launch's.
+#[test]
+fn parts_of_a_prediction_meet() {
+    let rows = [
+        (Terms { launch: 300.0, latency: 100.0, device: 100.0, ..Terms::default() }, 302.0),
+        (Terms { launch: 30.0, latency: 30.0, issue: 40.0, ..Terms::default() }, 52.0),
+        (Terms { issue: 40.0, memory_pipe: 30.0, constant: 20.0, ..Terms::default() }, 42.0),
+        (Terms { constant: 120.0, device: 50.0, ..Terms::default() }, 132.0),
+    ];
+    for (terms, us) in rows {
+        assert_eq!(terms.us(), us, "{terms:?}");
+    }
 }
 
 fn coalesced() -> Access {

@@ -50,6 +50,7 @@ fn text(source: &str, decision: &Decision) -> String {
         decision.seconds.model,
         decision.seconds.measure
     ));
+    text.push_str(&bounds(decision));
     text.push_str("    time us  predicted  regs  occupancy      T          C  configuration\n");
     let mut shown: Vec<usize> = (0..decision.configurations.len()).collect();
     shown.sort_by(|&a, &b| time(&decision.configurations[a]).total_cmp(&time(&decision.configurations[b])));
@@ -69,6 +70,19 @@ fn text(source: &str, decision: &Decision) -> String {
         text.push_str(&format!("  note: {note}\n"));
     }
     text
+}
+
+/// What bounds the predicted times of winner and baseline; nothing where the model does not know them.
+fn bounds(decision: &Decision) -> String {
+    let of = |index: usize| Some(decision.configurations.get(index)?.score?.bottleneck);
+    match (of(decision.winner), of(decision.baseline)) {
+        (Some(winner), Some(baseline)) if decision.winner != decision.baseline => {
+            format!("  predicted to be bound by {winner}; the baseline by {baseline}\n")
+        }
+        (_, Some(baseline)) => format!("  the baseline is predicted to be bound by {baseline}\n"),
+        (Some(winner), None) => format!("  predicted to be bound by {winner}\n"),
+        (None, None) => String::new(),
+    }
 }
 
 /// Measured time; predicted where there is none, behind all that are measured.

@@ -34,6 +34,6 @@ pub use diagnostic::{Diagnostic, Severity, render};
 pub use expression::{Expr, Located, Node};
 pub use host_code::HostCode;
 pub use kernel::Kernel;
-pub use marker::is_marked;
+pub use marker::{is_marked, occurrences};
 pub use source::{Source, Span};
 pub use value::{Binary, Fault, Function, Unary, Value};

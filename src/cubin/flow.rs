@@ -35,6 +35,8 @@ pub struct Block {
     pub callee: Option<usize>,
     /// The innermost loop that it is in.
     pub innermost: Option<usize>,
+    /// Whether threads may leave the function at its end.
+    pub leaves: bool,
 }
 
 /// A natural loop: the blocks that reach a back edge without passing its header.
@@ -84,6 +86,80 @@ impl Flow {
         self.loops.iter().any(|l| l.header == to && l.blocks.binary_search(&from).is_ok())
     }
 
+    /// For each block the nearest other one that all ways to it pass; none for an entry, and for what two entries reach.
+    pub fn immediate_dominators(&self) -> Vec<Option<usize>> {
+        let found = self.dominators(&self.post_order());
+        (0..found.len())
+            .map(|index| Some(found[index]).filter(|&above| above != index && above < found.len()))
+            .collect()
+    }
+
+    /// For each block the first one that is executed exactly as often: of the same loop, on all ways to the block, and with the
+    /// block on all ways from it.
+    pub fn equivalents(&self, dominators: &[Option<usize>]) -> Vec<usize> {
+        let after = self.immediate_postdominators();
+        let passes = |from: usize, through: usize| {
+            let mut at = Some(from);
+            while let Some(index) = at.filter(|&index| index != through) {
+                at = after[index];
+            }
+            at.is_some()
+        };
+        let mut equivalents: Vec<usize> = (0..self.blocks.len()).collect();
+        for index in self.reverse_post_order() {
+            let mut above = dominators[index];
+            while let Some(at) = above.filter(|&at| self.blocks[at].innermost != self.blocks[index].innermost) {
+                above = dominators[at];
+            }
+            if let Some(at) = above.filter(|&at| passes(at, index)) {
+                equivalents[index] = equivalents[at];
+            }
+        }
+        equivalents
+    }
+
+    /// For each block the nearest other one that all ways from it pass; none where that is the end of the kernel, or no end is reached.
+    fn immediate_postdominators(&self) -> Vec<Option<usize>> {
+        const NONE: usize = usize::MAX;
+        // The graph backwards, from an end behind all blocks that may leave.
+        let end = self.blocks.len();
+        let mut order = Vec::with_capacity(end + 1);
+        let mut seen = vec![false; end];
+        let mut stack: Vec<(usize, usize)> = Vec::new();
+        for start in (0..end).filter(|&index| self.blocks[index].leaves) {
+            if !std::mem::replace(&mut seen[start], true) {
+                stack.push((start, 0));
+            }
+            while let Some((index, step)) = stack.pop() {
+                if let Some(&before) = self.blocks[index].predecessors.get(step) {
+                    stack.push((index, step + 1));
+                    if !std::mem::replace(&mut seen[before], true) {
+                        stack.push((before, 0));
+                    }
+                } else {
+                    order.push(index);
+                }
+            }
+        }
+        let mut position = vec![0; end + 1];
+        position[end] = order.len();
+        order.iter().enumerate().for_each(|(number, &index)| position[index] = number);
+        let mut found = vec![NONE; end + 1];
+        found[end] = end;
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for &index in order.iter().rev() {
+                let block = &self.blocks[index];
+                let ways = block.successors.iter().copied().chain(block.leaves.then_some(end));
+                let known = ways.filter(|&way| found[way] != NONE);
+                let new = known.reduce(|a, b| meet(&found, &position, a, b)).unwrap_or(NONE);
+                changed |= std::mem::replace(&mut found[index], new) != new;
+            }
+        }
+        (0..end).map(|index| Some(found[index]).filter(|&after| after < end)).collect()
+    }
+
     fn connect(&mut self, kernel: &Kernel<'_>, instructions: &[Instruction]) {
         let starts: Vec<usize> = self.blocks.iter().map(|block| block.instructions.start).collect();
         let block_at = |offset: u32| starts.binary_search(&index_of(offset)?).ok();
@@ -116,6 +192,7 @@ impl Flow {
             successors.dedup();
             let block = &mut self.blocks[index];
             block.successors = successors;
+            block.leaves = block.successors.is_empty() || last.opcode.class == Class::Exit;
             block.callee = callee;
         }
         entries[1..].sort_unstable();

@@ -92,16 +92,18 @@ pub fn without_macros<'a>(names: &[&'a str]) -> BTreeSet<&'a str> {
     names.iter().filter(shares).copied().collect()
 }
 
-/// The include guard of a stem's header. A stem that is not itself in it (`my-kernel`, beside `my_kernel`) is told apart by a digest.
-fn guard(stem: &str) -> String {
-    let name = macro_name(stem);
-    if name.to_ascii_lowercase() == stem {
-        return format!("NVTUNE_{name}_TUNE_H");
-    }
-    // FNV-1a (Fowler, Noll, Vo), 32 bits.
-    let digest =
-        stem.bytes().fold(0x811c_9dc5_u32, |digest, byte| (digest ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    format!("NVTUNE_{name}_{digest:08X}_TUNE_H")
+/// The guard of one kernel in the header of a stem. Not one of the whole header: two sources of one name in different folders may be used
+/// side by side. Of one source an old header in another folder may be found, too: it has nothing new to say of its kernels.
+fn guard(stem: &str, kernel: &str) -> String {
+    // FNV-1a (Fowler, Noll, Vo), 32 bits, of what the names in upper case do not tell apart.
+    let digest = |digest: u32, byte: u8| (digest ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    let digest = stem.bytes().chain([0]).chain(kernel.bytes()).fold(0x811c_9dc5_u32, digest);
+    format!("NVTUNE_{}_{}_{digest:08X}", macro_name(stem), macro_name(kernel))
+}
+
+/// Is defined once a header of this stem was read. One that is read after it may be old: it has no say in what macros must be.
+fn was_read(stem: &str) -> String {
+    format!("NVTUNE_{}_WAS_READ", macro_name(stem))
 }
 
 impl Header {
@@ -113,17 +115,21 @@ impl Header {
     /// The whole text.
     pub fn text(&self) -> String {
         let stem = self.source.rsplit_once('.').map_or(self.source.as_str(), |(stem, _)| stem);
-        let guard = guard(stem);
         let version = env!("CARGO_PKG_VERSION");
         let mut text = Text::default();
         text.line(format_args!("/* made by nvtune {version} from {}: do not edit */", self.source));
-        text.line(format_args!("#ifndef {guard}\n#define {guard}\n\n#include <stddef.h>"));
+        text.line(format_args!("#include <stddef.h>\n\n{DETAIL}"));
+        let is_fat = self.kernels.iter().any(|kernel| Choice::of(kernel).is_needed());
+        if is_fat {
+            text.line(format_args!("\n{CAPABILITY}"));
+        }
         let names: Vec<&str> = self.kernels.iter().map(|kernel| kernel.name.as_str()).collect();
         let without_macros = without_macros(&names);
         let axes: BTreeSet<&str> =
             self.kernels.iter().flat_map(|kernel| kernel.macros.keys().map(String::as_str)).collect();
         for kernel in &self.kernels {
-            text.line(format_args!(""));
+            let guard = guard(stem, &kernel.name);
+            text.line(format_args!("\n#ifndef {guard}\n#define {guard}"));
             text.once(&kernel.name);
             if without_macros.contains(kernel.name.as_str()) {
                 let prefix = macro_name(&kernel.name);
@@ -134,30 +140,22 @@ impl Header {
             } else {
                 text.values(kernel, &axes);
             }
-            text.axes(kernel);
-        }
-        text.line(format_args!("\n{DETAIL}"));
-        let is_fat = self.kernels.iter().any(|kernel| Choice::of(kernel).is_needed());
-        if is_fat {
-            text.line(format_args!("\n{CAPABILITY}"));
-        }
-        for kernel in &self.kernels {
-            text.line(format_args!(""));
+            text.axes(kernel, &was_read(stem));
             text.functions(kernel);
+            text.line(format_args!("#endif"));
         }
-        text.line(format_args!("\n#endif\n"));
-        let condition = format!("!defined({guard}_CXX) && defined(__cplusplus) && defined(__VECTOR_TYPES_H__)");
-        text.line(format_args!("#if {condition}\n#define {guard}_CXX"));
-        if is_fat {
-            text.line(format_args!("{CAPABILITY}"));
-        }
-        text.line(format_args!("{LAUNCH}"));
-        // Each translation unit has its own: two sources may have kernels of one name.
-        text.line(format_args!("namespace nvtune {{\nnamespace {{"));
+        let was_read = was_read(stem);
+        text.line(format_args!("\n#ifndef {was_read}\n#define {was_read}\n#endif\n"));
+        text.line(format_args!("#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)\n{LAUNCH}"));
         for (kernel, name) in self.kernels.iter().zip(type_names(&names)) {
+            let guard = guard(stem, &kernel.name);
+            text.line(format_args!("#ifndef {guard}_CXX\n#define {guard}_CXX"));
+            // Each translation unit has its own: two sources may have kernels of one name.
+            text.line(format_args!("namespace nvtune {{\nnamespace {{"));
             text.structure(kernel, &name);
+            text.line(format_args!("}}  // namespace\n}}  // namespace nvtune\n#endif"));
         }
-        text.line(format_args!("}}  // namespace\n}}  // namespace nvtune\n#endif"));
+        text.line(format_args!("#endif"));
         text.0
     }
 }
@@ -311,14 +309,14 @@ impl Text {
     }
 
     /// The macro axes.
-    fn axes(&mut self, kernel: &HeaderKernel) {
+    fn axes(&mut self, kernel: &HeaderKernel, was_read: &str) {
         for (name, value) in &kernel.macros {
             // The tuned file itself is compiled with -D: the guard keeps the two from meeting.
             self.line(format_args!("#ifndef {name}\n#define {name} {value}"));
             if kernel.pins_macros {
                 let remedy = "build it with nvtune again, or remove this header";
                 self.line(format_args!(
-                    "#elif ({name}) != {value}\n#error \"{name} is not the {value} that {} was tuned for: {remedy}\"",
+                    "#elif ({name}) != {value} && !defined({was_read})\n#error \"{name} is not the {value} that {} was tuned for: {remedy}\"",
                     kernel.name
                 ));
             }
@@ -526,11 +524,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stems_that_differ_have_guards_that_differ() {
-        assert_eq!(guard("my_kernel"), "NVTUNE_MY_KERNEL_TUNE_H");
-        let stems = ["my_kernel", "my-kernel", "my.kernel", "My_Kernel", "my kernel"];
-        let guards: std::collections::BTreeSet<String> = stems.iter().map(|stem| guard(stem)).collect();
-        assert_eq!(guards.len(), stems.len(), "{guards:?}");
+    fn kernels_that_differ_have_guards_that_differ() {
+        assert_eq!(guard("my-file", "saxpy"), "NVTUNE_MY_FILE_SAXPY_E8DAD587");
+        let names = [
+            ("my_kernel", "k"),
+            ("my-kernel", "k"),
+            ("My_Kernel", "k"),
+            ("my kernel", "k"),
+            ("my", "kernel_k"),
+            ("my_kernel", "K"),
+        ];
+        let guards: BTreeSet<String> = names.iter().map(|(stem, name)| guard(stem, name)).collect();
+        assert_eq!(guards.len(), names.len(), "{guards:?}");
         let is_name =
             |guard: &String| guard.chars().all(|character| character.is_ascii_alphanumeric() || character == '_');
         assert!(guards.iter().all(is_name), "{guards:?}");

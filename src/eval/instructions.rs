@@ -19,10 +19,8 @@ pub struct Instructions {
     pub symbol: String,
     /// Warps of the grid.
     pub warps: u64,
-    /// Warp instructions of the whole grid: those of the busiest thread that was looked at, times `activity`, times `warps`.
+    /// Warp instructions of the whole grid: those of the average warp, times `warps`.
     pub instructions: f64,
-    /// Instructions that the average thread executes over those that the busiest does.
-    pub activity: f64,
     /// Whether all that the profile rests on was known; otherwise it holds estimates.
     pub exact: bool,
     pub blocks: Vec<Block>,
@@ -34,7 +32,7 @@ pub struct Block {
     /// First byte, from the section's start.
     pub offset: u32,
     pub instructions: usize,
-    /// How often the busiest thread executes them.
+    /// How often the average warp executes them.
     pub count: f64,
 }
 
@@ -68,8 +66,7 @@ pub fn instructions(space: &RecordedSpace) -> Result<Instructions, SpaceError> {
         kernel: space.kernel.clone(),
         symbol: code.symbol.clone(),
         warps,
-        instructions: analysis.instructions * analysis.work.activity * warps as f64,
-        activity: analysis.work.activity,
+        instructions: analysis.mean_instructions * warps as f64,
         exact: analysis.exact,
         blocks: blocks.collect(),
     })

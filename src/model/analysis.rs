@@ -1,6 +1,6 @@
 //! One variant's kernel and its profile -> what a warp of it does, for any block shape.
 
-use super::counts::{self, Code};
+use super::counts::{self, BlockCounts, Code};
 use super::latency::{ASYNC_TENSOR_STEPS, Latencies, Throughput};
 use super::profile::{Access, Kind, Profile, Space};
 use super::replay::{Cost, Replay, Served};
@@ -33,18 +33,20 @@ pub struct Analysis {
     pub near_cycles: f64,
     /// Instructions that a thread executes.
     pub instructions: f64,
-    /// Stretches of them between blocking ones, as Ryoo et al. count them.
+    /// Instructions that the average warp of the grid executes.
+    pub mean_instructions: f64,
+    /// Stretches of a thread's instructions between blocking ones, as Ryoo et al. count them.
     pub regions: f64,
     pub work: Work,
-    /// Of a warp, by buffer.
+    /// Of the average warp, by buffer.
     pub traffic: Vec<Traffic>,
-    /// Of a warp: what it reads again.
+    /// Of the average warp: what it reads again.
     pub reuses: Vec<Reuse>,
     /// Whether block frequencies are those of an exact profile.
     pub exact: bool,
     decoded: Arc<Decoded>,
-    /// Executions of each block of the flow by one thread.
-    counts: Vec<f64>,
+    /// Executions of each block of the flow by the average warp of the grid.
+    mean: Vec<f64>,
 }
 
 /// What one warp moves to and from one buffer.
@@ -69,7 +71,7 @@ pub struct Spills {
     pub stores: u32,
 }
 
-/// What one warp asks of an SM and of the memory behind it, over its life.
+/// What the average warp of the grid asks of an SM and of the memory behind it, over its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
     /// Cycles of an SM that each pipe is busy for the warp.
@@ -78,8 +80,10 @@ pub struct Work {
     pub shared_cycles: f64,
     /// Sectors of local memory accessed.
     pub local_sectors: f64,
+    /// Lines of constant memory that it reads one after another, each for the first time or for the first time in long.
+    pub constant_lines: f64,
     pub barriers: f64,
-    /// Share of the instructions that the average thread executes of those that the busiest does.
+    /// Blocks of instructions that the average warp executes over those that the busiest does.
     pub activity: f64,
 }
 
@@ -119,9 +123,9 @@ impl Analysis {
         &self.decoded.flow
     }
 
-    /// Executions of each block of the flow by one thread.
+    /// Executions of each block of the flow by the average warp of the grid.
     pub fn block_counts(&self) -> &[f64] {
-        &self.counts
+        &self.mean
     }
 
     fn of(decoded: Arc<Decoded>, resources: Resources, profile: Option<&Profile>, trips: &[f64]) -> Self {
@@ -133,13 +137,13 @@ impl Analysis {
             .collect();
         let (instructions, flow) = (&decoded.instructions, &decoded.flow);
         let code = Code { instructions, lines: &decoded.lines, flow, functions: &functions };
-        let counts = counts::block_counts(&code, profile, trips);
+        let BlockCounts { busiest: counts, mean, again } = counts::block_counts(&code, profile, trips);
         let accesses: Vec<Option<Access>> = instructions
             .iter()
             .zip(&decoded.lines)
             .map(|(instruction, line)| access(instruction, *line, profile))
             .collect();
-        let executed = || executed(flow, &counts);
+        let executed = || executed_by(flow, &counts);
         let is_long = |class: Class| {
             matches!(
                 class,
@@ -171,20 +175,22 @@ impl Analysis {
             }
         }
         let throughput = Throughput::of(decoded.architecture);
-        let mut work = Work { activity: activity(profile), ..Work::default() };
-        let mut issued = 0.0;
+        let issued = issued_by(flow, &counts);
+        let of_mean = issued_by(flow, &mean);
+        let activity = if issued > 0.0 && of_mean > 0.0 { (of_mean / issued).min(1.0) } else { 1.0 };
+        let constant_lines = profile.map_or(0.0, constant_lines);
+        let mut work = Work { activity, constant_lines, ..Work::default() };
         let mut traffic: Vec<Traffic> = Vec::new();
         let blocks = flow.blocks.iter().enumerate();
         let placed = blocks.flat_map(|(block, of)| of.instructions.clone().map(move |at| (at, block)));
         let touches: Vec<Touch> = placed
-            .filter(|(_, block)| counts[*block] > 0.0)
+            .filter(|(_, block)| mean[*block] > 0.0)
             .filter_map(|(at, block)| {
                 let access = accesses[at].filter(|access| access.space == Space::Global)?;
-                Some(Touch { block, count: counts[block], access })
+                Some(Touch { block, count: mean[block], access })
             })
             .collect();
-        for (at, count) in executed() {
-            issued += count;
+        for (at, count) in executed_by(flow, &mean) {
             if let Some(access) = accesses[at].as_ref().filter(|access| is_cached(access.space)) {
                 let place = traffic.iter().position(|known| known.buffer == access.buffer).unwrap_or_else(|| {
                     traffic.push(Traffic { buffer: access.buffer, ..Traffic::default() });
@@ -197,7 +203,7 @@ impl Analysis {
         let exact = profile.is_some_and(|profile| profile.exact);
         let profiled = profile.map_or(0.0, |profile| profile.counts.values().sum::<f64>());
         let scale = if profiled > 0.0 { issued / profiled } else { 1.0 };
-        let reuses = reuse::reuses(flow, &counts, &touches, scale);
+        let reuses = reuse::reuses(flow, &mean, &touches, scale);
         Self {
             resources,
             spills,
@@ -206,19 +212,25 @@ impl Analysis {
             far_cycles,
             near_cycles,
             instructions: issued,
+            mean_instructions: of_mean + again,
             regions: blocking + 1.0,
             work,
             traffic,
             reuses,
             exact,
             decoded,
-            counts,
+            mean,
         }
     }
 }
 
+/// Instructions that are issued where blocks are executed so often.
+fn issued_by(flow: &Flow, counts: &[f64]) -> f64 {
+    flow.blocks.iter().zip(counts).map(|(block, count)| block.instructions.len() as f64 * count).sum()
+}
+
 /// The instructions that are executed, with how often.
-fn executed<'a>(flow: &'a Flow, counts: &'a [f64]) -> impl Iterator<Item = (usize, f64)> + 'a {
+fn executed_by<'a>(flow: &'a Flow, counts: &'a [f64]) -> impl Iterator<Item = (usize, f64)> + 'a {
     flow.blocks
         .iter()
         .zip(counts)
@@ -238,6 +250,7 @@ fn access(instruction: &Instruction, line: Option<u32>, profile: Option<&Profile
         kind,
         width,
         sectors: f64::from(width) * SECTORS_PER_BYTE,
+        lines: f64::from(width.div_ceil(PASS_BYTES)),
         passes: 1.0,
         block_sectors: f64::from(width) * SECTORS_PER_BYTE,
         lanes: 32.0,
@@ -245,10 +258,14 @@ fn access(instruction: &Instruction, line: Option<u32>, profile: Option<&Profile
     }))
 }
 
-fn activity(profile: Option<&Profile>) -> f64 {
-    let Some(profile) = profile else { return 1.0 };
-    let most: f64 = profile.counts.values().sum();
-    if profile.mean_instructions > 0.0 && most > 0.0 { (profile.mean_instructions / most).min(1.0) } else { 1.0 }
+/// Many loads of constants are operands of other instructions, so the PTX is asked.
+fn constant_lines(profile: &Profile) -> f64 {
+    let constant = profile.accesses.iter().filter(|(_, access)| access.space == Space::Constant);
+    let lines = constant.map(|(line, access)| {
+        let count = profile.counts.get(line).copied().unwrap_or(0.0);
+        count * access.lines * (1.0 - access.reuse.clamp(0.0, 1.0))
+    });
+    lines.sum()
 }
 
 fn is_cached(space: Space) -> bool {
@@ -263,7 +280,7 @@ impl Traffic {
         };
         let sectors = count * access.sectors * new;
         self.sectors += sectors;
-        self.lines += count * access.passes.min(access.sectors) * new;
+        self.lines += count * access.lines.min(access.sectors) * new;
         match access.kind {
             Kind::Load => {
                 self.fresh += count * access.sectors * (1.0 - access.reuse.max(access.block_reuse).clamp(0.0, 1.0))
@@ -281,15 +298,16 @@ impl Work {
             cycles *= ASYNC_TENSOR_STEPS;
         }
         if let Some(access) = access {
-            let passes = access.passes.max(1.0) * f64::from(access.width.div_ceil(PASS_BYTES).max(1));
+            let words = f64::from(access.width.div_ceil(PASS_BYTES).max(1));
+            let passes = access.passes.max(1.0) * words;
             match access.space {
                 Space::Shared => {
-                    cycles = cycles.max(passes);
+                    cycles = cycles.max(access.passes * words);
                     self.shared_cycles += count * cycles;
                 }
                 Space::Global => {
-                    // One tag look-up in a cycle: 8x8, 16x16 and 32x8 blocks of a naive matrix multiplication, with 2.5,
-                    // 1.5 and 1 lines for a load, take 5.2, 3.2 and 2.5 ms on an H200.
+                    // One look-up in a cycle: 8x8, 16x16 and 32x8 blocks of a naive matrix multiplication, with 2.5, 1.5 and 1
+                    // look-ups for a load, take 5.2, 3.2 and 2.5 ms on an H200.
                     cycles = cycles.max(access.sectors / SECTORS_PER_CYCLE).max(access.passes);
                 }
                 Space::Local => {

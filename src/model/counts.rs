@@ -12,7 +12,7 @@ use super::profile::{Profile, Space};
 use crate::cubin::Function;
 use crate::cubin::flow::{Block, Flow, Loop};
 use crate::cubin::sass::{Class, Instruction};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Iterations of a loop that nothing is known about.
 const UNKNOWN_TRIPS: f64 = 32.0;
@@ -37,19 +37,74 @@ pub(super) struct Code<'a> {
     pub functions: &'a [Function<'a>],
 }
 
-/// Executions of each block by one thread.
+/// Executions of each block.
+pub(super) struct BlockCounts {
+    /// By the busiest warp.
+    pub busiest: Vec<f64>,
+    /// By the average warp of the grid.
+    pub mean: Vec<f64>,
+    /// Instructions that the average warp executes besides: where parts of it that went different ways come to the place at which they
+    /// meet, each executes what leads there from the beginning of the block.
+    pub again: f64,
+}
+
+/// How often each block is executed.
 ///
 /// `trips` are the iterations of loops that nothing is known about, from the outermost depth inwards; the last one is for all
 /// deeper ones, too.
-pub(super) fn block_counts(code: &Code<'_>, profile: Option<&Profile>, trips: &[f64]) -> Vec<f64> {
-    let mut observed =
-        profile.map_or_else(|| vec![None; code.flow.blocks.len()], |profile| Votes::new(code, profile).counts());
-    for (index, block) in code.flow.blocks.iter().enumerate() {
-        if calls_rare_subroutine(code, block) && is_optional(code.flow, block) {
-            observed[index] = Some(0.0);
+pub(super) fn block_counts(code: &Code<'_>, profile: Option<&Profile>, trips: &[f64]) -> BlockCounts {
+    let parted = only_parted(code);
+    let never: Vec<bool> = (code.flow.blocks.iter().enumerate())
+        .map(|(index, block)| parted[index] || calls_rare_subroutine(code, block) && is_optional(code.flow, block))
+        .collect();
+    let dominators = code.flow.immediate_dominators();
+    let votes = profile.map(|profile| Votes::new(code, profile, &parted, &dominators));
+    let conserved = |observed: Vec<Option<f64>>| {
+        let observed: Vec<_> =
+            observed.into_iter().zip(&never).map(|(of, never)| if *never { Some(0.0) } else { of }).collect();
+        conserve(code.flow, &dominators, &observed, trips)
+    };
+    let observed = votes.as_ref().map_or_else(|| vec![None; code.flow.blocks.len()], Votes::counts);
+    let (busiest, _) = conserved(observed);
+    let Some(votes) = votes else {
+        return BlockCounts { mean: busiest.clone(), busiest, again: 0.0 };
+    };
+    // Copies share a line's executions in the same way, however many warps come there.
+    let parts = busiest.iter().enumerate().map(|(block, &count)| match votes.part(block) {
+        Some(part) => Some(part * count),
+        None => (count == 0.0).then_some(0.0),
+    });
+    let (mean, inflow) = conserved(parts.collect());
+    let again = code.flow.blocks.iter().zip(&mean).zip(&inflow).map(|((block, count), arriving)| {
+        let meets = block.instructions.clone().rposition(|at| code.instructions[at].opcode.mnemonic == MEETING);
+        meets.map_or(0.0, |before| (before + 1) as f64 * (arriving - count).max(0.0))
+    });
+    BlockCounts { again: again.sum(), mean, busiest }
+}
+
+/// The instruction at which parts of a warp wait for each other.
+const MEETING: &str = "BSYNC";
+
+/// The blocks that only threads of a warp that have parted come to. They are copies of what the warp executes as a whole, for code in
+/// which all have to meet (shuffles, votes): where PTX asks for all of them, they have met.
+fn only_parted(code: &Code<'_>) -> Vec<bool> {
+    let flow = code.flow;
+    let mut unreached = vec![true; flow.blocks.len()];
+    let mut stack: Vec<usize> = flow.entries.first().copied().into_iter().collect();
+    while let Some(index) = stack.pop() {
+        if !std::mem::replace(&mut unreached[index], false) {
+            continue;
         }
+        let block = &flow.blocks[index];
+        let last = code.instructions.get(block.instructions.end.wrapping_sub(1));
+        let aside = last.filter(|last| last.if_parted).and_then(|last| last.target);
+        let starts_aside = |to: usize| {
+            let first = code.instructions.get(flow.blocks[to].instructions.start);
+            aside.is_some() && first.map(|first| first.offset) == aside
+        };
+        stack.extend(block.successors.iter().chain(&block.callee).copied().filter(|&to| !starts_aside(to)));
     }
-    conserve(code.flow, &observed, trips)
+    unreached
 }
 
 fn calls_rare_subroutine(code: &Code<'_>, block: &Block) -> bool {
@@ -86,12 +141,15 @@ struct Votes<'a> {
     copies: HashMap<(Region, u32), Copies>,
     /// The regions that each line is in at its greatest depth, ascending.
     homes: HashMap<u32, Vec<Region>>,
+    /// For each block the first that is executed exactly as often, and for each of these all of them.
+    equivalents: Vec<usize>,
+    together: Vec<Vec<usize>>,
 }
 
 impl<'a> Votes<'a> {
-    fn new(code: &'a Code<'a>, profile: &'a Profile) -> Self {
+    fn new(code: &'a Code<'a>, profile: &'a Profile, left_out: &[bool], dominators: &[Option<usize>]) -> Self {
         let mut by_mnemonic: HashMap<(Region, u32), Mnemonics> = HashMap::new();
-        for block in &code.flow.blocks {
+        for (block, _) in code.flow.blocks.iter().zip(left_out).filter(|(_, left_out)| !**left_out) {
             for index in block.instructions.clone() {
                 if let Some(line) = code.lines[index] {
                     let mnemonics = by_mnemonic.entry((block.innermost, line)).or_default();
@@ -117,14 +175,20 @@ impl<'a> Votes<'a> {
             }
         }
         homes.values_mut().for_each(|home| home.sort_unstable());
-        Self { code, profile, copies, homes }
+        let equivalents = code.flow.equivalents(dominators);
+        let mut together: Vec<Vec<usize>> = vec![Vec::new(); code.flow.blocks.len()];
+        for (index, &first) in equivalents.iter().enumerate().filter(|(index, _)| !left_out[*index]) {
+            together[first].push(index);
+        }
+        Self { code, profile, copies, homes, equivalents, together }
     }
 
     fn counts(&self) -> Vec<Option<f64>> {
         let flow = self.code.flow;
         let entered = self.entered();
         let once = |block: &Block| block.innermost.map_or(0.0, |index| entered[index]);
-        let mut counts: Vec<Option<f64>> = flow.blocks.iter().map(|block| self.vote(block, once(block))).collect();
+        let mut counts: Vec<Option<f64>> =
+            flow.blocks.iter().enumerate().map(|(at, block)| self.vote(at, once(block))).collect();
         for group in self.unrolled() {
             self.share(&group, &mut counts);
         }
@@ -149,7 +213,7 @@ impl<'a> Votes<'a> {
         // Outer loops come first.
         for inner in &flow.loops {
             let around = inner.parent.map(|outer| {
-                let vote = self.vote(&flow.blocks[flow.loops[outer].header], entered[outer]);
+                let vote = self.vote(flow.loops[outer].header, entered[outer]);
                 vote.unwrap_or(entered[outer]).max(entered[outer])
             });
             entered.push(around.unwrap_or(1.0));
@@ -157,23 +221,26 @@ impl<'a> Votes<'a> {
         entered
     }
 
+    /// The lines of blocks, each once.
+    fn lines(&self, blocks: &[usize]) -> Vec<u32> {
+        let mut seen = HashSet::new();
+        let instructions = blocks.iter().flat_map(|&block| self.code.flow.blocks[block].instructions.clone());
+        instructions.filter_map(|index| self.code.lines[index]).filter(|line| seen.insert(*line)).collect()
+    }
+
     /// The weighted median of what the lines of a block say, each divided by its copies in the block's region.
     ///
     /// `entered` is how often the block's loop is entered. ptxas recomputes in a loop, or loads again, what was made before it, to save
     /// registers: lines that are executed no more often than that say nothing where others say more.
-    fn vote(&self, block: &Block, entered: f64) -> Option<f64> {
+    fn vote(&self, block: usize, entered: f64) -> Option<f64> {
+        let region = self.code.flow.blocks[block].innermost;
         let mut votes: Vec<(f64, f64)> = Vec::new();
         let mut moved: Vec<(f64, f64)> = Vec::new();
-        let mut seen: Vec<u32> = Vec::new();
-        for index in block.instructions.clone() {
-            let Some(line) = self.code.lines[index] else {
-                continue;
-            };
-            if seen.contains(&line) || !self.homes.get(&line).is_some_and(|home| home.contains(&block.innermost)) {
+        for line in self.lines(&[block]) {
+            if !self.homes.get(&line).is_some_and(|home| home.contains(&region)) {
                 continue;
             }
-            seen.push(line);
-            if let Some(copies) = self.copies.get(&(block.innermost, line)) {
+            if let Some(copies) = self.copies.get(&(region, line)) {
                 let count = self.count(line);
                 let into = if count > entered { &mut votes } else { &mut moved };
                 into.push((count / copies.count, copies.weight));
@@ -184,6 +251,27 @@ impl<'a> Votes<'a> {
             votes.append(&mut moved);
         }
         median(if votes.is_empty() { moved } else { votes })
+    }
+
+    /// Executions of a block by the average warp over those by the busiest: the weighted median of what its lines say.
+    fn part(&self, block: usize) -> Option<f64> {
+        let region = self.code.flow.blocks[block].innermost;
+        let mut votes: Vec<(f64, f64)> = Vec::new();
+        let mut elsewhere: Vec<(f64, f64)> = Vec::new();
+        // What is executed exactly as often is so by as many warps.
+        let together = &self.together[self.equivalents[block]];
+        let own = [block];
+        for line in self.lines(if together.contains(&block) { together } else { &own }) {
+            let count = self.count(line);
+            if count > 0.0 {
+                let is_home = self.homes.get(&line).is_some_and(|home| home.contains(&region));
+                let weight = self.copies.get(&(region, line)).map_or(0.0, |copies| copies.weight);
+                let into = if is_home { &mut votes } else { &mut elsewhere };
+                into.push((self.profile.mean.get(&line).copied().unwrap_or(0.0) / count, weight));
+            }
+        }
+        // A block may hold nothing but a loop's last iterations.
+        median(if votes.is_empty() { elsewhere } else { votes })
     }
 
     /// Loops beside each other that share lines: copies of one PTX loop.
@@ -340,8 +428,14 @@ fn median(mut votes: Vec<(f64, f64)>) -> Option<f64> {
     })
 }
 
-/// Fills in the blocks that were not observed, and cuts those that exceed what flows in.
-fn conserve(flow: &Flow, observed: &[Option<f64>], trips: &[f64]) -> Vec<f64> {
+/// Fills in the blocks that were not observed, and cuts those that exceed what flows in; also gives what flows into each, which is
+/// more than its executions where parts of a warp meet that went different ways.
+fn conserve(
+    flow: &Flow,
+    dominators: &[Option<usize>],
+    observed: &[Option<f64>],
+    trips: &[f64],
+) -> (Vec<f64>, Vec<f64>) {
     let mut counts = vec![0.0; flow.blocks.len()];
     let mut inflow = vec![0.0; flow.blocks.len()];
     let mut entered = vec![0.0; flow.loops.len()];
@@ -350,7 +444,9 @@ fn conserve(flow: &Flow, observed: &[Option<f64>], trips: &[f64]) -> Vec<f64> {
     }
     let exits: Vec<f64> = flow.loops.iter().map(|l| exit_edges(flow, &l.blocks)).collect();
     let constant = in_every_iteration(flow);
-    for index in flow.reverse_post_order() {
+    let order = flow.reverse_post_order();
+    let most = bounds(flow, observed, &order);
+    for index in order {
         let own = flow.loops.iter().position(|l| l.header == index);
         if let Some(own) = own {
             entered[own] = inflow[index];
@@ -366,13 +462,34 @@ fn conserve(flow: &Flow, observed: &[Option<f64>], trips: &[f64]) -> Vec<f64> {
                 let depth = flow.loops[own].depth as usize;
                 inflow[index] * trips.get(depth - 1).or(trips.last()).unwrap_or(&UNKNOWN_TRIPS)
             }
-            (None, None) => inflow[index],
+            // Threads that meet again go on as one warp: no more often than they parted.
+            (None, None) => {
+                let before = dominators[index].filter(|&at| flow.blocks[at].innermost == flow.blocks[index].innermost);
+                before.map_or(inflow[index], |before| inflow[index].min(counts[before]))
+            }
         };
-        for (to, share) in outflow(flow, index, counts[index], observed, &entered, &exits) {
+        for (to, share) in outflow(flow, index, counts[index], (observed, &most), &entered, &exits) {
             inflow[to] += share;
         }
     }
-    counts
+    (counts, inflow)
+}
+
+/// The most that can flow into each block: what was observed of it, else what can flow into those after it.
+fn bounds(flow: &Flow, observed: &[Option<f64>], order: &[usize]) -> Vec<f64> {
+    let mut most = vec![f64::INFINITY; flow.blocks.len()];
+    for &index in order.iter().rev() {
+        let block = &flow.blocks[index];
+        let after = block.successors.iter().filter(|&&to| !flow.is_back_edge(index, to));
+        // A loop is entered no oftener than its header is executed.
+        let own = flow.loops.iter().any(|l| l.header == index);
+        most[index] = match observed[index] {
+            Some(count) => count,
+            None if own || block.successors.is_empty() => f64::INFINITY,
+            None => after.map(|&to| most[to]).sum(),
+        };
+    }
+    most
 }
 
 /// For each block that every iteration of its innermost loop passes (but for one that leaves the loop), the loop's header.
@@ -421,7 +538,7 @@ fn outflow(
     flow: &Flow,
     from: usize,
     count: f64,
-    observed: &[Option<f64>],
+    (observed, most): (&[Option<f64>], &[f64]),
     entered: &[f64],
     exits: &[f64],
 ) -> Vec<(usize, f64)> {
@@ -448,24 +565,40 @@ fn outflow(
             inside.push(to);
         }
     }
-    // Who can be reached from here only takes what was observed of him first.
+    // Who can be reached from here only takes what was observed of him first; a warp may go all ways of a branch, one after another.
     let is_owned = |to: usize| observed[to].is_some() && flow.blocks[to].predecessors.len() == 1;
     let owned: f64 = inside.iter().filter(|&&to| is_owned(to)).filter_map(|&to| observed[to]).sum();
-    let scale = if owned > left { left / owned } else { 1.0 };
-    left -= owned * scale;
+    left = (left - owned).max(0.0);
     // The others share what is left evenly, but for those that only leave the kernel.
     let is_likely = |to: usize| {
         let leaves = observed[to].is_none() && inside.len() > 1 && flow.blocks[to].is_stub();
         !is_owned(to) && !leaves
     };
-    let others = inside.iter().filter(|&&to| is_likely(to)).count() as f64;
+    let likely: Vec<usize> = inside.iter().copied().filter(|&to| is_likely(to)).collect();
+    let others = evenly(left, &likely.iter().map(|&to| most[to]).collect::<Vec<_>>());
     for &to in &inside {
         let share = match observed[to] {
-            Some(own) if is_owned(to) => own * scale,
-            _ if is_likely(to) => left / others,
-            _ => 0.0,
+            Some(own) if is_owned(to) => own.min(count),
+            _ => likely.iter().position(|&other| other == to).map_or(0.0, |at| others[at]),
         };
         shares.push((to, share));
+    }
+    shares
+}
+
+/// Shares an amount among takers evenly, but to each no more than its bound, unless all have theirs.
+fn evenly(amount: f64, bounds: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..bounds.len()).collect();
+    order.sort_by(|&a, &b| bounds[a].total_cmp(&bounds[b]));
+    let mut shares = vec![0.0; bounds.len()];
+    let mut left = amount;
+    for (at, &index) in order.iter().enumerate() {
+        shares[index] = bounds[index].min(left / (order.len() - at) as f64);
+        left -= shares[index];
+    }
+    if left > 0.0 {
+        let count = shares.len() as f64;
+        shares.iter_mut().for_each(|share| *share += left / count);
     }
     shares
 }

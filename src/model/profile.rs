@@ -11,9 +11,11 @@ pub struct Profile {
     /// By PTX line (1-based): how often the instruction there is executed, the maximum over the warps looked at, each of
     /// which goes all ways of its lanes (divergence as Liang et al. treat it). A line that is absent is never executed.
     pub counts: BTreeMap<u32, f64>,
+    /// The same of the average warp of the grid, from a sample of its warps weighted by what they stand for.
+    pub mean: BTreeMap<u32, f64>,
     /// By PTX line of a memory instruction: what a warp's access looks like.
     pub accesses: BTreeMap<u32, Access>,
-    /// Instructions that a warp executes on average over what was looked at (some warps leave at once).
+    /// Instructions that the average warp of the grid executes (some warps leave at once).
     pub mean_instructions: f64,
     /// False where a limit was reached, an instruction was unknown or control depended on data that was not
     /// known; the counts are then estimates.
@@ -27,11 +29,14 @@ pub struct Access {
     pub kind: Kind,
     /// Bytes accessed by one thread.
     pub width: u32,
-    /// Global and local memory: distinct 32-byte sectors that one warp's access touches (1 to 128).
+    /// Global and local memory: distinct 32-byte sectors that one warp's access touches (1 to 128); constant memory: distinct 64-byte
+    /// lines.
     pub sectors: f64,
+    /// Global and local memory: distinct 128-byte lines that it touches (1 to 64); constant memory: as `sectors`.
+    pub lines: f64,
     /// Shared memory: passes needed for bank conflicts (1 is none; the passes that 8- and 16-byte accesses need in any
-    /// case are not counted). Constant memory: distinct words, which are read one after the other. Global and local
-    /// memory: distinct 128-byte lines, which the level-1 cache looks up one after the other.
+    /// case are not counted, but where pairs of lanes share their address they need half of them: 0.5). Constant memory:
+    /// distinct words, which are read one after the other. Global and local memory: look-ups of lines that the level-1 cache makes one after the other.
     pub passes: f64,
     /// Share of the sectors that the same warp touched before: 0 is streaming, towards 1 is reuse in cache. Where a
     /// line is executed more often than was recorded, it is that of the second half of the record.

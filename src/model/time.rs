@@ -8,11 +8,12 @@
 use super::analysis::{Analysis, Traffic};
 use super::architecture::{Machine, WARP};
 use super::latency::{BARRIER_WARP, Latencies};
-use super::occupancy::Occupancy;
+use super::occupancy::{Limiter, Occupancy};
 use super::reuse::Reuse;
 use crate::cubin::sass::Pipe;
 use crate::space::Launch;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// A predicted time and its bound.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,13 +34,13 @@ impl Prediction {
     }
 }
 
-/// What a kernel's time is bound by.
+/// What a kernel's time is bound by, in the terms of Ryoo et al. (PPoPP'08, table 3), and those that newer hardware adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bottleneck {
     /// Instructions issued: one a cycle for each sub-core.
     Issue,
-    /// An execution unit.
+    /// An execution unit; the memory pipe's are look-ups in the level-1 cache.
     Pipe(Pipe),
     /// Passes over the banks of shared memory.
     SharedMemory,
@@ -49,12 +50,38 @@ pub enum Bottleneck {
     GlobalBandwidth,
     /// Waiting for loads, with too few warps to hide it.
     GlobalLatency,
+    /// Waiting, for loads or for dependent instructions, with too few warps to hide it because registers allow no more.
+    RegisterCapacity,
+    /// The same, because shared memory allows no more.
+    SharedCapacity,
     /// Waiting at barriers.
     Barrier,
     /// Waiting for dependent instructions, with too few warps to hide it.
     Latency,
+    /// Constants that the constant cache does not hold.
+    ConstantCache,
     /// Starting blocks.
     Launch,
+}
+
+impl fmt::Display for Bottleneck {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Issue => "instruction issue",
+            Self::Pipe(Pipe::Memory) => "level-1 cache bandwidth",
+            Self::Pipe(pipe) => return write!(formatter, "execution units ({})", pipe.name()),
+            Self::SharedMemory => "shared memory bandwidth",
+            Self::CacheBandwidth => "level-2 cache bandwidth",
+            Self::GlobalBandwidth => "global memory bandwidth",
+            Self::GlobalLatency => "global memory latency",
+            Self::RegisterCapacity => "register file capacity",
+            Self::SharedCapacity => "shared memory capacity",
+            Self::Barrier => "barriers",
+            Self::Latency => "instruction latency",
+            Self::ConstantCache => "constant cache misses",
+            Self::Launch => "starting blocks",
+        })
+    }
 }
 
 /// Bytes of a line, of which device memory fetches no less for a lone sector: the kernel `scattered`, which reads and writes
@@ -66,10 +93,18 @@ const SECTOR_BYTES: f64 = 32.0;
 const CACHE_BYTES_PER_CYCLE: f64 = 28.0;
 /// Instructions that an SM issues in a cycle.
 const ISSUES_PER_CYCLE: f64 = 4.0;
-/// Assumed: cycles from a block's start to its first instruction, cycles between two starts on an SM, and microseconds of a launch.
+/// Assumed: cycles from a block's start to its first instruction, and microseconds of a launch.
 const BLOCK_LATENCY: f64 = 300.0;
-const BLOCK_INTERVAL: f64 = 60.0;
 const LAUNCH_US: f64 = 2.0;
+/// Cycles between the starts of two blocks anywhere on the GPU. In the recorded spaces of an H200, eight kernels whose blocks are short
+/// take 157 to 162 cycles of each of its 132 SMs for a block, whatever else they do.
+const BLOCK_INTERVAL: f64 = 1.2;
+
+/// Lines that the first constant cache of an SM holds: 2 KiB of 64 bytes each (Jia et al., table 3.1). A warp that reads more, one after
+/// another, finds none of them again, nor do others find those that it brought, unless they keep step.
+const CONSTANT_LINES: f64 = 32.0;
+/// Cycles of an SM for a line that misses it: what the recorded space of `cp` takes on an H200 where little is computed for a line.
+const CONSTANT_MISS: f64 = 160.0;
 
 /// What a launch would take if nothing but one thing took time, in microseconds: the parts of a prediction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -85,17 +120,19 @@ pub struct Terms {
     pub cache: f64,
     /// Bytes to and from device memory.
     pub device: f64,
+    /// Lines of constants that miss the constant cache.
+    pub constant: f64,
     /// Starting blocks.
     pub launch: f64,
 }
 
 impl Terms {
     /// The predicted time. An SM's own units overlap with each other; with a warp's latency the busiest of them meets in a corner, and
-    /// both with device memory.
+    /// both with device memory. The start of blocks waits for nothing, and nothing waits for it as long as it is not the slowest.
     pub fn us(&self) -> f64 {
         let busiest =
-            [self.issue, self.pipe, self.memory_pipe, self.cache, self.launch].into_iter().fold(0.0, f64::max);
-        LAUNCH_US + corner(corner(self.latency, busiest), self.device)
+            [self.issue, self.pipe, self.memory_pipe, self.cache, self.constant].into_iter().fold(0.0, f64::max);
+        LAUNCH_US + corner(corner(self.latency, busiest), self.device).max(self.launch)
     }
 }
 
@@ -149,11 +186,19 @@ pub fn predict(
         memory_pipe: part(|of| of.memory_pipe),
         cache: part(|of| of.cache),
         device: device.bytes / (machine.bandwidth_gbs * 1e3),
+        constant: part(|of| of.constant),
         launch: part(|of| of.launch),
     };
     let bound = if waves >= 1.0 { whole.bound } else { tail.bound };
     let others = Terms { device: 0.0, ..terms }.us() - LAUNCH_US;
     let bottleneck = if terms.device > others { Bottleneck::GlobalBandwidth } else { bound };
+    // Who waits has too few warps beside him; where the grid has more, something keeps them out.
+    let waits = matches!(bottleneck, Bottleneck::GlobalLatency | Bottleneck::Latency) && waves >= 1.0;
+    let bottleneck = match occupancy.limiter {
+        Limiter::Registers if waits => Bottleneck::RegisterCapacity,
+        Limiter::SharedMemory if waits => Bottleneck::SharedCapacity,
+        _ => bottleneck,
+    };
     Prediction { us: terms.us(), bottleneck, cycles: model.cycles + model.extra(), terms }
 }
 
@@ -216,7 +261,7 @@ impl Model<'_> {
     /// A wave with so many blocks on each SM.
     fn wave(&self, blocks: f64) -> Wave {
         let work = &self.analysis.work;
-        let warps = blocks * self.block_warps * work.activity;
+        let warps = blocks * self.block_warps;
         let extra = self.extra();
         // Where warps differ others take the place of those that are done, unless barriers make them wait for each other.
         let average = if work.barriers > 0.0 { 1.0 } else { work.activity };
@@ -230,18 +275,20 @@ impl Model<'_> {
         let busiest = busiest.fold(Pipe::Alu, |a, b| if pipe(b) > pipe(a) { b } else { a });
         let cycles = Terms {
             latency: if blocks > 0.0 { alone } else { 0.0 },
-            issue: warps * self.analysis.instructions / ISSUES_PER_CYCLE,
+            issue: warps * self.analysis.mean_instructions / ISSUES_PER_CYCLE,
             pipe: pipe(busiest),
             memory_pipe: pipe(Pipe::Memory),
             cache: warps * cache / CACHE_BYTES_PER_CYCLE,
             device: 0.0,
-            launch: blocks * BLOCK_INTERVAL,
+            constant: warps * (work.constant_lines - CONSTANT_LINES).max(0.0) * CONSTANT_MISS,
+            launch: blocks * BLOCK_INTERVAL * f64::from(self.machine.sms),
         };
         let shared = work.shared_cycles * 2.0 > memory;
         let bounds = [
             (self.latency_bound(extra), cycles.latency),
             (Bottleneck::Issue, cycles.issue),
             (Bottleneck::CacheBandwidth, cycles.cache),
+            (Bottleneck::ConstantCache, cycles.constant),
             (Bottleneck::Launch, cycles.launch),
             (Bottleneck::Pipe(busiest), cycles.pipe),
             (if shared { Bottleneck::SharedMemory } else { Bottleneck::Pipe(Pipe::Memory) }, cycles.memory_pipe),
@@ -305,7 +352,7 @@ impl Model<'_> {
     /// Bytes that a warp exchanges with the level-2 cache: what it writes, and what its block reads for the first time. Of a buffer
     /// that the blocks of an SM read oftener than once, the level-1 cache keeps what its size allows.
     fn moved(&self) -> f64 {
-        let warps = self.warps * self.analysis.work.activity / f64::from(self.machine.sms.max(1));
+        let warps = self.warps / f64::from(self.machine.sms.max(1));
         let bytes = |sectors: f64| sectors * SECTOR_BYTES * warps;
         let traffic = &self.analysis.traffic;
         let total: f64 = traffic.iter().map(|of| bytes(of.fresh + of.stored)).sum();
@@ -324,7 +371,7 @@ impl Model<'_> {
     /// passes through it between two passes over the buffer; where whole lines are accessed, threads side by side share them
     /// soon, so that only lone sectors are far apart.
     fn device(&self) -> Device {
-        let warps = self.warps * self.analysis.work.activity;
+        let warps = self.warps;
         let traffic = || self.analysis.traffic.iter().filter(|traffic| traffic.sectors > 0.0);
         let once = |traffic: &Traffic| (traffic.sectors * SECTOR_BYTES * warps).min(self.size(traffic.buffer));
         let total: f64 = traffic().map(once).sum();

@@ -2,8 +2,8 @@
 //!
 //! This runs at every compile, so it reads files once and looks at nothing but `#include "..."` and the marker.
 
-use crate::comment::is_marked;
-use std::collections::HashSet;
+use crate::comment::{is_marked, occurrences};
+use std::collections::BTreeSet;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ pub fn marked_files(source: &Path, include_paths: &[PathBuf], header_name: &str)
 
 /// Visits each file with its path, its text and what it includes.
 fn walk(source: &Path, include_paths: &[PathBuf], mut visit: impl FnMut(PathBuf, Vec<u8>, Vec<String>)) {
-    let mut seen = HashSet::new();
+    let mut seen = BTreeSet::new();
     let mut pending = Vec::from_iter(regular(source.to_path_buf()));
     while let Some((path, data)) = pending.pop() {
         // By identity: a file that includes `x/../itself` has another path each time.
@@ -68,14 +68,15 @@ fn regular(path: PathBuf) -> Option<(PathBuf, Metadata)> {
 
 /// The names in `#include "name"` directives.
 fn quoted_includes(text: &[u8]) -> impl Iterator<Item = &str> {
-    memchr::memmem::find_iter(text, b"include").filter_map(move |position| {
-        let line_start = memchr::memrchr(b'\n', &text[..position]).map_or(0, |newline| newline + 1);
-        let before = text[line_start..position].trim_ascii();
-        if before.strip_prefix(b"#")?.trim_ascii() != b"" {
+    let is_blank = |byte: &&u8| byte.is_ascii_whitespace() && **byte != b'\n';
+    occurrences(text, b'#').filter_map(move |position| {
+        // The first thing on its line.
+        if text[..position].iter().rev().find(|byte| !is_blank(byte)).is_some_and(|&byte| byte != b'\n') {
             return None;
         }
-        let after = text[position + b"include".len()..].trim_ascii_start();
-        let name = after.strip_prefix(b"\"")?;
+        let after = &text[position + 1..];
+        let after = &after[after.iter().take_while(is_blank).count()..];
+        let name = after.strip_prefix(b"include")?.trim_ascii_start().strip_prefix(b"\"")?;
         let end = name.iter().position(|&byte| byte == b'"' || byte == b'\n')?;
         (name.get(end) == Some(&b'"')).then(|| std::str::from_utf8(&name[..end]).ok())?
     })

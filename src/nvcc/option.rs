@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-const TABLE: &str = include_str!("options.tsv");
+const TEXT: &str = include_str!("options.tsv");
 
 /// How an option takes its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,30 +29,64 @@ pub struct NvccOption {
 /// Short options whose value may be glued to them (`-Iinclude`, `-O3`); no other option allows it.
 const GLUED: [&str; 8] = ["-I", "-D", "-U", "-L", "-l", "-O", "-t", "-m"];
 
-/// The row of a name, long or short. Most calls are handed over in less time than a table in memory would take to fill, so
-/// the text itself is searched.
+/// The rows of the text, read by the compiler: a call that is handed over has no time to fill a table.
+static TABLE: [NvccOption; rows(TEXT)] = table(TEXT);
+
+const fn rows(mut text: &str) -> usize {
+    let mut count = 0;
+    while !text.is_empty() {
+        let (line, rest) = cut(text, b'\n');
+        count += !is_remark(line) as usize;
+        text = rest;
+    }
+    count
+}
+
+/// Does not compile where a row is not as the others.
+const fn table<const ROWS: usize>(mut text: &'static str) -> [NvccOption; ROWS] {
+    let mut table = [NvccOption { long: "", short: "", arity: Arity::Flag }; ROWS];
+    let mut row = 0;
+    while !text.is_empty() {
+        let (line, rest) = cut(text, b'\n');
+        if !is_remark(line) {
+            let (long, columns) = cut(line, b'\t');
+            let (short, columns) = cut(columns, b'\t');
+            let (arity, _) = cut(columns, b'\t');
+            let arity = match arity.as_bytes() {
+                b"flag" => Arity::Flag,
+                b"value" => Arity::Value,
+                b"list" => Arity::List,
+                _ => panic!("options.tsv: an option is a flag or takes a value or a list"),
+            };
+            table[row] = NvccOption { long, short, arity };
+            row += 1;
+        }
+        text = rest;
+    }
+    table
+}
+
+/// What stands before the first `at`, and what behind it.
+const fn cut(text: &str, at: u8) -> (&str, &str) {
+    let mut end = 0;
+    while end < text.len() && text.as_bytes()[end] != at {
+        end += 1;
+    }
+    let (head, tail) = text.split_at(end);
+    (head, if tail.is_empty() { tail } else { tail.split_at(1).1 })
+}
+
+const fn is_remark(line: &str) -> bool {
+    line.is_empty() || line.as_bytes()[0] == b'#'
+}
+
+/// The row of a name, long or short.
 fn row(name: &str) -> Option<NvccOption> {
     if !name.starts_with('-') {
         return None;
     }
-    let find = |before: char| memchr::memmem::find(TABLE.as_bytes(), format!("{before}{name}\t").as_bytes());
-    let start = match find('\n') {
-        Some(newline) => newline + 1,
-        None => memchr::memrchr(b'\n', &TABLE.as_bytes()[..find('\t')?])? + 1,
-    };
-    read_row(TABLE[start..].lines().next()?)
-}
-
-fn read_row(line: &'static str) -> Option<NvccOption> {
-    let mut columns = line.split('\t');
-    let (long, short, arity) = (columns.next()?, columns.next()?, columns.next()?);
-    let arity = match arity {
-        "flag" => Arity::Flag,
-        "value" => Arity::Value,
-        "list" => Arity::List,
-        _ => return None,
-    };
-    Some(NvccOption { long, short, arity })
+    let long = TABLE.iter().find(|option| option.long == name);
+    long.or_else(|| TABLE.iter().find(|option| option.short == name)).copied()
 }
 
 /// Finds the option that `argument` is, and the value that is part of the argument itself, if any.
@@ -100,8 +134,11 @@ mod tests {
 
     #[test]
     fn every_row_of_the_table_is_read() {
-        for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
-            let option = read_row(line).unwrap_or_else(|| panic!("{line}"));
+        let lines: Vec<&str> = TEXT.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(lines.len(), TABLE.len());
+        for (line, option) in lines.into_iter().zip(TABLE) {
+            let arity = format!("{:?}", option.arity).to_lowercase();
+            assert!(line.starts_with(&format!("{}\t{}\t{arity}", option.long, option.short)), "{line}");
             assert_eq!(row(option.long), Some(option), "{line}");
             // Two long names share `-MF`.
             assert_eq!(

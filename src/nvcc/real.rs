@@ -1,6 +1,7 @@
 //! Where the real nvcc is: environment, launcher argument, PATH, then the usual places; never nvtune itself.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::Metadata;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -67,12 +68,12 @@ impl RealNvcc {
 
 /// What tells nvtune from the real nvcc: the file's identity; for a copy, its bytes; for a script, that it names nvtune.
 struct OwnIdentity {
-    path: Option<PathBuf>,
+    metadata: Option<Metadata>,
 }
 
 impl OwnIdentity {
     fn new() -> Self {
-        Self { path: std::env::current_exe().ok() }
+        Self { metadata: std::fs::metadata(OWN_PROGRAM).ok() }
     }
 
     fn judge(&self, path: &Path) -> Result<RealNvcc, &'static str> {
@@ -92,18 +93,17 @@ impl OwnIdentity {
         Ok(RealNvcc { path })
     }
 
-    fn is_own(&self, path: &Path, metadata: &std::fs::Metadata) -> bool {
-        let Some(own) = &self.path else { return false };
-        let Ok(own_metadata) = own.metadata() else { return false };
-        if (own_metadata.dev(), own_metadata.ino()) == (metadata.dev(), metadata.ino()) {
+    fn is_own(&self, path: &Path, metadata: &Metadata) -> bool {
+        let Some(own) = &self.metadata else { return false };
+        if (own.dev(), own.ino()) == (metadata.dev(), metadata.ino()) {
             return true;
         }
-        if starts_nvtune(path) {
+        if metadata.len() <= LONGEST_SCRIPT && starts_nvtune(path) {
             return true;
         }
         // A copy has the same length; only then are the bytes worth reading.
-        own_metadata.len() == metadata.len()
-            && matches!((std::fs::read(own), std::fs::read(path)), (Ok(a), Ok(b)) if a == b)
+        own.len() == metadata.len()
+            && matches!((std::fs::read(OWN_PROGRAM), std::fs::read(path)), (Ok(a), Ok(b)) if a == b)
     }
 }
 
@@ -113,6 +113,12 @@ fn starts_nvtune(path: &Path) -> bool {
     let read = std::fs::File::open(path).and_then(|file| file.take(SCRIPT_START).read_to_end(&mut start));
     read.is_ok() && start.starts_with(b"#!") && memchr::memmem::find(&start, b"nvtune").is_some()
 }
+
+/// The program that this process runs, however it was called.
+const OWN_PROGRAM: &str = "/proc/self/exe";
+
+/// What is longer is no script, and need not be opened.
+const LONGEST_SCRIPT: u64 = 1 << 16;
 
 /// How much of a script is looked at.
 const SCRIPT_START: u64 = 4096;

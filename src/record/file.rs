@@ -1,20 +1,80 @@
-//! Contents -> a file that appears whole or not at all.
+//! Contents -> a file that appears whole or not at all, and goes again where the build that it was for fails.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// A file that was written, and what was in its place.
+#[derive(Debug)]
+pub struct Replaced {
+    path: PathBuf,
+    contents: Vec<u8>,
+    before: Option<(Vec<u8>, SystemTime)>,
+}
+
+impl Replaced {
+    /// Puts back what was there; nothing where somebody else has written or removed the file since. A file that cannot be put back stays.
+    pub fn restore(&self) {
+        if !std::fs::read(&self.path).is_ok_and(|present| present == self.contents) {
+            return;
+        }
+        match &self.before {
+            None => drop(std::fs::remove_file(&self.path)),
+            Some((contents, date)) => {
+                if write(&self.path, contents).is_ok()
+                    && let Ok(file) = std::fs::File::options().append(true).open(&self.path)
+                {
+                    // A wrong date costs a build at most.
+                    let _ = file.set_modified(*date);
+                }
+            }
+        }
+    }
+}
 
 /// Writes a file whole or not at all, and not when it has these contents already: make would rebuild what uses it.
-pub fn write_if_changed(path: &Path, contents: &[u8]) -> Result<(), String> {
-    if std::fs::read(path).is_ok_and(|present| present == contents) {
-        return Ok(());
+pub fn write_if_changed(path: &Path, contents: &[u8]) -> Result<Option<Replaced>, String> {
+    let present = std::fs::read(path).ok();
+    if present.as_deref() == Some(contents) {
+        return Ok(None);
     }
-    let write = || -> std::io::Result<()> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        // As any file that a compiler writes: open to all that the user's umask lets in.
-        let mode: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
-        let mut file = tempfile::Builder::new().prefix(".nvtune-").permissions(mode).tempfile_in(folder)?;
-        std::io::Write::write_all(&mut file, contents)?;
-        file.persist(path).map(drop).map_err(|error| error.error)
-    };
+    let date = || std::fs::metadata(path).and_then(|data| data.modified()).ok();
+    let before = present.and_then(|present| Some((present, date()?)));
     // The kind alone: the whole error names the temporary file.
-    write().map_err(|error| format!("cannot write '{}': {}", path.display(), error.kind()))
+    write(path, contents).map_err(|error| format!("cannot write '{}': {}", path.display(), error.kind()))?;
+    Ok(Some(Replaced { path: path.to_path_buf(), contents: contents.to_vec(), before }))
+}
+
+fn write(path: &Path, contents: &[u8]) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // As any file that a compiler writes: open to all that the user's umask lets in.
+    let mode: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    let mut file = tempfile::Builder::new().prefix(".nvtune-").permissions(mode).tempfile_in(folder)?;
+    std::io::Write::write_all(&mut file, contents)?;
+    file.persist(path).map(drop).map_err(|error| error.error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn what_was_there_comes_back_with_its_date() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("x.tune.h");
+        let dated = || std::fs::metadata(&path).and_then(|data| data.modified()).expect("it is there");
+        let write = |text: &str| write_if_changed(&path, text.as_bytes()).expect("written");
+        write("new").expect("it was not there").restore();
+        assert!(!path.exists());
+        write("old");
+        let date = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        std::fs::File::options().append(true).open(&path).and_then(|file| file.set_modified(date)).expect("dated");
+        assert!(write("old").is_none(), "nothing to write");
+        write("new").expect("it was another").restore();
+        assert_eq!((std::fs::read(&path).expect("there"), dated()), (b"old".to_vec(), date));
+        let replaced = write("new").expect("it was another");
+        std::fs::write(&path, "another build's").expect("written");
+        replaced.restore();
+        assert_eq!(std::fs::read(&path).expect("there"), b"another build's");
+    }
 }

@@ -128,7 +128,7 @@ impl Lock {
     /// Writes the file, whole or not at all, and not where it says this already.
     pub fn write(&self, path: &Path) -> Result<(), String> {
         let text = self.text().map_err(|error| error.to_string())?;
-        write_if_changed(path, text.as_bytes())
+        write_if_changed(path, text.as_bytes()).map(drop)
     }
 }
 

@@ -16,7 +16,7 @@ pub use basis::Basis;
 pub use cache::{Cache, Contents};
 pub use decision::{Decision, FORMAT, Record, RecordedConfiguration, RecordedTiming, RecordedVariant, Seconds};
 pub use digest::{checksum, digest};
-pub use file::write_if_changed;
+pub use file::{Replaced, write_if_changed};
 pub use kept::{ENGINE, Kept, Kind};
 pub use lock::{LOCK_FILE, Lock, LockError};
 pub use pinned::Pinned;

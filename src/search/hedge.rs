@@ -30,7 +30,7 @@ pub(super) fn hedged(points: &[Point], predicted: &[usize], places: &[Vec<f64>],
     // By supposition: how much slower each point is than the best.
     let losses: Vec<Vec<f64>> = (0..SUPPOSITIONS)
         .map(|_| {
-            let factors: [f64; 7] = std::array::from_fn(|_| (PART * random.normal()).exp());
+            let factors: [f64; 8] = std::array::from_fn(|_| (PART * random.normal()).exp());
             let drift: Vec<f64> = (0..dimensions).map(|_| DRIFT * random.normal()).collect();
             let times: Vec<f64> = looked_at
                 .iter()
@@ -59,8 +59,8 @@ pub(super) fn hedged(points: &[Point], predicted: &[usize], places: &[Vec<f64>],
     chosen
 }
 
-fn supposed(terms: &Terms, factors: &[f64; 7]) -> f64 {
-    let [latency, issue, pipe, memory_pipe, cache, device, launch] = *factors;
+fn supposed(terms: &Terms, factors: &[f64; 8]) -> f64 {
+    let [latency, issue, pipe, memory_pipe, cache, device, constant, launch] = *factors;
     let supposed = Terms {
         latency: terms.latency * latency,
         issue: terms.issue * issue,
@@ -68,6 +68,7 @@ fn supposed(terms: &Terms, factors: &[f64; 7]) -> f64 {
         memory_pipe: terms.memory_pipe * memory_pipe,
         cache: terms.cache * cache,
         device: terms.device * device,
+        constant: terms.constant * constant,
         launch: terms.launch * launch,
     };
     supposed.us()

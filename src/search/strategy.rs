@@ -2,7 +2,7 @@
 
 use super::pareto::pareto_front;
 use super::refit::Refit;
-use crate::model::Score;
+use crate::model::{Bottleneck, Score};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +23,8 @@ pub enum Strategy {
     Posf,
     /// In rounds: a spread first, then what a prediction re-fitted to all timings so far expects to win (see `refit`).
     Refit,
-    /// The Pareto-optimal ones in efficiency and utilization, one for each cluster of equal metrics (Ryoo et al., section 5).
+    /// The Pareto-optimal ones in efficiency and utilization of those that memory bandwidth does not bound, one for each cluster of equal
+    /// metrics (Ryoo et al., section 5).
     Ryoo,
 }
 
@@ -200,10 +201,17 @@ fn tolerant_front(metrics: &[(f64, f64)]) -> Vec<usize> {
     (0..metrics.len()).filter(|&index| is_number(metrics[index]) && !is_beaten(metrics[index])).collect()
 }
 
+/// The Pareto-optimal points in efficiency and utilization of those that memory bandwidth does not bound: the metrics know nothing of
+/// it, so such points would draw the curve away from the best (Ryoo et al., section 5). Where it bounds all, all are kept.
 fn ryoo_pareto(points: &[Point]) -> Vec<usize> {
+    let is_bound = |point: &Point| point.score.bottleneck == Bottleneck::GlobalBandwidth;
+    let mut kept: Vec<usize> = (0..points.len()).filter(|&index| !is_bound(&points[index])).collect();
+    if kept.is_empty() {
+        kept = (0..points.len()).collect();
+    }
     let metrics: Vec<(f64, f64)> =
-        points.iter().map(|point| (-point.score.efficiency, -point.score.utilization)).collect();
-    pareto_front(&metrics)
+        kept.iter().map(|&index| (-points[index].score.efficiency, -points[index].score.utilization)).collect();
+    pareto_front(&metrics).into_iter().map(|member| kept[member]).collect()
 }
 
 /// At most `most` of the points that share their variant, policy and, within the tolerance, (T, C): those with the least predicted time.
@@ -224,7 +232,7 @@ fn thinned(points: &[Point], mut chosen: Vec<usize>, most: usize) -> Vec<usize> 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::model::{Bottleneck, Terms, occupancy::Limiter};
+    use crate::model::{Terms, occupancy::Limiter};
 
     /// A point with these total threads, variant, T, C and predicted time; RO and occupancy follow from T.
     pub fn point(threads: u64, variant: usize, t: f64, c: f64, predicted_us: f64) -> Point {
@@ -271,6 +279,20 @@ pub(super) mod tests {
         assert_eq!(candidates(Strategy::Ros, &space()), [5]);
         // Efficiency 1/C against utilization 2048 - T: (1/500, 2048), (1/300, 1024) and one of the two at (1/200, 256).
         assert_eq!(candidates(Strategy::Ryoo, &space()), [4, 1, 0]);
+    }
+
+    #[test]
+    fn ryoo_draws_its_curve_without_what_memory_bandwidth_bounds() {
+        let bound = |indices: &[usize]| {
+            let mut points = space();
+            indices.iter().for_each(|&index| points[index].score.bottleneck = Bottleneck::GlobalBandwidth);
+            candidates(Strategy::Ryoo, &points)
+        };
+        assert_eq!(bound(&[]), [4, 1, 0]);
+        // Without the second the fourth, (1/400, 1024), is on the curve; without both of the last (1/200, 256) nobody is there.
+        assert_eq!(bound(&[1]), [4, 3, 0]);
+        assert_eq!(bound(&[2, 4]), [1, 0]);
+        assert_eq!(bound(&[0, 1, 2, 3, 4, 5, 6]), [4, 1, 0], "where it bounds all, it tells none apart");
     }
 
     #[test]

@@ -51,6 +51,7 @@ const FORMS: &[(&str, Expected)] = &[
     ("-t0 -gencode arch=compute_90,code=[sm_90,compute_90] -c two.cu -o two.o", Tuned("two.o")),
     ("-gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=sm_90 -c two.cu -o two.o", Tuned("two.o")),
     ("-arch=all-major -c two.cu -o two.o", Tuned("")),
+    ("-arch=all -c two.cu -o two.o", Tuned("")),
     ("-arch=native -c two.cu -o two.o", Tuned("")),
     ("--keep --keep-dir out -c two.cu -o two.o", Tuned("two.o")),
     ("-lineinfo -c two.cu -o two.o", Tuned("two.o")),
@@ -59,6 +60,9 @@ const FORMS: &[(&str, Expected)] = &[
     ("-Xptxas -O2 -Xcompiler -fPIC -ccbin g++ -c two.cu -o two.o", Tuned("two.o")),
     ("-split-compile=2 -c two.cu -o two.o", Tuned("two.o")),
     ("-optf two.rsp", Tuned("two.o")),
+    ("-optf nested.rsp", Tuned("two.o")),
+    ("NVCC_PREPEND_FLAGS=-lineinfo NVCC_APPEND_FLAGS=-DUNUSED=1 -c two.cu -o two.o", Tuned("two.o")),
+    ("NVCC_APPEND_FLAGS=-o=two.o -c two.cu", Tuned("two.o")),
     ("-c two.cu -c -o two.o", Tuned("two.o")),
     ("-I. -Iout -isystem out -DUNUSED=1 -c two.cu -o two.o", Tuned("two.o")),
     ("-c includes_two.cu -o two.o", Tuned("two.o")),
@@ -106,6 +110,7 @@ fn fixture(header: bool) -> tempfile::TempDir {
     }
     write("includes_two.cu", "#include \"two.cu\"\n");
     write("two.rsp", "-c two.cu -o two.o");
+    write("nested.rsp", "-DUNUSED=1\n--options-file two.rsp");
     write("main.cpp", "int main() { return 0; }\n");
     write("plain.cu", "__global__ void other(int *x) { *x = 1; }\n");
     write("recorded.json", CAPS_WIN);
@@ -118,9 +123,12 @@ fn fixture(header: bool) -> tempfile::TempDir {
 fn call(form: &str) -> Call {
     let mut call = Call::default();
     for word in form.split(' ') {
-        match word.strip_prefix('<') {
-            Some(file) => call.stdin = Some(file.to_owned()),
-            None => call.arguments.push(word.into()),
+        match (word.strip_prefix('<'), word.split_once('=')) {
+            (Some(file), _) => call.stdin = Some(file.to_owned()),
+            (None, Some((name, value))) if name.starts_with("NVCC_") => {
+                call.environment.push((name.to_owned(), value.to_owned()));
+            }
+            _ => call.arguments.push(word.into()),
         }
     }
     let has = |text: &str| form.contains(text);
@@ -195,12 +203,12 @@ fn check(sandbox: &Sandbox, form: &str, expected: Expected) -> Result<(), String
     if rest != plain.stderr {
         return Err(format!("says `{rest}`, not `{}`", plain.stderr));
     }
-    let words = match expected {
-        Tuned(_) => vec!["nvtune: first: ", "nvtune: bounded: "],
-        Left(words) => vec![words],
-        Silent => vec![],
+    let is_right = match expected {
+        Tuned(_) => says_each_kernel_once(&own, form.contains("-arch=native")),
+        Left(words) => own.len() == 1 && own[0].contains(words),
+        Silent => own.is_empty(),
     };
-    if own.len() != words.len() || !own.iter().zip(&words).all(|(line, words)| line.contains(words)) {
+    if !is_right {
         return Err(format!("nvtune says {own:?}"));
     }
     same_files(&plain, &tuned, expected, form.contains("-G"))?;
@@ -213,6 +221,22 @@ fn check(sandbox: &Sandbox, form: &str, expected: Expected) -> Result<(), String
     Ok(())
 }
 
+/// One line for each kernel, in a fat build one for each architecture of it. Without a GPU `-arch=native` is nvcc's default, which the GPU
+/// of the recording does not run: then a line says so.
+fn says_each_kernel_once(lines: &[&str], native: bool) -> bool {
+    let is_expected = |line: &&&str| !(native && line.contains("timed as the driver compiles its PTX"));
+    let about = |line: &str| line.strip_prefix("nvtune: ")?.split_once(": ").map(|(about, _)| about.to_owned());
+    let all: Option<Vec<String>> = lines.iter().filter(is_expected).map(|line| about(line)).collect();
+    let Some(all) = all else { return false };
+    let of = |kernel: &str| {
+        let architectures = all.iter().filter_map(|about| about.strip_prefix(kernel));
+        architectures.filter(|rest| rest.is_empty() || rest.starts_with(" on sm_")).collect::<Vec<_>>()
+    };
+    let (first, bounded) = (of("first"), of("bounded"));
+    let distinct = std::collections::BTreeSet::from_iter(&first).len();
+    first == bounded && first.len() + bounded.len() == all.len() && distinct == first.len() && distinct > 0
+}
+
 /// All files are the same but nvtune's own, the fat binary, and what holds it. With `-G` nvcc makes other bytes each time.
 fn same_files(plain: &Seen, tuned: &Seen, expected: Expected, debug: bool) -> Result<(), String> {
     let is_tuned = matches!(expected, Tuned(_));
@@ -223,6 +247,7 @@ fn same_files(plain: &Seen, tuned: &Seen, expected: Expected, debug: bool) -> Re
         }
         let holds_code = [
             ".nv_fatbin",
+            "__nv_relfatbin",
             ".o",
             ".cubin",
             ".fatbin",
@@ -263,6 +288,53 @@ fn registers(sandbox: &Sandbox, output: &str) -> Result<u32, String> {
     });
     // The newest architecture comes last.
     numbers.next_back().ok_or_else(|| format!("cuobjdump finds no `first` in {output}: {text}"))
+}
+
+#[test]
+fn a_device_link_takes_tuned_objects() {
+    let source = fixture(false);
+    let sandbox = Sandbox::new(source.path());
+    let compiled = sandbox.nvtune(&call("-dc two.cu -o two.o"));
+    assert_eq!(compiled.code, Some(0), "{}", compiled.stderr);
+    let before = registers(&sandbox, "two.o").expect("it has code");
+    let linked = |link: &str, what: &str| {
+        let output = std::process::Command::new(link)
+            .args(["-arch=sm_90", "-dlink", "two.o", "-o", what])
+            .current_dir(sandbox.work())
+            .env("NVTUNE_NVCC", sandbox::nvcc())
+            .output()
+            .expect("it starts");
+        assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+        registers(&sandbox, what).expect("it has code")
+    };
+    let nvcc = sandbox::nvcc();
+    let own = sandbox.work().join("../bin/nvcc");
+    let all = [linked(&nvcc.to_string_lossy(), "plain.o"), linked(&own.to_string_lossy(), "tuned.o")];
+    assert!(before <= 24 && all == [before; 2], "{before} registers in the object, {all:?} when linked");
+}
+
+#[test]
+fn a_failed_compile_leaves_what_was_there() {
+    let failures = [
+        ("the front end", "#error it cannot\n", None),
+        ("the host compiler", "#ifndef __CUDA_ARCH__\nint wrong = \"text\";\n#endif\n", Some("/* older */\n")),
+        ("the front end", "#error it cannot\n", Some("/* older */\n")),
+        ("the host compiler", "#ifndef __CUDA_ARCH__\nint wrong = \"text\";\n#endif\n", None),
+    ];
+    for (what, end, header) in &failures[..if full::wanted() { 4 } else { 2 }] {
+        let source = fixture(true);
+        let path = |name: &str| source.path().join(name);
+        let text = std::fs::read_to_string(path("two.cu")).expect("it is there");
+        std::fs::write(path("two.cu"), text + end).expect("written");
+        for name in header.iter().flat_map(|_| ["two.tune.h", "two.tune.json"]) {
+            std::fs::write(path(name), header.unwrap_or_default()).expect("written");
+        }
+        let sandbox = Sandbox::new(source.path());
+        let call = call("-c two.cu -o two.o");
+        let (plain, tuned) = (sandbox.plain(&call), sandbox.nvtune(&call));
+        assert!(plain.code != Some(0) && plain.code == tuned.code, "{what}: {:?}, {}", tuned.code, tuned.stderr);
+        assert_eq!(tuned.files, plain.files, "{what}: {}", tuned.stderr);
+    }
 }
 
 #[test]

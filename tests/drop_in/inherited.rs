@@ -22,7 +22,7 @@ const CALLERS: [&str; 6] = [
 fn an_nvcc_that_is_handed_a_call_cannot_tell() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
-    for name in ["real", "own", "tmp"] {
+    for name in ["home", "real", "own", "tmp"] {
         fs::create_dir(path(name)).expect("a folder");
     }
     fs::write(path("real/nvcc"), NVCC).expect("written");
@@ -36,6 +36,8 @@ fn an_nvcc_that_is_handed_a_call_cannot_tell() {
             let mut command = Command::new("sh");
             command.args(["-c", &caller, "sh"]).arg(path(compiler)).args(["-DX=a b", "", "-c"]).arg(path("plain.cu"));
             command.current_dir(folder.path()).env("TMPDIR", path("tmp")).env("NVTUNE_NVCC", path("real/nvcc"));
+            // With a cache, as users have it.
+            command.env("HOME", path("home")).env_remove("XDG_CACHE_HOME").env_remove("NVTUNE_CACHE_SIZE");
             let output = command.output().expect("sh starts");
             assert!(output.status.success(), "{caller}: {}", String::from_utf8_lossy(&output.stderr));
             String::from_utf8(output.stdout).expect("text")
@@ -48,8 +50,10 @@ fn an_nvcc_that_is_handed_a_call_cannot_tell() {
     let mut left: Vec<_> =
         fs::read_dir(folder.path()).expect("there").flatten().map(|entry| entry.file_name()).collect();
     left.sort();
-    assert_eq!(left, ["own", "plain.cu", "plain.h", "real", "tmp"]);
-    assert_eq!(fs::read_dir(path("tmp")).expect("there").count(), 0);
+    assert_eq!(left, ["home", "own", "plain.cu", "plain.h", "real", "tmp"]);
+    for name in ["home", "tmp"] {
+        assert_eq!(fs::read_dir(path(name)).expect("there").count(), 0, "{name}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::forms::CAPS_WIN;
 use super::{full, sandbox};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -70,6 +70,19 @@ impl Place {
     }
 }
 
+/// Signals end the process, also where the tests run in the background of a shell, which ignores SIGINT there.
+fn with_default_signals(command: &mut Command) -> &mut Command {
+    let reset = || {
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            // SAFETY: no handler is installed.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec nothing but `signal` is called, which may be.
+    unsafe { command.pre_exec(reset) }
+}
+
 /// Waits until something is there.
 fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -109,7 +122,8 @@ fn a_signal_ends_all_and_leaves_nothing() {
             if phase == "building" {
                 command.envs([("NVTUNE", "measure"), ("NVTUNE_REPLAY", "recorded.json")]);
             }
-            let child = command.args(["-arch=sm_90", "-c", source, "-o", "out/x.o"]).spawn().expect("it starts");
+            command.args(["-arch=sm_90", "-c", source, "-o", "out/x.o"]);
+            let child = with_default_signals(&mut command).spawn().expect("it starts");
             let wanted = if phase == "tuning" { ".ii" } else { ".cudafe1.cpp" };
             wait_for(wanted, || files_below(&place.path("tmp"), wanted));
             let id = child.id().to_string();

@@ -97,6 +97,28 @@ fn the_header_is_written_only_when_it_changes() {
 }
 
 #[test]
+fn sources_of_one_name_in_different_folders_are_used_together() {
+    let project = Project::new(&[]);
+    for (folder, kernel, tile) in [("a", "up", 2), ("b", "down", 4)] {
+        std::fs::create_dir(project.path(folder)).expect("a folder");
+        let comment = "//@tune threads(ceildiv(n, TILE)) block({128, 256}) default(block = 128)";
+        let macros = format!("define(TILE = {{{tile}}}) args(n = 1024, x = random[n])");
+        let text = format!(
+            "#if __has_include(\"kernel.tune.h\")\n#include \"kernel.tune.h\"\n#endif\n#ifndef TILE\n#define TILE {tile}\n#endif\n\
+             {comment} {macros}\n__global__ void {kernel}(int n, float *x) {{\n\
+             const int i = (blockIdx.x * blockDim.x + threadIdx.x) * TILE;\nif (i < n) x[i] += 1.0f;\n}}\n"
+        );
+        project.write(&format!("{folder}/kernel.cu"), &text);
+        succeed(&mut project.nvtune(&compile(&format!("{folder}/kernel.cu"), &format!("{folder}/kernel.o"))));
+    }
+    let both = "#include \"a/kernel.tune.h\"\n#include \"b/kernel.tune.h\"\n#include \"a/kernel.tune.h\"\n\
+                dim3 blocks[] = {nvtune::up::block(), nvtune::down::block(), nvtune::down::grid(9)};\n\
+                int sizes[] = {UP_BLOCK_X, DOWN_BLOCK_X};\n";
+    project.write("both.cu", both);
+    succeed(&mut project.plain(&compile("both.cu", "both.o")));
+}
+
+#[test]
 fn the_dependency_file_names_the_header() {
     let project = Project::new(&["saxpy.cu"]);
     let mut arguments = compile("saxpy.cu", "saxpy.o");

@@ -20,6 +20,8 @@ const FLOAT_REDG: u64 = 0x1a6;
 const WARPSYNC: u64 = 0x148;
 /// The bit of `WARPSYNC.COLLECTIVE`.
 const COLLECTIVE: u32 = 86;
+/// What a branch tests besides its guard: `BRA.DIV`.
+const IF_PARTED: u64 = 2;
 /// Scoreboards of a warp.
 pub const SCOREBOARDS: usize = 6;
 
@@ -41,6 +43,9 @@ pub struct Instruction {
     pub partial_wait: Option<(u8, u8)>,
     /// A branch, call, return or exit that is not always taken: it has a guard, or a condition among its operands.
     pub is_conditional: bool,
+    /// A branch that is taken only where threads of the warp have parted (`BRA.DIV`): to code that does for some of them at a time
+    /// what the code after it does for all.
+    pub if_parted: bool,
 }
 
 /// The predicate that an instruction executes under.
@@ -140,6 +145,7 @@ fn instruction(word: u128, offset: u32, architecture: u32) -> Instruction {
         },
         partial_wait: (opcode.class == Class::PartialWait).then(|| (byte(word, 44, 3), byte(word, 38, 6))),
         is_conditional: is_conditional(word, opcode),
+        if_parted: opcode.class == Class::Branch && opcode.relative && bits(word, 32, 2) == IF_PARTED,
     }
 }
 

@@ -109,6 +109,23 @@ impl Pipe {
         Pipe::Uniform,
         Pipe::Control,
     ];
+
+    /// What it is called in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Pipe::Alu => "integer and logic",
+            Pipe::Fma => "single precision",
+            Pipe::IntegerMultiply => "integer multiplication",
+            Pipe::Half => "half precision",
+            Pipe::Double => "double precision",
+            Pipe::Tensor => "tensor cores",
+            Pipe::Special => "special functions",
+            Pipe::Memory => "memory",
+            Pipe::Texture => "texture",
+            Pipe::Uniform => "uniform",
+            Pipe::Control => "branches",
+        }
+    }
 }
 
 const UNKNOWN: Opcode = Opcode { mnemonic: "", class: Class::Other, pipe: Pipe::Alu, relative: false };

@@ -9,6 +9,12 @@ use std::collections::{BTreeMap, HashMap};
 /// Bytes of a sector, the unit of traffic between caches and memory.
 const SECTOR: u64 = 32;
 const SECTORS_PER_LINE: u64 = 4;
+/// Parts of the level-1 cache's tags, by the lines' numbers, that are looked up at once. Found in the recorded spaces of an H200: lines that
+/// follow each other cost a quarter of what lines do that lie a large power of two apart (`sad` and `spmv` against
+/// `matmul_naive`).
+const TAG_BANKS: u64 = 4;
+/// Bytes of a line of the constant cache (Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, table 3.1).
+const CONSTANT_LINE: u64 = 64;
 /// Banks of shared memory and bytes of a bank's word.
 const BANKS: u64 = 32;
 const WORD: u64 = 4;
@@ -90,6 +96,7 @@ struct Sum {
     access: Access,
     groups: f64,
     sectors: f64,
+    lines: f64,
     passes: f64,
     lanes: f64,
     /// Sectors in the part of the record that counts for reuse, and those of them that were touched before.
@@ -111,6 +118,7 @@ impl Sum {
             access,
             groups: 0.0,
             sectors: 0.0,
+            lines: 0.0,
             passes: 0.0,
             lanes: 0.0,
             judged: 0.0,
@@ -137,13 +145,26 @@ impl Sum {
         self.access.broadcast &= request.each().all(|(_, address)| Some(address) == first);
         let sectors = match self.access.space {
             Space::Global | Space::Local => sectors(request),
-            Space::Shared | Space::Constant | Space::Texture => Vec::new(),
+            // Apart from global addresses.
+            Space::Constant => {
+                distinct(request.each().map(|(_, address)| (1 << 61) | (address / CONSTANT_LINE)).collect())
+            }
+            Space::Shared | Space::Texture => Vec::new(),
         };
         self.passes += match self.access.space {
             Space::Shared => shared_passes(request),
-            Space::Constant => distinct(request.each().map(|(_, address)| address / WORD).collect()).len() as f64,
+            Space::Constant => {
+                self.lines += sectors.len() as f64;
+                distinct(request.each().map(|(_, address)| address / WORD).collect()).len() as f64
+            }
             Space::Global | Space::Local => {
-                distinct(sectors.iter().map(|sector| sector / SECTORS_PER_LINE).collect()).len() as f64
+                let lines = distinct(sectors.iter().map(|sector| sector / SECTORS_PER_LINE).collect());
+                self.lines += lines.len() as f64;
+                if self.access.space == Space::Local {
+                    lines.len() as f64
+                } else {
+                    f64::from(busiest::<{ TAG_BANKS as usize }>(&lines))
+                }
             }
             Space::Texture => 1.0,
         };
@@ -177,6 +198,7 @@ impl Sum {
         };
         Access {
             sectors: per_group(self.sectors),
+            lines: per_group(self.lines),
             passes: per_group(self.passes),
             lanes: per_group(self.lanes),
             reuse: share(self.again),
@@ -214,27 +236,105 @@ fn sectors(request: &Request) -> Vec<u64> {
 }
 
 /// Passes over the banks, averaged over the parts of the warp that are served together: all lanes up to 4 bytes each,
-/// halves for 8 bytes, quarters for 16.
+/// halves for 8 bytes, quarters for 16. Where neighbouring lanes, or every second ones, load from one address in pairs, twice as many
+/// lanes are served together, and a pass counts half (Greg Smith of NVIDIA, forums.developer.nvidia.com, "Unexpected shared
+/// memory bank conflict").
 fn shared_passes(request: &Request) -> f64 {
-    let together = match request.width {
-        0..=4 => 32,
-        5..=8 => 16,
-        _ => 8,
+    let parts = match request.width {
+        0..=4 => 1,
+        5..=8 => 2,
+        _ => 4,
     };
-    let (mut total, mut parts) = (0, 0);
-    for part in 0..32 / together {
+    let packed = if parts > 1 && request.kind == Kind::Load && is_in_pairs(request) { 2 } else { 1 };
+    let together = 32 / parts * packed;
+    let (mut total, mut served) = (0, 0);
+    for part in 0..parts / packed {
         let within = request.each().filter(|(lane, _)| lane / together == part);
         let words = within.flat_map(|(_, address)| address / WORD..=request.last(address) / WORD);
         let words = distinct(words.collect());
-        if words.is_empty() {
-            continue;
+        if !words.is_empty() {
+            total += busiest::<{ BANKS as usize }>(&words);
+            served += 1;
         }
-        let mut banks = [0u32; BANKS as usize];
-        for word in words {
-            banks[(word % BANKS) as usize] += 1;
-        }
-        total += banks.into_iter().max().unwrap_or(1);
-        parts += 1;
     }
-    f64::from(total) / f64::from(parts.max(1))
+    f64::from(total) / f64::from(served.max(1)) / packed as f64
+}
+
+/// Whether each lane has the address of its neighbour, or each that of the next but one; lanes that take no part have any.
+fn is_in_pairs(request: &Request) -> bool {
+    let taking_part = |lane: u64| request.lanes >> lane & 1 != 0;
+    [1, 2].into_iter().any(|apart| {
+        request.each().all(|(lane, address)| {
+            let other = lane ^ apart;
+            !taking_part(other) || request.addresses[other as usize] == address
+        })
+    })
+}
+
+/// The most of these that meet in one of so many banks.
+fn busiest<const COUNT: usize>(places: &[u64]) -> u32 {
+    let mut banks = [0u32; COUNT];
+    for place in places {
+        banks[(place % COUNT as u64) as usize] += 1;
+    }
+    banks.into_iter().max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(space: Space, width: u32, address: impl Fn(u64) -> u64) -> Request {
+        let addresses = std::array::from_fn(|lane| address(lane as u64));
+        let kind = Kind::Load;
+        Request { step: 0, warp: 0, execution: 1, time: 0, space, kind, width, lanes: u32::MAX, addresses }
+    }
+
+    fn seen(request: &Request) -> Access {
+        let mut sum = Sum::new(request);
+        sum.add(request, true, 0, &mut AddressMap::default(), &mut AddressMap::default());
+        sum.mean()
+    }
+
+    #[test]
+    fn lines_are_looked_up_in_four_banks_of_tags() {
+        let rows: [(&str, u64, u64, f64, f64); 5] = [
+            ("side by side", 4, 4, 1.0, 1.0),
+            ("every second word", 4, 8, 2.0, 1.0),
+            ("a line for each lane", 4, 128, 32.0, 8.0),
+            ("every fourth line", 4, 512, 32.0, 32.0),
+            ("16 bytes each", 16, 16, 4.0, 1.0),
+        ];
+        for (what, width, stride, lines, passes) in rows {
+            let access = seen(&request(Space::Global, width as u32, |lane| lane * stride));
+            assert_eq!((access.lines, access.passes), (lines, passes), "{what}");
+        }
+    }
+
+    #[test]
+    fn wide_loads_of_pairs_of_lanes_take_half_as_many_passes() {
+        type Address = fn(u64) -> u64;
+        let rows: [(&str, u32, Address, f64); 8] = [
+            ("one word for all", 4, |_| 0, 1.0),
+            ("two words of a bank", 4, |lane| lane % 2 * 128, 2.0),
+            ("16 bytes, all the same", 16, |_| 0, 0.5),
+            ("16 bytes, neighbours alike", 16, |lane| lane / 2 * 16, 0.5),
+            ("16 bytes, every second lane alike", 16, |lane| lane % 2 * 16, 0.5),
+            ("16 bytes, every fourth lane alike", 16, |lane| lane % 4 * 16, 1.0),
+            ("16 bytes each", 16, |lane| lane * 16, 1.0),
+            ("8 bytes, neighbours alike", 8, |lane| lane / 2 * 8, 0.5),
+        ];
+        for (what, width, address, passes) in rows {
+            assert_eq!(seen(&request(Space::Shared, width, address)).passes, passes, "{what}");
+        }
+        // Stores are not packed.
+        let store = Request { kind: Kind::Store, ..request(Space::Shared, 16, |lane| lane / 2 * 16) };
+        assert_eq!(seen(&store).passes, 1.0);
+    }
+
+    #[test]
+    fn constants_are_lines_of_64_bytes_and_words_one_after_another() {
+        let access = seen(&request(Space::Constant, 4, |lane| lane * 8));
+        assert_eq!((access.lines, access.passes, access.reuse), (4.0, 32.0, 0.0));
+    }
 }

@@ -1,7 +1,7 @@
 //! How often each PTX line is executed, and how each memory access looks: found by running a few threads, warps and blocks.
 //!
 //! Module + entry + launch + workload -> [`Profile`]. The PTX of the kernel is interpreted on the workload's own data, which
-//! is read lazily. First the *counting threads*: first, middle and last thread of the first, middle and last block. These run
+//! is read lazily. First the *counting threads*: middle, first and last thread of the middle, first and last block. These run
 //! alone: what others would have provided is unknown to them (see [`thread`]), but their long loops are extrapolated (see
 //! [`loops`]), exactly where their course is certain. Then a few warps of the middle block, whose addresses are laid side by side,
 //! and some of other blocks (see [`sampled`]); with them their whole blocks where threads need each other's data (see [`block`]).
@@ -13,6 +13,7 @@ mod arithmetic;
 mod block;
 mod decode;
 mod flat;
+mod grid;
 mod half;
 mod homes;
 mod loops;
@@ -97,7 +98,13 @@ pub fn profile(
     let mut budget = limits.instructions / 2;
     let (mut vague, mut interpreted) = (false, 0);
     for (index, &at) in places.iter().enumerate() {
-        let steps = budget / (places.len() - index) as u64;
+        // One thread to its end says more than many that are cut off: the first may take all, and where the others do not fit into
+        // what is left, fewer are run.
+        let share = if index == 0 { budget } else { budget / (places.len() - index) as u64 };
+        let steps = share.max(interpreted + interpreted / 4);
+        if steps > budget {
+            break;
+        }
         let outcome = run(at, Allowance { steps, window: 0, warmup: 1, path: false });
         budget = budget.saturating_sub(outcome.interpreted);
         tally.most(&outcome);
@@ -108,7 +115,8 @@ pub fn profile(
 
     budget += limits.instructions - limits.instructions / 2;
     let (requests, most) = (Vec::new(), Vec::new());
-    let mut sampled = Sampled { ground: &ground, limits, budget, tally, requests, most, vague, interpreted };
+    let mut sampled =
+        Sampled { ground: &ground, limits, budget, tally, requests, most, vague, interpreted, block_cost: 0 };
     sampled.run();
     let Sampled { tally, requests, most, .. } = sampled;
     let accesses = access::accesses(&program, requests, &most, workload.buffers.len());
@@ -230,17 +238,19 @@ fn unravel(index: u64, extents: [u32; 3]) -> [u32; 3] {
     [(index % x) as u32, (index / x % y) as u32, (index / x / y) as u32]
 }
 
-/// First, middle and last of `count`, without repetition.
-fn ends_and_middle(count: u64) -> Vec<u64> {
-    let mut indices = vec![0, count / 2, count - 1];
+/// Middle, first and last of `count`, without repetition.
+fn middle_and_ends(count: u64) -> Vec<u64> {
+    let mut indices = vec![count / 2];
+    indices.extend([0, count - 1].into_iter().filter(|&end| end != count / 2));
     indices.dedup();
     indices
 }
 
+/// The threads that are counted, the most common kind first.
 fn counting_places(launch: &Launch) -> Vec<Place3> {
-    let threads = ends_and_middle(u64::from(launch.block_threads()));
+    let threads = middle_and_ends(u64::from(launch.block_threads()));
     let mut places = Vec::new();
-    for block in ends_and_middle(launch.blocks()) {
+    for block in middle_and_ends(launch.blocks()) {
         for &thread in &threads {
             places.push(Place3 { block: unravel(block, launch.grid), thread: unravel(thread, launch.block) });
         }

@@ -18,6 +18,17 @@ struct Record {
     leader: u32,
     /// Of the passes of all loops around it.
     key: u64,
+    /// The innermost of them.
+    within: Pass,
+}
+
+/// One pass of a loop.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Pass {
+    /// Of the passes of the loops around the loop.
+    around: u64,
+    head: u32,
+    number: u64,
 }
 
 /// A loop that the thread is in.
@@ -38,6 +49,8 @@ pub(super) struct Path {
     records: Vec<Record>,
     active: Vec<Active>,
     key: u64,
+    /// Passes that were not run, but counted: the first of them, and the number of the one after them.
+    skipped: Vec<(Pass, u64)>,
     /// Not all of it was recorded.
     pub cut: bool,
 }
@@ -53,7 +66,12 @@ impl Path {
         if self.records.len() < RECORDS {
             let first = self.active.first().filter(|active| active.head == outer);
             let outermost = first.map_or(0, |first| first.passes.min(u64::from(u32::MAX)) as u32);
-            self.records.push(Record { outermost, leader, key: self.key });
+            let within = self.active.last().map_or(Pass::default(), |inner| Pass {
+                around: inner.around,
+                head: inner.head,
+                number: inner.passes,
+            });
+            self.records.push(Record { outermost, leader, key: self.key, within });
         } else {
             self.cut = true;
         }
@@ -68,7 +86,11 @@ impl Path {
         }
         if let Some(active) = self.active.last_mut() {
             active.end = active.end.max(end);
-            active.passes = active.passes.saturating_add(1).saturating_add(skipped);
+            let number = active.passes.saturating_add(1);
+            active.passes = number.saturating_add(skipped);
+            if skipped > 0 {
+                self.skipped.push((Pass { around: active.around, head, number }, active.passes));
+            }
             self.key = mix(active.around, head, active.passes);
         }
     }
@@ -138,11 +160,24 @@ pub(super) fn shared(paths: &[Path]) -> HashMap<u32, f64> {
     // Lanes that were cut off are compared as far as all of them came.
     let last = |path: &Path| path.records.last().map_or(0, |record| record.outermost);
     let horizon = paths.iter().filter(|path| path.cut).map(last).filter(|&last| last > 0).min().unwrap_or(u32::MAX);
+    let mut skipped: HashMap<(u64, u32), Vec<(u64, u64)>> = HashMap::new();
+    for (from, to) in paths.iter().flat_map(|path| &path.skipped) {
+        let of_loop = skipped.entry((from.around, from.head)).or_default();
+        if !of_loop.contains(&(from.number, *to)) {
+            of_loop.push((from.number, *to));
+        }
+    }
+    // What one lane passed unrecorded is no measure of what another has recorded there.
+    let is_skipped = |pass: &Pass| {
+        let of_loop = skipped.get(&(pass.around, pass.head));
+        of_loop.is_some_and(|of_loop| of_loop.iter().any(|&(from, to)| (from..to).contains(&pass.number)))
+    };
     let mut together: Vec<(u32, u64)> = Vec::new();
     let mut busiest: HashMap<u32, u32> = HashMap::new();
     for path in paths {
         let mut own: HashMap<u32, u32> = HashMap::new();
-        for record in path.records.iter().filter(|record| record.outermost < horizon) {
+        let counts = |record: &&Record| record.outermost < horizon && !is_skipped(&record.within);
+        for record in path.records.iter().filter(counts) {
             together.push((record.leader, record.key));
             *own.entry(record.leader).or_default() += 1;
         }

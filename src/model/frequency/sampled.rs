@@ -20,6 +20,19 @@ const STEP: u64 = 8;
 /// How much longer than the busiest thread that was counted a warp is taken to be, for it goes all ways of its lanes.
 const MARGIN: f64 = 1.5;
 
+/// Lanes of a warp that are run for what all of it executes, where they are run alone.
+const LANES_OF_WARP: usize = 3;
+
+/// How warps are run.
+#[derive(Clone, Copy)]
+enum Way {
+    Warps,
+    /// With all of their block.
+    Blocks,
+    /// A few of their lanes, each alone.
+    Lanes,
+}
+
 pub(super) struct Sampled<'g, 'p> {
     pub ground: &'g Ground<'p>,
     pub limits: &'g Limits,
@@ -33,27 +46,89 @@ pub(super) struct Sampled<'g, 'p> {
     pub vague: bool,
     /// Instructions of the dearest of them that were interpreted.
     pub interpreted: u64,
+    /// Steps of a whole block.
+    pub block_cost: u64,
 }
 
 impl Sampled<'_, '_> {
     /// Runs what the allowance suffices for.
     pub fn run(&mut self) {
-        if !self.together() {
+        let way = self.together().unwrap_or_else(|| {
             self.apart();
+            Way::Lanes
+        });
+        self.further(way);
+    }
+
+    /// Runs warps all over the grid for what the average one executes.
+    fn further(&mut self, way: Way) {
+        let cost = match way {
+            Way::Lanes => self.interpreted * LANES_OF_WARP as u64,
+            Way::Warps => self.tally.longest() as u64 * STEP,
+            Way::Blocks => self.block_cost * STEP,
+        };
+        if let Way::Warps | Way::Lanes = way {
+            // The warps of one block tell what part each has in any.
+            for warp in self.tally.grid.rest_of_middle() {
+                if cost > self.budget / 2 {
+                    break;
+                }
+                self.place(way, self.ground.launch.blocks() / 2, warp);
+            }
+        }
+        while cost <= self.budget
+            && let Some((block, warp)) = self.tally.grid.next()
+        {
+            let before = self.budget;
+            self.place(way, block, warp);
+            if self.budget == before {
+                break;
+            }
         }
     }
 
-    /// Runs warps as such; gives whether that is all there is to do.
-    fn together(&mut self) -> bool {
+    /// Runs a warp, or the block that it is in.
+    fn place(&mut self, way: Way, block: u64, warp: u32) {
+        let launch = self.ground.launch;
+        if let Way::Lanes = way {
+            let places = warp_places(launch, block, warp);
+            let mut most = vec![0; self.ground.program.steps.len()];
+            for index in [0, places.len() / 2, places.len().saturating_sub(1)] {
+                let Some(&(_, at)) = places.get(index) else { return };
+                let allowance = Allowance { steps: self.budget, window: 0, warmup: 1, path: false };
+                let outcome = Thread::new(self.ground, at, allowance).run();
+                self.budget = self.budget.saturating_sub(outcome.interpreted);
+                if outcome.cut {
+                    return;
+                }
+                most.iter_mut().zip(outcome.counts).for_each(|(most, count)| *most = count.max(*most));
+            }
+            if let Some(&(_, at)) = places.last() {
+                self.tally.further_lanes(at, &most);
+            }
+            return;
+        }
+        let warps = if let Way::Blocks = way { 0..launch.block_threads().div_ceil(32) } else { warp..warp + 1 };
+        let outcome = self.block(block, warps, 0..0, self.budget / STEP);
+        self.tally.exact &= outcome.exact;
+        for ran in &outcome.warps {
+            if let Some(&(_, at)) = warp_places(launch, block, ran.number).last() {
+                self.tally.further(at, ran);
+            }
+        }
+    }
+
+    /// Runs warps as such; gives how the others are to be run, unless as lone lanes.
+    fn together(&mut self) -> Option<Way> {
         let launch = self.ground.launch;
         let middle = launch.blocks() / 2;
         let length = self.tally.longest() * MARGIN;
         if !self.vague {
             // Where loops could be skipped, lone lanes are cheaper.
             if length * STEP as f64 > self.interpreted as f64 * 32.0 {
-                return false;
+                return None;
             }
-            let Some(few) = self.affordable(length, self.budget) else { return false };
+            let few = self.affordable(length, self.budget)?;
             let outcome = self.block(middle, few.clone(), few, self.budget / STEP);
             if outcome.exact && !outcome.vague {
                 if !self.tally.exact {
@@ -61,7 +136,7 @@ impl Sampled<'_, '_> {
                 }
                 self.adopt(middle, outcome);
                 self.look_elsewhere(length as u64, None);
-                return true;
+                return Some(Way::Warps);
             }
         }
         let count = launch.block_threads().div_ceil(32);
@@ -73,7 +148,7 @@ impl Sampled<'_, '_> {
         let outcome = self.block(middle, all, few, budget / STEP);
         if !outcome.warps.iter().filter(|ran| ran.recorded).all(|ran| ran.ended) {
             self.record(outcome.warps);
-            return false;
+            return None;
         }
         // What lone threads did without the others is not what they do.
         self.tally.forget();
@@ -81,7 +156,8 @@ impl Sampled<'_, '_> {
         let cost = outcome.steps;
         self.adopt(middle, outcome);
         self.look_elsewhere(cost, self.needs_block().then_some(count));
-        true
+        self.block_cost = cost;
+        Some(if self.needs_block() { Way::Blocks } else { Way::Warps })
     }
 
     /// Warps of other blocks, or all of these blocks' warps, if they cost no more than is left.

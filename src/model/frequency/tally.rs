@@ -1,10 +1,10 @@
 //! What was counted of threads and warps -> executions of each PTX line, and the mean over the grid.
 
 use super::block::Ran;
+use super::grid::Grid;
 use super::path::{self, Path};
 use super::program::Program;
 use super::thread::{Outcome, Place3};
-use super::unravel;
 use crate::model::profile::Profile;
 use crate::space::Launch;
 
@@ -33,18 +33,20 @@ pub(super) struct Tally<'p> {
     /// How much oftener than its busiest lane a warp executes each step, summed over warps, and the number of these.
     shared: Vec<f64>,
     warps: f64,
-    /// Instructions of a warp over those of its average lane, summed.
-    gain: f64,
     pub exact: bool,
-    /// Instructions of each thread or warp that was run, whether it was run to its end, and whether it is a warp.
-    threads: Vec<(Place3, f64, bool, bool)>,
+    /// Instructions of the busiest thread or warp that was run.
+    longest: f64,
+    /// What lone threads executed that were run to their end.
+    alone: Vec<(Place3, Vec<u64>)>,
+    pub grid: Grid,
 }
 
 impl<'p> Tally<'p> {
     pub fn new(program: &'p Program, launch: &Launch) -> Self {
         let most = vec![0; program.steps.len()];
         let shared = vec![0.0; program.steps.len()];
-        Self { program, launch: *launch, most, shared, warps: 0.0, gain: 0.0, exact: true, threads: Vec::new() }
+        let grid = Grid::new(launch);
+        Self { program, launch: *launch, most, shared, warps: 0.0, exact: true, longest: 0.0, alone: Vec::new(), grid }
     }
 
     pub fn most(&mut self, outcome: &Outcome) {
@@ -56,7 +58,10 @@ impl<'p> Tally<'p> {
 
     pub fn thread(&mut self, at: Place3, outcome: &Outcome) {
         let instructions = self.instructions(outcome.counts.iter().map(|&count| count as f64));
-        self.threads.push((at, instructions, !outcome.cut, false));
+        self.longest = instructions.max(self.longest);
+        if !outcome.cut {
+            self.alone.push((at, outcome.counts.clone()));
+        }
     }
 
     /// A warp executes what any of its lanes does.
@@ -72,22 +77,17 @@ impl<'p> Tally<'p> {
             self.shared[step] += now;
             *count = warp.counts.iter().map(|lane| lane[step]).max().unwrap_or(0) as f64 * now;
         }
-        let of_lane = |lane: &Vec<u64>| self.instructions(lane.iter().map(|&count| count as f64));
-        let lanes: Vec<f64> = warp.counts.iter().map(of_lane).collect();
-        let instructions = self.instructions(counts.into_iter());
-        // Lanes that were cut off at different places are no measure of each other.
-        let lane = match warp.ended {
-            true => lanes.iter().sum::<f64>() / lanes.len() as f64,
-            false => lanes.iter().copied().fold(0.0, f64::max),
-        };
         self.warps += 1.0;
-        self.gain += if lane > 0.0 { instructions / lane } else { 1.0 };
-        self.threads.push((at, instructions, warp.ended, true));
+        self.longest = self.instructions(counts.iter().copied()).max(self.longest);
+        // Lanes that were cut off at different places are no measure of each other.
+        if warp.ended {
+            self.add(at, counts);
+        }
     }
 
     /// Instructions of the busiest thread so far.
     pub fn longest(&self) -> f64 {
-        self.threads.iter().map(|(_, instructions, ..)| *instructions).fold(0.0, f64::max)
+        self.longest
     }
 
     /// Forgets what was counted.
@@ -106,9 +106,9 @@ impl<'p> Tally<'p> {
                 *shared += 1.0;
             }
             self.warps += 1.0;
-            self.gain += ran.gain;
         }
-        self.threads.push((at, instructions, ran.ended, true));
+        self.longest = instructions.max(self.longest);
+        self.further(at, ran);
     }
 
     /// The implicit return at the end of a body has no line and is no instruction.
@@ -118,68 +118,70 @@ impl<'p> Tally<'p> {
 
     /// Executions of each step by the busiest warp, as far as is known.
     fn counts(&self) -> impl Iterator<Item = f64> {
-        let shared = self.shared.iter().map(|sum| if self.warps > 0.0 { sum / self.warps } else { 1.0 });
-        self.most.iter().zip(shared).map(|(&most, shared)| most as f64 * shared)
+        self.most.iter().zip(self.shared()).map(|(&most, shared)| most as f64 * shared)
     }
 
-    /// The mean over the grid, of a warp: the first and last of blocks and of a block's warps or threads stand for themselves, the
-    /// others that were looked at for all between. Of blocks of which warps were run only these count. What was cut off says
-    /// nothing; where none was run to its end, all are taken for as busy as the busiest.
-    fn mean(&self) -> f64 {
-        let last_block = unravel(self.launch.blocks() - 1, self.launch.grid);
-        let last_thread = unravel(u64::from(self.launch.block_threads()) - 1, self.launch.block);
-        let class = |index: [u32; 3], last: [u32; 3]| {
-            if index == [0; 3] {
-                0
-            } else if index == last {
-                2
-            } else {
-                1
+    /// Executions of each step by the average warp of the grid. Where no warp was run to its end, lone threads stand for theirs, and
+    /// where none of these was, all are taken for as busy as the busiest.
+    fn mean(&self) -> Vec<f64> {
+        let alone = || {
+            let mut grid = Grid::new(&self.launch);
+            for (at, counts) in &self.alone {
+                self.sample(&mut grid, *at, self.widened(counts));
             }
+            grid.mean()
         };
-        let weights = |count: f64| [1.0, (count - 2.0).max(0.0), 1.0];
-        let blocks = weights(self.launch.blocks() as f64);
-        let threads = weights(f64::from(self.launch.block_threads()));
-        let warps = [0.0, f64::from(self.launch.block_threads().div_ceil(32)) - 1.0, 1.0];
-        let gain = if self.warps > 0.0 { self.gain / self.warps } else { 1.0 };
-        let (mut sum, mut weight) = (0.0, 0.0);
-        for (block, of_block) in blocks.into_iter().enumerate() {
-            let within =
-                || self.threads.iter().filter(|(at, _, ended, _)| *ended && class(at.block, last_block) == block);
-            let as_warps = within().any(|(.., is_warp)| *is_warp);
-            let mut groups = [(0.0f64, 0.0f64); 3];
-            for (at, instructions, _, is_warp) in within().filter(|(.., is_warp)| *is_warp == as_warps) {
-                // A block may have but one warp, which begins with its first thread.
-                let place = class(at.thread, last_thread).max(usize::from(*is_warp));
-                groups[place].0 += instructions * if *is_warp { 1.0 } else { gain };
-                groups[place].1 += 1.0;
-            }
-            let (mut in_block, mut whole) = (0.0, 0.0);
-            for ((instructions, number), share) in groups.iter().zip(if as_warps { warps } else { threads }) {
-                if *number > 0.0 {
-                    in_block += instructions / number * share;
-                    whole += share;
-                }
-            }
-            if whole > 0.0 {
-                sum += in_block / whole * of_block;
-                weight += of_block;
-            }
-        }
-        if weight > 0.0 { (sum / weight).min(self.busiest()) } else { self.busiest() }
+        self.grid.mean().or_else(alone).unwrap_or_else(|| self.counts().collect())
     }
 
-    fn busiest(&self) -> f64 {
-        self.instructions(self.counts())
+    fn sample(&self, grid: &mut Grid, at: Place3, counts: Vec<f64>) {
+        let [bx, by, _] = self.launch.block.map(u64::from);
+        let [gx, gy, _] = self.launch.grid.map(u64::from);
+        let ([x, y, z], [tx, ty, tz]) = (at.block.map(u64::from), at.thread.map(u64::from));
+        let warp = (tx + bx * (ty + by * tz)) / 32;
+        let instructions = self.instructions(counts.iter().copied());
+        grid.add(x + gx * (y + gy * z), warp as u32, counts, instructions);
+    }
+
+    /// What a warp executes of which a lane, or the most of some lanes, executes this.
+    fn widened(&self, counts: &[u64]) -> Vec<f64> {
+        counts.iter().zip(self.shared()).map(|(&count, shared)| count as f64 * shared).collect()
+    }
+
+    fn shared(&self) -> impl Iterator<Item = f64> {
+        self.shared.iter().map(|sum| if self.warps > 0.0 { sum / self.warps } else { 1.0 })
+    }
+
+    /// A further warp, of which only what it executes counts for the mean; its last thread is at this place.
+    pub fn further(&mut self, at: Place3, ran: &Ran) {
+        if ran.ended {
+            self.add(at, ran.counts.iter().map(|&count| count as f64).collect());
+        }
+    }
+
+    /// The same, of a warp of which some lanes were run alone: the most executions of each step by one of them.
+    pub fn further_lanes(&mut self, at: Place3, counts: &[u64]) {
+        self.add(at, self.widened(counts));
+    }
+
+    fn add(&mut self, at: Place3, counts: Vec<f64>) {
+        let mut grid = std::mem::replace(&mut self.grid, Grid::new(&self.launch));
+        self.sample(&mut grid, at, counts);
+        self.grid = grid;
     }
 
     pub fn profile(&self) -> Profile {
-        let mut profile = Profile { exact: self.exact, mean_instructions: self.mean(), ..Profile::default() };
-        for (step, count) in
-            self.program.steps.iter().zip(self.counts()).filter(|(step, count)| step.line > 0 && *count > 0.0)
-        {
-            let entry = profile.counts.entry(step.line).or_insert(0.0);
-            *entry = entry.max(count);
+        let mean = self.mean();
+        let mean_instructions = self.instructions(mean.iter().copied());
+        let mut profile = Profile { exact: self.exact, mean_instructions, ..Profile::default() };
+        for ((step, most), mean) in self.program.steps.iter().zip(self.counts()).zip(mean) {
+            // Of further warps some may have been busier.
+            for (count, counts) in [(most.max(mean), &mut profile.counts), (mean, &mut profile.mean)] {
+                if step.line > 0 && count > 0.0 {
+                    let entry = counts.entry(step.line).or_insert(0.0);
+                    *entry = entry.max(count);
+                }
+            }
         }
         profile
     }

@@ -51,8 +51,6 @@ pub(super) struct Ran {
     pub number: u32,
     /// Executions of each step by any of its lanes.
     pub counts: Vec<u64>,
-    /// Its instructions over those of its average lane.
-    pub gain: f64,
     pub ended: bool,
     pub recorded: bool,
     pub requests: Vec<Request>,
@@ -221,7 +219,6 @@ pub(super) fn run(ground: &Ground<'_>, block: [u32; 3], allowance: &Allowance) -
     let vague = warps.iter().any(|warp| warp.vague);
     let warps = warps.into_iter().map(|warp| Ran {
         number: warp.number,
-        gain: warp.gain(),
         ended: warp.alive == 0,
         recorded: recorded(warp.number),
         counts: warp.counts,

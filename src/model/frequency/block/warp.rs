@@ -68,8 +68,6 @@ pub(super) struct Warp<'p> {
     /// An address was not known.
     pub vague: bool,
     pub steps: u64,
-    /// Steps of all lanes.
-    lane_steps: u64,
     patience: Vec<(u32, u32)>,
     starved: u32,
     pub recording: Recording,
@@ -126,7 +124,6 @@ impl<'p> Warp<'p> {
             exact: true,
             vague: false,
             steps: 0,
-            lane_steps: 0,
             patience: Vec::new(),
             starved: 0,
             recording,
@@ -141,12 +138,6 @@ impl<'p> Warp<'p> {
             }
         }
         warp
-    }
-
-    /// Its instructions over those of its average lane.
-    pub fn gain(&self) -> f64 {
-        let lanes = self.ground.launch.block_threads().saturating_sub(self.number * 32).min(32);
-        if self.lane_steps > 0 { self.steps as f64 * f64::from(lanes) / self.lane_steps as f64 } else { 1.0 }
     }
 
     /// The values of a slot, by lane.
@@ -317,7 +308,6 @@ impl<'p> Warp<'p> {
             }
             forced = false;
             self.steps += 1;
-            self.lane_steps += u64::from(on.count_ones());
             self.counts[at as usize] += 1;
             pc += 1;
             let taken = if step.guard == 0 { on } else { on & self.guarded(step, at, on) };
