@@ -1,21 +1,5 @@
 /* made by nvtune 0.1.0 from expressions.cu: do not edit */
-#ifndef NVTUNE_EXPRESSIONS_TUNE_H
-#define NVTUNE_EXPRESSIONS_TUNE_H
-
 #include <stddef.h>
-
-#ifdef NVTUNE_KERNEL_computed
-#error "two headers of nvtune have a kernel computed: add name(...) to the tuning comment of one of them"
-#endif
-#define NVTUNE_KERNEL_computed
-#define COMPUTED_BLOCK_X 128
-#define COMPUTED_BLOCK_Y 1
-#define COMPUTED_BLOCK_Z 1
-#define COMPUTED_BLOCK_SIZE 128
-#define COMPUTED_REGS 0
-#define COMPUTED_OCCUPANCY 75
-#define COMPUTED_PROVENANCE "measured"
-#define COMPUTED_GPU "NVIDIA H200, sm_90"
 
 #ifndef NVTUNE_DETAIL
 #define NVTUNE_DETAIL
@@ -46,14 +30,30 @@ static inline double nvtune_detail_fmin(double a, double b) { return b < a ? b :
 static inline double nvtune_detail_fmax(double a, double b) { return a < b ? b : a; }
 #endif
 
+#ifndef NVTUNE_EXPRESSIONS_COMPUTED_96FBB44F
+#define NVTUNE_EXPRESSIONS_COMPUTED_96FBB44F
+#ifdef NVTUNE_KERNEL_computed
+#error "two headers of nvtune have a kernel computed: add name(...) to the tuning comment of one of them"
+#endif
+#define NVTUNE_KERNEL_computed
+#define COMPUTED_BLOCK_X 128
+#define COMPUTED_BLOCK_Y 1
+#define COMPUTED_BLOCK_Z 1
+#define COMPUTED_BLOCK_SIZE 128
+#define COMPUTED_REGS 0
+#define COMPUTED_OCCUPANCY 75
+#define COMPUTED_PROVENANCE "measured"
+#define COMPUTED_GPU "NVIDIA H200, sm_90"
 static inline nvtune_dim3 nvtune_computed_block(void) { return nvtune_detail_dim3(128, 1, 1); }
 static inline nvtune_dim3 nvtune_computed_grid(int n, unsigned char m) { return nvtune_detail_dim3(nvtune_detail_fmax(1LL, nvtune_detail_fmin((NVTUNE_AS(long long, n) * 1.5), 60000.0)), (((NVTUNE_AS(long long, n) > 0LL) && !(NVTUNE_AS(long long, m) == 3LL)) ? nvtune_detail_quotient((1LL << 10LL), NVTUNE_AS(long long, m)) : (~NVTUNE_AS(long long, n))), ((((NVTUNE_AS(long long, n) & 7LL) != 0LL) || (nvtune_detail_remainder(NVTUNE_AS(long long, m), NVTUNE_AS(long long, n)) != 0)) ? 1LL : 0LL)); }
 static inline size_t nvtune_computed_shared(unsigned char m, float f) { return NVTUNE_AS(size_t, ((nvtune_detail_max(128LL, NVTUNE_AS(long long, m)) * 4LL) + (nvtune_detail_fmin(NVTUNE_AS(double, f), 2LL) * 8LL))); }
-
 #endif
 
-#if !defined(NVTUNE_EXPRESSIONS_TUNE_H_CXX) && defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
-#define NVTUNE_EXPRESSIONS_TUNE_H_CXX
+#ifndef NVTUNE_EXPRESSIONS_WAS_READ
+#define NVTUNE_EXPRESSIONS_WAS_READ
+#endif
+
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
 #if !defined(NVTUNE_LAUNCH) && __cplusplus >= 201103L && defined(__CUDA_RUNTIME_API_H__) && CUDART_VERSION >= 11080
 #define NVTUNE_LAUNCH
 namespace nvtune_detail {
@@ -83,6 +83,8 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
 }
 }  // namespace nvtune_detail
 #endif
+#ifndef NVTUNE_EXPRESSIONS_COMPUTED_96FBB44F_CXX
+#define NVTUNE_EXPRESSIONS_COMPUTED_96FBB44F_CXX
 namespace nvtune {
 namespace {
 struct computed {
@@ -105,4 +107,5 @@ struct computed {
 };
 }  // namespace
 }  // namespace nvtune
+#endif
 #endif

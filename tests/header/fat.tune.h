@@ -1,34 +1,5 @@
 /* made by nvtune 0.1.0 from fat.cu: do not edit */
-#ifndef NVTUNE_FAT_TUNE_H
-#define NVTUNE_FAT_TUNE_H
-
 #include <stddef.h>
-
-#ifdef NVTUNE_KERNEL_mixed
-#error "two headers of nvtune have a kernel mixed: add name(...) to the tuning comment of one of them"
-#endif
-#define NVTUNE_KERNEL_mixed
-#define MIXED_BLOCK_X 64
-#define MIXED_BLOCK_Y 1
-#define MIXED_BLOCK_Z 1
-#define MIXED_BLOCK_SIZE 64
-#define MIXED_REGS 0
-#define MIXED_OCCUPANCY 75
-#define MIXED_PROVENANCE "measured"
-#define MIXED_GPU "NVIDIA H200, sm_90"
-
-#ifdef NVTUNE_KERNEL_mixed_too
-#error "two headers of nvtune have a kernel mixed_too: add name(...) to the tuning comment of one of them"
-#endif
-#define NVTUNE_KERNEL_mixed_too
-#define MIXED_TOO_BLOCK_X 64
-#define MIXED_TOO_BLOCK_Y 1
-#define MIXED_TOO_BLOCK_Z 1
-#define MIXED_TOO_BLOCK_SIZE 64
-#define MIXED_TOO_REGS 0
-#define MIXED_TOO_OCCUPANCY 75
-#define MIXED_TOO_PROVENANCE "measured"
-#define MIXED_TOO_GPU "NVIDIA H200, sm_90"
 
 #ifndef NVTUNE_DETAIL
 #define NVTUNE_DETAIL
@@ -80,6 +51,20 @@ static inline int nvtune_detail_capability(void) {
 #define NVTUNE_CAPABILITY_OR(own) (own)
 #endif
 
+#ifndef NVTUNE_FAT_MIXED_AAA5ED23
+#define NVTUNE_FAT_MIXED_AAA5ED23
+#ifdef NVTUNE_KERNEL_mixed
+#error "two headers of nvtune have a kernel mixed: add name(...) to the tuning comment of one of them"
+#endif
+#define NVTUNE_KERNEL_mixed
+#define MIXED_BLOCK_X 64
+#define MIXED_BLOCK_Y 1
+#define MIXED_BLOCK_Z 1
+#define MIXED_BLOCK_SIZE 64
+#define MIXED_REGS 0
+#define MIXED_OCCUPANCY 75
+#define MIXED_PROVENANCE "measured"
+#define MIXED_GPU "NVIDIA H200, sm_90"
 static inline nvtune_dim3 nvtune_detail_mixed_block(int capability) {
   if (capability >= 120) { return nvtune_detail_dim3(32, 1, 1); }
   if (capability >= 90) { return nvtune_detail_dim3(64, 1, 1); }
@@ -98,7 +83,22 @@ static inline size_t nvtune_detail_mixed_shared(int capability, int m) {
   return NVTUNE_AS(size_t, (256LL * NVTUNE_AS(long long, m)));
 }
 static inline size_t nvtune_mixed_shared(int m) { return nvtune_detail_mixed_shared(NVTUNE_CAPABILITY_OR(90), m); }
+#endif
 
+#ifndef NVTUNE_FAT_MIXED_TOO_BD6BE756
+#define NVTUNE_FAT_MIXED_TOO_BD6BE756
+#ifdef NVTUNE_KERNEL_mixed_too
+#error "two headers of nvtune have a kernel mixed_too: add name(...) to the tuning comment of one of them"
+#endif
+#define NVTUNE_KERNEL_mixed_too
+#define MIXED_TOO_BLOCK_X 64
+#define MIXED_TOO_BLOCK_Y 1
+#define MIXED_TOO_BLOCK_Z 1
+#define MIXED_TOO_BLOCK_SIZE 64
+#define MIXED_TOO_REGS 0
+#define MIXED_TOO_OCCUPANCY 75
+#define MIXED_TOO_PROVENANCE "measured"
+#define MIXED_TOO_GPU "NVIDIA H200, sm_90"
 static inline nvtune_dim3 nvtune_detail_mixed_too_block(int capability) {
   if (capability >= 120) { return nvtune_detail_dim3(32, 1, 1); }
   if (capability >= 90) { return nvtune_detail_dim3(64, 1, 1); }
@@ -117,31 +117,13 @@ static inline size_t nvtune_detail_mixed_too_shared(int capability) {
   return NVTUNE_AS(size_t, 0);
 }
 static inline size_t nvtune_mixed_too_shared(void) { return nvtune_detail_mixed_too_shared(NVTUNE_CAPABILITY_OR(90)); }
-
 #endif
 
-#if !defined(NVTUNE_FAT_TUNE_H_CXX) && defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
-#define NVTUNE_FAT_TUNE_H_CXX
-#if !defined(NVTUNE_CAPABILITY) && defined(__CUDA_RUNTIME_API_H__)
-#define NVTUNE_CAPABILITY nvtune_detail_capability()
-static inline int nvtune_detail_capability(void) {
-  static int known[64];
-  int device = 0, major = 0, minor = 0;
-  if (cudaGetDevice(&device) != cudaSuccess || device < 0) return 0;
-  if (device < 64) major = __atomic_load_n(&known[device], __ATOMIC_RELAXED);
-  if (major != 0) return major;
-  if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess) return 0;
-  if (cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) != cudaSuccess) return 0;
-  if (device < 64) __atomic_store_n(&known[device], major * 10 + minor, __ATOMIC_RELAXED);
-  return major * 10 + minor;
-}
+#ifndef NVTUNE_FAT_WAS_READ
+#define NVTUNE_FAT_WAS_READ
 #endif
-#undef NVTUNE_CAPABILITY_OR
-#ifdef NVTUNE_CAPABILITY
-#define NVTUNE_CAPABILITY_OR(own) (NVTUNE_CAPABILITY)
-#else
-#define NVTUNE_CAPABILITY_OR(own) (own)
-#endif
+
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
 #if !defined(NVTUNE_LAUNCH) && __cplusplus >= 201103L && defined(__CUDA_RUNTIME_API_H__) && CUDART_VERSION >= 11080
 #define NVTUNE_LAUNCH
 namespace nvtune_detail {
@@ -171,6 +153,8 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
 }
 }  // namespace nvtune_detail
 #endif
+#ifndef NVTUNE_FAT_MIXED_AAA5ED23_CXX
+#define NVTUNE_FAT_MIXED_AAA5ED23_CXX
 namespace nvtune {
 namespace {
 struct mixed {
@@ -191,6 +175,13 @@ struct mixed {
   }
 #endif
 };
+}  // namespace
+}  // namespace nvtune
+#endif
+#ifndef NVTUNE_FAT_MIXED_TOO_BD6BE756_CXX
+#define NVTUNE_FAT_MIXED_TOO_BD6BE756_CXX
+namespace nvtune {
+namespace {
 struct mixed_too {
   static dim3 block() {
     const nvtune_dim3 nvtune_made = nvtune_detail_mixed_too_block(NVTUNE_CAPABILITY_OR(90));
@@ -211,4 +202,5 @@ struct mixed_too {
 };
 }  // namespace
 }  // namespace nvtune
+#endif
 #endif

@@ -1,22 +1,5 @@
 /* made by nvtune 0.1.0 from grid_axis.cu: do not edit */
-#ifndef NVTUNE_GRID_AXIS_TUNE_H
-#define NVTUNE_GRID_AXIS_TUNE_H
-
 #include <stddef.h>
-
-#ifdef NVTUNE_KERNEL_strided
-#error "two headers of nvtune have a kernel strided: add name(...) to the tuning comment of one of them"
-#endif
-#define NVTUNE_KERNEL_strided
-#define STRIDED_BLOCK_X 128
-#define STRIDED_BLOCK_Y 1
-#define STRIDED_BLOCK_Z 1
-#define STRIDED_BLOCK_SIZE 128
-#define STRIDED_REGS 0
-#define STRIDED_OCCUPANCY 75
-#define STRIDED_PROVENANCE "measured"
-#define STRIDED_GPU "NVIDIA H200, sm_90"
-#define STRIDED_CARVEOUT -1
 
 #ifndef NVTUNE_DETAIL
 #define NVTUNE_DETAIL
@@ -47,14 +30,31 @@ static inline double nvtune_detail_fmin(double a, double b) { return b < a ? b :
 static inline double nvtune_detail_fmax(double a, double b) { return a < b ? b : a; }
 #endif
 
+#ifndef NVTUNE_GRID_AXIS_STRIDED_238FEE4C
+#define NVTUNE_GRID_AXIS_STRIDED_238FEE4C
+#ifdef NVTUNE_KERNEL_strided
+#error "two headers of nvtune have a kernel strided: add name(...) to the tuning comment of one of them"
+#endif
+#define NVTUNE_KERNEL_strided
+#define STRIDED_BLOCK_X 128
+#define STRIDED_BLOCK_Y 1
+#define STRIDED_BLOCK_Z 1
+#define STRIDED_BLOCK_SIZE 128
+#define STRIDED_REGS 0
+#define STRIDED_OCCUPANCY 75
+#define STRIDED_PROVENANCE "measured"
+#define STRIDED_GPU "NVIDIA H200, sm_90"
+#define STRIDED_CARVEOUT -1
 static inline nvtune_dim3 nvtune_strided_block(void) { return nvtune_detail_dim3(128, 1, 1); }
 static inline nvtune_dim3 nvtune_strided_grid(void) { return nvtune_detail_dim3(264, 1, 1); }
 static inline size_t nvtune_strided_shared(void) { return NVTUNE_AS(size_t, (264LL * 4LL)); }
-
 #endif
 
-#if !defined(NVTUNE_GRID_AXIS_TUNE_H_CXX) && defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
-#define NVTUNE_GRID_AXIS_TUNE_H_CXX
+#ifndef NVTUNE_GRID_AXIS_WAS_READ
+#define NVTUNE_GRID_AXIS_WAS_READ
+#endif
+
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
 #if !defined(NVTUNE_LAUNCH) && __cplusplus >= 201103L && defined(__CUDA_RUNTIME_API_H__) && CUDART_VERSION >= 11080
 #define NVTUNE_LAUNCH
 namespace nvtune_detail {
@@ -84,6 +84,8 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
 }
 }  // namespace nvtune_detail
 #endif
+#ifndef NVTUNE_GRID_AXIS_STRIDED_238FEE4C_CXX
+#define NVTUNE_GRID_AXIS_STRIDED_238FEE4C_CXX
 namespace nvtune {
 namespace {
 struct strided {
@@ -107,4 +109,5 @@ struct strided {
 };
 }  // namespace
 }  // namespace nvtune
+#endif
 #endif

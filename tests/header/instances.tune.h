@@ -1,34 +1,5 @@
 /* made by nvtune 0.1.0 from instances.cu: do not edit */
-#ifndef NVTUNE_INSTANCES_TUNE_H
-#define NVTUNE_INSTANCES_TUNE_H
-
 #include <stddef.h>
-
-#ifdef NVTUNE_KERNEL_axpy_float_4
-#error "two headers of nvtune have a kernel axpy_float_4: add name(...) to the tuning comment of one of them"
-#endif
-#define NVTUNE_KERNEL_axpy_float_4
-#define AXPY_FLOAT_4_BLOCK_X 128
-#define AXPY_FLOAT_4_BLOCK_Y 1
-#define AXPY_FLOAT_4_BLOCK_Z 1
-#define AXPY_FLOAT_4_BLOCK_SIZE 128
-#define AXPY_FLOAT_4_REGS 0
-#define AXPY_FLOAT_4_OCCUPANCY 75
-#define AXPY_FLOAT_4_PROVENANCE "measured"
-#define AXPY_FLOAT_4_GPU "NVIDIA H200, sm_90"
-
-#ifdef NVTUNE_KERNEL_axpy_double_2
-#error "two headers of nvtune have a kernel axpy_double_2: add name(...) to the tuning comment of one of them"
-#endif
-#define NVTUNE_KERNEL_axpy_double_2
-#define AXPY_DOUBLE_2_BLOCK_X 128
-#define AXPY_DOUBLE_2_BLOCK_Y 1
-#define AXPY_DOUBLE_2_BLOCK_Z 1
-#define AXPY_DOUBLE_2_BLOCK_SIZE 128
-#define AXPY_DOUBLE_2_REGS 0
-#define AXPY_DOUBLE_2_OCCUPANCY 75
-#define AXPY_DOUBLE_2_PROVENANCE "measured"
-#define AXPY_DOUBLE_2_GPU "NVIDIA H200, sm_90"
 
 #ifndef NVTUNE_DETAIL
 #define NVTUNE_DETAIL
@@ -59,18 +30,49 @@ static inline double nvtune_detail_fmin(double a, double b) { return b < a ? b :
 static inline double nvtune_detail_fmax(double a, double b) { return a < b ? b : a; }
 #endif
 
+#ifndef NVTUNE_INSTANCES_AXPY_FLOAT_4_A7614D05
+#define NVTUNE_INSTANCES_AXPY_FLOAT_4_A7614D05
+#ifdef NVTUNE_KERNEL_axpy_float_4
+#error "two headers of nvtune have a kernel axpy_float_4: add name(...) to the tuning comment of one of them"
+#endif
+#define NVTUNE_KERNEL_axpy_float_4
+#define AXPY_FLOAT_4_BLOCK_X 128
+#define AXPY_FLOAT_4_BLOCK_Y 1
+#define AXPY_FLOAT_4_BLOCK_Z 1
+#define AXPY_FLOAT_4_BLOCK_SIZE 128
+#define AXPY_FLOAT_4_REGS 0
+#define AXPY_FLOAT_4_OCCUPANCY 75
+#define AXPY_FLOAT_4_PROVENANCE "measured"
+#define AXPY_FLOAT_4_GPU "NVIDIA H200, sm_90"
 static inline nvtune_dim3 nvtune_axpy_float_4_block(void) { return nvtune_detail_dim3(128, 1, 1); }
 static inline nvtune_dim3 nvtune_axpy_float_4_grid(int n) { return nvtune_detail_dim3((NVTUNE_AS(long long, n) + 127LL) / 128LL, 1, 1); }
 static inline size_t nvtune_axpy_float_4_shared(void) { return NVTUNE_AS(size_t, 0); }
+#endif
 
+#ifndef NVTUNE_INSTANCES_AXPY_DOUBLE_2_8C8E3048
+#define NVTUNE_INSTANCES_AXPY_DOUBLE_2_8C8E3048
+#ifdef NVTUNE_KERNEL_axpy_double_2
+#error "two headers of nvtune have a kernel axpy_double_2: add name(...) to the tuning comment of one of them"
+#endif
+#define NVTUNE_KERNEL_axpy_double_2
+#define AXPY_DOUBLE_2_BLOCK_X 128
+#define AXPY_DOUBLE_2_BLOCK_Y 1
+#define AXPY_DOUBLE_2_BLOCK_Z 1
+#define AXPY_DOUBLE_2_BLOCK_SIZE 128
+#define AXPY_DOUBLE_2_REGS 0
+#define AXPY_DOUBLE_2_OCCUPANCY 75
+#define AXPY_DOUBLE_2_PROVENANCE "measured"
+#define AXPY_DOUBLE_2_GPU "NVIDIA H200, sm_90"
 static inline nvtune_dim3 nvtune_axpy_double_2_block(void) { return nvtune_detail_dim3(128, 1, 1); }
 static inline nvtune_dim3 nvtune_axpy_double_2_grid(int n) { return nvtune_detail_dim3((NVTUNE_AS(long long, n) + 127LL) / 128LL, 1, 1); }
 static inline size_t nvtune_axpy_double_2_shared(void) { return NVTUNE_AS(size_t, 0); }
-
 #endif
 
-#if !defined(NVTUNE_INSTANCES_TUNE_H_CXX) && defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
-#define NVTUNE_INSTANCES_TUNE_H_CXX
+#ifndef NVTUNE_INSTANCES_WAS_READ
+#define NVTUNE_INSTANCES_WAS_READ
+#endif
+
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
 #if !defined(NVTUNE_LAUNCH) && __cplusplus >= 201103L && defined(__CUDA_RUNTIME_API_H__) && CUDART_VERSION >= 11080
 #define NVTUNE_LAUNCH
 namespace nvtune_detail {
@@ -100,6 +102,8 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
 }
 }  // namespace nvtune_detail
 #endif
+#ifndef NVTUNE_INSTANCES_AXPY_FLOAT_4_A7614D05_CXX
+#define NVTUNE_INSTANCES_AXPY_FLOAT_4_A7614D05_CXX
 namespace nvtune {
 namespace {
 struct axpy_float_4 {
@@ -120,6 +124,13 @@ struct axpy_float_4 {
   }
 #endif
 };
+}  // namespace
+}  // namespace nvtune
+#endif
+#ifndef NVTUNE_INSTANCES_AXPY_DOUBLE_2_8C8E3048_CXX
+#define NVTUNE_INSTANCES_AXPY_DOUBLE_2_8C8E3048_CXX
+namespace nvtune {
+namespace {
 struct axpy_double_2 {
   static dim3 block() {
     const nvtune_dim3 nvtune_made = nvtune_axpy_double_2_block();
@@ -140,4 +151,5 @@ struct axpy_double_2 {
 };
 }  // namespace
 }  // namespace nvtune
+#endif
 #endif

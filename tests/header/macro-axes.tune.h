@@ -1,30 +1,5 @@
 /* made by nvtune 0.1.0 from macro-axes.cu: do not edit */
-#ifndef NVTUNE_MACRO_AXES_863C9FCB_TUNE_H
-#define NVTUNE_MACRO_AXES_863C9FCB_TUNE_H
-
 #include <stddef.h>
-
-#ifdef NVTUNE_KERNEL_tiled
-#error "two headers of nvtune have a kernel tiled: add name(...) to the tuning comment of one of them"
-#endif
-#define NVTUNE_KERNEL_tiled
-#define TILED_BLOCK_X 128
-#define TILED_BLOCK_Y 1
-#define TILED_BLOCK_Z 1
-#define TILED_REGS 0
-#define TILED_OCCUPANCY 75
-#define TILED_PROVENANCE "measured"
-#define TILED_GPU "NVIDIA H200, sm_90"
-#ifndef TILE
-#define TILE 16
-#elif (TILE) != 16
-#error "TILE is not the 16 that tiled was tuned for: build it with nvtune again, or remove this header"
-#endif
-#ifndef TILED_BLOCK_SIZE
-#define TILED_BLOCK_SIZE 64
-#elif (TILED_BLOCK_SIZE) != 64
-#error "TILED_BLOCK_SIZE is not the 64 that tiled was tuned for: build it with nvtune again, or remove this header"
-#endif
 
 #ifndef NVTUNE_DETAIL
 #define NVTUNE_DETAIL
@@ -55,14 +30,39 @@ static inline double nvtune_detail_fmin(double a, double b) { return b < a ? b :
 static inline double nvtune_detail_fmax(double a, double b) { return a < b ? b : a; }
 #endif
 
+#ifndef NVTUNE_MACRO_AXES_TILED_A7AC41DB
+#define NVTUNE_MACRO_AXES_TILED_A7AC41DB
+#ifdef NVTUNE_KERNEL_tiled
+#error "two headers of nvtune have a kernel tiled: add name(...) to the tuning comment of one of them"
+#endif
+#define NVTUNE_KERNEL_tiled
+#define TILED_BLOCK_X 128
+#define TILED_BLOCK_Y 1
+#define TILED_BLOCK_Z 1
+#define TILED_REGS 0
+#define TILED_OCCUPANCY 75
+#define TILED_PROVENANCE "measured"
+#define TILED_GPU "NVIDIA H200, sm_90"
+#ifndef TILE
+#define TILE 16
+#elif (TILE) != 16 && !defined(NVTUNE_MACRO_AXES_WAS_READ)
+#error "TILE is not the 16 that tiled was tuned for: build it with nvtune again, or remove this header"
+#endif
+#ifndef TILED_BLOCK_SIZE
+#define TILED_BLOCK_SIZE 64
+#elif (TILED_BLOCK_SIZE) != 64 && !defined(NVTUNE_MACRO_AXES_WAS_READ)
+#error "TILED_BLOCK_SIZE is not the 64 that tiled was tuned for: build it with nvtune again, or remove this header"
+#endif
 static inline nvtune_dim3 nvtune_tiled_block(void) { return nvtune_detail_dim3(128, 1, 1); }
 static inline nvtune_dim3 nvtune_tiled_grid(int n) { return nvtune_detail_dim3((nvtune_detail_ceildiv(NVTUNE_AS(long long, n), 16LL) + 127LL) / 128LL, 1, 1); }
 static inline size_t nvtune_tiled_shared(void) { return NVTUNE_AS(size_t, 0); }
-
 #endif
 
-#if !defined(NVTUNE_MACRO_AXES_863C9FCB_TUNE_H_CXX) && defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
-#define NVTUNE_MACRO_AXES_863C9FCB_TUNE_H_CXX
+#ifndef NVTUNE_MACRO_AXES_WAS_READ
+#define NVTUNE_MACRO_AXES_WAS_READ
+#endif
+
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
 #if !defined(NVTUNE_LAUNCH) && __cplusplus >= 201103L && defined(__CUDA_RUNTIME_API_H__) && CUDART_VERSION >= 11080
 #define NVTUNE_LAUNCH
 namespace nvtune_detail {
@@ -92,6 +92,8 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
 }
 }  // namespace nvtune_detail
 #endif
+#ifndef NVTUNE_MACRO_AXES_TILED_A7AC41DB_CXX
+#define NVTUNE_MACRO_AXES_TILED_A7AC41DB_CXX
 namespace nvtune {
 namespace {
 struct tiled {
@@ -114,4 +116,5 @@ struct tiled {
 };
 }  // namespace
 }  // namespace nvtune
+#endif
 #endif

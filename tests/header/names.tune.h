@@ -1,46 +1,5 @@
 /* made by nvtune 0.1.0 from names.cu: do not edit */
-#ifndef NVTUNE_NAMES_TUNE_H
-#define NVTUNE_NAMES_TUNE_H
-
 #include <stddef.h>
-
-#ifdef NVTUNE_KERNEL_grid
-#error "two headers of nvtune have a kernel grid: add name(...) to the tuning comment of one of them"
-#endif
-#define NVTUNE_KERNEL_grid
-#define GRID_BLOCK_X 128
-#define GRID_BLOCK_Y 1
-#define GRID_BLOCK_Z 1
-#define GRID_BLOCK_SIZE 128
-#define GRID_REGS 0
-#define GRID_OCCUPANCY 75
-#define GRID_PROVENANCE "measured"
-#define GRID_GPU "NVIDIA H200, sm_90"
-
-#ifdef NVTUNE_KERNEL_step
-#error "two headers of nvtune have a kernel step: add name(...) to the tuning comment of one of them"
-#endif
-#define NVTUNE_KERNEL_step
-/* no STEP_BLOCK_X and so on: another kernel's are called so too; add name(...) to the tuning comment of one of them */
-
-#ifdef NVTUNE_KERNEL_Step
-#error "two headers of nvtune have a kernel Step: add name(...) to the tuning comment of one of them"
-#endif
-#define NVTUNE_KERNEL_Step
-/* no STEP_BLOCK_X and so on: another kernel's are called so too; add name(...) to the tuning comment of one of them */
-
-#ifdef NVTUNE_KERNEL_class
-#error "two headers of nvtune have a kernel class: add name(...) to the tuning comment of one of them"
-#endif
-#define NVTUNE_KERNEL_class
-#define CLASS_BLOCK_X 128
-#define CLASS_BLOCK_Y 1
-#define CLASS_BLOCK_Z 1
-#define CLASS_BLOCK_SIZE 128
-#define CLASS_REGS 0
-#define CLASS_OCCUPANCY 75
-#define CLASS_PROVENANCE "measured"
-#define CLASS_GPU "NVIDIA H200, sm_90"
 
 #ifndef NVTUNE_DETAIL
 #define NVTUNE_DETAIL
@@ -71,26 +30,73 @@ static inline double nvtune_detail_fmin(double a, double b) { return b < a ? b :
 static inline double nvtune_detail_fmax(double a, double b) { return a < b ? b : a; }
 #endif
 
+#ifndef NVTUNE_NAMES_GRID_8B2619B9
+#define NVTUNE_NAMES_GRID_8B2619B9
+#ifdef NVTUNE_KERNEL_grid
+#error "two headers of nvtune have a kernel grid: add name(...) to the tuning comment of one of them"
+#endif
+#define NVTUNE_KERNEL_grid
+#define GRID_BLOCK_X 128
+#define GRID_BLOCK_Y 1
+#define GRID_BLOCK_Z 1
+#define GRID_BLOCK_SIZE 128
+#define GRID_REGS 0
+#define GRID_OCCUPANCY 75
+#define GRID_PROVENANCE "measured"
+#define GRID_GPU "NVIDIA H200, sm_90"
 static inline nvtune_dim3 nvtune_grid_block(void) { return nvtune_detail_dim3(128, 1, 1); }
 static inline nvtune_dim3 nvtune_grid_grid(int n) { return nvtune_detail_dim3((NVTUNE_AS(long long, n) + 127LL) / 128LL, 1, 1); }
 static inline size_t nvtune_grid_shared(void) { return NVTUNE_AS(size_t, 0); }
+#endif
 
+#ifndef NVTUNE_NAMES_STEP_4387EC07
+#define NVTUNE_NAMES_STEP_4387EC07
+#ifdef NVTUNE_KERNEL_step
+#error "two headers of nvtune have a kernel step: add name(...) to the tuning comment of one of them"
+#endif
+#define NVTUNE_KERNEL_step
+/* no STEP_BLOCK_X and so on: another kernel's are called so too; add name(...) to the tuning comment of one of them */
 static inline nvtune_dim3 nvtune_step_block(void) { return nvtune_detail_dim3(64, 1, 1); }
 static inline nvtune_dim3 nvtune_step_grid(int n) { return nvtune_detail_dim3((NVTUNE_AS(long long, n) + 63LL) / 64LL, 1, 1); }
 static inline size_t nvtune_step_shared(void) { return NVTUNE_AS(size_t, 0); }
+#endif
 
+#ifndef NVTUNE_NAMES_STEP_C62EA127
+#define NVTUNE_NAMES_STEP_C62EA127
+#ifdef NVTUNE_KERNEL_Step
+#error "two headers of nvtune have a kernel Step: add name(...) to the tuning comment of one of them"
+#endif
+#define NVTUNE_KERNEL_Step
+/* no STEP_BLOCK_X and so on: another kernel's are called so too; add name(...) to the tuning comment of one of them */
 static inline nvtune_dim3 nvtune_Step_block(void) { return nvtune_detail_dim3(128, 1, 1); }
 static inline nvtune_dim3 nvtune_Step_grid(int n) { return nvtune_detail_dim3((NVTUNE_AS(long long, n) + 127LL) / 128LL, 1, 1); }
 static inline size_t nvtune_Step_shared(void) { return NVTUNE_AS(size_t, 0); }
+#endif
 
+#ifndef NVTUNE_NAMES_CLASS_1756B217
+#define NVTUNE_NAMES_CLASS_1756B217
+#ifdef NVTUNE_KERNEL_class
+#error "two headers of nvtune have a kernel class: add name(...) to the tuning comment of one of them"
+#endif
+#define NVTUNE_KERNEL_class
+#define CLASS_BLOCK_X 128
+#define CLASS_BLOCK_Y 1
+#define CLASS_BLOCK_Z 1
+#define CLASS_BLOCK_SIZE 128
+#define CLASS_REGS 0
+#define CLASS_OCCUPANCY 75
+#define CLASS_PROVENANCE "measured"
+#define CLASS_GPU "NVIDIA H200, sm_90"
 static inline nvtune_dim3 nvtune_class_block(void) { return nvtune_detail_dim3(128, 1, 1); }
 static inline nvtune_dim3 nvtune_class_grid(int grid) { return nvtune_detail_dim3((NVTUNE_AS(long long, grid) + 127LL) / 128LL, 1, 1); }
 static inline size_t nvtune_class_shared(void) { return NVTUNE_AS(size_t, 0); }
-
 #endif
 
-#if !defined(NVTUNE_NAMES_TUNE_H_CXX) && defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
-#define NVTUNE_NAMES_TUNE_H_CXX
+#ifndef NVTUNE_NAMES_WAS_READ
+#define NVTUNE_NAMES_WAS_READ
+#endif
+
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
 #if !defined(NVTUNE_LAUNCH) && __cplusplus >= 201103L && defined(__CUDA_RUNTIME_API_H__) && CUDART_VERSION >= 11080
 #define NVTUNE_LAUNCH
 namespace nvtune_detail {
@@ -120,6 +126,8 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
 }
 }  // namespace nvtune_detail
 #endif
+#ifndef NVTUNE_NAMES_GRID_8B2619B9_CXX
+#define NVTUNE_NAMES_GRID_8B2619B9_CXX
 namespace nvtune {
 namespace {
 struct grid_ {
@@ -140,6 +148,13 @@ struct grid_ {
   }
 #endif
 };
+}  // namespace
+}  // namespace nvtune
+#endif
+#ifndef NVTUNE_NAMES_STEP_4387EC07_CXX
+#define NVTUNE_NAMES_STEP_4387EC07_CXX
+namespace nvtune {
+namespace {
 struct step {
   static dim3 block() {
     const nvtune_dim3 nvtune_made = nvtune_step_block();
@@ -158,6 +173,13 @@ struct step {
   }
 #endif
 };
+}  // namespace
+}  // namespace nvtune
+#endif
+#ifndef NVTUNE_NAMES_STEP_C62EA127_CXX
+#define NVTUNE_NAMES_STEP_C62EA127_CXX
+namespace nvtune {
+namespace {
 struct Step {
   static dim3 block() {
     const nvtune_dim3 nvtune_made = nvtune_Step_block();
@@ -176,6 +198,13 @@ struct Step {
   }
 #endif
 };
+}  // namespace
+}  // namespace nvtune
+#endif
+#ifndef NVTUNE_NAMES_CLASS_1756B217_CXX
+#define NVTUNE_NAMES_CLASS_1756B217_CXX
+namespace nvtune {
+namespace {
 struct class_ {
   static dim3 block() {
     const nvtune_dim3 nvtune_made = nvtune_class_block();
@@ -196,4 +225,5 @@ struct class_ {
 };
 }  // namespace
 }  // namespace nvtune
+#endif
 #endif

@@ -1,21 +1,5 @@
 /* made by nvtune 0.1.0 from no_threads.cu: do not edit */
-#ifndef NVTUNE_NO_THREADS_TUNE_H
-#define NVTUNE_NO_THREADS_TUNE_H
-
 #include <stddef.h>
-
-#ifdef NVTUNE_KERNEL_resident
-#error "two headers of nvtune have a kernel resident: add name(...) to the tuning comment of one of them"
-#endif
-#define NVTUNE_KERNEL_resident
-#define RESIDENT_BLOCK_X 128
-#define RESIDENT_BLOCK_Y 1
-#define RESIDENT_BLOCK_Z 1
-#define RESIDENT_BLOCK_SIZE 128
-#define RESIDENT_REGS 0
-#define RESIDENT_OCCUPANCY 75
-#define RESIDENT_PROVENANCE "measured"
-#define RESIDENT_GPU "NVIDIA H200, sm_90"
 
 #ifndef NVTUNE_DETAIL
 #define NVTUNE_DETAIL
@@ -46,14 +30,30 @@ static inline double nvtune_detail_fmin(double a, double b) { return b < a ? b :
 static inline double nvtune_detail_fmax(double a, double b) { return a < b ? b : a; }
 #endif
 
+#ifndef NVTUNE_NO_THREADS_RESIDENT_183F0E44
+#define NVTUNE_NO_THREADS_RESIDENT_183F0E44
+#ifdef NVTUNE_KERNEL_resident
+#error "two headers of nvtune have a kernel resident: add name(...) to the tuning comment of one of them"
+#endif
+#define NVTUNE_KERNEL_resident
+#define RESIDENT_BLOCK_X 128
+#define RESIDENT_BLOCK_Y 1
+#define RESIDENT_BLOCK_Z 1
+#define RESIDENT_BLOCK_SIZE 128
+#define RESIDENT_REGS 0
+#define RESIDENT_OCCUPANCY 75
+#define RESIDENT_PROVENANCE "measured"
+#define RESIDENT_GPU "NVIDIA H200, sm_90"
 static inline nvtune_dim3 nvtune_resident_block(void) { return nvtune_detail_dim3(128, 1, 1); }
 static inline nvtune_dim3 nvtune_resident_grid(void) { return nvtune_detail_dim3((2LL * 66LL), 1, 1); }
 static inline size_t nvtune_resident_shared(void) { return NVTUNE_AS(size_t, 0); }
-
 #endif
 
-#if !defined(NVTUNE_NO_THREADS_TUNE_H_CXX) && defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
-#define NVTUNE_NO_THREADS_TUNE_H_CXX
+#ifndef NVTUNE_NO_THREADS_WAS_READ
+#define NVTUNE_NO_THREADS_WAS_READ
+#endif
+
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
 #if !defined(NVTUNE_LAUNCH) && __cplusplus >= 201103L && defined(__CUDA_RUNTIME_API_H__) && CUDART_VERSION >= 11080
 #define NVTUNE_LAUNCH
 namespace nvtune_detail {
@@ -83,6 +83,8 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
 }
 }  // namespace nvtune_detail
 #endif
+#ifndef NVTUNE_NO_THREADS_RESIDENT_183F0E44_CXX
+#define NVTUNE_NO_THREADS_RESIDENT_183F0E44_CXX
 namespace nvtune {
 namespace {
 struct resident {
@@ -104,4 +106,5 @@ struct resident {
 };
 }  // namespace
 }  // namespace nvtune
+#endif
 #endif

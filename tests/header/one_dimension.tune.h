@@ -1,21 +1,5 @@
 /* made by nvtune 0.1.0 from one_dimension.cu: do not edit */
-#ifndef NVTUNE_ONE_DIMENSION_TUNE_H
-#define NVTUNE_ONE_DIMENSION_TUNE_H
-
 #include <stddef.h>
-
-#ifdef NVTUNE_KERNEL_saxpy
-#error "two headers of nvtune have a kernel saxpy: add name(...) to the tuning comment of one of them"
-#endif
-#define NVTUNE_KERNEL_saxpy
-#define SAXPY_BLOCK_X 96
-#define SAXPY_BLOCK_Y 1
-#define SAXPY_BLOCK_Z 1
-#define SAXPY_BLOCK_SIZE 96
-#define SAXPY_REGS 0
-#define SAXPY_OCCUPANCY 75
-#define SAXPY_PROVENANCE "measured"
-#define SAXPY_GPU "NVIDIA H200, sm_90"
 
 #ifndef NVTUNE_DETAIL
 #define NVTUNE_DETAIL
@@ -46,14 +30,30 @@ static inline double nvtune_detail_fmin(double a, double b) { return b < a ? b :
 static inline double nvtune_detail_fmax(double a, double b) { return a < b ? b : a; }
 #endif
 
+#ifndef NVTUNE_ONE_DIMENSION_SAXPY_ECDC5C37
+#define NVTUNE_ONE_DIMENSION_SAXPY_ECDC5C37
+#ifdef NVTUNE_KERNEL_saxpy
+#error "two headers of nvtune have a kernel saxpy: add name(...) to the tuning comment of one of them"
+#endif
+#define NVTUNE_KERNEL_saxpy
+#define SAXPY_BLOCK_X 96
+#define SAXPY_BLOCK_Y 1
+#define SAXPY_BLOCK_Z 1
+#define SAXPY_BLOCK_SIZE 96
+#define SAXPY_REGS 0
+#define SAXPY_OCCUPANCY 75
+#define SAXPY_PROVENANCE "measured"
+#define SAXPY_GPU "NVIDIA H200, sm_90"
 static inline nvtune_dim3 nvtune_saxpy_block(void) { return nvtune_detail_dim3(96, 1, 1); }
 static inline nvtune_dim3 nvtune_saxpy_grid(int n) { return nvtune_detail_dim3((NVTUNE_AS(long long, n) + 95LL) / 96LL, 1, 1); }
 static inline size_t nvtune_saxpy_shared(void) { return NVTUNE_AS(size_t, 0); }
-
 #endif
 
-#if !defined(NVTUNE_ONE_DIMENSION_TUNE_H_CXX) && defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
-#define NVTUNE_ONE_DIMENSION_TUNE_H_CXX
+#ifndef NVTUNE_ONE_DIMENSION_WAS_READ
+#define NVTUNE_ONE_DIMENSION_WAS_READ
+#endif
+
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
 #if !defined(NVTUNE_LAUNCH) && __cplusplus >= 201103L && defined(__CUDA_RUNTIME_API_H__) && CUDART_VERSION >= 11080
 #define NVTUNE_LAUNCH
 namespace nvtune_detail {
@@ -83,6 +83,8 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
 }
 }  // namespace nvtune_detail
 #endif
+#ifndef NVTUNE_ONE_DIMENSION_SAXPY_ECDC5C37_CXX
+#define NVTUNE_ONE_DIMENSION_SAXPY_ECDC5C37_CXX
 namespace nvtune {
 namespace {
 struct saxpy {
@@ -105,4 +107,5 @@ struct saxpy {
 };
 }  // namespace
 }  // namespace nvtune
+#endif
 #endif

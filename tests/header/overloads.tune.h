@@ -1,34 +1,5 @@
 /* made by nvtune 0.1.0 from overloads.cu: do not edit */
-#ifndef NVTUNE_OVERLOADS_TUNE_H
-#define NVTUNE_OVERLOADS_TUNE_H
-
 #include <stddef.h>
-
-#ifdef NVTUNE_KERNEL_add_int
-#error "two headers of nvtune have a kernel add_int: add name(...) to the tuning comment of one of them"
-#endif
-#define NVTUNE_KERNEL_add_int
-#define ADD_INT_BLOCK_X 128
-#define ADD_INT_BLOCK_Y 1
-#define ADD_INT_BLOCK_Z 1
-#define ADD_INT_BLOCK_SIZE 128
-#define ADD_INT_REGS 0
-#define ADD_INT_OCCUPANCY 75
-#define ADD_INT_PROVENANCE "measured"
-#define ADD_INT_GPU "NVIDIA H200, sm_90"
-
-#ifdef NVTUNE_KERNEL_add_float
-#error "two headers of nvtune have a kernel add_float: add name(...) to the tuning comment of one of them"
-#endif
-#define NVTUNE_KERNEL_add_float
-#define ADD_FLOAT_BLOCK_X 64
-#define ADD_FLOAT_BLOCK_Y 1
-#define ADD_FLOAT_BLOCK_Z 1
-#define ADD_FLOAT_BLOCK_SIZE 64
-#define ADD_FLOAT_REGS 0
-#define ADD_FLOAT_OCCUPANCY 75
-#define ADD_FLOAT_PROVENANCE "measured"
-#define ADD_FLOAT_GPU "NVIDIA H200, sm_90"
 
 #ifndef NVTUNE_DETAIL
 #define NVTUNE_DETAIL
@@ -59,18 +30,49 @@ static inline double nvtune_detail_fmin(double a, double b) { return b < a ? b :
 static inline double nvtune_detail_fmax(double a, double b) { return a < b ? b : a; }
 #endif
 
+#ifndef NVTUNE_OVERLOADS_ADD_INT_17C31F61
+#define NVTUNE_OVERLOADS_ADD_INT_17C31F61
+#ifdef NVTUNE_KERNEL_add_int
+#error "two headers of nvtune have a kernel add_int: add name(...) to the tuning comment of one of them"
+#endif
+#define NVTUNE_KERNEL_add_int
+#define ADD_INT_BLOCK_X 128
+#define ADD_INT_BLOCK_Y 1
+#define ADD_INT_BLOCK_Z 1
+#define ADD_INT_BLOCK_SIZE 128
+#define ADD_INT_REGS 0
+#define ADD_INT_OCCUPANCY 75
+#define ADD_INT_PROVENANCE "measured"
+#define ADD_INT_GPU "NVIDIA H200, sm_90"
 static inline nvtune_dim3 nvtune_add_int_block(void) { return nvtune_detail_dim3(128, 1, 1); }
 static inline nvtune_dim3 nvtune_add_int_grid(int n) { return nvtune_detail_dim3((NVTUNE_AS(long long, n) + 127LL) / 128LL, 1, 1); }
 static inline size_t nvtune_add_int_shared(void) { return NVTUNE_AS(size_t, 0); }
+#endif
 
+#ifndef NVTUNE_OVERLOADS_ADD_FLOAT_B63A876A
+#define NVTUNE_OVERLOADS_ADD_FLOAT_B63A876A
+#ifdef NVTUNE_KERNEL_add_float
+#error "two headers of nvtune have a kernel add_float: add name(...) to the tuning comment of one of them"
+#endif
+#define NVTUNE_KERNEL_add_float
+#define ADD_FLOAT_BLOCK_X 64
+#define ADD_FLOAT_BLOCK_Y 1
+#define ADD_FLOAT_BLOCK_Z 1
+#define ADD_FLOAT_BLOCK_SIZE 64
+#define ADD_FLOAT_REGS 0
+#define ADD_FLOAT_OCCUPANCY 75
+#define ADD_FLOAT_PROVENANCE "measured"
+#define ADD_FLOAT_GPU "NVIDIA H200, sm_90"
 static inline nvtune_dim3 nvtune_add_float_block(void) { return nvtune_detail_dim3(64, 1, 1); }
 static inline nvtune_dim3 nvtune_add_float_grid(int n) { return nvtune_detail_dim3((NVTUNE_AS(long long, n) + 63LL) / 64LL, 1, 1); }
 static inline size_t nvtune_add_float_shared(void) { return NVTUNE_AS(size_t, 0); }
-
 #endif
 
-#if !defined(NVTUNE_OVERLOADS_TUNE_H_CXX) && defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
-#define NVTUNE_OVERLOADS_TUNE_H_CXX
+#ifndef NVTUNE_OVERLOADS_WAS_READ
+#define NVTUNE_OVERLOADS_WAS_READ
+#endif
+
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
 #if !defined(NVTUNE_LAUNCH) && __cplusplus >= 201103L && defined(__CUDA_RUNTIME_API_H__) && CUDART_VERSION >= 11080
 #define NVTUNE_LAUNCH
 namespace nvtune_detail {
@@ -100,6 +102,8 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
 }
 }  // namespace nvtune_detail
 #endif
+#ifndef NVTUNE_OVERLOADS_ADD_INT_17C31F61_CXX
+#define NVTUNE_OVERLOADS_ADD_INT_17C31F61_CXX
 namespace nvtune {
 namespace {
 struct add_int {
@@ -120,6 +124,13 @@ struct add_int {
   }
 #endif
 };
+}  // namespace
+}  // namespace nvtune
+#endif
+#ifndef NVTUNE_OVERLOADS_ADD_FLOAT_B63A876A_CXX
+#define NVTUNE_OVERLOADS_ADD_FLOAT_B63A876A_CXX
+namespace nvtune {
+namespace {
 struct add_float {
   static dim3 block() {
     const nvtune_dim3 nvtune_made = nvtune_add_float_block();
@@ -140,4 +151,5 @@ struct add_float {
 };
 }  // namespace
 }  // namespace nvtune
+#endif
 #endif

@@ -1,21 +1,5 @@
 /* made by nvtune 0.1.0 from spaces.cu: do not edit */
-#ifndef NVTUNE_SPACES_TUNE_H
-#define NVTUNE_SPACES_TUNE_H
-
 #include <stddef.h>
-
-#ifdef NVTUNE_KERNEL_scale
-#error "two headers of nvtune have a kernel scale: add name(...) to the tuning comment of one of them"
-#endif
-#define NVTUNE_KERNEL_scale
-#define SCALE_BLOCK_X 128
-#define SCALE_BLOCK_Y 1
-#define SCALE_BLOCK_Z 1
-#define SCALE_BLOCK_SIZE 128
-#define SCALE_REGS 0
-#define SCALE_OCCUPANCY 75
-#define SCALE_PROVENANCE "measured"
-#define SCALE_GPU "NVIDIA H200, sm_90"
 
 #ifndef NVTUNE_DETAIL
 #define NVTUNE_DETAIL
@@ -46,14 +30,30 @@ static inline double nvtune_detail_fmin(double a, double b) { return b < a ? b :
 static inline double nvtune_detail_fmax(double a, double b) { return a < b ? b : a; }
 #endif
 
+#ifndef NVTUNE_SPACES_SCALE_F700DC64
+#define NVTUNE_SPACES_SCALE_F700DC64
+#ifdef NVTUNE_KERNEL_scale
+#error "two headers of nvtune have a kernel scale: add name(...) to the tuning comment of one of them"
+#endif
+#define NVTUNE_KERNEL_scale
+#define SCALE_BLOCK_X 128
+#define SCALE_BLOCK_Y 1
+#define SCALE_BLOCK_Z 1
+#define SCALE_BLOCK_SIZE 128
+#define SCALE_REGS 0
+#define SCALE_OCCUPANCY 75
+#define SCALE_PROVENANCE "measured"
+#define SCALE_GPU "NVIDIA H200, sm_90"
 static inline nvtune_dim3 nvtune_scale_block(void) { return nvtune_detail_dim3(128, 1, 1); }
 static inline nvtune_dim3 nvtune_scale_grid(unsigned short n) { return nvtune_detail_dim3((NVTUNE_AS(long long, n) + 127LL) / 128LL, 1, 1); }
 static inline size_t nvtune_scale_shared(void) { return NVTUNE_AS(size_t, 0); }
-
 #endif
 
-#if !defined(NVTUNE_SPACES_TUNE_H_CXX) && defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
-#define NVTUNE_SPACES_TUNE_H_CXX
+#ifndef NVTUNE_SPACES_WAS_READ
+#define NVTUNE_SPACES_WAS_READ
+#endif
+
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
 #if !defined(NVTUNE_LAUNCH) && __cplusplus >= 201103L && defined(__CUDA_RUNTIME_API_H__) && CUDART_VERSION >= 11080
 #define NVTUNE_LAUNCH
 namespace nvtune_detail {
@@ -83,6 +83,8 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
 }
 }  // namespace nvtune_detail
 #endif
+#ifndef NVTUNE_SPACES_SCALE_F700DC64_CXX
+#define NVTUNE_SPACES_SCALE_F700DC64_CXX
 namespace nvtune {
 namespace {
 struct scale {
@@ -105,4 +107,5 @@ struct scale {
 };
 }  // namespace
 }  // namespace nvtune
+#endif
 #endif

@@ -1,21 +1,5 @@
 /* made by nvtune 0.1.0 from structures.cu: do not edit */
-#ifndef NVTUNE_STRUCTURES_TUNE_H
-#define NVTUNE_STRUCTURES_TUNE_H
-
 #include <stddef.h>
-
-#ifdef NVTUNE_KERNEL_planned
-#error "two headers of nvtune have a kernel planned: add name(...) to the tuning comment of one of them"
-#endif
-#define NVTUNE_KERNEL_planned
-#define PLANNED_BLOCK_X 128
-#define PLANNED_BLOCK_Y 1
-#define PLANNED_BLOCK_Z 1
-#define PLANNED_BLOCK_SIZE 128
-#define PLANNED_REGS 0
-#define PLANNED_OCCUPANCY 75
-#define PLANNED_PROVENANCE "measured"
-#define PLANNED_GPU "NVIDIA H200, sm_90"
 
 #ifndef NVTUNE_DETAIL
 #define NVTUNE_DETAIL
@@ -46,14 +30,30 @@ static inline double nvtune_detail_fmin(double a, double b) { return b < a ? b :
 static inline double nvtune_detail_fmax(double a, double b) { return a < b ? b : a; }
 #endif
 
+#ifndef NVTUNE_STRUCTURES_PLANNED_FFD8B05D
+#define NVTUNE_STRUCTURES_PLANNED_FFD8B05D
+#ifdef NVTUNE_KERNEL_planned
+#error "two headers of nvtune have a kernel planned: add name(...) to the tuning comment of one of them"
+#endif
+#define NVTUNE_KERNEL_planned
+#define PLANNED_BLOCK_X 128
+#define PLANNED_BLOCK_Y 1
+#define PLANNED_BLOCK_Z 1
+#define PLANNED_BLOCK_SIZE 128
+#define PLANNED_REGS 0
+#define PLANNED_OCCUPANCY 75
+#define PLANNED_PROVENANCE "measured"
+#define PLANNED_GPU "NVIDIA H200, sm_90"
 static inline nvtune_dim3 nvtune_planned_block(void) { return nvtune_detail_dim3(128, 1, 1); }
 static inline nvtune_dim3 nvtune_planned_grid(long long plan_inner_rows, int plan_n_, int plan_n) { return nvtune_detail_dim3((NVTUNE_AS(long long, plan_n_) + 127LL) / 128LL, (NVTUNE_AS(long long, plan_inner_rows) * NVTUNE_AS(long long, plan_n)), 1); }
 static inline size_t nvtune_planned_shared(void) { return NVTUNE_AS(size_t, 0); }
-
 #endif
 
-#if !defined(NVTUNE_STRUCTURES_TUNE_H_CXX) && defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
-#define NVTUNE_STRUCTURES_TUNE_H_CXX
+#ifndef NVTUNE_STRUCTURES_WAS_READ
+#define NVTUNE_STRUCTURES_WAS_READ
+#endif
+
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
 #if !defined(NVTUNE_LAUNCH) && __cplusplus >= 201103L && defined(__CUDA_RUNTIME_API_H__) && CUDART_VERSION >= 11080
 #define NVTUNE_LAUNCH
 namespace nvtune_detail {
@@ -83,6 +83,8 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
 }
 }  // namespace nvtune_detail
 #endif
+#ifndef NVTUNE_STRUCTURES_PLANNED_FFD8B05D_CXX
+#define NVTUNE_STRUCTURES_PLANNED_FFD8B05D_CXX
 namespace nvtune {
 namespace {
 struct planned {
@@ -105,4 +107,5 @@ struct planned {
 };
 }  // namespace
 }  // namespace nvtune
+#endif
 #endif

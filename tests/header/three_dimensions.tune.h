@@ -1,21 +1,5 @@
 /* made by nvtune 0.1.0 from three_dimensions.cu: do not edit */
-#ifndef NVTUNE_THREE_DIMENSIONS_TUNE_H
-#define NVTUNE_THREE_DIMENSIONS_TUNE_H
-
 #include <stddef.h>
-
-#ifdef NVTUNE_KERNEL_wave
-#error "two headers of nvtune have a kernel wave: add name(...) to the tuning comment of one of them"
-#endif
-#define NVTUNE_KERNEL_wave
-#define WAVE_BLOCK_X 8
-#define WAVE_BLOCK_Y 4
-#define WAVE_BLOCK_Z 2
-#define WAVE_BLOCK_SIZE 64
-#define WAVE_REGS 0
-#define WAVE_OCCUPANCY 75
-#define WAVE_PROVENANCE "measured"
-#define WAVE_GPU "NVIDIA H200, sm_90"
 
 #ifndef NVTUNE_DETAIL
 #define NVTUNE_DETAIL
@@ -46,14 +30,30 @@ static inline double nvtune_detail_fmin(double a, double b) { return b < a ? b :
 static inline double nvtune_detail_fmax(double a, double b) { return a < b ? b : a; }
 #endif
 
+#ifndef NVTUNE_THREE_DIMENSIONS_WAVE_B2EB40A2
+#define NVTUNE_THREE_DIMENSIONS_WAVE_B2EB40A2
+#ifdef NVTUNE_KERNEL_wave
+#error "two headers of nvtune have a kernel wave: add name(...) to the tuning comment of one of them"
+#endif
+#define NVTUNE_KERNEL_wave
+#define WAVE_BLOCK_X 8
+#define WAVE_BLOCK_Y 4
+#define WAVE_BLOCK_Z 2
+#define WAVE_BLOCK_SIZE 64
+#define WAVE_REGS 0
+#define WAVE_OCCUPANCY 75
+#define WAVE_PROVENANCE "measured"
+#define WAVE_GPU "NVIDIA H200, sm_90"
 static inline nvtune_dim3 nvtune_wave_block(void) { return nvtune_detail_dim3(8, 4, 2); }
 static inline nvtune_dim3 nvtune_wave_grid(long long N_) { return nvtune_detail_dim3((NVTUNE_AS(long long, N_) + 7LL) / 8LL, ((NVTUNE_AS(long long, N_) / 2LL) + 3LL) / 4LL, ((NVTUNE_AS(long long, N_) % 7LL) + 1LL) / 2LL); }
 static inline size_t nvtune_wave_shared(long long M_) { return NVTUNE_AS(size_t, (NVTUNE_AS(long long, M_) * 64LL)); }
-
 #endif
 
-#if !defined(NVTUNE_THREE_DIMENSIONS_TUNE_H_CXX) && defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
-#define NVTUNE_THREE_DIMENSIONS_TUNE_H_CXX
+#ifndef NVTUNE_THREE_DIMENSIONS_WAS_READ
+#define NVTUNE_THREE_DIMENSIONS_WAS_READ
+#endif
+
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
 #if !defined(NVTUNE_LAUNCH) && __cplusplus >= 201103L && defined(__CUDA_RUNTIME_API_H__) && CUDART_VERSION >= 11080
 #define NVTUNE_LAUNCH
 namespace nvtune_detail {
@@ -83,6 +83,8 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
 }
 }  // namespace nvtune_detail
 #endif
+#ifndef NVTUNE_THREE_DIMENSIONS_WAVE_B2EB40A2_CXX
+#define NVTUNE_THREE_DIMENSIONS_WAVE_B2EB40A2_CXX
 namespace nvtune {
 namespace {
 struct wave {
@@ -105,4 +107,5 @@ struct wave {
 };
 }  // namespace
 }  // namespace nvtune
+#endif
 #endif

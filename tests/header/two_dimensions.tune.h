@@ -1,21 +1,5 @@
 /* made by nvtune 0.1.0 from two_dimensions.cu: do not edit */
-#ifndef NVTUNE_TWO_DIMENSIONS_TUNE_H
-#define NVTUNE_TWO_DIMENSIONS_TUNE_H
-
 #include <stddef.h>
-
-#ifdef NVTUNE_KERNEL_blur
-#error "two headers of nvtune have a kernel blur: add name(...) to the tuning comment of one of them"
-#endif
-#define NVTUNE_KERNEL_blur
-#define BLUR_BLOCK_X 32
-#define BLUR_BLOCK_Y 4
-#define BLUR_BLOCK_Z 1
-#define BLUR_BLOCK_SIZE 128
-#define BLUR_REGS 0
-#define BLUR_OCCUPANCY 75
-#define BLUR_PROVENANCE "measured"
-#define BLUR_GPU "NVIDIA H200, sm_90"
 
 #ifndef NVTUNE_DETAIL
 #define NVTUNE_DETAIL
@@ -46,14 +30,30 @@ static inline double nvtune_detail_fmin(double a, double b) { return b < a ? b :
 static inline double nvtune_detail_fmax(double a, double b) { return a < b ? b : a; }
 #endif
 
+#ifndef NVTUNE_TWO_DIMENSIONS_BLUR_65D57314
+#define NVTUNE_TWO_DIMENSIONS_BLUR_65D57314
+#ifdef NVTUNE_KERNEL_blur
+#error "two headers of nvtune have a kernel blur: add name(...) to the tuning comment of one of them"
+#endif
+#define NVTUNE_KERNEL_blur
+#define BLUR_BLOCK_X 32
+#define BLUR_BLOCK_Y 4
+#define BLUR_BLOCK_Z 1
+#define BLUR_BLOCK_SIZE 128
+#define BLUR_REGS 0
+#define BLUR_OCCUPANCY 75
+#define BLUR_PROVENANCE "measured"
+#define BLUR_GPU "NVIDIA H200, sm_90"
 static inline nvtune_dim3 nvtune_blur_block(void) { return nvtune_detail_dim3(32, 4, 1); }
 static inline nvtune_dim3 nvtune_blur_grid(unsigned int w, unsigned int h) { return nvtune_detail_dim3((NVTUNE_AS(long long, w) + 31LL) / 32LL, (NVTUNE_AS(long long, h) + 3LL) / 4LL, 1); }
 static inline size_t nvtune_blur_shared(void) { return NVTUNE_AS(size_t, 0); }
-
 #endif
 
-#if !defined(NVTUNE_TWO_DIMENSIONS_TUNE_H_CXX) && defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
-#define NVTUNE_TWO_DIMENSIONS_TUNE_H_CXX
+#ifndef NVTUNE_TWO_DIMENSIONS_WAS_READ
+#define NVTUNE_TWO_DIMENSIONS_WAS_READ
+#endif
+
+#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
 #if !defined(NVTUNE_LAUNCH) && __cplusplus >= 201103L && defined(__CUDA_RUNTIME_API_H__) && CUDART_VERSION >= 11080
 #define NVTUNE_LAUNCH
 namespace nvtune_detail {
@@ -83,6 +83,8 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
 }
 }  // namespace nvtune_detail
 #endif
+#ifndef NVTUNE_TWO_DIMENSIONS_BLUR_65D57314_CXX
+#define NVTUNE_TWO_DIMENSIONS_BLUR_65D57314_CXX
 namespace nvtune {
 namespace {
 struct blur {
@@ -105,4 +107,5 @@ struct blur {
 };
 }  // namespace
 }  // namespace nvtune
+#endif
 #endif
