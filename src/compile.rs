@@ -383,28 +383,57 @@ impl Build<'_> {
     }
 
     /// Writes headers and records and lets nvcc build with the winners.
-    fn build(&self, programs: &Programs, folder: &Path, tunings: Vec<Tuning>, warm: Option<&Warm<'_>>) -> u8 {
-        for tuning in &tunings {
-            if let Err(problem) = process::uninterrupted(|| self.write_results(folder, tuning, warm)) {
-                return self.fall_back(folder, tunings, &problem);
+    fn build(&self, programs: &Programs, folder: &Path, mut tunings: Vec<Tuning>, warm: Option<&Warm<'_>>) -> u8 {
+        match self.attempt(programs, folder, &tunings, warm) {
+            Attempt::Ended(code) => code,
+            Attempt::Failed(problem) => self.fall_back(folder, tunings, &problem),
+            Attempt::Differs(wrong) => {
+                if let Some(warm) = warm {
+                    warm.forget();
+                }
+                // The others may still be what was timed. Where they are not (macros reach them all), or once more one is not,
+                // nothing is used.
+                for Wrong { symbol, problem } in &wrong {
+                    let kernels = tunings.iter_mut().flat_map(|tuning| &mut tuning.tuned);
+                    for tuned in kernels.filter(|tuned| tuned.is_built_as(symbol)) {
+                        self.console
+                            .warning(&format!("{}: the tuned result is not used: {problem}", tuned.decision.name));
+                        tuned.fall_back(problem);
+                    }
+                }
+                if let Some(code) = self.console.failure() {
+                    return code;
+                }
+                match self.attempt(programs, folder, &tunings, None) {
+                    Attempt::Ended(code) => code,
+                    Attempt::Failed(problem) => self.fall_back(folder, tunings, &problem),
+                    Attempt::Differs(wrong) => {
+                        let problems = wrong.iter().map(|Wrong { symbol, problem }| format!("{symbol}: {problem}"));
+                        self.fall_back(folder, tunings, &problems.collect::<Vec<_>>().join(", "))
+                    }
+                }
             }
         }
-        let options = self.extra_options(folder, &tunings);
+    }
+
+    /// Writes headers and records and lets nvcc build with what is decided.
+    fn attempt(&self, programs: &Programs, folder: &Path, tunings: &[Tuning], warm: Option<&Warm<'_>>) -> Attempt {
+        for tuning in tunings {
+            if let Err(problem) = process::uninterrupted(|| self.write_results(folder, tuning, warm)) {
+                return Attempt::Failed(problem);
+            }
+        }
+        let options = self.extra_options(folder, tunings);
         let kernels: Vec<TicketKernel> =
             tunings.iter().flat_map(|tuning| &tuning.tuned).flat_map(Tuned::tickets).collect();
         let stubs: Vec<StubText> = tunings.iter().flat_map(|tuning| &tuning.tuned).filter_map(Tuned::stub).collect();
         if kernels.is_empty() {
-            return self.exec(&options);
+            return Attempt::Ended(self.exec(&options));
         }
         match self.build_with_ticket(programs, &options, kernels, stubs) {
-            Ok(Built::Done(status)) => self.end(status),
-            Ok(Built::Differs(problem)) => {
-                if let Some(warm) = warm {
-                    warm.forget();
-                }
-                self.fall_back(folder, tunings, &problem)
-            }
-            Err(problem) => self.fall_back(folder, tunings, &problem),
+            Ok(Built::Done(status)) => Attempt::Ended(self.end(status)),
+            Ok(Built::Differs(wrong)) => Attempt::Differs(wrong),
+            Err(problem) => Attempt::Failed(problem),
         }
     }
 
@@ -431,9 +460,12 @@ impl Build<'_> {
             .map_err(|error| format!("cannot start nvcc: {error}"))?;
         let outcomes =
             Ticket::outcomes(&answers).map_err(|error| format!("cannot read the shim's answers: {error}"))?;
-        if let Some(outcome) = outcomes.iter().find(|outcome| outcome.problem.is_some()) {
-            let problem = outcome.problem.as_deref().unwrap_or_default();
-            return Ok(Built::Differs(format!("{}: {problem}", outcome.symbol)));
+        let wrong: Vec<Wrong> = outcomes
+            .iter()
+            .filter_map(|outcome| Some(Wrong { symbol: outcome.symbol.clone(), problem: outcome.problem.clone()? }))
+            .collect();
+        if !wrong.is_empty() {
+            return Ok(Built::Differs(wrong));
         }
         let done = |part: Part, symbol: &str, architecture: &str| {
             let is = |outcome: &TicketOutcome| {
@@ -443,11 +475,17 @@ impl Build<'_> {
         };
         if status.success() {
             let compared = |kernel: &&TicketKernel| !done(Part::Code, &kernel.symbol, &kernel.architecture);
-            if let Some(kernel) = ticket.kernels.iter().find(compared) {
-                return Ok(Built::Differs(format!("{}: nvcc did not assemble it", kernel.symbol)));
-            }
-            if let Some(stub) = ticket.stubs.iter().find(|stub| !done(Part::Stub, &stub.stub, "")) {
-                return Ok(Built::Differs(format!("{}: nvcc made no launch stub for it", stub.stub)));
+            let without_code = ticket
+                .kernels
+                .iter()
+                .filter(compared)
+                .map(|kernel| Wrong { symbol: kernel.symbol.clone(), problem: "nvcc did not assemble it".to_owned() });
+            let stubs = ticket.stubs.iter().filter(|stub| !done(Part::Stub, &stub.stub, ""));
+            let without_stub = stubs
+                .map(|stub| Wrong { symbol: stub.stub.clone(), problem: "nvcc made no launch stub for it".to_owned() });
+            let wrong: Vec<Wrong> = without_code.chain(without_stub).collect();
+            if !wrong.is_empty() {
+                return Ok(Built::Differs(wrong));
             }
         }
         Ok(Built::Done(status))
@@ -601,8 +639,24 @@ fn without_macros(annotations: &[Annotation]) -> Vec<Diagnostic> {
 
 enum Built {
     Done(ExitStatus),
-    /// The code is not what was timed.
-    Differs(String),
+    /// Not what was timed.
+    Differs(Vec<Wrong>),
+}
+
+/// A kernel that is not built as it was timed.
+struct Wrong {
+    /// That of its code or of its launch stub.
+    symbol: String,
+    problem: String,
+}
+
+/// What became of a build with winners.
+enum Attempt {
+    /// With this exit code.
+    Ended(u8),
+    Differs(Vec<Wrong>),
+    /// Nothing could be built with winners.
+    Failed(String),
 }
 
 impl Tuning {

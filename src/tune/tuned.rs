@@ -149,6 +149,12 @@ impl Tuned {
         HeaderKernel { others: others.collect(), capability: own.unwrap_or(0), ..self.header.clone() }
     }
 
+    /// Whether this is the symbol of its code, on any architecture, or of its launch stub.
+    pub fn is_built_as(&self, symbol: &str) -> bool {
+        let stub = self.stub.as_ref().is_some_and(|stub| stub.name == symbol);
+        stub || self.everywhere().any(|tuned| tuned.decision.symbol == symbol)
+    }
+
     /// Takes the winner back, for it could not be built or told of.
     pub fn fall_back(&mut self, problem: &str) {
         self.decision.provenance = Provenance::Baseline;

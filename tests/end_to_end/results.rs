@@ -215,6 +215,26 @@ fn files_below(folder: &Path, name: &str) -> Vec<(std::path::PathBuf, std::time:
 }
 
 #[test]
+fn a_kernel_that_is_not_built_as_it_was_timed_takes_no_other_one_with_it() {
+    let project = Project::new(&["two.cu"]);
+    two(&project);
+    succeed(&mut nvtune(&project, &["lock"]));
+    // The entry of `bounded`, the first one, promises other code than its compiler makes.
+    let lock = project.read("nvtune.lock");
+    let at = lock.find("\"code\": \"").expect("it has a digest") + 9;
+    project.write("nvtune.lock", &format!("{}0000{}", &lock[..at], &lock[at + 4..]));
+    let mut build = project.nvtune(&reproducible("two.cu", "two.o"));
+    let ran = succeed(build.env("NVTUNE", "locked").env("NVTUNE_CACHE_SIZE", "0"));
+    let said = "nvtune warning : bounded: the tuned result is not used: its machine code is not what was timed\n";
+    assert_eq!(ran.stderr.matches("warning").count(), 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    let header = project.read("two.tune.h");
+    for line in ["#define FIRST_PROVENANCE \"locked\"\n", "#define BOUNDED_PROVENANCE \"baseline\"\n"] {
+        assert!(header.contains(line), "{line}: {header}");
+    }
+}
+
+#[test]
 fn machine_code_that_was_made_before_is_not_made_again() {
     let project = Project::new(&["two.cu"]);
     let build = |strategy: &str, budget: &str| {
