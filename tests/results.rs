@@ -76,14 +76,15 @@ fn every_bottleneck_has_its_kernels() {
     kernels.values_mut().for_each(|of_bound| of_bound.sort());
     let table: String = kernels.iter().map(|(bound, of_bound)| format!("{bound}: {}\n", of_bound.join(", "))).collect();
     expect![[r#"
+        constant cache misses: cp
         execution units (integer and logic): overlapped, overloaded, rc5
         execution units (special functions): mri_fhd, mri_q
         global memory bandwidth: fdtd, lbm, marching_cubes, matrix_add, reduction, scan, scattered, transpose
         global memory latency: histogram, layer_norm, reduction_adaptive, saxpy
-        instruction issue: black_scholes, conv2d, cp, particles, rpes, sad, softmax, tpacf
+        instruction issue: black_scholes, conv2d, particles, rpes, sad, softmax, tpacf
         instruction latency: nbody
-        level-1 cache bandwidth: cfd, hash_lookup, matmul_naive, pns, sound3d, spmv
-        level-2 cache bandwidth: fem, random_access
+        level-1 cache bandwidth: matmul_naive, pns, sound3d
+        level-2 cache bandwidth: cfd, fem, hash_lookup, random_access, spmv
         register file capacity: radix_pass
         shared memory bandwidth: attention, gemm_wmma, h264_me, matmul_block, matmul_rect, matmul_tiled, stencil3d
     "#]]

@@ -190,8 +190,13 @@ pub fn predict(
         launch: part(|of| of.launch),
     };
     let bound = if waves >= 1.0 { whole.bound } else { tail.bound };
-    let others = Terms { device: 0.0, ..terms }.us() - LAUNCH_US;
-    let bottleneck = if terms.device > others { Bottleneck::GlobalBandwidth } else { bound };
+    let without_device = Terms { device: 0.0, launch: 0.0, ..terms }.us() - LAUNCH_US;
+    let without_launch = Terms { launch: 0.0, ..terms }.us() - LAUNCH_US;
+    let bottleneck = match bound {
+        _ if terms.launch > without_launch => Bottleneck::Launch,
+        _ if terms.device > without_device => Bottleneck::GlobalBandwidth,
+        bound => bound,
+    };
     // Who waits has too few warps beside him; where the grid has more, something keeps them out.
     let waits = matches!(bottleneck, Bottleneck::GlobalLatency | Bottleneck::Latency) && waves >= 1.0;
     let bottleneck = match occupancy.limiter {
@@ -289,7 +294,6 @@ impl Model<'_> {
             (Bottleneck::Issue, cycles.issue),
             (Bottleneck::CacheBandwidth, cycles.cache),
             (Bottleneck::ConstantCache, cycles.constant),
-            (Bottleneck::Launch, cycles.launch),
             (Bottleneck::Pipe(busiest), cycles.pipe),
             (if shared { Bottleneck::SharedMemory } else { Bottleneck::Pipe(Pipe::Memory) }, cycles.memory_pipe),
         ];
