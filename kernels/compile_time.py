@@ -177,7 +177,7 @@ def winners_macros(source):
     """The options of nvcc for the macros of the winners that the last build recorded."""
     record = json.loads((WORK / f"{source.stem}.tune.json").read_text())
     winners = [kernel["configurations"][kernel["winner"]] for kernel in record["kernels"]]
-    return [f"-D{name}={value}" for winner in winners for name, value in winner["macros"].items()]
+    return [f"-D{name}={value}" for winner in winners for name, value in winner.get("macros", {}).items()]
 
 
 def compare(nvcc, shim, source, environment, pairs, is_warm=False):
