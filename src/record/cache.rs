@@ -27,7 +27,7 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 const TRIM_EVERY: u64 = 64;
 
 /// How often a folder that vanishes under a write is made anew.
-const ATTEMPTS: u32 = 100;
+const ATTEMPTS: u32 = 1000;
 
 /// Trimming goes on until this share of the bound is left.
 const TRIM_TO: f64 = 0.8;
@@ -339,7 +339,7 @@ mod tests {
                 scope.spawn(move || {
                     while !ended.load(std::sync::atomic::Ordering::Relaxed) {
                         let _ = std::fs::remove_dir(&folder);
-                        std::thread::sleep(Duration::from_micros(10));
+                        std::thread::sleep(Duration::from_micros(50));
                     }
                 });
             }
