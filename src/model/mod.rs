@@ -5,6 +5,7 @@
 
 mod analysis;
 pub mod architecture;
+mod conservation;
 mod counts;
 pub mod frequency;
 pub mod latency;
