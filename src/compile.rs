@@ -2,10 +2,11 @@
 
 use crate::comment::{Annotation, Diagnostic};
 use crate::console::{Console, FATAL, exit_code};
-use crate::emit::{self, Header, HeaderKernel, Part, StubText, Ticket, TicketKernel, TicketOutcome};
+use crate::emit::{self, Header, HeaderKernel, StubText, TicketKernel};
 use crate::marked_source::{self, MarkedSource};
-use crate::nvcc::{Dryrun, Invocation, Overlay, Phase, Programs, RealNvcc, compilers, list_value, quoted_files};
-use crate::process::{self, Temporary};
+use crate::nvcc::ticketed::{self, Built, Wrong};
+use crate::nvcc::{Dryrun, Invocation, Phase, Programs, RealNvcc, compilers, list_value, quoted_files};
+use crate::process;
 use crate::record::{FORMAT, Record, Replaced, checksum, write_if_changed};
 use crate::results::Results;
 use crate::search::Provenance;
@@ -15,7 +16,6 @@ use crate::variant::Toolchain;
 use crate::warm::{Call, Snapshot, Warm};
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, SystemTime};
@@ -430,65 +430,11 @@ impl Build<'_> {
         if kernels.is_empty() {
             return Attempt::Ended(self.exec(&options));
         }
-        match self.build_with_ticket(programs, &options, kernels, stubs) {
+        match ticketed::build(programs, &self.invocation.arguments, &options, kernels, stubs) {
             Ok(Built::Done(status)) => Attempt::Ended(self.end(status)),
             Ok(Built::Differs(wrong)) => Attempt::Differs(wrong),
             Err(problem) => Attempt::Failed(problem),
         }
-    }
-
-    fn build_with_ticket(
-        &self,
-        Programs { bin, cicc }: &Programs,
-        options: &[OsString],
-        kernels: Vec<TicketKernel>,
-        stubs: Vec<StubText>,
-    ) -> Result<Built, String> {
-        let own = std::env::current_exe().map_err(|error| format!("cannot find nvtune's own program: {error}"))?;
-        let cicc = cicc.as_deref().filter(|_| !stubs.is_empty());
-        let overlay = Overlay::new(bin, cicc, &own).map_err(|error| error.to_string())?;
-        let folder = Temporary::new().map_err(|error| format!("cannot make a temporary folder: {error}"))?;
-        let answers = folder.path().join("answers");
-        let ticket_file = folder.path().join("ticket.json");
-        let ticket = Ticket { answers: answers.clone(), kernels, stubs };
-        std::fs::create_dir(&answers)
-            .and_then(|()| std::fs::write(&ticket_file, serde_json::to_vec(&ticket)?))
-            .map_err(|error| format!("cannot write the ticket: {error}"))?;
-        let mut nvcc = Command::new(bin.join("nvcc"));
-        nvcc.arg0(overlay.nvcc()).args(&self.invocation.arguments).args(options);
-        let status = process::status(nvcc.env(Ticket::VARIABLE, &ticket_file))
-            .map_err(|error| format!("cannot start nvcc: {error}"))?;
-        let outcomes =
-            Ticket::outcomes(&answers).map_err(|error| format!("cannot read the shim's answers: {error}"))?;
-        let wrong: Vec<Wrong> = outcomes
-            .iter()
-            .filter_map(|outcome| Some(Wrong { symbol: outcome.symbol.clone(), problem: outcome.problem.clone()? }))
-            .collect();
-        if !wrong.is_empty() {
-            return Ok(Built::Differs(wrong));
-        }
-        let done = |part: Part, symbol: &str, architecture: &str| {
-            let is = |outcome: &TicketOutcome| {
-                outcome.part == part && outcome.symbol == symbol && outcome.architecture == architecture
-            };
-            outcomes.iter().any(is)
-        };
-        if status.success() {
-            let compared = |kernel: &&TicketKernel| !done(Part::Code, &kernel.symbol, &kernel.architecture);
-            let without_code = ticket
-                .kernels
-                .iter()
-                .filter(compared)
-                .map(|kernel| Wrong { symbol: kernel.symbol.clone(), problem: "nvcc did not assemble it".to_owned() });
-            let stubs = ticket.stubs.iter().filter(|stub| !done(Part::Stub, &stub.stub, ""));
-            let without_stub = stubs
-                .map(|stub| Wrong { symbol: stub.stub.clone(), problem: "nvcc made no launch stub for it".to_owned() });
-            let wrong: Vec<Wrong> = without_code.chain(without_stub).collect();
-            if !wrong.is_empty() {
-                return Ok(Built::Differs(wrong));
-            }
-        }
-        Ok(Built::Done(status))
     }
 
     /// Builds with baselines, and says so in headers and records too: the object must be one that plain nvcc would make.
@@ -635,19 +581,6 @@ fn without_macros(annotations: &[Annotation]) -> Vec<Diagnostic> {
         annotation.source.warning(annotation.name_span, message)
     };
     annotations.iter().filter(|annotation| without.contains(annotation.name.as_str())).map(warning).collect()
-}
-
-enum Built {
-    Done(ExitStatus),
-    /// Not what was timed.
-    Differs(Vec<Wrong>),
-}
-
-/// A kernel that is not built as it was timed.
-struct Wrong {
-    /// That of its code or of its launch stub.
-    symbol: String,
-    problem: String,
 }
 
 /// What became of a build with winners.

@@ -11,6 +11,7 @@ mod overlay;
 mod programs;
 mod real;
 pub mod shim;
+pub mod ticketed;
 
 pub use dryrun::{Dryrun, DryrunError, Pipeline, Step};
 pub use images::{Loaded, Loads};

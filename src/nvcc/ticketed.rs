@@ -1,0 +1,79 @@
+//! One run of nvcc from the overlay toolkit: kernels, stubs -> nvcc's exit status, or what it did not build as it was timed.
+
+use super::{Overlay, Programs};
+use crate::emit::{Part, StubText, Ticket, TicketKernel, TicketOutcome};
+use crate::process::{self, Temporary};
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitStatus};
+
+/// What came of it.
+pub enum Built {
+    Done(ExitStatus),
+    /// Not what was timed.
+    Differs(Vec<Wrong>),
+}
+
+/// A kernel that is not built as it was timed.
+pub struct Wrong {
+    /// That of its code or of its launch stub.
+    pub symbol: String,
+    pub problem: String,
+}
+
+/// Runs nvcc with a ticket for the shims; `arguments` are the user's, `options` what nvtune adds.
+///
+/// # Errors
+/// Where nvcc cannot be started so; the text is for the user.
+pub fn build(
+    Programs { bin, cicc }: &Programs,
+    arguments: &[OsString],
+    options: &[OsString],
+    kernels: Vec<TicketKernel>,
+    stubs: Vec<StubText>,
+) -> Result<Built, String> {
+    let own = std::env::current_exe().map_err(|error| format!("cannot find nvtune's own program: {error}"))?;
+    let cicc = cicc.as_deref().filter(|_| !stubs.is_empty());
+    let overlay = Overlay::new(bin, cicc, &own).map_err(|error| error.to_string())?;
+    let folder = Temporary::new().map_err(|error| format!("cannot make a temporary folder: {error}"))?;
+    let answers = folder.path().join("answers");
+    let ticket_file = folder.path().join("ticket.json");
+    let ticket = Ticket { answers: answers.clone(), kernels, stubs };
+    std::fs::create_dir(&answers)
+        .and_then(|()| std::fs::write(&ticket_file, serde_json::to_vec(&ticket)?))
+        .map_err(|error| format!("cannot write the ticket: {error}"))?;
+    let mut nvcc = Command::new(bin.join("nvcc"));
+    nvcc.arg0(overlay.nvcc()).args(arguments).args(options);
+    let status = process::status(nvcc.env(Ticket::VARIABLE, &ticket_file))
+        .map_err(|error| format!("cannot start nvcc: {error}"))?;
+    let outcomes = Ticket::outcomes(&answers).map_err(|error| format!("cannot read the shim's answers: {error}"))?;
+    let wrong: Vec<Wrong> = outcomes
+        .iter()
+        .filter_map(|outcome| Some(Wrong { symbol: outcome.symbol.clone(), problem: outcome.problem.clone()? }))
+        .collect();
+    if !wrong.is_empty() {
+        return Ok(Built::Differs(wrong));
+    }
+    let done = |part: Part, symbol: &str, architecture: &str| {
+        let is = |outcome: &TicketOutcome| {
+            outcome.part == part && outcome.symbol == symbol && outcome.architecture == architecture
+        };
+        outcomes.iter().any(is)
+    };
+    if status.success() {
+        let compared = |kernel: &&TicketKernel| !done(Part::Code, &kernel.symbol, &kernel.architecture);
+        let without_code = ticket
+            .kernels
+            .iter()
+            .filter(compared)
+            .map(|kernel| Wrong { symbol: kernel.symbol.clone(), problem: "nvcc did not assemble it".to_owned() });
+        let stubs = ticket.stubs.iter().filter(|stub| !done(Part::Stub, &stub.stub, ""));
+        let without_stub = stubs
+            .map(|stub| Wrong { symbol: stub.stub.clone(), problem: "nvcc made no launch stub for it".to_owned() });
+        let wrong: Vec<Wrong> = without_code.chain(without_stub).collect();
+        if !wrong.is_empty() {
+            return Ok(Built::Differs(wrong));
+        }
+    }
+    Ok(Built::Done(status))
+}
