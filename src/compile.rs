@@ -384,36 +384,35 @@ impl Build<'_> {
 
     /// Writes headers and records and lets nvcc build with the winners.
     fn build(&self, programs: &Programs, folder: &Path, mut tunings: Vec<Tuning>, warm: Option<&Warm<'_>>) -> u8 {
-        match self.attempt(programs, folder, &tunings, warm) {
-            Attempt::Ended(code) => code,
-            Attempt::Failed(problem) => self.fall_back(folder, tunings, &problem),
-            Attempt::Differs(wrong) => {
-                if let Some(warm) = warm {
-                    warm.forget();
-                }
-                // The others may still be what was timed. Where they are not (macros reach them all), or once more one is not,
-                // nothing is used.
-                for Wrong { symbol, problem } in &wrong {
-                    let kernels = tunings.iter_mut().flat_map(|tuning| &mut tuning.tuned);
-                    for tuned in kernels.filter(|tuned| tuned.is_built_as(symbol)) {
-                        self.console
-                            .warning(&format!("{}: the tuned result is not used: {problem}", tuned.decision.name));
-                        tuned.fall_back(problem);
-                    }
-                }
-                if let Some(code) = self.console.failure() {
-                    return code;
-                }
-                match self.attempt(programs, folder, &tunings, None) {
-                    Attempt::Ended(code) => code,
-                    Attempt::Failed(problem) => self.fall_back(folder, tunings, &problem),
-                    Attempt::Differs(wrong) => {
-                        let problems = wrong.iter().map(|Wrong { symbol, problem }| format!("{symbol}: {problem}"));
-                        self.fall_back(folder, tunings, &problems.collect::<Vec<_>>().join(", "))
-                    }
-                }
+        let wrong = match self.attempt(programs, folder, &tunings, warm) {
+            Attempt::Ended(code) => return code,
+            Attempt::Failed(problem) => return self.fall_back(folder, tunings, &problem),
+            Attempt::Differs(wrong) => wrong,
+        };
+        if let Some(warm) = warm {
+            warm.forget();
+        }
+        // The others may still be what was timed. Where they are not (macros reach them all), or once more one is not, nothing is used.
+        for Wrong { symbol, problem } in &wrong {
+            let kernels = tunings.iter_mut().flat_map(|tuning| &mut tuning.tuned);
+            for tuned in kernels.filter(|tuned| tuned.is_built_as(symbol)) {
+                self.console.warning(&format!("{}: the tuned result is not used: {problem}", tuned.decision.name));
+                tuned.fall_back(problem);
             }
         }
+        if let Some(code) = self.console.failure() {
+            self.restore_files();
+            return code;
+        }
+        let problem = match self.attempt(programs, folder, &tunings, None) {
+            Attempt::Ended(code) => return code,
+            Attempt::Failed(problem) => problem,
+            Attempt::Differs(wrong) => {
+                let problems = wrong.iter().map(|Wrong { symbol, problem }| format!("{symbol}: {problem}"));
+                problems.collect::<Vec<_>>().join(", ")
+            }
+        };
+        self.fall_back(folder, tunings, &problem)
     }
 
     /// Writes headers and records and lets nvcc build with what is decided.
