@@ -17,9 +17,19 @@ pub struct Profile {
     pub accesses: BTreeMap<u32, Access>,
     /// Instructions that the average warp of the grid executes (some warps leave at once).
     pub mean_instructions: f64,
+    /// The allowance sufficed to know the average warp: what was run came to its own end, and more of the grid would tell little more.
+    pub settled: bool,
     /// False where a limit was reached, an instruction was unknown or control depended on data that was not
     /// known; the counts are then estimates.
     pub exact: bool,
+}
+
+impl Profile {
+    /// The accesses of this profile with what the warps of another execute.
+    #[must_use]
+    pub fn with_counts_of(&self, other: &Self) -> Self {
+        Self { accesses: self.accesses.clone(), ..other.clone() }
+    }
 }
 
 /// A warp-wide memory access, averaged over the executions looked at (lanes that take part in it).

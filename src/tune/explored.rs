@@ -3,7 +3,8 @@
 use super::kernel::Subject;
 use super::laid::Laid;
 use super::problem::Problem;
-use super::scored::{self, Known, Scored};
+use super::profiles::Known;
+use super::scored::{self, Scored};
 use super::screen;
 use super::variants::{FrontEnds, Macros, Variants, Written};
 use crate::variant::Toolchain;

@@ -13,6 +13,7 @@ mod laid;
 mod measured;
 mod position;
 mod problem;
+mod profiles;
 mod reach;
 mod recalled;
 mod scored;

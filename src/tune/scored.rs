@@ -1,16 +1,16 @@
 //! Every configuration with its launch, its variant and its score.
 
 use super::laid::Laid;
+use super::profiles::{Known, Profiles};
 use super::variants::Macros;
 use crate::cubin::Cubin;
-use crate::model::{Analysis, Inputs, Profile, Score, frequency, score as score_of};
-use crate::ptx::{CacheOperator, Module};
+use crate::model::{Analysis, Inputs, Score, score as score_of};
+use crate::ptx::CacheOperator;
 use crate::search::{self, Point, Search, Strategy};
-use crate::space::{Configuration, Launch};
+use crate::space::Configuration;
 use crate::workload::Workload;
 use rayon::prelude::*;
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 
 /// A space, scored.
 pub struct Scored {
@@ -25,22 +25,14 @@ pub struct NoBaseline {
     pub reason: String,
 }
 
-/// PTX instructions that are interpreted for all profiles of a kernel together (about a tenth of a second), and at least for
-/// each. Six times as many choose no better on the suite.
-const ALL_PROFILES: u64 = 10_000_000;
-const ONE_PROFILE: u64 = 400_000;
-
 /// Scores the whole space.
 pub fn score(laid: Laid) -> Result<Scored, NoBaseline> {
     score_again(laid, &mut Known::default())
 }
 
-/// The profiles that were made before, by the axes' macros and the launch; `None` where the code could not be run.
-pub type Known = HashMap<(Macros, Launch), Option<Arc<Profile>>>;
-
 /// Scores a space of which a part may have been scored before.
 pub fn score_again(laid: Laid, known: &mut Known) -> Result<Scored, NoBaseline> {
-    let profiles = profiles(&laid, known);
+    let profiles = Profiles::of(&laid, known);
     // Many configurations share their machine code and profile: that pair is analysed once.
     let mut trips: Vec<&[f64]> = Vec::new();
     let mut groups: HashMap<(usize, Option<usize>, usize), Vec<usize>> = HashMap::new();
@@ -51,14 +43,14 @@ pub fn score_again(laid: Laid, known: &mut Known) -> Result<Scored, NoBaseline> 
                 trips.push(own);
                 trips.len() - 1
             });
-            groups.entry((*variant, profiles.of[index], assumed)).or_default().push(index);
+            groups.entry((*variant, profiles.index(index), assumed)).or_default().push(index);
         }
     }
     let groups: Vec<_> = groups.into_iter().collect();
     let found: Vec<(usize, Option<Score>)> = groups
         .par_iter()
         .flat_map_iter(|((variant, profile, assumed), members)| {
-            let profile = profile.and_then(|index| profiles.made[index].as_deref());
+            let profile = profile.and_then(|index| profiles.get(index));
             let code = &laid.codes[*variant];
             // It was parsed once already, to tell variants apart.
             let cubin = Cubin::parse(&code.cubin).ok();
@@ -105,51 +97,6 @@ fn policy_of(configuration: &Configuration) -> Policy {
 /// Bytes of each buffer.
 fn sizes(workload: &Workload) -> Vec<u64> {
     workload.buffers.iter().map(|buffer| buffer.count.saturating_mul(buffer.element.size() as u64)).collect()
-}
-
-/// Profiles, one for each set of macros and launch.
-struct Profiles {
-    made: Vec<Option<Arc<Profile>>>,
-    /// By configuration: index into `made`.
-    of: Vec<Option<usize>>,
-}
-
-fn profiles(laid: &Laid, known: &mut Known) -> Profiles {
-    let mut keys: HashMap<(usize, Launch), usize> = HashMap::new();
-    let mut jobs: Vec<((Macros, Launch), usize, &Workload)> = Vec::new();
-    let mut of = Vec::with_capacity(laid.configurations.len());
-    for (index, workload) in laid.workloads.iter().enumerate() {
-        // No thread sees the carve-out.
-        let (source, launch) = (laid.source_of[index], Launch { carveout: None, ..laid.launches[index] });
-        let compiled = laid.variants[index].is_ok();
-        of.push(workload.as_deref().filter(|_| compiled).map(|workload| {
-            *keys.entry((source, launch)).or_insert_with(|| {
-                jobs.push(((laid.configurations[index].macros.clone(), launch), source, workload));
-                jobs.len() - 1
-            })
-        }));
-    }
-    let modules: Vec<Option<Arc<Module>>> = laid
-        .sources
-        .par_iter()
-        .map(|source| source.ptx.as_deref().and_then(|ptx| Module::parse(ptx).ok()).map(Arc::new))
-        .collect();
-    let new: Vec<_> = jobs.iter().filter(|(key, ..)| !known.contains_key(key)).collect();
-    let limits = frequency::Limits {
-        instructions: (ALL_PROFILES / jobs.len().max(1) as u64).max(ONE_PROFILE),
-        ..frequency::Limits::default()
-    };
-    let made: Vec<_> = new
-        .into_par_iter()
-        .map(|(key, source, workload)| {
-            let module = modules[*source].as_ref();
-            let symbol = &laid.sources[*source].symbol;
-            let profile = module.and_then(|module| frequency::profile(module, symbol, &key.1, workload, &limits).ok());
-            (key.clone(), profile.map(Arc::new))
-        })
-        .collect();
-    known.extend(made);
-    Profiles { made: jobs.iter().map(|(key, ..)| known.get(key).cloned().flatten()).collect(), of }
 }
 
 impl Scored {

@@ -131,7 +131,7 @@ impl Grid {
                 }
             }
         }
-        let mean = self.samples.iter().map(|sample| sample.instructions).sum::<f64>() / number;
+        let mean = self.mean_of_samples();
         let agree = agree(&looked);
         let blocks: usize = looked.iter().map(Vec::len).sum();
         if blocks >= FEWEST && off(&strata, &looked, agree) <= GOOD * mean {
@@ -148,6 +148,21 @@ impl Grid {
             }
         }
         best.map(|(_, stratum, rank)| at(stratum, rank))
+    }
+
+    /// Whether more samples would hardly move the mean. That no warp was run to its end is no sign that they would.
+    pub fn is_settled(&self) -> bool {
+        if self.samples.is_empty() || self.next().is_none() {
+            return true;
+        }
+        let base = self.base();
+        let strata = self.strata();
+        let looked: Vec<Vec<Looked>> = strata.iter().map(|stratum| self.looked(stratum, base.as_ref())).collect();
+        off(&strata, &looked, agree(&looked)) <= GOOD * self.mean_of_samples()
+    }
+
+    fn mean_of_samples(&self) -> f64 {
+        self.samples.iter().map(|sample| sample.instructions).sum::<f64>() / self.samples.len() as f64
     }
 
     /// Executions of each step by the average warp; `None` where no warp was run to its end.

@@ -55,6 +55,9 @@ impl Sampled<'_, '_> {
     pub fn run(&mut self) {
         let way = self.together().unwrap_or_else(|| {
             self.apart();
+            if self.vague {
+                self.tally.cut_off();
+            }
             Way::Lanes
         });
         self.further(way);
@@ -99,6 +102,7 @@ impl Sampled<'_, '_> {
                 let outcome = Thread::new(self.ground, at, allowance).run();
                 self.budget = self.budget.saturating_sub(outcome.interpreted);
                 if outcome.cut {
+                    self.tally.cut_off();
                     return;
                 }
                 most.iter_mut().zip(outcome.counts).for_each(|(most, count)| *most = count.max(*most));

@@ -34,6 +34,8 @@ pub(super) struct Tally<'p> {
     shared: Vec<f64>,
     warps: f64,
     pub exact: bool,
+    /// What was run did not come to its own end within its allowance.
+    cut: bool,
     /// Instructions of the busiest thread or warp that was run.
     longest: f64,
     /// What lone threads executed that were run to their end.
@@ -46,7 +48,8 @@ impl<'p> Tally<'p> {
         let most = vec![0; program.steps.len()];
         let shared = vec![0.0; program.steps.len()];
         let grid = Grid::new(launch);
-        Self { program, launch: *launch, most, shared, warps: 0.0, exact: true, longest: 0.0, alone: Vec::new(), grid }
+        let (exact, cut, alone) = (true, false, Vec::new());
+        Self { program, launch: *launch, most, shared, warps: 0.0, exact, cut, longest: 0.0, alone, grid }
     }
 
     pub fn most(&mut self, outcome: &Outcome) {
@@ -59,7 +62,9 @@ impl<'p> Tally<'p> {
     pub fn thread(&mut self, at: Place3, outcome: &Outcome) {
         let instructions = self.instructions(outcome.counts.iter().map(|&count| count as f64));
         self.longest = instructions.max(self.longest);
-        if !outcome.cut {
+        if outcome.cut {
+            self.cut = true;
+        } else {
             self.alone.push((at, outcome.counts.clone()));
         }
     }
@@ -156,7 +161,14 @@ impl<'p> Tally<'p> {
     pub fn further(&mut self, at: Place3, ran: &Ran) {
         if ran.ended {
             self.add(at, ran.counts.iter().map(|&count| count as f64).collect());
+        } else {
+            self.cut = true;
         }
+    }
+
+    /// What was run says too little: it did not come to its end, or took a course that hangs on what only other warps know.
+    pub fn cut_off(&mut self) {
+        self.cut = true;
     }
 
     /// The same, of a warp of which some lanes were run alone: the most executions of each step by one of them.
@@ -173,7 +185,12 @@ impl<'p> Tally<'p> {
     pub fn profile(&self) -> Profile {
         let mean = self.mean();
         let mean_instructions = self.instructions(mean.iter().copied());
-        let mut profile = Profile { exact: self.exact, mean_instructions, ..Profile::default() };
+        let mut profile = Profile {
+            exact: self.exact,
+            settled: !self.cut && self.grid.is_settled(),
+            mean_instructions,
+            ..Profile::default()
+        };
         for ((step, most), mean) in self.program.steps.iter().zip(self.counts()).zip(mean) {
             // Of further warps some may have been busier.
             for (count, counts) in [(most.max(mean), &mut profile.counts), (mean, &mut profile.mean)] {

@@ -1,0 +1,187 @@
+//! A space's launches on their workloads -> a profile for each, within an allowance for all.
+//!
+//! Most kernels are known after a few of their threads, and a small share of the allowance suffices for each launch. Where
+//! control hangs on data, or threads run for long, it does not, and each launch's own profile would be wrong by a factor of its own: no
+//! basis for a comparison. There one launch of those that do the same work (equal macros and as many threads, in blocks of
+//! other shapes) has a long allowance, and lends the others what its warps execute; how the accesses of a warp lie side by side
+//! remains each one's own.
+
+use super::laid::Laid;
+use super::variants::Macros;
+use crate::model::{Profile, WARP, frequency};
+use crate::ptx::Module;
+use crate::space::Launch;
+use crate::workload::Workload;
+use rayon::prelude::*;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// PTX instructions that are interpreted for all profiles of a kernel together (about a tenth of a second), and at least for
+/// each. Six times as many choose no better on the suite.
+const ALL_PROFILES: u64 = 10_000_000;
+const ONE_PROFILE: u64 = 400_000;
+/// The same for those that lend.
+const ALL_LENDERS: u64 = 100_000_000;
+const ONE_LENDER: u64 = 10_000_000;
+/// Launches that differ in their threads by no more than this factor do the same work, but for what the last block has too much.
+const SAME_WORK: f64 = 1.02;
+
+/// The profiles that were made before; `None` where the code could not be run.
+#[derive(Default)]
+pub struct Known {
+    /// By the axes' macros and the launch, as that launch's own allowance made them.
+    own: HashMap<(Macros, Launch), Option<Arc<Profile>>>,
+    /// Those with a long allowance.
+    lenders: Vec<Lender>,
+}
+
+struct Lender {
+    macros: Macros,
+    launch: Launch,
+    profile: Option<Arc<Profile>>,
+}
+
+impl Lender {
+    fn does(&self, job: &Job<'_>) -> bool {
+        let (a, b) = (self.launch.threads() as f64, job.launch.threads() as f64);
+        self.macros == job.macros && a <= b * SAME_WORK && b <= a * SAME_WORK
+    }
+}
+
+impl Lender {
+    /// The profile of a launch that does the same work, of which its own allowance told too little.
+    fn lends(&self, own: &Profile, launch: &Launch) -> Option<Arc<Profile>> {
+        let lender = self.profile.as_ref()?;
+        let rows = |launch: &Launch| launch.block[1..] == [1, 1] && launch.block[0].is_multiple_of(WARP);
+        if lender.settled && rows(launch) && rows(&self.launch) {
+            // The same threads make up the same warps.
+            return Some(Arc::clone(lender));
+        }
+        Some(Arc::new(own.with_counts_of(lender)))
+    }
+}
+
+/// A launch that is to be profiled.
+struct Job<'a> {
+    macros: Macros,
+    launch: Launch,
+    source: usize,
+    workload: &'a Workload,
+}
+
+impl Job<'_> {
+    fn key(&self) -> (Macros, Launch) {
+        (self.macros.clone(), self.launch)
+    }
+}
+
+/// Profiles, one for each set of macros and launch.
+pub struct Profiles {
+    made: Vec<Option<Arc<Profile>>>,
+    /// By configuration: index into `made`.
+    of: Vec<Option<usize>>,
+}
+
+impl Profiles {
+    /// Those of all configurations that have code and a workload; what is `known` is not made again.
+    pub fn of(laid: &Laid, known: &mut Known) -> Self {
+        let mut keys: HashMap<(usize, Launch), usize> = HashMap::new();
+        let mut jobs: Vec<Job<'_>> = Vec::new();
+        let mut of = Vec::with_capacity(laid.configurations.len());
+        for (index, workload) in laid.workloads.iter().enumerate() {
+            // No thread sees the carve-out.
+            let (source, launch) = (laid.source_of[index], Launch { carveout: None, ..laid.launches[index] });
+            let compiled = laid.variants[index].is_ok();
+            of.push(workload.as_deref().filter(|_| compiled).map(|workload| {
+                *keys.entry((source, launch)).or_insert_with(|| {
+                    jobs.push(Job { macros: laid.configurations[index].macros.clone(), launch, source, workload });
+                    jobs.len() - 1
+                })
+            }));
+        }
+        let modules: Vec<Option<Arc<Module>>> = laid
+            .sources
+            .par_iter()
+            .map(|source| source.ptx.as_deref().and_then(|ptx| Module::parse(ptx).ok()).map(Arc::new))
+            .collect();
+        let profile = |job: &Job<'_>, instructions: u64| {
+            let limits = frequency::Limits { instructions, ..frequency::Limits::default() };
+            let (module, symbol) = (modules[job.source].as_ref(), &laid.sources[job.source].symbol);
+            let made =
+                module.and_then(|module| frequency::profile(module, symbol, &job.launch, job.workload, &limits).ok());
+            made.map(Arc::new)
+        };
+
+        let allowance = (ALL_PROFILES / jobs.len().max(1) as u64).max(ONE_PROFILE);
+        let new: Vec<&Job<'_>> = jobs.iter().filter(|job| !known.own.contains_key(&job.key())).collect();
+        let made: Vec<_> = new.into_par_iter().map(|job| (job.key(), profile(job, allowance))).collect();
+        known.own.extend(made);
+
+        let own = |known: &Known, job: &Job<'_>| known.own.get(&job.key()).cloned().flatten();
+        // The smallest block lends: where threads need what others of their block load, it is the cheapest to run as a whole.
+        let mut needy: Vec<&Job<'_>> =
+            jobs.iter().filter(|job| own(known, job).is_some_and(|profile| !profile.settled)).collect();
+        needy.sort_by_key(|job| job.launch.block_threads().max(WARP));
+        let mut lenders: Vec<(Lender, &Job<'_>)> = Vec::new();
+        for job in needy {
+            if !known.lenders.iter().chain(lenders.iter().map(|(lender, _)| lender)).any(|lender| lender.does(job)) {
+                let lender = Lender { macros: job.macros.clone(), launch: job.launch, profile: None };
+                lenders.push((lender, job));
+            }
+        }
+        let allowance = (ALL_LENDERS / lenders.len().max(1) as u64).max(ONE_LENDER);
+        let lenders: Vec<Lender> = lenders
+            .into_par_iter()
+            .map(|(lender, job)| Lender { profile: profile(job, allowance), ..lender })
+            .collect();
+        known.lenders.extend(lenders);
+
+        let borrowed = |job: &Job<'_>| {
+            let own = own(known, job)?;
+            if own.settled {
+                return Some(own);
+            }
+            let lender = known.lenders.iter().find(|lender| lender.does(job));
+            let lent = lender.and_then(|lender| lender.lends(&own, &job.launch));
+            Some(lent.unwrap_or(own))
+        };
+        Self { made: jobs.par_iter().map(borrowed).collect(), of }
+    }
+
+    /// The number of a configuration's profile.
+    pub fn index(&self, configuration: usize) -> Option<usize> {
+        self.of[configuration]
+    }
+
+    /// The profile with a number; `None` where the code could not be run.
+    pub fn get(&self, index: usize) -> Option<&Profile> {
+        self.made[index].as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench;
+    use crate::record::RecordedSpace;
+    use std::path::Path;
+
+    #[test]
+    fn launches_that_do_the_same_work_are_taken_to_do_so() {
+        // In `rpes` a block's threads load what decides how long its loops run: a whole block must be run, and a large one is dear.
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels/results/h200/rpes.json.gz");
+        let laid = bench::laid(&RecordedSpace::read(&file).unwrap()).unwrap();
+        let profiles = Profiles::of(&laid, &mut Known::default());
+        let mut instructions: HashMap<&Macros, Vec<f64>> = HashMap::new();
+        for (index, configuration) in laid.configurations.iter().enumerate() {
+            if let Some(profile) = profiles.index(index).and_then(|number| profiles.get(number)) {
+                instructions.entry(&configuration.macros).or_default().push(profile.mean_instructions);
+            }
+        }
+        assert_eq!(instructions.len(), 4);
+        for (macros, of) in instructions {
+            let (least, most) = of.iter().fold((f64::INFINITY, 0.0_f64), |(a, b), &n| (a.min(n), b.max(n)));
+            assert!(least > 30_000.0 && most < least * 1.05, "{macros:?}: {least} to {most}");
+        }
+    }
+}
