@@ -377,17 +377,25 @@ impl Model<'_> {
     fn device(&self) -> Device {
         let warps = self.warps;
         let traffic = || self.analysis.traffic.iter().filter(|traffic| traffic.sectors > 0.0);
-        let once = |traffic: &Traffic| (traffic.sectors * SECTOR_BYTES * warps).min(self.size(traffic.buffer));
+        let size = |traffic: &Traffic| self.size(traffic.buffer);
+        let once = |traffic: &Traffic| (traffic.sectors * SECTOR_BYTES * warps).min(size(traffic));
         let total: f64 = traffic().map(once).sum();
         let (mut bytes, mut read, mut near) = (0.0, 0.0, 0.0);
         for of in traffic() {
             let moved = of.sectors * SECTOR_BYTES * warps;
             let whole = (moved / (of.lines * LINE_BYTES * warps).max(f64::MIN_POSITIVE)).clamp(LONE, 1.0);
             let once = once(of);
-            let between = total * once / moved;
+            // Between two visits of a lone sector lies all of its buffer, and what else passes meanwhile.
+            let lone = (2.0 - whole / LONE).max(0.0);
+            let between = once * lone + (total - once * lone) * once / moved;
             let held = (self.machine.l2_bytes as f64 / between.max(1.0)).min(1.0).max((whole - LONE) / (1.0 - LONE));
-            // No more than all of a buffer is fetched the first time, however few sectors of a line are used at once.
-            bytes += (once / whole).min(self.size(of.buffer).max(once)) + (moved - once) / whole * (1.0 - held);
+            // What is written goes back, besides what was fetched.
+            for part in [of.sectors - of.stored, of.stored] {
+                let moved = part * SECTOR_BYTES * warps;
+                let once = moved.min(size(of));
+                // No more than all of a buffer is fetched the first time, however few sectors of a line are used at once.
+                bytes += (once / whole).min(size(of).max(once)) + (moved - once) / whole * (1.0 - held);
+            }
             read += of.sectors - of.stored;
             near += (of.sectors - of.stored) * (moved - once) / moved * held;
         }

@@ -53,7 +53,7 @@ impl Lender {
     fn lends(&self, own: &Profile, launch: &Launch) -> Option<Arc<Profile>> {
         let lender = self.profile.as_ref()?;
         let rows = |launch: &Launch| launch.block[1..] == [1, 1] && launch.block[0].is_multiple_of(WARP);
-        if lender.settled && rows(launch) && rows(&self.launch) {
+        if lender.settled && (own.accesses.is_empty() || rows(launch) && rows(&self.launch)) {
             // The same threads make up the same warps.
             return Some(Arc::clone(lender));
         }

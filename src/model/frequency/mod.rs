@@ -32,11 +32,14 @@ use crate::space::Launch;
 use crate::workload::Workload;
 use memory::{Initial, Overlay};
 use program::{Passing, Program};
-use sampled::Sampled;
+use sampled::{Home, Sampled};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use tally::Tally;
 use thread::{Allowance, Ground, Place3, Thread};
+
+/// So much more than the middle thread another one must do for its warp to be looked at instead: the middle may lie beyond the data.
+const BUSIER: f64 = 2.0;
 
 /// What the interpreter may spend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +100,7 @@ pub fn profile(
     let places = counting_places(launch);
     let mut budget = limits.instructions / 2;
     let (mut vague, mut interpreted) = (false, 0);
+    let (mut home, mut longest) = (Home::of(places[0], launch), 0.0);
     for (index, &at) in places.iter().enumerate() {
         // One thread to its end says more than many that are cut off: the first may take all, and where the others do not fit into
         // what is left, fewer are run.
@@ -111,16 +115,22 @@ pub fn profile(
         tally.thread(at, &outcome);
         vague |= outcome.vague;
         interpreted = interpreted.max(outcome.interpreted);
+        let instructions = tally.instructions(outcome.counts.iter().map(|&count| count as f64));
+        if longest == 0.0 || instructions > longest * BUSIER {
+            (home, longest) = (Home::of(at, launch), instructions);
+        }
     }
 
     budget += limits.instructions - limits.instructions / 2;
     let (requests, most) = (Vec::new(), Vec::new());
     let mut sampled =
-        Sampled { ground: &ground, limits, budget, tally, requests, most, vague, interpreted, block_cost: 0 };
+        Sampled { ground: &ground, limits, home, budget, tally, requests, most, vague, interpreted, block_cost: 0 };
     sampled.run();
     let Sampled { tally, requests, most, .. } = sampled;
+    let profile = tally.profile();
+    let settled = profile.settled && (!requests.is_empty() || !tally.accesses_memory());
     let accesses = access::accesses(&program, requests, &most, workload.buffers.len());
-    Ok(Profile { accesses, ..tally.profile() })
+    Ok(Profile { accesses, settled, ..profile })
 }
 
 /// What one thread, run alone, writes to the workload's buffers: known bytes by (buffer, byte offset).

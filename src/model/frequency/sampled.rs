@@ -1,6 +1,6 @@
 //! The warps that are looked at: their accesses, how often they execute each step, and how far they differ.
 //!
-//! Warps are run as such, their lanes together (see [`block`]). First a few neighbours of the middle block. Where they, or the
+//! Warps are run as such, their lanes together (see [`block`]). First a few neighbours of the middle block, or of another where that has nothing to do. Where they, or the
 //! threads that were counted, turn out to need what other warps provide, all of the block, if the allowance suffices; then others.
 //! Where a warp is too long for that, its lanes are run one by one, for a lone thread's loops can be skipped.
 
@@ -33,9 +33,30 @@ enum Way {
     Lanes,
 }
 
+/// The warp whose neighbourhood is looked at first: one that works.
+#[derive(Clone, Copy)]
+pub(super) struct Home {
+    /// The linear index of its block.
+    block: u64,
+    /// Its number within the block.
+    warp: u32,
+}
+
+impl Home {
+    /// The warp of a thread.
+    pub fn of(at: Place3, launch: &Launch) -> Self {
+        let linear = |index: [u32; 3], [x, y, _]: [u32; 3]| {
+            let [a, b, c] = index.map(u64::from);
+            a + u64::from(x) * (b + u64::from(y) * c)
+        };
+        Self { block: linear(at.block, launch.grid), warp: (linear(at.thread, launch.block) / 32) as u32 }
+    }
+}
+
 pub(super) struct Sampled<'g, 'p> {
     pub ground: &'g Ground<'p>,
     pub limits: &'g Limits,
+    pub home: Home,
     /// Instructions that are left.
     pub budget: u64,
     pub tally: Tally<'p>,
@@ -125,7 +146,7 @@ impl Sampled<'_, '_> {
     /// Runs warps as such; gives how the others are to be run, unless as lone lanes.
     fn together(&mut self) -> Option<Way> {
         let launch = self.ground.launch;
-        let middle = launch.blocks() / 2;
+        let home = self.home.block;
         let length = self.tally.longest() * MARGIN;
         if !self.vague {
             // Where loops could be skipped, lone lanes are cheaper.
@@ -133,12 +154,12 @@ impl Sampled<'_, '_> {
                 return None;
             }
             let few = self.affordable(length, self.budget)?;
-            let outcome = self.block(middle, few.clone(), few, self.budget / STEP);
+            let outcome = self.block(home, few.clone(), few, self.budget / STEP);
             if outcome.exact && !outcome.vague {
                 if !self.tally.exact {
                     self.tally.forget();
                 }
-                self.adopt(middle, outcome);
+                self.adopt(home, outcome);
                 self.look_elsewhere(length as u64, None);
                 return Some(Way::Warps);
             }
@@ -147,9 +168,9 @@ impl Sampled<'_, '_> {
         let few = self.affordable(length, self.budget);
         // Of what is too long, the accesses are looked at as far as it goes.
         let budget = if few.is_some() { self.budget } else { self.budget / 2 };
-        let few = few.unwrap_or_else(|| neighbours(launch, 1));
+        let few = few.unwrap_or_else(|| neighbours(launch, self.home, 1));
         let all = if self.needs_block() { 0..count } else { few.clone() };
-        let outcome = self.block(middle, all, few, budget / STEP);
+        let outcome = self.block(home, all, few, budget / STEP);
         if !outcome.warps.iter().filter(|ran| ran.recorded).all(|ran| ran.ended) {
             self.record(outcome.warps);
             return None;
@@ -158,7 +179,7 @@ impl Sampled<'_, '_> {
         self.tally.forget();
         self.tally.exact = outcome.exact;
         let cost = outcome.steps;
-        self.adopt(middle, outcome);
+        self.adopt(home, outcome);
         self.look_elsewhere(cost, self.needs_block().then_some(count));
         self.block_cost = cost;
         Some(if self.needs_block() { Way::Blocks } else { Way::Warps })
@@ -166,7 +187,7 @@ impl Sampled<'_, '_> {
 
     /// Warps of other blocks, or all of these blocks' warps, if they cost no more than is left.
     fn look_elsewhere(&mut self, cost: u64, all: Option<u32>) {
-        for (block, warp) in others(self.ground.launch) {
+        for (block, warp) in others(self.ground.launch, self.home) {
             if cost.saturating_mul(STEP) < self.budget {
                 let warps = all.map_or(warp..warp + 1, |count| 0..count);
                 let other = self.block(block, warps, 0..0, self.budget / STEP);
@@ -179,7 +200,7 @@ impl Sampled<'_, '_> {
     /// As many neighbouring warps of so many instructions as can be run with a budget.
     fn affordable(&self, length: f64, budget: u64) -> Option<Range<u32>> {
         let most = (budget / STEP) as f64 / length.max(1.0);
-        (most >= 1.0).then(|| neighbours(self.ground.launch, self.limits.warps.min(most as u32)))
+        (most >= 1.0).then(|| neighbours(self.ground.launch, self.home, self.limits.warps.min(most as u32)))
     }
 
     fn block(&mut self, block: u64, warps: Range<u32>, recorded: Range<u32>, steps: u64) -> Outcome {
@@ -234,7 +255,9 @@ impl Sampled<'_, '_> {
         let warmup = u64::from(self.limits.window / 4).max(1);
         let mut dearest = 0;
         let known = !self.requests.is_empty();
-        for (number, (warp, threads)) in sampled_warps(self.ground.launch, self.limits.warps).into_iter().enumerate() {
+        for (number, (warp, threads)) in
+            sampled_warps(self.ground.launch, self.home, self.limits.warps).into_iter().enumerate()
+        {
             // A further warp must be affordable, judging by the dearest lane so far.
             if number > 0 && dearest * 32 > self.budget {
                 break;
@@ -270,35 +293,34 @@ impl Sampled<'_, '_> {
     }
 }
 
-/// Up to `most` neighbouring warps in the middle of a block.
-fn neighbours(launch: &Launch, most: u32) -> Range<u32> {
+/// Up to `most` neighbouring warps of a block.
+fn neighbours(launch: &Launch, home: Home, most: u32) -> Range<u32> {
     let count = launch.block_threads().div_ceil(32);
     let most = most.clamp(1, count);
-    let first = (count / 2).min(count - most);
+    let first = home.warp.min(count - most);
     first..first + most
 }
 
 /// A warp's number, where its accesses are looked at, and its threads by lane.
 type SampledWarp = (Option<u32>, Vec<(u32, Place3)>);
 
-/// The warps that are run: neighbours in the middle block, and after the first of them one each of a block from the first and the
+/// The warps that are run: neighbours in the block at home, and after the first of them one each of a block from the first and the
 /// last quarter of the grid, for data may make blocks differ; of those only the counts are looked at.
-fn sampled_warps(launch: &Launch, most: u32) -> Vec<SampledWarp> {
-    let middle = launch.blocks() / 2;
+fn sampled_warps(launch: &Launch, home: Home, most: u32) -> Vec<SampledWarp> {
     let mut sampled: Vec<SampledWarp> =
-        neighbours(launch, most).map(|warp| (Some(warp), warp_places(launch, middle, warp))).collect();
-    for (block, warp) in others(launch).take(2) {
+        neighbours(launch, home, most).map(|warp| (Some(warp), warp_places(launch, home.block, warp))).collect();
+    for (block, warp) in others(launch, home).take(2) {
         sampled.insert(1.min(sampled.len()), (None, warp_places(launch, block, warp)));
     }
     sampled
 }
 
 /// A block of the first and of the last quarter of the grid, then the last block and the first; each with a warp of it.
-fn others(launch: &Launch) -> impl Iterator<Item = (u64, u32)> {
+fn others(launch: &Launch, home: Home) -> impl Iterator<Item = (u64, u32)> {
     let (blocks, warps) = (launch.blocks(), launch.block_threads().div_ceil(32));
     let fifth = blocks / 5;
     let mut others = vec![(fifth, warps / 3), (blocks - 1 - fifth, warps * 2 / 3), (blocks - 1, warps - 1), (0, 0)];
-    others.retain(|(block, _)| *block != blocks / 2);
+    others.retain(|(block, _)| *block != home.block);
     let mut seen = Vec::new();
     others.into_iter().filter(move |(block, _)| {
         !seen.contains(block) && {

@@ -3,7 +3,7 @@
 use super::block::Ran;
 use super::grid::Grid;
 use super::path::{self, Path};
-use super::program::Program;
+use super::program::{Operation, Program};
 use super::thread::{Outcome, Place3};
 use crate::model::profile::Profile;
 use crate::space::Launch;
@@ -88,6 +88,12 @@ impl<'p> Tally<'p> {
         if warp.ended {
             self.add(at, counts);
         }
+    }
+
+    /// Whether a step was executed whose accesses are recorded.
+    pub fn accesses_memory(&self) -> bool {
+        let accesses = |operation: &Operation| matches!(operation, Operation::Load(_) | Operation::Store(_));
+        self.program.steps.iter().zip(&self.most).any(|(step, &count)| count > 0 && accesses(&step.operation))
     }
 
     /// Instructions of the busiest thread so far.
