@@ -250,12 +250,17 @@ struct Model<'a> {
 impl Model<'_> {
     /// What barriers and spilled values that the level-1 cache lost add to a warp's cycles.
     fn extra(&self) -> f64 {
-        let work = &self.analysis.work;
-        let barriers = work.barriers * BARRIER_WARP * (self.block_warps - 1.0);
+        self.barriers() + self.overflow()
+    }
+
+    fn barriers(&self) -> f64 {
+        self.analysis.work.barriers * BARRIER_WARP * (self.block_warps - 1.0)
+    }
+
+    fn overflow(&self) -> f64 {
         let latencies = Latencies::of(self.machine.architecture.capability);
-        let overflow =
-            self.local_missed * work.local_sectors / ISSUES_PER_CYCLE * (latencies.l2 - latencies.l1) / OVERLAPPED;
-        barriers + overflow
+        let lost = self.local_missed * self.analysis.work.local_sectors;
+        lost / ISSUES_PER_CYCLE * (latencies.l2 - latencies.l1) / OVERLAPPED
     }
 
     /// Cycles of the longest warp if it is alone.
@@ -290,7 +295,7 @@ impl Model<'_> {
         };
         let shared = work.shared_cycles * 2.0 > memory;
         let bounds = [
-            (self.latency_bound(extra), cycles.latency),
+            (self.latency_bound(), cycles.latency),
             (Bottleneck::Issue, cycles.issue),
             (Bottleneck::CacheBandwidth, cycles.cache),
             (Bottleneck::ConstantCache, cycles.constant),
@@ -301,14 +306,15 @@ impl Model<'_> {
         Wave { cycles, bound }
     }
 
-    fn latency_bound(&self, extra: f64) -> Bottleneck {
+    fn latency_bound(&self) -> Bottleneck {
         let (cycles, memory) = (self.cycles, self.analysis.memory_cycles);
-        if extra > memory && extra > cycles / 2.0 {
+        if self.overflow().max(self.barriers()) <= memory.max(cycles / 2.0) {
+            if memory * 2.0 > cycles { Bottleneck::GlobalLatency } else { Bottleneck::Latency }
+        } else if self.barriers() > self.overflow() {
             Bottleneck::Barrier
-        } else if memory * 2.0 > cycles {
-            Bottleneck::GlobalLatency
         } else {
-            Bottleneck::Latency
+            // More registers would not have been spilled.
+            Bottleneck::RegisterCapacity
         }
     }
 
@@ -425,5 +431,5 @@ fn lost(moved: f64, cache: f64) -> f64 {
 /// Share of a line that a lone sector is.
 const LONE: f64 = SECTOR_BYTES / LINE_BYTES;
 
-/// Accesses to local memory that a warp overlaps, assumed.
-const OVERLAPPED: f64 = 4.0;
+/// Accesses to local memory that a warp overlaps, assumed: reloads are scheduled ahead and in groups, and nothing waits for a store.
+const OVERLAPPED: f64 = 16.0;
