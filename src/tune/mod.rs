@@ -42,6 +42,7 @@ use kernel::Ahead;
 use recalled::Recall;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Instant;
 pub use variants::Macros;
 use variants::{FrontEnds, InForce};
@@ -239,6 +240,11 @@ impl<'a> Tuner<'a> {
             let found = match problem {
                 Some(problem) => Err(problem),
                 None => self.found(toolchain, &mut front_ends, annotation, &in_force, promising[index]),
+            };
+            // What is known after a tool was stopped is not all that is to know.
+            let found = match toolchain.late() {
+                Some(late) => Err(Problem::Tool(Arc::new(late.clone().into()))),
+                None => found,
             };
             let decided = found.and_then(|found| match found {
                 Found::Known(tuned) => Ok(take(*tuned)),

@@ -10,4 +10,5 @@ mod project;
 mod recalled;
 mod remap;
 mod results;
+mod tools;
 mod trusted;
