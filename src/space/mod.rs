@@ -10,4 +10,4 @@ mod walk;
 
 pub use configuration::{Configuration, Dim3, Launch};
 pub use limits::Limits;
-pub use space::Space;
+pub use space::{Counted, Space};

@@ -293,11 +293,9 @@ fn choose(tuner: &mut Tuner<'_>, prepared: &Prepared<'_>, candidates: &[usize], 
         decision.notes.push("not timed: the comment has no `args` clause".to_owned());
     }
     decision.device = None;
-    let launches = &scored.laid.launches;
-    let baseline = &launches[scored.laid.baseline];
     let allowed = |&index: &usize| {
         let configuration = &scored.laid.configurations[index];
-        subject.reach.allows_predicted(&subject.space, configuration, (&launches[index], baseline))
+        subject.reach.allows_predicted(&subject.space, configuration, &scored.laid.launches[index])
     };
     let candidates: Vec<usize> = candidates.iter().copied().filter(allowed).collect();
     if let Some(winner) = scored.predicted_winner(&candidates) {

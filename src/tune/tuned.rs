@@ -6,7 +6,7 @@ use super::problem::Problem;
 use super::reach::Way;
 use super::scored::Scored;
 use super::variants::Variants;
-use crate::emit::{HeaderKernel, Remap, Reshaped, StubText, TicketKernel};
+use crate::emit::{HeaderKernel, Remap, Reshaped, Scale, StubText, TicketKernel};
 use crate::record::Decision;
 use crate::search::Provenance;
 use crate::space::Configuration;
@@ -125,7 +125,7 @@ impl Tuned {
         let own = others.iter().filter(|other| other.decision.name == self.decision.name);
         self.beside.extend(own.cloned());
         if let Some(stub) = &mut self.stub {
-            let stays = Reshaped { shape: stub.remap.baseline.clone(), surplus: false };
+            let stays = Reshaped { shape: stub.remap.baseline.clone(), scale: [Scale::NONE; 3], surplus: false };
             stub.remap.winners.extend(untuned.iter().map(|&capability| (capability, stays.clone())));
         }
     }
@@ -252,7 +252,7 @@ fn stub(toolchain: &Toolchain, subject: &Subject<'_>, types: &host::Types, decis
     let capability = super::architecture_number(&decision.architecture)?;
     let remap = Remap {
         baseline: subject.reach.shape(&before, shared(&before)),
-        winners: vec![(capability, subject.reach.reshaped(winner, shared(winner), decision.surplus))],
+        winners: vec![(capability, subject.reach.reshaped(&subject.space, winner, shared(winner), decision.surplus))],
     };
     let name = subject.entry(&winner.macros).ok()?.mangled.clone()?;
     Some(Stub { source: toolchain.source().to_owned(), name, remap })
