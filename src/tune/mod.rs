@@ -10,6 +10,7 @@ mod files;
 mod host;
 mod kernel;
 mod laid;
+mod launches;
 mod measured;
 mod position;
 mod problem;
@@ -299,6 +300,7 @@ impl Tuner<'_> {
         if is_promising && let Some(recall) = self.recall(toolchain, annotation) {
             if let Some(tuned) = recall.find(&mut subject, front_ends, in_force, begin) {
                 kernel::reach_notes(self, &subject);
+                kernel::warn_of_launches(self, &subject, tuned.winner());
                 return Ok(Found::Known(Box::new(tuned)));
             }
             if is_locked {

@@ -31,6 +31,8 @@ const MAX_GRID: Dim3 = [2_147_483_647, 65_535, 65_535];
 /// What is known of the code around a source's kernels.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
+    /// The file name of the source's header.
+    pub header: String,
     pub includes_header: bool,
     pub host: HostCode,
 }
@@ -242,7 +244,9 @@ impl Reach {
         let kept =
             self.kept_macros.iter().find(|(name, _)| configuration.macros.get(name) != baseline.macros.get(name));
         if let Some((name, place)) = kept {
-            return Some(format!("host code uses {name}, to which the block is tied, too: {place}"));
+            return Some(format!(
+                "host code uses {name}, to which the block is tied, too ({place}): include the header and launch by it, or keep {name} out of host code"
+            ));
         }
         if configuration.carveout != baseline.carveout {
             return Some("only host code can set a carve-out: include the header".to_owned());
@@ -259,29 +263,48 @@ impl Reach {
         })
     }
 
-    /// Whether the model alone may choose a configuration, which is launched so.
-    pub fn allows_predicted(&self, space: &Space, configuration: &Configuration, launch: &Launch) -> bool {
+    /// Why the model alone must not choose a configuration, which is launched so; with the remedy.
+    pub fn refuses_predicted(&self, space: &Space, configuration: &Configuration, launch: &Launch) -> Option<String> {
         if self.way == Way::Header {
-            return true;
+            return None;
         }
-        let Ok(before) = space.launch(&self.origin(space, configuration)) else { return false };
+        let origin = self.origin(space, configuration);
+        let Ok(before) = space.launch(&origin) else { return Some("its launch is not known".to_owned()) };
         if !self.does_all(space, configuration, launch, &before) {
-            return false;
+            let differs = |name: &&String| configuration.macros.get(*name) != origin.macros.get(*name);
+            let names: Vec<&str> = configuration.macros.keys().filter(differs).map(String::as_str).collect();
+            return Some(match names.as_slice() {
+                [] => "the program's grid would have too few of its blocks".to_owned(),
+                names => format!(
+                    "the grid that the program launches knows nothing of {}: launch by the macro, or include the header and launch by it",
+                    names.join(" and ")
+                ),
+            });
         }
         if configuration.block == before.block && configuration.grid == space.baseline().grid {
-            return true;
+            return None;
         }
-        let Way::Remap { told } = self.way else { return false };
-        if configuration.grid.is_some() {
-            return told || self.proven;
-        }
+        let told = match &self.way {
+            Way::Remap { told } => *told,
+            Way::Pinned(reason) => return Some(reason.clone()),
+            Way::Header => true,
+        };
         let scale = self.scale(space, configuration);
         let exact = |at: usize| {
             let Scale { before: from, after: to } = scale[at];
             u64::from(launch.grid[at]) * u64::from(to) == u64::from(before.grid[at]) * u64::from(from)
         };
+        let is_axis = configuration.grid.is_some();
         // What is proven is of as many threads.
-        (0..3).all(exact) && (told || self.proven && threads(launch) == threads(&before))
+        let proven = self.proven && (is_axis || threads(launch) == threads(&before));
+        if !is_axis && !(0..3).all(exact) {
+            return Some(
+                "where nothing is timed, the block must divide the threads of the program's launch".to_owned(),
+            );
+        }
+        (!told && !proven).then(|| {
+            "where nothing is timed, the block changes only where the kernel surely works in others: write launch(remap) to say that it does, or include the header and launch by it".to_owned()
+        })
     }
 
     /// Whether a launch is what the comment asks for under a configuration, as far as the workload tells. The program's grid knows

@@ -13,6 +13,9 @@ use crate::space::Configuration;
 use crate::variant::Toolchain;
 use serde::{Deserialize, Serialize};
 
+/// The share of a space that may not be chosen for one reason from which on a build says so.
+const NEARLY_ALL: f64 = 0.75;
+
 /// One kernel with its winner.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Tuned {
@@ -210,19 +213,32 @@ impl Tuned {
     /// A line for the user for each architecture.
     pub fn summaries(&self) -> Vec<String> {
         let several = !self.beside.is_empty();
-        self.everywhere().map(|tuned| tuned.summary(several)).collect()
+        let lines = |tuned: &Tuned| {
+            let held = tuned.decision.held_back(NEARLY_ALL);
+            let notes = held.map(|note| format!("{}{}: note: {note}", tuned.decision.name, tuned.place(several)));
+            std::iter::once(tuned.summary(several)).chain(notes).collect::<Vec<_>>()
+        };
+        self.everywhere().flat_map(lines).collect()
+    }
+
+    /// ` on sm_90` where there are several architectures.
+    fn place(&self, several: bool) -> String {
+        if several { format!(" on {}", self.decision.architecture) } else { String::new() }
     }
 
     fn summary(&self, several: bool) -> String {
         let decision = &self.decision;
         let gain = match decision.provenance {
+            Provenance::Baseline if decision.held_back(NEARLY_ALL).next().is_some() => {
+                "kept: no point that may be chosen is surely faster".to_owned()
+            }
             Provenance::Baseline => "kept: nothing is surely faster".to_owned(),
             Provenance::Predicted => format!("{:.2}x over the baseline, predicted", decision.speedup),
             Provenance::Measured | Provenance::Locked => {
                 format!("{:.2}x over the baseline, {}", decision.speedup, decision.provenance)
             }
         };
-        let place = if several { format!(" on {}", decision.architecture) } else { String::new() };
+        let place = self.place(several);
         if decision.provenance == Provenance::Locked {
             let note = decision.notes.first().map(|note| format!("; {note}")).unwrap_or_default();
             return format!("{}{place}: {} ({gain}{note})", decision.name, self.winner());

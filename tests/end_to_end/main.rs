@@ -3,6 +3,7 @@
 mod advice;
 mod bench;
 mod cli;
+mod launches;
 mod measured;
 mod modes;
 mod nvcc;
