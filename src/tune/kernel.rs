@@ -315,12 +315,14 @@ fn held(Prepared { subject, variants, scored, .. }: &Prepared<'_>, by_model: boo
     let laid = &scored.laid;
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
     for (index, configuration) in laid.configurations.iter().enumerate() {
-        let reason = match &laid.variants[index] {
-            // What the compiler refuses, or was not asked for, is another matter.
-            Err(reason) => variants.of(configuration).is_ok().then(|| reason.clone()),
-            Ok(_) if index == laid.baseline || !by_model => None,
-            Ok(_) => subject.reach.refuses_predicted(&subject.space, configuration, &laid.launches[index]),
-        };
+        if index == laid.baseline {
+            continue;
+        }
+        // That a launch cannot be so at all comes before what is wrong with its code; points that were not compiled may no more be
+        // chosen than those that were.
+        let by_launch = || subject.reach.refuses_predicted(&subject.space, configuration, &laid.launches[index]);
+        let by_code = || laid.variants[index].clone().err().filter(|_| variants.of(configuration).is_ok());
+        let reason = if by_model { by_launch().or_else(by_code) } else { by_code() };
         if let Some(reason) = reason {
             *reasons.entry(reason).or_default() += 1;
         }

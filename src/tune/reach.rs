@@ -241,12 +241,8 @@ impl Reach {
             let dimension = NAMES[dimension];
             return Some(format!("the kernel reads threadIdx.{dimension} and never blockDim.{dimension}"));
         }
-        let kept =
-            self.kept_macros.iter().find(|(name, _)| configuration.macros.get(name) != baseline.macros.get(name));
-        if let Some((name, place)) = kept {
-            return Some(format!(
-                "host code uses {name}, to which the block is tied, too ({place}): include the header and launch by it, or keep {name} out of host code"
-            ));
+        if let Some(reason) = self.refuses_macros(space, configuration) {
+            return Some(reason);
         }
         if configuration.carveout != baseline.carveout {
             return Some("only host code can set a carve-out: include the header".to_owned());
@@ -263,10 +259,22 @@ impl Reach {
         })
     }
 
+    /// Why the macros of a configuration must not be used.
+    fn refuses_macros(&self, space: &Space, configuration: &Configuration) -> Option<String> {
+        let differs = |name: &String| configuration.macros.get(name) != space.baseline().macros.get(name);
+        let (name, place) = self.kept_macros.iter().find(|(name, _)| differs(name))?;
+        Some(format!(
+            "host code uses {name}, to which the block is tied, too ({place}): include the header and launch by it, or keep {name} out of host code"
+        ))
+    }
+
     /// Why the model alone must not choose a configuration, which is launched so; with the remedy.
     pub fn refuses_predicted(&self, space: &Space, configuration: &Configuration, launch: &Launch) -> Option<String> {
         if self.way == Way::Header {
             return None;
+        }
+        if let Some(reason) = self.refuses_macros(space, configuration) {
+            return Some(reason);
         }
         let origin = self.origin(space, configuration);
         let Ok(before) = space.launch(&origin) else { return Some("its launch is not known".to_owned()) };
@@ -295,16 +303,17 @@ impl Reach {
             u64::from(launch.grid[at]) * u64::from(to) == u64::from(before.grid[at]) * u64::from(from)
         };
         let is_axis = configuration.grid.is_some();
-        // What is proven is of as many threads.
-        let proven = self.proven && (is_axis || threads(launch) == threads(&before));
+        let untold = "where nothing is timed, the block changes only where the kernel surely works in others: write launch(remap) to say that it does, or include the header and launch by it";
+        if !told && !self.proven {
+            return Some(untold.to_owned());
+        }
         if !is_axis && !(0..3).all(exact) {
             return Some(
                 "where nothing is timed, the block must divide the threads of the program's launch".to_owned(),
             );
         }
-        (!told && !proven).then(|| {
-            "where nothing is timed, the block changes only where the kernel surely works in others: write launch(remap) to say that it does, or include the header and launch by it".to_owned()
-        })
+        // What is proven is of as many threads.
+        (!told && !is_axis && threads(launch) != threads(&before)).then(|| untold.to_owned())
     }
 
     /// Whether a launch is what the comment asks for under a configuration, as far as the workload tells. The program's grid knows

@@ -14,7 +14,7 @@ use crate::variant::Toolchain;
 use serde::{Deserialize, Serialize};
 
 /// The share of a space that may not be chosen for one reason from which on a build says so.
-const NEARLY_ALL: f64 = 0.75;
+const MOST: f64 = 0.6;
 
 /// One kernel with its winner.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -214,7 +214,7 @@ impl Tuned {
     pub fn summaries(&self) -> Vec<String> {
         let several = !self.beside.is_empty();
         let lines = |tuned: &Tuned| {
-            let held = tuned.decision.held_back(NEARLY_ALL);
+            let held = tuned.decision.held_back(MOST);
             let notes = held.map(|note| format!("{}{}: note: {note}", tuned.decision.name, tuned.place(several)));
             std::iter::once(tuned.summary(several)).chain(notes).collect::<Vec<_>>()
         };
@@ -229,7 +229,7 @@ impl Tuned {
     fn summary(&self, several: bool) -> String {
         let decision = &self.decision;
         let gain = match decision.provenance {
-            Provenance::Baseline if decision.held_back(NEARLY_ALL).next().is_some() => {
+            Provenance::Baseline if decision.held_back(MOST).next().is_some() => {
                 "kept: no point that may be chosen is surely faster".to_owned()
             }
             Provenance::Baseline => "kept: nothing is surely faster".to_owned(),
