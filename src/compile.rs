@@ -5,7 +5,7 @@ use crate::console::{Console, FATAL, exit_code};
 use crate::emit::{self, Header, HeaderKernel, StubText, TicketKernel};
 use crate::marked_source::{self, MarkedSource};
 use crate::nvcc::ticketed::{self, Built, Wrong};
-use crate::nvcc::{Dryrun, Invocation, Phase, Programs, RealNvcc, compilers, list_value, quoted_files};
+use crate::nvcc::{Dryrun, DryrunError, Invocation, Phase, Programs, RealNvcc, compilers, list_value, quoted_files};
 use crate::process;
 use crate::record::{FORMAT, Record, Replaced, checksum, write_if_changed};
 use crate::results::Results;
@@ -175,6 +175,10 @@ impl Build<'_> {
     fn tune_and_build(&self, folder: &Path, mut tunings: Vec<Tuning>, warm: Option<&Warm<'_>>) -> u8 {
         let dryrun = match Dryrun::ask(&self.nvcc.path, &self.invocation.arguments) {
             Ok(dryrun) => dryrun,
+            Err(late @ DryrunError::Late(_)) => {
+                self.console.warning(&format!("not tuned: {late}"));
+                return self.console.failure().unwrap_or_else(|| self.plain());
+            }
             // nvcc itself says what is wrong with the call.
             Err(_) => return self.plain(),
         };

@@ -55,7 +55,8 @@ impl MarkedSource {
     pub fn surroundings(&self, include_paths: &[PathBuf]) -> Surroundings {
         let files = quoted_files(&self.path, include_paths).into_iter();
         let sources = files.map(|file| Arc::new(Source::new(file.path.to_string_lossy(), &file.text)));
-        Surroundings { includes_header: self.includes_header, host: HostCode::new(sources) }
+        let header = Header::file_name(&self.stem);
+        Surroundings { header, includes_header: self.includes_header, host: HostCode::new(sources) }
     }
 
     /// The newest architecture that it is compiled for; empty where no machine code is made.

@@ -1,5 +1,6 @@
 //! What the environment says: nvtune's own options (`NVTUNE_*`), read once and checked.
 
+use crate::process;
 use crate::search::Strategy;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -63,7 +64,7 @@ pub struct Variable {
 }
 
 /// Every variable that nvtune reads.
-pub const VARIABLES: [Variable; 15] = [
+pub const VARIABLES: [Variable; 16] = [
     Variable {
         name: "NVTUNE",
         values: "off, locked, static, measure",
@@ -100,6 +101,12 @@ pub const VARIABLES: [Variable; 15] = [
         values: "seconds",
         meaning: "how long to wait for a GPU that another nvtune measures on, or for a runner to start; the model chooses where that is not enough",
         default: "600",
+    },
+    Variable {
+        name: "NVTUNE_PATIENCE",
+        values: "seconds",
+        meaning: "how long a tool of the compiler may take that nvtune runs to look at variants; what hangs is stopped, and its kernels are built as nvcc builds them",
+        default: "900",
     },
     Variable {
         name: "NVTUNE_REPLAY",
@@ -176,6 +183,7 @@ impl Settings {
         parsed(&environment, &mut problems, "NVTUNE_WAIT", "a number of seconds", |text| {
             text.parse::<f64>().ok().filter(|seconds| (0.0..1e9).contains(seconds))
         });
+        parsed(&environment, &mut problems, "NVTUNE_PATIENCE", "a number of seconds above 0", process::seconds);
         let cache_bytes =
             parsed(&environment, &mut problems, "NVTUNE_CACHE_SIZE", "a number of bytes, such as 500M", bytes);
         let cache_bytes = cache_bytes.unwrap_or(DEFAULT_CACHE_BYTES);

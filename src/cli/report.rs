@@ -66,6 +66,9 @@ fn text(source: &str, decision: &Decision) -> String {
     for index in shown {
         text.push_str(&row(decision, index));
     }
+    for note in decision.held_back(0.0) {
+        text.push_str(&format!("  note: {note}\n"));
+    }
     for note in &decision.notes {
         text.push_str(&format!("  note: {note}\n"));
     }

@@ -11,15 +11,15 @@ use std::sync::Arc;
 /// The code of a source and of what it includes with quotes.
 #[derive(Clone, Debug, Default)]
 pub struct HostCode {
-    files: Vec<File>,
+    pub(super) files: Vec<File>,
 }
 
 #[derive(Clone, Debug)]
-struct File {
-    source: Arc<Source>,
-    tokens: Vec<CxxToken>,
+pub(super) struct File {
+    pub source: Arc<Source>,
+    pub tokens: Vec<CxxToken>,
     /// By token: within device code.
-    device: Vec<bool>,
+    pub device: Vec<bool>,
 }
 
 /// Functions of the runtime that take a kernel's address, for which there is no launch stub.
@@ -64,7 +64,7 @@ impl HostCode {
 }
 
 impl File {
-    fn text(&self, at: usize) -> &str {
+    pub fn text(&self, at: usize) -> &str {
         self.tokens.get(at).map_or("", |token| self.source.slice(token.span))
     }
 
@@ -89,7 +89,7 @@ impl File {
                 )
             };
             let message = match launcher {
-                _ if self.device[at] && self.is_launched(at) => says("those of device code"),
+                _ if self.device[at] && self.launch_mark(at).is_some() => says("those of device code"),
                 _ if self.device[at] => continue,
                 Some((name, _)) => says(name),
                 None if has_launcher && self.is_address(at) => says("a kernel's address"),
@@ -105,28 +105,28 @@ impl File {
         self.text(at - 1) == "." || at > 1 && self.text(at - 2) == "-"
     }
 
-    /// Whether `<<<` follows the name, behind template arguments perhaps.
-    fn is_launched(&self, at: usize) -> bool {
+    /// Where `<<<` follows the name, behind template arguments perhaps.
+    pub fn launch_mark(&self, at: usize) -> Option<usize> {
         let is_launch = |at: usize| (at..at + 3).all(|at| self.text(at) == "<");
         if is_launch(at + 1) {
-            return true;
+            return Some(at + 1);
         }
         if self.text(at + 1) != "<" {
-            return false;
+            return None;
         }
         let mut depth = 0usize;
         for next in at + 1..self.tokens.len() {
             match self.text(next) {
                 "<" => depth += 1,
                 ">" => depth = depth.saturating_sub(1),
-                ";" | "{" => return false,
+                ";" | "{" => return None,
                 _ => {}
             }
             if depth == 0 {
-                return is_launch(next + 1);
+                return is_launch(next + 1).then_some(next + 1);
             }
         }
-        false
+        None
     }
 
     /// Whether the name stands as `&name`, `(void *)name` or the value of a `func` field.

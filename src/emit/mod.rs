@@ -6,5 +6,5 @@ mod stub;
 mod ticket;
 
 pub use header::{HEADER_DETAIL, Header, HeaderKernel, HostFunction, HostParameter, macro_name, without_macros};
-pub use stub::{DETAIL_NAMESPACE, Remap, Reshaped, Shape, StubText, rewritten};
+pub use stub::{DETAIL_NAMESPACE, Remap, Reshaped, Scale, Shape, StubText, rewritten};
 pub use ticket::{Part, Ticket, TicketKernel, TicketOutcome};

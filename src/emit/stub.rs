@@ -31,9 +31,35 @@ pub struct Shape {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reshaped {
     pub shape: Shape,
+    /// By dimension: how many blocks of the baseline become how many.
+    pub scale: [Scale; 3],
     /// Whether threads beyond the baseline's are known to do no harm; else a launch whose threads the new block does not divide
     /// stays as it is.
     pub surplus: bool,
+}
+
+/// The threads of a block, or of a part of it, that the grid's blocks in one dimension are counted by: `before` those of the
+/// baseline, `after` those of the winner. 1 and 1 where the grid does not hang on the block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scale {
+    pub before: u32,
+    pub after: u32,
+}
+
+impl Scale {
+    /// Where the grid stays as the program has it.
+    pub const NONE: Self = Self { before: 1, after: 1 };
+
+    /// The blocks that cover at least what `blocks` of the baseline's do.
+    pub fn covering(self, blocks: u32) -> u32 {
+        let threads = u64::from(blocks) * u64::from(self.before);
+        u32::try_from(threads.div_ceil(u64::from(self.after.max(1)))).unwrap_or(u32::MAX)
+    }
+
+    /// Whether any number of the baseline's blocks is covered without a rest.
+    pub fn is_exact(self) -> bool {
+        self.before.is_multiple_of(self.after.max(1))
+    }
 }
 
 /// Text for one stub of one source.
@@ -115,7 +141,7 @@ impl Remap {
     }
 
     fn reshape(&self, winner: &Reshaped) -> String {
-        let Reshaped { shape, surplus } = winner;
+        let Reshaped { shape, scale, surplus } = winner;
         if *shape == self.baseline {
             return String::new();
         }
@@ -129,7 +155,7 @@ impl Remap {
         let mut fits = Vec::new();
         // What a grid can have in each dimension, on every GPU that CUDA still knows.
         for (at, (dimension, most)) in [("x", 2_147_483_647u32), ("y", 65_535), ("z", 65_535)].into_iter().enumerate() {
-            let (before, after) = (self.baseline.block[at], block[at]);
+            let Scale { before, after } = scale[at];
             let threads = format!("static_cast<unsigned long long>(__nvtune_grid.{dimension}) * {before}u");
             let _ = writeln!(
                 text,
@@ -137,7 +163,7 @@ impl Remap {
                 after.saturating_sub(1)
             );
             fits.push(format!("__nvtune_{dimension} <= {most}u"));
-            if !surplus && !before.is_multiple_of(after.max(1)) {
+            if !surplus && !scale[at].is_exact() {
                 fits.push(format!("__nvtune_{dimension} * {after}u == {threads}"));
             }
         }
@@ -214,6 +240,12 @@ mod tests {
         Shape { block, grid: None, shared: shared.into() }
     }
 
+    /// In place of blocks of 256 threads.
+    fn reshaped(block: u32, shared: &str, surplus: bool) -> Reshaped {
+        let scale = [Scale { before: 256, after: block }, Scale::NONE, Scale::NONE];
+        Reshaped { shape: shape([block, 1, 1], shared), scale, surplus }
+    }
+
     #[test]
     fn only_the_definition_of_the_named_stub_is_changed() {
         let file = "extern void __device_stub__Z1kPf(float *);\nstatic void __device_stub__Z1kPfi(float *, int);\n\
@@ -232,8 +264,8 @@ mod tests {
 
     #[test]
     fn the_text_of_one_architecture() {
-        let reshaped = Reshaped { shape: shape([96, 1, 1], "(96 * 16)"), surplus: false };
-        let remap = Remap { baseline: shape([256, 1, 1], "(256 * 16)"), winners: vec![(90, reshaped)] };
+        let winners = vec![(90, reshaped(96, "(96 * 16)", false))];
+        let remap = Remap { baseline: shape([256, 1, 1], "(256 * 16)"), winners };
         expect![[r#"
 
             { /* made by nvtune: launches of the baseline's shape get the winner's */
@@ -258,9 +290,28 @@ mod tests {
     }
 
     #[test]
+    fn blocks_are_scaled_by_what_they_are_counted_by() {
+        for (blocks, before, after, expected, exact) in [
+            (128, 256, 128, 256, true),
+            (3, 256, 512, 2, false),
+            (5, 16, 8, 10, true),
+            (7, 1, 1, 7, true),
+            (0, 256, 128, 0, true),
+            (u32::MAX, 1024, 1, u32::MAX, true),
+        ] {
+            let scale = Scale { before, after };
+            assert_eq!((scale.covering(blocks), scale.is_exact()), (expected, exact), "{blocks} {scale:?}");
+        }
+        let mut kept = reshaped(96, "0", false);
+        kept.scale = [Scale::NONE; 3];
+        let text = Remap { baseline: shape([256, 1, 1], "0"), winners: vec![(90, kept)] }.text();
+        assert!(text.contains("(static_cast<unsigned long long>(__nvtune_grid.x) * 1u + 0u) / 1u;"), "{text}");
+        assert!(!text.contains("__nvtune_x * "), "{text}");
+    }
+
+    #[test]
     fn a_winner_that_is_the_baseline_changes_nothing() {
-        let same = Reshaped { shape: shape([256, 1, 1], "0"), surplus: true };
-        let other = Reshaped { shape: shape([128, 1, 1], "0"), surplus: true };
+        let (same, other) = (reshaped(256, "0", true), reshaped(128, "0", true));
         let of = |winners| Remap { baseline: shape([256, 1, 1], "0"), winners };
         assert!(of(vec![(90, same.clone())]).is_nothing());
         assert!(!of(vec![(80, other.clone()), (90, same.clone())]).is_nothing());

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 use thiserror::Error;
 
 /// What `nvcc --dryrun` printed.
@@ -51,6 +52,8 @@ pub struct Pipeline {
 pub enum DryrunError {
     #[error("cannot start '{}': {source}", path.display())]
     Start { path: std::path::PathBuf, source: std::io::Error },
+    #[error("nvcc --dryrun did not end within {} s (NVTUNE_PATIENCE) and was stopped", .0.as_secs_f64())]
+    Late(Duration),
     /// nvcc refuses the call; it will say why when it is really run.
     #[error("nvcc refuses the call: {0}")]
     Refused(String),
@@ -68,7 +71,8 @@ impl Dryrun {
             // First: behind an option without its value it would be that value, and nvcc would compile.
             .arg("--dryrun")
             .args(arguments);
-        let output = process::output(&mut command).map_err(start)?;
+        let limit = process::patience();
+        let output = process::output(&mut command, limit).map_err(start)?.ok_or(DryrunError::Late(limit))?;
         let text = String::from_utf8_lossy(&output.stderr);
         if !output.status.success() {
             let first = text.lines().find(|line| !line.starts_with("#$")).unwrap_or("no message");

@@ -8,7 +8,7 @@ use super::{descendants, temporary};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Once, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -45,14 +45,6 @@ pub fn spawn(command: &mut Command) -> io::Result<Child> {
     uninterrupted(|| command.spawn())
 }
 
-/// As [`Command::output`], with standard input empty; a tool that a signal ended is never heard of.
-pub fn output(command: &mut Command) -> io::Result<Output> {
-    let child = spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
-    let output = child.wait_with_output();
-    wait_where_interrupted();
-    output
-}
-
 /// Runs nvcc for its result: on a signal it is given the time to clear up.
 pub fn status(command: &mut Command) -> io::Result<ExitStatus> {
     let mut child = uninterrupted(|| {
@@ -73,7 +65,7 @@ pub fn uninterrupted<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// The thread that looks after signals ends the process; what others would say of it is noise.
-fn wait_where_interrupted() {
+pub(super) fn wait_where_interrupted() {
     while INTERRUPTED.load(Ordering::SeqCst) {
         std::thread::park();
     }
@@ -122,7 +114,7 @@ fn end(signal: i32) -> ! {
     signal_hook::low_level::exit(128 + signal)
 }
 
-fn send(process: u32, signal: i32) {
+pub(super) fn send(process: u32, signal: i32) {
     if let Ok(process) = libc::pid_t::try_from(process) {
         // SAFETY: a signal to another process touches no memory; one that is gone is an error that says nothing new.
         unsafe { libc::kill(process, signal) };

@@ -1,17 +1,20 @@
 //! What nvtune is among other processes: how it ends, what it starts, what it leaves behind.
 //!
 //! Always holds: a call that is nvcc's alone ([`hand_over`]) inherits nvtune's own signals, files and environment untouched;
-//! after a signal no child goes on and no temporary folder stays; no more tools run at once than make allows.
+//! after a signal no child goes on and no temporary folder stays; no more tools run at once than make allows;
+//! no tool that nvtune runs for its own purposes is waited for without end.
 
 mod began;
 mod descendants;
 mod hand_over;
 mod interrupt;
 mod jobs;
+mod patience;
 mod temporary;
 
 pub use began::began;
 pub use hand_over::{hand_over, ignore_broken_pipes};
-pub use interrupt::{output, spawn, status, uninterrupted, watch};
+pub use interrupt::{spawn, status, uninterrupted, watch};
 pub use jobs::{permit, prepare as prepare_jobs};
+pub use patience::{output, patience, seconds};
 pub use temporary::Temporary;

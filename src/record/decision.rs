@@ -61,6 +61,9 @@ pub struct Decision {
     pub points: usize,
     pub timed: usize,
     pub seconds: Seconds,
+    /// Points that may not be chosen whatever their times are, by reason: the most first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<Held>,
     /// What the user should know: refused candidates, why nothing was timed, ...
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -69,6 +72,22 @@ pub struct Decision {
     pub pinned: Option<Pinned>,
     pub variants: Vec<RecordedVariant>,
     pub configurations: Vec<RecordedConfiguration>,
+}
+
+/// Points that may not be chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// With the remedy, where there is one.
+    pub reason: String,
+    pub points: usize,
+}
+
+impl Decision {
+    /// A sentence for each reason for which at least `share` of the points may not be chosen.
+    pub fn held_back(&self, share: f64) -> impl Iterator<Item = String> {
+        let most = self.held.iter().filter(move |held| held.points as f64 >= share * self.points as f64);
+        most.map(|Held { reason, points }| format!("{points} of {} points may not be chosen: {reason}", self.points))
+    }
 }
 
 /// Where the time of a decision went, in seconds of wall clock.

@@ -14,7 +14,7 @@ mod writer;
 
 pub use basis::Basis;
 pub use cache::{Cache, Contents};
-pub use decision::{Decision, FORMAT, Record, RecordedConfiguration, RecordedTiming, RecordedVariant, Seconds};
+pub use decision::{Decision, FORMAT, Held, Record, RecordedConfiguration, RecordedTiming, RecordedVariant, Seconds};
 pub use digest::{checksum, digest};
 pub use file::{Replaced, write_if_changed};
 pub use kept::{ENGINE, Kept, Kind};

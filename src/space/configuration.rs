@@ -89,7 +89,7 @@ impl fmt::Display for Configuration {
 }
 
 /// `32x8` for [32, 8, 1]: trailing ones add nothing.
-fn shape([x, y, z]: Dim3) -> String {
+pub fn shape([x, y, z]: Dim3) -> String {
     match (y, z) {
         (1, 1) => x.to_string(),
         (_, 1) => format!("{x}x{y}"),

@@ -16,16 +16,25 @@ use super::build::{Builder, Meaning, compile_late};
 use super::configuration::{Configuration, Dim3, Launch};
 use super::limits::Limits;
 use super::shapes::strangeness;
-use super::walk::{Axis, Constraint, Failure, Quantity, Table, Test, Values, Walk};
-use crate::comment::{Annotation, Diagnostic, Expr, Fault, Span, Value};
+use super::walk::{Axis, AxisSet, Constraint, Failure, Quantity, Table, Test, Values, Walk};
+use crate::comment::{Annotation, Diagnostic, Expr, Fault, GivenValue, Grid, Span, Value};
 use crate::ptx::CacheOperator;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Combinations that the search for the baseline tries: about a second.
 const PATIENCE: u64 = 2_000_000;
 
 /// The most configurations that are worth a walk: each of them is scored and written to the record.
 const MAX_CONFIGURATIONS: u64 = 1_000_000;
+
+/// What the blocks of a grid in one dimension hang on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// By dimension: the block's extent.
+    pub block: [bool; 3],
+    /// Macro axes.
+    pub macros: BTreeSet<String>,
+}
 
 /// All valid configurations of a kernel. Never empty.
 #[derive(Clone, Debug)]
@@ -168,6 +177,59 @@ impl Space {
             && same_grid
             && same_policies
             && positions.is_some_and(|choices| Walk::new(&self.table, order, choices).advance(depth))
+    }
+
+    /// What the grid's blocks in a dimension (0 to 2) are counted by, where the comment gives it by expressions.
+    ///
+    /// Under `threads` it is the block's own extent, whatever else the number of threads hangs on. Under `grid` it is what the
+    /// expression names, itself or through arguments of the workload; a dimension that the clause does not give is one block.
+    pub fn counted_by(&self, dimension: usize) -> Counted {
+        let mut found = Counted::default();
+        match self.annotation.grid.as_ref().map(|grid| &grid.value) {
+            Some(Grid::Expressions(expressions)) => {
+                if let Some(expression) = expressions.get(dimension) {
+                    self.count(expression, &mut found);
+                }
+            }
+            _ => found.block[dimension] = true,
+        }
+        found
+    }
+
+    fn count(&self, expression: &Expr, found: &mut Counted) {
+        expression.names(&mut |name, _| match name.as_str() {
+            "block.x" => found.block[0] = true,
+            "block.y" => found.block[1] = true,
+            "block.z" => found.block[2] = true,
+            "block.size" => found.block = [true; 3],
+            // An argument is computed from earlier ones alone, so that this ends.
+            _ if self.annotation.macros.iter().all(|axis| axis.name != *name) => {
+                let values = self.annotation.values();
+                if let Some((_, GivenValue::Scalar(value))) = values.iter().find(|(path, _)| path == name) {
+                    self.count(value, found);
+                }
+            }
+            _ => {
+                found.macros.insert(name.clone());
+            }
+        });
+    }
+
+    /// The macros that constraints of the comment tie to the block, itself or through other macros.
+    pub fn tied_macros(&self) -> BTreeSet<String> {
+        let is_block = |axis: &usize| matches!(self.table.axes[*axis], Axis::Block { .. });
+        let mut tied: AxisSet = (0..self.table.axes.len()).filter(is_block).fold(0, |set, axis| set | 1 << axis);
+        loop {
+            let required = self.table.constraints.iter().filter(|constraint| constraint.test == Test::Truth);
+            let touched = required.filter(|constraint| constraint.axes & tied != 0);
+            let wider = touched.fold(tied, |set, constraint| set | constraint.axes);
+            if wider == tied {
+                break;
+            }
+            tied = wider;
+        }
+        let macros = self.annotation.macros.iter().enumerate().filter(|(axis, _)| tied >> axis & 1 == 1);
+        macros.map(|(_, named)| named.name.clone()).collect()
     }
 
     /// How a configuration is launched.

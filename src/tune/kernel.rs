@@ -7,15 +7,14 @@ use super::reach::{Reach, Way};
 use super::scored::Scored;
 use super::tuned::Tuned;
 use super::variants::{FrontEnds, InForce, Macros, Made, Variant, Variants, merged};
-use super::{Tuner, facts, host, measured};
+use super::{Tuner, facts, host, launches, measured};
 use crate::comment::{self, Annotation, Diagnostic};
-use crate::console::Console;
 use crate::cubin::Cubin;
 use crate::measure::{self, Device, Measurer};
 use crate::model::{Analysis, Architecture, Machine};
 use crate::nvcc::Loaded;
 use crate::ptx;
-use crate::record::{Basis, Decision, RecordedConfiguration, RecordedVariant, Seconds};
+use crate::record::{Basis, Decision, Held, RecordedConfiguration, RecordedVariant, Seconds};
 use crate::search::{Provenance, Strategy};
 use crate::space::{Configuration, Launch, Space};
 use crate::variant::{FrontEnd, ToolError, Toolchain};
@@ -141,7 +140,7 @@ pub fn learn<'a>(
 ) -> Result<Subject<'a>, Problem> {
     let subject = subject(tuner, toolchain, front_ends, annotation, in_force, ahead)?;
     if subject.kept.is_none() {
-        advise(tuner.console, toolchain, front_ends, &subject, in_force.now)?;
+        advise(tuner, toolchain, front_ends, &subject, in_force.now)?;
     }
     Ok(subject)
 }
@@ -218,16 +217,20 @@ pub fn decide(tuner: &mut Tuner<'_>, toolchain: &Toolchain, prepared: &Prepared<
         points: scored.laid.configurations.len(),
         timed: 0,
         seconds: *seconds,
+        held: Vec::new(),
         notes: screening_note(*sets),
         pinned: None,
         variants: variants.all.iter().map(recorded_variant).collect(),
         configurations: recorded(scored, &candidates),
     };
     let notes = reach_notes(tuner, subject);
-    choose(tuner, prepared, &candidates, &mut decision);
+    let by_model = choose(tuner, prepared, &candidates, &mut decision);
+    decision.held = held(prepared, by_model);
     decision.notes.extend(notes);
     decision.seconds.measure = clock.elapsed().as_secs_f64();
-    Tuned::new(toolchain, subject, variants, scored, decision)
+    let tuned = Tuned::new(toolchain, subject, variants, scored, decision)?;
+    warn_of_launches(tuner, subject, tuned.winner());
+    Ok(tuned)
 }
 
 /// Has the PTX of each variant timed in place of its machine code: the GPU at hand cannot load that, and will be given the PTX.
@@ -240,8 +243,8 @@ fn send_ptx(scored: &mut Scored, variants: &Variants, front_ends: &FrontEnds<'_>
     }
 }
 
-/// Measures where that is possible, else lets the model choose.
-fn choose(tuner: &mut Tuner<'_>, prepared: &Prepared<'_>, candidates: &[usize], decision: &mut Decision) {
+/// Measures where that is possible, else lets the model choose, and says whether it did.
+fn choose(tuner: &mut Tuner<'_>, prepared: &Prepared<'_>, candidates: &[usize], decision: &mut Decision) -> bool {
     let Prepared { subject, scored, loaded, .. } = prepared;
     let effort = measured::Effort {
         budget_s: budget(subject.annotation, tuner.settings.budget),
@@ -277,7 +280,7 @@ fn choose(tuner: &mut Tuner<'_>, prepared: &Prepared<'_>, candidates: &[usize], 
                 for note in &decision.notes {
                     tuner.console.warning(&format!("{}: {note}", decision.name));
                 }
-                return;
+                return false;
             }
             Err(error) => {
                 let instead = if matches!(error, measure::Error::Baseline(_)) { "" } else { ", the model chooses" };
@@ -285,7 +288,7 @@ fn choose(tuner: &mut Tuner<'_>, prepared: &Prepared<'_>, candidates: &[usize], 
                 decision.notes.push(error.to_string());
                 // A workload that the kernel cannot run on as it stands tells nothing of its variants either.
                 if matches!(error, measure::Error::Baseline(_)) {
-                    return;
+                    return false;
                 }
             }
         }
@@ -293,11 +296,9 @@ fn choose(tuner: &mut Tuner<'_>, prepared: &Prepared<'_>, candidates: &[usize], 
         decision.notes.push("not timed: the comment has no `args` clause".to_owned());
     }
     decision.device = None;
-    let launches = &scored.laid.launches;
-    let baseline = &launches[scored.laid.baseline];
     let allowed = |&index: &usize| {
         let configuration = &scored.laid.configurations[index];
-        subject.reach.allows_predicted(&subject.space, configuration, (&launches[index], baseline))
+        subject.reach.refuses_predicted(&subject.space, configuration, &scored.laid.launches[index]).is_none()
     };
     let candidates: Vec<usize> = candidates.iter().copied().filter(allowed).collect();
     if let Some(winner) = scored.predicted_winner(&candidates) {
@@ -306,6 +307,29 @@ fn choose(tuner: &mut Tuner<'_>, prepared: &Prepared<'_>, candidates: &[usize], 
         decision.winner = winner;
         decision.speedup = time(scored.laid.baseline) / time(winner);
     }
+    true
+}
+
+/// The points that may not be chosen, by reason. `by_model`: nothing was timed.
+fn held(Prepared { subject, variants, scored, .. }: &Prepared<'_>, by_model: bool) -> Vec<Held> {
+    let laid = &scored.laid;
+    let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+    for (index, configuration) in laid.configurations.iter().enumerate() {
+        if index == laid.baseline {
+            continue;
+        }
+        // That a launch cannot be so at all comes before what is wrong with its code; points that were not compiled may no more be
+        // chosen than those that were.
+        let by_launch = || subject.reach.refuses_predicted(&subject.space, configuration, &laid.launches[index]);
+        let by_code = || laid.variants[index].clone().err().filter(|_| variants.of(configuration).is_ok());
+        let reason = if by_model { by_launch().or_else(by_code) } else { by_code() };
+        if let Some(reason) = reason {
+            *reasons.entry(reason).or_default() += 1;
+        }
+    }
+    let mut held: Vec<Held> = reasons.into_iter().map(|(reason, points)| Held { reason, points }).collect();
+    held.sort_by_key(|held| std::cmp::Reverse(held.points));
+    held
 }
 
 /// Launches the winner with one more block in each dimension in which a launch of the program may have threads beyond the
@@ -477,7 +501,7 @@ fn is_plain(front_ends: &mut FrontEnds<'_>, plain: Option<String>, baselines: &M
 
 /// Warns of what is legal in the comment but surely meant otherwise.
 fn advise(
-    console: &Console,
+    tuner: &Tuner<'_>,
     toolchain: &Toolchain,
     front_ends: &mut FrontEnds<'_>,
     subject: &Subject<'_>,
@@ -487,7 +511,9 @@ fn advise(
     let module = ptx::Module::parse(&one(front_ends, &merged(in_force, &baseline.macros))?.ptx)?;
     let workload = subject.launch(baseline)?.1;
     let facts = facts::facts(&module, &subject.entry.symbol, toolchain.register_cap(), workload.as_ref());
-    console.diagnostics(&comment::advice(subject.annotation, &subject.space, &facts));
+    let mut found = comment::advice(subject.annotation, &subject.space, &facts);
+    found.extend(tuner.surroundings().and_then(|around| launches::beside_the_baseline(subject, around)));
+    tuner.console.diagnostics(&found);
     Ok(())
 }
 
@@ -502,6 +528,13 @@ fn one(front_ends: &mut FrontEnds<'_>, macros: &Macros) -> Result<Arc<FrontEnd>,
 fn launch_bounds(entry: &ptx::Function) -> Option<u32> {
     let bound = entry.directives.iter().find(|directive| matches!(&*directive.name, ".maxntid" | ".reqntid"))?;
     u32::try_from(bound.values.iter().product::<u64>()).ok()
+}
+
+/// Warns of launches in the source itself that know nothing of what was chosen.
+pub fn warn_of_launches(tuner: &Tuner<'_>, subject: &Subject<'_>, chosen: &Configuration) {
+    if let Some(around) = tuner.surroundings().filter(|_| subject.kept.is_none()) {
+        tuner.console.diagnostics(&launches::beside_the_header(subject, around, chosen));
+    }
 }
 
 /// How the note begins that says why launches are not reshaped.

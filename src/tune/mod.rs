@@ -10,6 +10,7 @@ mod files;
 mod host;
 mod kernel;
 mod laid;
+mod launches;
 mod measured;
 mod position;
 mod problem;
@@ -42,6 +43,7 @@ use kernel::Ahead;
 use recalled::Recall;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Instant;
 pub use variants::Macros;
 use variants::{FrontEnds, InForce};
@@ -240,6 +242,11 @@ impl<'a> Tuner<'a> {
                 Some(problem) => Err(problem),
                 None => self.found(toolchain, &mut front_ends, annotation, &in_force, promising[index]),
             };
+            // What is known after a tool was stopped is not all that is to know.
+            let found = match toolchain.late() {
+                Some(late) => Err(Problem::Tool(Arc::new(late.clone().into()))),
+                None => found,
+            };
             let decided = found.and_then(|found| match found {
                 Found::Known(tuned) => Ok(take(*tuned)),
                 Found::Prepared(prepared) => decide(self, &prepared),
@@ -293,6 +300,7 @@ impl Tuner<'_> {
         if is_promising && let Some(recall) = self.recall(toolchain, annotation) {
             if let Some(tuned) = recall.find(&mut subject, front_ends, in_force, begin) {
                 kernel::reach_notes(self, &subject);
+                kernel::warn_of_launches(self, &subject, tuned.winner());
                 return Ok(Found::Known(Box::new(tuned)));
             }
             if is_locked {

@@ -5,21 +5,25 @@
 //!
 //! - header: the host code launches as the header says; every configuration is launched as the comment has it.
 //! - remap: host code launches the baseline, and the launch stub reshapes that. So the workload, which host code makes, is the
-//!   baseline's, and the grid covers the baseline's threads.
+//!   baseline's. The grid covers the baseline's threads in each dimension in which it hangs on the block; elsewhere it stays as
+//!   the program has it.
 //! - pinned: nothing can change the launch, so that block and grid stay the baseline's.
 
 use super::facts;
 use super::position;
 use crate::comment::{Annotation, Diagnostic, HostCode, Launching};
-use crate::emit::{Reshaped, Shape};
+use crate::emit::{Reshaped, Scale, Shape};
 use crate::model::{MAX_BLOCK_THREADS, REGISTER_UNIT, REGISTERS, SUB_CORES, WARP};
 use crate::ptx::Module;
-use crate::space::{Configuration, Dim3, Launch, Space};
+use crate::space::{Configuration, Counted, Dim3, Launch, Space};
 use crate::workload::Entry;
 use std::collections::BTreeSet;
 
 /// Dynamic shared memory that a launch may have without the program's consent, in bytes.
 const FREE_SHARED: u32 = 48 << 10;
+
+/// The dimensions of a grid or block.
+const NAMES: [&str; 3] = ["x", "y", "z"];
 
 /// Blocks of a grid in x, y and z.
 const MAX_GRID: Dim3 = [2_147_483_647, 65_535, 65_535];
@@ -27,6 +31,8 @@ const MAX_GRID: Dim3 = [2_147_483_647, 65_535, 65_535];
 /// What is known of the code around a source's kernels.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
+    /// The file name of the source's header.
+    pub header: String,
     pub includes_header: bool,
     pub host: HostCode,
 }
@@ -56,6 +62,12 @@ pub struct Reach {
     host_macros: BTreeSet<String>,
     /// Macros that must keep the baseline's value, and where host code uses them.
     kept_macros: Vec<(String, String)>,
+    /// Macros that constraints tie to the block.
+    tied_macros: BTreeSet<String>,
+    /// By dimension: what the grid's blocks are counted by.
+    counted: [Counted; 3],
+    /// The same as a word, where it is other than one extent of the block for each dimension.
+    counts: String,
 }
 
 impl Reach {
@@ -68,6 +80,9 @@ impl Reach {
             most: MAX_BLOCK_THREADS,
             host_macros: BTreeSet::new(),
             kept_macros: Vec::new(),
+            tied_macros: BTreeSet::new(),
+            counted: Default::default(),
+            counts: String::new(),
         }
     }
 
@@ -94,6 +109,7 @@ impl Reach {
         let mut reach = Self { fixed, most, proven, way, ..Self::header() };
         if reach.way != Way::Header {
             reach.look_at_macros(annotation, space, &around.host);
+            reach.look_at_grid(space);
         }
         reach
     }
@@ -105,6 +121,7 @@ impl Reach {
             Way::Remap { .. } => "remap".to_owned(),
             Way::Pinned(_) => "pinned".to_owned(),
         };
+        words.push_str(&self.counts);
         for name in &self.host_macros {
             words.push_str(" host:");
             words.push_str(name);
@@ -129,6 +146,40 @@ impl Reach {
                 self.kept_macros.push((name.clone(), place));
             }
         }
+    }
+
+    fn look_at_grid(&mut self, space: &Space) {
+        self.tied_macros = space.tied_macros();
+        self.counted = std::array::from_fn(|dimension| space.counted_by(dimension));
+        let before = space.baseline().block;
+        let mut varies = [false; 3];
+        for configuration in space.iter() {
+            (0..3).for_each(|at| varies[at] |= configuration.block[at] != before[at]);
+        }
+        for (dimension, name) in NAMES.into_iter().enumerate() {
+            let by = self.counted[dimension].block;
+            // An extent that is the same in every block says nothing.
+            if space.baseline().grid.is_none() && (0..3).any(|at| varies[at] && by[at] != (at == dimension)) {
+                let by: String = (0..3).filter(|&at| by[at]).map(|at| NAMES[at]).collect();
+                let by = if by.is_empty() { "kept" } else { &by };
+                self.counts.push_str(&format!(" grid.{name}:{by}"));
+            }
+        }
+    }
+
+    /// What a configuration makes of the blocks that the program launches, by dimension, where the grid is no axis.
+    pub fn scale(&self, space: &Space, configuration: &Configuration) -> [Scale; 3] {
+        let origin = self.origin(space, configuration);
+        std::array::from_fn(|dimension| {
+            let Counted { mut block, macros } = self.counted[dimension].clone();
+            // `ceildiv(n, TILE)` with `require(block.x == TILE)` is counted by the block under another name.
+            let follows = |name: &String| {
+                self.tied_macros.contains(name) && configuration.macros.get(name) != origin.macros.get(name)
+            };
+            block[dimension] |= block == [false; 3] && macros.iter().any(follows);
+            let count = |of: Dim3| (0..3).filter(|&at| block[at]).map(|at| of[at]).product();
+            Scale { before: count(origin.block), after: count(configuration.block) }
+        })
     }
 
     /// What the host code launches, whatever the winner is: the baseline's shape, under the macros that it uses itself.
@@ -160,8 +211,9 @@ impl Reach {
             return Ok(own);
         }
         let before = space.launch(&self.origin(space, configuration))?;
-        let grid = if configuration.grid.is_some() { own.grid } else { covering(&before, own.block) };
-        Ok(Launch { grid, ..own })
+        let scale = self.scale(space, configuration);
+        let covering = || std::array::from_fn(|at| scale[at].covering(before.grid[at]));
+        Ok(Launch { grid: configuration.grid.unwrap_or_else(covering), ..own })
     }
 
     /// Why a configuration must not be used. `registers` are those of its code and of the baseline's; `launches` its launch and the
@@ -186,13 +238,11 @@ impl Reach {
         let tied = configuration.macros != baseline.macros;
         let fixed = (0..3).find(|&at| !tied && self.fixed[at] && configuration.block[at] != baseline.block[at]);
         if let Some(dimension) = fixed {
-            let dimension = ["x", "y", "z"][dimension];
+            let dimension = NAMES[dimension];
             return Some(format!("the kernel reads threadIdx.{dimension} and never blockDim.{dimension}"));
         }
-        let kept =
-            self.kept_macros.iter().find(|(name, _)| configuration.macros.get(name) != baseline.macros.get(name));
-        if let Some((name, place)) = kept {
-            return Some(format!("host code uses {name}, to which the block is tied, too: {place}"));
+        if let Some(reason) = self.refuses_macros(space, configuration) {
+            return Some(reason);
         }
         if configuration.carveout != baseline.carveout {
             return Some("only host code can set a carve-out: include the header".to_owned());
@@ -209,24 +259,82 @@ impl Reach {
         })
     }
 
-    /// Whether the model alone may choose a configuration, whose launch and the baseline's are these.
-    pub fn allows_predicted(&self, space: &Space, configuration: &Configuration, launches: (&Launch, &Launch)) -> bool {
-        let same = configuration.block == space.baseline().block && configuration.grid == space.baseline().grid;
-        match self.way {
-            Way::Header => true,
-            Way::Pinned(_) => same,
-            Way::Remap { told } => {
-                let exact = configuration.grid.is_some() || threads(launches.0) == threads(launches.1);
-                same || exact && (told || self.proven)
-            }
+    /// Why the macros of a configuration must not be used.
+    fn refuses_macros(&self, space: &Space, configuration: &Configuration) -> Option<String> {
+        let differs = |name: &String| configuration.macros.get(name) != space.baseline().macros.get(name);
+        let (name, place) = self.kept_macros.iter().find(|(name, _)| differs(name))?;
+        Some(format!(
+            "host code uses {name}, to which the block is tied, too ({place}): include the header and launch by it, or keep {name} out of host code"
+        ))
+    }
+
+    /// Why the model alone must not choose a configuration, which is launched so; with the remedy.
+    pub fn refuses_predicted(&self, space: &Space, configuration: &Configuration, launch: &Launch) -> Option<String> {
+        if self.way == Way::Header {
+            return None;
         }
+        if let Some(reason) = self.refuses_macros(space, configuration) {
+            return Some(reason);
+        }
+        let origin = self.origin(space, configuration);
+        let Ok(before) = space.launch(&origin) else { return Some("its launch is not known".to_owned()) };
+        if !self.does_all(space, configuration, launch, &before) {
+            let differs = |name: &&String| configuration.macros.get(*name) != origin.macros.get(*name);
+            let names: Vec<&str> = configuration.macros.keys().filter(differs).map(String::as_str).collect();
+            return Some(match names.as_slice() {
+                [] => "the program's grid would have too few of its blocks".to_owned(),
+                names => format!(
+                    "the grid that the program launches knows nothing of {}: launch by the macro, or include the header and launch by it",
+                    names.join(" and ")
+                ),
+            });
+        }
+        if configuration.block == before.block && configuration.grid == space.baseline().grid {
+            return None;
+        }
+        let told = match &self.way {
+            Way::Remap { told } => *told,
+            Way::Pinned(reason) => return Some(reason.clone()),
+            Way::Header => true,
+        };
+        let scale = self.scale(space, configuration);
+        let exact = |at: usize| {
+            let Scale { before: from, after: to } = scale[at];
+            u64::from(launch.grid[at]) * u64::from(to) == u64::from(before.grid[at]) * u64::from(from)
+        };
+        let is_axis = configuration.grid.is_some();
+        let untold = "where nothing is timed, the block changes only where the kernel surely works in others: write launch(remap) to say that it does, or include the header and launch by it";
+        if !told && !self.proven {
+            return Some(untold.to_owned());
+        }
+        if !is_axis && !(0..3).all(exact) {
+            return Some(
+                "where nothing is timed, the block must divide the threads of the program's launch".to_owned(),
+            );
+        }
+        // What is proven is of as many threads.
+        (!told && !is_axis && threads(launch) != threads(&before)).then(|| untold.to_owned())
+    }
+
+    /// Whether a launch is what the comment asks for under a configuration, as far as the workload tells. The program's grid knows
+    /// nothing of a macro by which the comment divides the work.
+    fn does_all(&self, space: &Space, configuration: &Configuration, launch: &Launch, before: &Launch) -> bool {
+        if configuration.grid.is_some() {
+            return true;
+        }
+        let under_its_macros =
+            Configuration { macros: configuration.macros.clone(), ..self.origin(space, configuration) };
+        let (Ok(own), Ok(divided)) = (space.launch(configuration), space.launch(&under_its_macros)) else {
+            return false;
+        };
+        let enough = (0..3).all(|at| launch.grid[at] >= own.grid[at]);
+        enough && (own.grid == launch.grid || divided.grid == before.grid)
     }
 
     /// The dimensions in which a launch of the configuration can have more threads than the baseline's.
     pub fn surplus(&self, space: &Space, configuration: &Configuration) -> [bool; 3] {
-        let before = space.baseline().block;
         let rounds = matches!(self.way, Way::Remap { .. }) && configuration.grid.is_none();
-        std::array::from_fn(|at| rounds && !before[at].is_multiple_of(configuration.block[at].max(1)))
+        self.scale(space, configuration).map(|scale| rounds && !scale.is_exact())
     }
 
     /// What the launch stub makes of the baseline's launches under a configuration; `shared` writes the `shared` clause for it.
@@ -235,17 +343,9 @@ impl Reach {
     }
 
     /// The same as a winner.
-    pub fn reshaped(&self, configuration: &Configuration, shared: String, surplus: bool) -> Reshaped {
-        Reshaped { shape: self.shape(configuration, shared), surplus }
+    pub fn reshaped(&self, space: &Space, configuration: &Configuration, shared: String, surplus: bool) -> Reshaped {
+        Reshaped { shape: self.shape(configuration, shared), scale: self.scale(space, configuration), surplus }
     }
-}
-
-/// The grid of blocks of this shape that has at least the launch's threads in each dimension.
-pub fn covering(launch: &Launch, block: Dim3) -> Dim3 {
-    std::array::from_fn(|at| {
-        let threads = u64::from(launch.grid[at]) * u64::from(launch.block[at]);
-        u32::try_from(threads.div_ceil(u64::from(block[at].max(1)))).unwrap_or(u32::MAX)
-    })
 }
 
 fn threads(launch: &Launch) -> [u64; 3] {
@@ -263,20 +363,6 @@ fn most_threads(registers: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_grid_covers_the_threads_in_each_dimension() {
-        let launch = |grid, block| Launch { grid, block, shared: 0, carveout: None };
-        for (grid, block, new, expected) in [
-            ([128, 1, 1], [256, 1, 1], [128, 1, 1], [256, 1, 1]),
-            ([3, 1, 1], [256, 1, 1], [512, 1, 1], [2, 1, 1]),
-            ([3, 5, 7], [16, 16, 1], [32, 8, 1], [2, 10, 7]),
-            ([0, 1, 1], [256, 1, 1], [128, 1, 1], [0, 1, 1]),
-            ([u32::MAX, 1, 1], [1024, 1, 1], [1, 1, 1], [u32::MAX, 1, 1]),
-        ] {
-            assert_eq!(covering(&launch(grid, block), new), expected, "{grid:?} {block:?} {new:?}");
-        }
-    }
 
     #[test]
     fn the_threads_of_a_block_end_with_the_registers() {

@@ -179,6 +179,7 @@ impl Recall<'_> {
             points: pinned.points,
             timed: 0,
             seconds: Seconds { compile: begin.elapsed().as_secs_f64(), ..Seconds::default() },
+            held: Vec::new(),
             notes: note.into_iter().collect(),
             conditions: None,
             pinned: None,

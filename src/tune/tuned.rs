@@ -6,12 +6,15 @@ use super::problem::Problem;
 use super::reach::Way;
 use super::scored::Scored;
 use super::variants::Variants;
-use crate::emit::{HeaderKernel, Remap, Reshaped, StubText, TicketKernel};
+use crate::emit::{HeaderKernel, Remap, Reshaped, Scale, StubText, TicketKernel};
 use crate::record::Decision;
 use crate::search::Provenance;
 use crate::space::Configuration;
 use crate::variant::Toolchain;
 use serde::{Deserialize, Serialize};
+
+/// The share of a space that may not be chosen for one reason from which on a build says so.
+const MOST: f64 = 0.6;
 
 /// One kernel with its winner.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -125,7 +128,7 @@ impl Tuned {
         let own = others.iter().filter(|other| other.decision.name == self.decision.name);
         self.beside.extend(own.cloned());
         if let Some(stub) = &mut self.stub {
-            let stays = Reshaped { shape: stub.remap.baseline.clone(), surplus: false };
+            let stays = Reshaped { shape: stub.remap.baseline.clone(), scale: [Scale::NONE; 3], surplus: false };
             stub.remap.winners.extend(untuned.iter().map(|&capability| (capability, stays.clone())));
         }
     }
@@ -210,19 +213,32 @@ impl Tuned {
     /// A line for the user for each architecture.
     pub fn summaries(&self) -> Vec<String> {
         let several = !self.beside.is_empty();
-        self.everywhere().map(|tuned| tuned.summary(several)).collect()
+        let lines = |tuned: &Tuned| {
+            let held = tuned.decision.held_back(MOST);
+            let notes = held.map(|note| format!("{}{}: note: {note}", tuned.decision.name, tuned.place(several)));
+            std::iter::once(tuned.summary(several)).chain(notes).collect::<Vec<_>>()
+        };
+        self.everywhere().flat_map(lines).collect()
+    }
+
+    /// ` on sm_90` where there are several architectures.
+    fn place(&self, several: bool) -> String {
+        if several { format!(" on {}", self.decision.architecture) } else { String::new() }
     }
 
     fn summary(&self, several: bool) -> String {
         let decision = &self.decision;
         let gain = match decision.provenance {
+            Provenance::Baseline if decision.held_back(MOST).next().is_some() => {
+                "kept: no point that may be chosen is surely faster".to_owned()
+            }
             Provenance::Baseline => "kept: nothing is surely faster".to_owned(),
             Provenance::Predicted => format!("{:.2}x over the baseline, predicted", decision.speedup),
             Provenance::Measured | Provenance::Locked => {
                 format!("{:.2}x over the baseline, {}", decision.speedup, decision.provenance)
             }
         };
-        let place = if several { format!(" on {}", decision.architecture) } else { String::new() };
+        let place = self.place(several);
         if decision.provenance == Provenance::Locked {
             let note = decision.notes.first().map(|note| format!("; {note}")).unwrap_or_default();
             return format!("{}{place}: {} ({gain}{note})", decision.name, self.winner());
@@ -252,7 +268,7 @@ fn stub(toolchain: &Toolchain, subject: &Subject<'_>, types: &host::Types, decis
     let capability = super::architecture_number(&decision.architecture)?;
     let remap = Remap {
         baseline: subject.reach.shape(&before, shared(&before)),
-        winners: vec![(capability, subject.reach.reshaped(winner, shared(winner), decision.surplus))],
+        winners: vec![(capability, subject.reach.reshaped(&subject.space, winner, shared(winner), decision.surplus))],
     };
     let name = subject.entry(&winner.macros).ok()?.mangled.clone()?;
     Some(Stub { source: toolchain.source().to_owned(), name, remap })

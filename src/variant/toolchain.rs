@@ -11,7 +11,9 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 use thiserror::Error;
 
 /// What cicc is told the module id is while variants are made: it only reaches names of internal symbols, and the true
@@ -26,7 +28,10 @@ pub struct Toolchain {
     folder: Temporary,
     /// Options for the preprocessor that make the baseline's header visible to the source.
     header_options: Vec<OsString>,
+    /// The number in the names of the next run's files: several runs are under way at once.
     next: AtomicU32,
+    /// The tool that did not end in time: no other is started after it.
+    late: OnceLock<Late>,
     /// Where machine code is kept that ptxas made before.
     kept: Option<Cache>,
     /// What of the pipeline a GPU loads; `None` for one that no GPU at hand is asked about.
@@ -45,12 +50,22 @@ pub struct FrontEnd {
     pub stub: String,
 }
 
+/// A tool that was stopped because it did not end.
+#[derive(Clone, Debug, Error)]
+#[error("{program} did not end within {} s (NVTUNE_PATIENCE) and was stopped", limit.as_secs_f64())]
+pub struct Late {
+    program: String,
+    limit: Duration,
+}
+
 #[derive(Debug, Error)]
 pub enum ToolError {
     #[error("cannot use '{}': {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
     #[error("cannot start {program}: {source}")]
     Start { program: String, source: std::io::Error },
+    #[error(transparent)]
+    Late(#[from] Late),
     /// The tool's own words.
     #[error("{program} failed: {message}")]
     Failed { program: String, message: String },
@@ -72,6 +87,7 @@ impl Toolchain {
             folder,
             header_options: Vec::new(),
             next: AtomicU32::new(0),
+            late: OnceLock::new(),
             kept: None,
             loads: None,
         })
@@ -148,8 +164,9 @@ impl Toolchain {
                 message: "it is not among nvcc's steps".into(),
             });
         };
-        let place = |name: &str| self.folder.path().join(name);
-        let (preprocessed, id) = (place("host.ii"), place("true.module_id"));
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let place = |name: &str| self.folder.path().join(format!("{number}.{name}"));
+        let (preprocessed, id) = (place("host.ii"), place("module_id"));
         let source = host.option("-o").unwrap_or_default();
         self.run("gcc -E", &host.rewritten(&[(source, &preprocessed)], &self.preprocessor_options(macros)))?;
         let named = |option: &str| cudafe.option(option).unwrap_or_default();
@@ -177,7 +194,8 @@ impl Toolchain {
 
     /// The preprocessed source with its `#define` lines, with these macros defined.
     pub fn definitions(&self, macros: &BTreeMap<String, i64>) -> Result<String, ToolError> {
-        let preprocessed = self.folder.path().join("definitions.ii");
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let preprocessed = self.folder.path().join(format!("{number}.definitions.ii"));
         let step = &self.pipeline.preprocess;
         let mut extra = self.preprocessor_options(macros);
         extra.push("-dD".into());
@@ -305,7 +323,16 @@ impl Toolchain {
         &self.pipeline.architecture
     }
 
+    /// The tool that did not end in time, after which nothing is known of any kernel of the source.
+    pub fn late(&self) -> Option<&Late> {
+        self.late.get()
+    }
+
     fn run(&self, program: &str, line: &std::ffi::OsStr) -> Result<(), ToolError> {
+        // One that hangs may hang for each of a thousand variants.
+        if let Some(late) = self.late.get() {
+            return Err(late.clone().into());
+        }
         let mut command = Command::new("/bin/sh");
         command
             .arg("-c")
@@ -314,8 +341,13 @@ impl Toolchain {
             .env("TMPDIR", self.folder.path())
             .envs(self.environment.iter().map(|(name, value)| (name, value)));
         let _permit = process::permit();
-        let output =
-            process::output(&mut command).map_err(|source| ToolError::Start { program: program.to_owned(), source })?;
+        let limit = process::patience();
+        let output = process::output(&mut command, limit)
+            .map_err(|source| ToolError::Start { program: program.to_owned(), source })?;
+        let Some(output) = output else {
+            let late = Late { program: program.to_owned(), limit };
+            return Err(self.late.get_or_init(|| late).clone().into());
+        };
         if output.status.success() {
             return Ok(());
         }

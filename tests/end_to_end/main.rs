@@ -3,6 +3,7 @@
 mod advice;
 mod bench;
 mod cli;
+mod launches;
 mod measured;
 mod modes;
 mod nvcc;
@@ -10,4 +11,5 @@ mod project;
 mod recalled;
 mod remap;
 mod results;
+mod tools;
 mod trusted;

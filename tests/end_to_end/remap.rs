@@ -56,6 +56,58 @@ fn launches_of_the_baselines_shape_are_reshaped_and_no_others() {
     .assert_eq(&said.lines().map(short).collect::<String>());
 }
 
+#[test]
+fn a_grid_follows_the_block_where_the_comment_says_so() {
+    let project = Project::new(&["rows.cu", "cudart.cpp"]);
+    let wins = ["block=64", "block=32x8", "block=32x4", "block=32x32 TILE=32", "block=64 PER=4"];
+    let wins = wins.map(|label| format!(r#"{{"label": "{label}", "time_us": 5.0, "spread": 0.01}},"#)).concat();
+    let all = format!(r#"{wins}{{"time_us": 10.0, "spread": 0.01}}"#);
+    let ran = tuned(&project, &compile("rows.cu", "rows.o"), &all);
+    assert!(ran.code == Some(0) && !ran.stderr.contains("warning"), "{}", ran.stderr);
+    let said = launches(&project, &["rows.o"], &[]);
+    let measured = expect![[r#"
+        _Z3rowiiPKfPf grid 4096 1 1 block 64 1 1 shared 0 stream 0 first 4096
+        _Z3rowiiPKfPf grid 5 1 1 block 64 1 1 shared 0 stream 0 first 5
+        _Z5mixediiPKfPf grid 7 128 1 block 32 8 1 shared 0 stream 0 first 7
+        _Z4flatiPKfPf grid 512 1 1 block 32 4 1 shared 0 stream 0 first 65536
+        _Z4tileiPKfPf grid 32 32 1 block 32 32 1 shared 0 stream 0 first 1024
+        _Z7severaliPKfPf grid 1024 1 1 block 64 1 1 shared 0 stream 0 first 4096
+    "#]];
+    measured.assert_eq(&said);
+    // What was timed is what is launched, and a result hangs on how it is launched.
+    let record = project.record("rows.tune.json");
+    let kernels = record["kernels"].as_array().expect("a list").iter();
+    let told: String = kernels
+        .map(|kernel| {
+            let winner = &kernel["configurations"][kernel["winner"].as_u64().expect("an index") as usize];
+            let (launch, way) = (&winner["launch"], &kernel["pinned"]["launches"]);
+            format!("{} grid {} block {} {way}\n", kernel["name"], launch["grid"], launch["block"])
+        })
+        .collect();
+    expect![[r#"
+        "row" grid [4096,1,1] block [64,1,1] "remap grid.x:kept"
+        "mixed" grid [64,128,1] block [32,8,1] "remap grid.x:kept"
+        "flat" grid [512,1,1] block [32,4,1] "remap grid.x:xyz grid.y:kept"
+        "tile" grid [32,32,1] block [32,32,1] "remap grid.x:kept grid.y:kept"
+        "several" grid [1024,1,1] block [64,1,1] "remap grid.x:kept"
+    "#]]
+    .assert_eq(&told);
+    // The model, too, chooses only what does the work of the program's own launches, and so keeps PER.
+    let ran = run(project.nvtune(&compile("rows.cu", "rows.o")).env("NVTUNE_CACHE_SIZE", "0"));
+    assert!(ran.code == Some(0) && !ran.stderr.contains("warning"), "{}", ran.stderr);
+    let said = launches(&project, &["rows.o"], &[]);
+    for (line, all) in said.lines().zip([4096 * 256, 5 * 256, 7 * 64 * 256, 256 * 256, 64 * 64 * 256, 1024 * 256]) {
+        let numbers: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+        let (grid, block) = (&numbers[..3], &numbers[3..6]);
+        match line.starts_with("_Z3row") || line.starts_with("_Z7several") {
+            true => assert_eq!(grid[0], all / 256, "{line}"),
+            false if line.starts_with("_Z5mixed") => assert_eq!((grid[0], grid[1] * block[1]), (7, 1024), "{line}"),
+            false => assert_eq!(grid.iter().chain(block).product::<u64>(), all, "{line}"),
+        }
+    }
+    assert!(project.read("rows.tune.h").contains("#define PER 4\n"), "{}", project.read("rows.tune.h"));
+}
+
 /// Without what the compiler adds to the name of a hidden kernel.
 pub fn short(line: &str) -> String {
     let (name, rest) = line.split_once(' ').unwrap_or((line, ""));

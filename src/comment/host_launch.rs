@@ -1,0 +1,297 @@
+//! Host code -> the launches of a kernel that it writes with `<<<...>>>`, and the blocks that they have where the text tells.
+//!
+//! What is told is certain as far as a reader without a preprocessor can be: a literal, a `dim3` of such, or the one value that a name
+//! in scope is declared with and that nothing assigns anew. All else is not told.
+
+use super::cxx::CxxKind;
+use super::host_code::{File, HostCode};
+use super::source::{Source, Span};
+use crate::space::Dim3;
+use std::sync::Arc;
+
+/// A launch in host code.
+#[derive(Clone, Debug)]
+pub struct HostLaunch {
+    pub source: Arc<Source>,
+    /// The kernel's name in it.
+    pub span: Span,
+    pub block: LaunchedBlock,
+}
+
+/// The block of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaunchedBlock {
+    Is(Dim3),
+    /// A parameter of the function that launches: its callers tell.
+    Given,
+    Unknown,
+}
+
+impl HostCode {
+    /// The launches of the kernel in host code, in the order of the text.
+    pub fn launches(&self, kernel: &str) -> Vec<HostLaunch> {
+        let mut found = Vec::new();
+        for file in &self.files {
+            let named = (0..file.tokens.len()).filter(|&at| file.text(at) == kernel && !file.device[at]);
+            for (at, mark) in named.filter_map(|at| Some((at, file.launch_mark(at)?))) {
+                let (source, span) = (Arc::clone(&file.source), file.tokens[at].span);
+                found.push(HostLaunch { source, span, block: self.block(file, mark + 3) });
+            }
+        }
+        found
+    }
+
+    /// The block of the launch whose arguments begin at `start`.
+    fn block(&self, file: &File, start: usize) -> LaunchedBlock {
+        match file.arguments(start, ">>>").get(1) {
+            Some(&(from, to)) => self.shape(file, from, to),
+            None => LaunchedBlock::Unknown,
+        }
+    }
+
+    /// The value of the tokens from `from` to before `to` as a shape.
+    fn shape(&self, file: &File, from: usize, to: usize) -> LaunchedBlock {
+        let opens = |at: usize| matches!(file.text(at), "(" | "{");
+        if file.text(from) == "dim3" && opens(from + 1) {
+            return self.extents(file, from + 2);
+        }
+        if to == from + 1 && file.tokens[from].kind == CxxKind::Name {
+            return match file.declared(from) {
+                Some(Declared::Parameter) => LaunchedBlock::Given,
+                Some(Declared::Extents(at)) => self.extents(file, at),
+                Some(Declared::Value(start, end)) => self.shape(file, start, end),
+                None => self.number(file, from).map_or(LaunchedBlock::Unknown, |x| LaunchedBlock::Is([x, 1, 1])),
+            };
+        }
+        self.product(file, from, to).map_or(LaunchedBlock::Unknown, |x| LaunchedBlock::Is([x, 1, 1]))
+    }
+
+    /// The shape of a `dim3` whose first extent begins at `start`.
+    fn extents(&self, file: &File, start: usize) -> LaunchedBlock {
+        let mut block = [1; 3];
+        let given = file.arguments(start, file.closing_mark(start));
+        if given.is_empty() || given.len() > 3 {
+            return LaunchedBlock::Unknown;
+        }
+        for (extent, (from, to)) in block.iter_mut().zip(given) {
+            match self.product(file, from, to) {
+                Some(value) => *extent = value,
+                None => return LaunchedBlock::Unknown,
+            }
+        }
+        LaunchedBlock::Is(block)
+    }
+
+    /// `256`, `WARPS * 32`
+    fn product(&self, file: &File, from: usize, to: usize) -> Option<u32> {
+        let mut value = 1u32;
+        for at in from..to {
+            match (at - from) % 2 {
+                0 => value = value.checked_mul(self.number(file, at)?)?,
+                _ if file.text(at) != "*" => return None,
+                _ => {}
+            }
+        }
+        ((to - from) % 2 == 1).then_some(value)
+    }
+
+    fn number(&self, file: &File, at: usize) -> Option<u32> {
+        let text = file.text(at);
+        match file.tokens.get(at)?.kind {
+            CxxKind::Literal => integer(text),
+            CxxKind::Name => match file.declared(at) {
+                Some(Declared::Value(start, end)) => self.product(file, start, end),
+                Some(_) => None,
+                None => self.defined(text),
+            },
+            _ => None,
+        }
+    }
+
+    /// The value of a macro that is defined once, and that no command line can define otherwise.
+    fn defined(&self, name: &str) -> Option<u32> {
+        let mut value = None;
+        for line in self.files.iter().flat_map(|file| file.source.text.lines()) {
+            let Some(directive) = line.trim_start().strip_prefix('#') else { continue };
+            let mut words = directive.split_whitespace();
+            match (words.next()?, words.next()) {
+                ("define", Some(defined)) if defined == name => {
+                    let (text, rest) = (words.next()?, words.next());
+                    let is_over = rest.is_none_or(|rest| rest.starts_with("//") || rest.starts_with("/*"));
+                    if value.is_some() || !is_over {
+                        return None;
+                    }
+                    value = Some(integer(text.trim_start_matches('(').trim_end_matches(')'))?);
+                }
+                (_, Some(_)) if directive.contains(name) && !directive.trim_start().starts_with("define") => {
+                    return None;
+                }
+                _ => {}
+            }
+        }
+        value
+    }
+}
+
+/// How a name in scope is declared; places of tokens.
+enum Declared {
+    Parameter,
+    /// `dim3 name(`: where the first extent begins.
+    Extents(usize),
+    /// `type name = `: from, and to before.
+    Value(usize, usize),
+}
+
+impl File {
+    /// The declaration of the name at `at` in the scopes around it, where nothing else in the file assigns to such a name.
+    fn declared(&self, at: usize) -> Option<Declared> {
+        let name = self.text(at);
+        let mut depth = 0usize;
+        let declaration = (1..at).rev().find(|&place| {
+            match self.text(place) {
+                "}" => depth += 1,
+                "{" => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            depth == 0 && self.text(place) == name && self.is_declaration(place)
+        })?;
+        let is_changed = |place: usize| {
+            place != declaration && self.text(place) == name && !self.is_declaration(place) && self.is_assigned(place)
+        };
+        match self.text(declaration + 1) {
+            "," | ")" => Some(Declared::Parameter),
+            // What follows cannot be told; nor is a name told that is not found here.
+            _ if (0..self.tokens.len()).any(is_changed) => Some(Declared::Value(declaration, declaration)),
+            "(" | "{" if self.text(declaration - 1) == "dim3" => Some(Declared::Extents(declaration + 2)),
+            "=" => {
+                let mut round = 0usize;
+                let end = (declaration + 2..self.tokens.len()).find(|&place| {
+                    let over = matches!(self.text(place), ";") || round == 0 && self.text(place) == ",";
+                    match self.text(place) {
+                        "(" | "{" => round += 1,
+                        ")" | "}" => round = round.saturating_sub(1),
+                        _ => {}
+                    }
+                    over
+                })?;
+                let is_of_itself = (declaration + 2..end).contains(&at);
+                Some(Declared::Value(declaration + 2, if is_of_itself { declaration + 2 } else { end }))
+            }
+            _ => Some(Declared::Value(declaration, declaration)),
+        }
+    }
+
+    /// Whether the name at `at` stands behind a type.
+    fn is_declaration(&self, at: usize) -> bool {
+        let Some(before) = at.checked_sub(1) else { return false };
+        let is_type = self.tokens[before].kind == CxxKind::Name
+            && !matches!(
+                self.text(before),
+                "return" | "else" | "case" | "goto" | "throw" | "new" | "delete" | "sizeof"
+            );
+        // `const dim3 &block`
+        let is_reference = self.text(before) == "&" && before > 0 && self.tokens[before - 1].kind == CxxKind::Name;
+        let ends = matches!(self.text(at + 1), "=" | "(" | "{" | "," | ")" | ";" | "[" | ":");
+        (is_type || is_reference) && ends && !(self.text(at + 1) == "=" && self.text(at + 2) == "=")
+    }
+
+    /// Whether the variable named at `at`, or a member of it, is written there, or may be through its address.
+    fn is_assigned(&self, at: usize) -> bool {
+        let next = if self.text(at + 1) == "." { at + 3 } else { at + 1 };
+        let mark = |at: usize| self.text(at);
+        let is_equals = mark(next) == "=" && mark(next + 1) != "=";
+        let is_compound = matches!(mark(next), "+" | "-" | "*" | "/" | "%" | "&" | "|" | "^") && mark(next + 1) == "=";
+        let is_shift = matches!(mark(next), "<" | ">") && mark(next + 1) == mark(next) && mark(next + 2) == "=";
+        let is_stepped = matches!(mark(next), "+" | "-") && mark(next + 1) == mark(next);
+        let before = |back: usize| at.checked_sub(back).map_or("", mark);
+        let is_stepped_before = matches!(before(1), "+" | "-") && before(2) == before(1);
+        let is_address = before(1) == "&" && matches!(before(2), "(" | "," | "=");
+        let is_read = before(1) == ">" && before(2) == ">";
+        is_equals || is_compound || is_shift || is_stepped || is_stepped_before || is_address || is_read
+    }
+
+    /// The ranges of tokens between commas from `start` to `end`, which is one mark or three of the same; none where it is not found.
+    fn arguments(&self, start: usize, end: &str) -> Vec<(usize, usize)> {
+        let (mut found, mut depth, mut from) = (Vec::new(), 0usize, start);
+        let ends = |at: usize| match end {
+            ">>>" => (at..at + 3).all(|at| self.text(at) == ">"),
+            end => self.text(at) == end,
+        };
+        for at in start..self.tokens.len() {
+            let over = depth == 0 && ends(at);
+            if over || depth == 0 && self.text(at) == "," {
+                found.push((from, at));
+                from = at + 1;
+            }
+            if over {
+                return found;
+            }
+            match self.text(at) {
+                "(" | "{" | "[" => depth += 1,
+                ")" | "}" | "]" => depth = depth.saturating_sub(1),
+                ";" => return Vec::new(),
+                _ => {}
+            }
+        }
+        Vec::new()
+    }
+
+    /// What closes the parenthesis or brace before `start`.
+    fn closing_mark(&self, start: usize) -> &'static str {
+        if start > 0 && self.text(start - 1) == "{" { "}" } else { ")" }
+    }
+}
+
+/// An integer literal.
+fn integer(text: &str) -> Option<u32> {
+    let digits = text.replace('\'', "");
+    let digits = digits.trim_end_matches(['u', 'U', 'l', 'L']);
+    match digits.strip_prefix("0x").or(digits.strip_prefix("0X")) {
+        Some(hexadecimal) => u32::from_str_radix(hexadecimal, 16).ok(),
+        None if digits.len() > 1 && digits.starts_with('0') => None,
+        None => digits.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocks(text: &str) -> Vec<LaunchedBlock> {
+        let text = format!("__global__ void k(float *x) {{ x[0] = 1; }}\n{text}\n");
+        let code = HostCode::new([Arc::new(Source::new("a.cu", text.as_bytes()))]);
+        code.launches("k").into_iter().map(|launch| launch.block).collect()
+    }
+
+    #[test]
+    fn a_block_is_told_where_the_text_leaves_no_doubt() {
+        use LaunchedBlock::{Given, Is, Unknown};
+        for (text, expected) in [
+            ("void f() { k<<<(n + 255) / 256, 256>>>(x); }", Is([256, 1, 1])),
+            ("void f() { k<float, 2><<<dim3(n / 16, n / 16), dim3(16, 16), 0, s>>>(x); }", Is([16, 16, 1])),
+            ("void f() { ns::k<<<grid(n, 3), dim3{8u, 4, 2}>>>(x); }", Is([8, 4, 2])),
+            ("void f() { const dim3 b(16, 4, 4); k<<<dim3(n / b.x), b>>>(x); }", Is([16, 4, 4])),
+            ("void f() { dim3 b = dim3(32, 8); k<<<g, b>>>(x); }", Is([32, 8, 1])),
+            ("constexpr int W = 4;\nvoid f() { int b = W * 32; k<<<g, b>>>(x); }", Is([128, 1, 1])),
+            ("#define BLOCK (192) // threads\nvoid f() { k<<<g, BLOCK>>>(x); }", Is([192, 1, 1])),
+            ("#define S 8\nvoid f() { k<<<g, dim3(S, S)>>>(x); }", Is([8, 8, 1])),
+            ("void f(dim3 g, dim3 b) { k<<<g, b>>>(x); }", Given),
+            ("void f(const dim3 &b, int n) { k<<<n, b>>>(x); }", Given),
+            // What may be something else.
+            ("#ifndef BLOCK\n#define BLOCK 192\n#endif\nvoid f() { k<<<g, BLOCK>>>(x); }", Unknown),
+            ("void f() { dim3 b(16, 16); b.y = 4; k<<<g, b>>>(x); }", Unknown),
+            ("void f() { for (int b = 64; b <= 1024; b *= 2) k<<<g, b>>>(x); }", Unknown),
+            ("void f() { int b = 0; occupancy(&b); k<<<g, b>>>(x); }", Unknown),
+            ("void f() { int b = n > 3 ? 64 : 128; k<<<g, b>>>(x); }", Unknown),
+            ("void f() { int b = b; k<<<g, b>>>(x); }", Unknown),
+            ("void f() { int b = 2 * b; k<<<g, dim3(b)>>>(x); }", Unknown),
+            ("void h() { dim3 b(16, 16); }\nvoid f() { k<<<g, b>>>(x); }", Unknown),
+            ("void f() { k<<<g, nvtune::k::block()>>>(x); }", Unknown),
+            ("void f() { k<<<g, n / 4>>>(x); }", Unknown),
+        ] {
+            assert_eq!(blocks(text), [expected], "{text}");
+        }
+        assert_eq!(blocks("void f() { k<<<1, 2>>>(x); j<<<1, 3>>>(x); k<<<1, 4>>>(x); }").len(), 2);
+        assert_eq!(blocks("__global__ void parent() { k<<<1, 2>>>(x); }"), []);
+    }
+}

@@ -1,0 +1,105 @@
+//! The launches that a marked source writes itself, against what its comment takes for them and what was chosen: warnings with places.
+
+use super::kernel::Subject;
+use super::reach::{Surroundings, Way};
+use crate::comment::{Diagnostic, Grid, HostLaunch, LaunchedBlock};
+use crate::space::{Configuration, Dim3, shape};
+
+/// The warning where the blocks that the source launches are known, and none of them is the baseline's.
+pub fn beside_the_baseline(subject: &Subject<'_>, around: &Surroundings) -> Option<Diagnostic> {
+    if around.includes_header {
+        return None;
+    }
+    let annotation = subject.annotation;
+    let launches = around.host.launches(&annotation.kernel.name);
+    let baseline = subject.space.baseline();
+    let blocks: Option<Vec<Dim3>> = launches.iter().map(known).collect();
+    let first = launches.first()?;
+    let block = *blocks.filter(|blocks| !blocks.contains(&baseline.block))?.first()?;
+    let is_listed = subject.space.iter().any(|configuration| configuration.block == block);
+    let remedy = match (is_listed, annotation.default.block.is_some()) {
+        (true, true) => format!("write default(block = {})", written(block)),
+        (true, false) => format!("add default(block = {})", written(block)),
+        (false, _) => format!("write default(block = {}), and add that block to `block`", written(block)),
+    };
+    let message = format!(
+        "this launch of `{}` has blocks of {}, and the baseline, which stands for what the program launches, has {}: {remedy}",
+        annotation.name,
+        shape(block),
+        shape(baseline.block)
+    );
+    let warning = first.source.warning(first.span, message);
+    Some(match &annotation.default.block {
+        Some(given) => warning.with(annotation.source.note(given.span, "the baseline is given here")),
+        None => warning,
+    })
+}
+
+/// A warning for each launch of the source that cannot be what was chosen: the comment says that launches are the header's, and
+/// the source does not include it.
+///
+/// Another file may, and launch as it says; so these are warnings, and launches in a block that callers give are left out.
+pub fn beside_the_header(subject: &Subject<'_>, around: &Surroundings, chosen: &Configuration) -> Vec<Diagnostic> {
+    let (annotation, baseline) = (subject.annotation, subject.space.baseline());
+    let same = chosen.block == baseline.block && chosen.grid == baseline.grid && chosen.macros == baseline.macros;
+    if subject.reach.way != Way::Header || around.includes_header || same {
+        return Vec::new();
+    }
+    let name = &annotation.name;
+    let is_beside = |launch: &HostLaunch| match launch.block {
+        LaunchedBlock::Given => false,
+        LaunchedBlock::Unknown => true,
+        LaunchedBlock::Is(block) => {
+            block != chosen.block || chosen.grid != baseline.grid || is_divided_otherwise(subject, around, chosen)
+        }
+    };
+    let harm = if chosen.macros == baseline.macros { "" } else { ", so that its results may be wrong" };
+    let warning = |launch: &HostLaunch| {
+        let own = match launch.block {
+            LaunchedBlock::Is(block) => format!("has blocks of {}", shape(block)),
+            LaunchedBlock::Given | LaunchedBlock::Unknown => "does not follow the header".to_owned(),
+        };
+        let message = format!(
+            "`{name}` is tuned to {chosen}, and this launch of it {own}{harm}: include \"{}\" and launch as nvtune::{name} says, or write launch(remap) in place of launch(header)",
+            around.header
+        );
+        launch.source.warning(launch.span, message)
+    };
+    around.host.launches(&annotation.kernel.name).iter().filter(|launch| is_beside(launch)).map(warning).collect()
+}
+
+/// Whether the comment's launch hangs on a macro that was chosen other than the baseline's, and that host code does not use.
+fn is_divided_otherwise(subject: &Subject<'_>, around: &Surroundings, chosen: &Configuration) -> bool {
+    let annotation = subject.annotation;
+    let baseline = subject.space.baseline();
+    let changed = |name: &str| {
+        chosen.macros.get(name).is_some_and(|value| baseline.macros.get(name) != Some(value))
+            && around.host.use_of(name).is_none()
+    };
+    let grid = annotation.grid.iter().flat_map(|grid| match &grid.value {
+        Grid::Expressions(expressions) => expressions.as_slice(),
+        Grid::Lists(_) => &[],
+    });
+    let threads = annotation.threads.iter().flat_map(|threads| &threads.value);
+    grid.chain(threads).chain(&annotation.shared).any(|expression| {
+        let mut hangs = false;
+        expression.names(&mut |name, _| hangs |= changed(name));
+        hangs
+    })
+}
+
+fn known(launch: &HostLaunch) -> Option<Dim3> {
+    match launch.block {
+        LaunchedBlock::Is(block) => Some(block),
+        LaunchedBlock::Given | LaunchedBlock::Unknown => None,
+    }
+}
+
+/// A block as the `default` clause has it.
+fn written(block: Dim3) -> String {
+    match block {
+        [x, 1, 1] => x.to_string(),
+        [x, y, 1] => format!("{{{x}, {y}}}"),
+        [x, y, z] => format!("{{{x}, {y}, {z}}}"),
+    }
+}

@@ -1,0 +1,142 @@
+//! What is said of the launches that a source writes itself, and of points that they keep from being chosen.
+
+use crate::nvcc::compile;
+use crate::project::{Project, run};
+use crate::remap::tuned;
+use crate::results::nvtune;
+use expect_test::expect;
+
+/// A kernel whose code, by its macro, hangs on the block; 32 x 32 is fastest.
+const TILED: &str = "#ifndef TILE\n#define TILE 16\n#endif\n\
+    //@tune define(TILE = {16, 32}) block({16, 32}, {16, 32}) require(block.x == TILE, block.y == TILE) regs({0})\n\
+    //@tune grid(ceildiv(n, TILE), ceildiv(n, TILE)) default(block = {16, 16}, TILE = 16) launch(header)\n\
+    //@tune args(n = 512, x = random[n * n], y = out[n * n])\n\
+    __global__ void flip(int n, const float *x, float *y) {\n\
+    __shared__ float part[TILE][TILE + 1];\n\
+    const int i = blockIdx.x * TILE + threadIdx.x, j = blockIdx.y * TILE + threadIdx.y;\n\
+    part[threadIdx.y][threadIdx.x] = x[j * n + i]; __syncthreads(); y[j * n + i] = part[threadIdx.x][threadIdx.y]; }\n";
+
+const LARGE_TILES_WIN: &str =
+    r#"{"label": "TILE=32", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
+
+/// What is said of a build, without the lines of results.
+fn said(project: &Project, text: &str, entries: &str) -> String {
+    project.write("launches.cu", text);
+    let ran = tuned(project, &compile("launches.cu", "launches.o"), entries);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    ran.stderr.lines().filter(|line| !line.starts_with("nvtune: ")).fold(String::new(), |all, line| all + line + "\n")
+}
+
+#[test]
+fn a_launch_that_cannot_follow_the_header_is_told_with_its_place() {
+    let project = Project::new(&[]);
+    let of = |host: &str| said(&project, &format!("{TILED}{host}\n"), LARGE_TILES_WIN);
+    let literal = "void go(int n, const float *x, float *y) { flip<<<dim3(n / 16, n / 16), dim3(16, 16)>>>(n, x, y); }";
+    let first = of(literal);
+    expect![[r#"
+        launches.cu(11): warning: `flip` is tuned to block=32x32 TILE=32, and this launch of it has blocks of 16x16, so that its results may be wrong: include "launches.tune.h" and launch as nvtune::flip says, or write launch(remap) in place of launch(header)
+          void go(int n, const float *x, float *y) { flip<<<dim3(n / 16, n / 16), dim3(16, 16)>>>(n, x, y); }
+                                                     ^~~~
+
+    "#]]
+    .assert_eq(&first);
+    // From the cache it is as wrong.
+    assert_eq!(of(literal), first);
+    for (host, is_told) in [
+        (
+            "dim3 larger(dim3 b);\nvoid go(int n, dim3 b, float *x) { dim3 c = larger(b); flip<<<n / c.x, c>>>(n, x, x); }",
+            true,
+        ),
+        // Who calls it may include the header.
+        ("void go(dim3 g, dim3 b, int n, float *x) { flip<<<g, b>>>(n, x, x); }", false),
+        ("#include \"launches.tune.h\"\nvoid go(int n, float *x) { flip<<<1, dim3(16, 16)>>>(n, x, x); }", false),
+        ("void go();", false),
+        // It is the chosen block, in a grid that the macro does not reach, and in one that it does.
+        ("void go(int n, float *x) { flip<<<dim3(9, 9), dim3(32, 32)>>>(n, x, x); }", true),
+        ("void go(int n, float *x) { flip<<<dim3(n / TILE, 9), dim3(32, 32)>>>(n, x, x); }", false),
+    ] {
+        let said = of(host);
+        assert_eq!(said.contains("is tuned to"), is_told, "{host}: {said}");
+    }
+}
+
+#[test]
+fn a_baseline_that_the_source_does_not_launch_is_told_with_its_place() {
+    let project = Project::new(&[]);
+    let of = |default: &str, host: &str| {
+        let text = format!(
+            "//@tune threads(n) block(64:1024:64) regs({{0}}) {default}\n//@tune args(n = 1 << 20, x = random[n])\n\
+             __global__ void k(int n, float *x) {{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2; }}\n{host}\n"
+        );
+        said(&project, &text, r#"{"time_us": 10.0, "spread": 0.01}"#)
+    };
+    expect![[r#"
+        launches.cu(4): warning: this launch of `k` has blocks of 256, and the baseline, which stands for what the program launches, has 512: write default(block = 256)
+          void run(int n, float *x) { k<<<(n + 255) / 256, 256>>>(n, x); }
+                                      ^
+        launches.cu(1): note: the baseline is given here
+          //@tune threads(n) block(64:1024:64) regs({0}) default(block = 512)
+                                                                         ^~~
+
+    "#]]
+    .assert_eq(&of("default(block = 512)", "void run(int n, float *x) { k<<<(n + 255) / 256, 256>>>(n, x); }"));
+    let wide = of("", "void run(int n, float *x) { k<<<n / 100, dim3(10, 10)>>>(n, x); }");
+    let remedy = "has blocks of 10x10, and the baseline, which stands for what the program launches, has 256: write default(block = {10, 10}), and add that block to `block`";
+    assert!(wide.contains(remedy), "{wide}");
+    for host in [
+        "void run(int n, float *x) { k<<<n / 512, 512>>>(n, x); k<<<n / 256, 256>>>(n, x); }",
+        "void run(int n, int b, float *x) { k<<<n / 256, 256>>>(n, x); k<<<n / b, b>>>(n, x); }",
+        "#include \"launches.tune.h\"\nvoid run(int n, float *x) { k<<<n / 256, 256>>>(n, x); }",
+    ] {
+        assert_eq!(of("default(block = 512)", host), "", "{host}");
+    }
+}
+
+/// The lines of results of a build without a GPU, and what `nvtune report` notes, both without times.
+fn results(project: &Project, text: &str) -> String {
+    project.write("held.cu", text);
+    let ran = run(&mut project.nvtune(&compile("held.cu", "held.o")));
+    assert!(ran.code == Some(0) && !ran.stderr.contains("warning"), "{}", ran.stderr);
+    let report = run(&mut nvtune(project, &["report", "held.tune.json"]));
+    let lines = ran.stderr.lines().chain(report.stdout.lines().filter(|line| line.starts_with("  note: ")));
+    lines.map(|line| format!("{}\n", line.split("; 0 of").next().unwrap_or_default())).collect()
+}
+
+#[test]
+fn why_most_of_a_space_may_not_be_chosen_is_said_with_the_remedy() {
+    let project = Project::new(&[]);
+    // Threads of a block meet: that they may in another block is not known.
+    let block = results(
+        &project,
+        "//@tune grid(rows) block({64, 128, 256, 512, 1024}) regs({0}) default(block = 256)\n\
+         //@tune args(rows = 4096, x = random[rows * 256])\n\
+         __global__ void meet(int rows, float *x) {\n\
+         __shared__ float first; if (threadIdx.x == 0) first = x[blockIdx.x * 256];\n\
+         __syncthreads(); for (int i = threadIdx.x; i < 256; i += blockDim.x) x[blockIdx.x * 256 + i] += first; }\n\
+         void go(int n, float *x) { meet<<<n, 256>>>(n, x); }\n",
+    );
+    expect![[r#"
+        nvtune: meet: block=256 (kept: no point that may be chosen is surely faster)
+        nvtune: meet: note: 4 of 5 points may not be chosen: where nothing is timed, the block changes only where the kernel surely works in others: write launch(remap) to say that it does, or include the header and launch by it
+          note: 4 of 5 points may not be chosen: where nothing is timed, the block changes only where the kernel surely works in others: write launch(remap) to say that it does, or include the header and launch by it
+    "#]]
+    .assert_eq(&block);
+    let launch = "void go(int n, float *x) { tied<<<n / TILE, TILE>>>(n, x); }";
+    let tied = |launch: &str| {
+        let text = format!(
+            "#ifndef TILE\n#define TILE 64\n#endif\n\
+             //@tune define(TILE = {{64, 128, 256, 512}}) block({{64, 128, 256, 512}}) require(block.x == TILE) regs({{0}})\n\
+             //@tune grid(n / TILE) default(TILE = 64) launch(remap) args(n = 1 << 16, x = random[n])\n\
+             __global__ void tied(int n, float *x) {{ x[blockIdx.x * TILE + threadIdx.x] *= 2; }}\n{launch}\n"
+        );
+        results(&project, &text)
+    };
+    expect![[r#"
+        nvtune: tied: block=64 TILE=64 (kept: no point that may be chosen is surely faster)
+        nvtune: tied: note: 3 of 4 points may not be chosen: host code uses TILE, to which the block is tied, too (held.cu(7)): include the header and launch by it, or keep TILE out of host code
+          note: 3 of 4 points may not be chosen: host code uses TILE, to which the block is tied, too (held.cu(7)): include the header and launch by it, or keep TILE out of host code
+    "#]]
+    .assert_eq(&tied(launch));
+    let free = tied(&launch.replace("TILE", "64"));
+    assert!(!free.contains("may not be chosen"), "{free}");
+}

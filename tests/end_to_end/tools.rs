@@ -1,0 +1,74 @@
+//! The compiler's tools as nvtune runs them for itself: several at once, none on another's files, none for ever.
+
+use crate::nvcc::compile;
+use crate::project::{Project, nvcc, run};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A kernel whose PTX has a name from an anonymous namespace, which takes a run of cudafe++ for each set of macros.
+const HIDDEN_NAMES: &str = "#ifndef WORK\n#define WORK 1\n#endif\n\
+    namespace { __device__ int calls; }\n\
+    //@tune define(WORK = {1, 2, 3, 4, 5, 6}) threads(n) block(256) regs({0}) default(block = 256, WORK = 1)\n\
+    //@tune args(n = 1 << 12, x = random[n])\n\
+    __global__ void k(int n, float *x) {\n\
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+    if (i == 0) ++calls;\n\
+    if (i < n) for (int j = 0; j < WORK; ++j) x[i] += 2 * x[(i + j) % n];\n\
+    }\n";
+
+/// The toolkit with the script `before` in front of the tool `bin/TOOL`, whose words it has as `$@`; its nvcc.
+fn toolkit(folder: &Path, tool: &str, before: &str) -> PathBuf {
+    let real = nvcc().parent().and_then(Path::parent).expect("a toolkit").canonicalize().expect("it is there");
+    let root = folder.join("toolkit");
+    fs::create_dir_all(root.join("bin")).expect("a folder");
+    for (from, to, but) in [(real.clone(), root.clone(), "bin"), (real.join("bin"), root.join("bin"), tool)] {
+        for entry in fs::read_dir(from).expect("readable").flatten().filter(|entry| entry.file_name() != but) {
+            symlink(entry.path(), to.join(entry.file_name())).expect("linked");
+        }
+    }
+    let script = format!("#!/bin/sh\nreal='{}'\n{before}\n", real.join("bin").join(tool).display());
+    let path = root.join("bin").join(tool);
+    fs::write(&path, script).expect("written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("executable");
+    root.join("bin/nvcc")
+}
+
+#[test]
+fn tools_that_run_at_once_have_files_of_their_own() {
+    let project = Project::new(&[]);
+    project.write("hidden.cu", HIDDEN_NAMES);
+    let alone = "for word in \"$@\"; do case \"$word\" in *.ii) input=$word;; esac; done\n\
+                 mkdir \"$input.busy\" || exit 1\nsleep 0.2\n\"$real\" \"$@\"\ncode=$?\nrmdir \"$input.busy\"\nexit $code";
+    let nvcc = toolkit(&project.path("bin"), "cudafe++", alone);
+    let mut build = project.nvtune(&compile("hidden.cu", "hidden.o"));
+    let ran = run(build.env("NVTUNE_NVCC", nvcc).env("RAYON_NUM_THREADS", "6").env("NVTUNE_CACHE_SIZE", "0"));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+    let record = project.record("hidden.tune.json");
+    let refused = record["kernels"][0]["configurations"].as_array().expect("a list").iter();
+    let refused: Vec<_> = refused.filter(|configuration| !configuration["refused"].is_null()).collect();
+    assert!(refused.is_empty(), "{refused:?}");
+}
+
+#[test]
+fn a_tool_that_hangs_costs_the_tuning_and_not_the_build() {
+    // nvcc's own run of the tool, which works on files of nvcc's, must not hang: nvtune sets no time for that.
+    let hang = "case \"$*\" in */nvtune-*) sleep 1000;; esac\nexec \"$real\" \"$@\"";
+    for tool in ["ptxas", "cudafe++"] {
+        let project = Project::new(&[]);
+        project.write("hidden.cu", HIDDEN_NAMES);
+        let nvcc = toolkit(&project.path("bin"), tool, hang);
+        let mut build = project.nvtune(&compile("hidden.cu", "hidden.o"));
+        let begin = Instant::now();
+        let ran = run(build.env("NVTUNE_NVCC", nvcc).env("NVTUNE_PATIENCE", "6").env("NVTUNE_CACHE_SIZE", "0"));
+        assert!(begin.elapsed() < Duration::from_secs(300), "{tool}: {:?}", begin.elapsed());
+        assert_eq!(ran.code, Some(0), "{tool}: {}", ran.stderr);
+        let said =
+            format!("nvtune warning : k: not tuned: {tool} did not end within 6 s (NVTUNE_PATIENCE) and was stopped\n");
+        assert_eq!(ran.stderr, said, "{tool}");
+        assert!(project.path("hidden.o").exists(), "{tool}");
+        assert!(!project.path("hidden.tune.json").exists(), "{tool}: no record of what was not decided");
+    }
+}
