@@ -349,6 +349,11 @@ impl<'a> Cursor<'a> {
                 }
                 self.make(span, Node::Name(format!("{name}.{part}")))
             }
+            Some(":") if self.second_mark() == Some(":") => {
+                let message =
+                    format!("`{name}::` names something of the source, which a comment does not know: give its value");
+                Err(self.source.error(span, message))
+            }
             _ => match name {
                 "sizeof" => Err(self.source.error(span, "`sizeof` is written with parentheses: sizeof(float)")),
                 "true" => self.make(span, Node::Value(Value::Int(1))),
