@@ -40,6 +40,7 @@ const CASES: &[(&str, fn())] = &[
     ("duels_tell_apart", duels_tell_apart),
     ("occupancy_is_the_drivers", recorded::occupancy_is_the_drivers),
     ("remapped_launches", remapped_launches),
+    ("launches_by_the_header", launches_by_the_header),
 ];
 
 fn main() -> ExitCode {
@@ -70,8 +71,25 @@ fn main() -> ExitCode {
 }
 
 /// A program built by nvtune under a recorded decision, with and without relocatable device code: it checks every kind of launch by
-/// itself. Needs nvcc on PATH; `NVTUNE_PROGRAM` names nvtune where it is not the one that cargo built.
+/// itself.
 fn remapped_launches() {
+    let sources =
+        [("launches.cu", include_str!("gpu/launches.cu")), ("elsewhere.cu", include_str!("gpu/elsewhere.cu"))];
+    for relocatable in ["-rdc=false", "-rdc=true"] {
+        let lines = lines_of_program(&sources, &[relocatable]);
+        assert!(lines.len() >= 8, "{lines:#?}");
+    }
+}
+
+/// A program that launches by the functions of its header.
+fn launches_by_the_header() {
+    let lines = lines_of_program(&[("header.cu", include_str!("gpu/header.cu"))], &["-std=c++17"]);
+    assert_eq!(lines.len(), 3, "{lines:#?}");
+}
+
+/// Builds a program, its first source by nvtune under the recorded decision `block=64`, and runs it; gives the lines of what it
+/// found well. Needs nvcc on PATH; `NVTUNE_PROGRAM` names nvtune where it is not the one that cargo built.
+fn lines_of_program(sources: &[(&str, &str)], options: &[&str]) -> Vec<String> {
     let program = std::env::var_os("NVTUNE_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_nvtune").into());
     let folder = tempfile::tempdir().expect("a folder");
     let capability = start().device().compute_capability;
@@ -79,34 +97,33 @@ fn remapped_launches() {
         r#"{{"device": {{"name": "GPU", "compute_capability": {capability}}},
         "entries": [{{"label": "block=64", "time_us": 5, "spread": 0.01}}, {{"time_us": 10, "spread": 0.01}}]}}"#
     );
-    for (name, text) in [
-        ("launches.cu", include_str!("gpu/launches.cu")),
-        ("elsewhere.cu", include_str!("gpu/elsewhere.cu")),
-        ("recorded.json", recorded.as_str()),
-    ] {
+    for (name, text) in sources.iter().copied().chain([("recorded.json", recorded.as_str())]) {
         std::fs::write(folder.path().join(name), text).expect("written");
     }
+    let run = |command: &mut std::process::Command| {
+        let output = command.current_dir(folder.path()).output().expect("it starts");
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        assert!(output.status.success(), "{options:?}: {text}");
+        text
+    };
     let architecture = format!("-arch=sm_{capability}");
-    for relocatable in ["-rdc=false", "-rdc=true"] {
-        let run = |command: &mut std::process::Command| {
-            let output = command.current_dir(folder.path()).output().expect("it starts");
-            let text = [output.stdout, output.stderr].concat();
-            let text = String::from_utf8_lossy(&text).into_owned();
-            assert!(output.status.success(), "{relocatable}: {text}");
-            text
-        };
-        let options = ["-O3", architecture.as_str(), relocatable];
-        let mut tuned = std::process::Command::new(&program);
-        tuned.arg("nvcc").args(options).args(["-c", "launches.cu", "-o", "launches.o"]);
-        let said = run(tuned.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
-        assert!(said.contains("scale: block=64 ("), "{said}");
-        let nvcc = || std::process::Command::new("nvcc");
-        run(nvcc().args(options).args(["-c", "elsewhere.cu", "-o", "elsewhere.o"]));
-        run(nvcc().args(options).args(["launches.o", "elsewhere.o", "-o", "launches"]));
-        let said = run(&mut std::process::Command::new(folder.path().join("launches")));
-        assert!(said.lines().filter(|line| line.starts_with("ok ")).count() >= 8, "{said}");
-        println!("{relocatable}\n{said}");
+    let options = [&["-O3", architecture.as_str()], options].concat();
+    let mut objects = Vec::new();
+    for (index, (name, _)) in sources.iter().enumerate() {
+        let object = format!("{index}.o");
+        let mut command = std::process::Command::new(if index == 0 { program.as_os_str() } else { "nvcc".as_ref() });
+        if index == 0 {
+            command.arg("nvcc").env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json");
+        }
+        let said = run(command.args(&options).args(["-c", name, "-o", &object]));
+        assert!(index > 0 || said.contains("scale: block=64 ("), "{said}");
+        objects.push(object);
     }
+    run(std::process::Command::new("nvcc").args(&options).args(&objects).args(["-o", "program"]));
+    let said = run(&mut std::process::Command::new(folder.path().join("program")));
+    println!("{options:?}\n{said}");
+    said.lines().filter(|line| line.starts_with("ok ")).map(str::to_owned).collect()
 }
 
 /// Elements of the buffers: large enough that a launch takes tens of microseconds, and no multiple of any block.

@@ -7,56 +7,79 @@
 //!
 //! What always holds: the same points give the same choice, and a point is chosen once.
 
-use super::strategy::Point;
+use super::strategy::{Point, sort_by_prediction};
 use crate::model::Terms;
 
-/// Suppositions that are looked at.
-const SUPPOSITIONS: usize = 96;
 /// Points that are looked at: those of least predicted time.
 const LOOKED_AT: usize = 2_000;
 /// How far off a part of a prediction is (standard deviation of its logarithm): static models are 20 to 50 % off.
 const PART: f64 = 0.35;
-/// How far times drift over the extent of one coordinate (standard deviation of their logarithm).
-const DRIFT: f64 = 0.1;
 /// A loss beyond this share counts no more.
 const MOST_LOSS: f64 = 0.3;
 
-/// Indices of at most `count` points, that of least predicted time first; `predicted` are all of them in the order of predicted time, `places` their
-/// coordinates as shares of the space's extent.
-pub(super) fn hedged(points: &[Point], predicted: &[usize], places: &[Vec<f64>], count: usize) -> Vec<usize> {
-    let looked_at = predicted.get(..LOOKED_AT).unwrap_or(predicted);
-    let mut random = Random(1);
-    let dimensions = places.first().map_or(0, Vec::len);
-    // By supposition: how much slower each point is than the best.
-    let losses: Vec<Vec<f64>> = (0..SUPPOSITIONS)
-        .map(|_| {
-            let factors: [f64; 8] = std::array::from_fn(|_| (PART * random.normal()).exp());
-            let drift: Vec<f64> = (0..dimensions).map(|_| DRIFT * random.normal()).collect();
-            let times: Vec<f64> = looked_at
-                .iter()
-                .map(|&index| {
-                    let along: f64 = places[index].iter().zip(&drift).map(|(place, drift)| place * drift).sum();
-                    supposed(&points[index].score.terms, &factors) * along.exp()
-                })
-                .collect();
-            let least = times.iter().copied().fold(f64::INFINITY, f64::min).max(f64::MIN_POSITIVE);
-            times.into_iter().map(|time| (time / least - 1.0).min(MOST_LOSS)).collect()
-        })
-        .collect();
-    let mut best = [f64::INFINITY; SUPPOSITIONS];
-    let mut chosen: Vec<usize> = Vec::new();
-    while chosen.len() < count.min(looked_at.len()) {
-        let total = |at: usize| losses.iter().zip(&best).map(|(losses, best)| losses[at].min(*best)).sum::<f64>();
-        // The prediction as it is comes first.
-        let candidates = if chosen.is_empty() { 0..1 } else { 0..looked_at.len() };
-        let left = candidates.filter(|&at| !chosen.contains(&looked_at[at]));
-        let Some((at, _)) = left.map(|at| (at, total(at))).min_by(|a, b| a.1.total_cmp(&b.1)) else { break };
-        chosen.push(looked_at[at]);
-        for (best, losses) in best.iter_mut().zip(&losses) {
-            *best = best.min(losses[at]);
-        }
+/// What the times of a space's points might be.
+#[derive(Debug)]
+pub(super) struct Suppositions {
+    /// The points that are looked at, that of least predicted time first.
+    pub looked_at: Vec<usize>,
+    /// By supposition, logarithms of the times of these points. The first is the prediction as it is.
+    pub times: Vec<Vec<f64>>,
+}
+
+impl Suppositions {
+    /// So many suppositions on `points`, whose coordinates as shares of the space's extent are `places`; over the extent of one of these
+    /// the logarithms of times drift by `drift` (standard deviation).
+    pub fn new(points: &[Point], places: &[Vec<f64>], count: usize, drift: f64) -> Self {
+        let mut looked_at: Vec<usize> = (0..points.len()).collect();
+        sort_by_prediction(points, &mut looked_at);
+        looked_at.truncate(LOOKED_AT);
+        let mut random = Random(1);
+        let dimensions = places.first().map_or(0, Vec::len);
+        let times = (0..count)
+            .map(|number| {
+                let spread = if number == 0 { 0.0 } else { 1.0 };
+                let factors: [f64; 8] = std::array::from_fn(|_| (spread * PART * random.normal()).exp());
+                let drifts: Vec<f64> = (0..dimensions).map(|_| spread * drift * random.normal()).collect();
+                let time = |&index: &usize| {
+                    let along: f64 = places[index].iter().zip(&drifts).map(|(place, drift)| place * drift).sum();
+                    supposed(&points[index].score.terms, &factors).max(f64::MIN_POSITIVE).ln() + along
+                };
+                looked_at.iter().map(time).collect()
+            })
+            .collect();
+        Self { looked_at, times }
     }
-    chosen
+
+    /// Indices of at most `count` points, that of least predicted time first.
+    pub fn hedged(&self, count: usize) -> Vec<usize> {
+        let looked_at = &self.looked_at;
+        // By supposition: how much slower each point is than the best.
+        let losses: Vec<Vec<f64>> = self
+            .times
+            .iter()
+            .map(|times| {
+                let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+                // Where nothing can run all are as bad.
+                times.iter().map(|time| (time - least).exp_m1().min(MOST_LOSS)).collect()
+            })
+            .collect();
+        let mut best = vec![f64::INFINITY; losses.len()];
+        let mut chosen: Vec<usize> = Vec::new();
+        let mut is_left = vec![true; looked_at.len()];
+        while chosen.len() < count.min(looked_at.len()) {
+            let total = |at: usize| losses.iter().zip(&best).map(|(losses, best)| losses[at].min(*best)).sum::<f64>();
+            // The prediction as it is comes first.
+            let candidates = if chosen.is_empty() { 0..1 } else { 0..looked_at.len() };
+            let left = candidates.filter(|&at| is_left[at]);
+            let Some((at, _)) = left.map(|at| (at, total(at))).min_by(|a, b| a.1.total_cmp(&b.1)) else { break };
+            chosen.push(looked_at[at]);
+            is_left[at] = false;
+            for (best, losses) in best.iter_mut().zip(&losses) {
+                *best = best.min(losses[at]);
+            }
+        }
+        chosen
+    }
 }
 
 fn supposed(terms: &Terms, factors: &[f64; 8]) -> f64 {
@@ -98,8 +121,8 @@ mod tests {
     use super::*;
     use crate::search::strategy::tests::point;
 
-    /// Points with these parts of their prediction, in the order of predicted time.
-    fn points(terms: &[Terms]) -> (Vec<Point>, Vec<usize>, Vec<Vec<f64>>) {
+    /// What is chosen first of points with these parts of their prediction.
+    fn hedged(terms: &[Terms], count: usize) -> Vec<usize> {
         let points: Vec<Point> = terms
             .iter()
             .map(|terms| {
@@ -108,10 +131,7 @@ mod tests {
                 point
             })
             .collect();
-        let mut order: Vec<usize> = (0..points.len()).collect();
-        order.sort_by(|&a, &b| terms[a].us().total_cmp(&terms[b].us()));
-        let places = vec![Vec::new(); points.len()];
-        (points, order, places)
+        Suppositions::new(&points, &vec![Vec::new(); points.len()], 96, 0.1).hedged(count)
     }
 
     #[test]
@@ -120,19 +140,17 @@ mod tests {
         let latency = |us: f64| Terms { latency: us, ..Terms::default() };
         let mut terms: Vec<Terms> = (0..20).map(|k| latency(100.0 + 0.1 * f64::from(k))).collect();
         terms.push(Terms { cache: 104.0, ..Terms::default() });
-        let (points, order, places) = points(&terms);
-        assert_eq!(hedged(&points, &order, &places, 2), [0, 20]);
+        assert_eq!(hedged(&terms, 2), [0, 20]);
     }
 
     #[test]
     fn none_is_chosen_twice_and_what_cannot_run_comes_last() {
         let mut terms = vec![Terms { issue: 5.0, ..Terms::default() }; 3];
         terms.push(Terms { issue: f64::INFINITY, ..Terms::default() });
-        let (points, order, places) = points(&terms);
-        let mut chosen = hedged(&points, &order, &places, 8);
+        let mut chosen = hedged(&terms, 8);
         assert_eq!(chosen.pop(), Some(3));
         chosen.sort_unstable();
         assert_eq!(chosen, [0, 1, 2]);
-        assert!(hedged(&[], &[], &[], 8).is_empty());
+        assert!(hedged(&[], 8).is_empty());
     }
 }

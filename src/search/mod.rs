@@ -1,5 +1,7 @@
 //! Scores, and timings so far -> candidates, winner. Pure functions.
 
+mod few;
+mod gaussian;
 mod hedge;
 mod pareto;
 mod refit;

@@ -9,23 +9,21 @@
 //!
 //! What always holds: the same times give the same points; a point is given once.
 
-use super::hedge::hedged;
+use super::gaussian::{cholesky, covariance, expected_improvement, forward, places, squared};
+use super::hedge::Suppositions;
 use super::strategy::{Point, sort_by_prediction};
 use std::collections::BTreeSet;
 
 /// Points of the first round besides the baseline: half that hedge the prediction, half far from all others.
 const FIRST: usize = 16;
+/// Suppositions of what the model is wrong about that the first round hedges against, and how far times drift in them over the extent
+/// of one coordinate (standard deviation of their logarithm).
+const SUPPOSITIONS: usize = 96;
+const DRIFT: f64 = 0.1;
 /// Points of each further round.
 const ROUND: usize = 8;
 /// Points that are timed at most, the baseline among them.
 const MOST: usize = 128;
-/// Where few may be timed, so many of least predicted time come first, besides the baseline, no two of them nearer than this share
-/// of the space's extent.
-const FEW_FIRST: usize = 4;
-const FEW_APART: f64 = 0.1;
-/// There, besides what is timed, so many timings' worth of belief in errors of the model by a tenth.
-const FEW_WEIGHT: f64 = 2.0;
-const FEW_VARIANCE: f64 = 0.01;
 /// An expected improvement below this share of the best time is none: paired rounds tell differences of 1%.
 const WORTHWHILE: f64 = 0.001;
 /// When nothing promises more, so many nearest neighbours of the best have their turn.
@@ -61,16 +59,6 @@ impl<'a> Refit<'a> {
         Self { points, baseline, most, places: places(points), given: BTreeSet::new(), settled: BTreeSet::new() }
     }
 
-    /// Points of the first round, and of each further one. Where few may be timed, the rounds are small, so that each knows more.
-    fn sizes(&self) -> (usize, usize) {
-        if self.is_brief() { (FEW_FIRST, 1) } else { (FIRST, ROUND) }
-    }
-
-    /// Whether so few points may be timed that a first round as usual would leave no others.
-    fn is_brief(&self) -> bool {
-        self.most < 2 * (FIRST + 1)
-    }
-
     /// The points to time next, by their indices; `times` are those so far, in any unit, `None` for what is not timed or was
     /// refused. Empty: the search is over.
     pub fn next(&mut self, times: &[Option<f64>]) -> Vec<usize> {
@@ -84,24 +72,7 @@ impl<'a> Refit<'a> {
         if self.baseline < self.points.len() {
             chosen.push(self.baseline);
         }
-        let mut predicted: Vec<usize> = (0..self.points.len()).collect();
-        sort_by_prediction(self.points, &mut predicted);
-        let (size, _) = self.sizes();
-        if size < FIRST {
-            // Where few are timed, corners that are far from everything are not worth it.
-            let mut apart: Vec<usize> = Vec::new();
-            for index in predicted.into_iter().filter(|&index| index != self.baseline) {
-                let is_apart =
-                    |&other: &usize| squared(&self.places[index], &self.places[other]) > FEW_APART * FEW_APART;
-                if apart.len() < size && apart.iter().all(is_apart) {
-                    apart.push(index);
-                }
-            }
-            chosen.extend(apart);
-            chosen.truncate(self.most.max(1));
-            return chosen;
-        }
-        let hedged = hedged(self.points, &predicted, &self.places, FIRST / 2 + 1);
+        let hedged = Suppositions::new(self.points, &self.places, SUPPOSITIONS, DRIFT).hedged(FIRST / 2 + 1);
         chosen.extend(hedged.into_iter().filter(|&index| index != self.baseline).take(FIRST / 2));
         let distance = |index: usize, to: usize| squared(&self.places[index], &self.places[to]);
         let nearest = |index: usize| chosen.iter().map(|&to| distance(index, to)).fold(f64::INFINITY, f64::min);
@@ -132,7 +103,7 @@ impl<'a> Refit<'a> {
         let Some(fit) = self.fit(&known) else { return Vec::new() };
         let mut gains: Vec<f64> = rest.iter().map(|&index| fit.gain(self, index, least)).collect();
         let mut chosen = Vec::new();
-        while chosen.len() < self.sizes().1.min(room) {
+        while chosen.len() < ROUND.min(room) {
             let promising = (0..rest.len()).max_by(|&a, &b| gains[a].total_cmp(&gains[b]).then(b.cmp(&a)));
             // The first must be worth a round; with it go others that are worth their own time.
             let worth = if chosen.is_empty() { WORTHWHILE } else { WORTHWHILE / 4.0 };
@@ -186,17 +157,13 @@ impl<'a> Refit<'a> {
                 let Some(factor) = cholesky(matrix) else { continue };
                 for share in SHARES {
                     let left: Vec<f64> = known.iter().map(|&(at, time)| time - share * self.prediction(at)).collect();
-                    // Few timings tell little of how far the model is off: then a prior speaks too.
-                    let (weight, mean) = match self.is_brief() {
-                        false => (0.0, left.iter().sum::<f64>() / left.len() as f64),
-                        true => (FEW_WEIGHT, mean(&factor, &left)),
-                    };
+                    let mean = left.iter().sum::<f64>() / left.len() as f64;
                     let centred: Vec<f64> = left.iter().map(|left| left - mean).collect();
                     let half = forward(&factor, &centred);
                     let squares = half.iter().map(|x| x * x).sum::<f64>();
-                    let variance = ((squares + weight * FEW_VARIANCE) / (left.len() as f64 + weight)).max(1e-6);
+                    let variance = (squares / left.len() as f64).max(1e-6);
                     let determinant: f64 = factor.iter().enumerate().map(|(row, entries)| entries[row].ln()).sum();
-                    let likelihood = -0.5 * (left.len() as f64 + weight) * variance.ln() - determinant;
+                    let likelihood = -0.5 * left.len() as f64 * variance.ln() - determinant;
                     if best.as_ref().is_none_or(|best| likelihood > best.likelihood) {
                         let at = known.iter().map(|&(at, _)| at).collect();
                         let factor = factor.clone();
@@ -238,85 +205,8 @@ impl Fit {
         let expected = self.mean + centred + self.share * search.prediction(index);
         let left = (1.0 - half.iter().map(|x| x * x).sum::<f64>()).max(1e-9);
         let deviation = (left * self.variance).sqrt();
-        let z = (least - expected) / deviation;
-        (least - expected) * normal_below(z) + deviation * (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt()
+        expected_improvement(least, expected, deviation)
     }
-}
-
-/// The coordinates of the points as shares of their extent; what does not vary is left out.
-fn places(points: &[Point]) -> Vec<Vec<f64>> {
-    let dimensions = points.first().map_or(0, |point| point.coordinates.len());
-    let extent = |dimension: usize| {
-        let values = || points.iter().filter_map(move |point| point.coordinates.get(dimension).copied());
-        (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max))
-    };
-    let extents: Vec<(usize, f64, f64)> = (0..dimensions)
-        .map(|dimension| (dimension, extent(dimension)))
-        .filter(|(_, (low, high))| high > low)
-        .map(|(dimension, (low, high))| (dimension, low, high))
-        .collect();
-    let place = |point: &Point| {
-        let share = |&(dimension, low, high): &(usize, f64, f64)| {
-            (point.coordinates.get(dimension).copied().unwrap_or(low) - low) / (high - low)
-        };
-        extents.iter().map(share).collect()
-    };
-    points.iter().map(place).collect()
-}
-
-/// The mean of values whose covariance has this lower triangle (the generalized least squares estimate).
-fn mean(factor: &[Vec<f64>], values: &[f64]) -> f64 {
-    let ones = forward(factor, &vec![1.0; values.len()]);
-    let halves = forward(factor, values);
-    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-    dot(&ones, &halves) / dot(&ones, &ones)
-}
-
-fn squared(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum()
-}
-
-fn covariance(squared: f64, length: f64) -> f64 {
-    (-0.5 * squared / (length * length)).exp()
-}
-
-/// The lower triangle whose product with its transpose is `matrix`, of which the lower triangle is given; `None` where it is
-/// not positive.
-fn cholesky(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
-    for row in 0..matrix.len() {
-        for column in 0..=row {
-            let dot: f64 = (0..column).map(|k| matrix[row][k] * matrix[column][k]).sum();
-            let left = matrix[row][column] - dot;
-            matrix[row][column] = if row == column {
-                if left.is_nan() || left <= 0.0 {
-                    return None;
-                }
-                left.sqrt()
-            } else {
-                left / matrix[column][column]
-            };
-        }
-    }
-    Some(matrix)
-}
-
-/// The x with `factor` x = `right`, for a lower triangle.
-fn forward(factor: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
-    let mut x: Vec<f64> = Vec::with_capacity(right.len());
-    for (entries, right) in factor.iter().zip(right) {
-        let dot: f64 = entries.iter().zip(&x).map(|(a, b)| a * b).sum();
-        x.push((right - dot) / entries[x.len()]);
-    }
-    x
-}
-
-/// The normal distribution's share below z (Abramowitz and Stegun, 26.2.17; error below 1e-7).
-fn normal_below(z: f64) -> f64 {
-    let t = 1.0 / (1.0 + 0.231_641_9 * z.abs());
-    let series = [0.319_381_530, -0.356_563_782, 1.781_477_937, -1.821_255_978, 1.330_274_429];
-    let sum = series.iter().rev().fold(0.0, |sum, coefficient| (sum + coefficient) * t);
-    let tail = (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt() * sum;
-    if z > 0.0 { 1.0 - tail } else { tail }
 }
 
 #[cfg(test)]
@@ -390,23 +280,6 @@ mod tests {
         };
         let given = searched(&points, 0, time);
         assert!(given.contains(&(7 * 11 + 3)) && given.len() < 60, "{given:?}");
-    }
-
-    #[test]
-    fn of_few_points_each_is_chosen_by_all_before_it() {
-        let points = plane(|x, y| 10.0 + x + y);
-        let mut search = Refit::new(&points, 60, 8);
-        let mut times = vec![None; points.len()];
-        let mut rounds = Vec::new();
-        while let [first, rest @ ..] = search.next(&times).as_slice() {
-            rounds.push(1 + rest.len());
-            for index in std::iter::once(first).chain(rest) {
-                times[*index] = Some(points[*index].score.predicted_us);
-            }
-        }
-        assert_eq!(rounds[0], 1 + FEW_FIRST);
-        assert!(rounds.iter().sum::<usize>() <= 8, "{rounds:?}");
-        assert!(times[0].is_some(), "the best, which the model knows");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Which configurations are sent to the GPU: the strategies of Liang et al. (ASP-DAC 2013) and Ryoo et al. (CGO 2008).
 
+use super::few::Few;
 use super::pareto::pareto_front;
 use super::refit::Refit;
 use crate::model::{Bottleneck, Score};
@@ -87,12 +88,16 @@ const PREDICTED: usize = 8;
 /// Of shapes that tie in (T, C), POSF sends this many of each variant and policy, those with the least predicted time.
 const TIES: usize = 3;
 
+/// Where fewer may be timed, rounds of many would leave none to learn from.
+const FEW: usize = 34;
+
 /// A search: rounds of points to time.
 #[derive(Debug)]
 pub enum Search<'a> {
     /// Everything in one round.
     Once(Vec<usize>),
     Refit(Refit<'a>),
+    Few(Few<'a>),
 }
 
 impl<'a> Search<'a> {
@@ -100,7 +105,11 @@ impl<'a> Search<'a> {
     /// them). At most `most` are timed, the baseline among them: of a strategy that sends all at once those of least predicted time.
     pub fn new(strategy: Strategy, points: &'a [Point], baseline: usize, most: usize) -> Self {
         if strategy == Strategy::Refit {
-            return Self::Refit(Refit::new(points, baseline, most));
+            return if most < FEW {
+                Self::Few(Few::new(points, baseline, most))
+            } else {
+                Self::Refit(Refit::new(points, baseline, most))
+            };
         }
         let mut all = candidates(strategy, points);
         if all.len() > most {
@@ -115,6 +124,7 @@ impl<'a> Search<'a> {
         match self {
             Self::Once(all) => std::mem::take(all),
             Self::Refit(search) => search.next(times),
+            Self::Few(search) => search.next(times),
         }
     }
 }

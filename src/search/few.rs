@@ -1,0 +1,206 @@
+//! The default strategy where few may be timed: each point is chosen by all timings before it.
+//!
+//! Points, times so far -> the next point to time; none when nothing is expected to win. What the model may be wrong about is supposed
+//! in many combinations (see [`hedge`](super::hedge)); each timing makes those that foretold it likelier. What no supposition
+//! explains is a smooth function of the configuration, a Gaussian process around each of them (see [`gaussian`](super::gaussian)). So
+//! a few timings tell which bound of the model is the true one, and where it is off; the next is the point with the most expected
+//! improvement, over all suppositions by their likelihood.
+//!
+//! What always holds: the same times give the same points; a point is given once.
+
+use super::gaussian::{cholesky, covariance, expected_improvement, forward, places, squared};
+use super::hedge::Suppositions;
+use super::strategy::Point;
+
+/// Points of the first round besides the baseline: they hedge the prediction.
+const FIRST: usize = 3;
+/// Suppositions, and how far times drift in them over the extent of one coordinate (standard deviation of their logarithm).
+const SUPPOSITIONS: usize = 256;
+const DRIFT: f64 = 0.2;
+/// The likeliest suppositions, by which points are judged.
+const JUDGES: usize = 64;
+/// What no supposition explains: its standard deviation as a logarithm of time, the length over which it changes as a share of the
+/// space's extent, and the part of it without shape.
+const UNEXPLAINED: f64 = 0.1;
+const LENGTH: f64 = 0.4;
+const NOISE: f64 = 0.02;
+/// How far a supposition is off for all points alike, as a standard deviation: it decides nothing.
+const LEVEL: f64 = 0.5;
+/// An expected improvement below this share of the best time is none.
+const WORTHWHILE: f64 = 1e-4;
+
+/// A search under way.
+#[derive(Debug)]
+pub struct Few<'a> {
+    points: &'a [Point],
+    baseline: usize,
+    /// Points that are timed at most, the baseline among them.
+    most: usize,
+    /// Coordinates of each point as shares of the space's extent.
+    places: Vec<Vec<f64>>,
+    suppositions: Suppositions,
+    given: Vec<usize>,
+}
+
+impl<'a> Few<'a> {
+    /// A search over `points` from the one with index `baseline`, of `most` of them at most.
+    pub fn new(points: &'a [Point], baseline: usize, most: usize) -> Self {
+        let places = places(points);
+        let suppositions = Suppositions::new(points, &places, SUPPOSITIONS, DRIFT);
+        Self { points, baseline, most, places, suppositions, given: Vec::new() }
+    }
+
+    /// The points to time next, by their indices; `times` are those so far, in any unit, `None` for what is not timed or was
+    /// refused. Empty: the search is over.
+    pub fn next(&mut self, times: &[Option<f64>]) -> Vec<usize> {
+        let mut next = if self.given.is_empty() { self.first() } else { self.further(times).into_iter().collect() };
+        next.truncate(self.most.max(1).saturating_sub(self.given.len()));
+        self.given.extend(&next);
+        next
+    }
+
+    fn first(&self) -> Vec<usize> {
+        let mut chosen: Vec<usize> =
+            Some(self.baseline).filter(|&index| index < self.points.len()).into_iter().collect();
+        let hedged = self.suppositions.hedged(FIRST);
+        chosen.extend(hedged.into_iter().filter(|&index| index != self.baseline));
+        chosen
+    }
+
+    fn further(&self, times: &[Option<f64>]) -> Option<usize> {
+        let at = |index: usize| self.suppositions.looked_at.iter().position(|&other| other == index);
+        // Each point that was timed: its place among those looked at, and the logarithm of its time.
+        let known: Vec<(usize, f64)> = self
+            .given
+            .iter()
+            .filter_map(|&index| {
+                let time = times.get(index).copied().flatten().filter(|time| *time > 0.0)?;
+                Some((at(index)?, time.ln()))
+            })
+            .collect();
+        let least = known.iter().map(|&(_, time)| time).min_by(f64::total_cmp)?;
+        let matrix = known.iter().enumerate().map(|(row, &(a, _))| {
+            let entries = known.iter().take(row + 1).enumerate();
+            entries
+                .map(|(column, &(b, _))| self.covariance(a, b) + if row == column { NOISE * NOISE } else { 0.0 })
+                .collect()
+        });
+        let factor = cholesky(matrix.collect())?;
+        // By supposition: what it leaves to explain, and its likelihood.
+        let mut judges: Vec<(f64, Vec<f64>, &[f64])> = self
+            .suppositions
+            .times
+            .iter()
+            .map(|supposed| {
+                let left: Vec<f64> = known.iter().map(|&(at, time)| time - supposed[at]).collect();
+                let half = forward(&factor, &left);
+                (-0.5 * half.iter().map(|x| x * x).sum::<f64>(), half, supposed.as_slice())
+            })
+            .filter(|(likelihood, ..)| likelihood.is_finite())
+            .collect();
+        judges.sort_by(|a, b| b.0.total_cmp(&a.0));
+        judges.truncate(JUDGES);
+        let likeliest = judges.first()?.0;
+        let gain = |at: usize| {
+            let column: Vec<f64> = known.iter().map(|&(other, _)| self.covariance(at, other)).collect();
+            let half = forward(&factor, &column);
+            let deviation = (self.covariance(at, at) - half.iter().map(|x| x * x).sum::<f64>()).max(1e-9).sqrt();
+            let gain = |(likelihood, left, supposed): &(f64, Vec<f64>, &[f64])| {
+                let explained: f64 = half.iter().zip(left).map(|(a, b)| a * b).sum();
+                (likelihood - likeliest).exp() * expected_improvement(least, supposed[at] + explained, deviation)
+            };
+            judges.iter().map(gain).sum::<f64>()
+        };
+        let weight: f64 = judges.iter().map(|(likelihood, ..)| (likelihood - likeliest).exp()).sum();
+        let looked_at = &self.suppositions.looked_at;
+        let left = (0..looked_at.len()).filter(|&at| !self.given.contains(&looked_at[at]));
+        let (best, most) = left.map(|at| (at, gain(at))).max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
+        (most > WORTHWHILE * weight).then(|| looked_at[best])
+    }
+
+    /// Of what no supposition explains, between two of the points looked at.
+    fn covariance(&self, a: usize, b: usize) -> f64 {
+        let place = |at: usize| &self.places[self.suppositions.looked_at[at]];
+        UNEXPLAINED * UNEXPLAINED * covariance(squared(place(a), place(b)), LENGTH) + LEVEL * LEVEL
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::strategy::tests::point;
+    use super::*;
+    use crate::model::Terms;
+    use proptest::prelude::*;
+
+    /// A line of points with these parts of their prediction.
+    fn line(count: u32, terms: impl Fn(f64) -> Terms) -> Vec<Point> {
+        let make = |at: u32| {
+            let terms = terms(f64::from(at));
+            let mut point = point(1000, 0, 0.0, 1.0, terms.us());
+            point.score.terms = terms;
+            point.coordinates = vec![f64::from(at)];
+            point
+        };
+        (0..count).map(make).collect()
+    }
+
+    /// Runs a search to its end: the points given, in order.
+    fn searched(points: &[Point], most: usize, time: impl Fn(usize) -> Option<f64>) -> Vec<usize> {
+        let mut search = Few::new(points, 0, most);
+        let mut times = vec![None; points.len()];
+        let mut given = Vec::new();
+        loop {
+            let round = search.next(&times);
+            if round.is_empty() {
+                return given;
+            }
+            round.iter().for_each(|&index| times[index] = time(index));
+            given.extend(round);
+        }
+    }
+
+    #[test]
+    fn a_bound_that_the_model_misjudges_is_found_by_few_timings() {
+        // Along the line latency falls and the caches' share rises; the caches take 2.5 times as long as the model believes.
+        let terms = |off: f64| {
+            move |at: f64| Terms { latency: 400.0 / (1.0 + at), cache: off * (5.0 + at), ..Terms::default() }
+        };
+        let (points, truth) = (line(60, terms(1.0)), line(60, terms(2.5)));
+        let time = |index: usize| truth[index].score.predicted_us;
+        let best = (0..60).min_by(|&a, &b| time(a).total_cmp(&time(b))).unwrap();
+        let foretold = (0..60).min_by(|&a, &b| points[a].score.predicted_us.total_cmp(&points[b].score.predicted_us));
+        assert!(time(foretold.unwrap()) > time(best) * 1.1);
+        let given = searched(&points, 8, |index| Some(time(index)));
+        let found = given.iter().map(|&index| time(index)).fold(f64::INFINITY, f64::min);
+        assert!(given.len() <= 8 && found < time(best) * 1.01, "{given:?}: {found} instead of {}", time(best));
+    }
+
+    #[test]
+    fn no_more_than_allowed_are_timed_and_the_baseline_first() {
+        let points = line(60, |at| Terms { issue: 10.0 + at, ..Terms::default() });
+        for most in 1..12 {
+            let given = searched(&points, most, |_| Some(1.0));
+            assert!(given.len() <= most && given[0] == 0, "{most}: {given:?}");
+        }
+        assert!(searched(&[], 8, |_| None).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_times_no_point_is_given_twice(
+            terms in proptest::collection::vec(proptest::array::uniform3(0.0_f64..100.0), 1..100),
+            times in proptest::collection::vec(proptest::option::of(0.0_f64..1e6), 100)
+        ) {
+            let terms = |at: f64| {
+                let [latency, issue, cache] = terms[at as usize % terms.len()];
+                Terms { latency, issue, cache, ..Terms::default() }
+            };
+            let points = line(times.len() as u32, terms);
+            let mut given = searched(&points, 12, |index| times[index]);
+            let count = given.len();
+            given.sort_unstable();
+            given.dedup();
+            prop_assert!(count <= 12 && given.len() == count);
+        }
+    }
+}

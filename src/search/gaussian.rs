@@ -1,0 +1,78 @@
+//! Gaussian processes (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006) over the coordinates of points, and what
+//! an improvement is worth under them (expected improvement: Jones, Schonlau and Welch, J. Global Optimization 13, 1998, equation 15).
+
+use super::strategy::Point;
+
+/// The coordinates of the points as shares of their extent; what does not vary is left out.
+pub(super) fn places(points: &[Point]) -> Vec<Vec<f64>> {
+    let dimensions = points.first().map_or(0, |point| point.coordinates.len());
+    let extent = |dimension: usize| {
+        let values = || points.iter().filter_map(move |point| point.coordinates.get(dimension).copied());
+        (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max))
+    };
+    let extents: Vec<(usize, f64, f64)> = (0..dimensions)
+        .map(|dimension| (dimension, extent(dimension)))
+        .filter(|(_, (low, high))| high > low)
+        .map(|(dimension, (low, high))| (dimension, low, high))
+        .collect();
+    let place = |point: &Point| {
+        let share = |&(dimension, low, high): &(usize, f64, f64)| {
+            (point.coordinates.get(dimension).copied().unwrap_or(low) - low) / (high - low)
+        };
+        extents.iter().map(share).collect()
+    };
+    points.iter().map(place).collect()
+}
+
+pub(super) fn squared(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum()
+}
+
+pub(super) fn covariance(squared: f64, length: f64) -> f64 {
+    (-0.5 * squared / (length * length)).exp()
+}
+
+/// The lower triangle whose product with its transpose is `matrix`, of which the lower triangle is given; `None` where it is
+/// not positive.
+pub(super) fn cholesky(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
+    for row in 0..matrix.len() {
+        for column in 0..=row {
+            let dot: f64 = (0..column).map(|k| matrix[row][k] * matrix[column][k]).sum();
+            let left = matrix[row][column] - dot;
+            matrix[row][column] = if row == column {
+                if left.is_nan() || left <= 0.0 {
+                    return None;
+                }
+                left.sqrt()
+            } else {
+                left / matrix[column][column]
+            };
+        }
+    }
+    Some(matrix)
+}
+
+/// The x with `factor` x = `right`, for a lower triangle.
+pub(super) fn forward(factor: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
+    let mut x: Vec<f64> = Vec::with_capacity(right.len());
+    for (entries, right) in factor.iter().zip(right) {
+        let dot: f64 = entries.iter().zip(&x).map(|(a, b)| a * b).sum();
+        x.push((right - dot) / entries[x.len()]);
+    }
+    x
+}
+
+/// The normal distribution's share below z (Abramowitz and Stegun, 26.2.17; error below 1e-7).
+fn normal_below(z: f64) -> f64 {
+    let t = 1.0 / (1.0 + 0.231_641_9 * z.abs());
+    let series = [0.319_381_530, -0.356_563_782, 1.781_477_937, -1.821_255_978, 1.330_274_429];
+    let sum = series.iter().rev().fold(0.0, |sum, coefficient| (sum + coefficient) * t);
+    let tail = (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt() * sum;
+    if z > 0.0 { 1.0 - tail } else { tail }
+}
+
+/// The expected improvement over `least` of what is normal with this mean and deviation.
+pub(super) fn expected_improvement(least: f64, mean: f64, deviation: f64) -> f64 {
+    let z = (least - mean) / deviation;
+    (least - mean) * normal_below(z) + deviation * (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt()
+}
