@@ -158,6 +158,11 @@ fn values_are_bound_to_types() {
         ("__global__ void\n__launch_bounds__", "args(n = 5, c = -128, f = true, d = 0.1)"),
         ("__global__ void\n__launch_bounds__", "args(n = 5, c = 128, f = 2, d = 0.1)"),
         ("__global__ void plain", "args(n = 3, a = 1, x = {1, -0.5, n}, y = {4}[2 * n])"),
+        (
+            "__global__ void plain",
+            "args(n = 9, a = 1, x = each(sqrt(index) + floor(-0.5))[n], y = each(pow(index, 2) * cos(0))[n])",
+        ),
+        ("__global__ void plain", "args(n = 9, a = 1, x = each(log(index))[n], y = each(sqrt(1 - index))[n])"),
         ("__global__ void plain", "args(n = 3, a = 1, x = {1, 1e39}, y = {1, 2, 3, 4}[n])"),
         (
             "__global__ void packed",
@@ -241,6 +246,14 @@ fn values_are_bound_to_types() {
         float <- [00, 00, 80, 3f]
         const float * <- x: 3 of 1xF32, [1.0, -0.5, 3.0, 0.0, 0.0], ...
         float * <- y: 6 of 1xF32, [4.0, 0.0, 0.0, 0.0, 0.0], ...
+        ==== args(n = 9, a = 1, x = each(sqrt(index) + floor(-0.5))[n], y = each(pow(index, 2) * cos(0))[n])
+        int <- [09, 00, 00, 00]
+        float <- [00, 00, 80, 3f]
+        const float * <- x: 9 of 1xF32, [-1.0, 0.0, 0.4142135679721832, 0.7320508360862732, 1.0], ...
+        float * <- y: 9 of 1xF32, [0.0, 1.0, 4.0, 9.0, 16.0], ...
+        ==== args(n = 9, a = 1, x = each(log(index))[n], y = each(sqrt(1 - index))[n])
+        error: element 0 of buffer `x` has no value: `log` has no finite value here
+        error: element 2 of buffer `y` has no value: `sqrt` has no finite value here
         ==== args(n = 3, a = 1, x = {1, 1e39}, y = {1, 2, 3, 4}[n])
         error: 1e39 is too large for `x[1]`, which is of type `float`
         error: 4 values are listed for `y`, which has 3 of them: take some out, or make it longer

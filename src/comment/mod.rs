@@ -36,4 +36,4 @@ pub use host_code::HostCode;
 pub use kernel::Kernel;
 pub use marker::{is_marked, occurrences};
 pub use source::{Source, Span};
-pub use value::{Binary, Fault, Function, Unary, Value};
+pub use value::{Binary, Fault, Function, Math, Unary, Value};

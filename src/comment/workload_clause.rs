@@ -141,7 +141,10 @@ fn nested_value(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagn
         "out" => numbers(0, "out[n]").map(|_| GivenFill::Fill(Fill::Poison))?,
         "fill" => GivenFill::Fill(Fill::Constant(numbers(1, "fill(value)[n]")?[0])),
         "each" => match parameters.map(|inner| inner.items()).as_deref_mut() {
-            Some([formula]) => GivenFill::Each(formula.whole_expression()?),
+            Some([formula]) => {
+                formula.in_each = true;
+                GivenFill::Each(formula.whole_expression()?)
+            }
             _ => {
                 let message = "`each` is written each(expression)[n], where `index` is the number of the element";
                 return Err(item.source.error(fill_span, message));
