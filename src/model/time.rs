@@ -385,10 +385,11 @@ impl Model<'_> {
             let moved = of.sectors * SECTOR_BYTES * warps;
             let whole = (moved / (of.lines * LINE_BYTES * warps).max(f64::MIN_POSITIVE)).clamp(LONE, 1.0);
             let once = once(of);
-            // Between two visits of a lone sector lies all of its buffer, and what else passes meanwhile.
+            // Where half of a line is used at once, whoever uses the rest is near. Between two visits of a lone sector lies all of its
+            // buffer, and what else passes meanwhile.
             let lone = (2.0 - whole / LONE).max(0.0);
             let between = once * lone + (total - once * lone) * once / moved;
-            let held = (self.machine.l2_bytes as f64 / between.max(1.0)).min(1.0).max((whole - LONE) / (1.0 - LONE));
+            let held = (self.machine.l2_bytes as f64 / between.max(1.0)).min(1.0).max(1.0 - lone);
             // What is written goes back, besides what was fetched.
             for part in [of.sectors - of.stored, of.stored] {
                 let moved = part * SECTOR_BYTES * warps;

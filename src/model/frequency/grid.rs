@@ -7,7 +7,7 @@
 //! of its block counts as one of so many. New places are where the blocks on both sides differ most, over the longest stretch; or,
 //! where hardly two blocks agree, in the middle of the longest.
 
-use super::unravel;
+use super::{middle, unravel};
 use crate::space::Launch;
 
 /// Strata with a smaller share of the blocks are not looked at for their own sake.
@@ -94,7 +94,7 @@ impl Grid {
 
     /// The warps of the middle block that were not run, in an order in which any first few are spread over it.
     pub fn rest_of_middle(&self) -> Vec<u32> {
-        let middle = self.launch.blocks() / 2;
+        let middle = middle(self.launch.grid);
         let count = self.warps();
         let mut order: Vec<u32> =
             (0..count).map(|k| (f64::from(k) * GOLDEN).fract()).map(|at| scaled(at, count)).collect();
@@ -200,7 +200,7 @@ impl Grid {
 
     /// What the warps of a block do, by those of the middle block, if that tells more of the other blocks' warps than their mean does.
     fn base(&self) -> Option<Base> {
-        let middle = self.launch.blocks() / 2;
+        let middle = middle(self.launch.grid);
         let known: Vec<usize> = (0..self.samples.len()).filter(|&index| self.samples[index].block == middle).collect();
         let nearest = |warp: u32| known.iter().copied().min_by_key(|&index| self.samples[index].warp.abs_diff(warp));
         let of: Vec<usize> = (0..self.warps()).map(nearest).collect::<Option<_>>()?;

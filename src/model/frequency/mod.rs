@@ -248,19 +248,27 @@ fn unravel(index: u64, extents: [u32; 3]) -> [u32; 3] {
     [(index % x) as u32, (index / x % y) as u32, (index / x / y) as u32]
 }
 
-/// Middle, first and last of `count`, without repetition.
-fn middle_and_ends(count: u64) -> Vec<u64> {
-    let mut indices = vec![count / 2];
-    indices.extend([0, count - 1].into_iter().filter(|&end| end != count / 2));
+/// The linear index of what lies in the middle along each dimension: that of the middle of all indices lies at a rim where the last
+/// extent is even.
+fn middle([x, y, z]: [u32; 3]) -> u64 {
+    let [x, y, z] = [x, y, z].map(u64::from);
+    x / 2 + x * (y / 2 + y * (z / 2))
+}
+
+/// Middle, first and last, without repetition.
+fn middle_and_ends(extents: [u32; 3]) -> Vec<u64> {
+    let (middle, last) = (middle(extents), extents.iter().map(|&n| u64::from(n)).product::<u64>() - 1);
+    let mut indices = vec![middle];
+    indices.extend([0, last].into_iter().filter(|&end| end != middle));
     indices.dedup();
     indices
 }
 
 /// The threads that are counted, the most common kind first.
 fn counting_places(launch: &Launch) -> Vec<Place3> {
-    let threads = middle_and_ends(u64::from(launch.block_threads()));
+    let threads = middle_and_ends(launch.block);
     let mut places = Vec::new();
-    for block in middle_and_ends(launch.blocks()) {
+    for block in middle_and_ends(launch.grid) {
         for &thread in &threads {
             places.push(Place3 { block: unravel(block, launch.grid), thread: unravel(thread, launch.block) });
         }

@@ -9,7 +9,7 @@ use super::block::{self, Outcome, Ran};
 use super::program::{Operation, Window};
 use super::tally::{Tally, Together};
 use super::thread::{Allowance, Ground, Place3, Thread};
-use super::{Limits, unravel};
+use super::{Limits, middle, unravel};
 use crate::space::Launch;
 use std::ops::Range;
 
@@ -97,7 +97,7 @@ impl Sampled<'_, '_> {
                 if cost > self.budget / 2 {
                     break;
                 }
-                self.place(way, self.ground.launch.blocks() / 2, warp);
+                self.place(way, middle(self.ground.launch.grid), warp);
             }
         }
         while cost <= self.budget
