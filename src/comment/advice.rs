@@ -23,7 +23,7 @@ pub struct Facts {
     pub stored: Option<u64>,
     /// The buffers that are there to be written (`out[n]`) and their bytes.
     pub outputs: Vec<(String, u64)>,
-    /// No thread of the baseline that was looked at reads or writes global memory, though the code does.
+    /// The threads of the baseline that were looked at leave at once, before they read or write global memory.
     pub idle: bool,
 }
 
@@ -308,7 +308,7 @@ impl Advisor<'_> {
         }
         let because = if zero.is_empty() { String::new() } else { format!(" ({})", zero.join(", ")) };
         let message = format!(
-            "`{}` does nothing on this workload: no thread of the baseline that was looked at reads or writes global memory{because}; give arguments that it works on",
+            "`{}` does nothing on this workload: the threads of the baseline that were looked at leave at once, before they read or write global memory{because}; give arguments that it works on",
             self.annotation.kernel.name
         );
         self.warn(self.annotation.place("args"), message);

@@ -29,6 +29,9 @@ const UNBOUNDED: [&str; 12] = [
 /// Beginnings of opcodes that read memory, or write it in plain sight.
 const PLAIN: [&str; 8] = ["ld", "ldu", "st", "tex", "tld4", "txq", "suld", "cp"];
 
+/// PTX instructions at most of a thread that finds out where it is, and that it has nothing to do.
+const AT_ONCE: f64 = 64.0;
+
 /// PTX instructions that are run to see whether anybody does anything.
 const LOOKED_AT: u64 = 100_000;
 
@@ -128,8 +131,8 @@ fn stored(body: &Body) -> Option<u64> {
     Some(bytes)
 }
 
-/// Whether the threads that are run all leave the memory of the GPU alone, of a kernel that does not have to. Not known where what
-/// they did is an estimate.
+/// Whether the threads that are run all leave at once, before they touch the memory of the GPU, of a kernel that can. One that
+/// searches may work for long and find nothing. Not known where what they did is an estimate.
 fn is_idle(module: &Module, symbol: &str, body: &Body, (launch, workload): (&Launch, &Workload)) -> bool {
     let reaches = |instruction: &&Instruction| {
         let own = |part: &str| matches!(part, "param" | "local" | "const") || part.starts_with("shared");
@@ -142,7 +145,8 @@ fn is_idle(module: &Module, symbol: &str, body: &Body, (launch, workload): (&Lau
     let limits = frequency::Limits { instructions: LOOKED_AT, ..frequency::Limits::default() };
     let Ok(profile) = frequency::profile(module, symbol, launch, workload, &limits) else { return false };
     let is_run = |line: u32| profile.counts.get(&line).is_some_and(|&count| count > 0.0);
-    profile.exact && !profile.counts.is_empty() && !reaching.any(|instruction| is_run(instruction.line))
+    let is_short = profile.counts.values().sum::<f64>() <= AT_ONCE;
+    profile.exact && !profile.counts.is_empty() && is_short && !reaching.any(|instruction| is_run(instruction.line))
 }
 
 /// Bytes that `st.global.v4.f32` stores; 0 where it cannot reach a buffer.

@@ -496,7 +496,7 @@ fn advise(
 
 fn one(front_ends: &mut FrontEnds<'_>, macros: &Macros) -> Result<Arc<FrontEnd>, Problem> {
     match front_ends.get(std::slice::from_ref(macros)).pop() {
-        Some(made) => made.map_err(|error| match at_fault(front_ends, macros) {
+        Some(made) => made.map_err(|error| match at_fault(front_ends, macros, &error) {
             Some(macros) => Problem::Macros { macros, error },
             None => Problem::Source(error),
         }),
@@ -506,8 +506,11 @@ fn one(front_ends: &mut FrontEnds<'_>, macros: &Macros) -> Result<Arc<FrontEnd>,
 
 /// Of macros under which the front end fails those that make it fail alone, or all where none does; `None` where it fails without
 /// any of them.
-fn at_fault(front_ends: &mut FrontEnds<'_>, macros: &Macros) -> Option<Macros> {
-    if macros.is_empty() || front_ends.get(&[Macros::new()]).iter().any(Result::is_err) {
+fn at_fault(front_ends: &mut FrontEnds<'_>, macros: &Macros, error: &ToolError) -> Option<Macros> {
+    // What comes after cicc has seen a source that cicc took.
+    let is_source =
+        matches!(error, ToolError::Failed { program, .. } if ["gcc -E", "cicc"].contains(&program.as_str()));
+    if !is_source || macros.is_empty() || front_ends.get(&[Macros::new()]).iter().any(Result::is_err) {
         return None;
     }
     let alone: Vec<Macros> = macros.iter().map(|(name, value)| Macros::from([(name.clone(), *value)])).collect();

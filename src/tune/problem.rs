@@ -24,7 +24,8 @@ pub enum Problem {
     /// It takes the source without them.
     #[error(
         "with {} the source does not compile, and without it does: where the name is also that of something else in the source or in a header, as of a template's parameter, give the macro a longer one; {}",
-        options(macros), error.first()
+        options(macros),
+        first(error)
     )]
     Macros { macros: Macros, error: Arc<ToolError> },
     #[error("{0}")]
@@ -47,6 +48,12 @@ pub enum Problem {
     Architecture(String),
     #[error("its baseline ({configuration}) cannot be built or launched: {reason}")]
     Baseline { configuration: Configuration, reason: String },
+}
+
+/// The error in one line: of what a tool says its first, which the rest often follows from.
+pub fn first(error: &ToolError) -> String {
+    let said = error.to_string();
+    said.lines().next().unwrap_or_default().to_owned()
 }
 
 impl From<Vec<Diagnostic>> for Problem {

@@ -3,6 +3,7 @@
 
 use super::caps;
 use super::kernel::Subject;
+use super::problem::first;
 use crate::ptx::{CacheOperator, Edits};
 use crate::space::Configuration;
 use crate::variant::{FrontEnd, ToolError, Toolchain};
@@ -127,7 +128,7 @@ impl Variants {
             .par_iter()
             .map(|(set, cache, caps)| {
                 caps::assemble_all(caps, &|cap| {
-                    let refused = |error: &Arc<ToolError>| format!("with {}: {}", options(&full[*set]), error.first());
+                    let refused = |error: &Arc<ToolError>| format!("with {}: {}", options(&full[*set]), first(error));
                     let front_end = made[*set].as_ref().map_err(refused)?;
                     let symbol = subject.entry(&axes[*set])?.symbol.as_str();
                     let edits = Edits { cap, cache: *cache };

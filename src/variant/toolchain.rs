@@ -62,14 +62,6 @@ pub enum ToolError {
     NoKernel(String),
 }
 
-impl ToolError {
-    /// The error in one line: of what a tool says its first, which the rest often follows from.
-    pub fn first(&self) -> String {
-        let said = self.to_string();
-        said.lines().next().unwrap_or_default().to_owned()
-    }
-}
-
 impl Toolchain {
     /// Prepares to run `pipeline`; its outputs go to a temporary folder that goes with this.
     pub fn new(dryrun: &Dryrun, pipeline: Pipeline) -> Result<Self, ToolError> {

@@ -465,3 +465,19 @@ fn a_macro_that_is_also_a_name_of_the_headers_is_named() {
     let ran = run(&mut project.nvtune(&compile("clash.cu", "clash.o")));
     assert!(ran.code != Some(0) && !ran.stderr.contains("-DT=1"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_search_that_finds_nothing_is_no_idle_workload() {
+    let project = Project::new(&[]);
+    project.write(
+        "search.cu",
+        "//@tune threads(n) block({64, 256}) default(block = 256) regs({0})\n\
+         //@tune args(n = 1 << 16, sought = 7, found = out[1])\n\
+         __global__ void search(unsigned n, unsigned sought, unsigned *found) {\n\
+         unsigned i = blockIdx.x * blockDim.x + threadIdx.x, hash = i;\n\
+         for (int round = 0; round < 64; ++round) hash = (hash ^ hash >> 15) * 0x2c1b3c6du + round;\n\
+         if (i < n && hash == sought) *found = i;\n}\n",
+    );
+    let ran = succeed(project.nvtune(&compile("search.cu", "search.o")).env("NVTUNE_STRICT", "1"));
+    assert!(ran.stderr.starts_with("nvtune: search: "), "{}", ran.stderr);
+}
