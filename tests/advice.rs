@@ -24,6 +24,7 @@ fn good_comments_are_left_alone() {
         fixed: [true, true, false],
         stored: Some(4),
         outputs: vec![("y".into(), 4 << 20)],
+        idle: false,
     };
     let args = "args(n = 1 << 20, x = random[n], y = out[n])";
     for (clauses, facts) in [
@@ -50,6 +51,13 @@ fn good_comments_are_left_alone() {
         // Not known how much a thread stores.
         (&format!("threads(n / 2) block(256) {args}"), Facts { stored: None, ..all.clone() }),
         ("threads(n) block(256) regs({0, 48, 64})", Facts { bounds: None, ..all.clone() }),
+        // Structures may have room that nobody writes.
+        (
+            "threads(n / 2) block(256) args(n = 1 << 20, x = random[n], float y = out[n]) regs({0, 64})",
+            Facts { bounds: None, ..all.clone() },
+        ),
+        // Bits, not powers.
+        ("threads(n ^ 1) block({0x20 ^ 0x40, 64}) require(block.x ^ 3, 0xff ^ 8)", Facts::default()),
     ] {
         assert_eq!(warnings(clauses, KERNEL, &facts), "", "{clauses}");
     }
@@ -67,7 +75,8 @@ fn what_is_surely_meant_otherwise_is_warned_of() {
     let command_line = Facts { register_cap: Some(32), ..Facts::default() };
     let bounds = Facts { bounds: Some(Bounds { threads: 256, blocks: 8, registers: 32 }), ..Facts::default() };
     let stores = Facts { stored: Some(4), outputs: vec![("y".into(), 4 << 20)], ..Facts::default() };
-    let cases: [(&str, &Facts); 15] = [
+    let idle = Facts { idle: true, ..Facts::default() };
+    let cases: [(&str, &Facts); 19] = [
         ("threads(n) block(256) regs(0)", &nothing),
         ("threads(n) block({128, 256}) define(T = 4)", &nothing),
         ("threads(n) block({128, 256}) require(block.x > 128)", &nothing),
@@ -83,6 +92,10 @@ fn what_is_surely_meant_otherwise_is_warned_of() {
         ("threads(n) block(256) regs({0, 32, 40})", &bounds),
         ("threads(n / 2) block({128, 256}) args(n = 1 << 20, x = random[n], y = out[n])", &stores),
         ("grid(16) block({128, 256}) args(n = 1 << 20, x = random[n], y = out[n])", &stores),
+        ("threads(2^20) block({128, 2^8}) define(T = {10^6, 1}) args(n = 3^4, x = random[n], y = out[n])", &nothing),
+        ("threads(n) block({128, 256}) require(block.x != 7 ^ 99, 2 ^ 64 > 10^19)", &nothing),
+        ("threads(64) block({32, 64}) args(n = 4 / 5, x = random[8], y = out[8])", &idle),
+        ("threads(64) block({32, 64}) args(n = 1, x = random[8], y = {pos = zeros[3]})", &idle),
     ];
     let mut shown = String::new();
     for (clauses, facts) in cases {

@@ -3,7 +3,9 @@
 //! The tables below are sources; `tests/comments/*.txt` hold what must come out. `UPDATE_EXPECT=1` writes them anew.
 
 use expect_test::expect_file;
-use nvtune::comment::{Annotation, GivenSymbol, GivenValue, Source, TemplateArgument, annotations, is_marked, render};
+use nvtune::comment::{
+    Annotation, GivenSymbol, GivenTable, GivenValue, Source, TemplateArgument, annotations, is_marked, render,
+};
 use nvtune::space::{Limits, Space};
 
 /// The kernel that most cases stand above.
@@ -201,6 +203,11 @@ fn kind(argument: &TemplateArgument) -> String {
     }
 }
 
+fn listed(GivenTable { values, count, .. }: &GivenTable) -> String {
+    let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+    format!("{} of {}", values.join("; "), count.as_ref().map_or("as many".to_owned(), ToString::to_string))
+}
+
 /// What an annotation and its space say, in short.
 fn summary(annotation: &Annotation) -> String {
     let kernel = &annotation.kernel;
@@ -247,6 +254,7 @@ fn summary(annotation: &Annotation) -> String {
                 Ok(value) => format!("{expression} = {value}"),
                 Err(problem) => problem.message,
             },
+            GivenValue::Table(table) => listed(table),
             GivenValue::Buffer { fill, count, .. } => {
                 format!("{fill:?} of {count}")
             }
@@ -260,6 +268,7 @@ fn summary(annotation: &Annotation) -> String {
             GivenValue::Struct { .. } => "a structure".to_owned(),
             GivenValue::Null(_) => "nullptr".to_owned(),
             GivenValue::File(file) => format!("file {}", file.path),
+            GivenValue::Table(table) => listed(table),
             GivenValue::Buffer { fill, count, .. } => format!("{fill:?} of {count}"),
         };
         text.push_str(&format!("  {element} {name}: {value}\n"));

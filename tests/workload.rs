@@ -111,7 +111,7 @@ fn bound(line: &str, clauses: &str) -> String {
                 let buffer = &workload.buffers[*index];
                 let Buffer { name, element, count, fill, .. } = buffer;
                 let fill = match fill {
-                    Fill::Each(_) => {
+                    Fill::Each(_) | Fill::Table(_) => {
                         format!("{:?}, ...", (0..5).map(|at| contents::value(buffer, at)).collect::<Vec<_>>())
                     }
                     fill => format!("{fill:?}"),
@@ -157,6 +157,22 @@ fn values_are_bound_to_types() {
         ("__global__ void plain", "args(n = 1 << 20, a = 1, x = each(1 / (n - 1 - index))[n], y = each(indx + m)[n])"),
         ("__global__ void\n__launch_bounds__", "args(n = 5, c = -128, f = true, d = 0.1)"),
         ("__global__ void\n__launch_bounds__", "args(n = 5, c = 128, f = 2, d = 0.1)"),
+        ("__global__ void plain", "args(n = 3, a = 1, x = {1, -0.5, n}, y = {4}[2 * n])"),
+        (
+            "__global__ void plain",
+            "args(n = 9, a = 1, x = each(sqrt(index) + floor(-0.5))[n], y = each(pow(index, 2) * cos(0))[n])",
+        ),
+        ("__global__ void plain", "args(n = 9, a = 1, x = each(log(index))[n], y = each(sqrt(1 - index))[n])"),
+        ("__global__ void plain", "args(n = 3, a = 1, x = {1, 1e39}, y = {1, 2, 3, 4}[n])"),
+        (
+            "__global__ void packed",
+            "args(h = 1.0, p = {1}, b = {2}, f = {1, 2, 3, 4, 5}, g = {1}[2], flags = {true, 2}, c = {255})",
+        ),
+        (
+            "__global__ void packed",
+            "args(h = 1.0, p = {1}, b = {2}, f = {1, 2, 3, 4, 5}, g = {1}[2], flags = {true, false}, c = {255, 0, 1})",
+        ),
+        ("__global__ void values", "args(p = {1}, v = {1, 2}, w = {1}, pp = {1}, tile = {1}, q = {255})"),
         ("__global__ void values", "args(p = 1, v = 1, w = zeros[1], pp = zeros[1], tile = 1, q = zeros[3])"),
     ] {
         shown.push_str(&format!("==== {clauses}\n{}", bound(line, clauses)));
@@ -225,6 +241,38 @@ fn values_are_bound_to_types() {
         ==== args(n = 5, c = 128, f = 2, d = 0.1)
         error: `c` is of type `signed char` and cannot be 128: it holds -128 to 127
         error: `f` is of type `bool` and cannot be 2: it holds 0 to 1
+        ==== args(n = 3, a = 1, x = {1, -0.5, n}, y = {4}[2 * n])
+        int <- [03, 00, 00, 00]
+        float <- [00, 00, 80, 3f]
+        const float * <- x: 3 of 1xF32, [1.0, -0.5, 3.0, 0.0, 0.0], ...
+        float * <- y: 6 of 1xF32, [4.0, 0.0, 0.0, 0.0, 0.0], ...
+        ==== args(n = 9, a = 1, x = each(sqrt(index) + floor(-0.5))[n], y = each(pow(index, 2) * cos(0))[n])
+        int <- [09, 00, 00, 00]
+        float <- [00, 00, 80, 3f]
+        const float * <- x: 9 of 1xF32, [-1.0, 0.0, 0.4142135679721832, 0.7320508360862732, 1.0], ...
+        float * <- y: 9 of 1xF32, [0.0, 1.0, 4.0, 9.0, 16.0], ...
+        ==== args(n = 9, a = 1, x = each(log(index))[n], y = each(sqrt(1 - index))[n])
+        error: element 0 of buffer `x` has no value: `log` has no finite value here
+        error: element 2 of buffer `y` has no value: `sqrt` has no finite value here
+        ==== args(n = 3, a = 1, x = {1, 1e39}, y = {1, 2, 3, 4}[n])
+        error: 1e39 is too large for `x[1]`, which is of type `float`
+        error: 4 values are listed for `y`, which has 3 of them: take some out, or make it longer
+        ==== args(h = 1.0, p = {1}, b = {2}, f = {1, 2, 3, 4, 5}, g = {1}[2], flags = {true, 2}, c = {255})
+        error: `flags[1]` is of type `bool` and cannot be 2: it holds 0 to 1
+        ==== args(h = 1.0, p = {1}, b = {2}, f = {1, 2, 3, 4, 5}, g = {1}[2], flags = {true, false}, c = {255, 0, 1})
+        __half <- [00, 3c]
+        __half * <- p: 1 of 1xF16, [1.0, 0.0, 0.0, 0.0, 0.0], ...
+        const __nv_bfloat16 * <- b: 1 of 1xBf16, [2.0, 0.0, 0.0, 0.0, 0.0], ...
+        float4 * <- f: 2 of 4xF32, [1.0, 2.0, 3.0, 4.0, 5.0], ...
+        float3 * <- g: 2 of 3xF32, [1.0, 0.0, 0.0, 0.0, 0.0], ...
+        bool * <- flags: 2 of 1xU8, [1.0, 0.0, 0.0, 0.0, 0.0], ...
+        uchar4 * <- c: 1 of 4xU8, [255.0, 0.0, 1.0, 0.0, 0.0], ...
+        ==== args(p = {1}, v = {1, 2}, w = {1}, pp = {1}, tile = {1}, q = {255})
+        error: `p` is of type `Params`: give its fields, as in p = {x = 1, y = zeros[n]}
+        error: `v` is of type `View<float>`: give its fields, as in v = {x = 1, y = zeros[n]}
+        error: `w` is of type `View<const double> *`: say what numbers it is made of, as in float w = random[2 * n]
+        error: `pp` is of type `float **`: buffers hold numbers, not pointers or arrays
+        error: `tile` is a reference (`float[4] &`): what it refers to lives in the host's program
         ==== args(p = 1, v = 1, w = zeros[1], pp = zeros[1], tile = 1, q = zeros[3])
         error: `p` is of type `Params`: give its fields, as in p = {x = 1, y = zeros[n]}
         error: `v` is of type `View<float>`: give its fields, as in v = {x = 1, y = zeros[n]}
@@ -258,7 +306,8 @@ fn contents_are_the_same_alone_and_together() {
     let entry = find(&entries, &annotation, &NO_MACROS, &Spelled::new()).expect("an entry");
     let each = bind(&annotation, entry, &space, space.baseline()).expect("a workload").buffers[0].fill.clone();
     let random = Fill::Random { lo: 2.0, hi: 100.0 };
-    let fills = [Fill::Poison, Fill::Zeros, Fill::Iota, Fill::Constant(3.0), random, file, each];
+    let table = Fill::Table(vec![1, 2, 3, 4, 5]);
+    let fills = [Fill::Poison, Fill::Zeros, Fill::Iota, Fill::Constant(3.0), random, file, table, each];
     for scalar in scalars {
         for fill in &fills {
             for lanes in 1..=4 {

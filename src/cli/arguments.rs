@@ -204,6 +204,16 @@ fn seconds(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "it must be a number of seconds above 0".to_owned())
 }
 
+/// How to read what `nvtune report` prints.
+const REPORT: &str = "\
+Report:
+  A row is a configuration: its median time and the predicted one in microseconds, registers of a thread, occupancy (resident warps as a \
+share of what an SM holds), and T and C, the metrics PO of Liang et al. (ASP-DAC 2013): threads that an SM has room for besides, and \
+estimated cycles of one thread; less of both is better. Winner and baseline come first, then the fastest of the others.
+  \"Nothing is surely faster\": no other configuration was faster than the baseline by 1% or more with 99% confidence, in 8 or more rounds in \
+which both were timed; or, where nothing was timed, none is predicted to be faster by 5% or more.
+";
+
 /// The command line with what both the help and the man page say of the environment.
 pub fn command() -> clap::Command {
     let width = VARIABLES.iter().map(|variable| variable.name.len()).max().unwrap_or(0);
@@ -214,7 +224,8 @@ pub fn command() -> clap::Command {
             variable.name, variable.meaning, variable.values, variable.default
         ));
     }
-    Arguments::command().after_long_help(text.clone()).after_help(text)
+    let report = |command: clap::Command| command.after_help(REPORT);
+    Arguments::command().mut_subcommand("report", report).after_long_help(format!("{text}\n{REPORT}")).after_help(text)
 }
 
 /// The man page `nvtune.1`.

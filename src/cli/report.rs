@@ -7,17 +7,26 @@ use std::path::{Path, PathBuf};
 /// Rows shown of a space: the winner, the baseline and the best of the others.
 const ROWS: usize = 12;
 
+/// What two of the columns are, by [`crate::model`].
+const LEGEND: &str = "T: threads that an SM has room for besides; C: estimated cycles of one thread. Less of both is better (PO of Liang et al., ASP-DAC 2013).";
+
 /// Prints every record; a file that is none is an error, the others are printed all the same.
 pub fn run(records: &[PathBuf]) -> u8 {
-    let mut failed = false;
+    let (mut failed, mut shown) = (false, false);
     for path in records {
         match read(path) {
-            Ok(record) => record.kernels.iter().for_each(|decision| print!("{}", text(&record.source, decision))),
+            Ok(record) => {
+                record.kernels.iter().for_each(|decision| print!("{}", text(&record.source, decision)));
+                shown |= !record.kernels.is_empty();
+            }
             Err(problem) => {
                 eprintln!("nvtune fatal   : '{}': {problem}", path.display());
                 failed = true;
             }
         }
+    }
+    if shown {
+        println!("{LEGEND}");
     }
     u8::from(failed)
 }

@@ -4,7 +4,7 @@
 //! given: where something is not known, nothing is said. The space must be one that can be walked
 //! ([`Space::check_size`]).
 
-use super::annotation::{Annotation, Block, GivenValue, Grid, Regs};
+use super::annotation::{Annotation, Block, GivenValue, Grid, Power, Regs};
 use super::diagnostic::Diagnostic;
 use super::source::Span;
 use crate::space::{Configuration, Dim3, Space};
@@ -23,6 +23,8 @@ pub struct Facts {
     pub stored: Option<u64>,
     /// The buffers that are there to be written (`out[n]`) and their bytes.
     pub outputs: Vec<(String, u64)>,
+    /// The threads of the baseline that were looked at leave at once, before they read or write global memory.
+    pub idle: bool,
 }
 
 /// `__launch_bounds__(threads, blocks)`
@@ -38,11 +40,13 @@ pub struct Bounds {
 pub fn advice(annotation: &Annotation, space: &Space, facts: &Facts) -> Vec<Diagnostic> {
     let mut advisor = Advisor { annotation, space, found: Vec::new() };
     let seen = Seen::of(space);
+    advisor.powers();
     advisor.axes(&seen);
     advisor.fixed_block(&seen, facts);
     advisor.command_line(facts);
     advisor.launch_bounds(facts);
     advisor.outputs(facts);
+    advisor.idle(facts);
     advisor.found
 }
 
@@ -100,6 +104,23 @@ struct Advisor<'a> {
 impl Advisor<'_> {
     fn warn(&mut self, span: Span, message: String) {
         self.found.push(self.annotation.source.warning(span, message));
+    }
+
+    /// Powers that are none.
+    fn powers(&mut self) {
+        for &Power { span, base, exponent } in &self.annotation.powers {
+            let remedy = match (base, exponent) {
+                (2, 0..63) => format!(": write 1 << {exponent}"),
+                (10, 0..19) => format!(": write 1e{exponent}"),
+                _ => match u32::try_from(exponent).ok().and_then(|exponent| base.checked_pow(exponent)) {
+                    Some(power) => format!(": write {power}"),
+                    None => String::new(),
+                },
+            };
+            let message =
+                format!("{base}^{exponent} is {}, for `^` is C's exclusive or and no power{remedy}", base ^ exponent);
+            self.warn(span, message);
+        }
     }
 
     /// Axes that are none, and spaces with nothing in them.
@@ -248,6 +269,12 @@ impl Advisor<'_> {
     /// Threads that cannot fill any of the buffers that are there to be filled.
     fn outputs(&mut self, facts: &Facts) {
         let (Some(stored), Ok(launch)) = (facts.stored, self.space.launch(self.space.baseline())) else { return };
+        // Numbers that the comment tells make up structures of the source: how much of these is padding, and never written, is not
+        // known.
+        let told = self.annotation.args.iter().flatten().filter(|given| given.element.is_some());
+        if told.into_iter().any(|given| facts.outputs.iter().any(|(name, _)| *name == given.name)) {
+            return;
+        }
         let reach = launch.threads().saturating_mul(stored);
         let smallest = facts.outputs.iter().min_by_key(|(_, bytes)| *bytes);
         if let Some((name, bytes)) = smallest.filter(|(_, bytes)| *bytes > reach) {
@@ -259,5 +286,31 @@ impl Advisor<'_> {
             );
             self.warn(self.annotation.place(clause), message);
         }
+    }
+
+    /// A launch in which nobody does anything.
+    fn idle(&mut self, facts: &Facts) {
+        if !facts.idle {
+            return;
+        }
+        let mut zero = Vec::new();
+        for given in self.annotation.args.iter().flatten() {
+            match &given.value {
+                GivenValue::Scalar(value) => {
+                    let value = self.space.evaluate(self.space.baseline(), value);
+                    zero.extend(value.is_ok_and(|value| !value.is_true()).then(|| format!("`{}` is 0", given.name)));
+                }
+                GivenValue::Struct { .. } => {
+                    zero.push(format!("fields of `{}` that are not given are 0", given.name));
+                }
+                _ => {}
+            }
+        }
+        let because = if zero.is_empty() { String::new() } else { format!(" ({})", zero.join(", ")) };
+        let message = format!(
+            "`{}` does nothing on this workload: the threads of the baseline that were looked at leave at once, before they read or write global memory{because}; give arguments that it works on",
+            self.annotation.kernel.name
+        );
+        self.warn(self.annotation.place("args"), message);
     }
 }

@@ -59,6 +59,16 @@ pub struct Annotation {
     pub launch: Launching,
     /// The clauses that the comment has and the places of their names.
     pub clauses: Vec<(String, Span)>,
+    /// Where two decimal integers stand around a `^`.
+    pub powers: Vec<Power>,
+}
+
+/// `2^20`: an exclusive or of two literals, which nobody needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Power {
+    pub span: Span,
+    pub base: i64,
+    pub exponent: i64,
 }
 
 /// The `block` clause.
@@ -131,6 +141,15 @@ pub struct GivenFile {
     pub bytes: Option<Result<Arc<[u8]>, String>>,
 }
 
+/// `{34, 5, 4}` or `{1, 2}[n]`: the scalars of a buffer one by one; 0 beyond them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GivenTable {
+    pub span: Span,
+    pub values: Vec<Expr>,
+    /// Elements; as many as the values take where it is not given.
+    pub count: Option<Expr>,
+}
+
 /// A field's value in a structure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GivenField {
@@ -159,6 +178,7 @@ pub enum GivenValue {
         fields: Vec<GivenField>,
     },
     File(GivenFile),
+    Table(GivenTable),
     /// `nullptr`: a pointer to nothing.
     Null(Span),
     Buffer {
@@ -237,6 +257,11 @@ impl Annotation {
     /// True where the comment says what to launch the kernel on.
     pub fn has_workload(&self) -> bool {
         self.args.is_some()
+    }
+
+    /// True where a parameter is given as a structure.
+    pub fn has_structures(&self) -> bool {
+        self.args.iter().flatten().any(|given| matches!(given.value, GivenValue::Struct { .. }))
     }
 
     /// What the `launch` clause says, where there is one.

@@ -3,7 +3,7 @@
 //! A tuning comment begins its line; it is one `/*@tune ... */` or as many `//@tune` lines as stand before the next code.
 //! Either every comment of the file is good, or all that is wrong with all of them is reported.
 
-use super::annotation::{Annotation, Given, GivenValue, Instance, Regs};
+use super::annotation::{Annotation, Given, GivenValue, Instance, Power, Regs};
 use super::clause::{Clauses, clauses};
 use super::cxx::{CxxKind, CxxToken, cxx_tokens};
 use super::diagnostic::{Diagnostic, suggestion};
@@ -12,7 +12,9 @@ use super::marker::{is_marked, opening};
 use super::source::{Source, Span};
 use super::symbol_clause;
 use super::template_clause::RawInstance;
-use super::token::tokens;
+use super::token::{Token, TokenKind, tokens};
+use super::value::Value;
+use crate::workload::Type;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -129,7 +131,25 @@ fn annotation(
     }
     let instances = std::mem::take(&mut clauses.instances);
     let named = clauses.name.is_some();
-    Some((assemble(source, marker, text, clauses, kernel, problems), instances, named))
+    let annotation = assemble(source, marker, text, clauses, kernel, problems);
+    Some((Annotation { powers: powers(source, &tokens), ..annotation }, instances, named))
+}
+
+/// Decimal integers around a `^`; who writes one of them in another base means bits.
+fn powers(source: &Source, tokens: &[Token]) -> Vec<Power> {
+    let decimal = |token: &Token| match token.kind {
+        TokenKind::Number(Value::Int(value)) => {
+            source.slice(token.span).bytes().all(|byte| byte.is_ascii_digit() || byte == b'\'').then_some(value)
+        }
+        _ => None,
+    };
+    let power = |window: &[Token]| match window {
+        [base, operator, exponent] if operator.kind == TokenKind::Mark("^") => {
+            Some(Power { span: base.span.to(exponent.span), base: decimal(base)?, exponent: decimal(exponent)? })
+        }
+        _ => None,
+    };
+    tokens.windows(3).filter_map(power).collect()
 }
 
 /// What a comment says, without its opening and closing.
@@ -212,13 +232,20 @@ fn assemble(
         }
         for given in given {
             match kernel.parameters.iter().position(|parameter| parameter.as_deref() == Some(&given.name)) {
-                Some(parameter) => values.extend(given.value.map(|value| Given {
-                    name: given.name,
-                    span: given.span,
-                    parameter,
-                    element: given.element,
-                    value,
-                })),
+                Some(parameter) => {
+                    if let Some(GivenValue::Table(table)) = &given.value
+                        && declares_scalar(&kernel, parameter, &given.name)
+                    {
+                        problems.push(source.error(table.span, format!("`{}` {ONE_VALUE}", given.name)));
+                    }
+                    values.extend(given.value.map(|value| Given {
+                        name: given.name,
+                        span: given.span,
+                        parameter,
+                        element: given.element,
+                        value,
+                    }));
+                }
                 None => {
                     let near = suggestion(&given.name, names.iter().copied());
                     problems.push(
@@ -241,7 +268,7 @@ fn assemble(
                 });
             }
             let message = match found {
-                Some(GivenValue::Buffer { .. } | GivenValue::File(_)) => continue,
+                Some(GivenValue::Buffer { .. } | GivenValue::File(_) | GivenValue::Table(_)) => continue,
                 Some(GivenValue::Scalar(_) | GivenValue::Null(_) | GivenValue::Struct { .. }) => {
                     format!("`{name}` is no buffer and cannot be checked: name a buffer of args(...)")
                 }
@@ -281,7 +308,18 @@ fn assemble(
         budget: clauses.budget,
         launch: clauses.launch,
         clauses: clauses.met,
+        powers: Vec::new(),
     }
+}
+
+/// Why a list is no value of a scalar.
+pub const ONE_VALUE: &str =
+    "takes one value, not a list: what varies is a macro, the block, the grid or the register cap";
+
+/// Whether a parameter is a number by its declaration alone, whose types may have names that only the compiler knows.
+fn declares_scalar(kernel: &Kernel, parameter: usize, name: &str) -> bool {
+    let declaration = kernel.declarations.get(parameter).and_then(|declaration| declaration.strip_suffix(name));
+    declaration.is_some_and(|kind| matches!(Type::of(kind), Type::Scalar(_)))
 }
 
 /// Names that two kernels of one file cannot both have.

@@ -122,6 +122,7 @@ impl<N: fmt::Display> fmt::Display for Expr<N> {
         match &self.node {
             Node::Value(value) => write!(f, "{value}"),
             Node::Name(name) => write!(f, "{name}"),
+            Node::Unary(operator @ Unary::Math(_), a) => write!(f, "{}({a})", operator.symbol()),
             Node::Unary(operator, a) => write!(f, "({}{a})", operator.symbol()),
             Node::Binary(operator, _, a, b) => write!(f, "({a} {} {b})", operator.symbol()),
             Node::Choice(condition, a, b) => write!(f, "({condition} ? {a} : {b})"),

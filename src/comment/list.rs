@@ -107,13 +107,16 @@ impl Cursor<'_> {
     pub fn looks_like_list(&self) -> bool {
         let mut depth = 0usize;
         let mut choices = 0usize;
-        for token in self.tokens {
+        for (at, token) in self.tokens.iter().enumerate() {
             match token.kind {
                 TokenKind::Mark("(" | "[" | "{") => depth += 1,
                 TokenKind::Mark(")" | "]" | "}") => depth = depth.saturating_sub(1),
                 TokenKind::Mark("?") if depth == 0 => choices += 1,
                 TokenKind::Mark(":") if depth == 0 && choices > 0 => choices -= 1,
-                TokenKind::Mark(":") if depth == 0 => return true,
+                // `Mode::A` is a name of the source.
+                TokenKind::Mark(":") if depth == 0 => {
+                    return self.tokens.get(at + 1).is_none_or(|next| next.kind != TokenKind::Mark(":"));
+                }
                 _ => {}
             }
         }

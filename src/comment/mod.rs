@@ -26,10 +26,10 @@ mod workload_clause;
 
 pub use advice::{Bounds, Facts, advice};
 pub use annotation::{
-    Annotation, Block, CheckClause, Defaults, Given, GivenField, GivenFile, GivenFill, GivenSymbol, GivenValue, Grid,
-    Instance, Launching, MacroAxis, Regs, Spanned, TemplateArgument,
+    Annotation, Block, CheckClause, Defaults, Given, GivenField, GivenFile, GivenFill, GivenSymbol, GivenTable,
+    GivenValue, Grid, Instance, Launching, MacroAxis, Power, Regs, Spanned, TemplateArgument,
 };
-pub use annotations::annotations;
+pub use annotations::{ONE_VALUE, annotations};
 pub(crate) use diagnostic::suggestion;
 pub use diagnostic::{Diagnostic, Severity, render};
 pub use expression::{Expr, Located, Node};
@@ -38,4 +38,4 @@ pub use host_launch::{HostLaunch, LaunchedBlock};
 pub use kernel::Kernel;
 pub use marker::{is_marked, occurrences};
 pub use source::{Source, Span};
-pub use value::{Binary, Fault, Function, Unary, Value};
+pub use value::{Binary, Fault, Function, Math, Unary, Value};

@@ -7,7 +7,7 @@ use super::diagnostic::{Diagnostic, suggestion};
 use super::expression::{Expr, Node};
 use super::source::{Source, Span};
 use super::token::{Token, TokenKind};
-use super::value::{BINARY, Fault, Function, Unary, Value};
+use super::value::{BINARY, Fault, Function, Math, Unary, Value};
 
 /// The deepest nesting and the most nodes of an expression.
 const MAX_DEPTH: usize = 64;
@@ -49,11 +49,13 @@ pub(super) struct Cursor<'a> {
     end: Span,
     nodes: usize,
     depth: usize,
+    /// Within `each(...)`, which has functions of its own.
+    pub in_each: bool,
 }
 
 impl<'a> Cursor<'a> {
     pub fn new(source: &'a Source, tokens: &'a [Token], end: Span) -> Cursor<'a> {
-        Cursor { source, tokens, end, nodes: 0, depth: 0 }
+        Cursor { source, tokens, end, nodes: 0, depth: 0, in_each: false }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -349,6 +351,11 @@ impl<'a> Cursor<'a> {
                 }
                 self.make(span, Node::Name(format!("{name}.{part}")))
             }
+            Some(":") if self.second_mark() == Some(":") => {
+                let message =
+                    format!("`{name}::` names something of the source, which a comment does not know: give its value");
+                Err(self.source.error(span, message))
+            }
             _ => match name {
                 "sizeof" => Err(self.source.error(span, "`sizeof` is written with parentheses: sizeof(float)")),
                 "true" => self.make(span, Node::Value(Value::Int(1))),
@@ -369,8 +376,27 @@ impl<'a> Cursor<'a> {
             };
             return self.make(whole, Node::Value(Value::Int(*size)));
         }
-        let Some(function) = Function::ALL.into_iter().find(|function| function.name() == name) else {
-            let near = suggestion(name, Function::ALL.into_iter().map(Function::name));
+        let math = Math::ALL.into_iter().find(|function| function.name() == name);
+        let pow = (name == Function::Pow.name()).then_some(Function::Pow);
+        if (math.is_some() || pow.is_some()) && !self.in_each {
+            let message = format!("`{name}` is for contents alone, as in each({name}(...))[n]: give the number itself");
+            return Err(self.source.error(span, message));
+        }
+        if let Some(function) = math {
+            let items = inner.items();
+            let [mut item] = items[..] else {
+                return Err(self.source.error(whole, format!("`{name}` takes one argument, not {}", items.len())));
+            };
+            (item.depth, item.nodes) = (self.depth, self.nodes);
+            let argument = item.choice()?;
+            item.finish()?;
+            self.nodes = item.nodes;
+            return self.make(whole, Node::Unary(Unary::Math(function), Box::new(argument)));
+        }
+        let Some(function) = Function::ALL.into_iter().find(|function| function.name() == name).or(pow) else {
+            let own = if self.in_each { &Math::ALL[..] } else { &[] };
+            let known = Function::ALL.into_iter().map(Function::name).chain(own.iter().map(|function| function.name()));
+            let near = suggestion(name, known);
             return Err(self.source.error(span, format!("unknown function `{name}`{near}")));
         };
         let mut arguments = Vec::new();
@@ -380,8 +406,9 @@ impl<'a> Cursor<'a> {
             item.finish()?;
             self.nodes = item.nodes;
         }
-        if arguments.len() < 2 || (function == Function::Ceildiv && arguments.len() != 2) {
-            let count = if function == Function::Ceildiv { "two" } else { "two or more" };
+        let two = matches!(function, Function::Ceildiv | Function::Pow);
+        if arguments.len() < 2 || (two && arguments.len() != 2) {
+            let count = if two { "two" } else { "two or more" };
             return Err(self.source.error(whole, format!("`{name}` takes {count} arguments, not {}", arguments.len())));
         }
         self.make(whole, Node::Call(function, arguments))

@@ -9,8 +9,9 @@ use super::cxx::{CxxKind, CxxToken};
 use super::diagnostic::Diagnostic;
 use super::parser::Cursor;
 use super::source::{Source, Span};
-use super::token::TokenKind;
+use super::token::{Token, TokenKind};
 use super::workload_clause;
+use crate::workload::instance_arguments;
 
 pub(super) fn symbol(
     clauses: &mut Clauses,
@@ -18,7 +19,7 @@ pub(super) fn symbol(
     _: Span,
     problems: &mut Vec<Diagnostic>,
 ) -> Result<(), Diagnostic> {
-    for item in cursor.items() {
+    for item in items(&cursor) {
         match one(item) {
             Ok(given) => {
                 if let Some(first) = clauses.symbols.iter().find(|other| other.name == given.name) {
@@ -35,8 +36,50 @@ pub(super) fn symbol(
     Ok(())
 }
 
+/// The pieces between commas that are in no bracket, those of template arguments before a `=` among them.
+fn items<'a>(cursor: &Cursor<'a>) -> Vec<Cursor<'a>> {
+    let (mut items, mut from, mut round, mut angle, mut given) = (Vec::new(), 0, 0i32, 0i32, false);
+    for (at, token) in cursor.tokens.iter().enumerate() {
+        match token.kind {
+            TokenKind::Mark("(" | "[" | "{") => round += 1,
+            TokenKind::Mark(")" | "]" | "}") => round -= 1,
+            TokenKind::Mark("<") if !given => angle += 1,
+            TokenKind::Mark(">") if !given => angle -= 1,
+            TokenKind::Mark(">>") if !given => angle -= 2,
+            TokenKind::Mark("=" | ">=") if round == 0 => (given, angle) = (true, 0),
+            TokenKind::Mark(",") if round == 0 && angle <= 0 => {
+                items.push(Cursor::new(cursor.source, &cursor.tokens[from..at], token.span));
+                (from, angle, given) = (at + 1, 0, false);
+            }
+            _ => {}
+        }
+    }
+    if !cursor.tokens.is_empty() {
+        let mut last = *cursor;
+        last.tokens = &cursor.tokens[from..];
+        items.push(last);
+    }
+    items
+}
+
+/// Where the `<` of the template arguments is that end with `tokens`; `closed` of them stand behind these already.
+fn opening_angle(tokens: &[Token], closed: i32) -> Option<usize> {
+    let mut depth = closed;
+    for (at, token) in tokens.iter().enumerate().rev() {
+        match token.kind {
+            TokenKind::Mark(">") => depth += 1,
+            TokenKind::Mark(">>") => depth += 2,
+            TokenKind::Mark("<") if depth == 1 => return Some(at),
+            TokenKind::Mark("<") => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
 fn one(mut item: Cursor<'_>) -> Result<GivenSymbol, Diagnostic> {
-    let equals = item.tokens.iter().position(|token| token.kind == TokenKind::Mark("="));
+    // `mask<float>=` has both in one mark.
+    let equals = item.tokens.iter().position(|token| matches!(token.kind, TokenKind::Mark("=" | ">=")));
     let Some(equals) = equals else {
         item.name("the name of a variable")?;
         return Err(item.expected("`=` and its contents"));
@@ -44,15 +87,24 @@ fn one(mut item: Cursor<'_>) -> Result<GivenSymbol, Diagnostic> {
     let head = &item.tokens[..equals];
     let is_name = |at: usize| head.get(at).is_some_and(|token| token.kind == TokenKind::Name);
     let is_colon = |at: usize| head.get(at).is_some_and(|token| token.kind == TokenKind::Mark(":"));
-    // The name with its scopes, from its end.
-    let Some(mut start) = equals.checked_sub(1).filter(|&last| is_name(last)) else {
+    // The template arguments of an instance, and the name with its scopes, from its end.
+    let closed = i32::from(item.tokens[equals].kind == TokenKind::Mark(">="));
+    let is_instance = closed > 0 || matches!(head.last().map(|last| last.kind), Some(TokenKind::Mark(">" | ">>")));
+    let end = if is_instance { opening_angle(head, closed) } else { Some(equals) };
+    let Some((mut start, end)) = end.and_then(|end| Some((end.checked_sub(1).filter(|&last| is_name(last))?, end)))
+    else {
         return Err(item.expected("the name of a variable"));
     };
     while start >= 3 && is_colon(start - 1) && is_colon(start - 2) && is_name(start - 3) {
         start -= 3;
     }
     let spelled = |tokens| Cursor::new(item.source, tokens, item.place()).spelled();
-    let name = spelled(&head[start..]);
+    let mut name = spelled(&head[start..end]);
+    if is_instance {
+        let arguments = &head[end + 1..head.len() - usize::from(closed == 0)];
+        let inner = if closed == 0 && head[head.len() - 1].kind == TokenKind::Mark(">>") { ">" } else { "" };
+        name = format!("{name}<{}{inner}>", spelled(arguments).replace(" ,", ","));
+    }
     // `::ck` is `ck` of the outermost scope.
     let global = start >= 2 && is_colon(start - 1) && is_colon(start - 2);
     let kind = &head[..if global { start - 2 } else { start }];
@@ -87,15 +139,44 @@ const SPECIFIERS: [&str; 11] = [
 /// The type of the elements of a `__constant__` or `__device__` variable that is declared in `code`, as text; `None` where no
 /// declaration of that name is found, or one that is not plain.
 pub(super) fn declared_element(source: &Source, code: &[CxxToken], name: &str) -> Option<String> {
-    let name = name.rsplit("::").next().unwrap_or(name);
+    let plain_name = name.split('<').next().unwrap_or(name);
+    let arguments = instance_arguments(name).unwrap_or_default();
+    let name = plain_name.rsplit("::").next().unwrap_or(plain_name);
     let code: Vec<&CxxToken> = code.iter().filter(|token| !matches!(token.kind, CxxKind::Comment { .. })).collect();
     let text = |at: usize| code.get(at).map_or("", |token| source.slice(token.span));
     (0..code.len()).filter(|&at| text(at) == name && matches!(text(at + 1), ";" | "[" | "=" | "{")).find_map(|at| {
         let start = (0..at).rev().find(|&at| matches!(text(at), ";" | "{" | "}")).map_or(0, |at| at + 1);
         let words: Vec<&str> = (start..at).map(text).collect();
         let of_device = words.iter().any(|word| matches!(*word, "__constant__" | "__device__" | "__managed__"));
-        of_device.then(|| plain(&words)).flatten()
+        let (parameters, words) = template_parameters(&words);
+        let element = of_device.then(|| plain(words)).flatten()?;
+        // The element of a template may be one of its parameters.
+        match parameters.iter().position(|parameter| *parameter == element) {
+            Some(at) => arguments.get(at).map(|argument| argument.trim().to_owned()),
+            None => Some(element),
+        }
     })
+}
+
+/// The names of the parameters that a declaration begins with (`template <typename T, int N>`), and what follows them.
+fn template_parameters<'w, 's>(words: &'w [&'s str]) -> (Vec<&'s str>, &'w [&'s str]) {
+    let (Some(&"template"), Some(&"<")) = (words.first(), words.get(1)) else { return (Vec::new(), words) };
+    let (mut depth, mut names) = (0i32, Vec::new());
+    for (at, word) in words.iter().enumerate().skip(1) {
+        match *word {
+            "<" => depth += 1,
+            ">" => depth -= 1,
+            ">>" => depth -= 2,
+            _ => {}
+        }
+        if (depth <= 0 || depth == 1 && *word == ",") && at > 1 {
+            names.push(words[at - 1]);
+        }
+        if depth <= 0 {
+            return (names, &words[at + 1..]);
+        }
+    }
+    (names, &[])
 }
 
 /// A type without specifiers and attributes; `None` for a pointer and for what declares several variables.

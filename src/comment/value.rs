@@ -25,6 +25,8 @@ pub enum Fault {
     NotInteger(&'static str),
     #[error("a shift must be by 0 to 63 bits")]
     Shift,
+    #[error("`{0}` has no finite value here")]
+    NotFinite(&'static str),
     #[error("the operands of `ceildiv` must not be negative")]
     NegativeCeildiv,
     #[error("`{0}` has no value here")]
@@ -37,6 +39,50 @@ pub enum Unary {
     Negate,
     Not,
     Complement,
+    /// Written as a call.
+    Math(Math),
+}
+
+/// A function of one number, in doubles; only in `each(...)`, whose values go to no host code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Math {
+    Sin,
+    Cos,
+    Sqrt,
+    Exp,
+    Log,
+    Floor,
+}
+
+impl Math {
+    pub const ALL: [Math; 6] = [Math::Sin, Math::Cos, Math::Sqrt, Math::Exp, Math::Log, Math::Floor];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Math::Sin => "sin",
+            Math::Cos => "cos",
+            Math::Sqrt => "sqrt",
+            Math::Exp => "exp",
+            Math::Log => "log",
+            Math::Floor => "floor",
+        }
+    }
+
+    fn of(self, x: f64) -> f64 {
+        match self {
+            Math::Sin => x.sin(),
+            Math::Cos => x.cos(),
+            Math::Sqrt => x.sqrt(),
+            Math::Exp => x.exp(),
+            Math::Log => x.ln(),
+            Math::Floor => x.floor(),
+        }
+    }
+}
+
+/// A result of doubles, which must be a number.
+fn finite(name: &'static str, result: f64) -> Result<Value, Fault> {
+    if result.is_finite() { Ok(Value::Float(result)) } else { Err(Fault::NotFinite(name)) }
 }
 
 /// An operator of two operands. `&&` and `||` look at the second only where they must.
@@ -62,15 +108,18 @@ pub enum Binary {
     Remainder,
 }
 
-/// A function that expressions may call; all take two arguments or (`min`, `max`) more.
+/// A function of two arguments or (`min`, `max`) more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Function {
     Ceildiv,
     Min,
     Max,
+    /// In doubles; only in `each(...)`.
+    Pow,
 }
 
 impl Function {
+    /// Those that every expression may call.
     pub const ALL: [Function; 3] = [Function::Ceildiv, Function::Min, Function::Max];
 
     pub fn name(self) -> &'static str {
@@ -78,6 +127,7 @@ impl Function {
             Function::Ceildiv => "ceildiv",
             Function::Min => "min",
             Function::Max => "max",
+            Function::Pow => "pow",
         }
     }
 
@@ -85,6 +135,7 @@ impl Function {
     pub fn apply(self, a: Value, b: Value) -> Result<Value, Fault> {
         match self {
             Function::Ceildiv => ceildiv(a, b),
+            Function::Pow => finite("pow", a.as_f64().powf(b.as_f64())),
             Function::Min => Ok(if compare(a, b) == Some(Ordering::Greater) { promote(b, a) } else { promote(a, b) }),
             Function::Max => Ok(if compare(a, b) == Some(Ordering::Less) { promote(b, a) } else { promote(a, b) }),
         }
@@ -97,6 +148,7 @@ impl Unary {
             Unary::Negate => "-",
             Unary::Not => "!",
             Unary::Complement => "~",
+            Unary::Math(function) => function.name(),
         }
     }
 
@@ -105,6 +157,7 @@ impl Unary {
             (Unary::Negate, Value::Int(n)) => n.checked_neg().map(Value::Int).ok_or(Fault::Overflow("-")),
             (Unary::Negate, Value::Float(x)) => Ok(Value::Float(-x)),
             (Unary::Not, value) => Ok(Value::from(!value.is_true())),
+            (Unary::Math(function), value) => finite(function.name(), function.of(value.as_f64())),
             (Unary::Complement, Value::Int(n)) => Ok(Value::Int(!n)),
             (Unary::Complement, Value::Float(_)) => Err(Fault::NotInteger("~")),
         }

@@ -1,6 +1,6 @@
 //! The clauses that make the workload: `args` and `check`.
 
-use super::annotation::{CheckClause, GivenField, GivenFile, GivenFill, GivenValue, Spanned};
+use super::annotation::{CheckClause, GivenField, GivenFile, GivenFill, GivenTable, GivenValue, Spanned};
 use super::clause::Clauses;
 use super::diagnostic::{Diagnostic, suggestion};
 use super::expression::Expr;
@@ -85,9 +85,7 @@ fn nested_value(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagn
         return structure(item, depth);
     }
     if item.peek_mark() == Some("{") {
-        let message = "a list has no place here: a structure is written {field = value}, and what varies is a macro, the block, \
-                       the grid or the register cap";
-        return Err(item.source.error(whole, message));
+        return table(item);
     }
     if item.looks_like_list() {
         return Err(item.source.error(
@@ -143,7 +141,10 @@ fn nested_value(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagn
         "out" => numbers(0, "out[n]").map(|_| GivenFill::Fill(Fill::Poison))?,
         "fill" => GivenFill::Fill(Fill::Constant(numbers(1, "fill(value)[n]")?[0])),
         "each" => match parameters.map(|inner| inner.items()).as_deref_mut() {
-            Some([formula]) => GivenFill::Each(formula.whole_expression()?),
+            Some([formula]) => {
+                formula.in_each = true;
+                GivenFill::Each(formula.whole_expression()?)
+            }
             _ => {
                 let message = "`each` is written each(expression)[n], where `index` is the number of the element";
                 return Err(item.source.error(fill_span, message));
@@ -181,6 +182,28 @@ fn file(item: &mut Cursor<'_>, span: Span) -> Result<GivenValue, Diagnostic> {
         ahead.finish()?;
     }
     Ok(GivenValue::File(GivenFile { path: path.to_owned(), span, count, bytes: None }))
+}
+
+/// `{1, 2, 3}`, `[n]` behind it for a buffer that goes on with zeros.
+fn table(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
+    let span = item.rest();
+    let inner = item.group("{", "}")?;
+    if inner.is_empty() {
+        let message =
+            "these braces are empty: a buffer is listed as {1, 2, 3}, and a structure is written {field = value}";
+        return Err(item.source.error(span, message));
+    }
+    if let Some(equals) = inner.tokens.iter().find(|token| token.kind == TokenKind::Mark("=")) {
+        let message = "a structure is written {field = value, field = {field = value}}, each field by its name alone";
+        return Err(item.source.error(equals.span, message));
+    }
+    let values = inner.items().into_iter().map(|mut value| value.whole_expression()).collect::<Result<_, _>>()?;
+    let mut count = None;
+    if item.peek_mark() == Some("[") {
+        count = Some(item.group("[", "]")?.whole_expression()?);
+    }
+    item.finish()?;
+    Ok(GivenValue::Table(GivenTable { span, values, count }))
 }
 
 /// True for `{name = ...`.

@@ -4,6 +4,7 @@ use super::limits::Limits;
 use super::shapes;
 use super::walk::{Axis, AxisSet, Constraint, Derived, Quantity, Table, Test};
 use crate::comment::{Annotation, Block, Diagnostic, Expr, Function, GivenValue, Grid, Node, Regs, Span, suggestion};
+use crate::workload::Type;
 use std::collections::BTreeMap;
 
 /// What a name stands for.
@@ -282,7 +283,9 @@ impl<'a> Builder<'a> {
         for (path, value) in &values {
             let meaning = match value {
                 GivenValue::Scalar(_) => Meaning::Later,
-                GivenValue::Buffer { .. } | GivenValue::File(_) | GivenValue::Null(_) => Meaning::Buffer,
+                GivenValue::Buffer { .. } | GivenValue::File(_) | GivenValue::Table(_) | GivenValue::Null(_) => {
+                    Meaning::Buffer
+                }
                 GivenValue::Struct { .. } => Meaning::Struct,
             };
             self.names.insert(path.clone(), meaning);
@@ -306,6 +309,19 @@ impl<'a> Builder<'a> {
     }
 
     fn argument(&mut self, name: &str, expression: &Expr) {
+        if self.may_be_enumeration(name)
+            && let Node::Name(unknown) = &expression.node
+            && !self.names.contains_key(unknown)
+            && !unknown.contains('.')
+        {
+            let message = format!(
+                "unknown name `{unknown}`: where it is an enumerator or a constant of the source, give its value, as in {} = 0",
+                name.rsplit('.').next().unwrap_or(name)
+            );
+            self.names.insert(name.to_string(), Meaning::Broken);
+            self.error(expression.span, message);
+            return;
+        }
         match self.compile(expression) {
             Ok((expression, axes)) => {
                 let slot = self.slots(1);
@@ -316,6 +332,19 @@ impl<'a> Builder<'a> {
                 self.names.insert(name.to_string(), Meaning::Broken);
                 self.refuse(refusal);
             }
+        }
+    }
+
+    /// Whether a parameter or field can be an enumeration, as far as its declaration tells.
+    fn may_be_enumeration(&self, path: &str) -> bool {
+        let kernel = &self.annotation.kernel;
+        let parameter = kernel.parameters.iter().position(|parameter| parameter.as_deref() == Some(path));
+        let kind = parameter.and_then(|at| kernel.declarations.get(at)?.strip_suffix(path));
+        match kind.map(Type::of) {
+            Some(Type::Other(kind)) => !kind.contains(['*', '&', '(', '[']),
+            Some(Type::Scalar(_) | Type::Pointer { .. }) => false,
+            // A field's type is in another place.
+            None => path.contains('.'),
         }
     }
 

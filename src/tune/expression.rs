@@ -107,7 +107,9 @@ impl<'a> Writer<'a> {
             Node::Name(name) => {
                 !self.configuration.macros.contains_key(name) && matches!(self.type_of(name), "float" | "double")
             }
-            Node::Unary(operator, a) => *operator == Unary::Negate && self.is_double(a),
+            Node::Unary(operator, a) => {
+                matches!(operator, Unary::Math(_)) || *operator == Unary::Negate && self.is_double(a)
+            }
             Node::Binary(operator, _, a, b) => !is_truth(*operator) && (self.is_double(a) || self.is_double(b)),
             Node::Choice(_, a, b) => self.is_double(a) || self.is_double(b),
             Node::Call(_, arguments) => arguments.iter().any(|argument| self.is_double(argument)),

@@ -1,8 +1,9 @@
 //! PTX, workload and command line -> what advice on a tuning comment hangs on.
 
 use crate::comment::{Bounds, Facts};
-use crate::model::{MAX_REGISTERS, REGISTERS};
+use crate::model::{MAX_REGISTERS, REGISTERS, frequency};
 use crate::ptx::{Body, Function, Instruction, Module, Operand, Scalar, Statement};
+use crate::space::Launch;
 use crate::workload::{Fill, Workload};
 use std::collections::HashSet;
 
@@ -25,15 +26,25 @@ const UNBOUNDED: [&str; 12] = [
     "sured",
 ];
 
-/// What is known of the kernel `symbol` of a module; the workload is the baseline's.
-pub fn facts(module: &Module, symbol: &str, register_cap: Option<u32>, workload: Option<&Workload>) -> Facts {
-    let outputs = workload.iter().flat_map(|workload| &workload.buffers).filter(|buffer| buffer.fill == Fill::Poison);
+/// Beginnings of opcodes that read memory, or write it in plain sight.
+const PLAIN: [&str; 8] = ["ld", "ldu", "st", "tex", "tld4", "txq", "suld", "cp"];
+
+/// PTX instructions at most of a thread that finds out where it is, and that it has nothing to do.
+const AT_ONCE: f64 = 64.0;
+
+/// PTX instructions that are run to see whether anybody does anything.
+const LOOKED_AT: u64 = 100_000;
+
+/// What is known of the kernel `symbol` of a module; launch and workload are the baseline's.
+pub fn facts(module: &Module, symbol: &str, register_cap: Option<u32>, run: Option<(&Launch, &Workload)>) -> Facts {
+    let outputs = run.iter().flat_map(|(_, workload)| &workload.buffers).filter(|buffer| buffer.fill == Fill::Poison);
     let outputs = outputs.map(|buffer| (buffer.name.clone(), buffer.bytes())).collect();
     let mut facts = Facts { register_cap, outputs, ..Facts::default() };
     if let Some((entry, body)) = module.entry(symbol).and_then(|entry| Some((entry, entry.body.as_ref()?))) {
         facts.bounds = bounds(entry);
         facts.fixed = fixed(module, entry, body);
         facts.stored = stored(body);
+        facts.idle = run.is_some_and(|run| is_idle(module, symbol, body, run));
     }
     facts
 }
@@ -118,6 +129,24 @@ fn stored(body: &Body) -> Option<u64> {
         }
     }
     Some(bytes)
+}
+
+/// Whether the threads that are run all leave at once, before they touch the memory of the GPU, of a kernel that can. One that
+/// searches may work for long and find nothing. Not known where what they did is an estimate.
+fn is_idle(module: &Module, symbol: &str, body: &Body, (launch, workload): (&Launch, &Workload)) -> bool {
+    let reaches = |instruction: &&Instruction| {
+        let own = |part: &str| matches!(part, "param" | "local" | "const") || part.starts_with("shared");
+        is_one_of(instruction, &UNBOUNDED) || is_one_of(instruction, &PLAIN) && !instruction.opcode.split('.').any(own)
+    };
+    let mut reaching = body.instructions().filter(reaches).peekable();
+    if reaching.peek().is_none() {
+        return false;
+    }
+    let limits = frequency::Limits { instructions: LOOKED_AT, ..frequency::Limits::default() };
+    let Ok(profile) = frequency::profile(module, symbol, launch, workload, &limits) else { return false };
+    let is_run = |line: u32| profile.counts.get(&line).is_some_and(|&count| count > 0.0);
+    let is_short = profile.counts.values().sum::<f64>() <= AT_ONCE;
+    profile.exact && !profile.counts.is_empty() && is_short && !reaching.any(|instruction| is_run(instruction.line))
 }
 
 /// Bytes that `st.global.v4.f32` stores; 0 where it cannot reach a buffer.

@@ -471,6 +471,8 @@ fn layouts(
     let Some(question) = layout::question(annotation, entry) else { return Ok(BTreeMap::new()) };
     match toolchain.ask(macros, &question) {
         Ok(stub) => Ok(layout::answer(annotation, &stub)),
+        // What has no name in the source cannot be asked for, and takes no value.
+        Err(ToolError::Failed { .. }) if !annotation.has_structures() => Ok(BTreeMap::new()),
         Err(ToolError::Failed { message, .. }) => {
             // The source alone was compiled before, so the question is at fault: a field that does not exist, or cannot be named.
             let said = message.lines().find_map(|line| line.split_once("error: ")).map_or("", |(_, said)| said);
@@ -509,8 +511,9 @@ fn advise(
 ) -> Result<(), Problem> {
     let baseline = subject.space.baseline();
     let module = ptx::Module::parse(&one(front_ends, &merged(in_force, &baseline.macros))?.ptx)?;
-    let workload = subject.launch(baseline)?.1;
-    let facts = facts::facts(&module, &subject.entry.symbol, toolchain.register_cap(), workload.as_ref());
+    let (launch, workload) = subject.launch(baseline)?;
+    let run = workload.as_ref().map(|workload| (&launch, workload));
+    let facts = facts::facts(&module, &subject.entry.symbol, toolchain.register_cap(), run);
     let mut found = comment::advice(subject.annotation, &subject.space, &facts);
     found.extend(tuner.surroundings().and_then(|around| launches::beside_the_baseline(subject, around)));
     tuner.console.diagnostics(&found);
@@ -519,9 +522,27 @@ fn advise(
 
 fn one(front_ends: &mut FrontEnds<'_>, macros: &Macros) -> Result<Arc<FrontEnd>, Problem> {
     match front_ends.get(std::slice::from_ref(macros)).pop() {
-        Some(made) => made.map_err(Problem::Source),
+        Some(made) => made.map_err(|error| match at_fault(front_ends, macros, &error) {
+            Some(macros) => Problem::Macros { macros, error },
+            None => Problem::Source(error),
+        }),
         None => Err(Problem::Tool(Arc::new(ToolError::NoKernel(String::new())))),
     }
+}
+
+/// Of macros under which the front end fails those that make it fail alone, or all where none does; `None` where it fails without
+/// any of them.
+fn at_fault(front_ends: &mut FrontEnds<'_>, macros: &Macros, error: &ToolError) -> Option<Macros> {
+    // What comes after cicc has seen a source that cicc took.
+    let is_source =
+        matches!(error, ToolError::Failed { program, .. } if ["gcc -E", "cicc"].contains(&program.as_str()));
+    if !is_source || macros.is_empty() || front_ends.get(&[Macros::new()]).iter().any(Result::is_err) {
+        return None;
+    }
+    let alone: Vec<Macros> = macros.iter().map(|(name, value)| Macros::from([(name.clone(), *value)])).collect();
+    let failing = alone.iter().zip(front_ends.get(&alone)).filter(|(_, made)| made.is_err());
+    let failing: Macros = failing.flat_map(|(set, _)| set.clone()).collect();
+    Some(if failing.is_empty() { macros.clone() } else { failing })
 }
 
 /// The threads that a block may have by `.maxntid` or must have by `.reqntid`.

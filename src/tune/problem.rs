@@ -1,6 +1,7 @@
 //! Why a kernel stays as nvcc builds it, and how that is said.
 
 use super::scored::NoBaseline;
+use super::variants::{Macros, options};
 use crate::comment::{Annotation, Diagnostic};
 use crate::console::Console;
 use crate::ptx;
@@ -20,6 +21,13 @@ pub enum Problem {
     /// The front end refuses the source as it stands: most likely nvcc will say the same.
     #[error("{0}")]
     Source(Arc<ToolError>),
+    /// It takes the source without them.
+    #[error(
+        "with {} the source does not compile, and without it does: where the name is also that of something else in the source or in a header, as of a template's parameter, give the macro a longer one; {}",
+        options(macros),
+        first(error)
+    )]
+    Macros { macros: Macros, error: Arc<ToolError> },
     #[error("{0}")]
     Ptx(#[from] ptx::Error),
     /// An `#if` leaves it out, or nobody uses it: this compile is not about it.
@@ -40,6 +48,12 @@ pub enum Problem {
     Architecture(String),
     #[error("its baseline ({configuration}) cannot be built or launched: {reason}")]
     Baseline { configuration: Configuration, reason: String },
+}
+
+/// The error in one line: of what a tool says its first, which the rest often follows from.
+pub fn first(error: &ToolError) -> String {
+    let said = error.to_string();
+    said.lines().next().unwrap_or_default().to_owned()
 }
 
 impl From<Vec<Diagnostic>> for Problem {
@@ -73,7 +87,7 @@ impl Problem {
         match self {
             Self::Comment(diagnostics) => console.diagnostics(diagnostics),
             Self::Absent => {}
-            Self::Source(_) => console.warn_if_the_build_passes(message),
+            Self::Source(_) | Self::Macros { .. } => console.warn_if_the_build_passes(message),
             _ => console.warning(&message),
         }
     }

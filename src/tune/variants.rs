@@ -3,6 +3,7 @@
 
 use super::caps;
 use super::kernel::Subject;
+use super::problem::first;
 use crate::ptx::{CacheOperator, Edits};
 use crate::space::Configuration;
 use crate::variant::{FrontEnd, ToolError, Toolchain};
@@ -127,7 +128,8 @@ impl Variants {
             .par_iter()
             .map(|(set, cache, caps)| {
                 caps::assemble_all(caps, &|cap| {
-                    let front_end = made[*set].as_ref().map_err(|error| error.to_string())?;
+                    let refused = |error: &Arc<ToolError>| format!("with {}: {}", options(&full[*set]), first(error));
+                    let front_end = made[*set].as_ref().map_err(refused)?;
                     let symbol = subject.entry(&axes[*set])?.symbol.as_str();
                     let edits = Edits { cap, cache: *cache };
                     let assembled = toolchain.assemble(&front_end.ptx, symbol, edits);
@@ -168,6 +170,11 @@ impl Variants {
             None => Err(NOT_COMPILED),
         }
     }
+}
+
+/// The macros as the front end is given them.
+pub fn options(macros: &Macros) -> String {
+    macros.iter().map(|(name, value)| format!("-D{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
 /// `own` on top of `in_force`.

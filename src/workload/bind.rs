@@ -1,14 +1,15 @@
 //! Annotation, types and configuration -> the workload: every parameter with its bytes or its buffer.
 
 use super::buffer::{Argument, Buffer, Check, Element, FileBytes, Fill, Scalar, Symbol, Workload};
-use super::contents::encode;
+use super::contents::{encode, fill_bytes};
 use super::entry::Entry;
 use super::formula::Formula;
 use super::layout::Layout;
 use super::npy;
 use super::types::Type;
 use crate::comment::{
-    Annotation, Diagnostic, Expr, GivenField, GivenFile, GivenFill, GivenSymbol, GivenValue, Located, Span, Value,
+    Annotation, Diagnostic, Expr, GivenField, GivenFile, GivenFill, GivenSymbol, GivenTable, GivenValue, Located,
+    ONE_VALUE, Span, Value,
 };
 use crate::space::{Configuration, Space};
 use std::sync::Arc;
@@ -69,7 +70,10 @@ pub fn bind(
                 continue;
             }
         };
-        let text = told.as_deref().unwrap_or(text);
+        // What an enumeration is kept in is a type like any other.
+        let kept = layout.and_then(|layout| layout.fields.get("")).map(|field| field.kind.as_str());
+        let kept = kept.filter(|kind| matches!(Type::of(kind), Type::Scalar(_)));
+        let text = told.as_deref().or(kept).unwrap_or(text);
         let binding = Binding { annotation, space, configuration, name, span: given.span, text, layout };
         match binding.argument(&given.value, &mut workload.buffers) {
             Ok(argument) => workload.arguments.push(argument),
@@ -110,11 +114,31 @@ fn symbol(
     let mut called = entry.variables.iter().filter(|variable| variable.is_called(name));
     let variable = match (called.next(), called.next()) {
         (Some(variable), None) => variable,
-        // It may be compiled out, as a kernel may.
         (None, _) => {
-            let message =
-                format!("the compilation has no variable `{name}`; `{}` is not tuned", annotation.kernel.name);
-            return Err(Box::new(source.warning(*span, message)));
+            let instances = entry.variables.iter().filter(|variable| variable.is_instance_of(name));
+            let instances: Vec<String> = instances.map(|variable| format!("`{}`", variable.qualified)).collect();
+            let kernel = &annotation.kernel.name;
+            let problem = match instances.as_slice() {
+                // It may be compiled out, as a kernel may.
+                [] => {
+                    source.warning(*span, format!("the compilation has no variable `{name}`; `{kernel}` is not tuned"))
+                }
+                made if name.contains('<') => source.warning(
+                    *span,
+                    format!(
+                        "the compilation has no variable `{name}`, only {}; `{kernel}` is not tuned",
+                        made.join(", ")
+                    ),
+                ),
+                made => source.error(
+                    *span,
+                    format!(
+                        "`{name}` is a template: say which instance is given, of those that this file makes: {}",
+                        made.join(", ")
+                    ),
+                ),
+            };
+            return Err(Box::new(problem));
         }
         (Some(_), Some(_)) => {
             let message = format!("several variables are called `{name}`: put the namespace before it");
@@ -133,6 +157,7 @@ fn symbol(
     let contents = match &given.value {
         GivenValue::Buffer { fill, fill_span, count } => binding.buffer(element, fill.clone(), *fill_span, count)?,
         GivenValue::File(file) => binding.file(element, file)?,
+        GivenValue::Table(table) => binding.table(element, table)?,
         GivenValue::Null(span) => {
             let message = format!("`{name}` takes a number or a buffer such as random[n], not a null pointer");
             return Err(Box::new(source.error(*span, message)));
@@ -176,7 +201,7 @@ fn refusal(name: &str, text: &str) -> String {
         return format!("`{name}` points to a function (`{text}`), whose address only the host's program knows");
     }
     if text.ends_with(']') {
-        return format!("`{name}` is of type `{text}`: an array in a structure takes no value");
+        return format!("`{name}` is of type `{text}`: an array in a structure takes a list, as in {{1, 2, 3}}");
     }
     match text.strip_suffix('*') {
         Some(target) if target.trim_end().ends_with(['*', ']']) => {
@@ -208,6 +233,14 @@ fn told_type(name: &str, text: &str, element: Option<&str>) -> Result<Option<Str
     }
 }
 
+/// What an array of numbers (`float[4]`, `int[2][3]`) is made of, and how many of it; its extents are in brackets.
+fn array(text: &str) -> Option<(Element, u64)> {
+    let (element, extents) = text.split_once('[')?;
+    let extents = extents.trim_end().strip_suffix(']')?.split(']');
+    let extents = extents.map(|extent| extent.trim_start_matches(['[', ' ']).trim().parse::<u64>().ok());
+    Some((Type::element(element)?, extents.product::<Option<u64>>()?))
+}
+
 /// The kind of opaque handle that a declaration names: its value means something only in the process that made it.
 fn handle(declaration: &str) -> Option<&'static str> {
     declaration.split(' ').find_map(|word| match word {
@@ -226,7 +259,10 @@ impl Binding<'_> {
         let (name, text) = (self.name, self.text);
         match (Type::of(text), value) {
             (Type::Other(_), GivenValue::Struct { span, fields }) => self.structure(*span, fields, buffers),
-            (Type::Other(_), _) => Err(self.error(self.span, refusal(name, text))),
+            (Type::Other(_), _) => match array(text) {
+                Some((element, count)) if self.layout.is_none() => self.array(element, count, value),
+                _ => Err(self.error(self.span, refusal(name, text))),
+            },
             (_, GivenValue::Struct { span, .. }) => {
                 Err(self.error(*span, format!("`{name}` is of type `{text}`, which has no fields")))
             }
@@ -238,6 +274,9 @@ impl Binding<'_> {
                 Type::Scalar(_),
                 GivenValue::Buffer { fill_span: span, .. } | GivenValue::File(GivenFile { span, .. }),
             ) => Err(self.error(*span, format!("`{name}` is of type `{text}` and takes a value, not a buffer"))),
+            (Type::Scalar(_), GivenValue::Table(table)) => {
+                Err(self.error(table.span, format!("`{name}` is of type `{text}` and {ONE_VALUE}")))
+            }
             (Type::Scalar(_), GivenValue::Null(span)) => {
                 Err(self.error(*span, format!("`{name}` is of type `{text}` and takes a value, not a null pointer")))
             }
@@ -248,6 +287,10 @@ impl Binding<'_> {
             }
             (Type::Pointer { element, .. }, GivenValue::File(file)) => {
                 buffers.push(self.file(element, file)?);
+                Ok(Argument::Buffer(buffers.len() - 1))
+            }
+            (Type::Pointer { element, .. }, GivenValue::Table(table)) => {
+                buffers.push(self.table(element, table)?);
                 Ok(Argument::Buffer(buffers.len() - 1))
             }
             (Type::Pointer { .. }, GivenValue::Scalar(expression)) => {
@@ -322,15 +365,7 @@ impl Binding<'_> {
         count: &Expr,
     ) -> Result<Buffer, Box<Diagnostic>> {
         let count = self.count(count)?;
-        let bytes = count.checked_mul(element.size() as u64).filter(|&bytes| bytes <= MAX_BYTES);
-        if bytes.is_none() {
-            let message = format!(
-                "buffer `{}` has {count} elements of {} bytes: more than any GPU holds",
-                self.name,
-                element.size()
-            );
-            return Err(self.error(fill_span, message));
-        }
+        self.sized(element, count, fill_span)?;
         let fill = match fill {
             GivenFill::Each(expression) => {
                 let scalars = count.saturating_mul(u64::from(element.lanes));
@@ -345,6 +380,66 @@ impl Binding<'_> {
             GivenFill::Fill(fill) => self.fill(element, fill, fill_span)?,
         };
         Ok(Buffer { name: self.name.to_owned(), element, count, fill, seed: 0 })
+    }
+
+    /// A buffer that is listed.
+    fn table(&self, element: Element, table: &GivenTable) -> Result<Buffer, Box<Diagnostic>> {
+        let lanes = u64::from(element.lanes);
+        let takes = (table.values.len() as u64).div_ceil(lanes);
+        let count = table.count.as_ref().map_or(Ok(takes), |count| self.count(count))?;
+        if takes > count {
+            let message = format!(
+                "{} values are listed for `{}`, which has {} of them: take some out, or make it longer",
+                table.values.len(),
+                self.name,
+                count * lanes
+            );
+            return Err(self.error(table.span, message));
+        }
+        let text = if is_bool(self.text) { "bool" } else { element.scalar.name() };
+        let bits = |(index, value): (usize, &Expr)| {
+            let number = self.space.evaluate(self.configuration, value).map_err(Box::new)?;
+            let name = format!("{}[{index}]", self.name);
+            let bytes = Binding { name: &name, text, ..*self }.scalar(element.scalar, number, value.span)?;
+            Ok(bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte)))
+        };
+        let fill = Fill::Table(table.values.iter().enumerate().map(bits).collect::<Result<_, Box<Diagnostic>>>()?);
+        self.sized(element, count, table.span)?;
+        Ok(Buffer { name: self.name.to_owned(), element, count, fill, seed: 0 })
+    }
+
+    /// The bytes of an array in a structure; what a shorter list leaves is 0, as in C.
+    fn array(&self, element: Element, count: u64, value: &GivenValue) -> Result<Argument, Box<Diagnostic>> {
+        let (contents, span) = match value {
+            GivenValue::Table(table) => (self.table(element, table)?, table.span),
+            GivenValue::Buffer { fill, fill_span, count } if *fill != GivenFill::Fill(Fill::Poison) => {
+                (self.buffer(element, fill.clone(), *fill_span, count)?, *fill_span)
+            }
+            _ => return Err(self.error(self.span, refusal(self.name, self.text))),
+        };
+        if contents.count > count {
+            let message =
+                format!("`{}` is of type `{}`, and is given {} elements", self.name, self.text, contents.count);
+            return Err(self.error(span, message));
+        }
+        let mut bytes = vec![0; usize::try_from(contents.bytes()).unwrap_or(0)];
+        fill_bytes(&contents, 0..contents.count, &mut bytes);
+        Ok(Argument::Scalar(bytes))
+    }
+
+    /// An error for a buffer that is too long.
+    fn sized(&self, element: Element, count: u64, span: Span) -> Result<(), Box<Diagnostic>> {
+        match count.checked_mul(element.size() as u64) {
+            Some(..=MAX_BYTES) => Ok(()),
+            _ => {
+                let message = format!(
+                    "buffer `{}` has {count} elements of {} bytes: more than any GPU holds",
+                    self.name,
+                    element.size()
+                );
+                Err(self.error(span, message))
+            }
+        }
     }
 
     /// A buffer from a file. A file that is not as the comment says is no error of the comment: the kernel is not tuned.
@@ -439,7 +534,7 @@ impl Binding<'_> {
         let numbers = match fill {
             Fill::Constant(value) => vec![value],
             Fill::Random { lo, hi } => vec![lo, hi],
-            Fill::Poison | Fill::Zeros | Fill::Iota | Fill::File(_) | Fill::Each(_) => Vec::new(),
+            Fill::Poison | Fill::Zeros | Fill::Iota | Fill::File(_) | Fill::Table(_) | Fill::Each(_) => Vec::new(),
         };
         for value in numbers {
             match scalar.bounds() {

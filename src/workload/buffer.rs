@@ -137,6 +137,8 @@ pub enum Fill {
     Random { lo: f64, hi: f64 },
     /// `file("x.bin")[n]`
     File(FileBytes),
+    /// `{34, 5, 4}[n]`: the bits of the first scalars; those beyond them are 0.
+    Table(Vec<u64>),
     /// `each(index * 32)[n]`: the formula's value at each scalar, converted as C does (integers wrap around).
     Each(Formula),
 }

@@ -107,6 +107,7 @@ fn scalar_bits(buffer: &Buffer, lane: u64) -> u64 {
             bytes.unwrap_or_default().iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte))
         }
         Fill::Zeros => 0,
+        Fill::Table(ref bits) => usize::try_from(lane).ok().and_then(|lane| bits.get(lane).copied()).unwrap_or(0),
         Fill::Poison => poison(scalar),
         Fill::Constant(value) => encode(scalar, value),
         Fill::Each(ref formula) => match formula.value(lane) {

@@ -50,7 +50,7 @@ pub(super) fn is_unnamed(scope: &str) -> bool {
 }
 
 /// The template arguments in a qualified name, each as written; `None` for a name without any.
-pub(super) fn arguments(qualified: &str) -> Option<Vec<&str>> {
+pub(crate) fn arguments(qualified: &str) -> Option<Vec<&str>> {
     let (_, inner) = qualified.split_once('<')?;
     let inner = inner.trim_end().strip_suffix('>')?;
     let (mut parts, mut from, mut depth) = (Vec::new(), 0, 0i32);

@@ -16,7 +16,7 @@ use std::fmt::Write;
 pub struct Layout {
     /// Bytes of all of it.
     pub bytes: u64,
-    /// By path (`inner.x`).
+    /// By path (`inner.x`); that of an enumeration itself is empty.
     pub fields: BTreeMap<String, Field>,
 }
 
@@ -24,34 +24,48 @@ pub struct Layout {
 pub struct Field {
     /// In bytes from the beginning of the structure.
     pub offset: u64,
-    /// The type as text, without typedefs.
+    /// The type as text, without typedefs; of an enumeration that which it is kept in.
     pub kind: String,
 }
 
 /// The name of the template kernel that asks.
 const ASKER: &str = "nvtune_layout";
 
-/// C++ text that asks for the layouts of the structures that the comment gives values to; `None` where it gives none.
+/// The name of the template that gives an enumeration's underlying type, and any other type itself.
+const PLAIN: &str = "nvtune_enumeration";
+
+/// C++ text that asks for the layouts of the structures that the comment gives values to, and for what enumerations are kept in;
+/// `None` where it gives none.
 pub fn question(annotation: &Annotation, entry: &Entry) -> Option<String> {
     let mut text = format!(
-        "\ntemplate <class nvtune_kind, unsigned long long nvtune_parameter, unsigned long long nvtune_field, \
+        "\ntemplate <class nvtune_kind, bool = __is_enum(nvtune_kind)> struct {PLAIN} {{ typedef nvtune_kind type; }};\n\
+         template <class nvtune_kind> struct {PLAIN}<nvtune_kind, true> {{ typedef __underlying_type(nvtune_kind) type; }};\n\
+         template <class nvtune_kind, unsigned long long nvtune_parameter, unsigned long long nvtune_field, \
          unsigned long long nvtune_offset, unsigned long long nvtune_bytes> __attribute__((global)) void {ASKER}(nvtune_kind *) {{}}\n"
     );
-    let asked = paths(annotation);
-    for (number, (parameter, path)) in asked.iter().enumerate() {
+    let mut is_asked = false;
+    for (number, (parameter, path)) in paths(annotation).iter().enumerate() {
         let Some(kind) = entry.parameters.get(*parameter).filter(|kind| matches!(Type::of(kind), Type::Other(_)))
         else {
             continue;
         };
-        let kind = nameable(kind);
-        let field = format!("decltype((({kind} *)0)->{path})");
+        let (field, offset) = match path.as_str() {
+            "" if kind.ends_with(['*', '&', ']', ')']) => continue,
+            "" => (nameable(kind), "0".to_owned()),
+            path => {
+                let kind = nameable(kind);
+                (format!("decltype((({kind} *)0)->{path})"), format!("__builtin_offsetof({kind}, {path})"))
+            }
+        };
+        let (field, kind) = (format!("{PLAIN}<{field}>::type"), nameable(kind));
+        is_asked = true;
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "template __attribute__((global)) void {ASKER}<{field}, {parameter}, {number}, __builtin_offsetof({kind}, {path}), sizeof({kind})>({field} *);"
+            "template __attribute__((global)) void {ASKER}<{field}, {parameter}, {number}, {offset}, sizeof({kind})>({field} *);"
         );
     }
-    (!asked.is_empty()).then_some(text)
+    is_asked.then_some(text)
 }
 
 /// The layouts by parameter, from the stub file of the source with the question.
@@ -92,7 +106,7 @@ pub fn place(annotation: &Annotation, message: &str) -> Span {
     found.or_else(|| structures.clone().next().map(|(span, _)| span)).unwrap_or(annotation.comment)
 }
 
-/// Parameter and path of each field that has a value of its own.
+/// Parameter and path of each field that has a value of its own, and of what may be an enumeration.
 fn paths(annotation: &Annotation) -> Vec<(usize, String)> {
     fn descend(prefix: &str, fields: &[GivenField], visit: &mut impl FnMut(String)) {
         for field in fields {
@@ -105,8 +119,10 @@ fn paths(annotation: &Annotation) -> Vec<(usize, String)> {
     }
     let mut found = Vec::new();
     for given in annotation.args.iter().flatten() {
-        if let GivenValue::Struct { fields, .. } = &given.value {
-            descend("", fields, &mut |path| found.push((given.parameter, path)));
+        match &given.value {
+            GivenValue::Struct { fields, .. } => descend("", fields, &mut |path| found.push((given.parameter, path))),
+            GivenValue::Scalar(_) | GivenValue::Table(_) => found.push((given.parameter, String::new())),
+            _ => {}
         }
     }
     found

@@ -21,6 +21,7 @@ pub use bind::{bind, default_tolerance};
 pub use buffer::{Argument, Buffer, Check, Element, FileBytes, Fill, Scalar, Symbol, Workload};
 pub use entry::{Entry, entries, find};
 pub use formula::{Formula, INDEX};
+pub(crate) use instance::arguments as instance_arguments;
 pub use layout::{Field, Layout};
 pub use types::Type;
 pub use variable::Variable;

@@ -4,6 +4,7 @@
 //! constant memory. Managed variables are registered otherwise, and are not among them.
 
 use super::entry::{group, split};
+use super::instance;
 
 /// A `__constant__` or `__device__` variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,10 +18,38 @@ pub struct Variable {
 }
 
 impl Variable {
-    /// Whether the comment's name is this variable's, or the end of it.
+    /// Whether the comment's name is this variable's, or the end of it, with the template arguments of an instance.
     pub fn is_called(&self, name: &str) -> bool {
-        let scope = self.qualified.strip_suffix(name);
-        scope.is_some_and(|scope| scope.is_empty() || scope.ends_with("::"))
+        let ((own, own_arguments), (name, arguments)) = (parts(&self.qualified), parts(name));
+        let agree = |written: &[&str], compiled: &[&str]| {
+            written.len() == compiled.len()
+                && written.iter().zip(compiled).all(|(written, compiled)| instance::agree(written, compiled))
+        };
+        ends_in(own, name)
+            && match (arguments, own_arguments) {
+                (Some(written), Some(compiled)) => agree(&written, &compiled),
+                (None, None) => true,
+                _ => false,
+            }
+    }
+
+    /// Whether this is an instance of the template that the comment names, whatever the arguments.
+    pub fn is_instance_of(&self, name: &str) -> bool {
+        let (own, arguments) = parts(&self.qualified);
+        arguments.is_some() && ends_in(own, parts(name).0)
+    }
+}
+
+/// Whether a name is another one with scopes before it, or none.
+fn ends_in(qualified: &str, name: &str) -> bool {
+    qualified.strip_suffix(name).is_some_and(|scope| scope.is_empty() || scope.ends_with("::"))
+}
+
+/// A name, and the template arguments that it ends with.
+fn parts(name: &str) -> (&str, Option<Vec<&str>>) {
+    match name.split_once('<') {
+        Some((plain, _)) if name.ends_with('>') => (plain.trim_end(), instance::arguments(name)),
+        _ => (name, None),
     }
 }
 
@@ -35,7 +64,9 @@ pub(super) fn variables(stub: &str) -> Vec<Variable> {
         let ([symbol, name], Ok(bytes)) = (&split(names)[..], bytes.trim_end_matches(['U', 'L']).parse()) else {
             continue;
         };
-        let qualified = name.trim_start_matches(':').to_owned();
+        // An instance stands in brackets: `(::mask<float> )`.
+        let name = group(name).unwrap_or(name).trim();
+        let qualified = name.trim_start_matches(':').split_whitespace().collect::<Vec<_>>().join(" ");
         found.push(Variable { symbol: (*symbol).to_owned(), qualified, bytes, constant: constant == "1" });
     }
     found

@@ -38,6 +38,17 @@ const CASES: &[(&str, &[&str], &str)] = &[
          \x20   const int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
          \x20   if (i < n) y[i] = x[i];\n}\n",
     ),
+    (
+        "nothing",
+        &[],
+        "struct Work { float *data; int sizes[4]; };\n\
+         //@tune threads(2^16) block({128, 256}) regs({0})\n\
+         //@tune args(n = 1 << 16, limit = 0, p = {data = random[n]})\n\
+         __global__ void nothing(int n, int limit, Work p) {\n\
+         \x20   const int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+         \x20   if (i < limit) p.data[i] += 1;\n\
+         \x20   if (i < p.sizes[0]) p.data[i] *= 2;\n}\n",
+    ),
 ];
 
 #[test]

@@ -43,7 +43,7 @@ fn usage_errors_end_with_2_and_help_with_0() {
     assert_eq!(run(nvtune().arg("reprot")).code, Some(2));
     assert_eq!(run(&mut nvtune()).code, Some(2));
     let help = succeed(nvtune().arg("--help"));
-    for word in ["report", "doctor", "bench", "eval", "shims", "NVTUNE_STRATEGY", "posf"] {
+    for word in ["report", "doctor", "bench", "eval", "shims", "NVTUNE_STRATEGY", "posf", "ASP-DAC"] {
         assert!(help.stdout.contains(word), "{word}: {}", help.stdout);
     }
 }
@@ -56,6 +56,8 @@ fn the_report_shows_the_decision() {
     assert!(report.stdout.starts_with("saxpy (saxpy.cu, sm_90, no GPU): "), "{}", report.stdout);
     assert!(report.stdout.contains("192 points"), "{}", report.stdout);
     assert!(report.stdout.contains("block=256"), "{}", report.stdout);
+    let last = report.stdout.lines().last().unwrap_or_default();
+    assert!(last.starts_with("T: ") && last.contains("; C: ") && last.contains("ASP-DAC 2013"), "{last}");
     project.write("none.json", "{}");
     let none = run(nvtune().arg("report").arg(project.path("none.json")));
     assert_eq!(none.code, Some(1));

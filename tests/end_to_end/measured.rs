@@ -363,7 +363,7 @@ __global__ void sampled(int n, cudaTextureObject_t t, float *y) { y[threadIdx.x]
 
 const ARRAYED: &str = "\
 struct Four { float v[4]; };
-//@tune threads(n) block(64) args(n = 64, p = {v = zeros[4]}, y = out[n])
+//@tune threads(n) block(64) args(n = 64, p = {v = {1, 2, 3, 4, 5}}, y = out[n])
 __global__ void spread(int n, Four p, float *y) { y[threadIdx.x] = p.v[threadIdx.x % 4]; }
 ";
 
@@ -384,7 +384,7 @@ fn structures_are_given_field_by_field() {
         ),
         ("skip = 3", "skip = 1 << 15", "`plan.inner.skip` is of type `short` and cannot be 32768"),
         ("a = {x = 1.5f, y = 2}", "a = 4", "`a` is of type `float2`: give its fields, as in a = {x = 1, y = zeros[n]}"),
-        (text.as_str(), ARRAYED, "`p.v` is of type `float[4]`: an array in a structure takes no value"),
+        (text.as_str(), ARRAYED, "`p.v` is of type `float[4]`, and is given 5 elements"),
         (text.as_str(), TEXTURED, "`t` is a texture, which a comment cannot describe"),
     ] {
         project.write("structs.cu", &text.replace(from, to));

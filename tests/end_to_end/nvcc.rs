@@ -378,3 +378,106 @@ fn a_buffer_of_structures_is_made_of_what_the_comment_says() {
         assert!(ran.stderr.contains(problem.unwrap_or("nvtune: lengths: ")), "{argument}: {}", ran.stderr);
     }
 }
+
+/// Enumerations, an array in a structure, lists and the instances of a variable template, with what must not be said of them.
+const VALUES: &str = "\
+enum class Mode : short { A = -1, B };
+struct Plan { float *d; int sizes[2][2]; Mode mode; float2 v[3]; };
+template <class T, int N> __constant__ T lut[N];
+namespace ns { __constant__ unsigned char key[8]; }
+//@tune threads(1 << 20) block({64, 256}) default(block = 256) regs({0})
+//@tune args(p = {d = random[1 << 20], sizes = {1 << 20, 2}, mode = -1, v = random[3]}, table = {34, 5, 4}[9], m = -1)
+//@tune symbol(lut<int, 4> = {1, 2}, ns::key = {1, 2, 0xff})
+__global__ void k(Plan p, const unsigned char *table, Mode m) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < p.sizes[0][0] && m == Mode::A && p.mode == Mode::A)
+        p.d[i] += table[i % 9] + p.v[i % 3].x + lut<int, 4>[i % 4] + ns::key[i % 8] + lut<short, 2>[i % 2];
+}
+";
+
+#[test]
+fn values_of_the_sources_own_types_are_given_and_checked() {
+    let project = Project::new(&[]);
+    let strict = |text: &str| {
+        project.write("values.cu", text);
+        let mut call = project.nvtune(&compile("values.cu", "values.o"));
+        call.arg("-std=c++17");
+        run(call.env("NVTUNE_STRICT", "1"))
+    };
+    // Strictly: were `m` or `p.mode` not -1, or `p.sizes[0][0]` not what it is given, the kernel would do nothing, with a warning.
+    let ran = strict(VALUES);
+    assert!(ran.code == Some(0) && ran.stderr.starts_with("nvtune: k: "), "{}", ran.stderr);
+    for (from, to, message) in [
+        ("m = -1)", "m = 0)", "`k` does nothing on this workload"),
+        ("mode = -1", "mode = 0", "does nothing on this workload"),
+        ("sizes = {1 << 20, 2}", "sizes = {0, 1 << 20}", "does nothing on this workload"),
+        ("m = -1)", "m = 1 << 15)", "`m` is of type `short` and cannot be 32768: it holds -32768 to 32767"),
+        ("m = -1)", "m = {1, 2})", "`m` is of type `short` and takes one value, not a list"),
+        (
+            "m = -1)",
+            "m = A)",
+            "unknown name `A`: where it is an enumerator or a constant of the source, give its value",
+        ),
+        ("m = -1)", "m = Mode::A)", "`Mode::` names something of the source, which a comment does not know"),
+        ("{34, 5, 4}", "{34, 500, 4}", "`table[1]` is of type `unsigned char` and cannot be 500"),
+        ("4}[9]", "4}[2]", "3 values are listed for `table`, which has 2 of them"),
+        ("{1 << 20, 2}", "{1, 2, 3, 4, 5}", "`p.sizes` is of type `int[2][2]`, and is given 5 elements"),
+        ("{1 << 20, 2}", "4", "`p.sizes` is of type `int[2][2]`: an array in a structure takes a list"),
+        ("0xff}", "3, 4, 5, 6, 7, 8, 9}", "variable `ns::key` has 8 bytes, and is given 9"),
+        (
+            "symbol(lut<int, 4>",
+            "symbol(int lut",
+            "`lut` is a template: say which instance is given, of those that this file makes: `lut<int, (int)4>`, `lut<short, (int)2>`",
+        ),
+        (
+            "symbol(lut<int, 4>",
+            "symbol(lut<int, 5>",
+            "the compilation has no variable `lut<int, 5>`, only `lut<int, (int)4>`, `lut<short, (int)2>`; `k` is not tuned",
+        ),
+    ] {
+        assert!(VALUES.contains(from), "{from}");
+        let ran = strict(&VALUES.replacen(from, to, 1));
+        assert_ne!(ran.code, Some(0), "{to}: {}", ran.stderr);
+        assert!(ran.stderr.contains(message), "{to}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_macro_that_is_also_a_name_of_the_headers_is_named() {
+    let project = Project::new(&[]);
+    let source = |value: &str| {
+        format!(
+            "template <class U> struct Twice {{ template <class V> V of(V T, U) {{ return 2 * T; }} }};\n\
+             #ifndef T\n#define T {value}\n#endif\n\
+             //@tune define(T = {{1, 2}}, LONGER = {{3, 4}}) threads(n) block({{64, 256}}) default(block = 256)\n\
+             //@tune args(n = 1 << 20, x = random[n], y = out[n])\n\
+             __global__ void k(int n, const float *x, float *y) {{\n\
+             int i = blockIdx.x * blockDim.x + threadIdx.x;\n if (i < n) y[i] = x[i] * T;\n}}\n"
+        )
+    };
+    project.write("clash.cu", &source("1"));
+    let ran = succeed(&mut project.nvtune(&compile("clash.cu", "clash.o")));
+    let [line] = ran.stderr.lines().collect::<Vec<_>>()[..] else { panic!("{}", ran.stderr) };
+    assert!(line.starts_with("nvtune warning : k: not tuned: with -DT=1 the source does not compile"), "{line}");
+    assert!(line.contains("give the macro a longer one; cicc failed: "), "{line}");
+    // What nvcc refuses as well is nvcc's to say.
+    project.write("clash.cu", &source("1\n#error no"));
+    let ran = run(&mut project.nvtune(&compile("clash.cu", "clash.o")));
+    assert!(ran.code != Some(0) && !ran.stderr.contains("-DT=1"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_search_that_finds_nothing_is_no_idle_workload() {
+    let project = Project::new(&[]);
+    project.write(
+        "search.cu",
+        "//@tune threads(n) block({64, 256}) default(block = 256) regs({0})\n\
+         //@tune args(n = 1 << 16, sought = 7, found = out[1])\n\
+         __global__ void search(unsigned n, unsigned sought, unsigned *found) {\n\
+         unsigned i = blockIdx.x * blockDim.x + threadIdx.x, hash = i;\n\
+         for (int round = 0; round < 64; ++round) hash = (hash ^ hash >> 15) * 0x2c1b3c6du + round;\n\
+         if (i < n && hash == sought) *found = i;\n}\n",
+    );
+    let ran = succeed(project.nvtune(&compile("search.cu", "search.o")).env("NVTUNE_STRICT", "1"));
+    assert!(ran.stderr.starts_with("nvtune: search: "), "{}", ran.stderr);
+}
