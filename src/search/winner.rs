@@ -34,10 +34,11 @@ const PREDICTED_GAIN: f64 = 1.05;
 /// The winner by prediction alone: the candidate of least predicted time, or `None` (the baseline) where it does not
 /// promise to be at least 5% faster.
 ///
-/// `candidates` are in the order of predicted time, as [`super::candidates`] gives them.
+/// `candidates` are points with their predicted times; of equals the first wins.
 pub fn predicted_winner(candidates: &[(usize, f64)], baseline_us: f64) -> Option<usize> {
-    let &(index, time) = candidates.first()?;
-    (time.is_finite() && baseline_us / time >= PREDICTED_GAIN).then_some(index)
+    let finite = candidates.iter().filter(|(_, time)| time.is_finite());
+    let &(index, time) = finite.min_by(|a, b| a.1.total_cmp(&b.1))?;
+    (baseline_us / time >= PREDICTED_GAIN).then_some(index)
 }
 
 #[cfg(test)]
@@ -47,6 +48,7 @@ mod tests {
     #[test]
     fn a_prediction_must_promise_a_clear_gain() {
         assert_eq!(predicted_winner(&[(3, 100.0), (1, 110.0)], 120.0), Some(3));
+        assert_eq!(predicted_winner(&[(1, 110.0), (3, 100.0), (2, 100.0)], 120.0), Some(3));
         assert_eq!(predicted_winner(&[(3, 100.0)], 104.0), None);
         assert_eq!(predicted_winner(&[(3, f64::NAN)], 104.0), None);
         assert_eq!(predicted_winner(&[], 104.0), None);

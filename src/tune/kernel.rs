@@ -224,7 +224,7 @@ pub fn decide(tuner: &mut Tuner<'_>, toolchain: &Toolchain, prepared: &Prepared<
         configurations: recorded(scored, &candidates),
     };
     let notes = reach_notes(tuner, subject);
-    let by_model = choose(tuner, prepared, &candidates, &mut decision);
+    let by_model = choose(tuner, prepared, &mut decision);
     decision.held = held(prepared, by_model);
     decision.notes.extend(notes);
     decision.seconds.measure = clock.elapsed().as_secs_f64();
@@ -244,7 +244,7 @@ fn send_ptx(scored: &mut Scored, variants: &Variants, front_ends: &FrontEnds<'_>
 }
 
 /// Measures where that is possible, else lets the model choose, and says whether it did.
-fn choose(tuner: &mut Tuner<'_>, prepared: &Prepared<'_>, candidates: &[usize], decision: &mut Decision) -> bool {
+fn choose(tuner: &mut Tuner<'_>, prepared: &Prepared<'_>, decision: &mut Decision) -> bool {
     let Prepared { subject, scored, loaded, .. } = prepared;
     let effort = measured::Effort {
         budget_s: budget(subject.annotation, tuner.settings.budget),
@@ -300,8 +300,8 @@ fn choose(tuner: &mut Tuner<'_>, prepared: &Prepared<'_>, candidates: &[usize], 
         let configuration = &scored.laid.configurations[index];
         subject.reach.refuses_predicted(&subject.space, configuration, &scored.laid.launches[index]).is_none()
     };
-    let candidates: Vec<usize> = candidates.iter().copied().filter(allowed).collect();
-    if let Some(winner) = scored.predicted_winner(&candidates) {
+    let choices: Vec<usize> = scored.choices(decision.strategy).into_iter().filter(allowed).collect();
+    if let Some(winner) = scored.predicted_winner(&choices) {
         let time = |index: usize| scored.scores[index].as_ref().map_or(f64::NAN, |score| score.predicted_us);
         decision.provenance = Provenance::Predicted;
         decision.winner = winner;

@@ -163,7 +163,12 @@ impl Scored {
         }
     }
 
-    /// The configuration that the model alone chooses among candidates in the order of predicted time; `None` for the baseline.
+    /// The configurations among which the model alone chooses: all, where the strategy's own candidates are the first of several rounds.
+    pub fn choices(&self, strategy: Strategy) -> Vec<usize> {
+        if strategy == Strategy::Refit { self.points().0 } else { self.candidates(strategy) }
+    }
+
+    /// The configuration that the model alone chooses among candidates; `None` for the baseline.
     pub fn predicted_winner(&self, candidates: &[usize]) -> Option<usize> {
         let time = |index: usize| self.scores[index].as_ref().map(|score| score.predicted_us);
         let times: Vec<(usize, f64)> = candidates.iter().filter_map(|&index| Some((index, time(index)?))).collect();
