@@ -2,16 +2,18 @@
 
 use crate::comment::{Annotation, Diagnostic};
 use crate::console::{Console, FATAL, exit_code};
-use crate::emit::{self, Header, HeaderKernel, StubText, TicketKernel};
+use crate::emit::{self, Header, StubText, TicketKernel};
 use crate::marked_source::{self, MarkedSource};
+use crate::model::architecture_number;
 use crate::nvcc::ticketed::{self, Built, Wrong};
 use crate::nvcc::{Dryrun, DryrunError, Invocation, Phase, Programs, RealNvcc, compilers, list_value, quoted_files};
 use crate::process;
-use crate::record::{FORMAT, Record, Replaced, checksum, write_if_changed};
+use crate::record::{Record, Replaced, checksum, write_if_changed};
 use crate::results::Results;
 use crate::search::Provenance;
 use crate::settings::{Mode, Settings, Trust, is_off};
 use crate::tune::{self, Tuned, Tuner};
+use crate::tuning::Tuning;
 use crate::variant::Toolchain;
 use crate::warm::{Call, Snapshot, Warm};
 use std::cell::RefCell;
@@ -131,19 +133,6 @@ struct Build<'a> {
     replaced: RefCell<Vec<Replaced>>,
 }
 
-/// A marked source with its annotations and, later, what was decided.
-struct Tuning {
-    source: MarkedSource,
-    annotations: Vec<Annotation>,
-    /// How many there were before those were left out that cannot be tuned in this call.
-    marked: usize,
-    /// The newest that machine code is made for; empty where there is none.
-    architecture: String,
-    tuned: Vec<Tuned>,
-    /// The record's checksum, where it is known from the cache.
-    record: Option<String>,
-}
-
 impl Build<'_> {
     fn run(&mut self, marked: Vec<MarkedSource>) -> u8 {
         let tunings = match self.annotate(marked) {
@@ -216,7 +205,7 @@ impl Build<'_> {
         for tuning in &mut tunings {
             self.tune(&dryrun, tuning, &mut tuner);
         }
-        Ok(tunings.iter().map(|tuning| self.record_of(tuning)).collect())
+        Ok(tunings.iter().map(|tuning| tuning.record(&self.invocation.arguments)).collect())
     }
 
     /// What the look-up of the whole call hangs on.
@@ -357,7 +346,7 @@ impl Build<'_> {
             };
             let around = tuning.source.surroundings(&self.invocation.include_paths);
             let others = tuner.tune_beside(&toolchain, &tuning.annotations, around, &tuning.tuned);
-            let capability = tune::architecture_number(toolchain.architecture());
+            let capability = architecture_number(toolchain.architecture());
             for tuned in &mut tuning.tuned {
                 let left = others.iter().all(|other| other.decision.name != tuned.decision.name);
                 let untuned: Vec<u32> = capability.into_iter().filter(|_| left).collect();
@@ -499,18 +488,7 @@ impl Build<'_> {
 
     /// The text of a source's record.
     fn record(&self, tuning: &Tuning) -> Option<Vec<u8>> {
-        serde_json::to_vec_pretty(&self.record_of(tuning)).ok()
-    }
-
-    fn record_of(&self, tuning: &Tuning) -> Record {
-        Record {
-            format: FORMAT,
-            nvtune: env!("CARGO_PKG_VERSION").to_owned(),
-            source: tuning.source.path.to_string_lossy().into_owned(),
-            folder: std::env::current_dir().map(|folder| folder.to_string_lossy().into_owned()).unwrap_or_default(),
-            arguments: self.invocation.arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-            kernels: tuning.tuned.iter().flat_map(Tuned::decisions).cloned().collect(),
-        }
+        serde_json::to_vec_pretty(&tuning.record(&self.invocation.arguments)).ok()
     }
 
     /// The compile that makes a header also depends on it. Ninja takes what is newer than the start of a command for changed since,
@@ -593,30 +571,6 @@ enum Attempt {
     Differs(Vec<Wrong>),
     /// Nothing could be built with winners.
     Failed(String),
-}
-
-impl Tuning {
-    /// Whether there is a header and the source includes it.
-    fn needs_header(&self) -> bool {
-        self.source.includes_header && !self.annotations.is_empty()
-    }
-
-    /// What the header says: the winners and, for a source that includes it, the baselines of kernels that were not tuned.
-    fn header_kernels(&self) -> Vec<HeaderKernel> {
-        let tuned = self.tuned.iter().map(Tuned::header);
-        if !self.source.includes_header {
-            return tuned.collect();
-        }
-        let is_tuned = |annotation: &Annotation| self.tuned.iter().any(|tuned| tuned.decision.name == annotation.name);
-        let left: Vec<Annotation> =
-            self.annotations.iter().filter(|annotation| !is_tuned(annotation)).cloned().collect();
-        let mut baselines = tune::baseline_headers(&left, &self.architecture);
-        if !self.tuned.is_empty() {
-            // A kernel may have been left alone because its macros are not nvtune's to set.
-            baselines.iter_mut().for_each(|kernel| kernel.macros.clear());
-        }
-        tuned.chain(baselines).collect()
-    }
 }
 
 /// The header's folder is on the include path where a source includes the header.

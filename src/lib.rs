@@ -27,6 +27,7 @@ pub mod search;
 pub mod settings;
 pub mod space;
 pub mod tune;
+mod tuning;
 pub mod variant;
 mod warm;
 pub mod workload;

@@ -2,6 +2,7 @@
 
 use crate::comment::{self, Annotation, Diagnostic, HostCode, Source};
 use crate::emit::Header;
+use crate::model::architecture_number;
 use crate::nvcc::{Dryrun, Invocation, Loads, MarkedFile, Phase, Pipeline, marked_files, quoted_files};
 use crate::tune::{self, Surroundings};
 use crate::variant::Toolchain;
@@ -62,7 +63,7 @@ impl MarkedSource {
     /// The newest architecture that it is compiled for; empty where no machine code is made.
     pub fn newest_architecture(&self, dryrun: &Dryrun) -> String {
         let architectures = self.pipelines(dryrun).into_iter().map(|pipeline| pipeline.architecture);
-        architectures.max_by_key(|name| tune::architecture_number(name)).unwrap_or_default()
+        architectures.max_by_key(|name| architecture_number(name)).unwrap_or_default()
     }
 
     /// Whether it is compiled for several architectures.
@@ -99,10 +100,10 @@ impl MarkedSource {
         annotations: &[Annotation],
         chosen: &Toolchain,
     ) -> Vec<Result<Toolchain, String>> {
-        let mut seen = vec![tune::architecture_number(chosen.architecture())];
+        let mut seen = vec![architecture_number(chosen.architecture())];
         let mut others = Vec::new();
         for pipeline in self.pipelines(dryrun) {
-            let capability = tune::architecture_number(&pipeline.architecture);
+            let capability = architecture_number(&pipeline.architecture);
             if !seen.contains(&capability) {
                 seen.push(capability);
                 others.push(self.toolchain_of(dryrun, annotations, pipeline, None));

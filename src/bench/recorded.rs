@@ -2,12 +2,12 @@
 
 use crate::cubin;
 use crate::measure::{Device, Plan};
-use crate::model::{Architecture, Machine};
+use crate::model::{Architecture, Machine, architecture_number};
 use crate::record::{
     PointTime, RecordedSpace, Repeatability, SPACE_FORMAT, Sample, Seconds, SpaceConfiguration, SpaceError, SpaceSize,
     SpaceSource, SpaceVariant, SpaceWorkload,
 };
-use crate::tune::{Code, Laid, Prepared, Source, architecture_number, recorded_variant, representatives};
+use crate::tune::{Code, Laid, Prepared, Source, recorded_variant, representatives};
 use crate::workload::Workload;
 use std::collections::BTreeMap;
 use std::sync::Arc;

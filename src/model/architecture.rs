@@ -209,3 +209,8 @@ impl Machine {
         Self { architecture, sms, clock_ghz, bandwidth_gbs: bandwidth * REACHED, l2_bytes: l2 << 20 }
     }
 }
+/// The number in `sm_90`, `sm_90a`, `compute_90`.
+pub fn architecture_number(name: &str) -> Option<u32> {
+    let digits = name.rsplit('_').next()?;
+    digits.trim_end_matches(|character: char| character.is_ascii_alphabetic()).parse().ok()
+}

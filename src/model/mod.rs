@@ -20,7 +20,8 @@ mod time;
 
 pub use analysis::{Analysis, Spills, Traffic, Work};
 pub use architecture::{
-    Architecture, MAX_BLOCK_THREADS, MAX_REGISTERS, Machine, REGISTER_UNIT, REGISTERS, SUB_CORES, WARP, auto_caps,
+    Architecture, MAX_BLOCK_THREADS, MAX_REGISTERS, Machine, REGISTER_UNIT, REGISTERS, SUB_CORES, WARP,
+    architecture_number, auto_caps,
 };
 pub use profile::Profile;
 pub use reuse::Reuse;

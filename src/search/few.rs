@@ -8,9 +8,10 @@
 //!
 //! What always holds: the same times give the same points; a point is given once.
 
-use super::gaussian::{cholesky, covariance, expected_improvement, forward, places, squared};
+use super::gaussian::{cholesky, covariance, expected_improvement, forward, squared};
 use super::hedge::Suppositions;
 use super::strategy::Point;
+use super::task::Task;
 
 /// Points of the first round besides the baseline: they hedge the prediction.
 const FIRST: usize = 3;
@@ -32,12 +33,7 @@ const WORTHWHILE: f64 = 1e-4;
 /// A search under way.
 #[derive(Debug)]
 pub struct Few<'a> {
-    points: &'a [Point],
-    baseline: usize,
-    /// Points that are timed at most, the baseline among them.
-    most: usize,
-    /// Coordinates of each point as shares of the space's extent.
-    places: Vec<Vec<f64>>,
+    task: Task<'a>,
     suppositions: Suppositions,
     given: Vec<usize>,
 }
@@ -45,26 +41,21 @@ pub struct Few<'a> {
 impl<'a> Few<'a> {
     /// A search over `points` from the one with index `baseline`, of `most` of them at most.
     pub fn new(points: &'a [Point], baseline: usize, most: usize) -> Self {
-        let places = places(points);
-        let suppositions = Suppositions::new(points, &places, SUPPOSITIONS, DRIFT);
-        Self { points, baseline, most, places, suppositions, given: Vec::new() }
+        let task = Task::new(points, baseline, most);
+        let suppositions = Suppositions::new(points, &task.places, SUPPOSITIONS, DRIFT);
+        Self { task, suppositions, given: Vec::new() }
     }
 
     /// The points to time next, by their indices; `times` are those so far, in any unit, `None` for what is not timed or was
     /// refused. Empty: the search is over.
     pub fn next(&mut self, times: &[Option<f64>]) -> Vec<usize> {
-        let mut next = if self.given.is_empty() { self.first() } else { self.further(times).into_iter().collect() };
-        next.truncate(self.most.max(1).saturating_sub(self.given.len()));
+        let mut next = match self.given.is_empty() {
+            true => self.task.begin(self.suppositions.hedged(FIRST), FIRST),
+            false => self.further(times).into_iter().collect(),
+        };
+        next.truncate(self.task.most.max(1).saturating_sub(self.given.len()));
         self.given.extend(&next);
         next
-    }
-
-    fn first(&self) -> Vec<usize> {
-        let mut chosen: Vec<usize> =
-            Some(self.baseline).filter(|&index| index < self.points.len()).into_iter().collect();
-        let hedged = self.suppositions.hedged(FIRST);
-        chosen.extend(hedged.into_iter().filter(|&index| index != self.baseline));
-        chosen
     }
 
     fn further(&self, times: &[Option<f64>]) -> Option<usize> {
@@ -120,7 +111,7 @@ impl<'a> Few<'a> {
 
     /// Of what no supposition explains, between two of the points looked at.
     fn covariance(&self, a: usize, b: usize) -> f64 {
-        let place = |at: usize| &self.places[self.suppositions.looked_at[at]];
+        let place = |at: usize| &self.task.places[self.suppositions.looked_at[at]];
         UNEXPLAINED * UNEXPLAINED * covariance(squared(place(a), place(b)), LENGTH) + LEVEL * LEVEL
     }
 }

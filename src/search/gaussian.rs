@@ -1,29 +1,6 @@
 //! Gaussian processes (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006) over the coordinates of points, and what
 //! an improvement is worth under them (expected improvement: Jones, Schonlau and Welch, J. Global Optimization 13, 1998, equation 15).
 
-use super::strategy::Point;
-
-/// The coordinates of the points as shares of their extent; what does not vary is left out.
-pub(super) fn places(points: &[Point]) -> Vec<Vec<f64>> {
-    let dimensions = points.first().map_or(0, |point| point.coordinates.len());
-    let extent = |dimension: usize| {
-        let values = || points.iter().filter_map(move |point| point.coordinates.get(dimension).copied());
-        (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max))
-    };
-    let extents: Vec<(usize, f64, f64)> = (0..dimensions)
-        .map(|dimension| (dimension, extent(dimension)))
-        .filter(|(_, (low, high))| high > low)
-        .map(|(dimension, (low, high))| (dimension, low, high))
-        .collect();
-    let place = |point: &Point| {
-        let share = |&(dimension, low, high): &(usize, f64, f64)| {
-            (point.coordinates.get(dimension).copied().unwrap_or(low) - low) / (high - low)
-        };
-        extents.iter().map(share).collect()
-    };
-    points.iter().map(place).collect()
-}
-
 pub(super) fn squared(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum()
 }

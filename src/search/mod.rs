@@ -6,6 +6,7 @@ mod hedge;
 mod pareto;
 mod refit;
 mod strategy;
+mod task;
 mod winner;
 
 pub use pareto::pareto_front;

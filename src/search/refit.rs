@@ -9,9 +9,10 @@
 //!
 //! What always holds: the same times give the same points; a point is given once.
 
-use super::gaussian::{cholesky, covariance, expected_improvement, forward, places, squared};
+use super::gaussian::{cholesky, covariance, expected_improvement, forward, squared};
 use super::hedge::Suppositions;
 use super::strategy::{Point, sort_by_prediction};
+use super::task::Task;
 use std::collections::BTreeSet;
 
 /// Points of the first round besides the baseline: half that hedge the prediction, half far from all others.
@@ -41,12 +42,7 @@ const NOISES: [f64; 2] = [1e-4, 1e-2];
 /// A search under way.
 #[derive(Debug)]
 pub struct Refit<'a> {
-    points: &'a [Point],
-    baseline: usize,
-    /// Points that are timed at most, the baseline among them.
-    most: usize,
-    /// Coordinates of each point as shares of the space's extent.
-    places: Vec<Vec<f64>>,
+    task: Task<'a>,
     given: BTreeSet<usize>,
     /// The points whose neighbours have had their turn.
     settled: BTreeSet<usize>,
@@ -55,8 +51,8 @@ pub struct Refit<'a> {
 impl<'a> Refit<'a> {
     /// A search over `points` from the one with index `baseline`, of `most` of them at most.
     pub fn new(points: &'a [Point], baseline: usize, most: usize) -> Self {
-        let most = most.min(MOST);
-        Self { points, baseline, most, places: places(points), given: BTreeSet::new(), settled: BTreeSet::new() }
+        let task = Task::new(points, baseline, most.min(MOST));
+        Self { task, given: BTreeSet::new(), settled: BTreeSet::new() }
     }
 
     /// The points to time next, by their indices; `times` are those so far, in any unit, `None` for what is not timed or was
@@ -68,15 +64,12 @@ impl<'a> Refit<'a> {
     }
 
     fn first(&self) -> Vec<usize> {
-        let mut chosen = Vec::new();
-        if self.baseline < self.points.len() {
-            chosen.push(self.baseline);
-        }
-        let hedged = Suppositions::new(self.points, &self.places, SUPPOSITIONS, DRIFT).hedged(FIRST / 2 + 1);
-        chosen.extend(hedged.into_iter().filter(|&index| index != self.baseline).take(FIRST / 2));
-        let distance = |index: usize, to: usize| squared(&self.places[index], &self.places[to]);
+        let Task { points, places, .. } = &self.task;
+        let hedged = Suppositions::new(points, places, SUPPOSITIONS, DRIFT).hedged(FIRST / 2 + 1);
+        let mut chosen = self.task.begin(hedged, FIRST / 2);
+        let distance = |index: usize, to: usize| squared(&self.task.places[index], &self.task.places[to]);
         let nearest = |index: usize| chosen.iter().map(|&to| distance(index, to)).fold(f64::INFINITY, f64::min);
-        let mut distances: Vec<f64> = (0..self.points.len()).map(nearest).collect();
+        let mut distances: Vec<f64> = (0..self.task.points.len()).map(nearest).collect();
         while chosen.len() <= FIRST {
             let farthest = (0..distances.len()).max_by(|&a, &b| distances[a].total_cmp(&distances[b]).then(b.cmp(&a)));
             let Some(farthest) = farthest.filter(|&index| distances[index] > 0.0) else { break };
@@ -95,7 +88,7 @@ impl<'a> Refit<'a> {
             .filter_map(|&index| Some((index, times.get(index).copied().flatten().filter(|time| *time > 0.0)?.ln())))
             .collect();
         let Some(&(best, least)) = known.iter().min_by(|a, b| a.1.total_cmp(&b.1)) else { return Vec::new() };
-        let room = self.most.saturating_sub(self.given.len());
+        let room = self.task.most.saturating_sub(self.given.len());
         let rest = self.rest();
         if room == 0 || rest.is_empty() {
             return Vec::new();
@@ -110,14 +103,15 @@ impl<'a> Refit<'a> {
             let Some(promising) = promising.filter(|&at| gains[at] > worth) else { break };
             chosen.push(rest[promising]);
             for (gain, &index) in gains.iter_mut().zip(&rest) {
-                let near = squared(&self.places[index], &self.places[rest[promising]]) / (2.0 * APART * APART);
+                let near =
+                    squared(&self.task.places[index], &self.task.places[rest[promising]]) / (2.0 * APART * APART);
                 *gain *= 1.0 - (-near).exp();
             }
         }
         if chosen.is_empty() && self.settled.insert(best) {
             let mut near = rest;
             near.sort_by(|&a, &b| {
-                let distance = |index: usize| squared(&self.places[index], &self.places[best]);
+                let distance = |index: usize| squared(&self.task.places[index], &self.task.places[best]);
                 distance(a).total_cmp(&distance(b)).then(a.cmp(&b))
             });
             near.truncate(NEIGHBOURS.min(room));
@@ -128,9 +122,9 @@ impl<'a> Refit<'a> {
 
     /// The points that may be next.
     fn rest(&self) -> Vec<usize> {
-        let mut rest: Vec<usize> = (0..self.points.len()).filter(|index| !self.given.contains(index)).collect();
+        let mut rest: Vec<usize> = (0..self.task.points.len()).filter(|index| !self.given.contains(index)).collect();
         if rest.len() > LOOKED_AT {
-            sort_by_prediction(self.points, &mut rest);
+            sort_by_prediction(self.task.points, &mut rest);
             let others = rest.split_off(LOOKED_AT / 2);
             rest.extend(others.iter().step_by(others.len().div_ceil(LOOKED_AT / 2)));
             rest.sort_unstable();
@@ -142,7 +136,8 @@ impl<'a> Refit<'a> {
     fn fit(&self, known: &[(usize, f64)]) -> Option<Fit> {
         let mut best: Option<Fit> = None;
         for length in LENGTHS {
-            let covariance = |a: usize, b: usize| covariance(squared(&self.places[a], &self.places[b]), length);
+            let covariance =
+                |a: usize, b: usize| covariance(squared(&self.task.places[a], &self.task.places[b]), length);
             for noise in NOISES {
                 let matrix: Vec<Vec<f64>> = known
                     .iter()
@@ -176,7 +171,7 @@ impl<'a> Refit<'a> {
     }
 
     fn prediction(&self, index: usize) -> f64 {
-        self.points[index].score.predicted_us.max(f64::MIN_POSITIVE).ln()
+        self.task.points[index].score.predicted_us.max(f64::MIN_POSITIVE).ln()
     }
 }
 
@@ -197,9 +192,9 @@ struct Fit {
 impl Fit {
     /// The expected improvement of a point over the `least` logarithm of time, as a share of time.
     fn gain(&self, search: &Refit<'_>, index: usize, least: f64) -> f64 {
-        let place = &search.places[index];
+        let place = &search.task.places[index];
         let column: Vec<f64> =
-            self.at.iter().map(|&at| covariance(squared(place, &search.places[at]), self.length)).collect();
+            self.at.iter().map(|&at| covariance(squared(place, &search.task.places[at]), self.length)).collect();
         let half = forward(&self.factor, &column);
         let centred: f64 = half.iter().zip(&self.half).map(|(a, b)| a * b).sum();
         let expected = self.mean + centred + self.share * search.prediction(index);

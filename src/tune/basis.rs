@@ -1,6 +1,6 @@
 //! A kernel under tuning -> what its winner hangs on, for lock file and cache.
 
-use super::kernel::Subject;
+use super::subject::Subject;
 use super::tuned::Tuned;
 use super::variants::{FrontEnds, Macros, merged};
 use crate::comment::{Annotation, GivenValue};

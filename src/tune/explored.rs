@@ -1,11 +1,11 @@
 //! The variants of a kernel, compiled and scored: all of them, or in rounds (see [`screen`]) where nothing will be timed.
 
-use super::kernel::Subject;
 use super::laid::Laid;
 use super::problem::Problem;
 use super::profiles::Known;
 use super::scored::{self, Scored};
 use super::screen;
+use super::subject::Subject;
 use super::variants::{FrontEnds, Macros, Variants, Written};
 use crate::variant::Toolchain;
 use std::time::{Duration, Instant};

@@ -3,7 +3,7 @@
 use super::expression::{Place, Writer};
 use crate::comment::{Annotation, Expr, Grid};
 use crate::emit::{HeaderKernel, HostFunction, HostParameter};
-use crate::model::{Architecture, auto_caps};
+use crate::model::{Architecture, architecture_number, auto_caps};
 use crate::search::Provenance;
 use crate::space::{Configuration, Limits, Space};
 use crate::workload::{Entry, Scalar, Type};
@@ -25,7 +25,7 @@ pub fn limits(architecture: &Architecture, bounds: Option<u32>) -> Limits {
 /// The baseline of a comment, as far as it can be known without the compiler.
 pub fn baseline(annotation: &Annotation, architecture: &str) -> Result<Configuration, super::problem::Problem> {
     // A baseline hangs on the architecture through its limits alone: any one's will do where none is known.
-    let architecture = Architecture::nearest(super::architecture_number(architecture).unwrap_or(0));
+    let architecture = Architecture::nearest(architecture_number(architecture).unwrap_or(0));
     Ok(Space::new(annotation, &limits(&architecture, None))?.baseline().clone())
 }
 

@@ -3,8 +3,8 @@
 //! In: a kernel under tuning with its variants, or a recorded space (`bench::RecordedSpace`). Out: [`Laid`], which is all that
 //! scoring looks at; so a recorded space is scored as a compile scores it. What always holds: every index is in range.
 
-use super::kernel::Subject;
 use super::problem::Problem;
+use super::subject::Subject;
 use super::variants::{FrontEnds, Macros, Variant, Variants, merged};
 use crate::cubin::Cubin;
 use crate::model::Machine;

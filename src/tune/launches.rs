@@ -1,7 +1,8 @@
 //! The launches that a marked source writes itself, against what its comment takes for them and what was chosen: warnings with places.
 
-use super::kernel::Subject;
+use super::Tuner;
 use super::reach::{Surroundings, Way};
+use super::subject::Subject;
 use crate::comment::{Diagnostic, Grid, HostLaunch, LaunchedBlock};
 use crate::space::{Configuration, Dim3, shape};
 
@@ -101,5 +102,42 @@ fn written(block: Dim3) -> String {
         [x, 1, 1] => x.to_string(),
         [x, y, 1] => format!("{{{x}, {y}}}"),
         [x, y, z] => format!("{{{x}, {y}, {z}}}"),
+    }
+}
+
+/// Warns of launches in the source itself that know nothing of what was chosen.
+pub fn warn_of_launches(tuner: &Tuner<'_>, subject: &Subject<'_>, chosen: &Configuration) {
+    if let Some(around) = tuner.surroundings().filter(|_| subject.kept.is_none()) {
+        tuner.console.diagnostics(&beside_the_header(subject, around, chosen));
+    }
+}
+
+/// How the note begins that says why launches are not reshaped.
+pub const LAUNCHES_STAY: &str = "its launches stay as they are: ";
+
+/// Says what keeps a kernel's launches from being reshaped, and which launches are not reached.
+pub fn reach_notes(tuner: &Tuner<'_>, subject: &Subject<'_>) -> Vec<String> {
+    let annotation = subject.annotation;
+    match &subject.reach.way {
+        Way::Header => Vec::new(),
+        Way::Remap { .. } => {
+            if let Some(around) = tuner.surroundings().filter(|_| subject.kept.is_none()) {
+                tuner.console.diagnostics(&around.host.unreached(&annotation.kernel.name));
+            }
+            Vec::new()
+        }
+        Way::Pinned(reason) => {
+            let baseline = subject.space.baseline();
+            if subject.space.iter().all(|other| other.block == baseline.block && other.grid == baseline.grid) {
+                return Vec::new();
+            }
+            let note = format!("{LAUNCHES_STAY}{reason}");
+            if annotation.told_launch().is_some() && subject.kept.is_none() {
+                tuner.console.diagnostics(&[annotation
+                    .source
+                    .warning(annotation.place("launch"), format!("`{}`: {note}", annotation.name))]);
+            }
+            vec![note]
+        }
     }
 }

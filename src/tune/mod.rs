@@ -19,13 +19,14 @@ mod reach;
 mod recalled;
 mod scored;
 mod screen;
+mod subject;
 mod tuned;
 mod variants;
 
 pub use basis::data as workload_data;
 pub use files::load as load_files;
 pub use host::{Types, baseline_headers, header};
-pub use kernel::{Prepared, architecture_number, recorded_variant};
+pub use kernel::{Prepared, recorded_variant};
 pub use laid::{Code, Laid, Source, representatives};
 pub use measured::{ROUNDS, baseline, candidates, finalists, settled};
 pub use problem::Problem;
@@ -39,12 +40,12 @@ use crate::measure::{self, Device, Measurer, Options, Pool};
 use crate::results::Results;
 use crate::settings::{Mode, Settings};
 use crate::variant::Toolchain;
-use kernel::Ahead;
 use recalled::Recall;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
+use subject::Ahead;
 pub use variants::Macros;
 use variants::{FrontEnds, InForce};
 
@@ -296,11 +297,11 @@ impl Tuner<'_> {
             self.start();
         }
         let ahead = if is_promising { Ahead::Baseline } else { Ahead::FirstRound };
-        let mut subject = kernel::learn(self, toolchain, front_ends, annotation, in_force, ahead)?;
+        let mut subject = subject::learn(self, toolchain, front_ends, annotation, in_force, ahead)?;
         if is_promising && let Some(recall) = self.recall(toolchain, annotation) {
             if let Some(tuned) = recall.find(&mut subject, front_ends, in_force, begin) {
-                kernel::reach_notes(self, &subject);
-                kernel::warn_of_launches(self, &subject, tuned.winner());
+                launches::reach_notes(self, &subject);
+                launches::warn_of_launches(self, &subject, tuned.winner());
                 return Ok(Found::Known(Box::new(tuned)));
             }
             if is_locked {

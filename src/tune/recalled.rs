@@ -1,7 +1,8 @@
 //! A kernel whose winner is known already: from the lock file, else from the cache, where all that it hangs on is as it was.
 
 use super::basis;
-use super::kernel::{self, Subject};
+use super::launches;
+use super::subject::Subject;
 use super::tuned::Tuned;
 use super::variants::{FrontEnds, InForce, Macros};
 use crate::comment::Annotation;
@@ -212,7 +213,7 @@ impl Recall<'_> {
             return None;
         }
         // That launches stay as they are is said by who looks at them.
-        let said = |note: &&String| kept.pinned.is_measured() && !note.starts_with(kernel::LAUNCHES_STAY);
+        let said = |note: &&String| kept.pinned.is_measured() && !note.starts_with(launches::LAUNCHES_STAY);
         for note in kept.decision.notes.iter().filter(said) {
             self.console.warning(&format!("{}: {note}", kept.decision.name));
         }

@@ -1,12 +1,13 @@
 //! A decided kernel: what the header, the ticket and the summary line say of it.
 
 use super::host;
-use super::kernel::Subject;
 use super::problem::Problem;
 use super::reach::Way;
 use super::scored::Scored;
+use super::subject::Subject;
 use super::variants::Variants;
 use crate::emit::{HeaderKernel, Remap, Reshaped, Scale, StubText, TicketKernel};
+use crate::model::architecture_number;
 use crate::record::Decision;
 use crate::search::Provenance;
 use crate::space::Configuration;
@@ -145,10 +146,11 @@ impl Tuned {
 
     /// What the header says.
     pub fn header(&self) -> HeaderKernel {
-        let others = self.beside.iter().filter_map(|other| {
-            Some((super::architecture_number(&other.decision.architecture)?, other.header.clone()))
-        });
-        let own = super::architecture_number(&self.decision.architecture);
+        let others = self
+            .beside
+            .iter()
+            .filter_map(|other| Some((architecture_number(&other.decision.architecture)?, other.header.clone())));
+        let own = architecture_number(&self.decision.architecture);
         HeaderKernel { others: others.collect(), capability: own.unwrap_or(0), ..self.header.clone() }
     }
 
@@ -265,7 +267,7 @@ fn stub(toolchain: &Toolchain, subject: &Subject<'_>, types: &host::Types, decis
     let winner = &decision.configurations[decision.winner].configuration;
     let before = subject.reach.prepared(&subject.space, winner);
     let shared = |configuration: &Configuration| host::stub_shared(subject.annotation, types, configuration);
-    let capability = super::architecture_number(&decision.architecture)?;
+    let capability = architecture_number(&decision.architecture)?;
     let remap = Remap {
         baseline: subject.reach.shape(&before, shared(&before)),
         winners: vec![(capability, subject.reach.reshaped(&subject.space, winner, shared(winner), decision.surplus))],

@@ -2,8 +2,8 @@
 //! parallel.
 
 use super::caps;
-use super::kernel::Subject;
 use super::problem::first;
+use super::subject::Subject;
 use crate::ptx::{CacheOperator, Edits};
 use crate::space::Configuration;
 use crate::variant::{FrontEnd, ToolError, Toolchain};

@@ -1,0 +1,281 @@
+//! A kernel once the front end has run: its annotation, what the compiler says of it, its space and its way to the launches.
+
+use super::kernel::{effort, machine};
+use super::problem::Problem;
+use super::reach::Reach;
+use super::variants::{FrontEnds, InForce, Macros, Made, merged};
+use super::{Tuner, facts, host, launches};
+use crate::comment::{self, Annotation, Diagnostic};
+use crate::model::{Architecture, Machine, architecture_number};
+use crate::ptx;
+use crate::space::{Configuration, Launch, Space};
+use crate::variant::{FrontEnd, ToolError, Toolchain};
+use crate::workload::{self, Entry, Layout, Spelled, Workload, alias, layout};
+use rayon::prelude::*;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// What is known of a kernel once the front end has run.
+pub struct Subject<'a> {
+    pub annotation: &'a Annotation,
+    /// The kernel under the baseline's macros.
+    pub entry: Entry,
+    /// The kernel under each set of the axes' macros: they may be arguments of a template, and so change its name. `Err` is
+    /// why there is none.
+    entries: HashMap<Macros, Result<Entry, String>>,
+    pub space: Space,
+    pub machine: Machine,
+    /// How a winner gets to the kernel's launches.
+    pub reach: Reach,
+    /// The values of the axes' macros that were decided on another architecture.
+    pub kept: Option<Macros>,
+}
+
+impl Subject<'_> {
+    /// What stays where nothing is surely faster: the baseline, or what comes nearest to it under macros that are decided.
+    pub fn baseline(&self) -> Configuration {
+        let baseline = self.space.baseline().clone();
+        let Some(kept) = &self.kept else { return baseline };
+        let wanted = Configuration { macros: kept.clone(), ..baseline };
+        if self.space.contains(&wanted) {
+            return wanted;
+        }
+        let mut fitting = self.space.iter().filter(|found| found.macros == wanted.macros && found.cap == 0);
+        fitting.next().unwrap_or(wanted)
+    }
+
+    /// The sets of the axes' macros that can be chosen.
+    pub fn macro_sets(&self) -> Vec<Macros> {
+        self.kept.as_ref().map_or_else(|| self.space.macro_sets(), |kept| vec![kept.clone()])
+    }
+
+    /// The kernel under these values of the axes' macros.
+    pub fn entry(&self, macros: &Macros) -> Result<&Entry, String> {
+        match self.entries.get(macros) {
+            Some(entry) => entry.as_ref().map_err(Clone::clone),
+            None => Ok(&self.entry),
+        }
+    }
+
+    /// Finds the kernel under these sets of the axes' macros. `in_force` are the macros of the file's other kernels.
+    pub fn learn(&mut self, front_ends: &mut FrontEnds<'_>, toolchain: &Toolchain, sets: &[Macros], in_force: &Macros) {
+        let full: Vec<Macros> = sets.iter().map(|set| merged(in_force, set)).collect();
+        let found = sets.par_iter().zip(front_ends.get(&full)).map(|(set, made)| {
+            let entry = made.map_err(|error| error.to_string()).and_then(|front_end| {
+                let entries = workload::entries(&front_end.stub);
+                let found = find(toolchain, self.annotation, &entries, set, &merged(in_force, set));
+                let found = found.map_err(|problem| problem.message)?;
+                Ok(Entry { layouts: self.entry.layouts.clone(), ..found })
+            });
+            (set.clone(), entry)
+        });
+        let found: Vec<_> = found.collect();
+        self.entries.extend(found);
+    }
+
+    /// The launch and the workload of a configuration; no workload where the comment has no `args`.
+    pub fn launch(&self, configuration: &Configuration) -> Result<(Launch, Option<Workload>), Problem> {
+        let launch = self.reach.launch(&self.space, configuration)?;
+        let workload = match self.annotation.has_workload() {
+            true => {
+                let entry = self.entry(&configuration.macros).unwrap_or(&self.entry);
+                let prepared = self.reach.prepared(&self.space, configuration);
+                Some(workload::bind(self.annotation, entry, &self.space, &prepared)?)
+            }
+            false => None,
+        };
+        Ok((launch, workload))
+    }
+}
+
+/// How much of a kernel is compiled at once, to learn of it.
+#[derive(Clone, Copy, Debug)]
+pub enum Ahead {
+    /// The baseline: the winner may be known already.
+    Baseline,
+    /// What will be compiled in any case.
+    FirstRound,
+}
+
+/// Runs the front end and learns what there is to know of one kernel before its space is compiled. `in_force` are the values of
+/// the macro axes of the whole file.
+pub fn learn<'a>(
+    tuner: &Tuner<'_>,
+    toolchain: &Toolchain,
+    front_ends: &mut FrontEnds<'_>,
+    annotation: &'a Annotation,
+    in_force: &InForce<'_>,
+    ahead: Ahead,
+) -> Result<Subject<'a>, Problem> {
+    let subject = subject(tuner, toolchain, front_ends, annotation, in_force, ahead)?;
+    if subject.kept.is_none() {
+        advise(tuner, toolchain, front_ends, &subject, in_force.now)?;
+    }
+    Ok(subject)
+}
+
+/// Runs the front end under the baseline's macros and learns what the compiler knows of the kernel.
+fn subject<'a>(
+    tuner: &Tuner<'_>,
+    toolchain: &Toolchain,
+    front_ends: &mut FrontEnds<'_>,
+    annotation: &'a Annotation,
+    in_force: &InForce<'_>,
+    ahead: Ahead,
+) -> Result<Subject<'a>, Problem> {
+    let name = toolchain.architecture();
+    let unknown = || Problem::Architecture(name.to_owned());
+    let architecture = architecture_number(name).and_then(Architecture::find).ok_or_else(unknown)?;
+    let machine = machine(tuner, architecture);
+    let unbounded = Space::new(annotation, &host::limits(&architecture, None))?;
+    unbounded.check_size()?;
+    let baseline = unbounded.baseline().clone();
+    // All at once, for as long as there are cores: one after the other each would wait for the one before.
+    let kept = tuner.kept.get(&annotation.name).cloned();
+    let planned = match (&kept, ahead) {
+        (Some(kept), _) => vec![kept.clone()],
+        (None, Ahead::Baseline) => vec![baseline.macros.clone()],
+        (None, Ahead::FirstRound) => effort(tuner, toolchain, annotation).first_round(unbounded.macro_sets()),
+    };
+    let own = kept.as_ref().unwrap_or(&baseline.macros);
+    let planned: Vec<Macros> = planned.iter().map(|set| merged(in_force.now, set)).collect();
+    let (plain, _) = rayon::join(
+        || (kept.is_none() && !baseline.macros.is_empty()).then(|| toolchain.source_digest(&Macros::new())),
+        || front_ends.get(&planned),
+    );
+    let full = merged(in_force.now, own);
+    let front_end = one(front_ends, &full)?;
+    let entries = workload::entries(&front_end.stub);
+    if annotation.instance.is_none() && !entries.iter().any(|entry| entry.name() == annotation.kernel.name) {
+        return Err(Problem::Absent);
+    }
+    let mut entry = find(toolchain, annotation, &entries, own, &full)?;
+    entry.layouts = layouts(toolchain, annotation, &entry, &full)?;
+    let module = ptx::Module::parse(&front_end.ptx)?;
+    if plain.is_some_and(|plain| !is_plain(front_ends, plain.ok(), in_force.baselines, &entry.symbol)) {
+        return Err(Problem::Default { configuration: baseline });
+    }
+    let bounds = module.entry(&entry.symbol).and_then(launch_bounds);
+    let space = Space::new(annotation, &host::limits(&architecture, bounds))?;
+    let reach = match tuner.surroundings() {
+        Some(around) => Reach::new(annotation, &space, &module, &entry, around),
+        None => Reach::header(),
+    };
+    Ok(Subject { annotation, entry, entries: HashMap::new(), space, machine, reach, kept })
+}
+
+/// The entry of an annotation. Template arguments that are not told by their text are asked of the compiler; `full` are the
+/// macros that it is given.
+fn find(
+    toolchain: &Toolchain,
+    annotation: &Annotation,
+    entries: &[Entry],
+    macros: &Macros,
+    full: &Macros,
+) -> Result<Entry, Box<Diagnostic>> {
+    let problem = match workload::find(entries, annotation, macros, &Spelled::new()) {
+        Ok(entry) => return Ok(entry.clone()),
+        Err(problem) if annotation.instance.is_none() => return Err(problem),
+        Err(problem) => problem,
+    };
+    // A source that the preprocessor cannot read has no entries.
+    let definitions = toolchain.definitions(full).unwrap_or_default();
+    // C++17's word for a value of any type; before it integers are all that can be asked for.
+    for value_type in ["auto", "long long"] {
+        let Some(question) = alias::question(annotation, entries, full, &definitions, value_type) else { break };
+        if let Ok(stub) = toolchain.ask(full, &question) {
+            return workload::find(entries, annotation, macros, &alias::answer(&stub)).cloned();
+        }
+    }
+    Err(problem)
+}
+
+/// Asks the compiler for the layouts of the structures that the comment gives values to.
+fn layouts(
+    toolchain: &Toolchain,
+    annotation: &Annotation,
+    entry: &Entry,
+    macros: &Macros,
+) -> Result<BTreeMap<usize, Layout>, Problem> {
+    let Some(question) = layout::question(annotation, entry) else { return Ok(BTreeMap::new()) };
+    match toolchain.ask(macros, &question) {
+        Ok(stub) => Ok(layout::answer(annotation, &stub)),
+        // What has no name in the source cannot be asked for, and takes no value.
+        Err(ToolError::Failed { .. }) if !annotation.has_structures() => Ok(BTreeMap::new()),
+        Err(ToolError::Failed { message, .. }) => {
+            // The source alone was compiled before, so the question is at fault: a field that does not exist, or cannot be named.
+            let said = message.lines().find_map(|line| line.split_once("error: ")).map_or("", |(_, said)| said);
+            Err(annotation.source.error(layout::place(annotation, said), said.to_owned()).into())
+        }
+        Err(error) => Err(Problem::Tool(Arc::new(error))),
+    }
+}
+
+/// Whether nvcc alone makes the same kernel as under the baselines' macros. A source that nvcc alone cannot read needs nvtune.
+/// `plain` is the digest of the source that nvcc alone sees.
+fn is_plain(front_ends: &mut FrontEnds<'_>, plain: Option<String>, baselines: &Macros, symbol: &str) -> bool {
+    if let [Ok(baseline)] = front_ends.get(std::slice::from_ref(baselines)).as_slice()
+        && plain.is_some_and(|plain| plain == baseline.source_digest)
+    {
+        return true;
+    }
+    let made = front_ends.get(&[Macros::new(), baselines.clone()]);
+    let canonical = |made: &Made| {
+        let module = ptx::Module::parse(&made.as_ref().ok()?.ptx).ok()?;
+        module.canonical(symbol)
+    };
+    match made.as_slice() {
+        [plain @ Ok(_), baseline] => canonical(plain) == canonical(baseline),
+        _ => true,
+    }
+}
+
+/// Warns of what is legal in the comment but surely meant otherwise.
+fn advise(
+    tuner: &Tuner<'_>,
+    toolchain: &Toolchain,
+    front_ends: &mut FrontEnds<'_>,
+    subject: &Subject<'_>,
+    in_force: &Macros,
+) -> Result<(), Problem> {
+    let baseline = subject.space.baseline();
+    let module = ptx::Module::parse(&one(front_ends, &merged(in_force, &baseline.macros))?.ptx)?;
+    let (launch, workload) = subject.launch(baseline)?;
+    let run = workload.as_ref().map(|workload| (&launch, workload));
+    let facts = facts::facts(&module, &subject.entry.symbol, toolchain.register_cap(), run);
+    let mut found = comment::advice(subject.annotation, &subject.space, &facts);
+    found.extend(tuner.surroundings().and_then(|around| launches::beside_the_baseline(subject, around)));
+    tuner.console.diagnostics(&found);
+    Ok(())
+}
+
+fn one(front_ends: &mut FrontEnds<'_>, macros: &Macros) -> Result<Arc<FrontEnd>, Problem> {
+    match front_ends.get(std::slice::from_ref(macros)).pop() {
+        Some(made) => made.map_err(|error| match at_fault(front_ends, macros, &error) {
+            Some(macros) => Problem::Macros { macros, error },
+            None => Problem::Source(error),
+        }),
+        None => Err(Problem::Tool(Arc::new(ToolError::NoKernel(String::new())))),
+    }
+}
+
+/// Of macros under which the front end fails those that make it fail alone, or all where none does; `None` where it fails without
+/// any of them.
+fn at_fault(front_ends: &mut FrontEnds<'_>, macros: &Macros, error: &ToolError) -> Option<Macros> {
+    // What comes after cicc has seen a source that cicc took.
+    let is_source =
+        matches!(error, ToolError::Failed { program, .. } if ["gcc -E", "cicc"].contains(&program.as_str()));
+    if !is_source || macros.is_empty() || front_ends.get(&[Macros::new()]).iter().any(Result::is_err) {
+        return None;
+    }
+    let alone: Vec<Macros> = macros.iter().map(|(name, value)| Macros::from([(name.clone(), *value)])).collect();
+    let failing = alone.iter().zip(front_ends.get(&alone)).filter(|(_, made)| made.is_err());
+    let failing: Macros = failing.flat_map(|(set, _)| set.clone()).collect();
+    Some(if failing.is_empty() { macros.clone() } else { failing })
+}
+
+/// The threads that a block may have by `.maxntid` or must have by `.reqntid`.
+fn launch_bounds(entry: &ptx::Function) -> Option<u32> {
+    let bound = entry.directives.iter().find(|directive| matches!(&*directive.name, ".maxntid" | ".reqntid"))?;
+    u32::try_from(bound.values.iter().product::<u64>()).ok()
+}

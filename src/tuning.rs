@@ -1,0 +1,57 @@
+//! A marked source on its way to a build: its annotations, and what was decided for them.
+
+use crate::comment::Annotation;
+use crate::emit::HeaderKernel;
+use crate::marked_source::MarkedSource;
+use crate::record::{FORMAT, Record};
+use crate::tune::{self, Tuned};
+use std::ffi::OsString;
+
+/// A marked source with its annotations and, later, what was decided.
+pub struct Tuning {
+    pub source: MarkedSource,
+    pub annotations: Vec<Annotation>,
+    /// How many there were before those were left out that cannot be tuned in this call.
+    pub marked: usize,
+    /// The newest that machine code is made for; empty where there is none.
+    pub architecture: String,
+    pub tuned: Vec<Tuned>,
+    /// The record's checksum, where it is known from the cache.
+    pub record: Option<String>,
+}
+
+impl Tuning {
+    /// Whether there is a header and the source includes it.
+    pub fn needs_header(&self) -> bool {
+        self.source.includes_header && !self.annotations.is_empty()
+    }
+
+    /// What the header says: the winners and, for a source that includes it, the baselines of kernels that were not tuned.
+    pub fn header_kernels(&self) -> Vec<HeaderKernel> {
+        let tuned = self.tuned.iter().map(Tuned::header);
+        if !self.source.includes_header {
+            return tuned.collect();
+        }
+        let is_tuned = |annotation: &Annotation| self.tuned.iter().any(|tuned| tuned.decision.name == annotation.name);
+        let left: Vec<Annotation> =
+            self.annotations.iter().filter(|annotation| !is_tuned(annotation)).cloned().collect();
+        let mut baselines = tune::baseline_headers(&left, &self.architecture);
+        if !self.tuned.is_empty() {
+            // A kernel may have been left alone because its macros are not nvtune's to set.
+            baselines.iter_mut().for_each(|kernel| kernel.macros.clear());
+        }
+        tuned.chain(baselines).collect()
+    }
+
+    /// The record of a call of nvcc with these arguments.
+    pub fn record(&self, arguments: &[OsString]) -> Record {
+        Record {
+            format: FORMAT,
+            nvtune: env!("CARGO_PKG_VERSION").to_owned(),
+            source: self.source.path.to_string_lossy().into_owned(),
+            folder: std::env::current_dir().map(|folder| folder.to_string_lossy().into_owned()).unwrap_or_default(),
+            arguments: arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            kernels: self.tuned.iter().flat_map(Tuned::decisions).cloned().collect(),
+        }
+    }
+}
