@@ -1,7 +1,7 @@
 //! `nvtune cache stats|clear|trim`: what is kept between builds.
 
 use super::arguments::CacheCommand;
-use crate::record::Cache;
+use crate::record::{Cache, Journal};
 use crate::settings::{Settings, bytes};
 
 /// Runs one of the commands; the exit code is 1 where there is no cache or it cannot be cleared.
@@ -23,6 +23,7 @@ pub fn run(command: &CacheCommand) -> u8 {
             println!("folder     {}", folder.display());
             println!("entries    {}", contents.entries);
             println!("bytes      {} of {}", contents.bytes, cache.limit());
+            println!("searches   {} interrupted", Journal::count(&cache));
             println!("unfinished {}", contents.unfinished);
             0
         }

@@ -58,7 +58,19 @@ pub trait Measurer {
     ///
     /// The outcomes are in the order of `candidates`. A candidate that crashes, hangs or gives other results is refused and the
     /// rest goes on; a baseline that does so is an error, for then there is nothing to compare with.
-    fn time(&mut self, baseline: &Candidate, candidates: &[Candidate], plan: &Plan) -> Result<Timings, Error>;
+    fn time(&mut self, baseline: &Candidate, candidates: &[Candidate], plan: &Plan) -> Result<Timings, Error> {
+        self.time_watched(baseline, candidates, plan, &mut |_| {})
+    }
+
+    /// The same; whenever more is known for sure, `watch` is shown what: outcomes of the baseline and, behind it, of the first
+    /// candidates or of all, of which those that are not settled yet are [`Outcome::Skipped`].
+    fn time_watched(
+        &mut self,
+        baseline: &Candidate,
+        candidates: &[Candidate],
+        plan: &Plan,
+        watch: &mut dyn FnMut(&[Outcome]),
+    ) -> Result<Timings, Error>;
 
     /// Times `contenders` (which have been through [`time`](Self::time)) in `rounds` rounds, each of them once a round in an
     /// order drawn anew, so that samples of one round are pairs under the same conditions.

@@ -14,6 +14,9 @@ const WORTH_S: f64 = 3.0;
 /// Candidates that are timed on one GPU to find how long they take.
 const PROBE: usize = 8;
 
+/// As [`Measurer::time_watched`] is given it.
+type Watch<'a> = &'a mut dyn FnMut(&[Outcome]);
+
 /// Measuring processes on GPUs of one model.
 pub struct Pool {
     options: Options,
@@ -34,9 +37,15 @@ impl Pool {
     }
 
     /// Times candidates on the first GPU and learns how long one takes.
-    fn time_alone(&mut self, baseline: &Candidate, candidates: &[Candidate], plan: &Plan) -> Result<Timings, Error> {
+    fn time_alone(
+        &mut self,
+        baseline: &Candidate,
+        candidates: &[Candidate],
+        plan: &Plan,
+        watch: Watch<'_>,
+    ) -> Result<Timings, Error> {
         let (begin, waited) = (Instant::now(), self.first.waited());
-        let timings = self.first.time(baseline, candidates, plan)?;
+        let timings = self.first.time_watched(baseline, candidates, plan, watch)?;
         let spent = begin.elapsed() - (self.first.waited() - waited);
         self.pace_s = Some(spent.as_secs_f64() / (candidates.len() + 1) as f64);
         Ok(timings)
@@ -65,7 +74,14 @@ impl Pool {
         }
     }
 
-    fn time_together(&mut self, baseline: &Candidate, candidates: &[Candidate], plan: &Plan) -> Result<Timings, Error> {
+    /// Times on all; while that is under way, what the first GPU knows is shown.
+    fn time_together(
+        &mut self,
+        baseline: &Candidate,
+        candidates: &[Candidate],
+        plan: &Plan,
+        watch: Watch<'_>,
+    ) -> Result<Timings, Error> {
         let share = candidates.len().div_ceil(self.others.len() + 1);
         let (own, rest) = candidates.split_at(share.min(candidates.len()));
         let (first, others) = (&mut self.first, &mut self.others);
@@ -75,7 +91,7 @@ impl Pool {
                 .zip(rest.chunks(share))
                 .map(|(process, share)| (share, scope.spawn(move || process.time(baseline, share, plan))))
                 .collect();
-            let mine = first.time(baseline, own, plan);
+            let mine = first.time_watched(baseline, own, plan, watch);
             let theirs: Vec<_> = running
                 .into_iter()
                 .map(|(share, thread)| {
@@ -115,7 +131,13 @@ impl Measurer for Pool {
         self.first.device()
     }
 
-    fn time(&mut self, baseline: &Candidate, candidates: &[Candidate], plan: &Plan) -> Result<Timings, Error> {
+    fn time_watched(
+        &mut self,
+        baseline: &Candidate,
+        candidates: &[Candidate],
+        plan: &Plan,
+        watch: Watch<'_>,
+    ) -> Result<Timings, Error> {
         let (begin, waited) = (Instant::now(), self.waited());
         let alone = self.first.gpus() < 2 || !self.options.runner.is_empty();
         let probe = if alone || self.pace_s.is_some() { 0 } else { PROBE.min(candidates.len()) };
@@ -123,7 +145,7 @@ impl Measurer for Pool {
         let mut rest = candidates;
         if probe > 0 {
             let (probed, left) = candidates.split_at(probe);
-            let timings = self.time_alone(baseline, probed, plan)?;
+            let timings = self.time_alone(baseline, probed, plan, watch)?;
             if left.is_empty() {
                 return Ok(timings);
             }
@@ -136,9 +158,14 @@ impl Measurer for Pool {
         if !alone && expected > WORTH_S {
             self.call_others();
         }
+        let probed: Vec<Outcome> = before.iter().flat_map(|timings| timings.candidates.clone()).collect();
+        let mut behind = |outcomes: &[Outcome]| {
+            let (baseline, rest) = outcomes.split_at(1.min(outcomes.len()));
+            watch(&[baseline, &probed, rest].concat());
+        };
         let timings = match alone || self.others.is_empty() || expected <= WORTH_S {
-            true => self.time_alone(baseline, rest, plan)?,
-            false => self.time_together(baseline, rest, plan)?,
+            true => self.time_alone(baseline, rest, plan, &mut behind)?,
+            false => self.time_together(baseline, rest, plan, &mut behind)?,
         };
         let Some(mut before) = before else { return Ok(timings) };
         before.candidates.extend(timings.candidates);

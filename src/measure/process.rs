@@ -301,7 +301,13 @@ impl Measurer for Process {
         &self.device
     }
 
-    fn time(&mut self, baseline: &Candidate, candidates: &[Candidate], plan: &Plan) -> Result<Timings, Error> {
+    fn time_watched(
+        &mut self,
+        baseline: &Candidate,
+        candidates: &[Candidate],
+        plan: &Plan,
+        watch: &mut dyn FnMut(&[Outcome]),
+    ) -> Result<Timings, Error> {
         let (begin, waited) = (Instant::now(), self.waited);
         self.patience = self.patience.max(seconds(plan.patience_s));
         let batch = Batch::new(&mut self.catalog, std::iter::once(baseline).chain(candidates));
@@ -320,7 +326,11 @@ impl Measurer for Process {
                 },
             };
             let served = self.request(&request, &mut |told| {
+                let is_more = matches!(told, Told::Round(true) | Told::Refused(..));
                 note(&mut states, told);
+                if is_more {
+                    watch(&settled(&states, plan));
+                }
             })?;
             if let Some(reason) = states.first().and_then(|state| state.refused.clone()) {
                 return Err(Error::Baseline(reason));
@@ -400,6 +410,27 @@ impl State {
             None => Timing::new(self.samples).map_or(Outcome::Skipped, Outcome::Timed),
         }
     }
+}
+
+/// A median of fewer samples hangs on one that something was in the way of.
+const SETTLED: usize = 3;
+
+/// What is known for sure while a request is under way: what was refused, what has enough samples of rounds that count, and what is
+/// too slow to be sampled again.
+fn settled(states: &[State], plan: &Plan) -> Vec<Outcome> {
+    let sure = |state: &State| state.samples.iter().take(state.sure).copied().fold(f64::INFINITY, f64::min);
+    let best = states.iter().filter(|state| state.refused.is_none()).map(sure).fold(f64::INFINITY, f64::min);
+    let outcome = |state: &State| {
+        let enough = state.sure >= SETTLED.min(plan.rounds as usize) || sure(state) > plan.keep.max(1.0) * best;
+        match &state.refused {
+            Some(reason) => Outcome::Refused(reason.clone()),
+            None if enough => {
+                Timing::new(state.samples[..state.sure].to_vec()).map_or(Outcome::Skipped, Outcome::Timed)
+            }
+            None => Outcome::Skipped,
+        }
+    };
+    states.iter().map(outcome).collect()
 }
 
 /// Notes what was said of a job; what is said of one that does not exist is not believed.

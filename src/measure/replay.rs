@@ -21,7 +21,8 @@
 //! it; `fault` breaks the process: `die`, `hang`, `garbage`. `gpu` is the UUID of the one that runs the job: `gpus` are those of
 //! all GPUs, where there is more than the one of `device`. `start` breaks the process before it is ready: `die`, `hang`,
 //! `garbage`, `version`, `no-device`, or `banner`, which is harmless. `conditions` are those at the ends of rounds; the last one
-//! stays. `pause_ms` is how long a launch keeps the process busy.
+//! stays. `pause_ms` is how long a launch keeps the process busy. `log` is a file that says what ran, a line each: `baseline`, `check`,
+//! `warm` or `sample`, and the candidate's label.
 
 use super::bench::{Bench, Halt};
 use super::protocol::Job;
@@ -30,7 +31,7 @@ use crate::space::{Dim3, Launch};
 use crate::workload::Workload;
 use serde::Deserialize;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -46,6 +47,7 @@ pub(super) struct Recording {
     gpus: Vec<String>,
     #[serde(default)]
     conditions: Vec<Condition>,
+    log: Option<PathBuf>,
     entries: Vec<Entry>,
 }
 
@@ -145,7 +147,12 @@ impl<W: Write> Replay<W> {
         Replay { recording, gpu, stdout, samples: 0, rounds: 0, reference: None }
     }
 
-    fn answer(&mut self, job: &Job, short: bool) -> Result<f64, Halt> {
+    fn answer(&mut self, what: &str, job: &Job, short: bool) -> Result<f64, Halt> {
+        if let Some(path) = &self.recording.log {
+            let failed = |error: std::io::Error| Halt::Failed(format!("{}: {error}", path.display()));
+            let mut log = std::fs::File::options().create(true).append(true).open(path).map_err(failed)?;
+            writeln!(log, "{what} {}", job.label).map_err(failed)?;
+        }
         let missing = || Halt::Failed(format!("nothing is recorded for {} with {}", job.kernel, job.label));
         let found = self.recording.entries.iter().find(|entry| entry.answers(job, &self.gpu));
         let entry = found.ok_or_else(missing)?;
@@ -175,7 +182,7 @@ impl<W: Write> Bench for Replay<W> {
 
     fn reference(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, Halt> {
         self.reference = Some((job.variant, job.workload, job.launch));
-        self.answer(job, false)
+        self.answer("baseline", job, false)
     }
 
     fn has_reference(&self, job: &Job) -> bool {
@@ -183,15 +190,15 @@ impl<W: Write> Bench for Replay<W> {
     }
 
     fn check(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, Halt> {
-        self.answer(job, false)
+        self.answer("check", job, false)
     }
 
     fn warm(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<(), Halt> {
-        self.answer(job, false).map(drop)
+        self.answer("warm", job, false).map(drop)
     }
 
     fn sample(&mut self, job: &Job, short: bool) -> Result<f64, Halt> {
-        self.answer(job, short)
+        self.answer("sample", job, short)
     }
 
     fn condition(&mut self) -> Condition {

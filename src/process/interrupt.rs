@@ -7,10 +7,10 @@
 use super::{descendants, temporary};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::io;
+use std::io::{self, Write};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Once, PoisonError, RwLock};
+use std::sync::{Mutex, Once, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// Held for reading while a child is started or a file written; held for writing, for good, once a signal is here.
@@ -21,6 +21,9 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// The nvcc that builds; 0 where none does.
 static BUILDER: AtomicU32 = AtomicU32::new(0);
+
+/// What is said where a signal ends the process.
+static LAST_WORDS: Mutex<Option<String>> = Mutex::new(None);
 
 /// How long nvcc may take to clear up.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -64,6 +67,11 @@ pub fn uninterrupted<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
+/// What the user is to know where a signal ends the process from now on; `None`: nothing.
+pub fn set_last_words(words: Option<String>) {
+    *LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner) = words;
+}
+
 /// The thread that looks after signals ends the process; what others would say of it is noise.
 pub(super) fn wait_where_interrupted() {
     while INTERRUPTED.load(Ordering::SeqCst) {
@@ -89,6 +97,10 @@ fn stop(signal: i32) {
     }
     kill_all();
     temporary::remove_all();
+    if let Some(words) = LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+        // Who reads it may be gone already.
+        let _ = writeln!(io::stderr(), "nvtune: {words}");
+    }
     end(signal)
 }
 

@@ -1,7 +1,7 @@
 //! The JSON record of a tuned source: every configuration with its variant, score, Pareto membership and timing.
 
 use super::Pinned;
-use crate::measure::{Conditions, Device};
+use crate::measure::{Conditions, Device, Timing};
 use crate::model::Score;
 use crate::ptx::CacheOperator;
 use crate::search::{Provenance, Strategy};
@@ -60,6 +60,9 @@ pub struct Decision {
     /// Configurations of the space, and how many of them the search timed.
     pub points: usize,
     pub timed: usize,
+    /// How many of these a search before it timed, which was interrupted.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub resumed: usize,
     pub seconds: Seconds,
     /// Points that may not be chosen whatever their times are, by reason: the most first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -153,7 +156,7 @@ pub struct RecordedConfiguration {
 }
 
 /// Times of one configuration.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedTiming {
     /// Median in microseconds.
     pub median_us: f64,
@@ -161,6 +164,20 @@ pub struct RecordedTiming {
     pub spread: f64,
     pub samples: usize,
     /// Median of the paired rounds with the baseline, for finalists.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paired_us: Option<f64>,
+    /// Of a search that was interrupted; scaled by the baseline's times then and now.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub earlier: bool,
+}
+
+impl From<&Timing> for RecordedTiming {
+    fn from(timing: &Timing) -> Self {
+        let (median_us, spread, samples) = (timing.median_us, timing.spread, timing.samples_us.len());
+        Self { median_us, spread, samples, paired_us: None, earlier: false }
+    }
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }

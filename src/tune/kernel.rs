@@ -3,6 +3,7 @@
 use super::basis;
 use super::explored::{self, Effort, Explored};
 use super::launches::{reach_notes, warn_of_launches};
+use super::logbook::Logbook;
 use super::problem::Problem;
 use super::scored::Scored;
 use super::subject::Subject;
@@ -16,6 +17,7 @@ use crate::model::{Analysis, Architecture, Machine};
 use crate::nvcc::Loaded;
 use crate::record::{Basis, Decision, Held, RecordedConfiguration, RecordedVariant, Seconds};
 use crate::search::{Provenance, Strategy};
+use crate::settings::Trust;
 use crate::variant::Toolchain;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -86,8 +88,13 @@ pub(super) fn machine(tuner: &Tuner<'_>, architecture: Architecture) -> Machine 
     }
 }
 
-/// Decides for one kernel.
-pub fn decide(tuner: &mut Tuner<'_>, toolchain: &Toolchain, prepared: &Prepared<'_>) -> Result<Tuned, Problem> {
+/// Decides for one kernel; what is timed is kept at `place` of the cache as it goes on.
+pub fn decide(
+    tuner: &mut Tuner<'_>,
+    toolchain: &Toolchain,
+    prepared: &Prepared<'_>,
+    place: Option<String>,
+) -> Result<Tuned, Problem> {
     let clock = Instant::now();
     let Prepared { subject, variants, scored, sets, seconds, .. } = prepared;
     let annotation = subject.annotation;
@@ -108,6 +115,7 @@ pub fn decide(tuner: &mut Tuner<'_>, toolchain: &Toolchain, prepared: &Prepared<
         provisional: false,
         points: scored.laid.configurations.len(),
         timed: 0,
+        resumed: 0,
         seconds: *seconds,
         held: Vec::new(),
         notes: screening_note(*sets),
@@ -116,7 +124,7 @@ pub fn decide(tuner: &mut Tuner<'_>, toolchain: &Toolchain, prepared: &Prepared<
         configurations: recorded(scored, &candidates),
     };
     let notes = reach_notes(tuner, subject);
-    let by_model = choose(tuner, prepared, &mut decision);
+    let by_model = choose(tuner, prepared, place, &mut decision);
     decision.held = held(prepared, by_model);
     decision.notes.extend(notes);
     decision.seconds.measure = clock.elapsed().as_secs_f64();
@@ -136,7 +144,7 @@ fn send_ptx(scored: &mut Scored, variants: &Variants, front_ends: &FrontEnds<'_>
 }
 
 /// Measures where that is possible, else lets the model choose, and says whether it did.
-fn choose(tuner: &mut Tuner<'_>, prepared: &Prepared<'_>, decision: &mut Decision) -> bool {
+fn choose(tuner: &mut Tuner<'_>, prepared: &Prepared<'_>, place: Option<String>, decision: &mut Decision) -> bool {
     let Prepared { subject, scored, loaded, .. } = prepared;
     let effort = measured::Effort {
         budget_s: budget(subject.annotation, tuner.settings.budget),
@@ -164,7 +172,14 @@ fn choose(tuner: &mut Tuner<'_>, prepared: &Prepared<'_>, decision: &mut Decisio
         decision.notes.push(problem.message.clone());
         tuner.console.diagnostics(&[problem]);
     } else if let Some(measurer) = tuner.measurer.as_mut().filter(|_| can_measure) {
-        match measured::decide(scored, effort, measurer, decision) {
+        let cache = tuner.results.and_then(|results| results.cache.as_ref());
+        let is_trusted = tuner.settings.trust != Trust::Nothing;
+        let mut logbook = Logbook::open(prepared, cache, place, is_trusted);
+        let decided = measured::decide(scored, effort, measurer, &mut logbook, decision);
+        if let (Some(results), Some(problem)) = (tuner.results, logbook.close()) {
+            results.write(tuner.console, |_| Err(problem));
+        }
+        match decided {
             Ok(()) => {
                 if decision.provenance == Provenance::Measured {
                     probe_surplus(subject, scored, measurer, decision);

@@ -1,12 +1,13 @@
 //! Candidates on the GPU: who wins.
 
 use super::laid::Laid;
+use super::logbook::Logbook;
 use super::scored::Scored;
 use crate::measure::verdict::{self, Verdict};
 use crate::measure::{
     self, Candidate, Conditions, Error, Measurer, Options, Outcome, Plan, Reason, Timing, Unsanitized,
 };
-use crate::record::{Decision, RecordedTiming};
+use crate::record::{Decision, Found, RecordedTiming};
 use crate::search::Provenance;
 use crate::workload::{Buffer, Fill, Workload};
 use std::collections::HashMap;
@@ -100,12 +101,13 @@ pub fn decide(
     scored: &Scored,
     effort: Effort,
     measurer: &mut impl Measurer,
+    logbook: &mut Logbook<'_>,
     decision: &mut Decision,
 ) -> Result<(), Error> {
     let waited = measurer.waited();
     // What earlier kernels saw is theirs.
     measurer.conditions();
-    let decided = decide_on(scored, effort, measurer, decision);
+    let decided = decide_on(scored, effort, measurer, logbook, decision);
     decision.seconds.waited = (measurer.waited() - waited).as_secs_f64();
     decision.conditions = Some(measurer.conditions()).filter(Conditions::is_known);
     if let Some(conditions) = decision.conditions.as_ref().filter(|conditions| conditions.doubtful > 0) {
@@ -120,48 +122,57 @@ pub fn decide(
 
 /// Times what the strategy sends, for at most so many seconds, then the fastest of it against the baseline in paired rounds, and
 /// writes the outcome into the decision. In doubt the baseline stays.
-fn decide_on(
+fn decide_on<M: Measurer>(
     scored: &Scored,
     Effort { budget_s, most, sanitize }: Effort,
-    measurer: &mut impl Measurer,
+    measurer: &mut M,
+    logbook: &mut Logbook<'_>,
     decision: &mut Decision,
 ) -> Result<(), Error> {
     let laid = &scored.laid;
     let baseline = baseline(laid)?;
     let (clock, waited) = (Instant::now(), measurer.waited());
-    let mut ranked = Vec::new();
-    let mut refused = Vec::new();
+    let left = |measurer: &M| budget_s - (clock.elapsed() - (measurer.waited() - waited)).as_secs_f64();
+    let mut tried = Tried::default();
+    let mut earlier = HashMap::new();
+    if logbook.has_earlier() {
+        let timings = measurer.time(&baseline, &[], &Plan { budget_s, ..Plan::default() })?;
+        tried.baseline(laid, decision, &timings.baseline);
+        earlier = logbook.resume(timings.baseline.median_us);
+    }
     scored.search(decision.strategy, most, |round| {
-        // The baseline is timed with every round; what there is no time for is not sent.
-        let others: Vec<usize> = round.iter().copied().filter(|&index| index != laid.baseline).collect();
-        let (indices, sent) = candidates(laid, &others);
-        let left = budget_s - (clock.elapsed() - (measurer.waited() - waited)).as_secs_f64();
-        if decision.timed > 0 && left <= 0.0 {
-            return Ok::<_, Error>(vec![None; round.len()]);
-        }
-        let timings = measurer.time(&baseline, &sent, &Plan { budget_s: left.max(0.0), ..Plan::default() })?;
-        let mut times = HashMap::from([(laid.baseline, timings.baseline.median_us)]);
-        if decision.timed == 0 {
-            record(laid, decision, laid.baseline, &timings.baseline);
-        }
-        for (&index, outcome) in indices.iter().zip(&timings.candidates) {
-            decision.configurations[index].candidate = true;
-            match outcome {
-                Outcome::Timed(timing) => {
-                    record(laid, decision, index, timing);
-                    ranked.push((index, timing.median_us));
-                    times.insert(index, timing.median_us);
+        // The baseline is timed with every round; what is known already, or what there is no time for, is not sent.
+        let mut unknown = Vec::new();
+        for &index in round.iter().filter(|&&index| index != laid.baseline) {
+            match earlier.remove(&index) {
+                Some(found) => {
+                    decision.resumed += 1;
+                    tried.candidate(laid, decision, index, found);
                 }
-                Outcome::Refused(reason) => {
-                    decision.configurations[index].refused = Some(reason.to_string());
-                    refused.push(format!("{}: {reason}", laid.configurations[index]));
-                }
-                Outcome::Skipped => {}
+                None => unknown.push(index),
             }
         }
-        decision.timed = 1 + ranked.len();
-        Ok(round.iter().map(|index| times.get(index).copied()).collect())
+        let left = left(measurer);
+        if tried.baseline_us.is_none() || !unknown.is_empty() && left > 0.0 {
+            let (indices, sent) = candidates(laid, &unknown);
+            let plan = Plan { budget_s: left.max(0.0), ..Plan::default() };
+            let watch = &mut |outcomes: &[Outcome]| logbook.note(&indices, outcomes);
+            let timings = measurer.time_watched(&baseline, &sent, &plan, watch)?;
+            tried.baseline(laid, decision, &timings.baseline);
+            for (&index, outcome) in indices.iter().zip(timings.candidates) {
+                match outcome {
+                    Outcome::Timed(timing) => tried.candidate(laid, decision, index, Found::Timed((&timing).into())),
+                    Outcome::Refused(reason) => {
+                        tried.candidate(laid, decision, index, Found::Refused(reason.to_string()));
+                    }
+                    Outcome::Skipped => decision.configurations[index].candidate = true,
+                }
+            }
+        }
+        decision.timed = 1 + tried.ranked.len();
+        Ok::<_, Error>(round.iter().map(|index| tried.times.get(index).copied()).collect())
     })?;
+    let Tried { ranked, refused, .. } = tried;
     if let Some(first) = refused.first() {
         let rest = if refused.len() > 1 {
             format!(" (and {} more, see the record)", refused.len() - 1)
@@ -234,6 +245,44 @@ fn decide_on(
     Ok(())
 }
 
+/// What came of the configurations so far.
+#[derive(Default)]
+struct Tried {
+    /// Microseconds of the baseline when it was timed first.
+    baseline_us: Option<f64>,
+    /// Microseconds by index, the baseline's among them.
+    times: HashMap<usize, f64>,
+    /// Those of the candidates, in the order in which they came.
+    ranked: Vec<(usize, f64)>,
+    /// In words.
+    refused: Vec<String>,
+}
+
+impl Tried {
+    fn baseline(&mut self, laid: &Laid, decision: &mut Decision, timing: &Timing) {
+        if self.baseline_us.is_none() {
+            self.baseline_us = Some(timing.median_us);
+            record(laid, decision, laid.baseline, &timing.into());
+        }
+        self.times.insert(laid.baseline, timing.median_us);
+    }
+
+    fn candidate(&mut self, laid: &Laid, decision: &mut Decision, index: usize, found: Found) {
+        decision.configurations[index].candidate = true;
+        match found {
+            Found::Timed(timing) => {
+                record(laid, decision, index, &timing);
+                self.ranked.push((index, timing.median_us));
+                self.times.insert(index, timing.median_us);
+            }
+            Found::Refused(reason) => {
+                self.refused.push(format!("{}: {reason}", laid.configurations[index]));
+                decision.configurations[index].refused = Some(reason);
+            }
+        }
+    }
+}
+
 /// Whether a winner gives the baseline's results for other contents of the buffers too.
 enum Held {
     Well,
@@ -283,20 +332,11 @@ fn holds(laid: &Laid, winner: usize, measurer: &mut impl Measurer) -> Result<Hel
 }
 
 /// A timing holds for every configuration with the same machine code and launch.
-fn record(laid: &Laid, decision: &mut Decision, index: usize, timing: &Timing) {
+fn record(laid: &Laid, decision: &mut Decision, index: usize, timing: &RecordedTiming) {
     for (other, configuration) in decision.configurations.iter_mut().enumerate() {
         if laid.representative[other] == index {
-            configuration.timing = Some(recorded(timing));
+            configuration.timing = Some(timing.clone());
         }
-    }
-}
-
-fn recorded(timing: &Timing) -> RecordedTiming {
-    RecordedTiming {
-        median_us: timing.median_us,
-        spread: timing.spread,
-        samples: timing.samples_us.len(),
-        paired_us: None,
     }
 }
 

@@ -11,6 +11,7 @@ mod host;
 mod kernel;
 mod laid;
 mod launches;
+mod logbook;
 mod measured;
 mod position;
 mod problem;
@@ -141,11 +142,13 @@ impl<'a> Tuner<'a> {
             macros
         };
         self.each_unknown(toolchain, annotations, &push, |tuner, prepared| {
-            let mut found = kernel::decide(tuner, toolchain, prepared)?;
-            if let (Some(basis), Some(recall)) = (&prepared.basis, tuner.recall(toolchain, prepared.subject.annotation))
-            {
+            let annotation = prepared.subject.annotation;
+            let search = tuner.recall(toolchain, annotation).zip(tuner.device());
+            let search = search.and_then(|(recall, device)| recall.search(prepared, device));
+            let mut found = kernel::decide(tuner, toolchain, prepared, search.clone())?;
+            if let (Some(basis), Some(recall)) = (&prepared.basis, tuner.recall(toolchain, annotation)) {
                 let pinned = basis::pinned(&found, basis.clone(), &prepared.digests);
-                recall.keep(&found, &pinned, prepared.digests.clone());
+                recall.keep(&found, &pinned, prepared.digests.clone(), search.as_deref());
                 found.decision.pinned = Some(pinned);
             }
             Ok(push(found))

@@ -1,7 +1,9 @@
 //! A kernel whose winner is known already: from the lock file, else from the cache, where all that it hangs on is as it was.
 
 use super::basis;
+use super::kernel::Prepared;
 use super::launches;
+use super::logbook;
 use super::subject::Subject;
 use super::tuned::Tuned;
 use super::variants::{FrontEnds, InForce, Macros};
@@ -179,6 +181,7 @@ impl Recall<'_> {
             provisional: false,
             points: pinned.points,
             timed: 0,
+            resumed: 0,
             seconds: Seconds { compile: begin.elapsed().as_secs_f64(), ..Seconds::default() },
             held: Vec::new(),
             notes: note.into_iter().collect(),
@@ -242,8 +245,15 @@ impl Recall<'_> {
         }
     }
 
-    /// Keeps a decision for later builds, unless it is only what was left when timing failed.
-    pub fn keep(&self, tuned: &Tuned, pinned: &Pinned, sets: Vec<(Macros, String)>) {
+    /// Where in the cache the search of a kernel is kept while it is timed on `device`.
+    pub fn search(&self, prepared: &Prepared<'_>, device: &Device) -> Option<String> {
+        let (architecture, present) = (self.toolchain.architecture(), &self.results.present.identity);
+        logbook::place(prepared, architecture, present, &self.toolchain.images(), device)
+    }
+
+    /// Keeps a decision for later builds, unless it is only what was left when timing failed. It takes the place of what is kept of
+    /// its search at `search`.
+    pub fn keep(&self, tuned: &Tuned, pinned: &Pinned, sets: Vec<(Macros, String)>, search: Option<&str>) {
         if tuned.decision.provisional || self.can_time() && !pinned.is_measured() {
             return;
         }
@@ -260,6 +270,9 @@ impl Recall<'_> {
             decision: tuned.decision.clone(),
         };
         self.results.write(self.console, |cache| self.kind().keep(cache, &kept));
+        if let (Some(cache), Some(search)) = (&self.results.cache, search) {
+            cache.remove(search);
+        }
     }
 }
 

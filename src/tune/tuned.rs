@@ -248,8 +248,12 @@ impl Tuned {
         if self.is_recalled {
             return format!("{}{place}: {} ({gain}); from the cache", decision.name, self.winner());
         }
+        let resumed = match decision.resumed {
+            0 => String::new(),
+            resumed => format!(" ({resumed} before an interruption)"),
+        };
         format!(
-            "{}{place}: {} ({gain}); {} of {} points timed, {:.1} s",
+            "{}{place}: {} ({gain}); {} of {} points timed{resumed}, {:.1} s",
             decision.name,
             self.winner(),
             decision.timed,

@@ -3,6 +3,7 @@
 mod advice;
 mod bench;
 mod cli;
+mod interrupted;
 mod launches;
 mod measured;
 mod modes;

@@ -1,0 +1,177 @@
+//! The search of one kernel, kept in the cache as it goes on, and taken up again by the next compile.
+//!
+//! In: what is timed and refused, point by point. Out: what an earlier compile found before it was ended (Ctrl-C, a kill, a lost
+//! runner), in the units of now. What always holds: nothing but the order and the choice of what is timed next hangs on it, for the
+//! finalists meet the baseline in rounds of their own; a cache that cannot be written costs a warning.
+
+use super::kernel::Prepared;
+use crate::measure::{Device, Outcome, Reason};
+use crate::process;
+use crate::record::{Cache, Found, Journal, RecordedTiming, Searched, Tried, digest};
+use crate::space::Configuration;
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+/// A search that takes less than this is not worth a file; one that takes longer loses at most this much.
+const EVERY: Duration = Duration::from_millis(250);
+
+/// Writing takes no more than this part of the time.
+const SELDOM: u32 = 20;
+
+/// How far the baseline's time may be from what it was. Between two processes on one H200 it changed by 0.12% in the median over 42
+/// kernels and by 1.8% at most (`kernels/results/h200/`), and times are scaled by that, as those of several GPUs are. What is beyond
+/// 5% is no noise: other clocks, somebody else on the GPU. That does not change all points alike, so nothing of it is used.
+const SAME: f64 = 1.05;
+
+/// The logbook of one kernel's search.
+pub struct Logbook<'a> {
+    prepared: &'a Prepared<'a>,
+    /// Where it is kept, if it is.
+    place: Option<(Cache, String)>,
+    /// What an earlier compile found.
+    earlier: Option<Journal>,
+    /// In units of this: the baseline's median in microseconds.
+    baseline_us: Option<f64>,
+    /// By index of the configuration.
+    tried: BTreeMap<usize, Tried>,
+    /// When it was written last, or begun, and how long that took.
+    written: Instant,
+    took: Duration,
+    problem: Option<String>,
+}
+
+impl<'a> Logbook<'a> {
+    /// The logbook of a kernel that is to be timed on `device`, in a cache. With `is_trusted`, it goes on where an earlier one ended.
+    pub fn open(prepared: &'a Prepared<'a>, cache: Option<&Cache>, place: Option<String>, is_trusted: bool) -> Self {
+        let place = cache.cloned().zip(place);
+        let earlier = place.as_ref().filter(|_| is_trusted).and_then(|(cache, place)| Journal::read(cache, place));
+        Self {
+            prepared,
+            place,
+            earlier,
+            baseline_us: None,
+            tried: BTreeMap::new(),
+            written: Instant::now(),
+            took: Duration::ZERO,
+            problem: None,
+        }
+    }
+
+    /// Whether an earlier compile found anything: then the baseline is to be timed before all else.
+    pub fn has_earlier(&self) -> bool {
+        self.earlier.is_some()
+    }
+
+    /// What an earlier compile found of points that are what they were, by index; `baseline_us` is the baseline's time now.
+    pub fn resume(&mut self, baseline_us: f64) -> HashMap<usize, Found> {
+        self.baseline_us = Some(baseline_us);
+        let Some(Journal { baseline_us: then, tried }) = self.earlier.take() else { return HashMap::new() };
+        let scale = then.map(|then| baseline_us / then).filter(|scale| (1.0 / SAME..=SAME).contains(scale));
+        let laid = &self.prepared.scored.laid;
+        let numbers: HashMap<&Configuration, usize> = laid.configurations.iter().zip(0..).collect();
+        for earlier in tried {
+            let Some(&index) = numbers.get(&earlier.configuration) else { continue };
+            // Which of several alike is timed may have changed.
+            let index = laid.representative[index];
+            let found = match (earlier.found, scale) {
+                (Found::Timed(timing), Some(scale)) => {
+                    Found::Timed(RecordedTiming { median_us: timing.median_us * scale, earlier: true, ..timing })
+                }
+                (Found::Timed(_), None) => continue,
+                (refused, _) => refused,
+            };
+            if let Some(now) = tried_as(self.prepared, index, found).filter(|now| now.identity == earlier.identity) {
+                self.tried.insert(index, now);
+            }
+        }
+        self.tried.iter().map(|(index, tried)| (*index, tried.found.clone())).collect()
+    }
+
+    /// Notes what came of the baseline (the first) and of the configurations with these indices, and writes it down from time to time.
+    pub fn note(&mut self, indices: &[usize], outcomes: &[Outcome]) {
+        let Some((baseline, candidates)) = outcomes.split_first() else { return };
+        if let Outcome::Timed(timing) = baseline {
+            self.baseline_us.get_or_insert(timing.median_us);
+        }
+        let mut is_urgent = false;
+        for (&index, outcome) in indices.iter().zip(candidates) {
+            let found = match outcome {
+                Outcome::Timed(timing) => Found::Timed(RecordedTiming::from(timing)),
+                // These may be somebody else's doing: a signal that went to all processes, another one's memory.
+                Outcome::Refused(Reason::Died { .. } | Reason::OutOfMemory { .. }) | Outcome::Skipped => continue,
+                Outcome::Refused(reason) => Found::Refused(reason.to_string()),
+            };
+            match self.tried.get_mut(&index) {
+                Some(tried) => tried.found = found,
+                None => {
+                    // What hangs takes its time, and the next compile is not to wait for it again.
+                    is_urgent |= matches!(found, Found::Refused(_));
+                    self.tried.extend(tried_as(self.prepared, index, found).map(|tried| (index, tried)));
+                }
+            }
+        }
+        if is_urgent || self.written.elapsed() > EVERY.max(SELDOM * self.took) {
+            self.write();
+        }
+    }
+
+    /// Writes all down. A signal does not cut that in two.
+    fn write(&mut self) {
+        let Some((cache, place)) = &self.place else { return };
+        let begin = Instant::now();
+        let journal = Journal { baseline_us: self.baseline_us, tried: self.tried.values().cloned().collect() };
+        match process::uninterrupted(|| journal.write(cache, place)) {
+            Ok(()) => {
+                let (name, count) = (&self.prepared.subject.annotation.name, journal.tried.len());
+                process::set_last_words(Some(format!(
+                    "{name}: interrupted; what is known of {count} points is kept, the next compile goes on from there"
+                )));
+                (self.written, self.took) = (Instant::now(), begin.elapsed());
+            }
+            Err(problem) => {
+                self.problem = Some(problem);
+                self.place = None;
+            }
+        }
+    }
+
+    /// Ends it, and gives what kept it from being written.
+    pub fn close(self) -> Option<String> {
+        process::set_last_words(None);
+        self.problem
+    }
+}
+
+/// The place of a kernel's logbook; `None` where not all is known that it hangs on.
+pub fn place(
+    prepared: &Prepared<'_>,
+    architecture: &str,
+    present: &str,
+    images: &str,
+    device: &Device,
+) -> Option<String> {
+    let searched = Searched {
+        kernel: &prepared.subject.annotation.name,
+        architecture,
+        basis: prepared.basis.as_ref()?,
+        baseline: &identity(prepared, prepared.scored.laid.baseline)?,
+        present,
+        device,
+        images,
+    };
+    searched.place().ok()
+}
+
+/// A point with what came of it; `None` where it has no code.
+fn tried_as(prepared: &Prepared<'_>, index: usize, found: Found) -> Option<Tried> {
+    let configuration = prepared.scored.laid.configurations[index].clone();
+    Some(Tried { configuration, identity: identity(prepared, index)?, found })
+}
+
+/// Digest of what is run for a configuration.
+fn identity(prepared: &Prepared<'_>, index: usize) -> Option<String> {
+    let laid = &prepared.scored.laid;
+    let code = &prepared.variants.all[*laid.variants[index].as_ref().ok()?].digest;
+    let launch = serde_json::to_vec(&(laid.launches[index], laid.workloads[index].as_deref())).ok()?;
+    Some(digest([code.as_bytes(), &launch]))
+}

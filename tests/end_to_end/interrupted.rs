@@ -1,0 +1,194 @@
+//! Searches that are ended before they are decided: what they found is kept, and the next compile goes on from there.
+
+use crate::nvcc::compile;
+use crate::project::{Project, Ran, run, succeed};
+use crate::results::nvtune;
+use std::collections::BTreeSet;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// One kernel of 64 points.
+const SOURCE: &str = "\
+//@tune threads(n) block({32, 64, 96, 128, 192, 256, 384, 512}) regs({0, 16, 24, 32, 40, 48, 64, 255}) default(block = 256)
+//@tune args(n = 1 << 12, x = random[n], y = out[n])
+__global__ void mix(int n, const float *x, float *y) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float s[16];
+    for (int k = 0; k < 16; ++k) s[k] = x[(i + k) % n];
+    for (int round = 0; round < 8; ++round)
+        for (int k = 0; k < 16; ++k) s[k] = s[k] * s[(k + 5) % 16] + s[(k + 1) % 16];
+    float sum = 0;
+    for (int k = 0; k < 16; ++k) sum += s[k];
+    if (i < n) y[i] = sum;
+}
+";
+
+/// Blocks of 96 under a cap of 40 win, and those of 512 crash; each launch takes so many milliseconds. On the second GPU all takes `other` times as long.
+fn recording(pause_ms: u32, other: f64) -> String {
+    let entries = |gpu: &str, factor: f64| {
+        let time = |label: &str, us: f64| {
+            let us = us * factor;
+            format!(r#"{{"gpu": "{gpu}", {label} "time_us": {us}, "spread": 0.01, "pause_ms": {pause_ms}}}"#)
+        };
+        let crash = format!(
+            r#"{{"gpu": "{gpu}", "label": "block=512", "refused": {{"faulted": {{"error": "CUDA_ERROR_ILLEGAL_ADDRESS"}}}}}}"#
+        );
+        [crash, time(r#""label": "block=96 regs=40","#, 80.0), time(r#""label": "block=32","#, 250.0), time("", 100.0)]
+            .join(",\n")
+    };
+    format!(
+        r#"{{"device": {{"name": "NVIDIA H200", "compute_capability": 90, "driver": 13000, "sms": 132}},
+            "gpus": ["GPU-1", "GPU-2"], "log": "log", "entries": [{}, {}]}}"#,
+        entries("GPU-1", 1.0),
+        entries("GPU-2", other)
+    )
+}
+
+fn project(pause_ms: u32, other: f64) -> Project {
+    let project = Project::new(&[]);
+    project.write("mix.cu", SOURCE);
+    project.write("recorded.json", &recording(pause_ms, other));
+    std::fs::create_dir_all(project.path("run/nvtune")).expect("a folder");
+    project
+}
+
+fn build(project: &Project) -> Command {
+    let mut build = project.nvtune(&compile("mix.cu", "mix.o"));
+    build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json").env("XDG_RUNTIME_DIR", project.path("run"));
+    project.write("log", "");
+    build
+}
+
+/// The candidates that a measuring process looked at for the first time.
+fn checked(project: &Project) -> BTreeSet<String> {
+    project.read("log").lines().filter_map(|line| line.strip_prefix("check ")).map(str::to_owned).collect()
+}
+
+/// What is kept of searches under way.
+fn searches(project: &Project) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(project.path("bin/cache/v1/searches")).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+/// Starts a build and ends it by a signal once its search has something to keep; gives its exit code and what it said.
+fn interrupted(project: &Project, signal: i32) -> (i32, String) {
+    let mut command = build(project);
+    let reset = || {
+        for signal in [libc::SIGINT, libc::SIGTERM] {
+            // SAFETY: no handler is installed; a shell's background ignores SIGINT.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec nothing but `signal` is called, which may be.
+    let command = unsafe { command.stderr(Stdio::piped()).pre_exec(reset) };
+    let child: Child = command.spawn().expect("it starts");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while searches(project).is_empty() {
+        assert!(Instant::now() < deadline, "nothing is kept");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // SAFETY: the child is not collected yet, so the number is its own.
+    unsafe { libc::kill(child.id() as i32, signal) };
+    let output = child.wait_with_output().expect("it ends");
+    let code = output.status.code().or(output.status.signal().map(|signal| 128 + signal));
+    assert!(!project.path("mix.o").exists());
+    (code.expect("one of them"), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+fn summary(ran: &Ran) -> &str {
+    ran.stderr.lines().find(|line| line.starts_with("nvtune: mix: ")).unwrap_or_default()
+}
+
+/// Configuration, gain and how it was chosen, without what the search took.
+fn winner(ran: &Ran) -> String {
+    summary(ran).split(';').next().unwrap_or_default().to_owned()
+}
+
+/// Of the record: how many points an earlier search timed, and the labels of those that it found crash.
+fn resumed(project: &Project) -> (u64, usize) {
+    let record = project.record("mix.tune.json");
+    let kernel = &record["kernels"][0];
+    let rows = kernel["configurations"].as_array().expect("a list");
+    let earlier = rows.iter().filter(|row| row["timing"]["earlier"] == true).count();
+    (kernel["resumed"].as_u64().unwrap_or(0), earlier)
+}
+
+#[test]
+fn what_was_timed_before_an_interruption_is_not_timed_again_and_the_winner_is_the_same() {
+    let whole = project(0, 1.0);
+    let ran = succeed(&mut build(&whole));
+    let (expected, all) = (winner(&ran), checked(&whole));
+    assert!(expected.starts_with("nvtune: mix: block=96 regs=40 (1.25x"), "{}", ran.stderr);
+    assert!(searches(&whole).is_empty(), "what is decided is not under way");
+
+    for (signal, code) in [(libc::SIGINT, 130), (libc::SIGTERM, 143), (libc::SIGKILL, 137)] {
+        let project = project(3, 1.0);
+        let (ended, said) = interrupted(&project, signal);
+        assert_eq!(ended, code, "{said}");
+        let before = checked(&project);
+        if signal != libc::SIGKILL {
+            let words = said.lines().last().unwrap_or_default();
+            let kept =
+                words.strip_prefix("nvtune: mix: interrupted; what is known of ").unwrap_or_else(|| panic!("{said}"));
+            assert!(kept.ends_with(" points is kept, the next compile goes on from there"), "{said}");
+        }
+        let stats = succeed(&mut nvtune(&project, &["cache", "stats"])).stdout;
+        assert!(stats.contains("searches   1 interrupted\n"), "{stats}");
+
+        let ran = succeed(&mut build(&project));
+        assert_eq!(winner(&ran), expected, "{}", ran.stderr);
+        let now = checked(&project);
+        let (resumed, earlier) = resumed(&project);
+        assert!(resumed > 0 && earlier > 0, "{}", ran.stderr);
+        assert!(now.len() < all.len(), "{now:?} after {before:?}");
+        assert!(!before.is_subset(&now), "{now:?} after {before:?}");
+        let crashed = before.iter().filter(|label| label.contains("block=512")).count();
+        assert!(
+            crashed == 0 || now.iter().all(|label| !label.contains("block=512") || !before.contains(label)),
+            "{now:?}"
+        );
+        assert!(
+            summary(&ran).contains(&format!(" points timed ({resumed} before an interruption), ")),
+            "{}",
+            ran.stderr
+        );
+        assert!(ran.stderr.contains("candidate refused: block=512"), "{}", ran.stderr);
+        assert!(searches(&project).is_empty(), "what is decided is not under way");
+        // Nothing of it is left to the build after.
+        let again = succeed(&mut build(&project));
+        assert!(again.stderr.contains("; from the cache") && checked(&project).is_empty(), "{}", again.stderr);
+    }
+}
+
+#[test]
+fn a_torn_journal_and_one_of_a_gpu_in_another_state_are_not_used() {
+    // The second GPU is 2% slower, which is noise, or 20%, which is not; or the file is damaged.
+    for (what, other, is_torn, is_used) in
+        [("noise", 1.02, false, true), ("another state", 1.2, false, false), ("torn", 1.0, true, false)]
+    {
+        let project = project(3, other);
+        interrupted(&project, libc::SIGTERM);
+        let before = checked(&project);
+        if is_torn {
+            let path = &searches(&project)[0];
+            let mut bytes = std::fs::read(path).expect("it is there");
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 0x20;
+            std::fs::write(path, bytes).expect("written");
+        }
+        // Who has the first GPU leaves the second.
+        let lock = std::fs::File::create(project.path("run/nvtune/GPU-1.lock")).expect("made");
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("nobody else has it");
+        let ran = run(build(&project).env("NVTUNE_WAIT", "5"));
+        assert_eq!(ran.code, Some(0), "{what}: {}", ran.stderr);
+        let (resumed, _) = resumed(&project);
+        assert_eq!(resumed > 0 && summary(&ran).contains("interruption"), is_used, "{what}: {}", ran.stderr);
+        assert!(winner(&ran).starts_with("nvtune: mix: block=96 regs=40 (1.25x"), "{what}: {}", ran.stderr);
+        // A crash is a crash in any state; what is torn tells nothing.
+        let timed: BTreeSet<_> = before.into_iter().filter(|label| !label.contains("block=512")).collect();
+        assert_eq!(timed.is_subset(&checked(&project)), !is_used, "{what}");
+    }
+}
