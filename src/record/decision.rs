@@ -163,4 +163,7 @@ pub struct RecordedTiming {
     /// Median of the paired rounds with the baseline, for finalists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paired_us: Option<f64>,
+    /// The same with warm caches, for the baseline and those that might have won.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_us: Option<f64>,
 }
