@@ -8,7 +8,7 @@
 mod recorded;
 
 use nvtune::measure::verdict::{Verdict, faster};
-use nvtune::measure::{Candidate, Error, Measurer, Options, Outcome, Plan, Pool, Process, Timing, Timings};
+use nvtune::measure::{Caches, Candidate, Error, Measurer, Options, Outcome, Plan, Pool, Process, Timing, Timings};
 use nvtune::space::Launch;
 use nvtune::workload::{Argument, Buffer, Check, Element, Fill, Scalar, Symbol, Workload};
 use std::panic::catch_unwind;
@@ -38,6 +38,7 @@ const CASES: &[(&str, fn())] = &[
     ("several_gpus_share_candidates", several_gpus_share_candidates),
     ("a_second_request_runs_no_baseline_again", a_second_request_runs_no_baseline_again),
     ("duels_tell_apart", duels_tell_apart),
+    ("warm_caches_hold_what_the_launch_before_left", warm_caches_hold_what_the_launch_before_left),
     ("occupancy_is_the_drivers", recorded::occupancy_is_the_drivers),
     ("remapped_launches", remapped_launches),
     ("launches_by_the_header", launches_by_the_header),
@@ -481,7 +482,7 @@ fn carve_outs_are_preferred_launch_by_launch() {
     }
     assert_eq!(outcomes(&timings), ["timed"; 6]);
     // In turns, of one function: each launch has its own preference again.
-    let samples = process.duel(&candidates[4..], 15).unwrap();
+    let samples = process.duel(&candidates[4..], 15, Caches::Cold).unwrap();
     assert!(samples.iter().all(|samples| samples.as_ref().is_some_and(|samples| samples.len() == 15)));
     for (candidate, samples) in candidates[4..].iter().zip(samples.iter().flatten()) {
         println!("{}: {:.2} us in turns", candidate.label, samples.iter().sum::<f64>() / samples.len() as f64);
@@ -519,7 +520,7 @@ fn duels_tell_apart() {
         candidate("fault", 256, &workload),
     ];
     let begin = Instant::now();
-    let rounds = start().duel(&contenders, 30).unwrap();
+    let rounds = start().duel(&contenders, 30, Caches::Cold).unwrap();
     println!("dueled after {:.2} s", begin.elapsed().as_secs_f64());
     let [Some(baseline), Some(same), Some(slow), None] = rounds.as_slice() else {
         panic!("{rounds:?}");
@@ -539,13 +540,30 @@ fn median(samples: &Option<Vec<f64>>) -> Timing {
     Timing::new(samples.clone().expect("it runs")).expect("it was sampled")
 }
 
+fn warm_caches_hold_what_the_launch_before_left() {
+    // The first takes so long that it is launched by itself, the second is timed in graphs.
+    let mut process = start();
+    for (kernel, elements) in [("slow", 1 << 22), ("scale", 1 << 18)] {
+        let contenders = [candidate(kernel, 256, &Arc::new(workload(elements, Fill::Poison)))];
+        let mut timed = |caches| {
+            let first = median(&process.duel(&contenders, 31, caches).unwrap()[0]).median_us;
+            let again = median(&process.duel(&contenders, 31, caches).unwrap()[0]).median_us;
+            assert!((first / again - 1.0).abs() < 0.1, "{kernel}: {caches:?} repeats: {first} and {again} us");
+            first
+        };
+        let (cold, warm) = (timed(Caches::Cold), timed(Caches::Warm));
+        println!("{kernel}: {cold:.3} us cold, {warm:.3} us warm");
+        assert!(warm < 0.95 * cold, "{kernel}");
+    }
+}
+
 fn short_kernels_are_timed_in_graphs() {
     let workload = small();
     let contenders: Vec<Candidate> =
         [64, 128, 256, 512, 1024, 64].iter().map(|block| candidate("scale", *block, &workload)).collect();
     let mut process = start();
-    let first = process.duel(&contenders, 41).unwrap();
-    let second = process.duel(&contenders, 41).unwrap();
+    let first = process.duel(&contenders, 41, Caches::Cold).unwrap();
+    let second = process.duel(&contenders, 41, Caches::Cold).unwrap();
     for ((candidate, a), b) in contenders.iter().zip(&first).zip(&second) {
         let (a, b) = (median(a), median(b));
         println!(
@@ -579,7 +597,7 @@ fn graphs_keep_carve_outs_and_contents() {
     };
     let contenders = [(None, 1024), (Some(0), 1024), (Some(100), 1024), (Some(0), third), (Some(100), third)]
         .map(|(carveout, shared)| with_carveout(carveout, shared));
-    let samples = process.duel(&contenders, 21).unwrap();
+    let samples = process.duel(&contenders, 21, Caches::Cold).unwrap();
     for (contender, samples) in contenders.iter().zip(&samples) {
         let (carveout, shared) = (contender.launch.carveout, contender.launch.shared);
         println!("carveout {carveout:?} shared {shared}: {:.3} us", median(samples).median_us);

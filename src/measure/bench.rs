@@ -1,7 +1,7 @@
 //! The seam between the order in which candidates are timed and what times them.
 
 use super::protocol::Job;
-use super::{Condition, Reason};
+use super::{Caches, Condition, Reason};
 use crate::workload::Workload;
 
 /// Runs jobs: the GPU, or recorded timings.
@@ -26,12 +26,19 @@ pub(super) trait Bench {
     /// Makes a job that was checked ready to be sampled, where the process was started anew since.
     fn warm(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<(), Halt>;
 
-    /// Microseconds of one launch with cold caches; of a `short` kernel, of several launches by which the launch itself counts
-    /// for little.
-    fn sample(&mut self, job: &Job, short: bool) -> Result<f64, Halt>;
+    /// Microseconds of one launch, or what stands for it.
+    fn sample(&mut self, job: &Job, sampling: Sampling) -> Result<f64, Halt>;
 
     /// How the GPU is now.
     fn condition(&mut self) -> Condition;
+}
+
+/// How a sample is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sampling {
+    /// The kernel is so short that several launches are taken together, by which the launch itself counts for little.
+    pub short: bool,
+    pub caches: Caches,
 }
 
 /// Why a job did not run to its end.

@@ -21,6 +21,17 @@ pub struct Candidate {
     pub workload: Arc<Workload>,
 }
 
+/// What the caches hold when a sample is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Caches {
+    /// Nothing of the kernel's: the L2 cache is written over before each launch.
+    #[default]
+    Cold,
+    /// What a launch of the same candidate right before left there, as in a program that calls the kernel again and again.
+    Warm,
+}
+
 /// How thoroughly to time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {

@@ -34,7 +34,7 @@ mod schedule;
 mod serve;
 pub mod verdict;
 
-pub use candidate::{Candidate, Plan};
+pub use candidate::{Caches, Candidate, Plan};
 pub use condition::{Condition, Conditions};
 pub use device::Device;
 pub use options::Options;
@@ -73,10 +73,10 @@ pub trait Measurer {
     ) -> Result<Timings, Error>;
 
     /// Times `contenders` (which have been through [`time`](Self::time)) in `rounds` rounds, each of them once a round in an
-    /// order drawn anew, so that samples of one round are pairs under the same conditions.
+    /// order drawn anew, so that samples of one round are pairs under the same conditions, with such `caches` before each.
     ///
     /// Gives, for each contender, its time of each round in microseconds; `None` where it crashed or hung.
-    fn duel(&mut self, contenders: &[Candidate], rounds: u32) -> Result<Vec<Option<Vec<f64>>>, Error>;
+    fn duel(&mut self, contenders: &[Candidate], rounds: u32, caches: Caches) -> Result<Vec<Option<Vec<f64>>>, Error>;
 
     /// How long all this has waited for a GPU that others measured on: it counts against no budget.
     fn waited(&self) -> Duration {

@@ -5,7 +5,7 @@
 //! that others measure on is not waited for as long as this has one.
 
 use super::process::{Error, Process};
-use super::{Candidate, Conditions, Device, Measurer, Options, Outcome, Plan, Timing, Timings};
+use super::{Caches, Candidate, Conditions, Device, Measurer, Options, Outcome, Plan, Timing, Timings};
 use std::time::{Duration, Instant};
 
 /// Further GPUs are called in where the candidates would take longer than this on one: their processes take a while to start.
@@ -172,8 +172,8 @@ impl Measurer for Pool {
         Ok(before)
     }
 
-    fn duel(&mut self, contenders: &[Candidate], rounds: u32) -> Result<Vec<Option<Vec<f64>>>, Error> {
-        self.first.duel(contenders, rounds)
+    fn duel(&mut self, contenders: &[Candidate], rounds: u32, caches: Caches) -> Result<Vec<Option<Vec<f64>>>, Error> {
+        self.first.duel(contenders, rounds, caches)
     }
 
     fn waited(&self) -> Duration {

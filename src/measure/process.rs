@@ -6,8 +6,8 @@
 use super::batch::{Batch, Catalog};
 use super::link::{Incoming, Link};
 use super::options::Options;
-use super::protocol::{self, Job, Reply, Request};
-use super::{Candidate, Conditions, Device, Measurer, Outcome, Plan, Reason, RunnerError, Timing, Timings};
+use super::protocol::{self, Job, Reply, Request, Rounds};
+use super::{Caches, Candidate, Conditions, Device, Measurer, Outcome, Plan, Reason, RunnerError, Timing, Timings};
 use std::io;
 use std::time::{Duration, Instant};
 use thiserror::Error;
@@ -349,17 +349,19 @@ impl Measurer for Process {
         }
     }
 
-    fn duel(&mut self, contenders: &[Candidate], rounds: u32) -> Result<Vec<Option<Vec<f64>>>, Error> {
+    fn duel(&mut self, contenders: &[Candidate], rounds: u32, caches: Caches) -> Result<Vec<Option<Vec<f64>>>, Error> {
         if self.patience.is_zero() {
             self.patience = seconds(Plan::default().patience_s);
         }
         let batch = Batch::new(&mut self.catalog, contenders);
         let mut states = vec![State::default(); batch.jobs.len()];
+        let rounds = Rounds { count: rounds, caches, seed: Plan::default().seed };
         loop {
             for state in &mut states {
                 state.samples.clear();
             }
-            let request = Request::Duel { jobs: remaining(&batch.jobs, &states), rounds, seed: Plan::default().seed };
+            let jobs = remaining(&batch.jobs, &states);
+            let request = Request::Duel { jobs, rounds };
             let served = self.request(&request, &mut |told| {
                 note(&mut states, told);
             })?;

@@ -4,7 +4,7 @@
 //! else that a broken runner prints, is told apart at once. After it both sides send frames: the length of a JSON text and of a
 //! payload (both little-endian 32-bit), the text, the payload. Nothing else is shared, so the two may run on different machines.
 
-use super::{Condition, Device, Plan, Reason};
+use super::{Caches, Condition, Device, Plan, Reason};
 use crate::space::Launch;
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -12,7 +12,7 @@ use std::io::{self, Read, Write};
 
 /// The version of the protocol. It rises with every change of [`Request`] or [`Reply`], and of what they carry: the two sides
 /// must have the same.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// What the first line begins with.
 const NAME: &str = "nvtune-measure ";
@@ -51,9 +51,16 @@ pub(super) enum Request {
     },
     Duel {
         jobs: Vec<Job>,
-        rounds: u32,
-        seed: u64,
+        rounds: Rounds,
     },
+}
+
+/// The rounds of a duel: how many, with what in the caches before each sample, and the seed of the order within them.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Rounds {
+    pub count: u32,
+    pub caches: Caches,
+    pub seed: u64,
 }
 
 /// A candidate of a request.

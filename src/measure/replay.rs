@@ -17,16 +17,16 @@
 //!
 //! The first entry whose conditions all hold answers a job: `kernel`, `grid`, `block` and `shared` are the launch's, and each
 //! word of `label` is a word of the candidate's label. `time_us` is its time, with a deterministic noise of up to `spread`
-//! (a share of it) up and down, and `short_us`, where it is given, what is found for it as a short kernel's; `refused` refuses
-//! it; `fault` breaks the process: `die`, `hang`, `garbage`. `gpu` is the UUID of the one that runs the job: `gpus` are those of
+//! (a share of it) up and down, `short_us`, where it is given, what is found for it as a short kernel's, and `warm_us` with warm
+//! caches; `refused` refuses it; `fault` breaks the process: `die`, `hang`, `garbage`. `gpu` is the UUID of the one that runs the job: `gpus` are those of
 //! all GPUs, where there is more than the one of `device`. `start` breaks the process before it is ready: `die`, `hang`,
 //! `garbage`, `version`, `no-device`, or `banner`, which is harmless. `conditions` are those at the ends of rounds; the last one
 //! stays. `pause_ms` is how long a launch keeps the process busy. `log` is a file that says what ran, a line each: `baseline`, `check`,
 //! `warm` or `sample`, and the candidate's label.
 
-use super::bench::{Bench, Halt};
+use super::bench::{Bench, Halt, Sampling};
 use super::protocol::Job;
-use super::{Condition, Device, Reason};
+use super::{Caches, Condition, Device, Reason};
 use crate::space::{Dim3, Launch};
 use crate::workload::Workload;
 use serde::Deserialize;
@@ -76,6 +76,7 @@ struct Entry {
     gpu: Option<String>,
     time_us: Option<f64>,
     short_us: Option<f64>,
+    warm_us: Option<f64>,
     #[serde(default)]
     spread: f64,
     #[serde(default)]
@@ -147,7 +148,7 @@ impl<W: Write> Replay<W> {
         Replay { recording, gpu, stdout, samples: 0, rounds: 0, reference: None }
     }
 
-    fn answer(&mut self, what: &str, job: &Job, short: bool) -> Result<f64, Halt> {
+    fn answer(&mut self, what: &str, job: &Job, sampling: Sampling) -> Result<f64, Halt> {
         if let Some(path) = &self.recording.log {
             let failed = |error: std::io::Error| Halt::Failed(format!("{}: {error}", path.display()));
             let mut log = std::fs::File::options().create(true).append(true).open(path).map_err(failed)?;
@@ -165,7 +166,9 @@ impl<W: Write> Replay<W> {
             Some(reason) => return Err(Halt::Refused(reason.clone())),
             None => {}
         }
-        let time = entry.short_us.filter(|_| short).or(entry.time_us).ok_or_else(missing)?;
+        let warm = entry.warm_us.filter(|_| sampling.caches == Caches::Warm);
+        let short = entry.short_us.filter(|_| sampling.short);
+        let time = warm.or(short).or(entry.time_us).ok_or_else(missing)?;
         // A low-discrepancy sequence: the same each time, and evenly spread over -1 to 1.
         self.samples += 1;
         let noise = (self.samples as f64 * 0.618_033_988_749_895).fract() * 2.0 - 1.0;
@@ -182,7 +185,7 @@ impl<W: Write> Bench for Replay<W> {
 
     fn reference(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, Halt> {
         self.reference = Some((job.variant, job.workload, job.launch));
-        self.answer("baseline", job, false)
+        self.answer("baseline", job, Sampling::default())
     }
 
     fn has_reference(&self, job: &Job) -> bool {
@@ -190,15 +193,15 @@ impl<W: Write> Bench for Replay<W> {
     }
 
     fn check(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, Halt> {
-        self.answer("check", job, false)
+        self.answer("check", job, Sampling::default())
     }
 
     fn warm(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<(), Halt> {
-        self.answer("warm", job, false).map(drop)
+        self.answer("warm", job, Sampling::default()).map(drop)
     }
 
-    fn sample(&mut self, job: &Job, short: bool) -> Result<f64, Halt> {
-        self.answer("sample", job, short)
+    fn sample(&mut self, job: &Job, sampling: Sampling) -> Result<f64, Halt> {
+        self.answer("sample", job, sampling)
     }
 
     fn condition(&mut self) -> Condition {

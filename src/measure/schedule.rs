@@ -5,8 +5,8 @@
 //! always holds: no candidate is sampled before its results were found to agree, and each sample is announced before.
 
 use super::Plan;
-use super::bench::{Bench, Halt};
-use super::protocol::{Job, Reply};
+use super::bench::{Bench, Halt, Sampling};
+use super::protocol::{Job, Reply, Rounds};
 use std::time::{Duration, Instant};
 
 /// The baseline is run for this long before the first sample, for the clocks to rise from idle, but not more often than this.
@@ -69,7 +69,7 @@ pub(super) fn time(
         send(Reply::Done);
         return Ok(());
     };
-    let short = us < SHORT_US;
+    let sampling = Sampling { short: us < SHORT_US, ..Sampling::default() };
 
     // Each candidate is sampled right after its check: it is loaded and warm, and each has a sample however short the budget.
     let mut field: Vec<Sampled<'_>> = Vec::with_capacity(jobs.len());
@@ -85,7 +85,7 @@ pub(super) fn time(
             };
             send(Reply::Checked(job.slot, us));
         }
-        if let Some(us) = sample(bench, job, short, send)? {
+        if let Some(us) = sample(bench, job, sampling, send)? {
             field.push(Sampled { job, fastest: us, total: us });
         }
     }
@@ -112,7 +112,7 @@ pub(super) fn time(
                 break 'rounds;
             }
             // A candidate that fails now is refused by the reply; infinity takes it out of the field.
-            let us = sample(bench, sampled.job, short, send)?.unwrap_or(f64::INFINITY);
+            let us = sample(bench, sampled.job, sampling, send)?.unwrap_or(f64::INFINITY);
             sampled.fastest = if us.is_finite() { sampled.fastest.min(us) } else { us };
             sampled.total += us;
         }
@@ -135,13 +135,12 @@ struct Sampled<'a> {
 pub(super) fn duel(
     bench: &mut dyn Bench,
     jobs: &[Job],
-    rounds: u32,
-    seed: u64,
+    rounds: Rounds,
     pace: &mut Pace,
     send: &mut dyn FnMut(Reply),
 ) -> Result<(), Unusable> {
     let mut field = Vec::with_capacity(jobs.len());
-    let mut short = false;
+    let mut sampling = Sampling { caches: rounds.caches, ..Sampling::default() };
     for job in jobs {
         send(Reply::Running(job.slot));
         let warm = bench.warm(job, &mut || send(Reply::Working));
@@ -150,17 +149,17 @@ pub(super) fn duel(
         }
         if let Some(us) = warm_up(bench, job, pace.is_warm(), send)? {
             // The first is the baseline, here too.
-            short |= field.is_empty() && us < SHORT_US;
+            sampling.short |= field.is_empty() && us < SHORT_US;
             field.push((job, true));
             pace.served = Some(Instant::now());
         }
     }
-    let mut order = Order::new(seed, jobs.len());
+    let mut order = Order::new(rounds.seed, jobs.len());
     let (mut round, mut repeats) = (0, 0);
-    while round < rounds && !field.is_empty() {
+    while round < rounds.count && !field.is_empty() {
         order.shuffle(&mut field);
         for (job, well) in &mut field {
-            *well = sample(bench, job, short, send)?.is_some();
+            *well = sample(bench, job, sampling, send)?.is_some();
         }
         field.retain(|(_, well)| *well);
         round += u32::from(round_counts(bench, &mut repeats, true, send));
@@ -199,7 +198,7 @@ fn warm_up(
     let mut fastest = f64::INFINITY;
     for _ in 0..WARM_UP_LAUNCHES {
         send(Reply::Running(job.slot));
-        let result = bench.sample(job, false);
+        let result = bench.sample(job, Sampling::default());
         let Some(us) = tell(job, result, send)? else {
             return Ok(None);
         };
@@ -212,9 +211,14 @@ fn warm_up(
 }
 
 /// Takes one sample and tells it. `None` where the job was refused.
-fn sample(bench: &mut dyn Bench, job: &Job, short: bool, send: &mut dyn FnMut(Reply)) -> Result<Option<f64>, Unusable> {
+fn sample(
+    bench: &mut dyn Bench,
+    job: &Job,
+    sampling: Sampling,
+    send: &mut dyn FnMut(Reply),
+) -> Result<Option<f64>, Unusable> {
     send(Reply::Running(job.slot));
-    let result = bench.sample(job, short);
+    let result = bench.sample(job, sampling);
     let us = tell(job, result, send)?;
     if let Some(us) = us {
         send(Reply::Sample(job.slot, us));
@@ -267,7 +271,7 @@ impl Order {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Condition, Reason};
+    use super::super::{Caches, Condition, Reason};
     use super::*;
     use crate::space::Launch;
     use crate::workload::Workload;
@@ -282,7 +286,7 @@ mod tests {
         fn clear(&mut self) {}
 
         fn reference(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, Halt> {
-            self.sample(job, false)
+            self.sample(job, Sampling::default())
         }
 
         fn has_reference(&self, job: &Job) -> bool {
@@ -292,7 +296,7 @@ mod tests {
         fn check(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, Halt> {
             match job.slot {
                 2 => Err(Halt::Refused(Reason::OutOfMemory { bytes: 1 })),
-                _ => self.sample(job, false),
+                _ => self.sample(job, Sampling::default()),
             }
         }
 
@@ -300,7 +304,7 @@ mod tests {
             self.check(job, alive).map(drop)
         }
 
-        fn sample(&mut self, job: &Job, _: bool) -> Result<f64, Halt> {
+        fn sample(&mut self, job: &Job, _: Sampling) -> Result<f64, Halt> {
             Ok(if job.slot == 3 { 500.0 } else { 100.0 })
         }
 
@@ -320,6 +324,10 @@ mod tests {
             checked: false,
         };
         (0..n).map(job).collect()
+    }
+
+    fn rounds(count: u32) -> Rounds {
+        Rounds { count, caches: Caches::Cold, seed: 1 }
     }
 
     /// The slots sampled, in order. Panics where a sample was not announced, or is of a job that was not checked.
@@ -383,7 +391,8 @@ mod tests {
     #[test]
     fn duels_pair_samples() {
         let mut replies = Vec::new();
-        duel(&mut Steady::default(), &jobs(4), 3, 1, &mut Pace::default(), &mut |reply| replies.push(reply)).unwrap();
+        duel(&mut Steady::default(), &jobs(4), rounds(3), &mut Pace::default(), &mut |reply| replies.push(reply))
+            .unwrap();
         for round in samples(&replies, true).chunks(3) {
             let mut sorted = round.to_vec();
             sorted.sort_unstable();
@@ -397,11 +406,11 @@ mod tests {
         for (hot_rounds, repeated) in [(0, 0), (2, 2), (9, REPEATS as usize)] {
             let mut replies = Vec::new();
             let mut bench = Steady(vec![hot.clone(); hot_rounds]);
-            duel(&mut bench, &jobs(2), 6, 1, &mut Pace::default(), &mut |reply| replies.push(reply)).unwrap();
-            let rounds = |wanted: bool| {
+            duel(&mut bench, &jobs(2), rounds(6), &mut Pace::default(), &mut |reply| replies.push(reply)).unwrap();
+            let told = |wanted: bool| {
                 replies.iter().filter(|reply| matches!(reply, Reply::Round(_, counts) if *counts == wanted)).count()
             };
-            assert_eq!((rounds(true), rounds(false)), (6, repeated), "{hot_rounds} hot rounds");
+            assert_eq!((told(true), told(false)), (6, repeated), "{hot_rounds} hot rounds");
             assert_eq!(samples(&replies, true).len(), 2 * (6 + repeated));
         }
     }

@@ -107,9 +107,7 @@ fn answer(mut gpus: Gpus, requests: &mpsc::Receiver<(Request, Vec<u8>)>, stdout:
                 bench.load(std::mem::take(&mut variants), std::mem::take(&mut workloads));
                 match request {
                     Request::Time { jobs, plan } => schedule::time(bench, &jobs, &plan, &mut pace, &mut tell),
-                    Request::Duel { jobs, rounds, seed } => {
-                        schedule::duel(bench, &jobs, rounds, seed, &mut pace, &mut tell)
-                    }
+                    Request::Duel { jobs, rounds } => schedule::duel(bench, &jobs, rounds, &mut pace, &mut tell),
                     _ => Ok(()),
                 }
             }

@@ -111,7 +111,14 @@ mod tests {
     }
 
     fn timed(median_us: f64) -> Found {
-        Found::Timed(RecordedTiming { median_us, spread: 0.01, samples: 9, paired_us: None, earlier: false })
+        Found::Timed(RecordedTiming {
+            median_us,
+            spread: 0.01,
+            samples: 9,
+            paired_us: None,
+            warm_us: None,
+            earlier: false,
+        })
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::logbook::Logbook;
 use super::scored::Scored;
 use crate::measure::verdict::{self, Verdict};
 use crate::measure::{
-    self, Candidate, Conditions, Error, Measurer, Options, Outcome, Plan, Reason, Timing, Unsanitized,
+    self, Caches, Candidate, Conditions, Error, Measurer, Options, Outcome, Plan, Reason, Timing, Unsanitized,
 };
 use crate::record::{Decision, Found, RecordedTiming};
 use crate::search::Provenance;
@@ -186,7 +186,7 @@ fn decide_on<M: Measurer>(
         return Ok(());
     }
     contenders.insert(0, baseline);
-    let mut samples = measurer.duel(&contenders, ROUNDS)?.into_iter();
+    let mut samples = measurer.duel(&contenders, ROUNDS, Caches::Cold)?.into_iter();
     let Some(reference) = samples.next().flatten() else { return Ok(()) };
     note_paired(decision, laid.baseline, &reference);
     let mut met: Vec<(usize, Vec<f64>)> =
@@ -197,6 +197,12 @@ fn decide_on<M: Measurer>(
     while let Some((winner, ratio)) =
         settled(&reference, met.iter().map(|(index, samples)| (*index, samples.as_slice())))
     {
+        if let Some(reason) = loses_warm(laid, winner, measurer, decision)? {
+            decision.notes.push(format!("the fastest is refused: {}: {reason}", laid.configurations[winner]));
+            decision.configurations[winner].refused = Some(reason);
+            met.retain(|(index, _)| *index != winner);
+            continue;
+        }
         match holds(laid, winner, measurer)? {
             Held::Well => {}
             Held::Unknown(reason) => decision.notes.push(format!(
@@ -281,6 +287,30 @@ impl Tried {
             }
         }
     }
+}
+
+/// Why a winner is refused that was found with cold caches: it is surely slower than the baseline where a launch right before has
+/// filled them, and a program may call its kernel either way.
+fn loses_warm(
+    laid: &Laid,
+    winner: usize,
+    measurer: &mut impl Measurer,
+    decision: &mut Decision,
+) -> Result<Option<String>, Error> {
+    let (indices, contenders) = candidates(laid, &[laid.baseline, winner]);
+    let samples = measurer.duel(&contenders, ROUNDS, Caches::Warm)?;
+    let [Some(baseline), Some(challenger)] = samples.as_slice() else {
+        return Ok(Some("it or the default failed when it was launched again and again".to_owned()));
+    };
+    for (index, samples) in indices.into_iter().zip([baseline, challenger]) {
+        if let Some(timing) = &mut decision.configurations[index].timing {
+            timing.warm_us = Some(median(samples));
+        }
+    }
+    Ok(match verdict::faster(challenger, baseline) {
+        Verdict::Faster { ratio } => Some(format!("with warm caches it takes {ratio:.2} times as long as the default")),
+        Verdict::Slower { .. } | Verdict::Ambiguous { .. } => None,
+    })
 }
 
 /// Whether a winner gives the baseline's results for other contents of the buffers too.

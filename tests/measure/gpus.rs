@@ -1,7 +1,7 @@
 //! Which GPU is measured on, and how it is meanwhile.
 
 use crate::recorded::{Recorded, candidate, plan, time};
-use nvtune::measure::{Conditions, Error, Measurer, Options, Outcome, Plan, Pool, Process};
+use nvtune::measure::{Caches, Conditions, Error, Measurer, Options, Outcome, Plan, Pool, Process};
 use std::time::Duration;
 
 #[test]
@@ -13,7 +13,7 @@ fn short_kernels_are_timed_by_several_launches() {
         ));
         let mut process = recorded.start();
         assert_eq!(time(&mut process, &["a"], &plan()), [expected]);
-        let rounds = process.duel(&["default", "a"].map(candidate), 3).unwrap();
+        let rounds = process.duel(&["default", "a"].map(candidate), 3, Caches::Cold).unwrap();
         let expected = if baseline < 20.0 { 4.0 } else { 5.0 };
         assert_eq!(rounds[1], Some(vec![expected; 3]));
     }

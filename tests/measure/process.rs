@@ -2,7 +2,7 @@
 
 use crate::recorded::{Recorded, candidate, plan, time};
 use nvtune::measure::verdict::{Verdict, faster};
-use nvtune::measure::{Error, Measurer, Plan, Process};
+use nvtune::measure::{Caches, Error, Measurer, Plan, Process};
 use nvtune::workload::Fill;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,7 +25,8 @@ fn candidates_are_timed_and_slow_ones_dropped_after_a_sample() {
     let labels = ["cap=32 x=1", "cap=16", "cap=24", "cap=0"];
     assert_eq!(time(&mut process, &labels, &plan()), ["5 x 90.0", "1 x 250.0", "too many registers", "5 x 100.0"]);
 
-    let rounds = process.duel(&[candidate("default"), candidate("cap=24"), candidate("cap=32")], 12).unwrap();
+    let rounds =
+        process.duel(&[candidate("default"), candidate("cap=24"), candidate("cap=32")], 12, Caches::Cold).unwrap();
     let [Some(baseline), None, Some(challenger)] = rounds.as_slice() else {
         panic!("{rounds:?}");
     };
@@ -64,7 +65,7 @@ fn what_takes_the_child_down_is_refused_by_name_and_the_rest_goes_on() {
     assert!(outcomes[4].starts_with(r#"the measuring process died while it ran: it says "Segmenta"#), "{outcomes:?}");
     assert_eq!(outcomes[6], "crashed on the GPU: CUDA_ERROR_ILLEGAL_ADDRESS");
 
-    let rounds = process.duel(&["a", "dies", "b"].map(candidate), 3).unwrap();
+    let rounds = process.duel(&["a", "dies", "b"].map(candidate), 3, Caches::Cold).unwrap();
     let lengths: Vec<_> = rounds.iter().map(|r| r.as_ref().map(Vec::len)).collect();
     assert_eq!(lengths, [Some(3), None, Some(3)]);
 }

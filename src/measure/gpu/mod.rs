@@ -8,12 +8,12 @@ mod driver;
 mod kernel;
 mod pool;
 
-use super::bench::{Bench, Halt};
+use super::bench::{Bench, Halt, Sampling};
 use super::compare::{Tolerance, compare};
 use super::nvml::{self, Watch};
 use super::outcome::quantile;
 use super::protocol::Job;
-use super::{Condition, Device, Reason};
+use super::{Caches, Condition, Device, Reason};
 use crate::space::Launch;
 use crate::workload::{Check, Workload};
 use driver::{Context, DriverFault, Event, Global, Graph, Memory, Module, Stream, name};
@@ -62,6 +62,7 @@ struct Step {
     launch: Launch,
     arguments: Vec<Vec<u8>>,
     places: Vec<usize>,
+    caches: Caches,
 }
 
 /// What the baseline left behind.
@@ -229,10 +230,17 @@ impl Gpu {
 
     /// One launch, timed; waits for its end.
     fn launch(&self, kernel: &Kernel, job: &Job, workload: &Workload, places: &[usize]) -> Result<f64, Halt> {
+        self.start.record().map_err(faulted)?;
+        self.queue(kernel, job, workload, places)?;
+        self.stop.record().map_err(faulted)?;
+        self.stop.since(&self.start).map_err(faulted)
+    }
+
+    /// Queues one launch on the default stream.
+    fn queue(&self, kernel: &Kernel, job: &Job, workload: &Workload, places: &[usize]) -> Result<(), Halt> {
         let mut arguments = self.arguments(workload, places)?;
         let launch = &job.launch;
         kernel.prefer(launch)?;
-        self.start.record().map_err(faulted)?;
         // SAFETY: number and sizes of the arguments were compared with the kernel's own parameters in `Kernel::admit`, as far as the
         // driver tells them.
         let launched = unsafe {
@@ -248,9 +256,7 @@ impl Gpu {
             DriverFault::Context(error) => Halt::Faulted(Reason::Faulted { error: name(&error) }),
             DriverFault::OutOfMemory(_) => launch_failed("CUDA_ERROR_OUT_OF_MEMORY".to_owned()),
             DriverFault::Other(error) => launch_failed(name(&error)),
-        })?;
-        self.stop.record().map_err(faulted)?;
-        self.stop.since(&self.start).map_err(faulted)
+        })
     }
 
     /// Several launches, each timed by itself as [`Self::launch`] does, but queued as one graph: what the host takes for a launch
@@ -261,6 +267,7 @@ impl Gpu {
         job: &Job,
         workload: &Workload,
         places: &[usize],
+        caches: Caches,
     ) -> Result<Option<f64>, Halt> {
         if !Graph::can(&self.context) {
             return Ok(None);
@@ -271,14 +278,14 @@ impl Gpu {
             launch: job.launch,
             arguments: self.arguments(workload, places)?,
             places: places.to_vec(),
+            caches,
         };
         kernel.prefer(&job.launch)?;
         if self.graphs.get(&job.slot).is_none_or(|(known, _)| *known != step) {
             let globals = self.globals(job, workload, places)?;
-            let mut arguments = step.arguments.clone();
             let launch = &job.launch;
             let (pool, flush) = (&self.pool, &self.flush);
-            let before = |stream| {
+            let give = |stream| {
                 for slab in places.iter().filter_map(|place| pool.slabs.get(*place)).filter(|slab| slab.read()) {
                     slab.restore(stream)?;
                 }
@@ -287,12 +294,17 @@ impl Gpu {
                 {
                     global.copy_from(&slab.live, slab.used(), stream)?;
                 }
-                flush.set(0, stream)
+                Ok(())
             };
-            // SAFETY: as in `launch`; the captured launch keeps a copy of the arguments, and what they point at lives as long as the
-            // graph, which goes where buffers go.
-            let timed = |stream| unsafe {
-                kernel.function.launch(launch.grid, launch.block, launch.shared, &mut arguments, stream)
+            let timed = |stream| {
+                let mut arguments = step.arguments.clone();
+                // SAFETY: as in `queue`; the captured launch keeps a copy of the arguments, and what they point at lives as long as the
+                // graph, which goes where buffers go.
+                unsafe { kernel.function.launch(launch.grid, launch.block, launch.shared, &mut arguments, stream) }
+            };
+            let before = |stream| match caches {
+                Caches::Cold => give(stream).and_then(|()| flush.set(0, stream)),
+                Caches::Warm => give(stream).and_then(|()| timed(stream)).and_then(|()| give(stream)),
             };
             match Graph::capture(&self.context, TOGETHER, before, timed) {
                 Ok(graph) => self.graphs.insert(job.slot, (step, graph)),
@@ -485,18 +497,25 @@ impl Bench for Gpu {
         self.remember(job, &learned, alive)
     }
 
-    fn sample(&mut self, job: &Job, short: bool) -> Result<f64, Halt> {
+    fn sample(&mut self, job: &Job, Sampling { short, caches }: Sampling) -> Result<f64, Halt> {
         let workload = self.workload(job)?;
         let kernel = self.kernel(job, &workload)?;
         let places = self.places(job.workload, &workload, &mut || {})?;
-        if short && let Some(us) = self.launch_together(&kernel, job, &workload, &places)? {
+        if short && let Some(us) = self.launch_together(&kernel, job, &workload, &places, caches)? {
             return Ok(us);
         }
         self.restore(&places, Slab::read)?;
         self.give(job, &workload, &places)?;
-        // Written before the launch and not waited for: while the device writes, the launch is queued behind it, so that the time
+        // What goes before the launch is not waited for: while the device is at it, the launch is queued behind it, so that the time
         // between the events holds no wait for the host.
-        self.flush.set(0, Stream::DEFAULT).map_err(faulted)?;
+        match caches {
+            Caches::Cold => self.flush.set(0, Stream::DEFAULT).map_err(faulted)?,
+            Caches::Warm => {
+                self.queue(&kernel, job, &workload, &places)?;
+                self.restore(&places, Slab::read)?;
+                self.give(job, &workload, &places)?;
+            }
+        }
         self.launch(&kernel, job, &workload, &places)
     }
 }
