@@ -38,6 +38,15 @@ pub struct Console {
     failure: Cell<Option<u8>>,
     deferred: RefCell<Vec<String>>,
     said: RefCell<Vec<Said>>,
+    /// What waits until something else is said.
+    held: RefCell<Option<Vec<Held>>>,
+}
+
+/// A message that waits.
+#[derive(Debug)]
+pub enum Held {
+    Warning(String),
+    Diagnostics(Vec<Diagnostic>),
 }
 
 impl Console {
@@ -48,6 +57,9 @@ impl Console {
 
     /// Something that keeps a kernel from being tuned, or that the user surely wants to know.
     pub fn warning(&self, message: &str) {
+        if let Some(held) = self.held.borrow_mut().as_mut() {
+            return held.push(Held::Warning(message.to_owned()));
+        }
         self.said.borrow_mut().push(Said::Warning(message.to_owned()));
         if self.strict {
             self.fail(FATAL);
@@ -87,6 +99,9 @@ impl Console {
 
     /// What is wrong with a source, with its places.
     pub fn diagnostics(&self, diagnostics: &[Diagnostic]) {
+        if let Some(held) = self.held.borrow_mut().as_mut() {
+            return held.push(Held::Diagnostics(diagnostics.to_vec()));
+        }
         if self.strict && !diagnostics.is_empty() || diagnostics.iter().any(|found| found.severity == Severity::Error) {
             self.fail(SOURCE_ERROR);
         }
@@ -94,6 +109,26 @@ impl Console {
         eprint!("{text}");
         if !text.is_empty() {
             self.said.borrow_mut().push(Said::Diagnostics(text));
+        }
+    }
+
+    /// From now on warnings and diagnostics wait, where this is to be so: what comes before them is not known yet.
+    pub fn hold(&self, is_to_be: bool) {
+        *self.held.borrow_mut() = is_to_be.then(Vec::new);
+    }
+
+    /// Lets nothing wait any more; gives what did.
+    pub fn release(&self) -> Vec<Held> {
+        self.held.take().unwrap_or_default()
+    }
+
+    /// Says what waited.
+    pub fn say(&self, held: Vec<Held>) {
+        for message in held {
+            match message {
+                Held::Warning(message) => self.warning(&message),
+                Held::Diagnostics(diagnostics) => self.diagnostics(&diagnostics),
+            }
         }
     }
 

@@ -122,6 +122,8 @@ impl Link {
         let status = self.stop();
         // Standard error is read in a thread; what the process wrote last may still be on its way.
         thread::sleep(Duration::from_millis(5));
+        // One that a signal to nvtune ended, or to all processes of the terminal, tells nothing of what it ran.
+        crate::process::wait_where_interrupted();
         let kept = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = kept.iter().copied().collect();
         let text = String::from_utf8_lossy(&bytes);

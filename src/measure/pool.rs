@@ -36,6 +36,11 @@ impl Pool {
         Ok(Pool { options, first, others: Vec::new(), pace_s: None, asked: false })
     }
 
+    /// Whether the processes run on this machine, and not behind a runner.
+    pub fn runs_here(&self) -> bool {
+        self.options.runner.is_empty()
+    }
+
     /// Times candidates on the first GPU and learns how long one takes.
     fn time_alone(
         &mut self,

@@ -73,7 +73,7 @@ pub fn set_last_words(words: Option<String>) {
 }
 
 /// The thread that looks after signals ends the process; what others would say of it is noise.
-pub(super) fn wait_where_interrupted() {
+pub fn wait_where_interrupted() {
     while INTERRUPTED.load(Ordering::SeqCst) {
         std::thread::park();
     }

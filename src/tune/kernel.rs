@@ -12,12 +12,11 @@ use super::variants::{FrontEnds, InForce, Macros, Variant, Variants};
 use super::{Tuner, measured};
 use crate::comment::{Annotation, Diagnostic};
 use crate::cubin::Cubin;
-use crate::measure::{self, Device, Measurer};
+use crate::measure::{self, Device};
 use crate::model::{Analysis, Architecture, Machine};
 use crate::nvcc::Loaded;
 use crate::record::{Basis, Decision, Held, RecordedConfiguration, RecordedVariant, Seconds};
 use crate::search::{Provenance, Strategy};
-use crate::settings::Trust;
 use crate::variant::Toolchain;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -71,7 +70,7 @@ pub fn prepare<'a>(
 /// Whether candidates of a kernel are timed here.
 fn will_time(tuner: &Tuner<'_>, toolchain: &Toolchain, annotation: &Annotation) -> bool {
     let loaded = toolchain.loaded(tuner.device_architecture());
-    tuner.measurer.is_some() && annotation.has_workload() && loaded != Loaded::Nothing
+    tuner.device().is_some() && annotation.has_workload() && loaded != Loaded::Nothing
 }
 
 /// All of a space is compiled where it will be timed.
@@ -82,20 +81,30 @@ pub(super) fn effort(tuner: &Tuner<'_>, toolchain: &Toolchain, annotation: &Anno
 }
 
 pub(super) fn machine(tuner: &Tuner<'_>, architecture: Architecture) -> Machine {
-    match &tuner.measurer {
-        Some(measurer) => Machine::of_device(architecture, measurer.device()),
+    match tuner.device() {
+        Some(device) => Machine::of_device(architecture, device),
         None => Machine::nominal(architecture),
     }
 }
 
-/// Decides for one kernel; what is timed is kept at `place` of the cache as it goes on.
-pub fn decide(
-    tuner: &mut Tuner<'_>,
-    toolchain: &Toolchain,
-    prepared: &Prepared<'_>,
-    place: Option<String>,
-) -> Result<Tuned, Problem> {
-    let clock = Instant::now();
+/// A decision that is to be made.
+pub struct Draft {
+    decision: Decision,
+    /// What the timing of candidates may take; `None`: the model decides.
+    pub effort: Option<measured::Effort>,
+    /// What is to be said of its launches.
+    notes: Vec<String>,
+}
+
+/// What came of timing.
+pub struct Timed {
+    result: Result<(), measure::Error>,
+    /// Why the search could not be kept as it went on.
+    unkept: Option<String>,
+}
+
+/// Draws up the decision for a kernel: the baseline, and how it is to be decided.
+pub fn draft(tuner: &Tuner<'_>, toolchain: &Toolchain, prepared: &Prepared<'_>) -> Draft {
     let Prepared { subject, variants, scored, sets, seconds, .. } = prepared;
     let annotation = subject.annotation;
     let strategy = strategy(annotation, tuner.settings.strategy);
@@ -104,7 +113,7 @@ pub fn decide(
         name: annotation.name.clone(),
         symbol: subject.entry.symbol.clone(),
         architecture: toolchain.architecture().to_owned(),
-        device: tuner.measurer.as_ref().map(|measurer| measurer.device().clone()),
+        device: tuner.device().cloned(),
         conditions: None,
         strategy,
         provenance: Provenance::Baseline,
@@ -124,10 +133,44 @@ pub fn decide(
         configurations: recorded(scored, &candidates),
     };
     let notes = reach_notes(tuner, subject);
-    let by_model = choose(tuner, prepared, place, &mut decision);
+    let effort = can_time(tuner, prepared, &mut decision).then(|| measured::Effort {
+        budget_s: budget(annotation, tuner.settings.budget),
+        most: tuner.settings.candidates,
+        sanitize: tuner.settings.sanitize,
+    });
+    Draft { decision, effort, notes }
+}
+
+/// Times the candidates of a kernel; what is found goes into the draft, and into the logbook as it comes.
+pub fn time(
+    prepared: &Prepared<'_>,
+    mut draft: Draft,
+    effort: measured::Effort,
+    measurer: &mut measure::Pool,
+    mut logbook: Logbook<'_>,
+) -> (Draft, Timed) {
+    let clock = Instant::now();
+    let decision = &mut draft.decision;
+    let result = measured::decide(&prepared.scored, effort, measurer, &mut logbook, decision);
+    if result.is_ok() && decision.provenance == Provenance::Measured {
+        probe_surplus(&prepared.subject, &prepared.scored, measurer, decision);
+    }
+    decision.seconds.measure = clock.elapsed().as_secs_f64();
+    (draft, Timed { result, unkept: logbook.close() })
+}
+
+/// Decides for one kernel: as it was timed, if it was, else by the model.
+pub fn conclude(
+    tuner: &Tuner<'_>,
+    toolchain: &Toolchain,
+    prepared: &Prepared<'_>,
+    Draft { mut decision, notes, .. }: Draft,
+    timed: Option<Timed>,
+) -> Result<Tuned, Problem> {
+    let Prepared { subject, variants, scored, .. } = prepared;
+    let by_model = choose(tuner, prepared, timed, &mut decision);
     decision.held = held(prepared, by_model);
     decision.notes.extend(notes);
-    decision.seconds.measure = clock.elapsed().as_secs_f64();
     let tuned = Tuned::new(toolchain, subject, variants, scored, decision)?;
     warn_of_launches(tuner, subject, tuned.winner());
     Ok(tuned)
@@ -143,47 +186,44 @@ fn send_ptx(scored: &mut Scored, variants: &Variants, front_ends: &FrontEnds<'_>
     }
 }
 
-/// Measures where that is possible, else lets the model choose, and says whether it did.
-fn choose(tuner: &mut Tuner<'_>, prepared: &Prepared<'_>, place: Option<String>, decision: &mut Decision) -> bool {
+/// Whether a kernel's candidates are to be timed; why not, and what is to be known of the code that is, goes into the notes.
+fn can_time(tuner: &Tuner<'_>, prepared: &Prepared<'_>, decision: &mut Decision) -> bool {
     let Prepared { subject, scored, loaded, .. } = prepared;
-    let effort = measured::Effort {
-        budget_s: budget(subject.annotation, tuner.settings.budget),
-        most: tuner.settings.candidates,
-        sanitize: tuner.settings.sanitize,
-    };
-    let has_workload = tuner.measurer.is_some() && subject.annotation.has_workload();
-    let can_measure = has_workload && *loaded != Loaded::Nothing;
-    if let Some(device) = tuner.measurer.as_ref().map(|measurer| measurer.device()).filter(|_| has_workload) {
-        let gpu = format!("{} (sm_{})", device.name, device.compute_capability);
-        match loaded {
-            Loaded::Cubin => {}
-            Loaded::Ptx => decision.notes.push(format!(
-                "timed as the driver compiles its PTX: this call makes no machine code that the {gpu} runs"
-            )),
-            Loaded::Nothing => {
-                let note = format!("not timed, the model chooses: the {gpu} runs no machine code of this call");
-                tuner.console.warning(&format!("{}: {note}", decision.name));
-                decision.notes.push(note);
-            }
+    let Some(device) = tuner.device() else { return false };
+    if !subject.annotation.has_workload() {
+        decision.notes.push("not timed: the comment has no `args` clause".to_owned());
+        return false;
+    }
+    let gpu = format!("{} (sm_{})", device.name, device.compute_capability);
+    match loaded {
+        Loaded::Cubin => {}
+        Loaded::Ptx => decision
+            .notes
+            .push(format!("timed as the driver compiles its PTX: this call makes no machine code that the {gpu} runs")),
+        Loaded::Nothing => {
+            let note = format!("not timed, the model chooses: the {gpu} runs no machine code of this call");
+            tuner.console.warning(&format!("{}: {note}", decision.name));
+            decision.notes.push(note);
+            return false;
         }
     }
-    let device = tuner.measurer.as_ref().map(|measurer| measurer.device());
-    if let Some(problem) = device.filter(|_| can_measure).and_then(|device| beyond_memory(subject, scored, device)) {
+    if let Some(problem) = beyond_memory(subject, scored, device) {
         decision.notes.push(problem.message.clone());
         tuner.console.diagnostics(&[problem]);
-    } else if let Some(measurer) = tuner.measurer.as_mut().filter(|_| can_measure) {
-        let cache = tuner.results.and_then(|results| results.cache.as_ref());
-        let is_trusted = tuner.settings.trust != Trust::Nothing;
-        let mut logbook = Logbook::open(prepared, cache, place, is_trusted);
-        let decided = measured::decide(scored, effort, measurer, &mut logbook, decision);
-        if let (Some(results), Some(problem)) = (tuner.results, logbook.close()) {
+        return false;
+    }
+    true
+}
+
+/// Takes what was timed, else lets the model choose, and says whether it did.
+fn choose(tuner: &Tuner<'_>, prepared: &Prepared<'_>, timed: Option<Timed>, decision: &mut Decision) -> bool {
+    let Prepared { subject, scored, .. } = prepared;
+    if let Some(Timed { result, unkept }) = timed {
+        if let (Some(results), Some(problem)) = (tuner.results, unkept) {
             results.write(tuner.console, |_| Err(problem));
         }
-        match decided {
+        match result {
             Ok(()) => {
-                if decision.provenance == Provenance::Measured {
-                    probe_surplus(subject, scored, measurer, decision);
-                }
                 for note in &decision.notes {
                     tuner.console.warning(&format!("{}: {note}", decision.name));
                 }
@@ -199,8 +239,6 @@ fn choose(tuner: &mut Tuner<'_>, prepared: &Prepared<'_>, place: Option<String>,
                 }
             }
         }
-    } else if tuner.measurer.is_some() && !has_workload {
-        decision.notes.push("not timed: the comment has no `args` clause".to_owned());
     }
     decision.device = None;
     let allowed = |&index: &usize| {

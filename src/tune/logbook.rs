@@ -41,9 +41,8 @@ pub struct Logbook<'a> {
 }
 
 impl<'a> Logbook<'a> {
-    /// The logbook of a kernel that is to be timed on `device`, in a cache. With `is_trusted`, it goes on where an earlier one ended.
-    pub fn open(prepared: &'a Prepared<'a>, cache: Option<&Cache>, place: Option<String>, is_trusted: bool) -> Self {
-        let place = cache.cloned().zip(place);
+    /// The logbook of a kernel, at a place of a cache, if anywhere. With `is_trusted`, it goes on where an earlier one ended.
+    pub fn open(prepared: &'a Prepared<'a>, place: Option<(Cache, String)>, is_trusted: bool) -> Self {
         let earlier = place.as_ref().filter(|_| is_trusted).and_then(|(cache, place)| Journal::read(cache, place));
         Self {
             prepared,

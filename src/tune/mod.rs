@@ -3,6 +3,7 @@
 mod axes;
 mod basis;
 mod caps;
+mod course;
 mod explored;
 mod expression;
 mod facts;
@@ -38,17 +39,18 @@ pub use tuned::Tuned;
 use crate::comment::Annotation;
 use crate::console::{self, Console};
 use crate::measure::{self, Device, Measurer, Options, Pool};
+use crate::process;
 use crate::results::Results;
-use crate::settings::{Mode, Settings};
+use crate::settings::{Mode, Settings, Trust};
 use crate::variant::Toolchain;
+use course::{Course, Found};
+use kernel::{Draft, Timed};
+use logbook::Logbook;
 use recalled::Recall;
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Instant;
-use subject::Ahead;
+use std::thread::ScopedJoinHandle;
 pub use variants::Macros;
-use variants::{FrontEnds, InForce};
 
 /// Tunes the kernels of a compile; holds the measuring process for all of them.
 pub struct Tuner<'a> {
@@ -56,6 +58,8 @@ pub struct Tuner<'a> {
     console: &'a Console,
     /// Once it was asked for: what times candidates, if there is a GPU.
     measurer: Option<Pool>,
+    /// What it times them on; known also while it is lent to a thread.
+    device: Option<Device>,
     is_started: bool,
     /// What the front end read so far.
     files: BTreeSet<String>,
@@ -74,6 +78,7 @@ impl<'a> Tuner<'a> {
             settings,
             console,
             measurer: None,
+            device: None,
             is_started: false,
             files: BTreeSet::new(),
             results: None,
@@ -105,11 +110,12 @@ impl<'a> Tuner<'a> {
             },
             Mode::Off | Mode::Locked | Mode::Static => None,
         };
+        self.device = self.measurer.as_ref().map(|measurer| measurer.device().clone());
     }
 
     /// The GPU that candidates are timed on.
     pub fn device(&self) -> Option<&Device> {
-        self.measurer.as_ref().map(|measurer| measurer.device())
+        self.device.as_ref()
     }
 
     /// The code around the kernels; none where no object is built, and every configuration is launched as it is.
@@ -133,28 +139,108 @@ impl<'a> Tuner<'a> {
     }
 
     /// Decides for every annotation of a source, in order; a kernel that cannot be tuned is warned of and left out.
+    ///
+    /// While candidates of one kernel are on the GPU, in a thread of their own, the next kernel is compiled and scored, unless macros of
+    /// the first would reach it. One kernel is timed at a time, and each is decided as if it were alone.
     pub fn tune(&mut self, toolchain: &Toolchain, annotations: &[Annotation], around: Surroundings) -> Vec<Tuned> {
         self.surroundings = Some(around);
-        let tuned = RefCell::new(Vec::new());
-        let push = |found: Tuned| {
-            let macros = found.winner().macros.clone();
-            tuned.borrow_mut().push(found);
-            macros
+        let mut tuned = Vec::new();
+        if let Some(mut course) = Course::new(self, toolchain, annotations) {
+            std::thread::scope(|scope| {
+                let mut before: Option<Timing<'_, '_>> = None;
+                for index in 0..annotations.len() {
+                    if let Some(timing) = before.take_if(|before| course.reaches_others(before.index)) {
+                        self.conclude(toolchain, timing, &mut course, &mut tuned);
+                    }
+                    // What is to be said of this kernel comes after what is to be said of the one before.
+                    self.console.hold(before.is_some());
+                    let found = course.find(self, index);
+                    if let Some(timing) = before.take() {
+                        let held = self.console.release();
+                        self.conclude(toolchain, timing, &mut course, &mut tuned);
+                        self.console.say(held);
+                    }
+                    match found {
+                        Ok(Found::Prepared(prepared)) => {
+                            before = Some(self.time(scope, toolchain, index, prepared));
+                        }
+                        Ok(Found::Known(found)) => {
+                            course.settle(self, index, Ok(found.winner().macros.clone()));
+                            tuned.push(*found);
+                        }
+                        Ok(Found::Nothing(macros)) => course.settle(self, index, Ok(macros)),
+                        Err(problem) => course.settle(self, index, Err(problem)),
+                    }
+                }
+                if let Some(timing) = before {
+                    self.conclude(toolchain, timing, &mut course, &mut tuned);
+                }
+            });
+            self.files.extend(course.files().cloned());
+        }
+        self.surroundings = None;
+        tuned
+    }
+
+    /// Begins to time a kernel's candidates, where they are to be timed: the measuring process is lent to a thread.
+    fn time<'s, 'b: 's>(
+        &mut self,
+        scope: &'s std::thread::Scope<'s, '_>,
+        toolchain: &Toolchain,
+        index: usize,
+        prepared: Arc<Prepared<'b>>,
+    ) -> Timing<'s, 'b> {
+        let search = self.recall(toolchain, prepared.subject.annotation).zip(self.device());
+        let search = search.and_then(|(recall, device)| recall.search(&prepared, device));
+        let draft = kernel::draft(self, toolchain, &prepared);
+        let lent = draft.effort.and_then(|effort| Some((effort, self.measurer.take()?)));
+        let Some((effort, mut measurer)) = lent else {
+            return Timing { index, prepared, search, stage: Stage::Drafted(draft) };
         };
-        self.each_unknown(toolchain, annotations, &push, |tuner, prepared| {
-            let annotation = prepared.subject.annotation;
-            let search = tuner.recall(toolchain, annotation).zip(tuner.device());
-            let search = search.and_then(|(recall, device)| recall.search(prepared, device));
-            let mut found = kernel::decide(tuner, toolchain, prepared, search.clone())?;
-            if let (Some(basis), Some(recall)) = (&prepared.basis, tuner.recall(toolchain, annotation)) {
+        let (sent, place) = (Arc::clone(&prepared), self.results.and_then(|results| results.cache.clone()));
+        let (place, is_trusted) = (place.zip(search.clone()), self.settings.trust != Trust::Nothing);
+        let thread = scope.spawn(move || {
+            // It keeps a core busy, as a tool of the compiler does.
+            let _permit = measurer.runs_here().then(process::permit);
+            let logbook = Logbook::open(&sent, place, is_trusted);
+            let (draft, timed) = kernel::time(&sent, draft, effort, &mut measurer, logbook);
+            // What comes now needs no GPU: another compile may have it.
+            measurer.rest();
+            (measurer, draft, timed)
+        });
+        Timing { index, prepared, search, stage: Stage::Lent(thread) }
+    }
+
+    /// Waits until a kernel's candidates are timed, and decides.
+    fn conclude<'b>(
+        &mut self,
+        toolchain: &Toolchain,
+        timing: Timing<'_, 'b>,
+        course: &mut Course<'b>,
+        tuned: &mut Vec<Tuned>,
+    ) {
+        let Timing { index, prepared, search, stage } = timing;
+        let (draft, timed) = match stage {
+            Stage::Drafted(draft) => (draft, None),
+            Stage::Lent(thread) => {
+                let (measurer, draft, timed) = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                self.device = Some(measurer.device().clone());
+                self.measurer = Some(measurer);
+                (draft, Some(timed))
+            }
+        };
+        let decided = kernel::conclude(self, toolchain, &prepared, draft, timed).map(|mut found| {
+            if let (Some(basis), Some(recall)) = (&prepared.basis, self.recall(toolchain, prepared.subject.annotation))
+            {
                 let pinned = basis::pinned(&found, basis.clone(), &prepared.digests);
                 recall.keep(&found, &pinned, prepared.digests.clone(), search.as_deref());
                 found.decision.pinned = Some(pinned);
             }
-            Ok(push(found))
+            let macros = found.winner().macros.clone();
+            tuned.push(found);
+            macros
         });
-        self.surroundings = None;
-        tuned.into_inner()
+        course.settle(self, index, decided);
     }
 
     /// The look-up of a kernel's earlier results, where they count.
@@ -184,7 +270,7 @@ impl<'a> Tuner<'a> {
         around: Surroundings,
         tuned: &[Tuned],
     ) -> Vec<Tuned> {
-        let measurer = self.measurer.take();
+        let (measurer, device) = (self.measurer.take(), self.device.take());
         // Nothing is timed here: no other measuring process is to be started in its place.
         let is_started = std::mem::replace(&mut self.is_started, true);
         self.kept = tuned.iter().map(|tuned| (tuned.decision.name.clone(), tuned.winner().macros.clone())).collect();
@@ -192,7 +278,7 @@ impl<'a> Tuner<'a> {
         let left: Vec<Annotation> = left.cloned().collect();
         let found = self.tune(toolchain, &left, around);
         self.kept.clear();
-        (self.measurer, self.is_started) = (measurer, is_started);
+        (self.measurer, self.device, self.is_started) = (measurer, device, is_started);
         found
     }
 
@@ -200,59 +286,14 @@ impl<'a> Tuner<'a> {
     /// kernel's macros, holds for the kernels after it. A kernel that cannot be tuned is warned of and left out.
     pub fn each<'b>(
         &mut self,
-        toolchain: &Toolchain,
+        toolchain: &'b Toolchain,
         annotations: &'b [Annotation],
-        decide: impl FnMut(&mut Self, &Prepared<'b>) -> Result<Macros, Problem>,
-    ) {
-        self.each_unknown(toolchain, annotations, |tuned| tuned.winner().macros.clone(), decide);
-    }
-
-    /// The same for the kernels that nothing is known of; the others go to `take`.
-    fn each_unknown<'b>(
-        &mut self,
-        toolchain: &Toolchain,
-        annotations: &'b [Annotation],
-        mut take: impl FnMut(Tuned) -> Macros,
         mut decide: impl FnMut(&mut Self, &Prepared<'b>) -> Result<Macros, Problem>,
     ) {
-        let promising =
-            |tuner: &Self, annotation| tuner.recall(toolchain, annotation).is_some_and(|recall| recall.is_promising());
-        let promising: Vec<bool> = annotations.iter().map(|annotation| promising(self, annotation)).collect();
-        // Nothing but what is known counts: where nothing is, nothing need be compiled to see it.
-        if self.settings.mode == Mode::Locked && !promising.contains(&true) {
-            return;
-        }
-        let mut front_ends = FrontEnds::new(toolchain);
-        // The macros of one kernel hold for the whole file: each kernel is tuned under the others' present values.
-        let baseline = |annotation| host::baseline(annotation, toolchain.architecture());
-        let mut each: Vec<Macros> = annotations
-            .iter()
-            .map(|annotation| baseline(annotation).map(|found| found.macros).unwrap_or_default())
-            .collect();
-        let elsewhere = axes::defined_elsewhere(toolchain, &joined(&each));
-        let problems: Vec<_> = each.iter().map(|own| axes::problem(own, &each, &elsewhere)).collect();
-        for (own, _) in each.iter_mut().zip(&problems).filter(|(_, problem)| problem.is_some()) {
-            own.clear();
-        }
-        let baselines = joined(&each);
-        for (own, annotation) in each.iter_mut().zip(annotations) {
-            if let Some(kept) = self.kept.get(&annotation.name) {
-                own.clone_from(kept);
-            }
-        }
-        for (index, (annotation, problem)) in annotations.iter().zip(problems).enumerate() {
-            let in_force = InForce { baselines: &baselines, now: &joined(&each) };
-            let found = match problem {
-                Some(problem) => Err(problem),
-                None => self.found(toolchain, &mut front_ends, annotation, &in_force, promising[index]),
-            };
-            // What is known after a tool was stopped is not all that is to know.
-            let found = match toolchain.late() {
-                Some(late) => Err(Problem::Tool(Arc::new(late.clone().into()))),
-                None => found,
-            };
-            let decided = found.and_then(|found| match found {
-                Found::Known(tuned) => Ok(take(*tuned)),
+        let Some(mut course) = Course::new(self, toolchain, annotations) else { return };
+        for index in 0..annotations.len() {
+            let decided = course.find(self, index).and_then(|found| match found {
+                Found::Known(tuned) => Ok(tuned.winner().macros.clone()),
                 Found::Prepared(prepared) => decide(self, &prepared),
                 Found::Nothing(macros) => Ok(macros),
             });
@@ -260,68 +301,28 @@ impl<'a> Tuner<'a> {
                 // What comes now needs no GPU: another compile may have it.
                 measurer.rest();
             }
-            match decided {
-                Ok(macros) => each[index] = macros,
-                Err(problem) => {
-                    each[index].clear();
-                    problem.print(self.console, annotation);
-                }
-            }
+            course.settle(self, index, decided);
         }
-        self.files.extend(front_ends.files().cloned());
+        self.files.extend(course.files().cloned());
     }
 }
 
-/// What there is of a kernel before it is decided.
-enum Found<'a> {
-    Known(Box<Tuned>),
-    Prepared(Box<Prepared<'a>>),
-    /// Nothing, and the mode asks for no more: the baseline's macros.
-    Nothing(Macros),
+/// A kernel that is about to be decided.
+struct Timing<'s, 'b> {
+    index: usize,
+    prepared: Arc<Prepared<'b>>,
+    /// Where its search is kept while it is under way.
+    search: Option<String>,
+    stage: Stage<'s>,
 }
 
-impl Tuner<'_> {
-    /// Looks a kernel up, and compiles and scores its space where nothing is known of it.
-    fn found<'b>(
-        &mut self,
-        toolchain: &Toolchain,
-        front_ends: &mut FrontEnds<'_>,
-        annotation: &'b Annotation,
-        in_force: &InForce<'_>,
-        is_promising: bool,
-    ) -> Result<Found<'b>, Problem> {
-        let begin = Instant::now();
-        let is_locked = self.settings.mode == Mode::Locked;
-        if is_locked && !is_promising {
-            let baseline = host::baseline(annotation, toolchain.architecture())?;
-            return Ok(Found::Nothing(baseline.macros));
-        }
-        if !is_promising {
-            self.start();
-        }
-        let ahead = if is_promising { Ahead::Baseline } else { Ahead::FirstRound };
-        let mut subject = subject::learn(self, toolchain, front_ends, annotation, in_force, ahead)?;
-        if is_promising && let Some(recall) = self.recall(toolchain, annotation) {
-            if let Some(tuned) = recall.find(&mut subject, front_ends, in_force, begin) {
-                launches::reach_notes(self, &subject);
-                launches::warn_of_launches(self, &subject, tuned.winner());
-                return Ok(Found::Known(Box::new(tuned)));
-            }
-            if is_locked {
-                return Ok(Found::Known(Box::new(recall.nothing(&subject, front_ends, in_force, begin))));
-            }
-        }
-        self.start();
-        let prepared = kernel::prepare(self, toolchain, front_ends, subject, in_force, begin)?;
-        Ok(Found::Prepared(Box::new(prepared)))
-    }
+enum Stage<'s> {
+    /// The model decides.
+    Drafted(Draft),
+    /// Its candidates are being timed.
+    Lent(ScopedJoinHandle<'s, (Pool, Draft, Timed)>),
 }
 
 fn start() -> Result<Pool, measure::Error> {
     Pool::start(Options { notice: Some(console::notice), ..Options::from_environment()? })
-}
-
-/// The macros of all kernels of a file together.
-fn joined(each: &[Macros]) -> Macros {
-    each.iter().flatten().map(|(name, value)| (name.clone(), *value)).collect()
 }

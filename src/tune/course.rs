@@ -1,0 +1,136 @@
+//! The kernels of a source in their order: what is known of each before it is decided, and the macros that hold for those after it.
+//!
+//! What always holds: each kernel is looked at under the macros that the ones before it were decided to have, for macros hold for the
+//! whole file. A kernel without macro axes leaves the others alone: the next one can be prepared while it is timed.
+
+use super::kernel::{self, Prepared};
+use super::problem::Problem;
+use super::subject::{self, Ahead};
+use super::tuned::Tuned;
+use super::variants::{FrontEnds, InForce, Macros};
+use super::{Tuner, axes, host, launches};
+use crate::comment::Annotation;
+use crate::settings::Mode;
+use crate::variant::Toolchain;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What there is of a kernel before it is decided.
+pub enum Found<'a> {
+    Known(Box<Tuned>),
+    Prepared(Arc<Prepared<'a>>),
+    /// Nothing, and the mode asks for no more: the baseline's macros.
+    Nothing(Macros),
+}
+
+/// The kernels of a source.
+pub struct Course<'a> {
+    toolchain: &'a Toolchain,
+    annotations: &'a [Annotation],
+    front_ends: FrontEnds<'a>,
+    /// Whether something of an earlier build may be known, by kernel.
+    promising: Vec<bool>,
+    /// Why a kernel cannot be tuned whatever is found.
+    problems: Vec<Option<Problem>>,
+    /// The macros of all kernels' baselines.
+    baselines: Macros,
+    /// The macros of each kernel: its winner's where it is decided, else its baseline's.
+    each: Vec<Macros>,
+}
+
+impl<'a> Course<'a> {
+    /// Looks at all of them together; `None` where nothing can come of them.
+    pub fn new(tuner: &Tuner<'_>, toolchain: &'a Toolchain, annotations: &'a [Annotation]) -> Option<Self> {
+        let promising = |annotation| tuner.recall(toolchain, annotation).is_some_and(|recall| recall.is_promising());
+        let promising: Vec<bool> = annotations.iter().map(promising).collect();
+        // Nothing but what is known counts: where nothing is, nothing need be compiled to see it.
+        if tuner.settings.mode == Mode::Locked && !promising.contains(&true) {
+            return None;
+        }
+        // The macros of one kernel hold for the whole file: each kernel is tuned under the others' present values.
+        let baseline = |annotation| host::baseline(annotation, toolchain.architecture());
+        let mut each: Vec<Macros> = annotations
+            .iter()
+            .map(|annotation| baseline(annotation).map(|found| found.macros).unwrap_or_default())
+            .collect();
+        let elsewhere = axes::defined_elsewhere(toolchain, &joined(&each));
+        let problems: Vec<_> = each.iter().map(|own| axes::problem(own, &each, &elsewhere)).collect();
+        for (own, _) in each.iter_mut().zip(&problems).filter(|(_, problem)| problem.is_some()) {
+            own.clear();
+        }
+        let baselines = joined(&each);
+        for (own, annotation) in each.iter_mut().zip(annotations) {
+            if let Some(kept) = tuner.kept.get(&annotation.name) {
+                own.clone_from(kept);
+            }
+        }
+        let front_ends = FrontEnds::new(toolchain);
+        Some(Self { toolchain, annotations, front_ends, promising, problems, baselines, each })
+    }
+
+    /// Looks a kernel up, and compiles and scores its space where nothing is known of it.
+    pub fn find(&mut self, tuner: &mut Tuner<'_>, index: usize) -> Result<Found<'a>, Problem> {
+        let found = match self.problems.get_mut(index).and_then(Option::take) {
+            Some(problem) => Err(problem),
+            None => self.look(tuner, index),
+        };
+        // What is known after a tool was stopped is not all that is to know.
+        match self.toolchain.late() {
+            Some(late) => Err(Problem::Tool(Arc::new(late.clone().into()))),
+            None => found,
+        }
+    }
+
+    fn look(&mut self, tuner: &mut Tuner<'_>, index: usize) -> Result<Found<'a>, Problem> {
+        let (toolchain, annotation, is_promising) = (self.toolchain, &self.annotations[index], self.promising[index]);
+        let in_force = &InForce { baselines: &self.baselines, now: &joined(&self.each) };
+        let front_ends = &mut self.front_ends;
+        let begin = Instant::now();
+        let is_locked = tuner.settings.mode == Mode::Locked;
+        if is_locked && !is_promising {
+            let baseline = host::baseline(annotation, toolchain.architecture())?;
+            return Ok(Found::Nothing(baseline.macros));
+        }
+        if !is_promising {
+            tuner.start();
+        }
+        let ahead = if is_promising { Ahead::Baseline } else { Ahead::FirstRound };
+        let mut subject = subject::learn(tuner, toolchain, front_ends, annotation, in_force, ahead)?;
+        if is_promising && let Some(recall) = tuner.recall(toolchain, annotation) {
+            if let Some(tuned) = recall.find(&mut subject, front_ends, in_force, begin) {
+                launches::reach_notes(tuner, &subject);
+                launches::warn_of_launches(tuner, &subject, tuned.winner());
+                return Ok(Found::Known(Box::new(tuned)));
+            }
+            if is_locked {
+                return Ok(Found::Known(Box::new(recall.nothing(&subject, front_ends, in_force, begin))));
+            }
+        }
+        tuner.start();
+        let prepared = kernel::prepare(tuner, toolchain, front_ends, subject, in_force, begin)?;
+        Ok(Found::Prepared(Arc::new(prepared)))
+    }
+
+    /// Whether other kernels are compiled otherwise by what is decided for this one.
+    pub fn reaches_others(&self, index: usize) -> bool {
+        !self.annotations[index].macros.is_empty()
+    }
+
+    /// Takes the macros that a kernel was decided to have, or says why it stays as nvcc builds it.
+    pub fn settle(&mut self, tuner: &Tuner<'_>, index: usize, decided: Result<Macros, Problem>) {
+        self.each[index] = decided.unwrap_or_else(|problem| {
+            problem.print(tuner.console, &self.annotations[index]);
+            Macros::new()
+        });
+    }
+
+    /// The files that the front end read.
+    pub fn files(&self) -> impl Iterator<Item = &String> {
+        self.front_ends.files()
+    }
+}
+
+/// The macros of all kernels of a file together.
+fn joined(each: &[Macros]) -> Macros {
+    each.iter().flatten().map(|(name, value)| (name.clone(), *value)).collect()
+}
