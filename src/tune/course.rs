@@ -7,13 +7,13 @@ use super::kernel::{self, Prepared};
 use super::problem::Problem;
 use super::subject::{self, Ahead};
 use super::tuned::Tuned;
-use super::variants::{FrontEnds, InForce, Macros};
+use super::variants::{Bounds, FrontEnds, InForce, Macros};
 use super::{Tuner, axes, host, launches};
 use crate::comment::Annotation;
 use crate::settings::Mode;
 use crate::variant::Toolchain;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What there is of a kernel before it is decided.
 pub enum Found<'a> {
@@ -36,6 +36,8 @@ pub struct Course<'a> {
     baselines: Macros,
     /// The macros of each kernel: its winner's where it is decided, else its baseline's.
     each: Vec<Macros>,
+    /// Whether budgets bound compiling.
+    is_bounded: bool,
 }
 
 impl<'a> Course<'a> {
@@ -65,7 +67,23 @@ impl<'a> Course<'a> {
             }
         }
         let front_ends = FrontEnds::new(toolchain);
-        Some(Self { toolchain, annotations, front_ends, promising, problems, baselines, each })
+        Some(Self { toolchain, annotations, front_ends, promising, problems, baselines, each, is_bounded: false })
+    }
+
+    /// The same where no kernel may take more than its budget.
+    pub fn bounded(self) -> Self {
+        Self { is_bounded: true, ..self }
+    }
+
+    /// Bounds the compiling of a kernel that was begun at `begin` and will be timed. Without a GPU the same is to be compiled, and
+    /// chosen, on a slow machine as on a fast one.
+    fn bound(&mut self, tuner: &Tuner<'_>, annotation: &Annotation, begin: Instant) {
+        if self.is_bounded && kernel::will_time(tuner, self.toolchain, annotation) {
+            let budget = kernel::budget(annotation, tuner.settings.budget);
+            let after = |share: f64| begin.checked_add(Duration::try_from_secs_f64(budget * share).ok()?);
+            let bounds = after(kernel::FRONT_END_SHARE).zip(after(kernel::COMPILE_SHARE));
+            self.front_ends.bound(bounds.map(|(front_ends, variants)| Bounds { front_ends, variants }));
+        }
     }
 
     /// Looks a kernel up, and compiles and scores its space where nothing is known of it.
@@ -83,9 +101,8 @@ impl<'a> Course<'a> {
 
     fn look(&mut self, tuner: &mut Tuner<'_>, index: usize) -> Result<Found<'a>, Problem> {
         let (toolchain, annotation, is_promising) = (self.toolchain, &self.annotations[index], self.promising[index]);
-        let in_force = &InForce { baselines: &self.baselines, now: &joined(&self.each) };
-        let front_ends = &mut self.front_ends;
         let begin = Instant::now();
+        self.front_ends.bound(None);
         let is_locked = tuner.settings.mode == Mode::Locked;
         if is_locked && !is_promising {
             let baseline = host::baseline(annotation, toolchain.architecture())?;
@@ -93,21 +110,26 @@ impl<'a> Course<'a> {
         }
         if !is_promising {
             tuner.start();
+            self.bound(tuner, annotation, begin);
         }
+        let now = joined(&self.each);
         let ahead = if is_promising { Ahead::Baseline } else { Ahead::FirstRound };
-        let mut subject = subject::learn(tuner, toolchain, front_ends, annotation, in_force, ahead)?;
+        let in_force = &InForce { baselines: &self.baselines, now: &now };
+        let mut subject = subject::learn(tuner, toolchain, &mut self.front_ends, annotation, in_force, ahead)?;
         if is_promising && let Some(recall) = tuner.recall(toolchain, annotation) {
-            if let Some(tuned) = recall.find(&mut subject, front_ends, in_force, begin) {
+            if let Some(tuned) = recall.find(&mut subject, &mut self.front_ends, in_force, begin) {
                 launches::reach_notes(tuner, &subject);
                 launches::warn_of_launches(tuner, &subject, tuned.winner());
                 return Ok(Found::Known(Box::new(tuned)));
             }
             if is_locked {
-                return Ok(Found::Known(Box::new(recall.nothing(&subject, front_ends, in_force, begin))));
+                return Ok(Found::Known(Box::new(recall.nothing(&subject, &self.front_ends, in_force, begin))));
             }
         }
         tuner.start();
-        let prepared = kernel::prepare(tuner, toolchain, front_ends, subject, in_force, begin)?;
+        self.bound(tuner, annotation, begin);
+        let in_force = &InForce { baselines: &self.baselines, now: &now };
+        let prepared = kernel::prepare(tuner, toolchain, &mut self.front_ends, subject, in_force, begin)?;
         Ok(Found::Prepared(Arc::new(prepared)))
     }
 

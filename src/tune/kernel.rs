@@ -17,7 +17,7 @@ use crate::model::{Analysis, Architecture, Machine};
 use crate::nvcc::Loaded;
 use crate::record::{Basis, Decision, Held, RecordedConfiguration, RecordedVariant, Seconds};
 use crate::search::{Provenance, Strategy};
-use crate::variant::Toolchain;
+use crate::variant::{ToolError, Toolchain};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
@@ -67,8 +67,13 @@ pub fn prepare<'a>(
     Ok(Prepared { subject, variants, scored, sets, seconds, basis, digests, loaded })
 }
 
+/// Of a budget, what the compiling of variants may take, and of that the front end; timing them has what is left, and at least half.
+/// What is under way when its share is over goes on.
+pub const COMPILE_SHARE: f64 = 0.5;
+pub const FRONT_END_SHARE: f64 = 0.3;
+
 /// Whether candidates of a kernel are timed here.
-fn will_time(tuner: &Tuner<'_>, toolchain: &Toolchain, annotation: &Annotation) -> bool {
+pub fn will_time(tuner: &Tuner<'_>, toolchain: &Toolchain, annotation: &Annotation) -> bool {
     let loaded = toolchain.loaded(tuner.device_architecture());
     tuner.device().is_some() && annotation.has_workload() && loaded != Loaded::Nothing
 }
@@ -133,8 +138,10 @@ pub fn draft(tuner: &Tuner<'_>, toolchain: &Toolchain, prepared: &Prepared<'_>) 
         configurations: recorded(scored, &candidates),
     };
     let notes = reach_notes(tuner, subject);
+    let budget_s = budget(annotation, tuner.settings.budget);
+    decision.notes.extend(cut_note(scored, budget_s));
     let effort = can_time(tuner, prepared, &mut decision).then(|| measured::Effort {
-        budget_s: budget(annotation, tuner.settings.budget),
+        budget_s: (budget_s - seconds.total()).max(budget_s * (1.0 - COMPILE_SHARE)),
         most: tuner.settings.candidates,
         sanitize: tuner.settings.sanitize,
     });
@@ -313,7 +320,7 @@ fn beyond_memory(subject: &Subject<'_>, scored: &Scored, device: &Device) -> Opt
     Some(annotation.source.warning(annotation.place("args"), message))
 }
 
-/// Seconds of GPU time: those of the comment, else `default`.
+/// Seconds for compiling and timing variants: those of the comment, else `default`.
 pub fn budget(annotation: &Annotation, default: f64) -> f64 {
     annotation.budget.unwrap_or(default)
 }
@@ -328,6 +335,17 @@ fn screening_note((compiled, sets): (usize, usize)) -> Vec<String> {
     let note =
         format!("{compiled} of {sets} sets of macros were compiled: strategy es compiles all, and so does a GPU");
     if compiled < sets { vec![note] } else { Vec::new() }
+}
+
+/// What the record says where the budget did not suffice to compile all.
+fn cut_note(scored: &Scored, budget_s: f64) -> Option<String> {
+    let reason = ToolError::OutOfTime.to_string();
+    let of = &scored.laid.variants;
+    let cut = of.iter().filter(|variant| variant.as_ref().is_err_and(|problem| *problem == reason)).count();
+    let remedy = "a larger budget (NVTUNE_BUDGET, budget(...)) compiles more";
+    (cut > 0).then(|| {
+        format!("{cut} of {} points were not compiled in half of the budget of {budget_s} s: {remedy}", of.len())
+    })
 }
 
 fn recorded(scored: &Scored, candidates: &[usize]) -> Vec<RecordedConfiguration> {

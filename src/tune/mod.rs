@@ -145,7 +145,7 @@ impl<'a> Tuner<'a> {
     pub fn tune(&mut self, toolchain: &Toolchain, annotations: &[Annotation], around: Surroundings) -> Vec<Tuned> {
         self.surroundings = Some(around);
         let mut tuned = Vec::new();
-        if let Some(mut course) = Course::new(self, toolchain, annotations) {
+        if let Some(mut course) = Course::new(self, toolchain, annotations).map(Course::bounded) {
             std::thread::scope(|scope| {
                 let mut before: Option<Timing<'_, '_>> = None;
                 for index in 0..annotations.len() {
@@ -199,9 +199,10 @@ impl<'a> Tuner<'a> {
         };
         let (sent, place) = (Arc::clone(&prepared), self.results.and_then(|results| results.cache.clone()));
         let (place, is_trusted) = (place.zip(search.clone()), self.settings.trust != Trust::Nothing);
+        // It keeps a core busy, as a tool of the compiler does; none runs now.
+        let permit = measurer.runs_here().then(process::permit);
         let thread = scope.spawn(move || {
-            // It keeps a core busy, as a tool of the compiler does.
-            let _permit = measurer.runs_here().then(process::permit);
+            let _permit = permit;
             let logbook = Logbook::open(&sent, place, is_trusted);
             let (draft, timed) = kernel::time(&sent, draft, effort, &mut measurer, logbook);
             // What comes now needs no GPU: another compile may have it.

@@ -60,7 +60,7 @@ impl Subject<'_> {
     /// Finds the kernel under these sets of the axes' macros. `in_force` are the macros of the file's other kernels.
     pub fn learn(&mut self, front_ends: &mut FrontEnds<'_>, toolchain: &Toolchain, sets: &[Macros], in_force: &Macros) {
         let full: Vec<Macros> = sets.iter().map(|set| merged(in_force, set)).collect();
-        let found = sets.par_iter().zip(front_ends.get(&full)).map(|(set, made)| {
+        let found = sets.par_iter().zip(front_ends.get_in_time(&full)).map(|(set, made)| {
             let entry = made.map_err(|error| error.to_string()).and_then(|front_end| {
                 let entries = workload::entries(&front_end.stub);
                 let found = find(toolchain, self.annotation, &entries, set, &merged(in_force, set));
@@ -141,7 +141,7 @@ fn subject<'a>(
     let planned: Vec<Macros> = planned.iter().map(|set| merged(in_force.now, set)).collect();
     let (plain, _) = rayon::join(
         || (kept.is_none() && !baseline.macros.is_empty()).then(|| toolchain.source_digest(&Macros::new())),
-        || front_ends.get(&planned),
+        || front_ends.get_in_time(&planned),
     );
     let full = merged(in_force.now, own);
     let front_end = one(front_ends, &full)?;

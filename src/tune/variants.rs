@@ -10,6 +10,7 @@ use crate::variant::{FrontEnd, ToolError, Toolchain};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Values of macros by name.
 pub type Macros = BTreeMap<String, i64>;
@@ -40,11 +41,19 @@ pub type Assembled = Result<Assembly, String>;
 pub struct FrontEnds<'a> {
     toolchain: &'a Toolchain,
     made: HashMap<Macros, Made>,
+    bounds: Option<Bounds>,
+}
+
+/// From when on nothing is compiled that can be done without: sets of macros besides the first, variants besides the baseline's.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub front_ends: Instant,
+    pub variants: Instant,
 }
 
 impl<'a> FrontEnds<'a> {
     pub fn new(toolchain: &'a Toolchain) -> Self {
-        Self { toolchain, made: HashMap::new() }
+        Self { toolchain, made: HashMap::new(), bounds: None }
     }
 
     /// The front end's output under a set that it was run for; `None` where it failed, too.
@@ -55,6 +64,33 @@ impl<'a> FrontEnds<'a> {
     /// The files that the front end read.
     pub fn files(&self) -> impl Iterator<Item = &String> {
         self.made.values().flatten().flat_map(|made| &made.files)
+    }
+
+    /// Bounds what is compiled from now on.
+    pub fn bound(&mut self, bounds: Option<Bounds>) {
+        self.bounds = bounds;
+    }
+
+    /// As [`Self::get`], for as long as there is time: the first set in any case, then those that differ from it in the fewest macros,
+    /// and of these a spread. The others are [`ToolError::OutOfTime`] this time.
+    pub fn get_in_time(&mut self, sets: &[Macros]) -> Vec<Made> {
+        let mut order: Vec<(usize, &Macros)> = sets.iter().enumerate().collect();
+        let changed = |set: &Macros| set.iter().filter(|(name, value)| sets[0].get(*name) != Some(value)).count();
+        // Multiples of the golden ratio lie evenly, however many of them are taken (Weyl).
+        let place = |index: usize| (index as f64 * 0.618_033_988_749_895).fract();
+        order.sort_by(|(a, set), (b, other)| changed(set).cmp(&changed(other)).then(place(*a).total_cmp(&place(*b))));
+        order.retain(|(_, set)| !self.made.contains_key(*set));
+        let (toolchain, until) = (self.toolchain, self.bounds.map(|bounds| bounds.front_ends));
+        // A bridge gives them out in order.
+        let made: Vec<(Macros, Made)> = order
+            .into_iter()
+            .par_bridge()
+            .filter(|(index, _)| *index == 0 || !is_over(until))
+            .map(|(_, set)| (set.clone(), toolchain.front_end(set).map(Arc::new).map_err(Arc::new)))
+            .collect();
+        self.made.extend(made);
+        let late = || Err(Arc::new(ToolError::OutOfTime));
+        sets.iter().map(|set| self.made.get(set).cloned().unwrap_or_else(late)).collect()
     }
 
     /// The front end's output under each of these sets, run in parallel where it is not there yet.
@@ -68,6 +104,10 @@ impl<'a> FrontEnds<'a> {
         self.made.extend(made);
         sets.iter().filter_map(|set| self.made.get(set).cloned()).collect()
     }
+}
+
+fn is_over(until: Option<Instant>) -> bool {
+    until.is_some_and(|until| Instant::now() >= until)
 }
 
 /// Why a configuration of a set of macros that was screened out has no variant.
@@ -114,7 +154,8 @@ impl Variants {
         in_force: &Macros,
     ) {
         let full: Vec<Macros> = axes.iter().map(|set| merged(in_force, set)).collect();
-        let made = front_ends.get(&full);
+        let made = front_ends.get_in_time(&full);
+        let (until, baseline) = (front_ends.bounds.map(|bounds| bounds.variants), subject.baseline());
         let jobs: Vec<(usize, Option<CacheOperator>, Vec<u32>)> = (0..axes.len())
             .flat_map(|set| written.operators.iter().map(move |&cache| (set, cache)))
             .map(|(set, cache)| {
@@ -128,7 +169,14 @@ impl Variants {
             .par_iter()
             .map(|(set, cache, caps)| {
                 caps::assemble_all(caps, &|cap| {
-                    let refused = |error: &Arc<ToolError>| format!("with {}: {}", options(&full[*set]), first(error));
+                    let is_baseline = axes[*set] == baseline.macros && (cap, *cache) == (baseline.cap, baseline.cache);
+                    if !is_baseline && is_over(until) {
+                        return Err(ToolError::OutOfTime.to_string());
+                    }
+                    let refused = |error: &Arc<ToolError>| match **error {
+                        ToolError::OutOfTime => error.to_string(),
+                        _ => format!("with {}: {}", options(&full[*set]), first(error)),
+                    };
                     let front_end = made[*set].as_ref().map_err(refused)?;
                     let symbol = subject.entry(&axes[*set])?.symbol.as_str();
                     let edits = Edits { cap, cache: *cache };

@@ -66,6 +66,9 @@ pub enum ToolError {
     Start { program: String, source: std::io::Error },
     #[error(transparent)]
     Late(#[from] Late),
+    /// None was started: there was no time left for it.
+    #[error("not compiled: half of the budget was over before its turn")]
+    OutOfTime,
     /// The tool's own words.
     #[error("{program} failed: {message}")]
     Failed { program: String, message: String },

@@ -8,6 +8,7 @@ mod launches;
 mod measured;
 mod modes;
 mod nvcc;
+mod overlap;
 mod project;
 mod recalled;
 mod remap;

@@ -1,0 +1,159 @@
+//! Compiling and measuring at once: the next kernel is compiled while one is on the GPU, and a budget bounds both.
+
+use crate::nvcc::compile;
+use crate::project::{Project, succeed};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Two kernels; the second is launched in another block than its baseline's.
+const TWO: &str = "\
+//@tune threads(n) block({64, 128}) regs({0, 24}) default(block = 128) args(n = 1 << 12, x = random[n], y = out[n])
+__global__ void first(int n, const float *x, float *y) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] * 2.0f;
+}
+//@tune threads(n) block({96, 256}) regs({0, 24}) default(block = 256) args(n = 1 << 12, x = random[n], y = out[n])
+__global__ void second(int n, const float *x, float *y) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] * 3.0f;
+}
+void launch(int n, const float *x, float *y) { second<<<n / 512, 512>>>(n, x, y); }
+";
+
+fn recording(entries: &str) -> String {
+    format!(
+        r#"{{"device": {{"name": "NVIDIA H200", "compute_capability": 90, "driver": 13000, "sms": 132}}, "log": "log",
+            "entries": [{entries}]}}"#
+    )
+}
+
+fn build(project: &Project, source: &str) -> Command {
+    let mut build = project.nvtune(&compile(source, &source.replace(".cu", ".o")));
+    build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json").env("TMPDIR", project.path("tmp"));
+    build
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// Processes that were started with this folder for temporary files.
+fn processes(temporary: &Path) -> usize {
+    let mark = format!("TMPDIR={}", temporary.display());
+    let entries = std::fs::read_dir("/proc").expect("Linux").flatten();
+    let is_ours = |path: &Path| {
+        std::fs::read(path.join("environ")).is_ok_and(|text| memchr::memmem::find(&text, mark.as_bytes()).is_some())
+    };
+    entries.filter(|entry| is_ours(&entry.path())).count()
+}
+
+#[test]
+fn the_next_kernel_is_compiled_while_one_is_timed_and_a_signal_ends_both() {
+    let project = Project::new(&[]);
+    std::fs::create_dir(project.path("tmp")).expect("a folder");
+    project.write("two.cu", TWO);
+    // The first kernel's launches take long: all of the second is compiled before it is decided.
+    project.write(
+        "recorded.json",
+        &recording(r#"{"kernel": "_Z5firstiPKfPf", "time_us": 100, "pause_ms": 100}, {"time_us": 100}"#),
+    );
+    let mut command = build(&project, "two.cu");
+    let reset = || {
+        // SAFETY: no handler is installed; a shell's background ignores SIGINT.
+        unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
+        Ok(())
+    };
+    // SAFETY: between fork and exec nothing but `signal` is called, which may be.
+    let mut child = unsafe { command.stderr(Stdio::piped()).pre_exec(reset) }.spawn().expect("it starts");
+    let wait = |what: &str, there: &dyn Fn() -> bool| {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !there() {
+            assert!(Instant::now() < deadline, "{what} does not come");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    };
+    let log = || std::fs::read_to_string(project.path("log")).unwrap_or_default();
+    let variants = || names(&project.path("bin/cache/v1/variants")).len();
+    wait("timing", &|| !log().is_empty());
+    let of_first = variants();
+    wait("more machine code", &|| variants() > of_first);
+    let second = ["block=96", "block=256"];
+    assert!(second.iter().all(|block| !log().contains(block)), "the first is still under way: {}", log());
+    // SAFETY: the child is not collected yet, so the number is its own.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    let sent = Instant::now();
+    child.wait().expect("it ends");
+    assert!(sent.elapsed() < Duration::from_secs(5));
+    assert_eq!((names(&project.path("tmp")), processes(&project.path("tmp"))), (vec![], 0));
+    assert_eq!(names(&project.path("bin/cache/v1/tmp")), [""; 0]);
+}
+
+#[test]
+fn what_is_said_of_kernels_comes_in_their_order() {
+    let project = Project::new(&[]);
+    std::fs::create_dir(project.path("tmp")).expect("a folder");
+    project.write("two.cu", TWO);
+    let crash = r#""refused": {"faulted": {"error": "CUDA_ERROR_ILLEGAL_ADDRESS"}}"#;
+    let entries = format!(
+        r#"{{"kernel": "_Z5firstiPKfPf", "label": "block=64", {crash}}}, {{"label": "block=96", "time_us": 50}}, {{"time_us": 100, "pause_ms": 1}}"#
+    );
+    project.write("recorded.json", &recording(&entries));
+    let ran = succeed(&mut build(&project, "two.cu"));
+    let place = |words: &str| ran.stderr.find(words).unwrap_or_else(|| panic!("{words}: {}", ran.stderr));
+    let refused = place("nvtune warning : first: candidate refused: block=64");
+    let launched = place("two.cu(11): warning: this launch of `second` has blocks of 512");
+    let decided = [place("nvtune: first: block=128 (kept"), place("nvtune: second: block=96 (2.00x")];
+    assert!(refused < launched && launched < decided[0] && decided[0] < decided[1], "{}", ran.stderr);
+    // A build from the cache says it again.
+    let again = succeed(&mut build(&project, "two.cu"));
+    let warnings = |text: &str| text.lines().filter(|line| line.contains("warning")).collect::<Vec<_>>().join("\n");
+    assert_eq!(warnings(&again.stderr), warnings(&ran.stderr));
+}
+
+/// Forty front ends, each with as many points as there are blocks.
+const MANY: &str = "\
+#ifndef WORK
+#define WORK 1
+#endif
+//@tune define(WORK = 1:40) block(32:512:32) regs({0}) default(block = 256, WORK = 1) strategy(es) launch(header)
+//@tune threads(ceildiv(n, WORK)) args(n = 1 << 12, x = random[n], y = out[n])
+__global__ void part(int n, const float *x, float *y) {
+    const int first = (blockIdx.x * blockDim.x + threadIdx.x) * WORK;
+    for (int k = 0; k < WORK; ++k)
+        if (first + k < n) y[first + k] = x[first + k] * 2.0f;
+}
+";
+
+#[test]
+fn a_budget_bounds_compiling_and_timing_together() {
+    let project = Project::new(&[]);
+    std::fs::create_dir(project.path("tmp")).expect("a folder");
+    project.write("part.cu", MANY);
+    project.write(
+        "recorded.json",
+        &recording(r#"{"label": "block=256 WORK=1", "time_us": 100, "pause_ms": 10}, {"time_us": 90, "pause_ms": 10}"#),
+    );
+    let ran = succeed(build(&project, "part.cu").env("NVTUNE_BUDGET", "2"));
+    let record = project.record("part.tune.json");
+    let kernel = &record["kernels"][0];
+    let rows = kernel["configurations"].as_array().expect("a list");
+    let cut = rows.iter().filter(|row| row["refused"] == "not compiled: half of the budget was over before its turn");
+    let (cut, all) = (cut.count(), rows.len());
+    assert_eq!(all, 40 * 16);
+    assert!(cut > 0 && cut < all, "{cut}");
+    let note = format!(
+        "nvtune warning : part: {cut} of {all} points were not compiled in half of the budget of 2 s: a larger budget (NVTUNE_BUDGET, budget(...)) compiles more\n"
+    );
+    assert!(ran.stderr.contains(&note), "{}", ran.stderr);
+    // Of what was compiled a part was timed: a round of all would take longer than there was time.
+    let timed = kernel["timed"].as_u64().expect("a count") as usize;
+    assert!(timed > 1 && timed < all - cut && timed <= 150, "{timed} of {}", all - cut);
+    assert_eq!(kernel["provenance"], "measured");
+    // The sets that differ in one macro from the baseline's are all the same far: what was compiled is spread over them.
+    let compiled: Vec<i64> =
+        rows.iter().filter(|row| row["variant"].is_u64()).filter_map(|row| row["macros"]["WORK"].as_i64()).collect();
+    assert!(compiled.contains(&1) && compiled.iter().any(|&work| work > 20), "{compiled:?}");
+}
