@@ -29,8 +29,12 @@ pub(super) struct Gpus {
     /// With the driver's number of each.
     devices: Vec<(usize, Device)>,
     open: Option<Open>,
+    /// How many were opened so far.
+    opened: u64,
     /// Whether the one that is open is this process's.
     claimed: bool,
+    /// Only for what can be done ahead.
+    is_borrowed: bool,
     claim: Option<Claim>,
 }
 
@@ -51,7 +55,8 @@ impl Gpus {
     pub fn recorded(recording: Rc<Recording>, stdout: File) -> Gpus {
         let devices = recording.devices();
         let source = Source::Recorded(recording, stdout);
-        Gpus { source, devices: devices.into_iter().enumerate().collect(), open: None, claimed: false, claim: None }
+        let devices = devices.into_iter().enumerate().collect();
+        Gpus { source, devices, open: None, opened: 0, claimed: false, is_borrowed: false, claim: None }
     }
 
     fn new(source: Source, devices: Vec<Device>) -> Option<Gpus> {
@@ -60,7 +65,7 @@ impl Gpus {
             device.name == first.name && device.sms == first.sms && device.memory_bytes == first.memory_bytes
         };
         let devices = devices.into_iter().enumerate().filter(|(_, device)| alike(device)).collect();
-        Some(Gpus { source, devices, open: None, claimed: false, claim: None })
+        Some(Gpus { source, devices, open: None, opened: 0, claimed: false, is_borrowed: false, claim: None })
     }
 
     /// The first one, and how many there are.
@@ -96,6 +101,29 @@ impl Gpus {
     pub fn claimed(&mut self) -> Option<&mut dyn Bench> {
         let open = self.open.as_mut().filter(|_| self.claimed)?;
         Some(open.bench.as_mut())
+    }
+
+    /// The bench of a GPU that is free just now, claimed for a moment (see [`Self::give_back`]); `None` where there is none, or one is
+    /// claimed already. What goes wrong will go wrong again when one is claimed.
+    pub fn borrow(&mut self) -> Option<&mut dyn Bench> {
+        if self.claimed || !self.take().unwrap_or(false) {
+            return None;
+        }
+        self.is_borrowed = true;
+        self.claimed()
+    }
+
+    /// Gives a borrowed GPU back, and keeps what is in its memory.
+    pub fn give_back(&mut self) {
+        if std::mem::take(&mut self.is_borrowed) {
+            self.claimed = false;
+            self.claim = None;
+        }
+    }
+
+    /// A number for the bench of the GPU that is open, which another one does not have.
+    pub fn opened(&self) -> u64 {
+        self.opened
     }
 
     /// Gives the claimed GPU back, with all memory of it but its context.
@@ -139,6 +167,7 @@ impl Gpus {
                     }
                 };
                 self.open = Some(Open { index, device, bench });
+                self.opened += 1;
             }
             self.claim = claim;
             self.claimed = true;

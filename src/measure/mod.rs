@@ -78,6 +78,10 @@ pub trait Measurer {
     /// Gives, for each contender, its time of each round in microseconds; `None` where it crashed or hung.
     fn duel(&mut self, contenders: &[Candidate], rounds: u32, caches: Caches) -> Result<Vec<Option<Vec<f64>>>, Error>;
 
+    /// Says what the baseline of the next candidates will be, and does not wait: what can be done before they are known is done
+    /// meanwhile, where a GPU is free.
+    fn ahead(&mut self, _baseline: &Candidate) {}
+
     /// How long all this has waited for a GPU that others measured on: it counts against no budget.
     fn waited(&self) -> Duration {
         Duration::ZERO

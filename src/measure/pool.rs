@@ -181,6 +181,10 @@ impl Measurer for Pool {
         self.first.duel(contenders, rounds, caches)
     }
 
+    fn ahead(&mut self, baseline: &Candidate) {
+        self.first.ahead(baseline);
+    }
+
     fn waited(&self) -> Duration {
         self.first.waited()
     }

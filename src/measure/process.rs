@@ -66,6 +66,8 @@ pub struct Process {
     link: Option<Link>,
     /// Whether the running process has claimed a GPU.
     claimed: bool,
+    /// Requests of [`Measurer::ahead`] of which nothing was heard yet.
+    ahead: usize,
     /// What the process knows by number.
     catalog: Catalog,
     conditions: Conditions,
@@ -88,6 +90,7 @@ impl Process {
             patience: Duration::ZERO,
             link: None,
             claimed: false,
+            ahead: 0,
             catalog: Catalog::default(),
             conditions: Conditions::default(),
             waited: Duration::ZERO,
@@ -108,6 +111,7 @@ impl Process {
             return Ok(());
         }
         self.claimed = false;
+        self.ahead = 0;
         self.catalog.sent_nothing();
         let link = Link::start(self.options.command()?)
             .map_err(|source| Error::Start { command: self.name.clone(), source })?;
@@ -131,6 +135,7 @@ impl Process {
 
     /// Claims a GPU where none is; waits for it, which counts against no budget.
     pub(super) fn claim(&mut self) -> Result<(), Error> {
+        self.hear_of_ahead();
         self.ensure()?;
         if self.claimed {
             return Ok(());
@@ -174,6 +179,36 @@ impl Process {
         }
         self.link = Some(link);
         outcome
+    }
+
+    /// Waits until what was asked for ahead is done. A process that this takes down is started anew: a request that is about the
+    /// baseline will find out what is wrong with it.
+    fn hear_of_ahead(&mut self) {
+        let patience = self.patience.max(seconds(Plan::default().patience_s));
+        let (mut is_running, mut taken) = (false, 0);
+        while self.ahead > 0 {
+            let Some(link) = &self.link else { return };
+            match link.receive(if is_running { patience } else { self.options.silence() }) {
+                Incoming::Reply(Reply::Working) => {}
+                Incoming::Reply(Reply::Running(_)) => is_running = true,
+                Incoming::Reply(Reply::Checked(_, us)) => {
+                    is_running = false;
+                    self.bear_with(us);
+                }
+                Incoming::Reply(Reply::Refused(..)) => is_running = false,
+                Incoming::Reply(Reply::Done) => self.ahead -= 1,
+                Incoming::Silence if !is_running && link.taken() > taken => taken = link.taken(),
+                _ => {
+                    self.link = None;
+                    self.ahead = 0;
+                }
+            }
+        }
+    }
+
+    /// No launch of a kernel whose baseline takes so many microseconds is taken to hang before its time.
+    fn bear_with(&mut self, baseline_us: f64) {
+        self.patience = self.patience.max(seconds(HUNG_FACTOR * baseline_us / 1e6));
     }
 
     /// What a link that does not say what it should is an error of.
@@ -222,8 +257,7 @@ impl Process {
                     }
                     Reply::Checked(slot, us) => {
                         if slot == BASELINE {
-                            let baseline = seconds(HUNG_FACTOR * us / 1e6);
-                            self.patience = self.patience.max(baseline);
+                            self.bear_with(us);
                         }
                         told(Told::Checked(slot));
                         running = None;
@@ -370,6 +404,21 @@ impl Measurer for Process {
             }
         }
         Ok(states.into_iter().map(|state| state.refused.is_none().then_some(state.samples)).collect())
+    }
+
+    fn ahead(&mut self, baseline: &Candidate) {
+        let (Some(link), false) = (&self.link, self.claimed) else { return };
+        let batch = Batch::new(&mut self.catalog, [baseline]);
+        // What cannot be sent cannot be timed either, which is said then.
+        let frames = batch.jobs.into_iter().next().and_then(|baseline| {
+            let mut frames = self.catalog.frames().ok()?;
+            frames.push(frame(&Request::Ahead { baseline }, &[]).ok()?);
+            Some(frames)
+        });
+        if let Some(frames) = frames {
+            frames.into_iter().for_each(|frame| link.send(frame));
+            self.ahead += 1;
+        }
     }
 
     fn waited(&self) -> Duration {

@@ -12,7 +12,7 @@ use std::io::{self, Read, Write};
 
 /// The version of the protocol. It rises with every change of [`Request`] or [`Reply`], and of what they carry: the two sides
 /// must have the same.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// What the first line begins with.
 const NAME: &str = "nvtune-measure ";
@@ -44,6 +44,11 @@ pub(super) enum Request {
     Variant,
     /// The bytes of its files are in the payload.
     Workload(Workload),
+    /// The baseline of what will be timed: where a GPU is free just now, it is run for its results, and nothing but these and its
+    /// buffers stays there. Whether that was done or not, or the baseline failed, is the next request's to find out.
+    Ahead {
+        baseline: Job,
+    },
     /// The first job is the baseline.
     Time {
         jobs: Vec<Job>,

@@ -56,14 +56,9 @@ pub(super) fn time(
         return Ok(());
     };
 
-    if !bench.has_reference(baseline) {
-        send(Reply::Running(baseline.slot));
-        let first = bench.reference(baseline, &mut || send(Reply::Working));
-        let Some(us) = tell(baseline, first, send)? else {
-            send(Reply::Done);
-            return Ok(());
-        };
-        send(Reply::Checked(baseline.slot, us));
+    if !bench.has_reference(baseline) && !reference(bench, baseline, send)? {
+        send(Reply::Done);
+        return Ok(());
     }
     let Some(us) = warm_up(bench, baseline, pace.is_warm(), send)? else {
         send(Reply::Done);
@@ -122,6 +117,23 @@ pub(super) fn time(
     pace.served = Some(Instant::now());
     send(Reply::Done);
     Ok(())
+}
+
+/// Serves [`Request::Ahead`](super::protocol::Request::Ahead): runs the baseline for its results, where they are not there.
+pub(super) fn ahead(bench: &mut dyn Bench, baseline: &Job, send: &mut dyn FnMut(Reply)) -> Result<(), Unusable> {
+    if !bench.has_reference(baseline) {
+        reference(bench, baseline, send)?;
+    }
+    Ok(())
+}
+
+/// Runs the baseline for its results. False where it was refused.
+fn reference(bench: &mut dyn Bench, baseline: &Job, send: &mut dyn FnMut(Reply)) -> Result<bool, Unusable> {
+    send(Reply::Running(baseline.slot));
+    let first = bench.reference(baseline, &mut || send(Reply::Working));
+    let us = tell(baseline, first, send)?;
+    us.into_iter().for_each(|us| send(Reply::Checked(baseline.slot, us)));
+    Ok(us.is_some())
 }
 
 /// A candidate that is sampled: its fastest launch and all of them together in microseconds.

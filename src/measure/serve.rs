@@ -68,6 +68,8 @@ pub fn serve(arguments: &[OsString]) -> ExitCode {
 /// Serves requests until the bench is of no more use.
 fn answer(mut gpus: Gpus, requests: &mpsc::Receiver<(Request, Vec<u8>)>, stdout: &mut File) {
     let (mut variants, mut workloads) = (Vec::new(), Vec::new());
+    // How many of these a bench was given ahead, which may not be the one that is claimed in the end.
+    let mut ahead: Option<(u64, usize, usize)> = None;
     let mut pace = Pace::default();
     // A context takes a while to make: the caller compiles meanwhile.
     gpus.prepare();
@@ -97,10 +99,34 @@ fn answer(mut gpus: Gpus, requests: &mpsc::Receiver<(Request, Vec<u8>)>, stdout:
             Request::Rest => {
                 variants.clear();
                 workloads.clear();
+                ahead = None;
                 gpus.rest();
                 continue;
             }
+            Request::Ahead { baseline } => {
+                // A GPU that is claimed will be given all of it by the next request.
+                let served = match gpus.borrow().filter(|_| ahead.is_none()) {
+                    Some(bench) => {
+                        bench.load(variants.clone(), workloads.clone());
+                        let served = schedule::ahead(bench, &baseline, &mut tell);
+                        ahead = Some((gpus.opened(), variants.len(), workloads.len()));
+                        served
+                    }
+                    None => Ok(()),
+                };
+                gpus.give_back();
+                if served.is_ok() {
+                    tell(Reply::Done);
+                }
+                served
+            }
             Request::Time { .. } | Request::Duel { .. } => {
+                if let Some((bench, of_variants, of_workloads)) = ahead.take()
+                    && bench == gpus.opened()
+                {
+                    variants.drain(..of_variants);
+                    workloads.drain(..of_workloads);
+                }
                 let Some(bench) = gpus.claimed() else {
                     return tell(Reply::Failed("no GPU was claimed".to_owned()));
                 };

@@ -6,7 +6,7 @@ use super::profiles::Known;
 use super::scored::{self, Scored};
 use super::screen;
 use super::subject::Subject;
-use super::variants::{FrontEnds, Macros, Variants, Written};
+use super::variants::{First, FrontEnds, Macros, Variants, Written};
 use crate::variant::Toolchain;
 use std::time::{Duration, Instant};
 
@@ -37,13 +37,14 @@ impl Effort {
     }
 }
 
-/// Compiles and scores. `in_force` are the macros of the file's other kernels.
+/// Compiles and scores. `in_force` are the macros of the file's other kernels; `first` is shown the baseline's code.
 pub fn explore(
     front_ends: &mut FrontEnds<'_>,
     toolchain: &Toolchain,
     subject: &mut Subject<'_>,
     effort: Effort,
     in_force: &Macros,
+    first: First<'_>,
 ) -> Result<Explored, Problem> {
     let sets = subject.macro_sets();
     let all = Written { caps: subject.space.caps().to_vec(), operators: subject.space.cache_operators() };
@@ -51,7 +52,7 @@ pub fn explore(
     let (mut variants, mut known, mut model) = (Variants::default(), Known::default(), Duration::ZERO);
     let mut round = |subject: &mut Subject<'_>, sets: &[Macros], written: &Written| {
         subject.learn(front_ends, toolchain, sets, in_force);
-        variants.compile(front_ends, toolchain, subject, sets, written, in_force);
+        variants.compile(front_ends, subject, sets, written, in_force, first);
         let start = Instant::now();
         let scored = scored::score_again(Laid::new(subject, front_ends, &variants, in_force)?, &mut known);
         model += start.elapsed();

@@ -8,18 +8,18 @@ use super::problem::Problem;
 use super::scored::Scored;
 use super::subject::Subject;
 use super::tuned::Tuned;
-use super::variants::{FrontEnds, InForce, Macros, Variant, Variants};
+use super::variants::{Assembly, FrontEnds, InForce, Macros, Variant, Variants};
 use super::{Tuner, measured};
 use crate::comment::{Annotation, Diagnostic};
 use crate::cubin::Cubin;
-use crate::measure::{self, Device};
+use crate::measure::{self, Candidate, Device, Measurer};
 use crate::model::{Analysis, Architecture, Machine};
 use crate::nvcc::Loaded;
 use crate::record::{Basis, Decision, Held, RecordedConfiguration, RecordedVariant, Seconds};
 use crate::search::{Provenance, Strategy};
 use crate::variant::{ToolError, Toolchain};
 use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// A kernel with its space compiled and scored.
@@ -40,7 +40,7 @@ pub struct Prepared<'a> {
 
 /// Compiles and scores the space of one kernel, which took from `begin` on.
 pub fn prepare<'a>(
-    tuner: &Tuner<'_>,
+    tuner: &mut Tuner<'_>,
     toolchain: &Toolchain,
     front_ends: &mut FrontEnds<'_>,
     mut subject: Subject<'a>,
@@ -52,8 +52,21 @@ pub fn prepare<'a>(
     let effort = effort(tuner, toolchain, subject.annotation);
     // A GPU may have been asked for since.
     subject.machine = machine(tuner, subject.machine.architecture);
-    let Explored { variants, mut scored, sets, model } =
-        explored::explore(front_ends, toolchain, &mut subject, effort, in_force)?;
+    // While a kernel before is on the GPU, the measuring process is lent to who times it.
+    let lent = Mutex::new(tuner.measurer.take().map(|measurer| (measurer, ahead(tuner, &subject, loaded))));
+    let first = |assembly: &Assembly| {
+        let mut lent = lent.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((measurer, Some(baseline))) = lent.as_mut() {
+            baseline.cubin = Arc::clone(&assembly.cubin);
+            baseline.kernel.clone_from(&assembly.symbol);
+            measurer.ahead(baseline);
+        }
+    };
+    let explored = explored::explore(front_ends, toolchain, &mut subject, effort, in_force, &first);
+    if let Some((measurer, _)) = lent.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        tuner.measurer = Some(measurer);
+    }
+    let Explored { variants, mut scored, sets, model } = explored?;
     let model = model.as_secs_f64();
     let seconds = Seconds { compile: begin.elapsed().as_secs_f64() - model, model, ..Seconds::default() };
     if will_time(tuner, toolchain, subject.annotation) && loaded == Loaded::Ptx {
@@ -65,6 +78,19 @@ pub fn prepare<'a>(
         digests = basis::sets(&subject, front_ends, subject.space.macro_sets(), in_force);
     }
     Ok(Prepared { subject, variants, scored, sets, seconds, basis, digests, loaded })
+}
+
+/// Of the GPU's memory, what may be taken before the GPU is claimed: others may measure there meanwhile.
+const AHEAD_SHARE: u64 = 16;
+
+/// The baseline without its code, where candidates will be timed as they are and its buffers are in nobody's way.
+fn ahead(tuner: &Tuner<'_>, subject: &Subject<'_>, loaded: Loaded) -> Option<Candidate> {
+    let device = tuner.device().filter(|_| loaded == Loaded::Cubin)?;
+    let baseline = subject.baseline();
+    let (launch, workload) = subject.launch(&baseline).ok()?;
+    let workload = workload.filter(|found| found.bytes() <= device.memory_bytes / AHEAD_SHARE)?;
+    let (label, workload) = (baseline.to_string(), Arc::new(workload));
+    Some(Candidate { id: 0, label, cubin: Arc::from([]), kernel: String::new(), launch, workload })
 }
 
 /// Of a budget, what the compiling of variants may take, and of that the front end; timing them has what is left, and at least half.

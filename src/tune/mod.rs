@@ -128,6 +128,13 @@ impl<'a> Tuner<'a> {
         self.measurer.as_mut()
     }
 
+    /// Lets others have the GPU: what comes now needs none.
+    fn rest(&mut self) {
+        if let Some(measurer) = &mut self.measurer {
+            measurer.rest();
+        }
+    }
+
     /// The compute capability of the GPU that candidates are timed on.
     pub fn device_architecture(&self) -> Option<u32> {
         self.device().map(|device| device.compute_capability)
@@ -169,7 +176,10 @@ impl<'a> Tuner<'a> {
                             tuned.push(*found);
                         }
                         Ok(Found::Nothing(macros)) => course.settle(self, index, Ok(macros)),
-                        Err(problem) => course.settle(self, index, Err(problem)),
+                        Err(problem) => {
+                            self.rest();
+                            course.settle(self, index, Err(problem));
+                        }
                     }
                 }
                 if let Some(timing) = before {
@@ -222,7 +232,10 @@ impl<'a> Tuner<'a> {
     ) {
         let Timing { index, prepared, search, stage } = timing;
         let (draft, timed) = match stage {
-            Stage::Drafted(draft) => (draft, None),
+            Stage::Drafted(draft) => {
+                self.rest();
+                (draft, None)
+            }
             Stage::Lent(thread) => {
                 let (measurer, draft, timed) = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
                 self.device = Some(measurer.device().clone());
@@ -298,10 +311,7 @@ impl<'a> Tuner<'a> {
                 Found::Prepared(prepared) => decide(self, &prepared),
                 Found::Nothing(macros) => Ok(macros),
             });
-            if let Some(measurer) = &mut self.measurer {
-                // What comes now needs no GPU: another compile may have it.
-                measurer.rest();
-            }
+            self.rest();
             course.settle(self, index, decided);
         }
         self.files.extend(course.files().cloned());

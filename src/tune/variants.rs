@@ -2,7 +2,7 @@
 //! parallel.
 
 use super::caps;
-use super::problem::first;
+use super::problem::first as first_line;
 use super::subject::Subject;
 use crate::ptx::{CacheOperator, Edits};
 use crate::space::Configuration;
@@ -33,6 +33,9 @@ pub struct Assembly {
     pub cubin: Arc<[u8]>,
     pub digest: String,
 }
+
+/// Told of the baseline's code while the others are still compiled.
+pub type First<'a> = &'a (dyn Fn(&Assembly) + Sync);
 
 /// The machine code, or what the compiler said.
 pub type Assembled = Result<Assembly, String>;
@@ -143,18 +146,19 @@ pub struct Variants {
 
 impl Variants {
     /// Compiles the code of these sets of the axes' macros under these register caps and cache operators, where it is not there
-    /// yet. `in_force` are the macros of the file's other kernels.
+    /// yet. `in_force` are the macros of the file's other kernels. The baseline's code is shown to `first` as soon as it is there.
     pub fn compile(
         &mut self,
         front_ends: &mut FrontEnds<'_>,
-        toolchain: &Toolchain,
         subject: &Subject<'_>,
         axes: &[Macros],
         written: &Written,
         in_force: &Macros,
+        first: First<'_>,
     ) {
         let full: Vec<Macros> = axes.iter().map(|set| merged(in_force, set)).collect();
         let made = front_ends.get_in_time(&full);
+        let toolchain = front_ends.toolchain;
         let (until, baseline) = (front_ends.bounds.map(|bounds| bounds.variants), subject.baseline());
         let jobs: Vec<(usize, Option<CacheOperator>, Vec<u32>)> = (0..axes.len())
             .flat_map(|set| written.operators.iter().map(move |&cache| (set, cache)))
@@ -175,14 +179,18 @@ impl Variants {
                     }
                     let refused = |error: &Arc<ToolError>| match **error {
                         ToolError::OutOfTime => error.to_string(),
-                        _ => format!("with {}: {}", options(&full[*set]), first(error)),
+                        _ => format!("with {}: {}", options(&full[*set]), first_line(error)),
                     };
                     let front_end = made[*set].as_ref().map_err(refused)?;
                     let symbol = subject.entry(&axes[*set])?.symbol.as_str();
                     let edits = Edits { cap, cache: *cache };
                     let assembled = toolchain.assemble(&front_end.ptx, symbol, edits);
                     let (cubin, digest) = assembled.map_err(|error| error.to_string())?;
-                    Ok(Assembly { symbol: symbol.to_owned(), cubin: Arc::from(cubin), digest })
+                    let assembly = Assembly { symbol: symbol.to_owned(), cubin: Arc::from(cubin), digest };
+                    if is_baseline {
+                        first(&assembly);
+                    }
+                    Ok(assembly)
                 })
             })
             .collect();

@@ -93,6 +93,65 @@ fn one_process_measures_on_a_gpu_at_a_time() {
 }
 
 #[test]
+fn a_baseline_that_is_sent_ahead_is_run_once_where_a_gpu_is_free_and_leaves_that_to_others() {
+    let [first, second] = uuids();
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let on = |uuids: &[String]| {
+        let list = serde_json::to_string(uuids).unwrap();
+        let log = log.to_str().unwrap();
+        Recorded::new(&format!(
+            r#"{{"device": {{"name": "NVIDIA H200"}}, "gpus": {list}, "log": "{log}", "entries": [{{"time_us": 30}}]}}"#
+        ))
+    };
+    let runs = || {
+        let text = std::fs::read_to_string(&log).unwrap_or_default();
+        text.lines().filter(|line| *line == "baseline default").count()
+    };
+    let is_run = |count: usize| {
+        let begin = std::time::Instant::now();
+        while runs() < count && begin.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(runs(), count);
+    };
+    let quick = |recorded: &Recorded| {
+        Process::start(Options { wait: Some(Duration::from_millis(50)), ..recorded.options() }).unwrap()
+    };
+    let [one, both] = [on(std::slice::from_ref(&first)), on(&[first.clone(), second])];
+
+    let (mut process, mut other) = (quick(&one), quick(&one));
+    process.ahead(&candidate("default"));
+    is_run(1);
+    assert_eq!(time(&mut process, &["a"], &plan()), ["5 x 30.0"]);
+    assert_eq!(runs(), 1, "its results are there");
+    // The GPU is another's: nothing is run, and nobody waits.
+    other.ahead(&candidate("default"));
+    let busy = other.time(&candidate("default"), &[], &plan()).unwrap_err();
+    assert!(matches!(busy, Error::Busy { .. }), "{busy}");
+    process.rest();
+    assert_eq!(time(&mut other, &["a"], &plan()), ["5 x 30.0"]);
+    assert_eq!(runs(), 2);
+    other.rest();
+
+    // What is there is let go of with the rest.
+    process.ahead(&candidate("default"));
+    is_run(3);
+    process.rest();
+    assert_eq!(time(&mut process, &["a"], &plan()), ["5 x 30.0"]);
+    assert_eq!(runs(), 4);
+    process.rest();
+
+    // It is not kept from others meanwhile, and who has to take another GPU then begins there.
+    let mut process = quick(&both);
+    process.ahead(&candidate("default"));
+    is_run(5);
+    assert_eq!(time(&mut other, &["a"], &plan()), ["5 x 30.0"]);
+    assert_eq!(time(&mut process, &["a"], &plan()), ["5 x 30.0"]);
+    assert_eq!(runs(), 7);
+}
+
+#[test]
 fn several_gpus_share_candidates_and_times_are_scaled_by_the_baseline() {
     let uuids = uuids::<3>();
     // The second GPU is 10% slower; a launch takes a while, so that others are worth calling.

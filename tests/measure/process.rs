@@ -86,9 +86,15 @@ fn a_baseline_that_cannot_run_is_an_error() {
             "the measuring process failed: nothing is recorded for saxpy with default",
         ),
     ] {
-        let recorded = Recorded::new(&format!(r#"{{"entries": [{entry}]}}"#));
-        let error = recorded.start().time(&candidate("default"), &[], &plan()).unwrap_err();
-        assert_eq!(error.to_string(), expected);
+        for is_ahead in [false, true] {
+            let recorded = Recorded::new(&format!(r#"{{"entries": [{entry}]}}"#));
+            let mut process = recorded.start();
+            if is_ahead {
+                process.ahead(&candidate("default"));
+            }
+            let error = process.time(&candidate("default"), &[], &plan()).unwrap_err();
+            assert_eq!(error.to_string(), expected, "ahead: {is_ahead}");
+        }
     }
 }
 
