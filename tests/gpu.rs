@@ -8,7 +8,9 @@
 mod recorded;
 
 use nvtune::measure::verdict::{Verdict, faster};
-use nvtune::measure::{Caches, Candidate, Error, Measurer, Options, Outcome, Plan, Pool, Process, Timing, Timings};
+use nvtune::measure::{
+    Caches, Candidate, Error, Measurer, Options, Outcome, Plan, Pool, Process, Timing, Timings, sanitize,
+};
 use nvtune::space::Launch;
 use nvtune::workload::{Argument, Buffer, Check, Element, Fill, Scalar, Symbol, Workload};
 use std::panic::catch_unwind;
@@ -39,6 +41,7 @@ const CASES: &[(&str, fn())] = &[
     ("a_second_request_runs_no_baseline_again", a_second_request_runs_no_baseline_again),
     ("duels_tell_apart", duels_tell_apart),
     ("warm_caches_hold_what_the_launch_before_left", warm_caches_hold_what_the_launch_before_left),
+    ("the_sanitizer_sees_what_the_results_do_not_show", the_sanitizer_sees_what_the_results_do_not_show),
     ("occupancy_is_the_drivers", recorded::occupancy_is_the_drivers),
     ("remapped_launches", remapped_launches),
     ("launches_by_the_header", launches_by_the_header),
@@ -543,7 +546,7 @@ fn median(samples: &Option<Vec<f64>>) -> Timing {
 fn warm_caches_hold_what_the_launch_before_left() {
     // The first takes so long that it is launched by itself, the second is timed in graphs.
     let mut process = start();
-    for (kernel, elements) in [("slow", 1 << 22), ("scale", 1 << 18)] {
+    for (kernel, elements) in [("chases", 1 << 16), ("scale", 1 << 18)] {
         let contenders = [candidate(kernel, 256, &Arc::new(workload(elements, Fill::Poison)))];
         let mut timed = |caches| {
             let first = median(&process.duel(&contenders, 31, caches).unwrap()[0]).median_us;
@@ -554,6 +557,16 @@ fn warm_caches_hold_what_the_launch_before_left() {
         let (cold, warm) = (timed(Caches::Cold), timed(Caches::Warm));
         println!("{kernel}: {cold:.3} us cold, {warm:.3} us warm");
         assert!(warm < 0.95 * cold, "{kernel}");
+    }
+}
+
+/// Needs compute-sanitizer on PATH.
+fn the_sanitizer_sees_what_the_results_do_not_show() {
+    let workload = Arc::new(workload(1 << 16, Fill::Poison));
+    for (kernel, expected) in [("scale", None), ("peeks", Some("Invalid __global__ read of size 4 bytes"))] {
+        let found = sanitize(&candidate(kernel, 256, &workload), &Options::default());
+        println!("{kernel}: {found:?}");
+        assert_eq!(found.expect("the tool runs").as_deref(), expected, "{kernel}");
     }
 }
 

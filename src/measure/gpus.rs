@@ -19,7 +19,10 @@ const TELL: Duration = Duration::from_secs(1);
 
 /// What times on a GPU, once it is opened.
 enum Source {
-    Driver,
+    /// Whether buffers have a guard behind them.
+    Driver {
+        guarded: bool,
+    },
     Recorded(Rc<Recording>, File),
 }
 
@@ -47,8 +50,8 @@ struct Open {
 
 impl Gpus {
     /// Those that the driver shows. The error says why there is none.
-    pub fn visible() -> Result<Gpus, String> {
-        Gpus::new(Source::Driver, visible()?).ok_or_else(|| "the driver shows none".to_owned())
+    pub fn visible(guarded: bool) -> Result<Gpus, String> {
+        Gpus::new(Source::Driver { guarded }, visible()?).ok_or_else(|| "the driver shows none".to_owned())
     }
 
     /// Those of a recording.
@@ -157,8 +160,8 @@ impl Gpus {
                 // One process has one context: the other's goes before.
                 self.open = None;
                 let (device, bench): (Device, Box<dyn Bench>) = match &self.source {
-                    Source::Driver => {
-                        let gpu = Gpu::open(*ordinal)?;
+                    Source::Driver { guarded } => {
+                        let gpu = Gpu::open(*ordinal, *guarded)?;
                         (gpu.device().clone(), Box::new(gpu))
                     }
                     Source::Recorded(recording, stdout) => {

@@ -15,6 +15,8 @@ pub struct Options {
     pub program: Option<PathBuf>,
     /// A file of recorded timings to answer from, instead of a GPU.
     pub replay: Option<PathBuf>,
+    /// Without a guard behind buffers: what looks for accesses beyond an allocation itself would take the guard for the buffer's.
+    pub unguarded: bool,
     /// How long it may take to be ready: by default 30 s, and behind a runner, which may queue for a GPU, as long as `wait`.
     pub start_limit: Option<Duration>,
     /// How long it may say nothing while no kernel runs: by default a minute.
@@ -24,6 +26,9 @@ pub struct Options {
     /// Told what the user should know of waiting.
     pub notice: Option<fn(&str)>,
 }
+
+/// The word of `nvtune measure` for [`Options::unguarded`].
+pub(super) const UNGUARDED: &str = "--unguarded";
 
 /// How long a GPU is waited for where nothing is said.
 const WAIT: Duration = Duration::from_secs(600);
@@ -64,6 +69,9 @@ impl Options {
             }
         };
         command.arg("measure");
+        if self.unguarded {
+            command.arg(UNGUARDED);
+        }
         if let Some(path) = &self.replay {
             command.arg("--replay").arg(path);
         }

@@ -4,6 +4,7 @@
 //! process ends at once, whatever runs, when its standard input does: nobody has to kill it.
 
 use super::gpus::Gpus;
+use super::options::UNGUARDED;
 use super::protocol::{self, Reply, Request};
 use super::replay::{Fault, Recording, Start, break_down};
 use super::schedule::{self, Pace};
@@ -15,15 +16,18 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::mpsc;
 
-/// Runs `nvtune measure`; `arguments` are those after it: none, or `--replay FILE` to answer from recorded timings.
+/// Runs `nvtune measure`; `arguments` are those after it: `--unguarded` for buffers without a guard behind them, `--replay FILE` to
+/// answer from recorded timings.
 pub fn serve(arguments: &[OsString]) -> ExitCode {
+    let unguarded = arguments.first().is_some_and(|option| option == UNGUARDED);
+    let arguments = arguments.get(usize::from(unguarded)..).unwrap_or_default();
     let recording = match arguments {
         [] => None,
         [option, path] if option == "--replay" => match Recording::read(Path::new(path)) {
             Ok(recording) => Some(recording),
             Err(message) => return complain(&message),
         },
-        _ => return complain("usage: nvtune measure [--replay FILE]"),
+        _ => return complain("usage: nvtune measure [--unguarded] [--replay FILE]"),
     };
     if io::stdin().is_terminal() {
         return complain("this command is started by nvtune itself, to time kernels in a process of their own");
@@ -50,7 +54,7 @@ pub fn serve(arguments: &[OsString]) -> ExitCode {
             Ok(spoiled) => Ok(Gpus::recorded(Rc::new(recording), spoiled)),
             Err(error) => return complain(&format!("standard output: {error}")),
         },
-        None => Gpus::visible(),
+        None => Gpus::visible(!unguarded),
     };
     match gpus {
         Ok(gpus) => {

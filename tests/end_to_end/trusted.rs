@@ -201,7 +201,7 @@ fn a_winner_is_run_under_the_sanitizer_where_that_is_asked_for() {
     assert!(without.contains("nvtune: saxpy: block=512 (2.00x"), "{without}");
     // In the tool's place: it finds something the first time only.
     std::fs::create_dir(project.path("tools")).expect("made");
-    let tool = "#!/bin/sh\necho '========= COMPUTE-SANITIZER' > $4\nif [ -e $0.found ]; then echo '========= ERROR SUMMARY: 0 errors' >> $4\nelse touch $0.found; echo '========= Invalid __global__ write of size 4 bytes' >> $4; fi\nshift 4\nexec \"$@\"\n";
+    let tool = "#!/bin/sh\necho '========= COMPUTE-SANITIZER' > $8\nif [ -e $0.found ]; then echo '========= ERROR SUMMARY: 0 errors' >> $8\nelse touch $0.found; echo '========= Invalid __global__ write of size 4 bytes' >> $8; fi\nshift 8\nexec \"$@\"\n";
     project.write("tools/compute-sanitizer", tool);
     let path = project.path("tools/compute-sanitizer");
     std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");

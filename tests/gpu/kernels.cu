@@ -30,6 +30,23 @@ extern "C" __global__ void slow(int n, float a, const float *x, float *y)
     y[i] = sum > -1.0f ? a * x[i] : sum;
 }
 
+// Each load waits for the one before, of another line: nothing hides what the caches hold.
+extern "C" __global__ void chases(int n, float a, const float *x, float *y)
+{
+    int i = INDEX;
+    if (i >= n) return;
+    unsigned at = i;
+    for (int k = 0; k < 64; ++k) at = (at + 12347 + (x[at] > 2.0f)) % n;
+    y[i] = a * x[at];
+}
+
+// Reads one element past the end of its input.
+extern "C" __global__ void peeks(int n, float a, const float *x, float *y)
+{
+    int i = INDEX;
+    if (i < n) y[i] = a * x[i] + 0.0f * ((const volatile float *)x)[i + 1];
+}
+
 // As scale, but for a rounding difference.
 extern "C" __global__ void rounded(int n, float a, const float *x, float *y)
 {

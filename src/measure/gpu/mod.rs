@@ -82,8 +82,8 @@ struct Written {
 }
 
 impl Gpu {
-    /// Opens the visible device of this number. The error says why that cannot be.
-    pub fn open(ordinal: usize) -> Result<Gpu, String> {
+    /// Opens the visible device of this number, with buffers that are `guarded` or not. The error says why that cannot be.
+    pub fn open(ordinal: usize, guarded: bool) -> Result<Gpu, String> {
         let context = Context::open(ordinal)?;
         let failed = |error| format!("preparing the GPU failed: {}", name(&error));
         let flush = (2 * context.device.l2_bytes as usize).max(32 << 20);
@@ -94,7 +94,7 @@ impl Gpu {
             modules: HashMap::new(),
             reference: None,
             written: HashMap::new(),
-            pool: Pool::new(&context).map_err(failed)?,
+            pool: Pool::new(&context, guarded).map_err(failed)?,
             flush: Memory::allocate(&context, flush).map_err(failed)?,
             start: Event::new(&context).map_err(failed)?,
             stop: Event::new(&context).map_err(failed)?,

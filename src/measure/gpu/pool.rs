@@ -1,7 +1,7 @@
 //! Buffers of workloads in device memory, kept from one job to the next.
 //!
 //! In: descriptions of buffers. Out: memory with their contents, and digests of it. What always holds: behind each buffer lies a
-//! guard of poison, and the digest covers it; the contents before a launch can be had again.
+//! guard of poison where the pool is guarded, and the digest covers it; the contents before a launch can be had again.
 
 use super::driver::{Context, DriverFault, Function, Memory, Module, Result, Stream};
 use crate::workload::{Buffer, Fill, contents};
@@ -17,7 +17,7 @@ const CHUNK: usize = 32 << 20;
 pub(super) struct Slab {
     pub buffer: Buffer,
     used: usize,
-    /// The buffer, filled up to a multiple of 8 bytes, and the guard.
+    /// The buffer and, where there is a guard, what fills it up to a multiple of 8 bytes, and the guard.
     pub live: Memory,
     /// A copy of the contents before a launch, once it is known that kernels write the buffer.
     pristine: Option<Memory>,
@@ -52,19 +52,23 @@ pub(super) struct Pool {
     /// Keeps `digester` loaded.
     _module: Module,
     sums: Memory,
+    /// Bytes of poison behind each buffer.
+    guard: usize,
 }
 
 /// Sums that one read-back of digests holds.
 const SUMS: usize = 256;
 
 impl Pool {
-    pub fn new(context: &Context) -> Result<Pool> {
+    /// An empty pool; `guarded` where its buffers are to have a guard behind them.
+    pub fn new(context: &Context, guarded: bool) -> Result<Pool> {
         let module = Module::load(context, include_bytes!("digest.ptx"))?;
         Ok(Pool {
             slabs: Vec::new(),
             digester: module.function("nvtune_digest")?,
             _module: module,
             sums: Memory::allocate(context, SUMS * 8)?,
+            guard: if guarded { GUARD } else { 0 },
         })
     }
 
@@ -88,7 +92,7 @@ impl Pool {
             let place = match known {
                 Some(place) => place,
                 None => {
-                    let live = allocate(context, buffer)?;
+                    let live = allocate(context, buffer, self.guard)?;
                     upload(buffer, &live, alive)?;
                     let slab = Slab { digest: 0, used: size(buffer), buffer: buffer.clone(), live, pristine: None };
                     self.slabs.push(slab);
@@ -115,7 +119,7 @@ impl Pool {
         if let Some(slab) = self.slabs.get_mut(place)
             && slab.pristine.is_none()
         {
-            let pristine = allocate(context, &slab.buffer)?;
+            let pristine = allocate(context, &slab.buffer, self.guard)?;
             upload(&slab.buffer, &pristine, alive)?;
             slab.pristine = Some(pristine);
         }
@@ -172,13 +176,13 @@ fn size(buffer: &Buffer) -> usize {
     buffer.count as usize * buffer.element.size()
 }
 
-/// Memory for a buffer and its guard.
-fn allocate(context: &Context, buffer: &Buffer) -> std::result::Result<Memory, DriverFault> {
+/// Memory for a buffer and a guard of so many bytes; without one it ends where the buffer ends.
+fn allocate(context: &Context, buffer: &Buffer, guard: usize) -> std::result::Result<Memory, DriverFault> {
     let size = buffer.element.size() as u64;
     let wanted = buffer.count.saturating_mul(size);
     let bytes = usize::try_from(wanted)
         .ok()
-        .and_then(|bytes| bytes.checked_next_multiple_of(8)?.checked_add(GUARD))
+        .and_then(|bytes| if guard == 0 { Some(bytes) } else { bytes.checked_next_multiple_of(8)?.checked_add(guard) })
         .ok_or(DriverFault::OutOfMemory(wanted))?;
     Memory::allocate(context, bytes).map_err(|error| match DriverFault::from(error) {
         DriverFault::OutOfMemory(_) => DriverFault::OutOfMemory(wanted),
