@@ -34,7 +34,7 @@ pub enum Trust {
 pub struct Settings {
     pub mode: Mode,
     pub strategy: Strategy,
-    /// Seconds of GPU time for one kernel.
+    /// Seconds for compiling and timing one kernel's variants.
     pub budget: f64,
     /// Configurations of one kernel that are timed at most.
     pub candidates: usize,
@@ -83,7 +83,12 @@ pub const VARIABLES: [Variable; 16] = [
         meaning: "which configurations are timed",
         default: "refit",
     },
-    Variable { name: "NVTUNE_BUDGET", values: "seconds", meaning: "GPU time for one kernel", default: "30" },
+    Variable {
+        name: "NVTUNE_BUDGET",
+        values: "seconds",
+        meaning: "for one kernel: compiling its variants, in half of them at most, and timing them; the paired rounds of the fastest come besides",
+        default: "30",
+    },
     Variable {
         name: "NVTUNE_CANDIDATES",
         values: "number",

@@ -54,7 +54,7 @@ pub struct Annotation {
     /// `None` without a `check` clause; empty for `check(none)`.
     pub check: Option<CheckClause>,
     pub strategy: Option<String>,
-    /// Seconds of GPU time.
+    /// Seconds for compiling and timing its variants.
     pub budget: Option<f64>,
     pub launch: Launching,
     /// The clauses that the comment has and the places of their names.

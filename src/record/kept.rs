@@ -18,7 +18,7 @@ pub struct Kept {
     /// What the machine could time on, as [`crate::measure::Present`] names it.
     pub present: String,
     pub strategy: Strategy,
-    /// Seconds of GPU time that were allowed.
+    /// Seconds that were allowed.
     pub budget: f64,
     /// Configurations that were timed at most, and whether the winner was run under compute-sanitizer.
     pub candidates: usize,
