@@ -1,7 +1,8 @@
 //! Leave to run a tool: under make, no more tools run at once than there are tokens of its jobserver.
 //!
 //! Every process that make starts owns one token unasked. Each further tool that runs beside the first takes one from the
-//! jobserver and gives it back when it is done. Without a make there is no limit here: as many tools run as there are cores.
+//! jobserver and gives it back when it is done. Without a make as many tools run as there are cores. A process that measures keeps a
+//! core busy and counts as a tool: what else runs is not to be in the way of its launches.
 
 use jobserver::{Acquired, Client};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
@@ -15,7 +16,7 @@ static JOBS: OnceLock<Jobs> = OnceLock::new();
 #[derive(Debug)]
 enum Limit {
     /// No make.
-    None,
+    Cores,
     Tokens(Client),
     /// make has a jobserver, but it does not let this process at it (a pipe, and a recipe without `+`).
     One,
@@ -24,13 +25,14 @@ enum Limit {
 #[derive(Debug)]
 struct Jobs {
     limit: Limit,
-    own_is_free: Mutex<bool>,
+    /// Tools that may run beside those that run, without anybody being asked.
+    free: Mutex<usize>,
     freed: Condvar,
 }
 
 /// Leave for one tool, as long as this is held.
 #[derive(Debug)]
-pub struct Permit(#[allow(dead_code, reason = "held for its drop alone")] Option<Token>);
+pub struct Permit(#[allow(dead_code, reason = "held for its drop alone")] Token);
 
 #[derive(Debug)]
 enum Token {
@@ -55,30 +57,28 @@ impl Jobs {
         let limit = match found.client {
             Ok(client) => Limit::Tokens(client),
             Err(error) => match error.kind() {
-                jobserver::FromEnvErrorKind::NoEnvVar | jobserver::FromEnvErrorKind::NoJobserver => Limit::None,
+                jobserver::FromEnvErrorKind::NoEnvVar | jobserver::FromEnvErrorKind::NoJobserver => Limit::Cores,
                 _ => Limit::One,
             },
         };
-        Self { limit, own_is_free: Mutex::new(true), freed: Condvar::new() }
+        let own = if matches!(limit, Limit::Cores) { rayon::current_num_threads().max(1) } else { 1 };
+        Self { limit, free: Mutex::new(own), freed: Condvar::new() }
     }
 
     fn permit(&'static self) -> Permit {
-        if matches!(self.limit, Limit::None) {
-            return Permit(None);
-        }
-        let mut own_is_free = self.own_is_free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if *own_is_free {
-                *own_is_free = false;
-                return Permit(Some(Token::Own(self)));
+            if *free > 0 {
+                *free -= 1;
+                return Permit(Token::Own(self));
             }
             if let Limit::Tokens(client) = &self.limit
                 && let Ok(Some(token)) = client.try_acquire()
             {
-                return Permit(Some(Token::Made(token)));
+                return Permit(Token::Made(token));
             }
-            let waited = self.freed.wait_timeout(own_is_free, PAUSE);
-            own_is_free = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let waited = self.freed.wait_timeout(free, PAUSE);
+            free = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
@@ -86,7 +86,7 @@ impl Jobs {
 impl Drop for Token {
     fn drop(&mut self) {
         if let Self::Own(jobs) = self {
-            *jobs.own_is_free.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            *jobs.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
             jobs.freed.notify_one();
         }
     }

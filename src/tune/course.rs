@@ -80,9 +80,12 @@ impl<'a> Course<'a> {
     fn bound(&mut self, tuner: &Tuner<'_>, annotation: &Annotation, begin: Instant) {
         if self.is_bounded && kernel::will_time(tuner, self.toolchain, annotation) {
             let budget = kernel::budget(annotation, tuner.settings.budget);
-            let after = |share: f64| begin.checked_add(Duration::try_from_secs_f64(budget * share).ok()?);
-            let bounds = after(kernel::FRONT_END_SHARE).zip(after(kernel::COMPILE_SHARE));
-            self.front_ends.bound(bounds.map(|(front_ends, variants)| Bounds { front_ends, variants }));
+            // More than a year is no bound, and no time that a clock can tell.
+            let share = |share: f64| Duration::from_secs_f64((budget * share).min(1e8));
+            let (front_ends, variants) = (share(kernel::FRONT_END_SHARE), share(kernel::COMPILE_SHARE));
+            let least = variants.saturating_sub(front_ends);
+            let bounds = Bounds { front_ends: begin + front_ends, variants: begin + variants, least };
+            self.front_ends.bound(Some(bounds));
         }
     }
 

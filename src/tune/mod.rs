@@ -205,7 +205,7 @@ impl<'a> Tuner<'a> {
         let draft = kernel::draft(self, toolchain, &prepared);
         let lent = draft.effort.and_then(|effort| Some((effort, self.measurer.take()?)));
         let Some((effort, mut measurer)) = lent else {
-            return Timing { index, prepared, search, stage: Stage::Drafted(draft) };
+            return Timing { index, prepared, search, stage: Stage::Drafted(Box::new(draft)) };
         };
         let (sent, place) = (Arc::clone(&prepared), self.results.and_then(|results| results.cache.clone()));
         let (place, is_trusted) = (place.zip(search.clone()), self.settings.trust != Trust::Nothing);
@@ -234,7 +234,7 @@ impl<'a> Tuner<'a> {
         let (draft, timed) = match stage {
             Stage::Drafted(draft) => {
                 self.rest();
-                (draft, None)
+                (*draft, None)
             }
             Stage::Lent(thread) => {
                 let (measurer, draft, timed) = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -329,7 +329,7 @@ struct Timing<'s, 'b> {
 
 enum Stage<'s> {
     /// The model decides.
-    Drafted(Draft),
+    Drafted(Box<Draft>),
     /// Its candidates are being timed.
     Lent(ScopedJoinHandle<'s, (Pool, Draft, Timed)>),
 }

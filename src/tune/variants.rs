@@ -10,7 +10,7 @@ use crate::variant::{FrontEnd, ToolError, Toolchain};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Values of macros by name.
 pub type Macros = BTreeMap<String, i64>;
@@ -52,6 +52,8 @@ pub struct FrontEnds<'a> {
 pub struct Bounds {
     pub front_ends: Instant,
     pub variants: Instant,
+    /// What variants have in any case, however long the front end took for the sets that it had begun: they would be for nothing else.
+    pub least: Duration,
 }
 
 impl<'a> FrontEnds<'a> {
@@ -159,7 +161,8 @@ impl Variants {
         let full: Vec<Macros> = axes.iter().map(|set| merged(in_force, set)).collect();
         let made = front_ends.get_in_time(&full);
         let toolchain = front_ends.toolchain;
-        let (until, baseline) = (front_ends.bounds.map(|bounds| bounds.variants), subject.baseline());
+        let until = front_ends.bounds.map(|bounds| bounds.variants.max(Instant::now() + bounds.least));
+        let baseline = subject.baseline();
         let jobs: Vec<(usize, Option<CacheOperator>, Vec<u32>)> = (0..axes.len())
             .flat_map(|set| written.operators.iter().map(move |&cache| (set, cache)))
             .map(|(set, cache)| {
