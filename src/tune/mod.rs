@@ -217,6 +217,8 @@ impl<'a> Tuner<'a> {
         let promising: Vec<bool> = annotations.iter().map(|annotation| promising(self, annotation)).collect();
         // Nothing but what is known counts: where nothing is, nothing need be compiled to see it.
         if self.settings.mode == Mode::Locked && !promising.contains(&true) {
+            let recalls = annotations.iter().filter_map(|annotation| self.recall(toolchain, annotation));
+            recalls.for_each(|recall| recall.warn_of_nothing());
             return;
         }
         let mut front_ends = FrontEnds::new(toolchain);
@@ -290,6 +292,7 @@ impl Tuner<'_> {
         let begin = Instant::now();
         let is_locked = self.settings.mode == Mode::Locked;
         if is_locked && !is_promising {
+            self.recall(toolchain, annotation).iter().for_each(Recall::warn_of_nothing);
             let baseline = host::baseline(annotation, toolchain.architecture())?;
             return Ok(Found::Nothing(baseline.macros));
         }
@@ -305,6 +308,7 @@ impl Tuner<'_> {
                 return Ok(Found::Known(Box::new(tuned)));
             }
             if is_locked {
+                recall.warn_of_nothing();
                 return Ok(Found::Known(Box::new(recall.nothing(&subject, front_ends, in_force, begin))));
             }
         }
