@@ -5,6 +5,7 @@
 
 use super::kernel::{self, Prepared};
 use super::problem::Problem;
+use super::recalled::Recall;
 use super::subject::{self, Ahead};
 use super::tuned::Tuned;
 use super::variants::{Bounds, FrontEnds, InForce, Macros};
@@ -47,6 +48,8 @@ impl<'a> Course<'a> {
         let promising: Vec<bool> = annotations.iter().map(promising).collect();
         // Nothing but what is known counts: where nothing is, nothing need be compiled to see it.
         if tuner.settings.mode == Mode::Locked && !promising.contains(&true) {
+            let recalls = annotations.iter().filter_map(|annotation| tuner.recall(toolchain, annotation));
+            recalls.for_each(|recall| recall.warn_of_nothing());
             return None;
         }
         // The macros of one kernel hold for the whole file: each kernel is tuned under the others' present values.
@@ -108,6 +111,7 @@ impl<'a> Course<'a> {
         self.front_ends.bound(None);
         let is_locked = tuner.settings.mode == Mode::Locked;
         if is_locked && !is_promising {
+            tuner.recall(toolchain, annotation).iter().for_each(Recall::warn_of_nothing);
             let baseline = host::baseline(annotation, toolchain.architecture())?;
             return Ok(Found::Nothing(baseline.macros));
         }
@@ -126,6 +130,7 @@ impl<'a> Course<'a> {
                 return Ok(Found::Known(Box::new(tuned)));
             }
             if is_locked {
+                recall.warn_of_nothing();
                 return Ok(Found::Known(Box::new(recall.nothing(&subject, &self.front_ends, in_force, begin))));
             }
         }

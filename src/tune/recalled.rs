@@ -10,7 +10,7 @@ use super::variants::{FrontEnds, InForce, Macros};
 use crate::comment::Annotation;
 use crate::console::Console;
 use crate::measure::{Device, Present};
-use crate::record::{Basis, Decision, ENGINE, Kept, Kind, Pinned, RecordedConfiguration, Seconds};
+use crate::record::{Basis, Decision, ENGINE, Kept, Kind, LOCK_FILE, Pinned, RecordedConfiguration, Seconds};
 use crate::results::{LockFile, Results};
 use crate::search::{Provenance, Strategy};
 use crate::settings::{Mode, Settings, Trust};
@@ -89,6 +89,19 @@ impl Recall<'_> {
         decision.pinned = Some(pinned);
         decision.notes = vec!["nothing is known of it, and NVTUNE=locked asks for no more".to_owned()];
         Tuned::unknown(self.toolchain, subject, decision)
+    }
+
+    /// Says that a build which takes nothing but what is known has nothing of this kernel. An entry that is stale was told of.
+    pub fn warn_of_nothing(&self) {
+        let (name, architecture) = (&self.annotation.name, self.toolchain.architecture());
+        let lacking = match self.lock() {
+            Some(file) if file.lock.entries.contains_key(&self.key(&file)) => return,
+            Some(file) => format!("{name} is not in {} for {architecture}", file.name()),
+            None => format!("{name} is not locked: there is no {LOCK_FILE} above '{}'", self.toolchain.source()),
+        };
+        self.console.warning(&format!(
+            "{lacking}: it is built as nvcc builds it (NVTUNE=locked); `nvtune tune` or `nvtune lock --update` makes its entry"
+        ));
     }
 
     fn lock(&self) -> Option<std::rc::Rc<LockFile>> {
