@@ -252,6 +252,45 @@ fn no_more_tools_than_tokens_run_under_make() {
 }
 
 #[test]
+fn a_kernel_on_the_gpu_takes_a_token_from_the_tools_of_the_next() {
+    let place = Place::new();
+    let nvcc = logging_toolkit(&place.path(""));
+    let two = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/end_to_end/sources/two.cu");
+    fs::copy(two, place.path("two.cu")).expect("copied");
+    let log = place.path("log");
+    let device = r#"{"name": "NVIDIA H200", "compute_capability": 90}"#;
+    let entries = r#"[{"time_us": 10.0, "pause_ms": 5}]"#;
+    let recording = format!(r#"{{"device": {device}, "log": "{}", "entries": {entries}}}"#, log.display());
+    fs::write(place.path("recorded.json"), recording).expect("written");
+    // Launches, and those of them that were timed while a tool ran.
+    let timed = |makeflags: &str| {
+        let mut command = place.nvtune();
+        command.envs([("NVTUNE", "measure"), ("NVTUNE_REPLAY", "recorded.json"), ("NVTUNE_CACHE_SIZE", "0")]);
+        command.env("NVTUNE_NVCC", &nvcc).env("MAKEFLAGS", makeflags);
+        let output = command.args(["-arch=sm_90", "-c", "two.cu", "-o", "out/x.o"]).output().expect("it starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = fs::read_to_string(&log).expect("the tools have run");
+        fs::remove_file(&log).expect("removed");
+        let (mut now, mut all, mut beside) = (0usize, 0, 0);
+        for line in text.lines() {
+            match line {
+                "+" => now += 1,
+                "-" => now = now.saturating_sub(1),
+                _ => {
+                    all += 1;
+                    beside += usize::from(now > 0);
+                }
+            }
+        }
+        (all, beside)
+    };
+    let (all, beside) = timed("");
+    assert!(beside > 0 && beside < all, "{beside} of {all}: nothing runs at once");
+    let (all, beside) = timed(" -j8 --jobserver-auth=77,78");
+    assert!(all > 0 && beside == 0, "{beside} of {all}");
+}
+
+#[test]
 fn any_number_of_compiles_of_one_source_at_once() {
     let place = Place::new();
     fs::write(place.path("part.cu"), source(3)).expect("written");
