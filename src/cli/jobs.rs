@@ -3,6 +3,7 @@
 //! Each job runs in a process of its own (`nvtune decide`), so that what takes one down leaves the others alone; what a job decides
 //! is in the cache before it ends, so that a run that was killed goes on where it was.
 
+use crate::process;
 use crate::record::Record;
 use crate::settings::Trust;
 use std::ffi::OsString;
@@ -35,6 +36,9 @@ pub struct Workers {
 
 /// Runs all jobs; gives the records of those that ended well, and the exit code: 1 where one did not.
 pub fn run(jobs: Vec<Job>, workers: &Workers, trust: Trust) -> (Vec<Record>, u8) {
+    process::watch();
+    let kept = "interrupted; what was decided and timed is kept, the same command goes on from there";
+    process::set_last_words(Some(kept.to_owned()).filter(|_| trust != Trust::Nothing));
     let gpus = gpus(workers);
     let count = workers.jobs.unwrap_or(gpus.len()).clamp(1, jobs.len().max(1));
     let progress = Progress { all: jobs.len(), done: AtomicUsize::new(0), begin: Instant::now() };
@@ -64,6 +68,7 @@ pub fn run(jobs: Vec<Job>, workers: &Workers, trust: Trust) -> (Vec<Record>, u8)
     });
     let failed = failed.into_inner();
     progress.sums_up(count, failed);
+    process::set_last_words(None);
     (records.into_inner().unwrap_or_default(), u8::from(failed > 0))
 }
 
@@ -96,8 +101,8 @@ fn one(job: &Job, gpu: Option<&str>, workers: &Workers, trust: Trust) -> Result<
     if let Some(runner) = &workers.runner {
         command.env("NVTUNE_RUNNER", runner);
     }
-    let output =
-        command.output().map_err(|error| format!("cannot start nvtune in '{}': {error}", job.folder.display()))?;
+    let output = process::worker(&mut command)
+        .map_err(|error| format!("cannot start nvtune in '{}': {error}", job.folder.display()))?;
     let said = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
     if !output.status.success() {
         return Err(format!("{said}\nnot tuned: it ended with {}", output.status));

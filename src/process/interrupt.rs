@@ -8,7 +8,7 @@ use super::{descendants, temporary};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io::{self, Write};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, Once, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -22,10 +22,13 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// The nvcc that builds; 0 where none does.
 static BUILDER: AtomicU32 = AtomicU32::new(0);
 
+/// Children are nvtunes, which end on a signal as this one does and clear up themselves.
+static HAS_WORKERS: AtomicBool = AtomicBool::new(false);
+
 /// What is said where a signal ends the process.
 static LAST_WORDS: Mutex<Option<String>> = Mutex::new(None);
 
-/// How long nvcc may take to clear up.
+/// How long nvcc, or another nvtune, may take to clear up.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Begins to look after SIGINT, SIGTERM and SIGHUP, those that are not ignored already (`nohup` ignores SIGHUP).
@@ -61,6 +64,15 @@ pub fn status(command: &mut Command) -> io::Result<ExitStatus> {
     status
 }
 
+/// Runs another nvtune to its end: on a signal it is given the time to clear up.
+pub fn worker(command: &mut Command) -> io::Result<Output> {
+    HAS_WORKERS.store(true, Ordering::SeqCst);
+    let child = spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
+    let output = child.wait_with_output();
+    wait_where_interrupted();
+    output
+}
+
 /// Does something that a signal must not cut in two.
 pub fn uninterrupted<T>(work: impl FnOnce() -> T) -> T {
     let _going_on = GOING_ON.read().unwrap_or_else(PoisonError::into_inner);
@@ -92,6 +104,13 @@ fn stop(signal: i32) {
         let deadline = Instant::now() + PATIENCE;
         while BUILDER.load(Ordering::SeqCst) != 0 && Instant::now() < deadline {
             descendants::of(builder).into_iter().for_each(|process| send(process, signal));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    if HAS_WORKERS.load(Ordering::SeqCst) {
+        let deadline = Instant::now() + PATIENCE;
+        descendants::of(std::process::id()).into_iter().for_each(|process| send(process, signal));
+        while !descendants::of(std::process::id()).is_empty() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));
         }
     }

@@ -72,9 +72,14 @@ fn searches(project: &Project) -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).collect()
 }
 
-/// Starts a build and ends it by a signal once its search has something to keep; gives its exit code and what it said.
+/// Ends a build by a signal once its search has something to keep; gives its exit code and what it said. Ctrl-C is for all processes of
+/// a terminal, also those that measure.
 fn interrupted(project: &Project, signal: i32) -> (i32, String) {
-    let mut command = build(project);
+    ended(project, build(project), signal, signal == libc::SIGINT)
+}
+
+/// Starts a command and ends it so.
+fn ended(project: &Project, mut command: Command, signal: i32, is_for_all: bool) -> (i32, String) {
     let reset = || {
         for signal in [libc::SIGINT, libc::SIGTERM] {
             // SAFETY: no handler is installed; a shell's background ignores SIGINT.
@@ -83,7 +88,7 @@ fn interrupted(project: &Project, signal: i32) -> (i32, String) {
         Ok(())
     };
     // SAFETY: between fork and exec nothing but `signal` is called, which may be.
-    let command = unsafe { command.stderr(Stdio::piped()).pre_exec(reset) };
+    let command = unsafe { command.stderr(Stdio::piped()).process_group(0).pre_exec(reset) };
     let child: Child = command.spawn().expect("it starts");
     let deadline = Instant::now() + Duration::from_secs(60);
     while searches(project).is_empty() {
@@ -91,7 +96,7 @@ fn interrupted(project: &Project, signal: i32) -> (i32, String) {
         std::thread::sleep(Duration::from_millis(2));
     }
     // SAFETY: the child is not collected yet, so the number is its own.
-    unsafe { libc::kill(child.id() as i32, signal) };
+    unsafe { libc::kill(if is_for_all { -(child.id() as i32) } else { child.id() as i32 }, signal) };
     let output = child.wait_with_output().expect("it ends");
     let code = output.status.code().or(output.status.signal().map(|signal| 128 + signal));
     assert!(!project.path("mix.o").exists());
@@ -189,5 +194,37 @@ fn a_torn_journal_and_one_of_a_gpu_in_another_state_are_not_used() {
         // A crash is a crash in any state; what is torn tells nothing.
         let timed: BTreeSet<_> = before.into_iter().filter(|label| !label.contains("block=512")).collect();
         assert_eq!(timed.is_subset(&checked(&project)), !is_used, "{what}");
+    }
+}
+
+#[test]
+fn a_project_that_is_tuned_goes_on_where_it_was_too() {
+    for (signal, is_for_all) in [(libc::SIGINT, true), (libc::SIGTERM, false)] {
+        let project = project(3, 1.0);
+        std::fs::create_dir(project.path("tmp")).expect("a folder");
+        let database = serde_json::json!([{
+            "directory": project.path(""), "file": "mix.cu",
+            "arguments": [project.path("bin/nvcc"), "-arch=sm_90", "-c", "mix.cu", "-o", "mix.o"],
+        }]);
+        project.write("compile_commands.json", &database.to_string());
+        let tune = || {
+            let mut tune = nvtune(&project, &["tune", "--compile-commands", "compile_commands.json"]);
+            tune.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json").env("TMPDIR", project.path("tmp"));
+            tune.env("XDG_RUNTIME_DIR", project.path("run"));
+            project.write("log", "");
+            tune
+        };
+        let (code, said) = ended(&project, tune(), signal, is_for_all);
+        assert_eq!(code, 128 + signal, "{said}");
+        let words = "nvtune: interrupted; what was decided and timed is kept, the same command goes on from there\n";
+        assert!(said.ends_with(words), "{said}");
+        let left = std::fs::read_dir(project.path("tmp")).expect("it is there").count();
+        assert_eq!(left, 0, "temporary folders stay");
+        assert!(!project.path("nvtune.lock").exists());
+
+        let ran = succeed(&mut tune());
+        assert!(ran.stderr.contains("nvtune: mix: block=96 regs=40 (1.25x"), "{}", ran.stderr);
+        assert!(ran.stderr.contains(" before an interruption), "), "{}", ran.stderr);
+        assert!(project.read("nvtune.lock").contains("mix.cu: mix, sm_90"), "{}", project.read("nvtune.lock"));
     }
 }
