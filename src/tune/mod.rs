@@ -259,11 +259,7 @@ impl<'a> Tuner<'a> {
 
     /// The look-up of a kernel's earlier results, where they count.
     fn recall<'b>(&'b self, toolchain: &'b Toolchain, annotation: &'b Annotation) -> Option<Recall<'b>> {
-        let is_beside = self.kept.contains_key(&annotation.name);
-        if is_beside && !annotation.macros.is_empty() {
-            // What was decided under given macros is no result for who may choose them, nor the other way round.
-            return None;
-        }
+        let kept = self.kept.get(&annotation.name);
         Some(Recall {
             settings: self.settings,
             console: self.console,
@@ -272,7 +268,8 @@ impl<'a> Tuner<'a> {
             annotation,
             strategy: kernel::strategy(annotation, self.settings.strategy),
             budget: kernel::budget(annotation, self.settings.budget),
-            is_beside,
+            is_beside: kept.is_some(),
+            given: kept.filter(|_| !annotation.macros.is_empty()),
         })
     }
 

@@ -31,6 +31,8 @@ pub struct Recall<'a> {
     pub budget: f64,
     /// On an architecture of a fat build that is not the one to be timed.
     pub is_beside: bool,
+    /// The values of the macro axes, where the winner on another architecture has set them for the whole file.
+    pub given: Option<&'a Macros>,
 }
 
 impl Recall<'_> {
@@ -72,7 +74,7 @@ impl Recall<'_> {
     ) -> Tuned {
         let pinned = Pinned {
             basis: basis::basis(subject, front_ends, self.toolchain, in_force.now).unwrap_or_default(),
-            winner: subject.space.baseline().clone(),
+            winner: subject.baseline(),
             code: None,
             occupancy: None,
             surplus: false,
@@ -133,14 +135,18 @@ impl Recall<'_> {
         if self.settings.trust == Trust::Timed && !pinned.is_measured() && self.can_time() {
             return None;
         }
+        let baseline = subject.baseline();
         let mut changes = pinned.basis.changes(basis);
+        if self.given.is_some_and(|given| *given != pinned.winner.macros) {
+            changes = vec!["the value of its macros, which are those of another architecture's winner".to_owned()];
+        }
         if changes.is_empty() && !subject.space.contains(&pinned.winner) {
             changes.push(format!("its space, which has no {}", pinned.winner));
         }
-        if changes.is_empty() && pinned.code.is_none() && pinned.winner != *subject.space.baseline() {
+        if changes.is_empty() && pinned.code.is_none() && pinned.winner != baseline {
             changes.push("the entry itself, which has no `code`".to_owned());
         }
-        if pinned.winner.macros != subject.space.baseline().macros && changes.is_empty() {
+        if pinned.winner.macros != baseline.macros && changes.is_empty() {
             // They may be arguments of a template, and so change the names of kernel and launch stub.
             subject.learn(front_ends, self.toolchain, std::slice::from_ref(&pinned.winner.macros), in_force.now);
         }
@@ -167,9 +173,9 @@ impl Recall<'_> {
 
     /// What a record says of a locked winner.
     fn decision(&self, subject: &Subject<'_>, pinned: &Pinned, begin: Instant) -> Decision {
-        let baseline = subject.space.baseline();
-        let mut configurations = vec![recorded(subject, baseline)];
-        if pinned.winner != *baseline {
+        let baseline = subject.baseline();
+        let mut configurations = vec![recorded(subject, &baseline)];
+        if pinned.winner != baseline {
             configurations.push(recorded(subject, &pinned.winner));
         }
         let Present { models, .. } = &self.results.present;
@@ -244,6 +250,10 @@ impl Recall<'_> {
         let asked = kept.strategy == self.strategy && (kept.budget - self.budget).abs() < 1e-6;
         let also = kept.candidates == self.settings.candidates && kept.sanitize == self.settings.sanitize;
         let same = asked && also && kept.engine == ENGINE;
+        // What was decided under given macros is no result for who may choose them, nor the other way round.
+        if kept.given.as_ref() != self.given {
+            return false;
+        }
         match (kept.pinned.is_measured(), self.can_time()) {
             // This machine would time for itself: only what it would time itself.
             (true, true) => {
@@ -279,6 +289,7 @@ impl Recall<'_> {
             candidates: self.settings.candidates,
             sanitize: self.settings.sanitize,
             images: self.toolchain.images(),
+            given: self.given.cloned(),
             engine: ENGINE,
             decision: tuned.decision.clone(),
         };
