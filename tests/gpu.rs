@@ -39,6 +39,7 @@ const CASES: &[(&str, fn())] = &[
     ("one_measures_at_a_time", one_measures_at_a_time),
     ("several_gpus_share_candidates", several_gpus_share_candidates),
     ("a_second_request_runs_no_baseline_again", a_second_request_runs_no_baseline_again),
+    ("a_baseline_sent_ahead_is_not_waited_for", a_baseline_sent_ahead_is_not_waited_for),
     ("duels_tell_apart", duels_tell_apart),
     ("warm_caches_hold_what_the_launch_before_left", warm_caches_hold_what_the_launch_before_left),
     ("the_sanitizer_sees_what_the_results_do_not_show", the_sanitizer_sees_what_the_results_do_not_show),
@@ -675,6 +676,25 @@ fn several_gpus_share_candidates() {
     }
     println!("largest difference {worst:.4}");
     assert!(worst < 0.1 && shared_s < one_s);
+}
+
+/// While variants would be compiled, the buffers get their contents, and the baseline its results.
+fn a_baseline_sent_ahead_is_not_waited_for() {
+    let [after, before] = [false, true].map(|is_ahead| {
+        let mut process = start();
+        if is_ahead {
+            process.ahead(&candidate("scale", 256, &Arc::new(workload(N, Fill::Poison))));
+        }
+        std::thread::sleep(Duration::from_secs(3));
+        let begin = Instant::now();
+        let timings = against_scale(&mut process, &[("scale", 64), ("wrong_at_96", 96)]);
+        let taken = begin.elapsed();
+        let said = outcomes(&timings);
+        assert!(said[0] == "timed" && said[1].contains("differ from the baseline's"), "{said:?}");
+        taken
+    });
+    println!("{after:?}; with the baseline ahead {before:?}");
+    assert!(before < after);
 }
 
 fn a_second_request_runs_no_baseline_again() {
