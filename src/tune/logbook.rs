@@ -1,8 +1,8 @@
 //! The search of one kernel, kept in the cache as it goes on, and taken up again by the next compile.
 //!
 //! In: what is timed and refused, point by point. Out: what an earlier compile found before it was ended (Ctrl-C, a kill, a lost
-//! runner), in the units of now. What always holds: nothing but the order and the choice of what is timed next hangs on it, for the
-//! finalists meet the baseline in rounds of their own; a cache that cannot be written costs a warning.
+//! runner), in the units of now. What always holds: times of before say only what is worth timing and who is a finalist, for the finalists
+//! meet the baseline in rounds of this compile; a cache that cannot be written costs a warning.
 
 use super::kernel::Prepared;
 use crate::measure::{Device, Outcome, Reason};
