@@ -19,20 +19,6 @@ use std::fmt::Write as _;
 const CUDA12_SM70: &[u8] = include_bytes!("cubin/cuda12.sm_70.cubin");
 const CUDA12_SM90: &[u8] = include_bytes!("cubin/cuda12.sm_90.cubin");
 
-/// What ptxas 13.0 writes for `match.any.sync` and `match.all.sync`: the one takes a cycle for each lane, the other is a reduction.
-#[test]
-fn who_matches_is_told_from_whether_all_match() {
-    for (mnemonic, word, class) in [
-        ("MATCH.ANY R4, R0", 0x000e_3000_000e_8000_0000_0000_0004_73a1_u128, Class::Match),
-        ("MATCH.ALL PT, R5, R0", 0x000e_2400_000e_0000_0000_0000_0005_73a1_u128, Class::Reduce),
-    ] {
-        for architecture in [75, 80, 90, 100, 120] {
-            let decoded = decode(&word.to_le_bytes(), architecture);
-            assert_eq!(decoded[0].opcode.class, class, "{mnemonic} of sm_{architecture}");
-        }
-    }
-}
-
 /// Registers, stack, shared memory and parameters as cuobjdump prints them, for every architecture that the toolkit compiles for.
 #[test]
 fn resources_are_those_of_cuobjdump() {
