@@ -546,7 +546,7 @@ fn median(samples: &Option<Vec<f64>>) -> Timing {
 fn warm_caches_hold_what_the_launch_before_left() {
     // The first takes so long that it is launched by itself, the second is timed in graphs.
     let mut process = start();
-    for (kernel, elements) in [("chases", 1 << 16), ("scale", 1 << 18)] {
+    for (kernel, elements) in [("chases", 1 << 21), ("scale", 1 << 18)] {
         let contenders = [candidate(kernel, 256, &Arc::new(workload(elements, Fill::Poison)))];
         let mut timed = |caches| {
             let first = median(&process.duel(&contenders, 31, caches).unwrap()[0]).median_us;
@@ -556,7 +556,7 @@ fn warm_caches_hold_what_the_launch_before_left() {
         };
         let (cold, warm) = (timed(Caches::Cold), timed(Caches::Warm));
         println!("{kernel}: {cold:.3} us cold, {warm:.3} us warm");
-        assert!(warm < 0.95 * cold, "{kernel}");
+        assert!(warm < 0.9 * cold, "{kernel}");
     }
 }
 

@@ -32,9 +32,9 @@ pub struct Judged {
     /// of them ran.
     pub pareto: f64,
     pub first: f64,
-    /// How far the model's single choice is from the best, and its speed over the baseline's.
+    /// How far the model's single choice is from the best, and its speed over the baseline's; none where it was refused.
     pub predicted: f64,
-    pub predicted_speed: f64,
+    pub predicted_speed: Option<f64>,
     /// Kendall's tau-b between each of [`METRICS`] and time, signed so that 1 is perfect.
     pub tau: [f64; METRICS.len()],
 }
@@ -87,7 +87,7 @@ pub fn judge(space: &RecordedSpace) -> Result<Judged, SpaceError> {
         pareto: far(truth.best_of(&scored.pareto())),
         first: far(truth.best_of(first)),
         predicted: far(predicted_us),
-        predicted_speed: predicted_us.map_or(0.0, |us| baseline_us / us),
+        predicted_speed: predicted_us.map(|us| baseline_us / us),
         tau: truth.taus(),
     })
 }

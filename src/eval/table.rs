@@ -102,7 +102,7 @@ fn model(judged: &[Judged]) -> Vec<Vec<String>> {
     for kernel in judged {
         let mut row = vec![kernel.kernel.clone()];
         row.extend([kernel.pareto, kernel.first, kernel.predicted].map(percent));
-        row.push(format!("{:.3}x", kernel.predicted_speed));
+        row.push(kernel.predicted_speed.map_or("refused".to_owned(), |speed| format!("{speed:.3}x")));
         row.extend(kernel.tau.map(|tau| format!("{tau:.2}")));
         table.push(row);
     }
@@ -110,10 +110,12 @@ fn model(judged: &[Judged]) -> Vec<Vec<String>> {
         let count = judged.iter().filter(|kernel| of(kernel) <= NEAR).count();
         format!("{count} of {}", judged.len())
     };
-    let speeds: Vec<f64> = judged.iter().map(|kernel| kernel.predicted_speed).collect();
+    let speeds: Vec<f64> = judged.iter().filter_map(|kernel| kernel.predicted_speed).collect();
     let mut last = vec!["within 1%; mean".to_owned()];
     last.extend([near(|kernel| kernel.pareto), near(|kernel| kernel.first), near(|kernel| kernel.predicted)]);
-    last.push(format!("{:.3}x", geometric_mean(&speeds)));
+    let refused = judged.len() - speeds.len();
+    let besides = if refused > 0 { format!(" ({refused} refused)") } else { String::new() };
+    last.push(format!("{:.3}x{besides}", geometric_mean(&speeds)));
     last.extend((0..METRICS.len()).map(|metric| {
         let sum: f64 = judged.iter().map(|kernel| kernel.tau[metric]).sum();
         format!("{:.2}", sum / judged.len() as f64)

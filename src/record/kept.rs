@@ -25,6 +25,9 @@ pub struct Kept {
     pub sanitize: bool,
     /// What code the object holds, of which a GPU loads one.
     pub images: String,
+    /// The values of the macro axes, where they were not to be chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<BTreeMap<String, i64>>,
     /// [`ENGINE`], of the nvtune that decided.
     pub engine: u32,
     pub decision: Decision,
@@ -62,7 +65,7 @@ impl Kind<'_> {
     /// Keeps a decision. What it hangs on is in the name, so that a second one for the same takes its place.
     pub fn keep(&self, cache: &Cache, kept: &Kept) -> Result<(), String> {
         let asked = (kept.strategy, kept.budget, kept.candidates, kept.sanitize, kept.engine);
-        let hangs_on = (&kept.pinned.basis, &kept.sets, &kept.present, &kept.images, asked);
+        let hangs_on = (&kept.pinned.basis, &kept.sets, &kept.present, &kept.images, &kept.given, asked);
         let failed = |error: serde_json::Error| format!("cannot keep a decision: {error}");
         let name = digest([&serde_json::to_vec(&hangs_on).map_err(failed)?[..]]);
         cache.put(&format!("{}/{name}", self.folder()), &serde_json::to_vec(kept).map_err(failed)?)

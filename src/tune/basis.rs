@@ -18,7 +18,7 @@ pub fn basis(
     in_force: &Macros,
 ) -> Option<Basis> {
     let annotation = subject.annotation;
-    let macros = &subject.space.baseline().macros;
+    let macros = &subject.baseline().macros;
     let made = front_ends.made(&merged(in_force, macros))?;
     Some(Basis {
         comment: digest([annotation.text.as_bytes()]),

@@ -156,11 +156,7 @@ impl<'a> Tuner<'a> {
 
     /// The look-up of a kernel's earlier results, where they count.
     fn recall<'b>(&'b self, toolchain: &'b Toolchain, annotation: &'b Annotation) -> Option<Recall<'b>> {
-        let is_beside = self.kept.contains_key(&annotation.name);
-        if is_beside && !annotation.macros.is_empty() {
-            // What was decided under given macros is no result for who may choose them, nor the other way round.
-            return None;
-        }
+        let kept = self.kept.get(&annotation.name);
         Some(Recall {
             settings: self.settings,
             console: self.console,
@@ -169,7 +165,8 @@ impl<'a> Tuner<'a> {
             annotation,
             strategy: kernel::strategy(annotation, self.settings.strategy),
             budget: kernel::budget(annotation, self.settings.budget),
-            is_beside,
+            is_beside: kept.is_some(),
+            given: kept.filter(|_| !annotation.macros.is_empty()),
         })
     }
 
@@ -217,6 +214,8 @@ impl<'a> Tuner<'a> {
         let promising: Vec<bool> = annotations.iter().map(|annotation| promising(self, annotation)).collect();
         // Nothing but what is known counts: where nothing is, nothing need be compiled to see it.
         if self.settings.mode == Mode::Locked && !promising.contains(&true) {
+            let recalls = annotations.iter().filter_map(|annotation| self.recall(toolchain, annotation));
+            recalls.for_each(|recall| recall.warn_of_nothing());
             return;
         }
         let mut front_ends = FrontEnds::new(toolchain);
@@ -290,6 +289,7 @@ impl Tuner<'_> {
         let begin = Instant::now();
         let is_locked = self.settings.mode == Mode::Locked;
         if is_locked && !is_promising {
+            self.recall(toolchain, annotation).iter().for_each(Recall::warn_of_nothing);
             let baseline = host::baseline(annotation, toolchain.architecture())?;
             return Ok(Found::Nothing(baseline.macros));
         }
@@ -305,6 +305,7 @@ impl Tuner<'_> {
                 return Ok(Found::Known(Box::new(tuned)));
             }
             if is_locked {
+                recall.warn_of_nothing();
                 return Ok(Found::Known(Box::new(recall.nothing(&subject, front_ends, in_force, begin))));
             }
         }

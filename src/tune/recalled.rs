@@ -8,7 +8,7 @@ use super::variants::{FrontEnds, InForce, Macros};
 use crate::comment::Annotation;
 use crate::console::Console;
 use crate::measure::{Device, Present};
-use crate::record::{Basis, Decision, ENGINE, Kept, Kind, Pinned, RecordedConfiguration, Seconds};
+use crate::record::{Basis, Decision, ENGINE, Kept, Kind, LOCK_FILE, Pinned, RecordedConfiguration, Seconds};
 use crate::results::{LockFile, Results};
 use crate::search::{Provenance, Strategy};
 use crate::settings::{Mode, Settings, Trust};
@@ -29,6 +29,8 @@ pub struct Recall<'a> {
     pub budget: f64,
     /// On an architecture of a fat build that is not the one to be timed.
     pub is_beside: bool,
+    /// The values of the macro axes, where the winner on another architecture has set them for the whole file.
+    pub given: Option<&'a Macros>,
 }
 
 impl Recall<'_> {
@@ -70,7 +72,7 @@ impl Recall<'_> {
     ) -> Tuned {
         let pinned = Pinned {
             basis: basis::basis(subject, front_ends, self.toolchain, in_force.now).unwrap_or_default(),
-            winner: subject.space.baseline().clone(),
+            winner: subject.baseline(),
             code: None,
             occupancy: None,
             surplus: false,
@@ -87,6 +89,19 @@ impl Recall<'_> {
         decision.pinned = Some(pinned);
         decision.notes = vec!["nothing is known of it, and NVTUNE=locked asks for no more".to_owned()];
         Tuned::unknown(self.toolchain, subject, decision)
+    }
+
+    /// Says that a build which takes nothing but what is known has nothing of this kernel. An entry that is stale was told of.
+    pub fn warn_of_nothing(&self) {
+        let (name, architecture) = (&self.annotation.name, self.toolchain.architecture());
+        let lacking = match self.lock() {
+            Some(file) if file.lock.entries.contains_key(&self.key(&file)) => return,
+            Some(file) => format!("{name} is not in {} for {architecture}", file.name()),
+            None => format!("{name} is not locked: there is no {LOCK_FILE} above '{}'", self.toolchain.source()),
+        };
+        self.console.warning(&format!(
+            "{lacking}: it is built as nvcc builds it (NVTUNE=locked); `nvtune tune` or `nvtune lock --update` makes its entry"
+        ));
     }
 
     fn lock(&self) -> Option<std::rc::Rc<LockFile>> {
@@ -118,14 +133,18 @@ impl Recall<'_> {
         if self.settings.trust == Trust::Timed && !pinned.is_measured() && self.can_time() {
             return None;
         }
+        let baseline = subject.baseline();
         let mut changes = pinned.basis.changes(basis);
+        if self.given.is_some_and(|given| *given != pinned.winner.macros) {
+            changes = vec!["the value of its macros, which are those of another architecture's winner".to_owned()];
+        }
         if changes.is_empty() && !subject.space.contains(&pinned.winner) {
             changes.push(format!("its space, which has no {}", pinned.winner));
         }
-        if changes.is_empty() && pinned.code.is_none() && pinned.winner != *subject.space.baseline() {
+        if changes.is_empty() && pinned.code.is_none() && pinned.winner != baseline {
             changes.push("the entry itself, which has no `code`".to_owned());
         }
-        if pinned.winner.macros != subject.space.baseline().macros && changes.is_empty() {
+        if pinned.winner.macros != baseline.macros && changes.is_empty() {
             // They may be arguments of a template, and so change the names of kernel and launch stub.
             subject.learn(front_ends, self.toolchain, std::slice::from_ref(&pinned.winner.macros), in_force.now);
         }
@@ -152,9 +171,9 @@ impl Recall<'_> {
 
     /// What a record says of a locked winner.
     fn decision(&self, subject: &Subject<'_>, pinned: &Pinned, begin: Instant) -> Decision {
-        let baseline = subject.space.baseline();
-        let mut configurations = vec![recorded(subject, baseline)];
-        if pinned.winner != *baseline {
+        let baseline = subject.baseline();
+        let mut configurations = vec![recorded(subject, &baseline)];
+        if pinned.winner != baseline {
             configurations.push(recorded(subject, &pinned.winner));
         }
         let Present { models, .. } = &self.results.present;
@@ -228,6 +247,10 @@ impl Recall<'_> {
         let asked = kept.strategy == self.strategy && (kept.budget - self.budget).abs() < 1e-6;
         let also = kept.candidates == self.settings.candidates && kept.sanitize == self.settings.sanitize;
         let same = asked && also && kept.engine == ENGINE;
+        // What was decided under given macros is no result for who may choose them, nor the other way round.
+        if kept.given.as_ref() != self.given {
+            return false;
+        }
         match (kept.pinned.is_measured(), self.can_time()) {
             // This machine would time for itself: only what it would time itself.
             (true, true) => {
@@ -256,6 +279,7 @@ impl Recall<'_> {
             candidates: self.settings.candidates,
             sanitize: self.settings.sanitize,
             images: self.toolchain.images(),
+            given: self.given.cloned(),
             engine: ENGINE,
             decision: tuned.decision.clone(),
         };

@@ -113,6 +113,13 @@ fn cell(project: &Project, number: usize, mode: &str, lock: Lock, cached: Cached
         "{what}: {}",
         ran.stderr
     );
+    assert_eq!(
+        ran.stderr
+            .contains("saxpy is not locked: there is no nvtune.lock above 'saxpy.cu': it is built as nvcc builds it"),
+        mode == "locked" && lock == Lock::None && cached == Cached::Nothing,
+        "{what}: {}",
+        ran.stderr
+    );
     let header = std::fs::read_to_string(project.path(&folder).join("saxpy.tune.h")).ok();
     let Some((provenance, block)) = expected(mode, lock, cached, has_gpu) else {
         assert!(header.is_none() && ran.stderr.is_empty(), "{what}: {}", ran.stderr);

@@ -69,6 +69,50 @@ fn another_way_to_the_launches_is_another_result() {
 }
 
 #[test]
+fn every_architecture_of_a_fat_build_is_locked_and_kept_under_the_macros_of_one() {
+    let project = Project::new(&[]);
+    let source = "#ifndef WORK\n#define WORK 1\n#endif\n\
+         //@tune define(WORK = {1, 4}) threads(n) block({256}) regs({0}) default(block = 256, WORK = 1)\n\
+         //@tune args(n = 1 << 16, x = random[n], y = out[n])\n\
+         __global__ void k(int n, const float *x, float *y) {\n\
+         const int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+         if (i >= n) return;\n\
+         const int work = WORK;\n\
+         float sum = 0;\n\
+         #pragma unroll work\n\
+         for (int k = 0; k < 64; ++k) sum += x[(i + 977 * k) % n];\n\
+         y[i] = sum; }\n";
+    project.write("k.cu", source);
+    let options = ["-gencode=arch=compute_80,code=sm_80", "-gencode=arch=compute_90,code=sm_90", "-objtemp"];
+    let arguments: Vec<String> =
+        ["-O3", "-c", "k.cu", "-o", "k.o"].iter().chain(&options).map(|&word| word.to_owned()).collect();
+    let entries = r#"{"label": "WORK=4", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
+    let cold = tuned(&project, &arguments, entries);
+    assert_eq!(cold.code, Some(0), "{}", cold.stderr);
+    let object = project.bytes("k.o");
+    succeed(&mut nvtune(&project, &["lock"]));
+    let lock = project.read("nvtune.lock");
+    assert!(lock.contains("k.cu: k, sm_80") && lock.matches("\"WORK\": 4").count() == 2, "{lock}");
+
+    let from_lock = locked(&project, &arguments);
+    assert_eq!(count(&from_lock, "warning"), 0, "{}", from_lock.stderr);
+    assert!(project.bytes("k.o") == object, "locked: the object is another one: {}", from_lock.stderr);
+
+    // The other value is locked for one of the two.
+    let at = lock.find("k.cu: k, sm_90").expect("it is locked");
+    project.write("nvtune.lock", &format!("{}{}", &lock[..at], lock[at..].replacen("\"WORK\": 4", "\"WORK\": 1", 1)));
+    let other = locked(&project, &arguments);
+    let stale = "k: its entry in nvtune.lock is stale and not used: another is the value of its macros, which are those of another architecture's winner";
+    assert!(other.stderr.contains(stale), "{}", other.stderr);
+
+    std::fs::remove_file(project.path("nvtune.lock")).expect("removed");
+    project.write("k.cu", &format!("{source}int another() {{ return 1; }}\n"));
+    let known = tuned(&project, &arguments, entries);
+    assert_eq!(count(&known, " 0 of "), 0, "nothing is looked at anew: {}", known.stderr);
+    assert!(count(&known, "; from the cache") > 0 && count(&known, "points timed") == 0, "{}", known.stderr);
+}
+
+#[test]
 fn every_architecture_of_a_fat_build_is_locked_and_kept() {
     let project = Project::new(&["fat.cu", "cudart.cpp"]);
     let options = ["-gencode=arch=compute_80,code=sm_80", "-gencode=arch=compute_90,code=sm_90"];

@@ -30,13 +30,13 @@ extern "C" __global__ void slow(int n, float a, const float *x, float *y)
     y[i] = sum > -1.0f ? a * x[i] : sum;
 }
 
-// Each load waits for the one before, of another line: nothing hides what the caches hold.
+// A few threads, each load of which waits for the one before, of another line: nothing hides what the caches hold.
 extern "C" __global__ void chases(int n, float a, const float *x, float *y)
 {
     int i = INDEX;
-    if (i >= n) return;
-    unsigned at = i;
-    for (int k = 0; k < 64; ++k) at = (at + 12347 + (x[at] > 2.0f)) % n;
+    if (i >= n || i >= 1024) return;
+    unsigned at = i * 1021;
+    for (int k = 0; k < 64; ++k) at = (at + 1234577 + (x[at] > 2.0f)) % n;
     y[i] = a * x[at];
 }
 
