@@ -459,6 +459,44 @@ fn with_n(body: &str, n: i32) -> Case {
 }
 
 #[test]
+fn a_walk_beyond_the_record_comes_back_to_what_it_has_read() {
+    // 512 steps over a buffer of 64 sectors, a sector each; 32 of them are recorded, and none of these comes back.
+    let case = by_hand(
+        "mov.u32 %r2, 0;\n\
+         L: and.b32 %r3, %r2, 63;\n\
+         mul.wide.u32 %rd2, %r3, 32;\n\
+         add.s64 %rd3, %rd1, %rd2;\n\
+         ld.global.u32 %r4, [%rd3];\n\
+         add.u32 %r2, %r2, 1;\n\
+         setp.lt.u32 %p1, %r2, 512;\n\
+         @%p1 bra L;\n\
+         ret;",
+    )
+    .buffer(Scalar::U32, 1, 64 * 8, Fill::Iota)
+    .int(0);
+    let profile = case.profile([1, 1, 1], [32, 1, 1], 0);
+    assert_eq!(case.counts(&profile, "ld.global"), [512.0]);
+    let load = case.accesses(&profile, "ld.global")[0];
+    // It may begin within a sector, so one more may be new.
+    assert_eq!((load.sectors, load.reuse), (1.0, 1.0 - 65.0 / 512.0));
+    let instructions_of_a_step = profile.mean_instructions / 512.0;
+    assert!((load.reuse_after / (65.0 * instructions_of_a_step) - 1.0).abs() < 0.01, "{load:?}");
+}
+
+#[test]
+fn what_only_the_first_warp_of_a_block_loads_is_seen() {
+    // The last four warps of eight are looked at first.
+    let case = with_n(
+        "mov.u32 %r2, %tid.x; mul.wide.u32 %rd2, %r2, 64; add.s64 %rd3, %rd1, %rd2;\n\
+         setp.ge.u32 %p1, %r2, 32; @%p1 bra E;\nld.global.u32 %r4, [%rd3];\nE: st.shared.u32 [s], %r2; ret;",
+        0,
+    );
+    let profile = case.profile([3, 1, 1], [256, 1, 1], 0);
+    let load = case.accesses(&profile, "ld.global")[0];
+    assert_eq!((load.sectors, load.buffer), (32.0, Some(0)));
+}
+
+#[test]
 fn a_branch_table_is_followed() {
     for (index, expected) in [(0, 10), (1, 11), (2, 12)] {
         let case = with_n(

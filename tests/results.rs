@@ -83,9 +83,8 @@ fn every_bottleneck_has_its_kernels() {
         global memory latency: histogram, layer_norm, reduction_adaptive
         instruction issue: black_scholes, conv2d, particles, rpes, sad, softmax, tpacf
         instruction latency: nbody
-        level-1 cache bandwidth: matmul_naive, pns, sound3d
+        level-1 cache bandwidth: matmul_naive, pns, radix_pass, sound3d
         level-2 cache bandwidth: cfd, fem, spmv
-        register file capacity: radix_pass
         shared memory bandwidth: attention, gemm_wmma, h264_me, matmul_block, matmul_rect, matmul_tiled, stencil3d
     "#]]
     .assert_eq(&table);

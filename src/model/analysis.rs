@@ -1,7 +1,7 @@
 //! One variant's kernel and its profile -> what a warp of it does, for any block shape.
 
 use super::counts::{self, BlockCounts, Code};
-use super::latency::{ASYNC_TENSOR_STEPS, Latencies, Throughput};
+use super::latency::{self, ASYNC_TENSOR_STEPS, Latencies, Throughput};
 use super::profile::{Access, Kind, Profile, Space};
 use super::replay::{Cost, Replay, Served};
 use super::reuse::{self, Reuse, Touch};
@@ -294,8 +294,10 @@ impl Work {
     fn add(&mut self, instruction: &Instruction, access: Option<&Access>, count: f64, throughput: &Throughput) {
         let pipe = instruction.opcode.pipe;
         let mut cycles = throughput.interval(pipe);
-        if instruction.opcode.class == Class::AsyncTensor {
-            cycles *= ASYNC_TENSOR_STEPS;
+        match instruction.opcode.class {
+            Class::AsyncTensor => cycles *= ASYNC_TENSOR_STEPS,
+            Class::Match => cycles = latency::MATCH,
+            _ => {}
         }
         if let Some(access) = access {
             let words = f64::from(access.width.div_ceil(PASS_BYTES).max(1));

@@ -10,7 +10,7 @@ use super::profile::{Profile, Space};
 use crate::cubin::Function;
 use crate::cubin::flow::{Block, Flow};
 use crate::cubin::sass::{Class, Instruction};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 
 /// Subroutines of ptxas for operands that the inlined code cannot treat (denormals, infinities), which are rare.
 const RARE: [&str; 3] = ["slowpath", "mediumpath", "_full"];
@@ -66,7 +66,7 @@ pub(super) fn block_counts(code: &Code<'_>, profile: Option<&Profile>, trips: &[
         return BlockCounts { mean: busiest.clone(), busiest, again: 0.0 };
     };
     // Copies share a line's executions in the same way, however many warps come there.
-    let parts = busiest.iter().enumerate().map(|(block, &count)| match votes.part(block) {
+    let parts = busiest.iter().zip(votes.parts()).map(|(&count, part)| match part {
         Some(part) => Some(part * count),
         None => (count == 0.0).then_some(0.0),
     });
@@ -123,60 +123,99 @@ type Region = Option<usize>;
 /// of the greatest weight, for ptxas gives its own moves and branches some line nearby.
 #[derive(Clone, Copy)]
 struct Copies {
+    region: Region,
     count: f64,
     weight: f64,
 }
 
-/// Instructions of one line by mnemonic: how many, and their weight.
-type Mnemonics = BTreeMap<&'static str, (f64, f64)>;
+/// Instructions of one line, mnemonic and region: how many, and their weight.
+struct Alike {
+    region: Region,
+    mnemonic: &'static str,
+    count: f64,
+    weight: f64,
+}
+
+/// A line of the PTX that the code has instructions of.
+struct Line {
+    /// Executions of it, by the busiest warp and by the average one.
+    count: f64,
+    mean: f64,
+    /// By region.
+    copies: Vec<Copies>,
+    /// The regions that it is in at its greatest depth, ascending.
+    homes: Vec<Region>,
+}
+
+impl Line {
+    fn copies(&self, region: Region) -> Option<&Copies> {
+        self.copies.iter().find(|copies| copies.region == region)
+    }
+
+    fn is_home(&self, region: Region) -> bool {
+        self.homes.contains(&region)
+    }
+}
 
 struct Votes<'a> {
     code: &'a Code<'a>,
-    profile: &'a Profile,
-    /// Copies of each line in each region.
-    copies: HashMap<(Region, u32), Copies>,
-    /// The regions that each line is in at its greatest depth, ascending.
-    homes: HashMap<u32, Vec<Region>>,
+    /// Whether the profile has any execution of its first line.
+    is_entered: bool,
+    lines: Vec<Line>,
+    /// Each instruction's, of `lines`.
+    line_of: Vec<Option<usize>>,
+    /// Those of each block, each once.
+    of_block: Vec<Vec<usize>>,
     /// For each block the first that is executed exactly as often, and for each of these all of them.
     equivalents: Vec<usize>,
     together: Vec<Vec<usize>>,
 }
 
 impl<'a> Votes<'a> {
-    fn new(code: &'a Code<'a>, profile: &'a Profile, left_out: &[bool], dominators: &[Option<usize>]) -> Self {
-        let mut by_mnemonic: HashMap<(Region, u32), Mnemonics> = HashMap::new();
+    fn new(code: &'a Code<'a>, profile: &Profile, left_out: &[bool], dominators: &[Option<usize>]) -> Self {
+        let (line_of, mut lines) = numbered(code.lines, profile);
+        let mut alike: Vec<Vec<Alike>> = lines.iter().map(|_| Vec::new()).collect();
         for (block, _) in code.flow.blocks.iter().zip(left_out).filter(|(_, left_out)| !**left_out) {
+            let region = block.innermost;
             for index in block.instructions.clone() {
-                if let Some(line) = code.lines[index] {
-                    let mnemonics = by_mnemonic.entry((block.innermost, line)).or_default();
-                    let instruction = &code.instructions[index];
-                    mnemonics.entry(instruction.opcode.mnemonic).or_insert((0.0, weight(instruction))).0 += 1.0;
+                let Some(line) = line_of[index] else { continue };
+                let instruction = &code.instructions[index];
+                let mnemonic = instruction.opcode.mnemonic;
+                let known = alike[line].iter_mut().find(|known| known.region == region && known.mnemonic == mnemonic);
+                match known {
+                    Some(known) => known.count += 1.0,
+                    None => alike[line].push(Alike { region, mnemonic, count: 1.0, weight: weight(instruction) }),
                 }
             }
         }
-        let mut copies = HashMap::new();
-        for (key, mnemonics) in by_mnemonic {
-            let heaviest = mnemonics.values().map(|&(_, weight)| weight).fold(0.0, f64::max);
-            let least = mnemonics.values().filter(|(_, weight)| *weight == heaviest).map(|&(count, _)| count);
-            copies.insert(key, Copies { count: least.fold(f64::INFINITY, f64::min), weight: heaviest });
-        }
         let depth = |region: Region| region.map_or(0, |index| code.flow.loops[index].depth);
-        let mut homes: HashMap<u32, Vec<Region>> = HashMap::new();
-        for &(region, line) in copies.keys() {
-            let home = homes.entry(line).or_default();
-            match home.first().map(|&other| depth(other).cmp(&depth(region))) {
-                Some(std::cmp::Ordering::Greater) => {}
-                Some(std::cmp::Ordering::Less) => *home = vec![region],
-                _ => home.push(region),
+        for (line, alike) in lines.iter_mut().zip(&alike) {
+            for one in alike {
+                match line.copies.iter_mut().find(|copies| copies.region == one.region) {
+                    Some(known) if known.weight > one.weight => {}
+                    Some(known) if known.weight == one.weight => known.count = known.count.min(one.count),
+                    Some(known) => (known.count, known.weight) = (one.count, one.weight),
+                    None => line.copies.push(Copies { region: one.region, count: one.count, weight: one.weight }),
+                }
             }
+            let regions = || line.copies.iter().map(|copies| copies.region);
+            let deepest = regions().map(depth).max().unwrap_or(0);
+            line.homes = regions().filter(|&region| depth(region) == deepest).collect();
+            line.homes.sort_unstable();
         }
-        homes.values_mut().for_each(|home| home.sort_unstable());
+        let mut seen = vec![usize::MAX; lines.len()];
+        let each_once = |(number, block): (usize, &Block)| {
+            let is_new = |line: &usize| std::mem::replace(&mut seen[*line], number) != number;
+            line_of[block.instructions.clone()].iter().copied().flatten().filter(is_new).collect()
+        };
+        let of_block = code.flow.blocks.iter().enumerate().map(each_once).collect();
         let equivalents = code.flow.equivalents(dominators);
         let mut together: Vec<Vec<usize>> = vec![Vec::new(); code.flow.blocks.len()];
         for (index, &first) in equivalents.iter().enumerate().filter(|(index, _)| !left_out[*index]) {
             together[first].push(index);
         }
-        Self { code, profile, copies, homes, equivalents, together }
+        let is_entered = profile.counts.values().next().is_some_and(|&first| first > 0.0);
+        Self { code, is_entered, lines, line_of, of_block, equivalents, together }
     }
 
     fn counts(&self) -> Vec<Option<f64>> {
@@ -189,17 +228,13 @@ impl<'a> Votes<'a> {
             self.share(&group, &mut counts);
         }
         // Whoever enters a kernel executes its first block, however ptxas filled it.
-        if let (Some(&entry), Some(first)) = (flow.entries.first(), self.profile.counts.values().next())
+        if let Some(&entry) = flow.entries.first()
             && flow.blocks[entry].innermost.is_none()
-            && *first > 0.0
+            && self.is_entered
         {
             counts[entry] = Some(1.0);
         }
         counts
-    }
-
-    fn count(&self, line: u32) -> f64 {
-        self.profile.counts.get(&line).copied().unwrap_or(0.0)
     }
 
     /// How often each loop is entered: as often as the header of the loop around it is executed.
@@ -217,13 +252,6 @@ impl<'a> Votes<'a> {
         entered
     }
 
-    /// The lines of blocks, each once.
-    fn lines(&self, blocks: &[usize]) -> Vec<u32> {
-        let mut seen = HashSet::new();
-        let instructions = blocks.iter().flat_map(|&block| self.code.flow.blocks[block].instructions.clone());
-        instructions.filter_map(|index| self.code.lines[index]).filter(|line| seen.insert(*line)).collect()
-    }
-
     /// The weighted median of what the lines of a block say, each divided by its copies in the block's region.
     ///
     /// `entered` is how often the block's loop is entered. ptxas recomputes in a loop, or loads again, what was made before it, to save
@@ -232,14 +260,10 @@ impl<'a> Votes<'a> {
         let region = self.code.flow.blocks[block].innermost;
         let mut votes: Vec<(f64, f64)> = Vec::new();
         let mut moved: Vec<(f64, f64)> = Vec::new();
-        for line in self.lines(&[block]) {
-            if !self.homes.get(&line).is_some_and(|home| home.contains(&region)) {
-                continue;
-            }
-            if let Some(copies) = self.copies.get(&(region, line)) {
-                let count = self.count(line);
-                let into = if count > entered { &mut votes } else { &mut moved };
-                into.push((count / copies.count, copies.weight));
+        for line in self.of_block[block].iter().map(|&line| &self.lines[line]).filter(|line| line.is_home(region)) {
+            if let Some(copies) = line.copies(region) {
+                let into = if line.count > entered { &mut votes } else { &mut moved };
+                into.push((line.count / copies.count, copies.weight));
             }
         }
         let weight = |votes: &[(f64, f64)]| votes.iter().map(|vote| vote.1).sum::<f64>();
@@ -249,33 +273,44 @@ impl<'a> Votes<'a> {
         median(if votes.is_empty() { moved } else { votes })
     }
 
-    /// Executions of a block by the average warp over those by the busiest: the weighted median of what its lines say.
-    fn part(&self, block: usize) -> Option<f64> {
-        let region = self.code.flow.blocks[block].innermost;
-        let mut votes: Vec<(f64, f64)> = Vec::new();
-        let mut elsewhere: Vec<(f64, f64)> = Vec::new();
-        // What is executed exactly as often is so by as many warps.
-        let together = &self.together[self.equivalents[block]];
-        let own = [block];
-        for line in self.lines(if together.contains(&block) { together } else { &own }) {
-            let count = self.count(line);
-            if count > 0.0 {
-                let is_home = self.homes.get(&line).is_some_and(|home| home.contains(&region));
-                let weight = self.copies.get(&(region, line)).map_or(0.0, |copies| copies.weight);
-                let into = if is_home { &mut votes } else { &mut elsewhere };
-                into.push((self.profile.mean.get(&line).copied().unwrap_or(0.0) / count, weight));
+    /// Executions of each block by the average warp over those by the busiest: the weighted median of what its lines say.
+    fn parts(&self) -> Vec<Option<f64>> {
+        let mut seen = vec![usize::MAX; self.lines.len()];
+        let mut parts: Vec<Option<f64>> = Vec::with_capacity(self.of_block.len());
+        for (block, own) in self.code.flow.blocks.iter().enumerate() {
+            let region = own.innermost;
+            // What is executed exactly as often is so by as many warps.
+            let first = self.equivalents[block];
+            let together = &self.together[first];
+            let alone = [block];
+            let blocks = if together.contains(&block) { together } else { &alone[..] };
+            let before = blocks.first().copied().filter(|&other| other < block);
+            if let Some(before) = before.filter(|&other| self.code.flow.blocks[other].innermost == region) {
+                parts.push(parts[before]);
+                continue;
             }
+            let mut votes: Vec<(f64, f64)> = Vec::new();
+            let mut elsewhere: Vec<(f64, f64)> = Vec::new();
+            for &line in blocks.iter().flat_map(|&block| &self.of_block[block]) {
+                let of = &self.lines[line];
+                if std::mem::replace(&mut seen[line], block) != block && of.count > 0.0 {
+                    let weight = of.copies(region).map_or(0.0, |copies| copies.weight);
+                    let into = if of.is_home(region) { &mut votes } else { &mut elsewhere };
+                    into.push((of.mean / of.count, weight));
+                }
+            }
+            // A block may hold nothing but a loop's last iterations.
+            parts.push(median(if votes.is_empty() { elsewhere } else { votes }));
         }
-        // A block may hold nothing but a loop's last iterations.
-        median(if votes.is_empty() { elsewhere } else { votes })
+        parts
     }
 
     /// Loops beside each other that share lines: copies of one PTX loop.
     fn unrolled(&self) -> Vec<Vec<usize>> {
         let loops = &self.code.flow.loops;
         let mut leader: Vec<usize> = (0..loops.len()).collect();
-        for home in self.homes.values() {
-            let members: Vec<usize> = home.iter().copied().flatten().collect();
+        for line in &self.lines {
+            let members: Vec<usize> = line.homes.iter().copied().flatten().collect();
             for pair in members.windows(2) {
                 let (a, b) = (find(&leader, pair[0]), find(&leader, pair[1]));
                 if loops[pair[0]].parent == loops[pair[1]].parent {
@@ -294,20 +329,20 @@ impl<'a> Votes<'a> {
     /// straight code for the last few iterations.
     fn share(&self, group: &[usize], counts: &mut [Option<f64>]) {
         let flow = self.code.flow;
-        let in_all = |home: &Vec<Region>| group.iter().all(|&index| home.contains(&Some(index)));
-        let shared: Vec<u32> = self.homes.iter().filter(|(_, home)| in_all(home)).map(|(&line, _)| line).collect();
-        let Some(total) = median(shared.iter().map(|&line| (self.count(line), 1.0)).collect()) else {
+        let in_all = |line: &&Line| group.iter().all(|&index| line.is_home(Some(index)));
+        let shared: Vec<&Line> = self.lines.iter().filter(in_all).collect();
+        let Some(total) = median(shared.iter().map(|line| (line.count, 1.0)).collect()) else {
             return;
         };
         let parent = flow.loops[group[0]].parent;
         let entered = parent.and_then(|parent| counts[flow.loops[parent].header]).unwrap_or(1.0);
         let factor = |index: usize| {
-            let copies = shared.iter().filter_map(|&line| self.copies.get(&(Some(index), line)));
+            let copies = shared.iter().filter_map(|line| line.copies(Some(index)));
             median(copies.map(|copies| (copies.count, copies.weight)).collect()).unwrap_or(1.0)
         };
         let mut members: Vec<Copy> =
             group.iter().map(|&index| Copy { factor: factor(index), part: Part::Loop(index) }).collect();
-        let essential = self.essential(group, &shared);
+        let essential = self.essential(group);
         members.extend(self.straight_copies(parent, &essential));
         if entered <= 0.0 || total <= 0.0 {
             for Copy { part, .. } in members {
@@ -344,32 +379,54 @@ impl<'a> Votes<'a> {
         }
     }
 
-    /// Lines of a group of loops that stay what they are when they are copied: memory and floating point.
-    fn essential(&self, group: &[usize], shared: &[u32]) -> Vec<u32> {
+    /// Lines of a group of loops, in all of them, that stay what they are when they are copied: memory and floating point.
+    fn essential(&self, group: &[usize]) -> Vec<usize> {
         let blocks = group.iter().flat_map(|&index| &self.code.flow.loops[index].blocks);
-        let mut lines: Vec<u32> = blocks
+        let mut lines: Vec<usize> = blocks
             .flat_map(|&block| self.code.flow.blocks[block].instructions.clone())
             .filter(|&at| weight(&self.code.instructions[at]) == FAITHFUL)
-            .filter_map(|at| self.code.lines[at])
-            .filter(|line| shared.contains(line))
+            .filter_map(|at| self.line_of[at])
             .collect();
         lines.sort_unstable();
         lines.dedup();
+        lines.retain(|&line| group.iter().all(|&index| self.lines[line].is_home(Some(index))));
         lines
     }
 
     /// Blocks around a group of loops that hold copies of (nearly) all its essential lines.
-    fn straight_copies(&self, region: Region, essential: &[u32]) -> Vec<Copy> {
+    fn straight_copies(&self, region: Region, essential: &[usize]) -> Vec<Copy> {
+        if essential.is_empty() {
+            return Vec::new();
+        }
         let holds = |block: &Block| {
-            let copies = |line: u32| block.instructions.clone().filter(|&at| self.code.lines[at] == Some(line)).count();
-            let found: Vec<(f64, f64)> =
-                essential.iter().map(|&line| copies(line) as f64).filter(|&n| n > 0.0).map(|n| (n, 1.0)).collect();
-            let is_copy = !essential.is_empty() && found.len() as f64 >= NEARLY_ALL * essential.len() as f64;
-            if is_copy { median(found) } else { None }
+            let mut copies = vec![0.0; essential.len()];
+            for line in self.line_of[block.instructions.clone()].iter().flatten() {
+                if let Ok(at) = essential.binary_search(line) {
+                    copies[at] += 1.0;
+                }
+            }
+            let found: Vec<(f64, f64)> = copies.into_iter().filter(|&n| n > 0.0).map(|n| (n, 1.0)).collect();
+            if found.len() as f64 >= NEARLY_ALL * essential.len() as f64 { median(found) } else { None }
         };
         let blocks = self.code.flow.blocks.iter().enumerate().filter(|(_, block)| block.innermost == region);
         blocks.filter_map(|(index, block)| Some(Copy { factor: holds(block)?, part: Part::Straight(index) })).collect()
     }
+}
+
+/// Each instruction's line as an index, and the lines.
+fn numbered(of: &[Option<u32>], profile: &Profile) -> (Vec<Option<usize>>, Vec<Line>) {
+    let mut distinct: Vec<u32> = of.iter().copied().flatten().collect();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let executed = |counts: &BTreeMap<u32, f64>, line: &u32| counts.get(line).copied().unwrap_or(0.0);
+    let line = |line: &u32| Line {
+        count: executed(&profile.counts, line),
+        mean: executed(&profile.mean, line),
+        copies: Vec::new(),
+        homes: Vec::new(),
+    };
+    let number = |line: &Option<u32>| line.and_then(|line| distinct.binary_search(&line).ok());
+    (of.iter().map(number).collect(), distinct.iter().map(line).collect())
 }
 
 /// Share of a loop's essential lines that makes a block a copy of it, rather than one with code hoisted from it.

@@ -40,6 +40,9 @@ pub const UNKNOWN: f64 = 20.0;
 /// A barrier of one warp, and what each further warp of the block adds (measured on compute capability 10.3).
 pub const BARRIER: f64 = 22.0;
 pub const BARRIER_WARP: f64 = 2.0;
+/// Cycles of an SM's memory pipe for `MATCH.ANY`: one for each lane. With so many the points of `radix_pass` (recorded on an H200) that
+/// match are predicted as well as those that vote on each bit instead.
+pub const MATCH: f64 = 32.0;
 /// `cp.async` after a load from the level-2 cache (Huerta et al.).
 pub const ASYNC_COPY: f64 = 10.0;
 

@@ -30,7 +30,32 @@ impl Profile {
     pub fn with_counts_of(&self, other: &Self) -> Self {
         Self { accesses: self.accesses.clone(), ..other.clone() }
     }
+
+    /// The same, for a workload whose buffers have so many bytes. A record ends long before a loop that walks over a buffer again and
+    /// again comes to its end; yet nobody touches more sectors of a buffer for the first time than it has.
+    #[must_use]
+    pub fn within(mut self, buffers: &[u64]) -> Self {
+        let instructions: f64 = self.counts.values().sum();
+        for (line, access) in &mut self.accesses {
+            let of = access.buffer.and_then(|buffer| buffers.get(buffer as usize));
+            let (Some(&bytes), Some(&count)) = (of, self.counts.get(line)) else { continue };
+            // It may begin within a sector.
+            let sectors = bytes.div_ceil(SECTOR_BYTES) as f64 + 1.0;
+            let (touched, reuse) = (count * access.sectors, access.reuse.clamp(0.0, 1.0));
+            let new = touched * (1.0 - reuse);
+            if access.kind == Kind::Load && new > sectors {
+                let again = 1.0 - sectors / touched;
+                let a_walk = instructions * sectors / new;
+                access.reuse_after = (reuse * access.reuse_after + (again - reuse) * a_walk) / again;
+                access.reuse = again;
+                access.block_reuse = access.block_reuse.max(again);
+            }
+        }
+        self
+    }
 }
+
+const SECTOR_BYTES: u64 = 32;
 
 /// A warp-wide memory access, averaged over the executions looked at (lanes that take part in it).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -169,6 +169,7 @@ impl Replay<'_> {
             Class::Tensor | Class::AsyncTensor => known.tensor,
             Class::Shuffle => known.shuffle,
             Class::Reduce => known.reduce,
+            Class::Match => known.reduce + latency::MATCH,
             Class::SystemRegister => known.system_register,
             Class::Fence => known.fence,
             Class::Load(Space::Shared) => known.shared + 2.0 * (access.map_or(1.0, |a| a.passes).max(1.0) - 1.0),

@@ -404,7 +404,7 @@ impl Model<'_> {
                 bytes += (once / whole).min(size(of).max(once)) + (moved - once) / whole * (1.0 - held);
             }
             read += of.sectors - of.stored;
-            near += (of.sectors - of.stored) * (moved - once) / moved * held;
+            near += (of.sectors - of.stored) * (moved - once * UNDER_WAY).max(0.0) / moved * held;
         }
         let resident = self.resident * f64::from(self.machine.sms);
         let again = self.missed(resident, self.level2()) * SECTOR_BYTES * warps;
@@ -427,6 +427,9 @@ const LOSES_FROM: f64 = 0.5;
 fn lost(moved: f64, cache: f64) -> f64 {
     (moved / cache.max(1.0) - LOSES_FROM).clamp(0.0, 1.0)
 }
+
+/// Touches of a sector that wait for device memory: the first, and the second for half as long, which comes while the first is under way.
+const UNDER_WAY: f64 = 1.5;
 
 /// Share of a line that a lone sector is.
 const LONE: f64 = SECTOR_BYTES / LINE_BYTES;

@@ -17,7 +17,8 @@ pub enum Strategy {
     Es,
     /// Those with the highest RO; ties are measured (Liang et al., section IV).
     Ros,
-    /// The Pareto-optimal ones in (T, C) within each value of total threads (Liang et al., algorithm 1).
+    /// The Pareto-optimal ones in (T, C) within each value of total threads (Liang et al., algorithm 1), and those that only what is
+    /// predicted to be slower betters.
     Pos,
     /// POS, filtered by occupancy (Liang et al., section IV), ties in (T, C) thinned, and the configurations of least
     /// predicted time besides.
@@ -185,8 +186,7 @@ fn po_pareto(points: &[Point], keep: impl Fn(&Score) -> bool) -> Vec<usize> {
     }
     let mut chosen = Vec::new();
     for group in by_threads.into_values() {
-        let metrics: Vec<(f64, f64)> =
-            group.iter().map(|&index| (points[index].score.t, points[index].score.c)).collect();
+        let metrics: Vec<Po> = group.iter().map(|&index| Po::of(&points[index].score)).collect();
         chosen.extend(tolerant_front(&metrics).into_iter().map(|member| group[member]));
     }
     chosen
@@ -197,18 +197,50 @@ fn po_pareto(points: &[Point], keep: impl Fn(&Score) -> bool) -> Vec<usize> {
 const T_TOLERANCE: f64 = 256.0;
 const C_TOLERANCE: f64 = 0.1;
 
-/// The points that no other one betters clearly in one metric without being worse in the other, in the order of the input.
-fn tolerant_front(metrics: &[(f64, f64)]) -> Vec<usize> {
-    // Whoever betters a point clearly is in the exact front, or one of that betters the point more.
-    let front = pareto_front(metrics);
-    let is_beaten = |(t, c): (f64, f64)| {
-        front.iter().map(|&index| metrics[index]).any(|(other_t, other_c)| {
-            let (fewer, faster) = (other_t < t - T_TOLERANCE, other_c * (1.0 + C_TOLERANCE) < c);
-            other_t <= t && other_c <= c && (fewer || faster)
-        })
-    };
-    let is_number = |(t, c): (f64, f64)| !t.is_nan() && !c.is_nan();
-    (0..metrics.len()).filter(|&index| is_number(metrics[index]) && !is_beaten(metrics[index])).collect()
+/// T and C of a point, and its predicted time.
+#[derive(Clone, Copy)]
+struct Po {
+    t: f64,
+    c: f64,
+    us: f64,
+}
+
+impl Po {
+    fn of(score: &Score) -> Self {
+        Self { t: score.t, c: score.c, us: score.predicted_us }
+    }
+
+    fn is_number(&self) -> bool {
+        !self.t.is_nan() && !self.c.is_nan() && !self.us.is_nan()
+    }
+
+    /// Whether it is worse than the other in nothing.
+    fn is_no_worse(&self, other: &Self) -> bool {
+        self.t <= other.t && self.c <= other.c && self.us <= other.us
+    }
+
+    /// Whether it betters the other clearly. T and C know nothing of bandwidths (which is why Ryoo et al. screen what memory bandwidth
+    /// bounds before they draw their curve): where the predicted time, which does, contradicts them, it is not known which is better.
+    fn beats(&self, other: &Self) -> bool {
+        let is_clear = self.t < other.t - T_TOLERANCE || self.c * (1.0 + C_TOLERANCE) < other.c;
+        self.is_no_worse(other) && is_clear
+    }
+}
+
+/// The points that no other one betters clearly in T or C without being worse in the other, or predicted to be slower, in the order of
+/// the input.
+fn tolerant_front(points: &[Po]) -> Vec<usize> {
+    let mut order: Vec<&Po> = points.iter().filter(|point| point.is_number()).collect();
+    order.sort_by(|a, b| a.t.total_cmp(&b.t).then(a.c.total_cmp(&b.c)).then(a.us.total_cmp(&b.us)));
+    // Whoever beats a point is among these, or one of these beats it more.
+    let mut front: Vec<&Po> = Vec::new();
+    for point in order {
+        if !front.iter().any(|other| other.is_no_worse(point)) {
+            front.push(point);
+        }
+    }
+    let is_kept = |point: &Po| point.is_number() && !front.iter().any(|other| other.beats(point));
+    (0..points.len()).filter(|&index| is_kept(&points[index])).collect()
 }
 
 /// The Pareto-optimal points in efficiency and utilization of those that memory bandwidth does not bound: the metrics know nothing of
@@ -314,6 +346,19 @@ pub(super) mod tests {
             let points = [point(1000, 0, 512.0, 1000.0, 1.0), point(1000, 1, t, c, 2.0)];
             assert_eq!(po_pareto_set(&points).contains(&1), is_kept, "{t} {c}");
         }
+    }
+
+    #[test]
+    fn what_is_predicted_to_be_faster_is_not_beaten_by_threads_and_cycles() {
+        // The first has more threads and fewer cycles.
+        for (us, is_kept) in [(0.9, true), (1.0, false), (1.1, false)] {
+            let points = [point(1000, 0, 0.0, 500.0, 1.0), point(1000, 1, 1024.0, 1000.0, us)];
+            assert_eq!(po_pareto_set(&points).contains(&1), is_kept, "{us}");
+        }
+        // Of three, who is fastest beats whom the second does not.
+        let points =
+            [point(1000, 0, 0.0, 500.0, 1.0), point(1000, 1, 0.0, 600.0, 0.8), point(1000, 2, 1024.0, 1000.0, 0.9)];
+        assert_eq!(po_pareto_set(&points), [0, 1]);
     }
 
     #[test]

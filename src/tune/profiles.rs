@@ -50,14 +50,14 @@ impl Lender {
 
 impl Lender {
     /// The profile of a launch that does the same work, of which its own allowance told too little.
-    fn lends(&self, own: &Profile, launch: &Launch) -> Option<Arc<Profile>> {
+    fn lends(&self, own: &Profile, Job { launch, workload, .. }: &Job<'_>) -> Option<Arc<Profile>> {
         let lender = self.profile.as_ref()?;
         let rows = |launch: &Launch| launch.block[1..] == [1, 1] && launch.block[0].is_multiple_of(WARP);
         if lender.settled && (own.accesses.is_empty() || rows(launch) && rows(&self.launch)) {
             // The same threads make up the same warps.
             return Some(Arc::clone(lender));
         }
-        Some(Arc::new(own.with_counts_of(lender)))
+        Some(Arc::new(own.with_counts_of(lender).within(&workload.sizes())))
     }
 }
 
@@ -142,7 +142,7 @@ impl Profiles {
                 return Some(own);
             }
             let lender = known.lenders.iter().find(|lender| lender.does(job));
-            let lent = lender.and_then(|lender| lender.lends(&own, &job.launch));
+            let lent = lender.and_then(|lender| lender.lends(&own, job));
             Some(lent.unwrap_or(own))
         };
         Self { made: jobs.par_iter().map(borrowed).collect(), of }

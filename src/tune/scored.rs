@@ -59,7 +59,7 @@ pub fn score_again(laid: Laid, known: &mut Known) -> Result<Scored, NoBaseline> 
             members
                 .iter()
                 .map(|&index| {
-                    let buffers = laid.workloads[index].as_deref().map(sizes);
+                    let buffers = laid.workloads[index].as_deref().map(Workload::sizes);
                     let inputs = analysis.as_ref().map(|analysis| Inputs {
                         machine: &laid.machine,
                         kernel: analysis,
@@ -92,11 +92,6 @@ type Policy = (Option<CacheOperator>, Option<u8>);
 
 fn policy_of(configuration: &Configuration) -> Policy {
     (configuration.cache, configuration.carveout)
-}
-
-/// Bytes of each buffer.
-fn sizes(workload: &Workload) -> Vec<u64> {
-    workload.buffers.iter().map(|buffer| buffer.count.saturating_mul(buffer.element.size() as u64)).collect()
 }
 
 impl Scored {

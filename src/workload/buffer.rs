@@ -236,6 +236,11 @@ impl Buffer {
 }
 
 impl Workload {
+    /// Bytes of each buffer.
+    pub fn sizes(&self) -> Vec<u64> {
+        self.buffers.iter().map(Buffer::bytes).collect()
+    }
+
     /// Gives every buffer another stream of random numbers. 0 is what a workload is bound with; any other base gives a
     /// second set of inputs to check results on.
     pub fn reseed(&mut self, base: u64) {

@@ -197,7 +197,7 @@ const CLASSES: &[(Class, &[&str])] = &[
     (Class::Convert, &["F2F", "F2I", "I2F", "FRND"]),
     (Class::BitCount, &["BREV", "FLO", "POPC"]),
     (Class::Shuffle, &["SHFL", "MOVM"]),
-    (Class::Reduce, &["MATCH", "REDUX", "CREDUX"]),
+    (Class::Reduce, &["REDUX", "CREDUX"]),
     (Class::Uniform, &[
         "UBMSK", "UBREV", "UFLO", "UIADD3", "UIMAD", "UISETP", "ULDC", "ULEA", "ULOP3", "UMOV", "UP2UR", "UPLOP3", "UPOPC", "UPRMT",
         "UR2UP", "USEL", "USGXT", "USHF", "VOTEU", "UIABS", "UIMNMX", "UVIADD", "UVIMNMX", "UCLEA", "UFADD", "UFFMA", "UFMUL", "UFMNMX",
@@ -239,7 +239,11 @@ const CLASSES: &[(Class, &[&str])] = &[
 ];
 
 fn class_of(text: &Text) -> Option<Class> {
-    CLASSES.iter().find(|(_, mnemonics)| mnemonics.contains(&text.mnemonic)).map(|&(class, _)| class)
+    match text.mnemonic {
+        "MATCH" if text.has("ANY") => Some(Class::Match),
+        "MATCH" => Some(Class::Reduce),
+        mnemonic => CLASSES.iter().find(|(_, mnemonics)| mnemonics.contains(&mnemonic)).map(|&(class, _)| class),
+    }
 }
 
 /// Space, kind and bytes of a thread, from the mnemonic and its suffixes.

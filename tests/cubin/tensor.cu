@@ -23,13 +23,14 @@ extern "C" __global__ void tensor(const half *a, const half *b, float *c) {
 
 extern "C" __global__ void warps(int n, int *x, unsigned long long *l, float *f, double *d) {
   int i = blockIdx.x * blockDim.x + threadIdx.x, v = x[i];
-  unsigned mask = __match_any_sync(~0u, v);
+  int all;
+  unsigned mask = __match_any_sync(~0u, v) ^ __match_all_sync(~0u, v / 2, &all);
   v += __popc(mask) + __shfl_xor_sync(~0u, v, 3) + __ballot_sync(~0u, v & 1);
   atomicMax(x + 1, v);
   l[i] = atomicCAS(l, 3ull, 4ull) + clock64();
   f[i] = atomicAdd(f, 1.0f) + rsqrtf(f[i]) + __fdividef(v, n);
   atomicAdd(d, 2.0);
-  if (__all_sync(~0u, v > n)) __nanosleep(20);
+  if (all || __all_sync(~0u, v > n)) __nanosleep(20);
   x[i] = __dp4a(v, n, v) + __vabsdiffu4(v, n) + min(max(v, n), 7);
 }
 

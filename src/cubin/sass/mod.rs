@@ -18,6 +18,8 @@ const FLOAT_ATOM: u64 = 0x1a2;
 const FLOAT_ATOMG: u64 = 0x1a3;
 const FLOAT_REDG: u64 = 0x1a6;
 const WARPSYNC: u64 = 0x148;
+/// The bit of `MATCH.ANY`; without it, the instruction is `MATCH.ALL`.
+const MATCH_ANY: u32 = 79;
 /// The bit of `WARPSYNC.COLLECTIVE`.
 const COLLECTIVE: u32 = 86;
 /// What a branch tests besides its guard: `BRA.DIV`.
@@ -122,7 +124,10 @@ fn byte(word: u128, low: u32, count: u32) -> u8 {
 }
 
 fn instruction(word: u128, offset: u32, architecture: u32) -> Instruction {
-    let opcode = opcode::find(bits(word, 0, 9) as u16, architecture);
+    let mut opcode = opcode::find(bits(word, 0, 9) as u16, architecture);
+    if opcode.class == Class::Match && bits(word, MATCH_ANY, 1) == 0 {
+        opcode.class = Class::Reduce;
+    }
     let scoreboard = |low| Some(byte(word, low, 3)).filter(|&index| usize::from(index) < SCOREBOARDS);
     let target = target(word, offset, opcode, architecture);
     Instruction {

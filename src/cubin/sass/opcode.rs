@@ -38,8 +38,10 @@ pub enum Class {
     /// Population count, leading bit, bit reversal.
     BitCount,
     Shuffle,
-    /// Reductions and matches over a warp.
+    /// Reductions over a warp, and whether all of it have the same value.
     Reduce,
+    /// Who of a warp has the same value (`MATCH.ANY`).
+    Match,
     /// Work of the uniform datapath (one value for a warp).
     Uniform,
     Load(Space),
@@ -394,7 +396,7 @@ const TABLE: &[(u16, &str, Class, Pipe)] = &[
     (0x19e, "SUST", Class::Store(Space::Texture), Pipe::Texture),
     (0x19f, "SURED", Class::Atomic(Space::Global), Pipe::Texture),
     (0x1a0, "SURED", Class::Atomic(Space::Global), Pipe::Texture),
-    (0x1a1, "MATCH", Class::Reduce, Pipe::Memory),
+    (0x1a1, "MATCH", Class::Match, Pipe::Memory),
     (0x1a2, "ATOM", Class::Atomic(Space::Global), Pipe::Memory),
     (0x1a3, "ATOMG", Class::Atomic(Space::Global), Pipe::Memory),
     (0x1a6, "REDG", Class::Atomic(Space::Global), Pipe::Memory),

@@ -130,7 +130,7 @@ pub fn profile(
     let profile = tally.profile();
     let settled = profile.settled && (!requests.is_empty() || !tally.accesses_memory());
     let accesses = access::accesses(&program, requests, &most, workload.buffers.len());
-    Ok(Profile { accesses, settled, ..profile })
+    Ok(Profile { accesses, settled, ..profile }.within(&workload.sizes()))
 }
 
 /// What one thread, run alone, writes to the workload's buffers: known bytes by (buffer, byte offset).

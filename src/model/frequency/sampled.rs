@@ -97,49 +97,63 @@ impl Sampled<'_, '_> {
                 if cost > self.budget / 2 {
                     break;
                 }
-                self.place(way, middle(self.ground.launch.grid), warp);
+                let found = self.place(way, middle(self.ground.launch.grid), warp, true);
+                self.record_what_is_new(found);
             }
         }
         while cost <= self.budget
             && let Some((block, warp)) = self.tally.grid.next()
         {
             let before = self.budget;
-            self.place(way, block, warp);
+            self.place(way, block, warp, false);
             if self.budget == before {
                 break;
             }
         }
     }
 
-    /// Runs a warp, or the block that it is in.
-    fn place(&mut self, way: Way, block: u64, warp: u32) {
+    /// Runs a warp, or the block that it is in; gives what was recorded of it.
+    fn place(&mut self, way: Way, block: u64, warp: u32, recorded: bool) -> Vec<Ran> {
         let launch = self.ground.launch;
         if let Way::Lanes = way {
             let places = warp_places(launch, block, warp);
             let mut most = vec![0; self.ground.program.steps.len()];
             for index in [0, places.len() / 2, places.len().saturating_sub(1)] {
-                let Some(&(_, at)) = places.get(index) else { return };
+                let Some(&(_, at)) = places.get(index) else { return Vec::new() };
                 let allowance = Allowance { steps: self.budget, window: 0, warmup: 1, path: false };
                 let outcome = Thread::new(self.ground, at, allowance).run();
                 self.budget = self.budget.saturating_sub(outcome.interpreted);
                 if outcome.cut {
                     self.tally.cut_off();
-                    return;
+                    return Vec::new();
                 }
                 most.iter_mut().zip(outcome.counts).for_each(|(most, count)| *most = count.max(*most));
             }
             if let Some(&(_, at)) = places.last() {
                 self.tally.further_lanes(at, &most);
             }
-            return;
+            return Vec::new();
         }
         let warps = if let Way::Blocks = way { 0..launch.block_threads().div_ceil(32) } else { warp..warp + 1 };
-        let outcome = self.block(block, warps, 0..0, self.budget / STEP);
+        let recorded = if recorded { warps.clone() } else { 0..0 };
+        let outcome = self.block(block, warps, recorded, self.budget / STEP);
         self.tally.exact &= outcome.exact;
         for ran in &outcome.warps {
             if let Some(&(_, at)) = warp_places(launch, block, ran.number).last() {
                 self.tally.further(at, ran);
             }
+        }
+        outcome.warps
+    }
+
+    /// Records the accesses of steps that none of the first warps came to: a few warps of a block may load its rim.
+    fn record_what_is_new(&mut self, warps: Vec<Ran>) {
+        let mut is_known = vec![false; self.ground.program.steps.len()];
+        self.requests.iter().for_each(|request| is_known[request.step as usize] = true);
+        for ran in warps.into_iter().filter(|ran| ran.recorded) {
+            self.requests.extend(ran.requests.into_iter().filter(|request| !is_known[request.step as usize]));
+            let counts = ran.counts.iter().zip(&is_known).map(|(&count, known)| if *known { 0 } else { count });
+            self.busiest(&counts.collect::<Vec<u64>>());
         }
     }
 
