@@ -669,13 +669,17 @@ fn several_gpus_share_candidates() {
     let shared = pool.time(&baseline, &candidates, &plan).unwrap();
     let shared_s = begin.elapsed().as_secs_f64();
     println!("{} candidates: one GPU {one_s:.2} s, {gpus} GPUs {shared_s:.2} s", candidates.len());
-    let mut worst: f64 = 0.0;
+    let (mut worst, mut compared) = (0.0f64, 0);
     for (a, b) in one.candidates.iter().zip(&shared.candidates) {
         let (Outcome::Timed(a), Outcome::Timed(b)) = (a, b) else { panic!("{a:?} {b:?}") };
-        worst = worst.max((a.median_us / b.median_us - 1.0).abs());
+        // What is far slower than the best has few samples, and one of them may have been held up.
+        if a.samples_us.len() > 2 && b.samples_us.len() > 2 {
+            worst = worst.max((a.median_us / b.median_us - 1.0).abs());
+            compared += 1;
+        }
     }
     println!("largest difference {worst:.4}");
-    assert!(worst < 0.1 && shared_s < one_s);
+    assert!(worst < 0.1 && compared > 1000 && shared_s < one_s);
 }
 
 /// While variants would be compiled, the buffers get their contents, and the baseline its results.

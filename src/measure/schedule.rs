@@ -73,15 +73,17 @@ pub(super) fn time(
             break;
         }
         send(Reply::Running(job.slot));
+        let mut first_us = f64::INFINITY;
         if !job.checked && job.slot != baseline.slot {
             let checked = bench.check(job, &mut || send(Reply::Working));
             let Some(us) = tell(job, checked, send)? else {
                 continue;
             };
+            first_us = us;
             send(Reply::Checked(job.slot, us));
         }
         if let Some(us) = sample(bench, job, sampling, send)? {
-            field.push(Sampled { job, fastest: us, total: us });
+            field.push(Sampled { job, fastest: us, least: us.min(first_us), total: us });
         }
     }
 
@@ -96,7 +98,7 @@ pub(super) fn time(
                 return true;
             }
             let in_time = plan.sample_s.is_none_or(|limit| sampled.total < limit * 1e6);
-            in_time && (sampled.job.slot == baseline.slot || sampled.fastest <= plan.keep * best)
+            in_time && (sampled.job.slot == baseline.slot || sampled.least <= plan.keep * best)
         });
         if field.is_empty() {
             break;
@@ -109,6 +111,7 @@ pub(super) fn time(
             // A candidate that fails now is refused by the reply; infinity takes it out of the field.
             let us = sample(bench, sampled.job, sampling, send)?.unwrap_or(f64::INFINITY);
             sampled.fastest = if us.is_finite() { sampled.fastest.min(us) } else { us };
+            sampled.least = sampled.least.min(sampled.fastest);
             sampled.total += us;
         }
         field.retain(|sampled| sampled.fastest.is_finite());
@@ -136,10 +139,12 @@ fn reference(bench: &mut dyn Bench, baseline: &Job, send: &mut dyn FnMut(Reply))
     Ok(us.is_some())
 }
 
-/// A candidate that is sampled: its fastest launch and all of them together in microseconds.
+/// A candidate that is sampled: its fastest sample and all of them together in microseconds.
 struct Sampled<'a> {
     job: &'a Job,
     fastest: f64,
+    /// The same, were the launch for its check a sample: a first sample that the host held up does not end its sampling.
+    least: f64,
     total: f64,
 }
 
@@ -292,6 +297,45 @@ mod tests {
     #[derive(Default)]
     struct Steady(Vec<Condition>);
 
+    /// The first sample of the second job is held up.
+    #[derive(Default)]
+    struct HeldUp {
+        steady: Steady,
+        samples: u32,
+    }
+
+    impl Bench for HeldUp {
+        fn load(&mut self, _: Vec<Vec<u8>>, _: Vec<Workload>) {}
+
+        fn clear(&mut self) {}
+
+        fn reference(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<f64, Halt> {
+            self.steady.reference(job, alive)
+        }
+
+        fn has_reference(&self, job: &Job) -> bool {
+            self.steady.has_reference(job)
+        }
+
+        fn check(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<f64, Halt> {
+            self.steady.check(job, alive)
+        }
+
+        fn warm(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<(), Halt> {
+            self.steady.warm(job, alive)
+        }
+
+        fn sample(&mut self, job: &Job, sampling: Sampling) -> Result<f64, Halt> {
+            self.samples += u32::from(job.slot == 1);
+            let factor = if job.slot == 1 && self.samples == 1 { 10.0 } else { 1.0 };
+            Ok(factor * self.steady.sample(job, sampling)?)
+        }
+
+        fn condition(&mut self) -> Condition {
+            self.steady.condition()
+        }
+    }
+
     impl Bench for Steady {
         fn load(&mut self, _: Vec<Vec<u8>>, _: Vec<Workload>) {}
 
@@ -384,6 +428,14 @@ mod tests {
         orders.dedup();
         assert!(orders.len() > 1, "the order is drawn anew");
         assert_eq!(order, run(), "from a fixed seed");
+    }
+
+    #[test]
+    fn a_first_sample_that_is_held_up_does_not_end_it() {
+        let plan = Plan { rounds: 6, ..Plan::default() };
+        let mut replies = Vec::new();
+        time(&mut HeldUp::default(), &jobs(2), &plan, &mut Pace::default(), &mut |reply| replies.push(reply)).unwrap();
+        assert_eq!(samples(&replies, false).iter().filter(|&&slot| slot == 1).count(), 6);
     }
 
     #[test]
