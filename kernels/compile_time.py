@@ -259,9 +259,8 @@ def main():
             add(label + (", cold" if is_marked else ""), pairs, compare(nvcc, shim, source, cold, pairs))
         if is_marked:
             add(label + ", warm", pairs, compare(nvcc, shim, source, warm, pairs, is_warm=True))
-    few = max(1, pairs // 3)
     label = f"make -j{JOBS}, {KERNELS_IN_ALL} kernels, warm"
-    add(label, few, compare_projects(nvcc, shim, project(), warm, few))
+    add(label, pairs, compare_projects(nvcc, shim, project(), warm, pairs))
     record = REPOSITORY / "build" / "compile_time.json"
     record.write_text(json.dumps(quick + rows, indent=2) + "\n")
     print(f"nvcc -O3 -arch=sm_90 -c, medians of {pairs} pairs, NVTUNE=static")
