@@ -293,47 +293,17 @@ mod tests {
     use crate::space::Launch;
     use crate::workload::Workload;
 
-    /// Answers at once: the third job is refused, the fourth slow. With the conditions of the first rounds, the first one last.
+    /// Answers at once: the third job is refused, the fourth slow.
     #[derive(Default)]
-    struct Steady(Vec<Condition>);
-
-    /// The first sample of the second job is held up.
-    #[derive(Default)]
-    struct HeldUp {
-        steady: Steady,
-        samples: u32,
+    struct Steady {
+        /// The conditions of the first rounds, the first one last.
+        conditions: Vec<Condition>,
+        /// So many samples of the second job are held up.
+        held_up: u32,
     }
 
-    impl Bench for HeldUp {
-        fn load(&mut self, _: Vec<Vec<u8>>, _: Vec<Workload>) {}
-
-        fn clear(&mut self) {}
-
-        fn reference(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<f64, Halt> {
-            self.steady.reference(job, alive)
-        }
-
-        fn has_reference(&self, job: &Job) -> bool {
-            self.steady.has_reference(job)
-        }
-
-        fn check(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<f64, Halt> {
-            self.steady.check(job, alive)
-        }
-
-        fn warm(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<(), Halt> {
-            self.steady.warm(job, alive)
-        }
-
-        fn sample(&mut self, job: &Job, sampling: Sampling) -> Result<f64, Halt> {
-            self.samples += u32::from(job.slot == 1);
-            let factor = if job.slot == 1 && self.samples == 1 { 10.0 } else { 1.0 };
-            Ok(factor * self.steady.sample(job, sampling)?)
-        }
-
-        fn condition(&mut self) -> Condition {
-            self.steady.condition()
-        }
+    fn us(job: &Job) -> f64 {
+        if job.slot == 3 { 500.0 } else { 100.0 }
     }
 
     impl Bench for Steady {
@@ -342,7 +312,7 @@ mod tests {
         fn clear(&mut self) {}
 
         fn reference(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, Halt> {
-            self.sample(job, Sampling::default())
+            Ok(us(job))
         }
 
         fn has_reference(&self, job: &Job) -> bool {
@@ -352,7 +322,7 @@ mod tests {
         fn check(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, Halt> {
             match job.slot {
                 2 => Err(Halt::Refused(Reason::OutOfMemory { bytes: 1 })),
-                _ => self.sample(job, Sampling::default()),
+                _ => Ok(us(job)),
             }
         }
 
@@ -361,11 +331,15 @@ mod tests {
         }
 
         fn sample(&mut self, job: &Job, _: Sampling) -> Result<f64, Halt> {
-            Ok(if job.slot == 3 { 500.0 } else { 100.0 })
+            if job.slot == 1 && self.held_up > 0 {
+                self.held_up -= 1;
+                return Ok(10.0 * us(job));
+            }
+            Ok(us(job))
         }
 
         fn condition(&mut self) -> Condition {
-            self.0.pop().unwrap_or_default()
+            self.conditions.pop().unwrap_or_default()
         }
     }
 
@@ -434,7 +408,8 @@ mod tests {
     fn a_first_sample_that_is_held_up_does_not_end_it() {
         let plan = Plan { rounds: 6, ..Plan::default() };
         let mut replies = Vec::new();
-        time(&mut HeldUp::default(), &jobs(2), &plan, &mut Pace::default(), &mut |reply| replies.push(reply)).unwrap();
+        let mut bench = Steady { held_up: 1, ..Steady::default() };
+        time(&mut bench, &jobs(2), &plan, &mut Pace::default(), &mut |reply| replies.push(reply)).unwrap();
         assert_eq!(samples(&replies, false).iter().filter(|&&slot| slot == 1).count(), 6);
     }
 
@@ -469,7 +444,7 @@ mod tests {
         let hot = Condition { throttled: vec!["hot".to_owned()], ..Condition::default() };
         for (hot_rounds, repeated) in [(0, 0), (2, 2), (9, REPEATS as usize)] {
             let mut replies = Vec::new();
-            let mut bench = Steady(vec![hot.clone(); hot_rounds]);
+            let mut bench = Steady { conditions: vec![hot.clone(); hot_rounds], ..Steady::default() };
             duel(&mut bench, &jobs(2), rounds(6), &mut Pace::default(), &mut |reply| replies.push(reply)).unwrap();
             let told = |wanted: bool| {
                 replies.iter().filter(|reply| matches!(reply, Reply::Round(_, counts) if *counts == wanted)).count()

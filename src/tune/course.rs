@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What there is of a kernel before it is decided.
-pub enum Found<'a> {
+pub enum Standing<'a> {
     Known(Box<Tuned>),
     Prepared(Arc<Prepared<'a>>),
     /// Nothing, and the mode asks for no more: the baseline's macros.
@@ -93,7 +93,7 @@ impl<'a> Course<'a> {
     }
 
     /// Looks a kernel up, and compiles and scores its space where nothing is known of it.
-    pub fn find(&mut self, tuner: &mut Tuner<'_>, index: usize) -> Result<Found<'a>, Problem> {
+    pub fn find(&mut self, tuner: &mut Tuner<'_>, index: usize) -> Result<Standing<'a>, Problem> {
         let found = match self.problems.get_mut(index).and_then(Option::take) {
             Some(problem) => Err(problem),
             None => self.look(tuner, index),
@@ -105,7 +105,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    fn look(&mut self, tuner: &mut Tuner<'_>, index: usize) -> Result<Found<'a>, Problem> {
+    fn look(&mut self, tuner: &mut Tuner<'_>, index: usize) -> Result<Standing<'a>, Problem> {
         let (toolchain, annotation, is_promising) = (self.toolchain, &self.annotations[index], self.promising[index]);
         let begin = Instant::now();
         self.front_ends.bound(None);
@@ -113,7 +113,7 @@ impl<'a> Course<'a> {
         if is_locked && !is_promising {
             tuner.recall(toolchain, annotation).iter().for_each(Recall::warn_of_nothing);
             let baseline = host::baseline(annotation, toolchain.architecture())?;
-            return Ok(Found::Nothing(baseline.macros));
+            return Ok(Standing::Nothing(baseline.macros));
         }
         if !is_promising {
             tuner.start();
@@ -127,18 +127,18 @@ impl<'a> Course<'a> {
             if let Some(tuned) = recall.find(&mut subject, &mut self.front_ends, in_force, begin) {
                 launches::reach_notes(tuner, &subject);
                 launches::warn_of_launches(tuner, &subject, tuned.winner());
-                return Ok(Found::Known(Box::new(tuned)));
+                return Ok(Standing::Known(Box::new(tuned)));
             }
             if is_locked {
                 recall.warn_of_nothing();
-                return Ok(Found::Known(Box::new(recall.nothing(&subject, &self.front_ends, in_force, begin))));
+                return Ok(Standing::Known(Box::new(recall.nothing(&subject, &self.front_ends, in_force, begin))));
             }
         }
         tuner.start();
         self.bound(tuner, annotation, begin);
         let in_force = &InForce { baselines: &self.baselines, now: &now };
         let prepared = kernel::prepare(tuner, toolchain, &mut self.front_ends, subject, in_force, begin)?;
-        Ok(Found::Prepared(Arc::new(prepared)))
+        Ok(Standing::Prepared(Arc::new(prepared)))
     }
 
     /// Whether other kernels are compiled otherwise by what is decided for this one.

@@ -133,11 +133,11 @@ fn decide_on<M: Measurer>(
     let baseline = baseline(laid)?;
     let (clock, waited) = (Instant::now(), measurer.waited());
     let left = |measurer: &M| budget_s - (clock.elapsed() - (measurer.waited() - waited)).as_secs_f64();
-    let mut tried = Tried::default();
+    let mut tally = Tally::default();
     let mut earlier = HashMap::new();
     if logbook.has_earlier() {
         let timings = measurer.time(&baseline, &[], &Plan { budget_s, ..Plan::default() })?;
-        tried.baseline(laid, decision, &timings.baseline);
+        tally.baseline(laid, decision, &timings.baseline);
         earlier = logbook.resume(timings.baseline.median_us);
     }
     scored.search(decision.strategy, most, |round| {
@@ -147,32 +147,32 @@ fn decide_on<M: Measurer>(
             match earlier.remove(&index) {
                 Some(found) => {
                     decision.resumed += 1;
-                    tried.candidate(laid, decision, index, found);
+                    tally.candidate(laid, decision, index, found);
                 }
                 None => unknown.push(index),
             }
         }
         let left = left(measurer);
-        if tried.baseline_us.is_none() || !unknown.is_empty() && left > 0.0 {
+        if tally.baseline_us.is_none() || !unknown.is_empty() && left > 0.0 {
             let (indices, sent) = candidates(laid, &unknown);
             let plan = Plan { budget_s: left.max(0.0), ..Plan::default() };
             let watch = &mut |outcomes: &[Outcome]| logbook.note(&indices, outcomes);
             let timings = measurer.time_watched(&baseline, &sent, &plan, watch)?;
-            tried.baseline(laid, decision, &timings.baseline);
+            tally.baseline(laid, decision, &timings.baseline);
             for (&index, outcome) in indices.iter().zip(timings.candidates) {
                 match outcome {
-                    Outcome::Timed(timing) => tried.candidate(laid, decision, index, Found::Timed((&timing).into())),
+                    Outcome::Timed(timing) => tally.candidate(laid, decision, index, Found::Timed((&timing).into())),
                     Outcome::Refused(reason) => {
-                        tried.candidate(laid, decision, index, Found::Refused(reason.to_string()));
+                        tally.candidate(laid, decision, index, Found::Refused(reason.to_string()));
                     }
                     Outcome::Skipped => decision.configurations[index].candidate = true,
                 }
             }
         }
-        decision.timed = 1 + tried.ranked.len();
-        Ok::<_, Error>(round.iter().map(|index| tried.times.get(index).copied()).collect())
+        decision.timed = 1 + tally.ranked.len();
+        Ok::<_, Error>(round.iter().map(|index| tally.times.get(index).copied()).collect())
     })?;
-    let Tried { ranked, refused, .. } = tried;
+    let Tally { ranked, refused, .. } = tally;
     if let Some(first) = refused.first() {
         let rest = if refused.len() > 1 {
             format!(" (and {} more, see the record)", refused.len() - 1)
@@ -253,7 +253,7 @@ fn decide_on<M: Measurer>(
 
 /// What came of the configurations so far.
 #[derive(Default)]
-struct Tried {
+struct Tally {
     /// Microseconds of the baseline when it was timed first.
     baseline_us: Option<f64>,
     /// Microseconds by index, the baseline's among them.
@@ -264,7 +264,7 @@ struct Tried {
     refused: Vec<String>,
 }
 
-impl Tried {
+impl Tally {
     fn baseline(&mut self, laid: &Laid, decision: &mut Decision, timing: &Timing) {
         if self.baseline_us.is_none() {
             self.baseline_us = Some(timing.median_us);

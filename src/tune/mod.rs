@@ -43,7 +43,7 @@ use crate::process;
 use crate::results::Results;
 use crate::settings::{Mode, Settings, Trust};
 use crate::variant::Toolchain;
-use course::{Course, Found};
+use course::{Course, Standing};
 use kernel::{Draft, Timed};
 use logbook::Logbook;
 use recalled::Recall;
@@ -168,14 +168,14 @@ impl<'a> Tuner<'a> {
                         self.console.say(held);
                     }
                     match found {
-                        Ok(Found::Prepared(prepared)) => {
+                        Ok(Standing::Prepared(prepared)) => {
                             before = Some(self.time(scope, toolchain, index, prepared));
                         }
-                        Ok(Found::Known(found)) => {
+                        Ok(Standing::Known(found)) => {
                             course.settle(self, index, Ok(found.winner().macros.clone()));
                             tuned.push(*found);
                         }
-                        Ok(Found::Nothing(macros)) => course.settle(self, index, Ok(macros)),
+                        Ok(Standing::Nothing(macros)) => course.settle(self, index, Ok(macros)),
                         Err(problem) => {
                             self.rest();
                             course.settle(self, index, Err(problem));
@@ -304,9 +304,9 @@ impl<'a> Tuner<'a> {
         let Some(mut course) = Course::new(self, toolchain, annotations) else { return };
         for index in 0..annotations.len() {
             let decided = course.find(self, index).and_then(|found| match found {
-                Found::Known(tuned) => Ok(tuned.winner().macros.clone()),
-                Found::Prepared(prepared) => decide(self, &prepared),
-                Found::Nothing(macros) => Ok(macros),
+                Standing::Known(tuned) => Ok(tuned.winner().macros.clone()),
+                Standing::Prepared(prepared) => decide(self, &prepared),
+                Standing::Nothing(macros) => Ok(macros),
             });
             self.rest();
             course.settle(self, index, decided);

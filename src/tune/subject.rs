@@ -107,22 +107,6 @@ pub fn learn<'a>(
     in_force: &InForce<'_>,
     ahead: Ahead,
 ) -> Result<Subject<'a>, Problem> {
-    let subject = subject(tuner, toolchain, front_ends, annotation, in_force, ahead)?;
-    if subject.kept.is_none() {
-        advise(tuner, toolchain, front_ends, &subject, in_force.now)?;
-    }
-    Ok(subject)
-}
-
-/// Runs the front end under the baseline's macros and learns what the compiler knows of the kernel.
-fn subject<'a>(
-    tuner: &Tuner<'_>,
-    toolchain: &Toolchain,
-    front_ends: &mut FrontEnds<'_>,
-    annotation: &'a Annotation,
-    in_force: &InForce<'_>,
-    ahead: Ahead,
-) -> Result<Subject<'a>, Problem> {
     let name = toolchain.architecture();
     let unknown = || Problem::Architecture(name.to_owned());
     let architecture = architecture_number(name).and_then(Architecture::find).ok_or_else(unknown)?;
@@ -161,7 +145,11 @@ fn subject<'a>(
         Some(around) => Reach::new(annotation, &space, &module, &entry, around),
         None => Reach::header(),
     };
-    Ok(Subject { annotation, entry, entries: HashMap::new(), space, machine, reach, kept })
+    let subject = Subject { annotation, entry, entries: HashMap::new(), space, machine, reach, kept };
+    if subject.kept.is_none() {
+        advise(tuner, toolchain, front_ends, &subject, in_force.now)?;
+    }
+    Ok(subject)
 }
 
 /// The entry of an annotation. Template arguments that are not told by their text are asked of the compiler; `full` are the
