@@ -22,11 +22,14 @@ __global__ void second(int n, const float *x, float *y) {
 void launch(int n, const float *x, float *y) { second<<<n / 512, 512>>>(n, x, y); }
 ";
 
-fn recording(entries: &str) -> String {
-    format!(
-        r#"{{"device": {{"name": "NVIDIA H200", "compute_capability": 90, "driver": 13000, "sms": 132}}, "log": "log",
-            "entries": [{entries}]}}"#
-    )
+/// A project of one source, with a folder for temporary files and recorded timings that say in `log` what they are asked.
+fn project(name: &str, source: &str, entries: &str) -> Project {
+    let project = Project::new(&[]);
+    std::fs::create_dir(project.path("tmp")).expect("a folder");
+    project.write(name, source);
+    let device = r#"{"name": "NVIDIA H200", "compute_capability": 90, "driver": 13000, "sms": 132}"#;
+    project.write("recorded.json", &format!(r#"{{"device": {device}, "log": "log", "entries": [{entries}]}}"#));
+    project
 }
 
 fn build(project: &Project, source: &str) -> Command {
@@ -52,14 +55,9 @@ fn processes(temporary: &Path) -> usize {
 
 #[test]
 fn the_next_kernel_is_compiled_while_one_is_timed_and_a_signal_ends_both() {
-    let project = Project::new(&[]);
-    std::fs::create_dir(project.path("tmp")).expect("a folder");
-    project.write("two.cu", TWO);
     // The first kernel's launches take long: all of the second is compiled before it is decided.
-    project.write(
-        "recorded.json",
-        &recording(r#"{"kernel": "_Z5firstiPKfPf", "time_us": 100, "pause_ms": 100}, {"time_us": 100}"#),
-    );
+    let project =
+        project("two.cu", TWO, r#"{"kernel": "_Z5firstiPKfPf", "time_us": 100, "pause_ms": 100}, {"time_us": 100}"#);
     let mut command = build(&project, "two.cu");
     let reset = || {
         // SAFETY: no handler is installed; a shell's background ignores SIGINT.
@@ -99,14 +97,11 @@ fn the_next_kernel_is_compiled_while_one_is_timed_and_a_signal_ends_both() {
 
 #[test]
 fn what_is_said_of_kernels_comes_in_their_order() {
-    let project = Project::new(&[]);
-    std::fs::create_dir(project.path("tmp")).expect("a folder");
-    project.write("two.cu", TWO);
     let crash = r#""refused": {"faulted": {"error": "CUDA_ERROR_ILLEGAL_ADDRESS"}}"#;
     let entries = format!(
         r#"{{"kernel": "_Z5firstiPKfPf", "label": "block=64", {crash}}}, {{"label": "block=96", "time_us": 50}}, {{"time_us": 100, "pause_ms": 1}}"#
     );
-    project.write("recorded.json", &recording(&entries));
+    let project = project("two.cu", TWO, &entries);
     let ran = succeed(&mut build(&project, "two.cu"));
     let place = |words: &str| ran.stderr.find(words).unwrap_or_else(|| panic!("{words}: {}", ran.stderr));
     let refused = place("nvtune warning : first: candidate refused: block=64");
@@ -135,12 +130,10 @@ __global__ void part(int n, const float *x, float *y) {
 
 #[test]
 fn a_budget_bounds_compiling_and_timing_together() {
-    let project = Project::new(&[]);
-    std::fs::create_dir(project.path("tmp")).expect("a folder");
-    project.write("part.cu", MANY);
-    project.write(
-        "recorded.json",
-        &recording(r#"{"label": "block=256 WORK=1", "time_us": 100, "pause_ms": 10}, {"time_us": 90, "pause_ms": 10}"#),
+    let project = project(
+        "part.cu",
+        MANY,
+        r#"{"label": "block=256 WORK=1", "time_us": 100, "pause_ms": 10}, {"time_us": 90, "pause_ms": 10}"#,
     );
     let ran = succeed(build(&project, "part.cu").env("NVTUNE_BUDGET", "2"));
     let record = project.record("part.tune.json");
