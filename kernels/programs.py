@@ -4,8 +4,8 @@
 In: kernels/programs.json (per program: its folder, source, the comments above its kernels, what it prints when its own check
 passes) and the projects, each in a folder of its name. Out: a JSON file with a row for each kernel (block, grid, registers and
 time in both programs, the programs' own check), and a table on stdout; status 0 when every program was built and passed.
-Always holds: both programs are built from the same marked source with the same options; they run in turns; a row's time is the
-median over the launches of all turns, clocks and caches left alone.
+Always holds: both programs are built from the same marked source with the same options; they run in turns, a program that
+launches a kernel once in more of them; a row's time is the median over the launches of all turns, clocks and caches left alone.
 
     kernels/programs.py PROJECTS [--out FILE] [--only NAME...] [--turns N] [--copy FOLDER]
 
@@ -31,8 +31,9 @@ KERNELS = pathlib.Path(__file__).resolve().parent
 METRICS = ["gpu__time_duration.sum", "launch__registers_per_thread"]
 # Sources older than CUDA 13 call a function that is gone.
 OPTIONS = ["-O3", "-DcudaThreadSynchronize=cudaDeviceSynchronize"]
-# Launches of a kernel that are looked at in one run.
+# Launches of a kernel that are looked at in one run, and in all turns at least.
 LAUNCHES = 12
+LEAST = 15
 
 
 def arguments():
@@ -134,10 +135,12 @@ def rows(program, folder, options):
         build(program, folder, str(nvcc), "tuned", [architecture, *includes], tuning)
     checks = {binary: passed(program, folder, binary) for binary in ("plain", "tuned")}
     seen = {"plain": {}, "tuned": {}}
-    for turn in range(options.turns):
+    turn = 0
+    while turn < options.turns or turn < LEAST and min(len(launches) for launches in seen["plain"].values()) < LEAST:
         for binary in ("plain", "tuned")[:: 1 if turn % 2 == 0 else -1]:
             for kernel, launches in watch(program, folder, binary, options.ncu).items():
                 seen[binary].setdefault(kernel, []).extend(launches)
+        turn += 1
     for kernel in program["marks"]:
         both = [seen[binary][kernel] for binary in ("plain", "tuned")]
         last = [launches[-1] for launches in both]

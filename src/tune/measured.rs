@@ -197,7 +197,7 @@ fn decide_on<M: Measurer>(
     while let Some((winner, ratio)) =
         settled(&reference, met.iter().map(|(index, samples)| (*index, samples.as_slice())))
     {
-        if let Some(reason) = loses_warm(laid, winner, measurer, decision)? {
+        if let Some(reason) = loses_warm(laid, (winner, ratio), measurer, decision)? {
             decision.notes.push(format!("the fastest is refused: {}: {reason}", laid.configurations[winner]));
             decision.configurations[winner].refused = Some(reason);
             met.retain(|(index, _)| *index != winner);
@@ -289,11 +289,11 @@ impl Tally {
     }
 }
 
-/// Why a winner is refused that was found with cold caches: it is surely slower than the baseline where a launch right before has
-/// filled them, and a program may call its kernel either way.
+/// Why a winner is refused that was found with cold caches, where it is faster by this ratio: it is surely slower than the baseline
+/// where a launch right before has filled them, or too much so for a gain over both. A program may call its kernel either way.
 fn loses_warm(
     laid: &Laid,
-    winner: usize,
+    (winner, cold): (usize, f64),
     measurer: &mut impl Measurer,
     decision: &mut Decision,
 ) -> Result<Option<String>, Error> {
@@ -307,9 +307,15 @@ fn loses_warm(
             timing.warm_us = Some(median(samples));
         }
     }
-    Ok(match verdict::faster(challenger, baseline) {
-        Verdict::Faster { ratio } => Some(format!("with warm caches it takes {ratio:.2} times as long as the default")),
-        Verdict::Slower { .. } | Verdict::Ambiguous { .. } => None,
+    let verdict = verdict::faster(challenger, baseline);
+    let (Verdict::Faster { ratio } | Verdict::Slower { ratio } | Verdict::Ambiguous { ratio }) = verdict;
+    Ok(if matches!(verdict, Verdict::Faster { .. }) {
+        Some(format!("with warm caches it takes {ratio:.2} times as long as the default"))
+    } else if (cold / ratio).sqrt() < verdict::MINIMUM_GAIN {
+        let gain = 100.0 * (cold - 1.0);
+        Some(format!("with warm caches it takes {ratio:.3} times as long as the default, too much for a gain of {gain:.1}%"))
+    } else {
+        None
     })
 }
 
