@@ -94,7 +94,9 @@ impl<'a> Refit<'a> {
             return Vec::new();
         }
         let Some(fit) = self.fit(&known) else { return Vec::new() };
-        let mut gains: Vec<f64> = rest.iter().map(|&index| fit.gain(self, index, least)).collect();
+        let given: Vec<usize> = self.given.iter().copied().collect();
+        let gain = |&index: &usize| self.task.bears(index, &given, times) * fit.gain(self, index, least);
+        let mut gains: Vec<f64> = rest.iter().map(gain).collect();
         let mut chosen = Vec::new();
         while chosen.len() < ROUND.min(room) {
             let promising = (0..rest.len()).max_by(|&a, &b| gains[a].total_cmp(&gains[b]).then(b.cmp(&a)));

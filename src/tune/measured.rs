@@ -313,7 +313,9 @@ fn loses_warm(
         Some(format!("with warm caches it takes {ratio:.2} times as long as the default"))
     } else if (cold / ratio).sqrt() < verdict::MINIMUM_GAIN {
         let gain = 100.0 * (cold - 1.0);
-        Some(format!("with warm caches it takes {ratio:.3} times as long as the default, too much for a gain of {gain:.1}%"))
+        Some(format!(
+            "with warm caches it takes {ratio:.3} times as long as the default, too much for a gain of {gain:.1}%"
+        ))
     } else {
         None
     })

@@ -58,7 +58,11 @@ fn what_is_faster_with_cold_caches_alone_does_not_win() {
     // The time with warm caches of the fastest, whose gain is 2.5%, and of the default: why it is refused.
     for (fastest, warm, reason) in [
         (9.75, [6.0, 5.0], "with warm caches it takes 1.20 times as long as the default"),
-        (9.75, [5.0, 4.96], "with warm caches it takes 1.008 times as long as the default, too much for a gain of 2.6%"),
+        (
+            9.75,
+            [5.0, 4.96],
+            "with warm caches it takes 1.008 times as long as the default, too much for a gain of 2.6%",
+        ),
     ] {
         let project = Project::new(&["saxpy.cu"]);
         let [its, default] = warm;
