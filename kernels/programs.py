@@ -2,8 +2,9 @@
 """Whole programs of public projects, marked by comments alone, built by nvcc and by nvtune in its place, and watched by ncu.
 
 In: kernels/programs.json (per program: its folder, source, the comments above its kernels, what it prints when its own check
-passes) and the projects, each in a folder of its name. Out: a JSON file with a row for each kernel (block, grid, registers and
-time in both programs, the programs' own check), and a table on stdout; status 0 when every program was built and passed.
+passes) and the projects, each in a folder of its name (the suite's own are beside this file). Out: a JSON file with a row for
+each kernel (block, grid, registers and time in both programs, the programs' own check), and a table on stdout; status 0 when
+every program was built and passed.
 Always holds: both programs are built from the same marked source with the same options; they run in turns, a program that
 launches a kernel once in more of them; a row's time is the median over the launches of all turns, clocks and caches left alone.
 
@@ -51,7 +52,7 @@ def arguments():
 
 def copy(program, projects, to):
     """What the program needs of its project: its folder, without what is below, and those that it includes from."""
-    project = projects / program["project"]
+    project = KERNELS if program["project"] == "the suite" else projects / program["project"]
     for folder in [program["folder"], *program.get("include", [])]:
         flat = lambda where, names: [name for name in names if (pathlib.Path(where) / name).is_dir()]
         shutil.copytree(project / folder, to / program["project"] / folder, ignore=flat, dirs_exist_ok=True)
@@ -68,6 +69,7 @@ def mark(program, folder):
         found = head.search(text)
         if not found:
             raise SystemExit(f"{source}: {kernel} is not defined there")
+        # One of the suite has its comment already.
         lines = "".join(f"//@tune {line}\n" for line in comment)
         text = text[: found.start()] + lines + text[found.start() :]
     source.write_text(text, errors="surrogateescape")
@@ -96,11 +98,11 @@ def passed(program, folder, binary):
     return done.returncode == 0 and re.search(program["check"], done.stdout + done.stderr, re.MULTILINE) is not None
 
 
-def watch(program, folder, binary, ncu):
-    """What ncu sees of the marked kernels: for each a list of launches."""
+def watch(program, folder, binary, ncu, count):
+    """What ncu sees of the first `count` launches of the marked kernels, for each a list; the program is ended after them."""
     names = "|".join(program["marks"])
     command = [ncu, "--csv", "--print-units", "base", "--cache-control", "none", "--clock-control", "none"]
-    command += ["--metrics", ",".join(METRICS), "--kernel-name", f"regex:^({names})$", "--launch-count", str(LAUNCHES * len(program["marks"]))]
+    command += ["--metrics", ",".join(METRICS), "--kernel-name", f"regex:^({names})$", "--launch-count", str(count), "--kill", "yes"]
     command += [f"./{binary}", *program.get("arguments", [])]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=300, check=False)
     lines = done.stdout.splitlines()
@@ -135,11 +137,13 @@ def rows(program, folder, options):
         build(program, folder, str(nvcc), "tuned", [architecture, *includes], tuning)
     checks = {binary: passed(program, folder, binary) for binary in ("plain", "tuned")}
     seen = {"plain": {}, "tuned": {}}
-    turn = 0
+    turn, count = 0, LAUNCHES * len(program["marks"])
     while turn < options.turns or turn < LEAST and min(len(launches) for launches in seen["plain"].values()) < LEAST:
         for binary in ("plain", "tuned")[:: 1 if turn % 2 == 0 else -1]:
-            for kernel, launches in watch(program, folder, binary, options.ncu).items():
+            for kernel, launches in watch(program, folder, binary, options.ncu, count).items():
                 seen[binary].setdefault(kernel, []).extend(launches)
+        # What there is to see comes first, and the program's check on the host need not be waited for again.
+        count = min(count, sum(len(launches) for launches in seen["plain"].values()) // (turn + 1))
         turn += 1
     for kernel in program["marks"]:
         both = [seen[binary][kernel] for binary in ("plain", "tuned")]
