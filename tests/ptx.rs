@@ -5,7 +5,7 @@ mod toolkit;
 
 use nvtune::ptx::cache::set_cache_operators;
 use nvtune::ptx::directives::{set_register_cap, set_register_caps};
-use nvtune::ptx::{CacheOperator, Edits, Error, Initial, Linkage, Module, Operand, Scalar, Space, Statement};
+use nvtune::ptx::{CacheOperator, Edits, Error, Initial, Linkage, Module, Operand, Scalar, Space, Statement, alone};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fs;
@@ -274,6 +274,37 @@ fn malformed_text_is_an_error_with_its_line() {
     ];
     for (text, message) in cases {
         assert_eq!(Module::parse(text).unwrap_err().to_string(), message, "{text}");
+    }
+}
+
+/// Entries of relocatable code, whose other entries `ptxas --entry` does not leave out.
+#[test]
+fn an_entry_alone_is_the_code_that_it_is_among_others() {
+    for options in [&["-rdc=true"][..], &["-rdc=true", "-G"]] {
+        let text = toolkit::ptx("relocatable", options);
+        let module = Module::parse(&text).unwrap();
+        let debug: &[&str] = if options.contains(&"-G") { &["-c", "-g"] } else { &["-c"] };
+        let together = assemble(&text, debug);
+        let mut entries = 0;
+        for entry in module.functions.iter().filter(|function| function.entry) {
+            let left = alone(&text, &entry.name).unwrap();
+            assert_eq!(left.lines().count(), text.lines().count());
+            let lines = |text: &str| {
+                let body = Module::parse(text).unwrap().entry(&entry.name).unwrap().body.clone().unwrap();
+                body.instructions()
+                    .map(|instruction| (instruction.line, instruction.opcode.clone()))
+                    .collect::<Vec<_>>()
+            };
+            assert_eq!(lines(&left), lines(&text), "{}", entry.name);
+            assert_eq!(assemble(&left, debug)[&*entry.name], together[&*entry.name], "{}", entry.name);
+            // Debug information names every function.
+            let calls_out = &*entry.name == "calls_out" || options.contains(&"-G");
+            let left = Module::parse(&left).unwrap();
+            assert_eq!(left.function("_Z9elsewheref").is_some(), calls_out, "{}", entry.name);
+            entries += 1;
+        }
+        assert_eq!(entries, 4);
+        assert_eq!(alone(&text, "none"), Err(Error::NoEntry { name: "none".to_owned() }));
     }
 }
 

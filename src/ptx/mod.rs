@@ -4,6 +4,7 @@
 //! performance directive its bytes and every instruction its first, so that [`directives`] and [`cache`] can edit them in place. [`canonical`] gives an entry's text
 //! without what does not change its machine code. The language: NVIDIA, "PTX ISA", version 9.0.
 
+mod alone;
 pub mod cache;
 pub mod canonical;
 pub mod directives;
@@ -13,6 +14,7 @@ mod lexer;
 mod module;
 mod parser;
 
+pub use alone::alone;
 pub use cache::CacheOperator;
 pub use edits::{Edits, edited};
 pub use error::Error;

@@ -154,6 +154,8 @@ pub struct Function {
     /// `None` for a prototype.
     pub body: Option<Body>,
     pub line: u32,
+    /// Bytes of the text, from its linkage to the closing brace or the semicolon.
+    pub span: Range<usize>,
 }
 
 /// A parameter of a function.

@@ -22,7 +22,7 @@ impl Module {
     pub fn parse(text: &str) -> Result<Self, Error> {
         let mut lexer = Lexer::new(text);
         let token = lexer.next()?;
-        Parser { text, lexer, token, depth: 0 }.module()
+        Parser { text, lexer, token, ended: 0, depth: 0 }.module()
     }
 }
 
@@ -31,6 +31,8 @@ struct Parser<'t> {
     lexer: Lexer<'t>,
     /// The token that is looked at.
     token: Token,
+    /// Where the token before it ends.
+    ended: usize,
     depth: u32,
 }
 
@@ -49,6 +51,7 @@ impl<'t> Parser<'t> {
 
     fn bump(&mut self) -> Result<Token, Error> {
         let next = self.lexer.next()?;
+        self.ended = self.token.end;
         Ok(std::mem::replace(&mut self.token, next))
     }
 
@@ -113,6 +116,8 @@ impl<'t> Parser<'t> {
     fn module(mut self) -> Result<Module, Error> {
         let mut module = Module { address_size: 64, ..Module::default() };
         let mut linkage = Linkage::Internal;
+        // Where the words before a declaration (`.visible`) begin.
+        let mut before = None;
         while self.token.kind != Kind::End {
             if self.accept(b';')? {
                 continue;
@@ -121,6 +126,7 @@ impl<'t> Parser<'t> {
                 return Err(self.unexpected("a directive"));
             }
             let line = self.token.line;
+            let start = before.take().unwrap_or(self.token.start);
             let directive = self.word();
             self.bump()?;
             match directive {
@@ -132,12 +138,18 @@ impl<'t> Parser<'t> {
                     }
                 },
                 ".address_size" => module.address_size = self.small()?,
-                ".visible" => linkage = Linkage::Visible,
-                ".extern" => linkage = Linkage::Extern,
-                ".weak" => linkage = Linkage::Weak,
-                ".common" => linkage = Linkage::Common,
+                ".visible" | ".extern" | ".weak" | ".common" => {
+                    linkage = match directive {
+                        ".visible" => Linkage::Visible,
+                        ".extern" => Linkage::Extern,
+                        ".weak" => Linkage::Weak,
+                        _ => Linkage::Common,
+                    };
+                    before = Some(start);
+                }
                 ".entry" | ".func" => {
-                    let function = self.function(directive == ".entry", std::mem::take(&mut linkage), line)?;
+                    let mut function = self.function(directive == ".entry", std::mem::take(&mut linkage), line)?;
+                    function.span = start..self.ended;
                     module.functions.push(function);
                 }
                 ".global" | ".shared" | ".const" | ".tex" | ".param" | ".local" => {
@@ -225,7 +237,7 @@ impl<'t> Parser<'t> {
             }
             directives.push(directive);
         };
-        Ok(Function { name, entry, linkage, returns, parameters, directives, body, line })
+        Ok(Function { name, entry, linkage, returns, parameters, directives, body, line, span: 0..0 })
     }
 
     /// `.attribute(.managed)`: of no use to a reader of code.

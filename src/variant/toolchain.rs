@@ -72,12 +72,28 @@ pub enum ToolError {
     /// The tool's own words.
     #[error("{program} failed: {message}")]
     Failed { program: String, message: String },
+    /// Relocatable code that cannot be linked alone; the names as nvlink has them.
+    #[error("it needs {} of another file: relocatable code is tuned where its own file has all that the kernel calls and uses", .0.join(", "))]
+    Elsewhere(Vec<String>),
     #[error(transparent)]
     Ptx(#[from] ptx::Error),
     #[error(transparent)]
     Cubin(#[from] crate::cubin::Error),
     #[error("the compiler made no kernel `{0}`")]
     NoKernel(String),
+}
+
+/// What nvlink's complaint means where it misses names.
+fn elsewhere(error: ToolError) -> ToolError {
+    let ToolError::Failed { message, .. } = &error else { return error };
+    let missed = message.lines().filter_map(|line| line.split_once("Undefined reference to '")?.1.split('\'').next());
+    let mut names: Vec<String> = Vec::new();
+    for name in missed.map(|name| format!("`{name}`")) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if names.is_empty() { error } else { ToolError::Elsewhere(names) }
 }
 
 impl Toolchain {
@@ -236,7 +252,11 @@ impl Toolchain {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let place = |extension: &str| self.folder.path().join(format!("{number}.{extension}"));
         let (input, output) = (place("ptx"), place("cubin"));
-        write(&input, ptx)?;
+        // Of relocatable code ptxas assembles all that it is given, whatever `--entry` says.
+        match self.pipeline.is_relocatable() {
+            true => write(&input, &ptx::alone(ptx, entry)?)?,
+            false => write(&input, ptx)?,
+        }
         let Pipeline { cicc, ptxas, .. } = &self.pipeline;
         let replacements = [
             (cicc.option("-o").unwrap_or_default(), input.as_path()),
@@ -258,7 +278,7 @@ impl Toolchain {
             line.push(&output);
             line.push(" -o ");
             line.push(&linked);
-            self.run("nvlink", &line)?;
+            self.run("nvlink", &line).map_err(elsewhere)?;
             cubin = read(&linked)?;
             let _ = std::fs::remove_file(linked);
         }
