@@ -4,7 +4,8 @@
 
 use expect_test::expect_file;
 use nvtune::comment::{
-    Annotation, GivenSymbol, GivenTable, GivenValue, Source, TemplateArgument, annotations, is_marked, render,
+    Annotation, GivenFill, GivenSymbol, GivenTable, GivenValue, Source, TemplateArgument, annotations, is_marked,
+    render,
 };
 use nvtune::space::{Limits, Space};
 
@@ -52,6 +53,7 @@ const REFUSED: &[&str] = &[
     "//@tune block(1:1000000) threads(n)\n<k>",
     "//@tune block(32.5) threads(n)\n<k>",
     "//@tune block(n) threads(n)\n<k>",
+    "//@tune define(TILE = {8, 16}) block(TILE, block.x) threads(n)\n<k>",
     "//@tune block(pow2(33, 60), pow2(0, 4), pow2(8)) threads(n)\n<k>",
     "//@tune block({32}, {32}, {64}) threads(n)\n<k>",
     "//@tune block(2048) threads(n)\n<k>",
@@ -91,7 +93,7 @@ const REFUSED: &[&str] = &[
     "<c>//@tune args(n = 1 << 20, a = 2.0f, x = random[n])\n<k>",
     "<c>//@tune args(n = 4, b = 2.0f, xx = random[n], y = out[n])\n<k>",
     "<c>//@tune args(n = 4, n = 5, a, x = random, y = rand[n])\n<k>",
-    "<c>//@tune args(n = 4, a = 1, x = random(1)[n], y = random(2, 1)[n])\n<k>",
+    "<c>//@tune args(n = 4, a = 1, x = random(1)[n], y = random()[n])\n<k>",
     "<c>//@tune args(n = 4, a = 1, x = file(x.bin)[n], y = fill[n])\n<k>",
     "<c>//@tune args(n = file, a = file[n], x = file(\"x\", 2), y = file(\"\"))\n<k>",
     "<c>//@tune args(n = {1, 2}, a = 1, x = out(3)[n], y = zeros[n] + 1)\n<k>",
@@ -164,6 +166,8 @@ const ACCEPTED: &[&str] = &[
     "/*@tune\n * threads(n)\n * block(auto)\n * args(n = 2\n *   * 8,\n *   a = 1, x = zeros[n], y = out[n])\n */\n<k>",
     "// @tune block(256) // the usual\n\n// An ordinary comment.\n//@tune threads(n)\n\n[[maybe_unused]]\n<k>",
     "<c>extern \"C\" {\nstatic\n__global__\n__launch_bounds__(256, 2)\nvoid\nf(int n)\n{\n}\n}\n",
+    "template <typename T>\n__launch_bounds__(256)\n<c>//@tune template(float)\n__global__ void k(T *n) {}\n",
+    "int x;\nextern \"C\" __global__\n<c>void k(int n) {}\n",
     "<c>extern \"C\" __global__ __attribute__((used)) void __launch_bounds__(BLOCK) f(int n) noexcept {}\n",
     "<c>namespace a { namespace {\n__global__ void f(int n, ns::Map<int, std::pair<int, float>> m, float (&tile)[4], void (*call)(int, int), const Foo) {}\n}}\n",
     "<c>__global__ void f(const float *__restrict__ const x, float y[], float z[4][5], unsigned n = sizeof(int), const int, unsigned, Foo *) {}\n",
@@ -256,7 +260,7 @@ fn summary(annotation: &Annotation) -> String {
             },
             GivenValue::Table(table) => listed(table),
             GivenValue::Buffer { fill, count, .. } => {
-                format!("{fill:?} of {count}")
+                format!("{} of {count}", contents(fill))
             }
         };
         text.push_str(&format!("  {path}: {value}\n"));
@@ -269,7 +273,7 @@ fn summary(annotation: &Annotation) -> String {
             GivenValue::Null(_) => "nullptr".to_owned(),
             GivenValue::File(file) => format!("file {}", file.path),
             GivenValue::Table(table) => listed(table),
-            GivenValue::Buffer { fill, count, .. } => format!("{fill:?} of {count}"),
+            GivenValue::Buffer { fill, count, .. } => format!("{} of {count}", contents(fill)),
         };
         text.push_str(&format!("  {element} {name}: {value}\n"));
     }
@@ -280,6 +284,15 @@ fn summary(annotation: &Annotation) -> String {
     let chosen = (&annotation.strategy, annotation.budget, annotation.launch);
     text.push_str(&format!("  {chosen:?}\n"));
     text
+}
+
+/// The contents of a buffer, with expressions as they are read.
+fn contents(fill: &GivenFill) -> String {
+    match fill {
+        GivenFill::Range(lo, hi) => format!("Range({lo}, {hi})"),
+        GivenFill::Constant(value) => format!("Constant({value})"),
+        other => format!("{other:?}"),
+    }
 }
 
 #[test]

@@ -155,6 +155,9 @@ fn values_are_bound_to_types() {
             "args(n = 1 << 8, a = 1, x = each(index == 0 ? 0.5 : n / index)[n], y = each(n << index % 2)[n])",
         ),
         ("__global__ void plain", "args(n = 1 << 20, a = 1, x = each(1 / (n - 1 - index))[n], y = each(indx + m)[n])"),
+        ("__global__ void plain", "args(n = 100, a = 2, x = random(-a, n / 2)[n], y = fill(a / 4.0)[n])"),
+        ("__global__ void plain", "args(n = 3, a = 1, x = random(n, m)[n], y = fill(1 / (n - 3))[n])"),
+        ("__global__ void plain", "args(n = 3, a = 1, x = random(n, 2)[n], y = fill(n * 1e39)[n])"),
         ("__global__ void\n__launch_bounds__", "args(n = 5, c = -128, f = true, d = 0.1)"),
         ("__global__ void\n__launch_bounds__", "args(n = 5, c = 128, f = 2, d = 0.1)"),
         ("__global__ void plain", "args(n = 3, a = 1, x = {1, -0.5, n}, y = {4}[2 * n])"),
@@ -233,6 +236,16 @@ fn values_are_bound_to_types() {
         ==== args(n = 1 << 20, a = 1, x = each(1 / (n - 1 - index))[n], y = each(indx + m)[n])
         error: element 1048575 of buffer `x` has no value: division by zero
         error: unknown name `indx`: known are a, block.size, block.x, block.y, block.z, grid.x, grid.y, grid.z, n
+        ==== args(n = 100, a = 2, x = random(-a, n / 2)[n], y = fill(a / 4.0)[n])
+        int <- [64, 00, 00, 00]
+        float <- [00, 00, 00, 40]
+        const float * <- x: 100 of 1xF32, Random { lo: -2.0, hi: 50.0 }
+        float * <- y: 100 of 1xF32, Constant(0.0)
+        ==== args(n = 3, a = 1, x = random(n, m)[n], y = fill(1 / (n - 3))[n])
+        error: unknown name `m`: known are a, block.size, block.x, block.y, block.z, grid.x, grid.y, grid.z, n
+        error: division by zero
+        ==== args(n = 3, a = 1, x = random(n, 2)[n], y = fill(n * 1e39)[n])
+        error: this range is empty: 3 is above 2; write random(2, 3)
         ==== args(n = 5, c = -128, f = true, d = 0.1)
         unsigned long long <- [05, 00, 00, 00, 00, 00, 00, 00]
         signed char <- [80]

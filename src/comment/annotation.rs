@@ -193,6 +193,10 @@ pub enum GivenValue {
 pub enum GivenFill {
     /// `random[n]`, whose range hangs on the element's type.
     Random,
+    /// `random(0, rows - 1)[n]`
+    Range(Expr, Expr),
+    /// `fill(a)[n]`
+    Constant(Expr),
     /// `each(index * 32)[n]`
     Each(Expr),
     Fill(Fill),

@@ -117,29 +117,27 @@ fn nested_value(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagn
         return file(item, fill_span);
     }
     let parameters = if item.peek_mark() == Some("(") { Some(item.group("(", ")")?) } else { None };
-    let numbers = |expected: usize, form: &str| -> Result<Vec<f64>, Diagnostic> {
+    let expressions = |expected: usize, form: &str| -> Result<Vec<Expr>, Diagnostic> {
         let items = parameters.map(|inner| inner.items()).unwrap_or_default();
         if items.len() != expected {
             return Err(item.source.error(fill_span, format!("`{name}` is written {form}")));
         }
-        items.into_iter().map(|mut item| number(&mut item, &format!("the value in `{name}`"))).collect()
+        items.into_iter().map(|mut item| item.whole_expression()).collect()
     };
     let fill = match name {
         "random" if parameters.is_none() => GivenFill::Random,
         "random" => {
-            let bounds = numbers(2, "random[n] or random(lo, hi)[n]")?;
-            let (lo, hi) = (bounds[0], bounds[1]);
-            if lo > hi {
-                return Err(item
-                    .source
-                    .error(fill_span, format!("this range is empty: {lo} is above {hi}; write random({hi}, {lo})")));
-            }
-            GivenFill::Fill(Fill::Random { lo, hi })
+            let bounds = expressions(2, "random[n] or random(lo, hi)[n]")?;
+            let [lo, hi] = <[Expr; 2]>::try_from(bounds).map_err(|_| item.expected("two bounds"))?;
+            GivenFill::Range(lo, hi)
         }
-        "zeros" => numbers(0, "zeros[n]").map(|_| GivenFill::Fill(Fill::Zeros))?,
-        "iota" => numbers(0, "iota[n]").map(|_| GivenFill::Fill(Fill::Iota))?,
-        "out" => numbers(0, "out[n]").map(|_| GivenFill::Fill(Fill::Poison))?,
-        "fill" => GivenFill::Fill(Fill::Constant(numbers(1, "fill(value)[n]")?[0])),
+        "zeros" => expressions(0, "zeros[n]").map(|_| GivenFill::Fill(Fill::Zeros))?,
+        "iota" => expressions(0, "iota[n]").map(|_| GivenFill::Fill(Fill::Iota))?,
+        "out" => expressions(0, "out[n]").map(|_| GivenFill::Fill(Fill::Poison))?,
+        "fill" => {
+            let value = expressions(1, "fill(value)[n]")?.pop().ok_or_else(|| item.expected("a value"))?;
+            GivenFill::Constant(value)
+        }
         "each" => match parameters.map(|inner| inner.items()).as_deref_mut() {
             Some([formula]) => {
                 formula.in_each = true;

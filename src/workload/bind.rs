@@ -167,8 +167,7 @@ fn symbol(
             return Err(Box::new(source.error(*span, message)));
         }
         GivenValue::Scalar(expression) => {
-            let value = space.evaluate(configuration, expression).map_err(Box::new)?.as_f64();
-            let fill = binding.fill(element, Fill::Constant(value), expression.span)?;
+            let fill = Fill::Constant(binding.number(element, expression)?);
             Buffer { name: name.clone(), element, count: 1, fill, seed: 0 }
         }
     };
@@ -376,8 +375,17 @@ impl Binding<'_> {
                 };
                 Fill::Each(Formula::new(&expression, scalars, given, faulty)?)
             }
-            GivenFill::Random => self.fill(element, default_random(element.scalar, is_bool(self.text)), fill_span)?,
-            GivenFill::Fill(fill) => self.fill(element, fill, fill_span)?,
+            GivenFill::Random => default_random(element.scalar, is_bool(self.text)),
+            GivenFill::Range(lo, hi) => {
+                let (lo, hi) = (self.number(element, &lo)?, self.number(element, &hi)?);
+                if lo > hi {
+                    let message = format!("this range is empty: {lo} is above {hi}; write random({hi}, {lo})");
+                    return Err(self.error(fill_span, message));
+                }
+                Fill::Random { lo, hi }
+            }
+            GivenFill::Constant(value) => Fill::Constant(self.number(element, &value)?),
+            GivenFill::Fill(fill) => fill,
         };
         Ok(Buffer { name: self.name.to_owned(), element, count, fill, seed: 0 })
     }
@@ -526,32 +534,23 @@ impl Binding<'_> {
         }
     }
 
-    /// The contents, checked against what the element's type holds.
-    fn fill(&self, element: Element, fill: Fill, span: Span) -> Result<Fill, Box<Diagnostic>> {
-        let scalar = element.scalar;
-        let is_bool = is_bool(self.text);
-
-        let numbers = match fill {
-            Fill::Constant(value) => vec![value],
-            Fill::Random { lo, hi } => vec![lo, hi],
-            Fill::Poison | Fill::Zeros | Fill::Iota | Fill::File(_) | Fill::Table(_) | Fill::Each(_) => Vec::new(),
-        };
-        for value in numbers {
-            match scalar.bounds() {
-                Some((least, most)) => {
-                    let (least, most) = if is_bool { (0, 1) } else { (least, most) };
-                    if value.fract() != 0.0 || !(least as f64..=most as f64).contains(&value) {
-                        let message =
-                            format!("buffer `{}` is of type `{}`, which does not hold {value:?}", self.name, self.text);
-                        return Err(self.error(span, message));
-                    }
-                }
-                None => {
-                    self.float(scalar, value, span)?;
+    /// A number that is written into scalars, checked against what their type holds.
+    fn number(&self, element: Element, expression: &Expr) -> Result<f64, Box<Diagnostic>> {
+        let value = self.space.evaluate(self.configuration, expression).map_err(Box::new)?.as_f64();
+        match element.scalar.bounds() {
+            Some((least, most)) => {
+                let (least, most) = if is_bool(self.text) { (0, 1) } else { (least, most) };
+                if value.fract() != 0.0 || !(least as f64..=most as f64).contains(&value) {
+                    let message =
+                        format!("buffer `{}` is of type `{}`, which does not hold {value:?}", self.name, self.text);
+                    return Err(self.error(expression.span, message));
                 }
             }
+            None => {
+                self.float(element.scalar, value, expression.span)?;
+            }
         }
-        Ok(fill)
+        Ok(value)
     }
 }
 

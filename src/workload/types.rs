@@ -15,7 +15,7 @@ pub enum Type {
 }
 
 /// Names of scalar types. `long` has 64 bits, as on every 64-bit system but Windows. A `bool` is a byte.
-const SCALARS: [(&str, Scalar); 51] = [
+const SCALARS: [(&str, Scalar); 54] = [
     ("bool", Scalar::U8),
     ("_Bool", Scalar::U8),
     ("char", Scalar::I8),
@@ -31,6 +31,7 @@ const SCALARS: [(&str, Scalar); 51] = [
     ("int16_t", Scalar::I16),
     ("unsigned short", Scalar::U16),
     ("unsigned short int", Scalar::U16),
+    ("ushort", Scalar::U16),
     ("char16_t", Scalar::U16),
     ("uint16_t", Scalar::U16),
     ("int", Scalar::I32),
@@ -40,6 +41,7 @@ const SCALARS: [(&str, Scalar); 51] = [
     ("int32_t", Scalar::I32),
     ("unsigned", Scalar::U32),
     ("unsigned int", Scalar::U32),
+    ("uint", Scalar::U32),
     ("char32_t", Scalar::U32),
     ("uint32_t", Scalar::U32),
     ("long", Scalar::I64),
@@ -54,6 +56,7 @@ const SCALARS: [(&str, Scalar); 51] = [
     ("intptr_t", Scalar::I64),
     ("unsigned long", Scalar::U64),
     ("unsigned long int", Scalar::U64),
+    ("ulong", Scalar::U64),
     ("unsigned long long", Scalar::U64),
     ("unsigned long long int", Scalar::U64),
     ("uint64_t", Scalar::U64),
