@@ -106,8 +106,10 @@ impl Console {
             self.fail(SOURCE_ERROR);
         }
         let text = comment::render(diagnostics);
-        eprint!("{text}");
-        if !text.is_empty() {
+        // Two instances of a template have one comment, and so the same to say.
+        let is_news = !self.said.borrow().iter().any(|said| matches!(said, Said::Diagnostics(said) if *said == text));
+        if is_news && !text.is_empty() {
+            eprint!("{text}");
             self.said.borrow_mut().push(Said::Diagnostics(text));
         }
     }

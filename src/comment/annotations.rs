@@ -117,7 +117,9 @@ fn annotation(
     for symbol in clauses.symbols.iter_mut().filter(|symbol| symbol.element.is_none()) {
         symbol.element = symbol_clause::declared_element(source, code, &symbol.name);
     }
-    let kernel = kernel(source, &code[range], marker).map_err(|problem| problems.push(problem)).ok()?;
+    let before = code.partition_point(|token| token.span.start < first.start);
+    let kernel =
+        kernel(source, &code[..before], &code[range], marker).map_err(|problem| problems.push(problem)).ok()?;
     let text = tokens.iter().map(|token| source.slice(token.span)).collect::<Vec<_>>().join(" ");
     if tokens.is_empty() {
         problems.push(source.error(

@@ -54,10 +54,20 @@ fn is_type_word(word: &str) -> bool {
     TYPES.contains(&word) || QUALIFIERS.contains(&word)
 }
 
-/// The kernel that begins in `tokens`, the code after the tuning comment at `comment`; no tuning comment is in them.
-pub(super) fn kernel(source: &Source, tokens: &[CxxToken], comment: Span) -> Result<Kernel, Diagnostic> {
-    let code: Vec<CxxToken> =
-        tokens.iter().copied().filter(|token| !matches!(token.kind, CxxKind::Comment { .. })).collect();
+/// The kernel that begins in `tokens`, the code after the tuning comment at `comment`; no tuning comment is in them. `before` is the
+/// code above the comment, which may begin the declaration already (`template <typename T>`).
+pub(super) fn kernel(
+    source: &Source,
+    before: &[CxxToken],
+    tokens: &[CxxToken],
+    comment: Span,
+) -> Result<Kernel, Diagnostic> {
+    let is_code = |token: &&CxxToken| !matches!(token.kind, CxxKind::Comment { .. });
+    let begun = before.iter().rev().filter(is_code);
+    let mut code: Vec<CxxToken> =
+        begun.take_while(|token| !matches!(source.slice(token.span), ";" | "{" | "}")).copied().collect();
+    code.reverse();
+    code.extend(tokens.iter().filter(is_code));
     let text = |at: usize| code.get(at).map_or("", |token| source.slice(token.span));
     let nothing =
         || source.error(comment, "no `__global__` function follows this tuning comment: put it directly above one");

@@ -435,7 +435,13 @@ impl<'a> Cursor<'a> {
                     "`auto` stands alone, as in block(auto) and regs(auto)".to_string()
                 }
                 Fault::NoValue(name) => {
-                    format!("{what} must be a constant: `{name}` has no value here")
+                    let remedy = match what {
+                        "a block dimension" if !name.contains('.') => {
+                            format!("; write numbers (where it is a macro axis, require(block.x == {name}) ties the block to it)")
+                        }
+                        _ => String::new(),
+                    };
+                    format!("{what} must be a constant: `{name}` has no value here{remedy}")
                 }
                 fault => fault.to_string(),
             };

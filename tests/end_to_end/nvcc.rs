@@ -1,5 +1,6 @@
 //! nvtune in nvcc's place, from end to end: what the build gets, through the real toolkit and without a GPU.
 
+use crate::measured::CAPS_WIN;
 use crate::project::{Project, nvcc, run, succeed};
 
 const FLAGS: [&str; 3] = ["-O3", "-arch=sm_90", "-c"];
@@ -208,6 +209,37 @@ fn where_tuning_cannot_apply_the_build_is_nvccs_and_one_line_says_why() {
     }
 }
 
+/// What makes relocatable code hang on other files: a function of one, and a kernel that launches another.
+const APART: &str = "\
+__device__ float far(float);
+__global__ void parent(const float *x, float *y) { first<<<1, 32>>>(32, x, y); }
+//@tune threads(n) block(128) regs({0, 24}) default(block = 128) args(n = 1 << 16, x = random[n])
+__global__ void calls(int n, float *x) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] = far(x[i]);
+}
+";
+
+#[test]
+fn a_relocatable_kernel_that_needs_no_other_file_is_tuned_whatever_the_others_of_its_file_need() {
+    let project = Project::new(&["two.cu"]);
+    project.write("two.cu", &format!("{}{APART}", project.read("two.cu")));
+    project.write("recorded.json", CAPS_WIN);
+    let mut arguments = compile("two.cu", "two.o");
+    arguments.push("-rdc=true".to_owned());
+    let mut call = project.nvtune(&arguments);
+    let ran = succeed(call.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
+    for line in [
+        "calls: not tuned: its baseline (block=128) cannot be built or launched: it needs `_Z3farf` of another file",
+        "nvtune: first: block=128 regs=24 (1.",
+        "nvtune: bounded: block=128 regs=32 (1.",
+    ] {
+        assert!(ran.stderr.contains(line), "{line}: {}", ran.stderr);
+    }
+    // That what was built is not what was timed would be one.
+    assert_eq!(ran.stderr.matches("nvtune warning").count(), 1, "{}", ran.stderr);
+}
+
 /// A kernel with a macro axis; `head` stands before it.
 fn with_macro_axis(head: &str) -> String {
     format!(
@@ -367,6 +399,7 @@ fn a_buffer_of_structures_is_made_of_what_the_comment_says() {
     };
     let cases = [
         ("float points = random[2 * n]", None),
+        ("uint points = random(0, n - 1)[2 * n]", None),
         ("points = random[n]", Some("say what numbers it is made of, as in float points = random[2 * n]")),
         ("Point points = random[n]", Some("`Point` is no type that a buffer is filled with")),
         ("float n2 = random[n]", Some("has no parameter `n2`")),
