@@ -11,7 +11,7 @@
 
 use super::facts;
 use super::position;
-use crate::comment::{Annotation, Diagnostic, HostCode, Launching};
+use crate::comment::{Annotation, Diagnostic, Expr, GivenValue, HostCode, Launching};
 use crate::emit::{Reshaped, Scale, Shape};
 use crate::model::{MAX_BLOCK_THREADS, REGISTER_UNIT, REGISTERS, SUB_CORES, WARP};
 use crate::ptx::Module;
@@ -64,6 +64,8 @@ pub struct Reach {
     kept_macros: Vec<(String, String)>,
     /// Macros that constraints tie to the block.
     tied_macros: BTreeSet<String>,
+    /// What of the workload follows the block or the grid: values of parameters and numbers of elements.
+    following: Vec<(String, Expr)>,
     /// By dimension: what the grid's blocks are counted by.
     counted: [Counted; 3],
     /// The same as a word, where it is other than one extent of the block for each dimension.
@@ -81,6 +83,7 @@ impl Reach {
             host_macros: BTreeSet::new(),
             kept_macros: Vec::new(),
             tied_macros: BTreeSet::new(),
+            following: Vec::new(),
             counted: Default::default(),
             counts: String::new(),
         }
@@ -109,6 +112,7 @@ impl Reach {
         let mut reach = Self { fixed, most, proven, way, ..Self::header() };
         if reach.way != Way::Header {
             reach.look_at_macros(annotation, space, &around.host);
+            reach.following = following(annotation);
             reach.look_at_grid(space);
         }
         reach
@@ -297,6 +301,14 @@ impl Reach {
             Way::Pinned(reason) => return Some(reason.clone()),
             Way::Header => true,
         };
+        let value = |of: &Configuration, expression: &Expr| space.evaluate(of, expression).ok();
+        let changed =
+            |(_, expression): &&(String, Expr)| value(configuration, expression) != value(&origin, expression);
+        if let Some((name, _)) = self.following.iter().find(changed) {
+            return Some(format!(
+                "`{name}` of args(...) follows the block, and the program passes what goes with its own: include the header and launch by it"
+            ));
+        }
         let scale = self.scale(space, configuration);
         let exact = |at: usize| {
             let Scale { before: from, after: to } = scale[at];
@@ -346,6 +358,20 @@ impl Reach {
     pub fn reshaped(&self, space: &Space, configuration: &Configuration, shared: String, surplus: bool) -> Reshaped {
         Reshaped { shape: self.shape(configuration, shared), scale: self.scale(space, configuration), surplus }
     }
+}
+
+/// The values of parameters and the numbers of elements that a workload gives by the block or the grid.
+fn following(annotation: &Annotation) -> Vec<(String, Expr)> {
+    let of_launch = |expression: &Expr| {
+        let mut found = false;
+        expression.names(&mut |name, _| found |= name.starts_with("block.") || name.starts_with("grid."));
+        found
+    };
+    let given = annotation.values().into_iter().filter_map(|(name, value)| match value {
+        GivenValue::Scalar(expression) | GivenValue::Buffer { count: expression, .. } => Some((name, expression)),
+        GivenValue::Table(_) | GivenValue::File(_) | GivenValue::Null(_) | GivenValue::Struct { .. } => None,
+    });
+    given.filter(|(_, expression)| of_launch(expression)).map(|(name, expression)| (name, expression.clone())).collect()
 }
 
 fn threads(launch: &Launch) -> [u64; 3] {

@@ -233,6 +233,33 @@ fn what_cannot_be_reshaped_keeps_its_block_and_says_why() {
 }
 
 #[test]
+fn where_nothing_is_timed_a_launch_is_not_reshaped_away_from_what_the_program_passes() {
+    let project = Project::new(&[]);
+    let kernel = |args: &str, stride: &str| {
+        format!(
+            "//@tune grid(rows) block({{64, 128, 256}}) regs({{0}}) default(block = 256) launch(remap)\n\
+             //@tune args(rows = 1 << 14, cols = 64, x = random[rows * cols], y = {args})\n\
+             __global__ void sums(int rows, int cols, const float *x, float *y, int step) {{\n\
+             float sum = 0.0f;\n\
+             for (int i = threadIdx.x; i < cols; i += {stride}) sum += x[blockIdx.x * cols + i];\n\
+             if (threadIdx.x < cols) atomicAdd(&y[blockIdx.x], sum + blockDim.x * 0); }}\n"
+        )
+    };
+    for (args, stride, follower) in [
+        ("zeros[rows], step = 1", "blockDim.x", None),
+        ("zeros[rows], step = block.x", "step", Some("step")),
+        ("zeros[rows * block.x], step = 1", "blockDim.x", Some("y")),
+        ("zeros[rows + grid.x], step = grid.x", "blockDim.x", None),
+    ] {
+        project.write("sums.cu", &kernel(args, stride));
+        let ran = succeed(&mut project.nvtune(&compile("sums.cu", "sums.o")));
+        let refused = |name| format!("2 of 3 points may not be chosen: `{name}` of args(...) follows the block");
+        assert!(follower.is_none_or(|name| ran.stderr.contains(&refused(name))), "{args}: {}", ran.stderr);
+        assert!(follower.is_some() || !ran.stderr.contains("may not be chosen"), "{args}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn a_fat_build_has_a_winner_for_each_architecture_and_picks_by_device() {
     let project = Project::new(&["fat.cu", "cudart.cpp"]);
     let options = [
