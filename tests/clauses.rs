@@ -47,6 +47,7 @@ const CLAUSES: &[Clause] = &[
             "block(4294967296)",
             "block(1025)",
             "block(1, 1, 65)",
+            "block(128, 256)",
             "block(auto, auto)",
             "block({auto})",
             "block(32,)",

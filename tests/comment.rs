@@ -53,6 +53,8 @@ const REFUSED: &[&str] = &[
     "//@tune block(1:1000000) threads(n)\n<k>",
     "//@tune block(32.5) threads(n)\n<k>",
     "//@tune block(n) threads(n)\n<k>",
+    "# define BLK 128\n//@tune block(BLK) regs({0, BLK}) threads(n)\n<k>",
+    "#define BLK 128\n//@tune block(128) grid(BLK, BL)\n<k>",
     "//@tune define(TILE = {8, 16}) block(TILE, block.x) threads(n)\n<k>",
     "//@tune block(pow2(33, 60), pow2(0, 4), pow2(8)) threads(n)\n<k>",
     "//@tune block({32}, {32}, {64}) threads(n)\n<k>",

@@ -436,6 +436,9 @@ impl<'a> Cursor<'a> {
                 }
                 Fault::NoValue(name) => {
                     let remedy = match what {
+                        _ if self.source.defines(&name) && what != "a block dimension" => {
+                            "; comments do not know the macros of the source, write the value".to_owned()
+                        }
                         "a block dimension" if !name.contains('.') => {
                             format!("; write numbers (where it is a macro axis, require(block.x == {name}) ties the block to it)")
                         }

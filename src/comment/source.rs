@@ -29,6 +29,18 @@ impl Span {
 }
 
 impl Source {
+    /// Whether the source defines a macro of this name.
+    pub fn defines(&self, name: &str) -> bool {
+        let is_definition = |line: &str| {
+            let words = line.trim_start().strip_prefix('#').and_then(|rest| rest.trim_start().strip_prefix("define"));
+            let rest = words
+                .filter(|rest| rest.starts_with([' ', '\t']))
+                .and_then(|rest| rest.trim_start().strip_prefix(name));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
+        };
+        self.text.lines().any(is_definition)
+    }
+
     /// The source with these bytes; `path` is printed as it is given.
     pub fn new(path: impl Into<String>, bytes: &[u8]) -> Source {
         Source { path: path.into(), text: String::from_utf8_lossy(bytes).into_owned() }

@@ -139,6 +139,24 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// What `block(128, 256)` was meant to be, where each dimension has one value that is a warp or more.
+    fn meant_list(&self) -> String {
+        let Some(Block::Lists(lists)) = self.annotation.block.as_ref().map(|block| &block.value) else {
+            return String::new();
+        };
+        let alone = lists.iter().filter(|list| list.len() == 1 && list[0] >= shapes::WARP);
+        let values: Vec<String> = alone.flatten().map(ToString::to_string).collect();
+        match values.len() {
+            2.. if values.len() == lists.len() => {
+                format!(
+                    "; these are its dimensions, and blocks to choose from are written block({{{}}})",
+                    values.join(", ")
+                )
+            }
+            _ => String::new(),
+        }
+    }
+
     fn block(&mut self, limits: &Limits) {
         let default = self.annotation.default.block.as_ref();
         let given = default.map(|shape| shape.value);
@@ -164,7 +182,8 @@ impl<'a> Builder<'a> {
                 );
             }
             _ if shapes.is_empty() => {
-                self.error(span, format!("no block of this clause can be launched: {}", limits.block_rule()));
+                let rule = limits.block_rule();
+                self.error(span, format!("no block of this clause can be launched: {rule}{}", self.meant_list()));
             }
             Some(default) if !shapes.contains(&default.value) => {
                 let [x, y, z] = default.value;
@@ -458,6 +477,11 @@ fn resolve(
             let usable = |meaning: &Meaning| matches!(meaning, Meaning::Slot { .. } | Meaning::Unbound);
             let known: Vec<&str> =
                 names.iter().filter(|(_, meaning)| usable(meaning)).map(|(name, _)| name.as_str()).collect();
+            if annotation.source.defines(name) {
+                return problem(format!(
+                    "unknown name `{name}`: comments do not know the macros of the source, write the value"
+                ));
+            }
             let near = suggestion(name, known.iter().copied());
             problem(format!("unknown name `{name}`{near}"))
         }

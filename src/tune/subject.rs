@@ -193,7 +193,18 @@ fn layouts(
         Err(ToolError::Failed { message, .. }) => {
             // The source alone was compiled before, so the question is at fault: a field that does not exist, or cannot be named.
             let said = message.lines().find_map(|line| line.split_once("error: ")).map_or("", |(_, said)| said);
-            Err(annotation.source.error(layout::place(annotation, said), said.to_owned()).into())
+            let place = layout::place(annotation, said);
+            // What names a type of the compiler's own, mangled, is nvtune's words and no fault of the comment.
+            Err(match said.contains("\"_Z") {
+                true => {
+                    let kernel = &annotation.kernel.name;
+                    let message = format!(
+                        "the type of this structure has no name that could be asked for; `{kernel}` is not tuned"
+                    );
+                    annotation.source.warning(place, message).into()
+                }
+                false => annotation.source.error(place, said.to_owned()).into(),
+            })
         }
         Err(error) => Err(Problem::Tool(Arc::new(error))),
     }

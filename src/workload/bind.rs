@@ -150,7 +150,9 @@ fn symbol(
         return Err(Box::new(source.error(*span, message)));
     };
     let Some(element) = Type::element(text) else {
-        let message = format!("`{name}` has elements of type `{text}`, which cannot be given contents");
+        let message = format!(
+            "`{name}` has elements of type `{text}`: say what numbers it is made of, as in symbol(float {name} = random[4])"
+        );
         return Err(Box::new(source.error(*span, message)));
     };
     let binding = Binding { annotation, space, configuration, name, span: *span, text, layout: None };
@@ -203,7 +205,7 @@ fn refusal(name: &str, text: &str) -> String {
         return format!("`{name}` is of type `{text}`: an array in a structure takes a list, as in {{1, 2, 3}}");
     }
     match text.strip_suffix('*') {
-        Some(target) if target.trim_end().ends_with(['*', ']']) => {
+        Some(target) if unqualified(target).ends_with(['*', ']']) => {
             format!("`{name}` is of type `{text}`: buffers hold numbers, not pointers or arrays")
         }
         Some(_) => {
@@ -217,7 +219,7 @@ fn refusal(name: &str, text: &str) -> String {
 /// something that holds numbers.
 fn told_type(name: &str, text: &str, element: Option<&str>) -> Result<Option<String>, String> {
     let Some(element) = element else { return Ok(None) };
-    let target = text.trim_end().strip_suffix('*').map(str::trim_end);
+    let target = text.trim_end().strip_suffix('*').map(unqualified);
     if target.is_none_or(|target| target.ends_with(['*', ']', ')'])) {
         return Err(format!(
             "`{name}` is of type `{text}`: only a pointer to numbers or structures takes a type, `{element}`"
@@ -230,6 +232,18 @@ fn told_type(name: &str, text: &str, element: Option<&str>) -> Result<Option<Str
             "`{element}` is no type that a buffer is filled with: write float, double, int, float4 or the like"
         )),
     }
+}
+
+/// A type without the qualifiers that it ends with (`float *const`).
+fn unqualified(text: &str) -> &str {
+    let mut text = text.trim_end();
+    while let Some(rest) =
+        ["const", "volatile", "__restrict__", "__restrict"].iter().find_map(|word| text.strip_suffix(word))
+        && rest.ends_with([' ', '*'])
+    {
+        text = rest.trim_end();
+    }
+    text
 }
 
 /// What an array of numbers (`float[4]`, `int[2][3]`) is made of, and how many of it; its extents are in brackets.
@@ -591,4 +605,23 @@ fn checks(annotation: &Annotation, buffers: &[Buffer], problems: &mut Vec<Diagno
         checks.push(Check { buffer: index, relative, absolute });
     }
     Some(checks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{refusal, told_type};
+
+    #[test]
+    fn what_a_pointer_to_pointers_holds_is_not_asked_for() {
+        for text in
+            ["float **", "const float *const *", "Cell *const *", "float *__restrict__ *", "float (*)[4]", "int[2] *"]
+        {
+            assert!(!refusal("p", text).contains("say what numbers"), "{text}");
+            assert!(told_type("p", text, Some("float")).is_err(), "{text}");
+        }
+        for text in ["Cell *", "const Cell *", "Cell const *", "const Myconst *"] {
+            assert!(refusal("p", text).contains("say what numbers"), "{text}");
+            assert_eq!(told_type("p", text, Some("float")), Ok(Some("float *".to_owned())), "{text}");
+        }
+    }
 }

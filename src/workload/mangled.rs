@@ -83,7 +83,7 @@ impl Reader<'_> {
     /// The function's own name; true where it is an instance of a template.
     fn function_name(&mut self) -> Option<bool> {
         if self.peek() == Some(b'N') {
-            let (_, template) = self.nested()?;
+            let (_, template) = self.nested(true)?;
             return Some(template);
         }
         self.eat("St");
@@ -115,8 +115,8 @@ impl Reader<'_> {
         Some(number)
     }
 
-    /// `N ... E`; the name, and whether it ends in template arguments.
-    fn nested(&mut self) -> Option<(String, bool)> {
+    /// `N ... E`; the name, and whether it ends in template arguments, to which `T_` refers where it is the function's.
+    fn nested(&mut self, is_function: bool) -> Option<(String, bool)> {
         self.bytes = self.bytes.strip_prefix(b"N")?;
         while self.eat("r") || self.eat("V") || self.eat("K") {}
         let mut name = String::new();
@@ -139,7 +139,7 @@ impl Reader<'_> {
                 b'I' => {
                     let arguments = self.template_arguments()?;
                     name = format!("{name}<{}>", arguments.join(", "));
-                    if self.arguments.is_empty() {
+                    if is_function {
                         self.arguments = arguments;
                     }
                     true
@@ -269,7 +269,7 @@ impl Reader<'_> {
                 self.instance(name)
             }
             b'N' => {
-                let (name, _) = self.nested()?;
+                let (name, _) = self.nested(false)?;
                 Some(self.keep(name))
             }
             _ => {
@@ -307,6 +307,12 @@ mod tests {
             ),
             ("_Z5templIfLi4EEvPT_i", "float *; int"),
             ("_Z4statPcPbPKPKiRA4_fPVKi", "char *; bool *; const int *const *; float[4] &; const volatile int *"),
+            // Arguments that are instances of templates in a namespace themselves.
+            (
+                "_ZN1a1b1kIfLi4ENS0_1VIfLi4EEEEEviPKT1_PS4_S4_",
+                "int; const a::b::V<float, 4> *; a::b::V<float, 4> *; a::b::V<float, 4>",
+            ),
+            ("_ZN1a1kINS_1VIfEEEEvPT_PS2_", "a::V<float> *; a::V<float> *"),
             (
                 "_Z4view4ViewIfEPS_IKdEPPfPFviERA4_fS_IS0_Efj",
                 "View<float>; View<const double> *; float **; void(int) *; float[4] &; View<View<float>>; float; unsigned int",

@@ -412,6 +412,37 @@ fn a_buffer_of_structures_is_made_of_what_the_comment_says() {
     }
 }
 
+/// A structure whose type is an instance of a template in a namespace without a name, and a constant structure.
+const UNNAMED: &str = "\
+struct Scale { float by, plus; };
+__constant__ Scale scale;
+namespace a { namespace {
+template <typename T, int N> struct Tuple { T v[N]; };
+//@tune template(float, 4, Tuple<float, 4>) threads(n) block({64, 256}) default(block = 256) regs({0})
+//@tune args(n = 1 << 18, float x = random[4 * n], float y = out[4 * n], p = {v = {1, 2, 3, 4}}) symbol(float scale = {2, 1})
+template <typename T, int N, class W> __global__ void k(int n, const W *x, W *y, W p) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int j = 0; j < N; ++j) if (i < n && p.v[3] == 4) y[i].v[j] = x[i].v[j] * p.v[j] * scale.by + scale.plus;
+}
+}
+void go(int n, Tuple<float, 4> *x, Tuple<float, 4> *y) { k<float, 4, Tuple<float, 4>><<<n / 256, 256>>>(n, x, y, {}); }
+}
+";
+
+#[test]
+fn structures_of_namespaces_without_a_name_and_constant_ones_are_given() {
+    let project = Project::new(&[]);
+    project.write("unnamed.cu", UNNAMED);
+    // Strictly: where `p` is not what it is given, nobody does anything, which is a warning.
+    let ran = run(project.nvtune(&compile("unnamed.cu", "unnamed.o")).env("NVTUNE_STRICT", "1"));
+    assert!(ran.code == Some(0) && ran.stderr.starts_with("nvtune: k_float_4_Tuple_float_4"), "{}", ran.stderr);
+    project.write("unnamed.cu", &UNNAMED.replace("float scale =", "scale ="));
+    let ran = run(&mut project.nvtune(&compile("unnamed.cu", "unnamed.o")));
+    let said =
+        "`scale` has elements of type `Scale`: say what numbers it is made of, as in symbol(float scale = random[4])";
+    assert!(ran.code == Some(2) && ran.stderr.contains(said), "{}", ran.stderr);
+}
+
 /// Enumerations, an array in a structure, lists and the instances of a variable template, with what must not be said of them.
 const VALUES: &str = "\
 enum class Mode : short { A = -1, B };
