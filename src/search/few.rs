@@ -45,7 +45,7 @@ impl<'a> Few<'a> {
     /// A search over `points` from the one with index `baseline`, of `most` of them at most.
     pub fn new(points: &'a [Point], baseline: usize, most: usize) -> Self {
         let task = Task::new(points, baseline, most);
-        let suppositions = Suppositions::new(points, &task.places, SUPPOSITIONS, DRIFT);
+        let suppositions = Suppositions::new(&task, SUPPOSITIONS, DRIFT);
         Self { task, suppositions, given: Vec::new() }
     }
 

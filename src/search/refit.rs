@@ -64,8 +64,7 @@ impl<'a> Refit<'a> {
     }
 
     fn first(&self) -> Vec<usize> {
-        let Task { points, places, .. } = &self.task;
-        let hedged = Suppositions::new(points, places, SUPPOSITIONS, DRIFT).hedged(FIRST / 2 + 1);
+        let hedged = Suppositions::new(&self.task, SUPPOSITIONS, DRIFT).hedged(FIRST / 2 + 1);
         let mut chosen = self.task.begin(hedged, FIRST / 2);
         let distance = |index: usize, to: usize| squared(&self.task.places[index], &self.task.places[to]);
         let nearest = |index: usize| chosen.iter().map(|&to| distance(index, to)).fold(f64::INFINITY, f64::min);

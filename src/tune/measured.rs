@@ -197,58 +197,63 @@ fn decide_on<M: Measurer>(
     while let Some((winner, ratio)) =
         settled(&reference, met.iter().map(|(index, samples)| (*index, samples.as_slice())))
     {
-        if let Some(reason) = loses_warm(laid, (winner, ratio), measurer, decision)? {
-            decision.notes.push(format!("the fastest is refused: {}: {reason}", laid.configurations[winner]));
-            decision.configurations[winner].refused = Some(reason);
-            met.retain(|(index, _)| *index != winner);
-            continue;
-        }
-        match holds(laid, winner, measurer)? {
-            Held::Well => {}
-            Held::Unknown(reason) => decision.notes.push(format!(
-                "{}: its results could not be compared for other contents of the buffers: {reason}",
-                laid.configurations[winner]
-            )),
-            Held::Not(reason) => {
-                decision.notes.push(format!(
-                    "the fastest is refused for other contents of the buffers: {}: {reason}",
-                    laid.configurations[winner]
-                ));
-                decision.configurations[winner].refused = Some(reason.to_string());
-                met.retain(|(index, _)| *index != winner);
-                continue;
-            }
-        }
-        if sanitize && let Some(candidate) = candidate(laid, winner) {
-            // The tool has a process of its own, which needs the GPU.
-            measurer.rest();
-            let found = Options::from_environment()
-                .map_err(|error| Unsanitized::Failed(error.to_string()))
-                .and_then(|options| measure::sanitize(&candidate, &options));
-            match found {
-                Ok(None) => {}
-                Ok(Some(problem)) => {
-                    decision.notes.push(format!(
-                        "the fastest is refused by compute-sanitizer: {}: {problem}",
-                        laid.configurations[winner]
-                    ));
-                    decision.configurations[winner].refused = Some(problem);
-                    met.retain(|(index, _)| *index != winner);
-                    continue;
-                }
-                Err(error) => {
-                    // Behind a runner it never will be.
-                    decision.provisional = !matches!(error, Unsanitized::Runner);
-                    decision.notes.push(format!("its winner is not sanitized: {error}"));
-                }
-            }
-        }
-        decision.winner = winner;
-        decision.provenance = Provenance::Measured;
-        decision.speedup = ratio;
-        break;
+        let Some(Objection { by, reason }) = objection(laid, (winner, ratio), sanitize, measurer, decision)? else {
+            decision.winner = winner;
+            decision.provenance = Provenance::Measured;
+            decision.speedup = ratio;
+            break;
+        };
+        decision.notes.push(format!("the fastest is refused{by}: {}: {reason}", laid.configurations[winner]));
+        decision.configurations[winner].refused = Some(reason);
+        met.retain(|(index, _)| *index != winner);
     }
     Ok(())
+}
+
+/// Why the fastest may not win.
+struct Objection {
+    /// Whose it is, behind "the fastest is refused".
+    by: &'static str,
+    reason: String,
+}
+
+/// What speaks against a winner that is faster than the baseline by this ratio, in the order of what it takes to find out. What could
+/// not be looked at goes into the decision's notes.
+fn objection(
+    laid: &Laid,
+    (winner, ratio): (usize, f64),
+    sanitize: bool,
+    measurer: &mut impl Measurer,
+    decision: &mut Decision,
+) -> Result<Option<Objection>, Error> {
+    if let Some(reason) = loses_warm(laid, (winner, ratio), measurer, decision)? {
+        return Ok(Some(Objection { by: "", reason }));
+    }
+    match holds(laid, winner, measurer)? {
+        Held::Well => {}
+        Held::Unknown(reason) => decision.notes.push(format!(
+            "{}: its results could not be compared for other contents of the buffers: {reason}",
+            laid.configurations[winner]
+        )),
+        Held::Not(reason) => {
+            return Ok(Some(Objection { by: " for other contents of the buffers", reason: reason.to_string() }));
+        }
+    }
+    let Some(candidate) = candidate(laid, winner).filter(|_| sanitize) else { return Ok(None) };
+    // The tool has a process of its own, which needs the GPU.
+    measurer.rest();
+    let found = Options::from_environment()
+        .map_err(|error| Unsanitized::Failed(error.to_string()))
+        .and_then(|options| measure::sanitize(&candidate, &options));
+    match found {
+        Ok(problem) => Ok(problem.map(|reason| Objection { by: " by compute-sanitizer", reason })),
+        Err(error) => {
+            // Behind a runner it never will be.
+            decision.provisional = !matches!(error, Unsanitized::Runner);
+            decision.notes.push(format!("its winner is not sanitized: {error}"));
+            Ok(None)
+        }
+    }
 }
 
 /// What came of the configurations so far.
