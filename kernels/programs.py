@@ -2,10 +2,11 @@
 """Whole programs of public projects, marked by comments alone, built by nvcc and by nvtune in its place, and watched by ncu.
 
 In: kernels/programs.json (per program: its folder, source, the comments above its kernels, what it prints when its own check
-passes) and the projects, each in a folder of its name. Out: a JSON file with a row for each kernel (block, grid, registers and
-time in both programs, the programs' own check), and a table on stdout; status 0 when every program was built and passed.
-Always holds: both programs are built from the same marked source with the same options; they run in turns; a row's time is the
-median over the launches of all turns, clocks and caches left alone.
+passes) and the projects, each in a folder of its name (the suite's own are beside this file). Out: a JSON file with a row for
+each kernel (block, grid, registers and time in both programs, the programs' own check), and a table on stdout; status 0 when
+every program was built and passed.
+Always holds: both programs are built from the same marked source with the same options; they run in turns, a program that
+launches a kernel once in more of them; a row's time is the median over the launches of all turns, clocks and caches left alone.
 
     kernels/programs.py PROJECTS [--out FILE] [--only NAME...] [--turns N] [--copy FOLDER]
 
@@ -31,8 +32,9 @@ KERNELS = pathlib.Path(__file__).resolve().parent
 METRICS = ["gpu__time_duration.sum", "launch__registers_per_thread"]
 # Sources older than CUDA 13 call a function that is gone.
 OPTIONS = ["-O3", "-DcudaThreadSynchronize=cudaDeviceSynchronize"]
-# Launches of a kernel that are looked at in one run.
+# Launches of a kernel that are looked at in one run, and in all turns at least.
 LAUNCHES = 12
+LEAST = 15
 
 
 def arguments():
@@ -50,7 +52,7 @@ def arguments():
 
 def copy(program, projects, to):
     """What the program needs of its project: its folder, without what is below, and those that it includes from."""
-    project = projects / program["project"]
+    project = KERNELS if program["project"] == "the suite" else projects / program["project"]
     for folder in [program["folder"], *program.get("include", [])]:
         flat = lambda where, names: [name for name in names if (pathlib.Path(where) / name).is_dir()]
         shutil.copytree(project / folder, to / program["project"] / folder, ignore=flat, dirs_exist_ok=True)
@@ -67,6 +69,7 @@ def mark(program, folder):
         found = head.search(text)
         if not found:
             raise SystemExit(f"{source}: {kernel} is not defined there")
+        # One of the suite has its comment already.
         lines = "".join(f"//@tune {line}\n" for line in comment)
         text = text[: found.start()] + lines + text[found.start() :]
     source.write_text(text, errors="surrogateescape")
@@ -95,11 +98,11 @@ def passed(program, folder, binary):
     return done.returncode == 0 and re.search(program["check"], done.stdout + done.stderr, re.MULTILINE) is not None
 
 
-def watch(program, folder, binary, ncu):
-    """What ncu sees of the marked kernels: for each a list of launches."""
+def watch(program, folder, binary, ncu, count):
+    """What ncu sees of the first `count` launches of the marked kernels, for each a list; the program is ended after them."""
     names = "|".join(program["marks"])
     command = [ncu, "--csv", "--print-units", "base", "--cache-control", "none", "--clock-control", "none"]
-    command += ["--metrics", ",".join(METRICS), "--kernel-name", f"regex:^({names})$", "--launch-count", str(LAUNCHES * len(program["marks"]))]
+    command += ["--metrics", ",".join(METRICS), "--kernel-name", f"regex:^({names})$", "--launch-count", str(count), "--kill", "yes"]
     command += [f"./{binary}", *program.get("arguments", [])]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=300, check=False)
     lines = done.stdout.splitlines()
@@ -134,10 +137,14 @@ def rows(program, folder, options):
         build(program, folder, str(nvcc), "tuned", [architecture, *includes], tuning)
     checks = {binary: passed(program, folder, binary) for binary in ("plain", "tuned")}
     seen = {"plain": {}, "tuned": {}}
-    for turn in range(options.turns):
+    turn, count = 0, LAUNCHES * len(program["marks"])
+    while turn < options.turns or turn < LEAST and min(len(launches) for launches in seen["plain"].values()) < LEAST:
         for binary in ("plain", "tuned")[:: 1 if turn % 2 == 0 else -1]:
-            for kernel, launches in watch(program, folder, binary, options.ncu).items():
+            for kernel, launches in watch(program, folder, binary, options.ncu, count).items():
                 seen[binary].setdefault(kernel, []).extend(launches)
+        # What there is to see comes first, and the program's check on the host need not be waited for again.
+        count = min(count, sum(len(launches) for launches in seen["plain"].values()) // (turn + 1))
+        turn += 1
     for kernel in program["marks"]:
         both = [seen[binary][kernel] for binary in ("plain", "tuned")]
         last = [launches[-1] for launches in both]

@@ -3,8 +3,8 @@
 
 In: the suite's programs, an nvcc, nvtune (as bench.py finds them). Out, in results/<gpu>/trust.json and as a table: for each
 kernel, the winners of repeated searches; the program of each distinct winner against plain nvcc's, run in turns and timed by the
-programs' own CUDA events; what a search took, and what it takes to compile each configuration by nvcc and run it (from a sample
-of configurations, extrapolated to all).
+programs' own CUDA events, or (`--spaces`) its time in a record of the whole space, and how far from the best of that it is; what a
+search took, and what it takes to compile each configuration by nvcc and run it (from a sample of configurations, extrapolated to all).
 Always holds: a search knows nothing of the one before; what fails is named, and the rest is there.
 """
 
@@ -78,23 +78,41 @@ def exhaustive(tools, name, configurations, count, seed):
     return seconds
 
 
+def distinct(searches):
+    """The winners, each with how often it was chosen and one of the searches that did."""
+    found = {}
+    for one in searches:
+        found.setdefault(json.dumps(one["winner"], sort_keys=True), []).append(one)
+    return [(same[0], len(same)) for _, same in sorted(found.items())]
+
+
+def look_up(name, searches, folder):
+    """The winners as the record of the whole space has them."""
+    result = {"kernel": name, "searches": searches, "winners": [], "failures": []}
+    try:
+        for found, chosen in distinct(searches):
+            facts = bench.space_facts(folder / f"{name}.json.gz", found["winner"])
+            result["winners"].append({"winner": found["winner"], "chosen": chosen, "plain_us": facts["baseline_us"], "nvtune_us": facts["winner_us"], "regret": facts["regret"]})
+            result["space"] = facts["size"]
+    except (Failure, KeyError) as why:
+        result["failures"].append(str(why))
+    return result
+
+
 def look_at(tools, name, searches, options):
     result = {"kernel": name, "searches": searches, "failures": []}
     try:
         folder = tools.work / name
         run([tools.nvcc, *tools.flags, "-c", within(KERNELS / name / f"{name}.cu"), "-o", folder / "plain.o"], bench.BUILD_LIMIT, tools.plain_environment)
         plain = program(tools, name, folder / "plain.o", folder / "plain")
-        distinct = {}
-        for found in searches:
-            distinct.setdefault(json.dumps(found["winner"], sort_keys=True), found)
         result["winners"] = []
-        for number, (_, found) in enumerate(sorted(distinct.items())):
+        for number, (found, chosen) in enumerate(distinct(searches)):
             tuned = program(tools, name, found["object"], folder / f"tuned-{number}")
             compared = bench.compare_programs(plain, tuned, options.rounds, options.repetitions)
             result["winners"].append(
                 {
                     "winner": found["winner"],
-                    "chosen": sum(other["winner"] == found["winner"] for other in searches),
+                    "chosen": chosen,
                     "plain_us": compared["plain"]["median_us"],
                     "nvtune_us": compared["nvtune"]["median_us"],
                     "samples_us": {which: compared[which]["samples_us"] for which in compared},
@@ -103,8 +121,6 @@ def look_at(tools, name, searches, options):
             )
     except Failure as why:
         result["failures"].append(str(why))
-    for found in searches:
-        del found["object"]
     return result
 
 
@@ -115,6 +131,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=4, help="compiles at a time; they take turns on the GPU")
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--repetitions", type=int, default=30)
+    parser.add_argument("--spaces", type=Path, metavar="FOLDER", help="records of the whole spaces (bench.py), in place of the programs")
     parser.add_argument("--sample", type=int, default=0, help="configurations that are compiled by nvcc and run, one by one")
     parser.add_argument("--limit", type=float, default=240, help="begin nothing more after so many seconds")
     parser.add_argument("--nvcc", default="nvcc")
@@ -149,7 +166,9 @@ def main():
                 results.append({"kernel": name, "failures": failures[name] or ["there was no time"]})
                 continue
             configurations = configurations_of(tools, name)
-            result = look_at(tools, name, searches, options)
+            result = look_up(name, searches, options.spaces) if options.spaces else look_at(tools, name, searches, options)
+            for one in searches:
+                del one["object"]
             result["failures"] += failures[name]
             if options.sample and left() > -30:
                 result["exhaustive"] = {
@@ -174,6 +193,12 @@ def line(result):
     seconds = [sum(one["seconds"].values()) - 2 * one["seconds"].get("waited", 0) for one in result["searches"]]
     slowest = max((one["nvtune_us"] / one["plain_us"] for one in winners), default=float("nan"))
     text = f"{result['kernel']:20} {len(seconds)} searches, {len(winners)} winners, at most {slowest:.3f} of plain nvcc's time, {statistics.median(seconds):.2f} s each"
+    if result.get("space"):
+        times = sorted(one["nvtune_us"] for one in winners for _ in range(one["chosen"]))
+        alike = sum(abs(time / statistics.median(times) - 1) <= 0.01 for time in times)
+        timed = statistics.median(one["timed"] for one in result["searches"])
+        worst = max(one["regret"] for one in winners)
+        text += f", {timed:.0f} of {result['space']['configurations']} timed, {alike} within 1% of one time, regret {100 * worst:.2f}% at worst"
     if "exhaustive" in result:
         each = statistics.mean(result["exhaustive"]["sample_s"])
         whole = each * result["exhaustive"]["configurations"]

@@ -211,7 +211,7 @@ Report:
 share of what an SM holds), and T and C, the metrics PO of Liang et al. (ASP-DAC 2013): threads that an SM has room for besides, and \
 estimated cycles of one thread; less of both is better. Winner and baseline come first, then the fastest of the others.
   \"Nothing is surely faster\": no other configuration was faster than the baseline by 1% or more with 99% confidence, in 8 or more rounds in \
-which both were timed; or, where nothing was timed, none is predicted to be faster by 5% or more.
+which both were timed; or, where nothing was timed, none is predicted to be faster by 5% or more over all that the model may be wrong about.
 ";
 
 /// The command line with what both the help and the man page say of the environment.

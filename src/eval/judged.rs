@@ -72,7 +72,8 @@ pub fn judge(space: &RecordedSpace) -> Result<Judged, SpaceError> {
     };
     let candidates = scored.candidates(Strategy::Refit);
     let first = candidates.get(..FIRST).unwrap_or(&candidates);
-    let predicted = scored.predicted_winner(&candidates).unwrap_or(space.baseline);
+    let choices = scored.choices(Strategy::Refit);
+    let predicted = scored.predicted_winner(&choices).map_or(space.baseline, |(winner, _)| winner);
     let predicted_us = truth.time(predicted);
     Ok(Judged {
         kernel: space.kernel.clone(),

@@ -2,9 +2,10 @@
 //!
 //! Points, times so far -> the next point to time; none when nothing is expected to win. What the model may be wrong about is supposed
 //! in many combinations (see [`hedge`](super::hedge)); each timing makes those that foretold it likelier. What no supposition
-//! explains is a smooth function of the configuration, a Gaussian process around each of them (see [`gaussian`](super::gaussian)). So
-//! a few timings tell which bound of the model is the true one, and where it is off; the next is the point with the most expected
-//! improvement, over all suppositions by their likelihood.
+//! explains is a smooth function of the configuration around each of them, a Student-t process (Shah, Wilson and Ghahramani, AISTATS
+//! 2014, equations 4 and 5): a Gaussian process (see [`gaussian`](super::gaussian)) whose deviation grows where the timings are farther
+//! off than was supposed. So a few timings tell which bound of the model is the true one, and where it is off; the next is the point with
+//! the most expected improvement, over all suppositions by their likelihood, and as likely to run as its neighbours.
 //!
 //! What always holds: the same times give the same points; a point is given once.
 
@@ -25,6 +26,8 @@ const JUDGES: usize = 64;
 const UNEXPLAINED: f64 = 0.1;
 const LENGTH: f64 = 0.4;
 const NOISE: f64 = 0.02;
+/// Timings that the supposed deviation is worth (degrees of freedom): where more of them disagree with it, theirs counts.
+const FREEDOM: f64 = 8.0;
 /// How far a supposition is off for all points alike, as a standard deviation: it decides nothing.
 const LEVEL: f64 = 0.5;
 /// An expected improvement below this share of the best time is none.
@@ -42,7 +45,7 @@ impl<'a> Few<'a> {
     /// A search over `points` from the one with index `baseline`, of `most` of them at most.
     pub fn new(points: &'a [Point], baseline: usize, most: usize) -> Self {
         let task = Task::new(points, baseline, most);
-        let suppositions = Suppositions::new(points, &task.places, SUPPOSITIONS, DRIFT);
+        let suppositions = Suppositions::new(&task, SUPPOSITIONS, DRIFT);
         Self { task, suppositions, given: Vec::new() }
     }
 
@@ -77,36 +80,44 @@ impl<'a> Few<'a> {
                 .collect()
         });
         let factor = cholesky(matrix.collect())?;
-        // By supposition: what it leaves to explain, and its likelihood.
-        let mut judges: Vec<(f64, Vec<f64>, &[f64])> = self
+        let freedom = FREEDOM + known.len() as f64;
+        let mut judges: Vec<Judge<'_>> = self
             .suppositions
             .times
             .iter()
             .map(|supposed| {
                 let left: Vec<f64> = known.iter().map(|&(at, time)| time - supposed[at]).collect();
                 let half = forward(&factor, &left);
-                (-0.5 * half.iter().map(|x| x * x).sum::<f64>(), half, supposed.as_slice())
+                let squares = half.iter().map(|x| x * x).sum::<f64>();
+                Judge {
+                    likelihood: -0.5 * freedom * (squares / FREEDOM).ln_1p(),
+                    spread: ((FREEDOM + squares) / freedom).sqrt(),
+                    left: half,
+                    supposed,
+                }
             })
-            .filter(|(likelihood, ..)| likelihood.is_finite())
+            .filter(|judge| judge.likelihood.is_finite())
             .collect();
-        judges.sort_by(|a, b| b.0.total_cmp(&a.0));
+        judges.sort_by(|a, b| b.likelihood.total_cmp(&a.likelihood));
         judges.truncate(JUDGES);
-        let likeliest = judges.first()?.0;
+        let likeliest = judges.first()?.likelihood;
+        let weight: f64 = judges.iter().map(|judge| (judge.likelihood - likeliest).exp()).sum();
         let gain = |at: usize| {
             let column: Vec<f64> = known.iter().map(|&(other, _)| self.covariance(at, other)).collect();
             let half = forward(&factor, &column);
             let deviation = (self.covariance(at, at) - half.iter().map(|x| x * x).sum::<f64>()).max(1e-9).sqrt();
-            let gain = |(likelihood, left, supposed): &(f64, Vec<f64>, &[f64])| {
-                let explained: f64 = half.iter().zip(left).map(|(a, b)| a * b).sum();
-                (likelihood - likeliest).exp() * expected_improvement(least, supposed[at] + explained, deviation)
+            let gain = |judge: &Judge<'_>| {
+                let explained: f64 = half.iter().zip(&judge.left).map(|(a, b)| a * b).sum();
+                let expected = expected_improvement(least, judge.supposed[at] + explained, deviation * judge.spread);
+                (judge.likelihood - likeliest).exp() * expected
             };
-            judges.iter().map(gain).sum::<f64>()
+            let bears = self.task.bears(self.suppositions.looked_at[at], &self.given, times);
+            bears * judges.iter().map(gain).sum::<f64>() / weight
         };
-        let weight: f64 = judges.iter().map(|(likelihood, ..)| (likelihood - likeliest).exp()).sum();
         let looked_at = &self.suppositions.looked_at;
         let left = (0..looked_at.len()).filter(|&at| !self.given.contains(&looked_at[at]));
         let (best, most) = left.map(|at| (at, gain(at))).max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
-        (most > WORTHWHILE * weight).then(|| looked_at[best])
+        (most > WORTHWHILE).then(|| looked_at[best])
     }
 
     /// Of what no supposition explains, between two of the points looked at.
@@ -114,6 +125,18 @@ impl<'a> Few<'a> {
         let place = |at: usize| &self.task.places[self.suppositions.looked_at[at]];
         UNEXPLAINED * UNEXPLAINED * covariance(squared(place(a), place(b)), LENGTH) + LEVEL * LEVEL
     }
+}
+
+/// A supposition after the timings so far.
+struct Judge<'a> {
+    /// Its logarithm, but for what all have in common.
+    likelihood: f64,
+    /// By how much what it leaves to explain exceeds what was supposed of that.
+    spread: f64,
+    /// What it leaves to explain of each timing, the covariance taken out.
+    left: Vec<f64>,
+    /// Logarithms of the times that it supposes.
+    supposed: &'a [f64],
 }
 
 #[cfg(test)]
@@ -164,6 +187,16 @@ mod tests {
         let given = searched(&points, 8, |index| Some(time(index)));
         let found = given.iter().map(|&index| time(index)).fold(f64::INFINITY, f64::min);
         assert!(given.len() <= 8 && found < time(best) * 1.01, "{given:?}: {found} instead of {}", time(best));
+    }
+
+    #[test]
+    fn what_is_refused_is_not_tried_again_nearby() {
+        // Time falls along the line, and what lies beyond two thirds of it does not run.
+        let points = line(60, |at| Terms { latency: 100.0 - at, ..Terms::default() });
+        let time = |index: usize| (index < 40).then(|| points[index].score.predicted_us);
+        let given = searched(&points, 8, time);
+        let found = given.iter().filter_map(|&index| time(index)).fold(f64::INFINITY, f64::min);
+        assert!(found < points[39].score.predicted_us * 1.05, "{given:?}: {found}");
     }
 
     #[test]

@@ -7,10 +7,11 @@
 //!
 //! What always holds: the same points give the same choice, and a point is chosen once.
 
-use super::strategy::{Point, sort_by_prediction};
+use super::strategy::sort_by_prediction;
+use super::task::Task;
 use crate::model::Terms;
 
-/// Points that are looked at: those of least predicted time.
+/// Points that are looked at: those of least predicted time, and the baseline.
 const LOOKED_AT: usize = 2_000;
 /// How far off a part of a prediction is (standard deviation of its logarithm): static models are 20 to 50 % off.
 const PART: f64 = 0.35;
@@ -27,12 +28,14 @@ pub(super) struct Suppositions {
 }
 
 impl Suppositions {
-    /// So many suppositions on `points`, whose coordinates as shares of the space's extent are `places`; over the extent of one of these
-    /// the logarithms of times drift by `drift` (standard deviation).
-    pub fn new(points: &[Point], places: &[Vec<f64>], count: usize, drift: f64) -> Self {
+    /// So many suppositions on the points of a task; over the extent of one coordinate the logarithms of times drift by `drift` (standard
+    /// deviation).
+    pub fn new(task: &Task<'_>, count: usize, drift: f64) -> Self {
+        let Task { points, places, baseline, .. } = task;
         let mut looked_at: Vec<usize> = (0..points.len()).collect();
         sort_by_prediction(points, &mut looked_at);
-        looked_at.truncate(LOOKED_AT);
+        let others = looked_at.split_off(LOOKED_AT.min(looked_at.len()));
+        looked_at.extend(others.into_iter().filter(|index| index == baseline));
         let mut random = Random(1);
         let dimensions = places.first().map_or(0, Vec::len);
         let times = (0..count)
@@ -119,7 +122,7 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::strategy::tests::point;
+    use crate::search::strategy::{Point, tests::point};
 
     /// What is chosen first of points with these parts of their prediction.
     fn hedged(terms: &[Terms], count: usize) -> Vec<usize> {
@@ -131,7 +134,7 @@ mod tests {
                 point
             })
             .collect();
-        Suppositions::new(&points, &vec![Vec::new(); points.len()], 96, 0.1).hedged(count)
+        Suppositions::new(&Task::new(&points, points.len(), usize::MAX), 96, 0.1).hedged(count)
     }
 
     #[test]

@@ -64,8 +64,7 @@ impl<'a> Refit<'a> {
     }
 
     fn first(&self) -> Vec<usize> {
-        let Task { points, places, .. } = &self.task;
-        let hedged = Suppositions::new(points, places, SUPPOSITIONS, DRIFT).hedged(FIRST / 2 + 1);
+        let hedged = Suppositions::new(&self.task, SUPPOSITIONS, DRIFT).hedged(FIRST / 2 + 1);
         let mut chosen = self.task.begin(hedged, FIRST / 2);
         let distance = |index: usize, to: usize| squared(&self.task.places[index], &self.task.places[to]);
         let nearest = |index: usize| chosen.iter().map(|&to| distance(index, to)).fold(f64::INFINITY, f64::min);
@@ -94,7 +93,9 @@ impl<'a> Refit<'a> {
             return Vec::new();
         }
         let Some(fit) = self.fit(&known) else { return Vec::new() };
-        let mut gains: Vec<f64> = rest.iter().map(|&index| fit.gain(self, index, least)).collect();
+        let given: Vec<usize> = self.given.iter().copied().collect();
+        let gain = |&index: &usize| self.task.bears(index, &given, times) * fit.gain(self, index, least);
+        let mut gains: Vec<f64> = rest.iter().map(gain).collect();
         let mut chosen = Vec::new();
         while chosen.len() < ROUND.min(room) {
             let promising = (0..rest.len()).max_by(|&a, &b| gains[a].total_cmp(&gains[b]).then(b.cmp(&a)));

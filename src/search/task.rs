@@ -1,6 +1,12 @@
 //! What a search over many rounds starts from.
 
+use super::gaussian::{covariance, squared};
 use super::strategy::Point;
+
+/// Over which share of the space's extent one point's refusal speaks for others, and how many points that ran stand behind one of
+/// which nothing is known.
+const LIKENESS: f64 = 0.2;
+const CREDIT: f64 = 0.3;
 
 /// The points, where to begin, and how many may be timed.
 #[derive(Debug)]
@@ -24,6 +30,18 @@ impl<'a> Task<'a> {
         let baseline = Some(self.baseline).filter(|&index| index < self.points.len());
         let others = others.into_iter().filter(|&index| index != self.baseline);
         baseline.into_iter().chain(others.take(count)).collect()
+    }
+
+    /// How likely a point is to run and to give the right results: the share of those near it that did, of the `given`. A block or
+    /// a macro that a kernel does not bear, it bears with no other register cap either.
+    pub fn bears(&self, index: usize, given: &[usize], times: &[Option<f64>]) -> f64 {
+        let (mut ran, mut all) = (CREDIT, CREDIT);
+        for &other in given {
+            let likeness = covariance(squared(&self.places[index], &self.places[other]), LIKENESS);
+            all += likeness;
+            ran += if times.get(other).copied().flatten().is_some() { likeness } else { 0.0 };
+        }
+        ran / all
     }
 }
 

@@ -1,5 +1,8 @@
 //! The chosen configuration, and how it was chosen.
 
+use super::hedge::Suppositions;
+use super::strategy::Point;
+use super::task::Task;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -28,29 +31,74 @@ impl fmt::Display for Provenance {
     }
 }
 
-/// A prediction replaces the baseline only where it promises more than the model's usual error between neighbours.
-const PREDICTED_GAIN: f64 = 1.05;
+/// Suppositions of what the model is wrong about that a choice must bear, and how far times drift in them over the extent of one
+/// coordinate (standard deviation of their logarithm).
+const SUPPOSITIONS: usize = 256;
+const DRIFT: f64 = 0.1;
+/// A choice is slower than the baseline in at most this share of them.
+const RISK: f64 = 0.3;
+/// And it promises at least this gain, the geometric mean over them.
+const GAIN: f64 = 1.05;
 
-/// The winner by prediction alone: the candidate of least predicted time, or `None` (the baseline) where it does not
-/// promise to be at least 5% faster.
+/// The winner by prediction alone, and the gain that it promises; `None` for the baseline.
 ///
-/// `candidates` are points with their predicted times; of equals the first wins.
-pub fn predicted_winner(candidates: &[(usize, f64)], baseline_us: f64) -> Option<usize> {
-    let finite = candidates.iter().filter(|(_, time)| time.is_finite());
-    let &(index, time) = finite.min_by(|a, b| a.1.total_cmp(&b.1))?;
-    (baseline_us / time >= PREDICTED_GAIN).then_some(index)
+/// A prediction alone is as bold as it is wrong: the point of least predicted time is often one whose bottleneck the model
+/// underrates. So the choice is made over what the model may be wrong about (see [`hedge`](super::hedge)): of the points that hardly
+/// ever lose to the baseline that which gains most in the mean.
+pub fn predicted_winner(points: &[Point], baseline: usize) -> Option<(usize, f64)> {
+    points.get(baseline).filter(|point| point.score.predicted_us.is_finite())?;
+    let task = Task::new(points, baseline, usize::MAX);
+    let Suppositions { looked_at, times } = Suppositions::new(&task, SUPPOSITIONS, DRIFT);
+    let at_baseline = looked_at.iter().position(|&index| index == baseline)?;
+    let gains = |at: usize| times.iter().map(move |times| times[at_baseline] - times[at]);
+    let promise = |at: usize| {
+        let slower = gains(at).filter(|gain| *gain < 0.0).count() as f64 / times.len() as f64;
+        let gain = gains(at).sum::<f64>() / times.len() as f64;
+        (slower <= RISK && gain >= GAIN.ln()).then_some((looked_at[at], gain.exp()))
+    };
+    (0..looked_at.len()).filter_map(promise).max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::strategy::tests::point;
     use super::*;
+    use crate::model::Terms;
+
+    /// What is chosen of points with these parts of their prediction, the first of them the baseline.
+    fn chosen(terms: &[Terms]) -> Option<usize> {
+        let points: Vec<Point> = terms
+            .iter()
+            .map(|terms| {
+                let mut point = point(1000, 0, 0.0, 1.0, terms.us());
+                point.score.terms = *terms;
+                point
+            })
+            .collect();
+        predicted_winner(&points, 0).map(|(index, _)| index)
+    }
+
+    fn latency(us: f64) -> Terms {
+        Terms { latency: us, ..Terms::default() }
+    }
 
     #[test]
     fn a_prediction_must_promise_a_clear_gain() {
-        assert_eq!(predicted_winner(&[(3, 100.0), (1, 110.0)], 120.0), Some(3));
-        assert_eq!(predicted_winner(&[(1, 110.0), (3, 100.0), (2, 100.0)], 120.0), Some(3));
-        assert_eq!(predicted_winner(&[(3, 100.0)], 104.0), None);
-        assert_eq!(predicted_winner(&[(3, f64::NAN)], 104.0), None);
-        assert_eq!(predicted_winner(&[], 104.0), None);
+        assert_eq!(chosen(&[latency(120.0), latency(110.0), latency(100.0), latency(100.0)]), Some(2));
+        assert_eq!(chosen(&[latency(104.0), latency(100.0)]), None);
+        assert_eq!(chosen(&[latency(104.0), latency(f64::INFINITY)]), None);
+        assert_eq!(chosen(&[latency(f64::INFINITY), latency(100.0)]), None);
+        assert_eq!(chosen(&[latency(104.0)]), None);
+        assert_eq!(predicted_winner(&[], 0), None);
+    }
+
+    #[test]
+    fn of_two_promises_the_one_that_asks_less_trust_is_kept() {
+        let cache = |us: f64| Terms { cache: us, ..Terms::default() };
+        // The caches would have to be judged right beside the latency for the last to win: they are as likely underrated.
+        assert_eq!(chosen(&[latency(100.0), latency(90.0), cache(89.0)]), Some(1));
+        assert_eq!(chosen(&[latency(100.0), cache(92.0)]), None);
+        // So much faster that it hardly matters.
+        assert_eq!(chosen(&[latency(100.0), latency(90.0), cache(30.0)]), Some(2));
     }
 }

@@ -279,11 +279,10 @@ fn choose(tuner: &Tuner<'_>, prepared: &Prepared<'_>, timed: Option<Timed>, deci
         subject.reach.refuses_predicted(&subject.space, configuration, &scored.laid.launches[index]).is_none()
     };
     let choices: Vec<usize> = scored.choices(decision.strategy).into_iter().filter(allowed).collect();
-    if let Some(winner) = scored.predicted_winner(&choices) {
-        let time = |index: usize| scored.scores[index].as_ref().map_or(f64::NAN, |score| score.predicted_us);
+    if let Some((winner, gain)) = scored.predicted_winner(&choices) {
         decision.provenance = Provenance::Predicted;
         decision.winner = winner;
-        decision.speedup = time(scored.laid.baseline) / time(winner);
+        decision.speedup = gain;
     }
     true
 }

@@ -197,58 +197,63 @@ fn decide_on<M: Measurer>(
     while let Some((winner, ratio)) =
         settled(&reference, met.iter().map(|(index, samples)| (*index, samples.as_slice())))
     {
-        if let Some(reason) = loses_warm(laid, winner, measurer, decision)? {
-            decision.notes.push(format!("the fastest is refused: {}: {reason}", laid.configurations[winner]));
-            decision.configurations[winner].refused = Some(reason);
-            met.retain(|(index, _)| *index != winner);
-            continue;
-        }
-        match holds(laid, winner, measurer)? {
-            Held::Well => {}
-            Held::Unknown(reason) => decision.notes.push(format!(
-                "{}: its results could not be compared for other contents of the buffers: {reason}",
-                laid.configurations[winner]
-            )),
-            Held::Not(reason) => {
-                decision.notes.push(format!(
-                    "the fastest is refused for other contents of the buffers: {}: {reason}",
-                    laid.configurations[winner]
-                ));
-                decision.configurations[winner].refused = Some(reason.to_string());
-                met.retain(|(index, _)| *index != winner);
-                continue;
-            }
-        }
-        if sanitize && let Some(candidate) = candidate(laid, winner) {
-            // The tool has a process of its own, which needs the GPU.
-            measurer.rest();
-            let found = Options::from_environment()
-                .map_err(|error| Unsanitized::Failed(error.to_string()))
-                .and_then(|options| measure::sanitize(&candidate, &options));
-            match found {
-                Ok(None) => {}
-                Ok(Some(problem)) => {
-                    decision.notes.push(format!(
-                        "the fastest is refused by compute-sanitizer: {}: {problem}",
-                        laid.configurations[winner]
-                    ));
-                    decision.configurations[winner].refused = Some(problem);
-                    met.retain(|(index, _)| *index != winner);
-                    continue;
-                }
-                Err(error) => {
-                    // Behind a runner it never will be.
-                    decision.provisional = !matches!(error, Unsanitized::Runner);
-                    decision.notes.push(format!("its winner is not sanitized: {error}"));
-                }
-            }
-        }
-        decision.winner = winner;
-        decision.provenance = Provenance::Measured;
-        decision.speedup = ratio;
-        break;
+        let Some(Objection { by, reason }) = objection(laid, (winner, ratio), sanitize, measurer, decision)? else {
+            decision.winner = winner;
+            decision.provenance = Provenance::Measured;
+            decision.speedup = ratio;
+            break;
+        };
+        decision.notes.push(format!("the fastest is refused{by}: {}: {reason}", laid.configurations[winner]));
+        decision.configurations[winner].refused = Some(reason);
+        met.retain(|(index, _)| *index != winner);
     }
     Ok(())
+}
+
+/// Why the fastest may not win.
+struct Objection {
+    /// Whose it is, behind "the fastest is refused".
+    by: &'static str,
+    reason: String,
+}
+
+/// What speaks against a winner that is faster than the baseline by this ratio, in the order of what it takes to find out. What could
+/// not be looked at goes into the decision's notes.
+fn objection(
+    laid: &Laid,
+    (winner, ratio): (usize, f64),
+    sanitize: bool,
+    measurer: &mut impl Measurer,
+    decision: &mut Decision,
+) -> Result<Option<Objection>, Error> {
+    if let Some(reason) = loses_warm(laid, (winner, ratio), measurer, decision)? {
+        return Ok(Some(Objection { by: "", reason }));
+    }
+    match holds(laid, winner, measurer)? {
+        Held::Well => {}
+        Held::Unknown(reason) => decision.notes.push(format!(
+            "{}: its results could not be compared for other contents of the buffers: {reason}",
+            laid.configurations[winner]
+        )),
+        Held::Not(reason) => {
+            return Ok(Some(Objection { by: " for other contents of the buffers", reason: reason.to_string() }));
+        }
+    }
+    let Some(candidate) = candidate(laid, winner).filter(|_| sanitize) else { return Ok(None) };
+    // The tool has a process of its own, which needs the GPU.
+    measurer.rest();
+    let found = Options::from_environment()
+        .map_err(|error| Unsanitized::Failed(error.to_string()))
+        .and_then(|options| measure::sanitize(&candidate, &options));
+    match found {
+        Ok(problem) => Ok(problem.map(|reason| Objection { by: " by compute-sanitizer", reason })),
+        Err(error) => {
+            // Behind a runner it never will be.
+            decision.provisional = !matches!(error, Unsanitized::Runner);
+            decision.notes.push(format!("its winner is not sanitized: {error}"));
+            Ok(None)
+        }
+    }
 }
 
 /// What came of the configurations so far.
@@ -289,11 +294,11 @@ impl Tally {
     }
 }
 
-/// Why a winner is refused that was found with cold caches: it is surely slower than the baseline where a launch right before has
-/// filled them, and a program may call its kernel either way.
+/// Why a winner is refused that was found with cold caches, where it is faster by this ratio: it is surely slower than the baseline
+/// where a launch right before has filled them, or too much so for a gain over both. A program may call its kernel either way.
 fn loses_warm(
     laid: &Laid,
-    winner: usize,
+    (winner, cold): (usize, f64),
     measurer: &mut impl Measurer,
     decision: &mut Decision,
 ) -> Result<Option<String>, Error> {
@@ -307,9 +312,17 @@ fn loses_warm(
             timing.warm_us = Some(median(samples));
         }
     }
-    Ok(match verdict::faster(challenger, baseline) {
-        Verdict::Faster { ratio } => Some(format!("with warm caches it takes {ratio:.2} times as long as the default")),
-        Verdict::Slower { .. } | Verdict::Ambiguous { .. } => None,
+    let verdict = verdict::faster(challenger, baseline);
+    let (Verdict::Faster { ratio } | Verdict::Slower { ratio } | Verdict::Ambiguous { ratio }) = verdict;
+    Ok(if matches!(verdict, Verdict::Faster { .. }) {
+        Some(format!("with warm caches it takes {ratio:.2} times as long as the default"))
+    } else if (cold / ratio).sqrt() < verdict::MINIMUM_GAIN {
+        let gain = 100.0 * (cold - 1.0);
+        Some(format!(
+            "with warm caches it takes {ratio:.3} times as long as the default, too much for a gain of {gain:.1}%"
+        ))
+    } else {
+        None
     })
 }
 

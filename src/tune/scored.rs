@@ -10,7 +10,7 @@ use crate::search::{self, Point, Search, Strategy};
 use crate::space::Configuration;
 use crate::workload::Workload;
 use rayon::prelude::*;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// A space, scored.
 pub struct Scored {
@@ -163,10 +163,14 @@ impl Scored {
         if strategy == Strategy::Refit { self.points().0 } else { self.candidates(strategy) }
     }
 
-    /// The configuration that the model alone chooses among candidates; `None` for the baseline.
-    pub fn predicted_winner(&self, candidates: &[usize]) -> Option<usize> {
-        let time = |index: usize| self.scores[index].as_ref().map(|score| score.predicted_us);
-        let times: Vec<(usize, f64)> = candidates.iter().filter_map(|&index| Some((index, time(index)?))).collect();
-        search::predicted_winner(&times, time(self.laid.baseline).unwrap_or(f64::NAN))
+    /// The configuration that the model alone chooses among candidates, and the gain that it promises; `None` for the baseline.
+    pub fn predicted_winner(&self, candidates: &[usize]) -> Option<(usize, f64)> {
+        let baseline = self.laid.baseline;
+        let candidates: HashSet<usize> = candidates.iter().copied().collect();
+        let (indices, points) = self.points();
+        let may_win = |(index, _): &(usize, Point)| *index == baseline || candidates.contains(index);
+        let (indices, points): (Vec<usize>, Vec<Point>) = indices.into_iter().zip(points).filter(may_win).unzip();
+        let at_baseline = indices.iter().position(|&index| index == baseline)?;
+        search::predicted_winner(&points, at_baseline).map(|(point, gain)| (indices[point], gain))
     }
 }

@@ -55,24 +55,35 @@ fn the_fastest_candidate_wins_and_the_header_says_that_it_was_measured() {
 
 #[test]
 fn what_is_faster_with_cold_caches_alone_does_not_win() {
-    let project = Project::new(&["saxpy.cu"]);
-    let ran = tuned(
-        &project,
-        "saxpy.cu",
-        r#"{"label": "block=512", "time_us": 8.0, "warm_us": 6.0, "spread": 0.001},
-        {"label": "block=64", "time_us": 9.0, "warm_us": 5.0, "spread": 0.001},
-        {"time_us": 10.0, "warm_us": 5.0, "spread": 0.001}"#,
-    );
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(ran.stderr.contains("nvtune: saxpy: block=64 (1.1"), "{}", ran.stderr);
-    let record = project.record("saxpy.tune.json");
-    let kernel = &record["kernels"][0];
-    let notes = kernel["notes"].as_array().expect("a list");
-    let note = "the fastest is refused: block=512: with warm caches it takes 1.20 times as long as the default";
-    assert!(notes.iter().any(|known| known == note), "{notes:?}");
-    let winner = kernel["winner"].as_u64().expect("an index") as usize;
-    let warm = kernel["configurations"][winner]["timing"]["warm_us"].as_f64().expect("it was timed with warm caches");
-    assert!((4.8..5.2).contains(&warm), "{warm}");
+    // The time with warm caches of the fastest, whose gain is 2.5%, and of the default: why it is refused.
+    for (fastest, warm, reason) in [
+        (9.75, [6.0, 5.0], "with warm caches it takes 1.20 times as long as the default"),
+        (
+            9.75,
+            [5.0, 4.96],
+            "with warm caches it takes 1.008 times as long as the default, too much for a gain of 2.6%",
+        ),
+    ] {
+        let project = Project::new(&["saxpy.cu"]);
+        let [its, default] = warm;
+        let recorded = format!(
+            r#"{{"label": "block=512", "time_us": {fastest}, "warm_us": {its}}},
+            {{"label": "block=64", "time_us": 9.85, "warm_us": 4.8}},
+            {{"time_us": 10.0, "warm_us": {default}}}"#
+        );
+        let ran = tuned(&project, "saxpy.cu", &recorded);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert!(ran.stderr.contains("nvtune: saxpy: block=64 (1.0"), "{}", ran.stderr);
+        let record = project.record("saxpy.tune.json");
+        let kernel = &record["kernels"][0];
+        let notes = kernel["notes"].as_array().expect("a list");
+        let note = format!("the fastest is refused: block=512: {reason}");
+        assert!(notes.iter().any(|known| *known == note), "{notes:?}");
+        let winner = kernel["winner"].as_u64().expect("an index") as usize;
+        let warm = kernel["configurations"][winner]["timing"]["warm_us"].as_f64();
+        let warm = warm.expect("it was timed with warm caches");
+        assert!((4.7..4.9).contains(&warm), "{warm}");
+    }
 }
 
 #[test]
