@@ -232,7 +232,7 @@ fn local_missed(machine: &Machine, analysis: &Analysis, occupancy: &Occupancy, s
 /// Part of what a block asks for at once that its warps wait for: half on average, for the first is served at once and the last after
 /// all others. In the recorded spaces of an H200 the time over the prediction grows with the share of an SM that a block takes for nearly
 /// all kernels whose blocks are short; with a part of one it no longer does for `fdtd`, `matmul_block`, `scan` and `scattered`, but
-/// with a half the first candidates are better, of these spaces and of others.
+/// with a half the first candidates of these spaces are better.
 const QUEUED: f64 = 0.5;
 
 /// How much of the time that memory needs for a launch its blocks wait for besides a warp's latency, with so many blocks on each SM.
