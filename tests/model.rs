@@ -174,7 +174,8 @@ fn total(n: f64, access: Access) -> Profile {
     profile
 }
 
-/// What takes longest counts, alone where it is the start of blocks, rounded where two meet; 2 us are the launch's.
+/// What takes longest counts, alone where it is the start of blocks, rounded where two meet; 2 us are the launch's. What blocks wait
+/// for memory in a queue makes them live longer.
 #[test]
 fn parts_of_a_prediction_meet() {
     let rows = [
@@ -182,6 +183,7 @@ fn parts_of_a_prediction_meet() {
         (Terms { launch: 30.0, latency: 30.0, issue: 40.0, ..Terms::default() }, 52.0),
         (Terms { issue: 40.0, memory_pipe: 30.0, constant: 20.0, ..Terms::default() }, 42.0),
         (Terms { constant: 120.0, device: 50.0, ..Terms::default() }, 132.0),
+        (Terms { device: 40.0, queue: 0.75, ..Terms::default() }, 52.0),
     ];
     for (terms, us) in rows {
         assert_eq!(terms.us(), us, "{terms:?}");

@@ -226,6 +226,21 @@ fn the_average_warp_is_that_of_the_whole_grid() {
 }
 
 #[test]
+fn blocks_that_reach_beyond_the_data_count_by_their_warps() {
+    let ten = "add.u32 %r3, %r3, 1;\n".repeat(10);
+    // Rows of 160 elements, in blocks of so many rows of so many threads: warps beyond a row's end do nothing.
+    for ([x, y], part) in [([64, 1], 5.0 / 6.0), ([64, 4], 5.0 / 6.0), ([96, 2], 5.0 / 6.0), ([160, 2], 1.0)] {
+        let leaves = format!("mad.lo.u32 %r2, %r4, {x}, %r5; setp.ge.u32 %p1, %r2, 160;");
+        let body = format!("mov.u32 %r4, %ctaid.x; mov.u32 %r5, %tid.x;\n{leaves}\n@%p1 bra E;\n{ten}E:");
+        let mut case = Case::by_hand(x, &body);
+        case.launch.block = [x, y, 1];
+        case.launch.grid = [160u32.div_ceil(x), 80, 80];
+        let (found, expected) = (case.profile().mean_instructions, 4.0 + 5.0 + 10.0 * part + 2.0);
+        assert!((found - expected).abs() < 0.005 * expected, "{x} x {y}: {found}, expected {expected}");
+    }
+}
+
+#[test]
 fn named_barriers_let_half_a_block_go_on() {
     // The first warp gives the second a value, by a barrier for two warps of three.
     let body = "setp.ge.u32 %p1, %r1, 64;\n@%p1 bra E;\nshl.b32 %r2, %r1, 2; mov.u32 %r3, s; add.u32 %r4, %r3, %r2;\n\

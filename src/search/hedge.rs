@@ -96,6 +96,7 @@ fn supposed(terms: &Terms, factors: &[f64; 8]) -> f64 {
         device: terms.device * device,
         constant: terms.constant * constant,
         launch: terms.launch * launch,
+        queue: terms.queue,
     };
     supposed.us()
 }

@@ -2,9 +2,10 @@
 //!
 //! Blocks at the rims of a grid do other things than those within, so the grid is cut into strata: first, inner and last blocks along
 //! each dimension, each weighted by its blocks. Within a stratum a block stands for all that are nearer to it than to another. What
-//! the warps of one block do is known from the middle block, as far as it was run: where that tells what the same warp of other
-//! blocks does, only the difference from it is carried over to the grid (a control variate), so that a warp that does all the work
-//! of its block counts as one of so many. New places are where the blocks on both sides differ most, over the longest stretch; or,
+//! the warps of one block do is known from the middle block of its stratum, as far as it was run, or from that of the grid: where
+//! that tells what the same warp of other blocks does, only the difference from it is carried over to the stratum (a control
+//! variate), so that a warp that does all the work of its block, or none where a block reaches beyond the data, counts as one of so
+//! many. New places are where the blocks on both sides differ most, over the longest stretch; or,
 //! where hardly two blocks agree, in the middle of the longest.
 
 use super::{middle, unravel};
@@ -65,6 +66,16 @@ impl Stratum {
         Some(rank)
     }
 
+    /// How alike another stratum lies: in x above all, for the lanes of a warp follow each other there.
+    fn likeness(&self, other: &Self) -> u32 {
+        (0..3).map(|axis| u32::from(self.from[axis] == other.from[axis]) << (2 - axis)).sum()
+    }
+
+    /// The linear index of the block in the middle along each dimension.
+    fn middle(&self, grid: [u32; 3]) -> u64 {
+        self.block(middle(self.extent), grid)
+    }
+
     /// The linear index of the block with a number.
     fn block(&self, rank: u64, grid: [u32; 3]) -> u64 {
         let at = unravel(rank, self.extent);
@@ -92,20 +103,32 @@ impl Grid {
         }
     }
 
-    /// The warps of the middle block that were not run, in an order in which any first few are spread over it.
-    pub fn rest_of_middle(&self) -> Vec<u32> {
-        let middle = middle(self.launch.grid);
+    /// The warps of the middle block of the grid, then of those of its other large strata, that were not run; those of a block are in
+    /// an order in which any first few are spread over it.
+    pub fn rest_of_middles(&self) -> Vec<(u64, u32)> {
         let count = self.warps();
         let mut order: Vec<u32> =
             (0..count).map(|k| (f64::from(k) * GOLDEN).fract()).map(|at| scaled(at, count)).collect();
         order.extend(0..count);
-        let mut seen: Vec<u32> = self.samples.iter().filter(|s| s.block == middle).map(|s| s.warp).collect();
-        order.retain(|warp| {
-            let new = !seen.contains(warp);
-            seen.push(*warp);
-            new
-        });
-        order
+        let mut strata = self.strata();
+        strata.retain(|stratum| stratum.share >= LARGE);
+        strata.sort_by(|a, b| b.share.total_cmp(&a.share));
+        let mut blocks = vec![middle(self.launch.grid)];
+        for block in strata.iter().map(|stratum| stratum.middle(self.launch.grid)) {
+            if !blocks.contains(&block) {
+                blocks.push(block);
+            }
+        }
+        blocks.truncate((MOST / 2 / count.max(1) as usize).max(1));
+        let mut seen: Vec<(u64, u32)> = self.samples.iter().map(|sample| (sample.block, sample.warp)).collect();
+        let mut rest = Vec::new();
+        for place in blocks.iter().flat_map(|&block| order.iter().map(move |&warp| (block, warp))) {
+            if !seen.contains(&place) {
+                seen.push(place);
+                rest.push(place);
+            }
+        }
+        rest
     }
 
     /// The block and warp to look at next; `None` where the mean is known well enough.
@@ -113,9 +136,8 @@ impl Grid {
         if self.samples.len() >= MOST || self.samples.is_empty() {
             return None;
         }
-        let base = self.base();
         let strata = self.strata();
-        let looked: Vec<Vec<Looked>> = strata.iter().map(|stratum| self.looked(stratum, base.as_ref())).collect();
+        let looked = self.all_looked(&strata);
         let number = self.samples.len() as f64;
         let warp = scaled((number * GOLDEN).fract(), self.warps());
         let at = |stratum: &Stratum, rank: u64| (stratum.block(rank, self.launch.grid), warp);
@@ -155,9 +177,8 @@ impl Grid {
         if self.samples.is_empty() || self.next().is_none() {
             return true;
         }
-        let base = self.base();
         let strata = self.strata();
-        let looked: Vec<Vec<Looked>> = strata.iter().map(|stratum| self.looked(stratum, base.as_ref())).collect();
+        let looked = self.all_looked(&strata);
         off(&strata, &looked, agree(&looked)) <= GOOD * self.mean_of_samples()
     }
 
@@ -168,29 +189,31 @@ impl Grid {
     /// Executions of each step by the average warp; `None` where no warp was run to its end.
     pub fn mean(&self) -> Option<Vec<f64>> {
         let steps = self.samples.first()?.counts.len();
-        let base = self.base();
         let strata = self.strata();
+        let bases = self.bases(&strata);
         let (mut mean, mut whole) = (vec![0.0; steps], 0.0);
-        for stratum in &strata {
+        for (stratum, base) in strata.iter().zip(&bases) {
             let looked = self.looked(stratum, base.as_ref());
+            if looked.is_empty() {
+                continue;
+            }
+            whole += stratum.share;
+            for &index in base.iter().flat_map(|base| &base.of) {
+                let weight = stratum.share / f64::from(self.warps());
+                mean.iter_mut().zip(&self.samples[index].counts).for_each(|(sum, count)| *sum += count * weight);
+            }
             for (block, share) in looked.iter().zip(shares(stratum, &looked)) {
-                let weight = stratum.share * share;
-                whole += weight;
+                let weight = stratum.share * share / block.of.len() as f64;
                 for &index in &block.of {
                     let sample = &self.samples[index];
                     let expected = base.as_ref().map(|base| &self.samples[base.of[sample.warp as usize]].counts);
                     for (at, sum) in mean.iter_mut().enumerate() {
-                        let difference = sample.counts[at] - expected.map_or(0.0, |expected| expected[at]);
-                        *sum += difference * weight / block.of.len() as f64;
+                        *sum += (sample.counts[at] - expected.map_or(0.0, |expected| expected[at])) * weight;
                     }
                 }
             }
         }
-        let warps = f64::from(self.warps());
-        for (at, sum) in mean.iter_mut().enumerate() {
-            let own: f64 = base.iter().flat_map(|base| &base.of).map(|&of| self.samples[of].counts[at] / warps).sum();
-            *sum = (own + *sum / whole).max(0.0);
-        }
+        mean.iter_mut().for_each(|sum| *sum = (*sum / whole).max(0.0));
         Some(mean)
     }
 
@@ -198,19 +221,43 @@ impl Grid {
         self.launch.block_threads().div_ceil(32)
     }
 
-    /// What the warps of a block do, by those of the middle block, if that tells more of the other blocks' warps than their mean does.
-    fn base(&self) -> Option<Base> {
-        let middle = middle(self.launch.grid);
-        let known: Vec<usize> = (0..self.samples.len()).filter(|&index| self.samples[index].block == middle).collect();
+    /// What the warps of a block do, by stratum: by those of its middle block where all of these were run, else by those of the stratum
+    /// that lies most like it, or of the grid's middle; none where that tells less of the other blocks' warps than their mean does.
+    fn bases(&self, strata: &[Stratum]) -> Vec<Option<Base>> {
+        let own = |stratum: &Stratum| {
+            let block = stratum.middle(self.launch.grid);
+            let is_whole = self.samples.iter().filter(|sample| sample.block == block).count() == self.warps() as usize;
+            self.base_at(block).filter(|_| is_whole)
+        };
+        let known: Vec<(&Stratum, Base)> = strata.iter().filter_map(|stratum| Some((stratum, own(stratum)?))).collect();
+        let centre = self.base_at(middle(self.launch.grid));
+        let of = |stratum: &Stratum| {
+            let alike = known.iter().max_by_key(|(other, _)| stratum.likeness(other)).map(|(_, base)| base.clone());
+            alike.or_else(|| centre.clone())
+        };
+        let bases: Vec<Option<Base>> = strata.iter().map(of).collect();
+        // Each sample that is no base itself, with what it does beyond its like.
+        let mut others: Vec<(f64, f64)> = Vec::new();
+        for sample in &self.samples {
+            let at = unravel(sample.block, self.launch.grid);
+            let of = strata.iter().position(|stratum| stratum.rank(at).is_some());
+            if let Some(base) = of.and_then(|of| bases[of].as_ref()).filter(|base| base.block != sample.block) {
+                others.push((sample.instructions, self.apart(sample, Some(base))));
+            }
+        }
+        let count = others.len() as f64;
+        let mean = others.iter().map(|(instructions, _)| instructions).sum::<f64>() / count.max(1.0);
+        let raw: f64 = others.iter().map(|(instructions, _)| (instructions - mean).powi(2)).sum();
+        let left: f64 = others.iter().map(|(_, apart)| apart.powi(2)).sum();
+        if left <= raw || count < 2.0 { bases } else { vec![None; strata.len()] }
+    }
+
+    /// For each warp, the sample of a block that is most like it; none where no warp of the block was run.
+    fn base_at(&self, block: u64) -> Option<Base> {
+        let known: Vec<usize> = (0..self.samples.len()).filter(|&index| self.samples[index].block == block).collect();
         let nearest = |warp: u32| known.iter().copied().min_by_key(|&index| self.samples[index].warp.abs_diff(warp));
         let of: Vec<usize> = (0..self.warps()).map(nearest).collect::<Option<_>>()?;
-        let base = Base { of };
-        let others = || self.samples.iter().filter(|sample| sample.block != middle);
-        let count = others().count() as f64;
-        let mean = others().map(|sample| sample.instructions).sum::<f64>() / count.max(1.0);
-        let raw: f64 = others().map(|sample| (sample.instructions - mean).powi(2)).sum();
-        let left: f64 = others().map(|sample| self.apart(sample, Some(&base)).powi(2)).sum();
-        (left <= raw || count < 2.0).then_some(base)
+        Some(Base { block, of })
     }
 
     /// Instructions of a warp, less those of its like in the middle block.
@@ -241,6 +288,11 @@ impl Grid {
         strata
     }
 
+    fn all_looked(&self, strata: &[Stratum]) -> Vec<Vec<Looked>> {
+        let bases = self.bases(strata);
+        strata.iter().zip(&bases).map(|(stratum, base)| self.looked(stratum, base.as_ref())).collect()
+    }
+
     /// The blocks of a stratum of which warps were run, in their order.
     fn looked(&self, stratum: &Stratum, base: Option<&Base>) -> Vec<Looked> {
         let mut looked: Vec<Looked> = Vec::new();
@@ -260,8 +312,10 @@ impl Grid {
     }
 }
 
-/// For each warp of a block, the sample of the middle block that is most like it.
+/// For each warp of a block, the sample of one block that is most like it.
+#[derive(Clone)]
 struct Base {
+    block: u64,
     of: Vec<usize>,
 }
 

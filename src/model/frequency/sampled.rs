@@ -92,12 +92,13 @@ impl Sampled<'_, '_> {
             Way::Blocks => self.block_cost * STEP,
         };
         if let Way::Warps | Way::Lanes = way {
-            // The warps of one block tell what part each has in any.
-            for warp in self.tally.grid.rest_of_middle() {
+            // The warps of one block tell what part each has in any that lies like it.
+            let centre = middle(self.ground.launch.grid);
+            for (block, warp) in self.tally.grid.rest_of_middles() {
                 if cost > self.budget / 2 {
                     break;
                 }
-                let found = self.place(way, middle(self.ground.launch.grid), warp, true);
+                let found = self.place(way, block, warp, block == centre);
                 self.record_what_is_new(found);
             }
         }
