@@ -240,12 +240,13 @@ fn values_are_bound_to_types() {
         int <- [64, 00, 00, 00]
         float <- [00, 00, 00, 40]
         const float * <- x: 100 of 1xF32, Random { lo: -2.0, hi: 50.0 }
-        float * <- y: 100 of 1xF32, Constant(0.0)
+        float * <- y: 100 of 1xF32, Constant(0.5)
         ==== args(n = 3, a = 1, x = random(n, m)[n], y = fill(1 / (n - 3))[n])
         error: unknown name `m`: known are a, block.size, block.x, block.y, block.z, grid.x, grid.y, grid.z, n
         error: division by zero
         ==== args(n = 3, a = 1, x = random(n, 2)[n], y = fill(n * 1e39)[n])
         error: this range is empty: 3 is above 2; write random(2, 3)
+        error: 3e39 is too large for `y`, which is of type `float *`
         ==== args(n = 5, c = -128, f = true, d = 0.1)
         unsigned long long <- [05, 00, 00, 00, 00, 00, 00, 00]
         signed char <- [80]
