@@ -10,15 +10,15 @@
 //! What always holds: the same times give the same points; a point is given once.
 
 use super::gaussian::{cholesky, covariance, expected_improvement, forward, squared};
-use super::hedge::Suppositions;
+use super::hedge::{Doubt, Suppositions};
 use super::strategy::Point;
 use super::task::Task;
 
 /// Points of the first round besides the baseline: they hedge the prediction.
 const FIRST: usize = 3;
-/// Suppositions, and how far times drift in them over the extent of one coordinate (standard deviation of their logarithm).
+/// Suppositions of what the model is wrong about.
 const SUPPOSITIONS: usize = 256;
-const DRIFT: f64 = 0.2;
+const DOUBT: Doubt = Doubt { part: 0.35, drift: 0.075 };
 /// The likeliest suppositions, by which points are judged.
 const JUDGES: usize = 64;
 /// What no supposition explains: its standard deviation as a logarithm of time, the length over which it changes as a share of the
@@ -45,7 +45,7 @@ impl<'a> Few<'a> {
     /// A search over `points` from the one with index `baseline`, of `most` of them at most.
     pub fn new(points: &'a [Point], baseline: usize, most: usize) -> Self {
         let task = Task::new(points, baseline, most);
-        let suppositions = Suppositions::new(&task, SUPPOSITIONS, DRIFT);
+        let suppositions = Suppositions::new(&task, SUPPOSITIONS, DOUBT);
         Self { task, suppositions, given: Vec::new() }
     }
 

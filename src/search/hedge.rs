@@ -13,10 +13,17 @@ use crate::model::Terms;
 
 /// Points that are looked at: those of least predicted time, and the baseline.
 const LOOKED_AT: usize = 2_000;
-/// How far off a part of a prediction is (standard deviation of its logarithm): static models are 20 to 50 % off.
-const PART: f64 = 0.35;
 /// A loss beyond this share counts no more.
 const MOST_LOSS: f64 = 0.3;
+
+/// How far the model may be off, as standard deviations of logarithms.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Doubt {
+    /// Of a part of a prediction: static models are 20 to 50 % off.
+    pub part: f64,
+    /// Of the time over the extent of one coordinate.
+    pub drift: f64,
+}
 
 /// What the times of a space's points might be.
 #[derive(Debug)]
@@ -28,9 +35,8 @@ pub(super) struct Suppositions {
 }
 
 impl Suppositions {
-    /// So many suppositions on the points of a task; over the extent of one coordinate the logarithms of times drift by `drift` (standard
-    /// deviation).
-    pub fn new(task: &Task<'_>, count: usize, drift: f64) -> Self {
+    /// So many suppositions on the points of a task.
+    pub fn new(task: &Task<'_>, count: usize, Doubt { part, drift }: Doubt) -> Self {
         let Task { points, places, baseline, .. } = task;
         let mut looked_at: Vec<usize> = (0..points.len()).collect();
         sort_by_prediction(points, &mut looked_at);
@@ -41,7 +47,7 @@ impl Suppositions {
         let times = (0..count)
             .map(|number| {
                 let spread = if number == 0 { 0.0 } else { 1.0 };
-                let factors: [f64; 8] = std::array::from_fn(|_| (spread * PART * random.normal()).exp());
+                let factors: [f64; 8] = std::array::from_fn(|_| (spread * part * random.normal()).exp());
                 let drifts: Vec<f64> = (0..dimensions).map(|_| spread * drift * random.normal()).collect();
                 let time = |&index: &usize| {
                     let along: f64 = places[index].iter().zip(&drifts).map(|(place, drift)| place * drift).sum();
@@ -135,7 +141,8 @@ mod tests {
                 point
             })
             .collect();
-        Suppositions::new(&Task::new(&points, points.len(), usize::MAX), 96, 0.1).hedged(count)
+        Suppositions::new(&Task::new(&points, points.len(), usize::MAX), 96, Doubt { part: 0.35, drift: 0.1 })
+            .hedged(count)
     }
 
     #[test]

@@ -10,17 +10,17 @@
 //! What always holds: the same times give the same points; a point is given once.
 
 use super::gaussian::{cholesky, covariance, expected_improvement, forward, squared};
-use super::hedge::Suppositions;
+use super::hedge::{Doubt, Suppositions};
 use super::strategy::{Point, sort_by_prediction};
 use super::task::Task;
 use std::collections::BTreeSet;
 
 /// Points of the first round besides the baseline: half that hedge the prediction, half far from all others.
 const FIRST: usize = 16;
-/// Suppositions of what the model is wrong about that the first round hedges against, and how far times drift in them over the extent
-/// of one coordinate (standard deviation of their logarithm).
+/// Suppositions of what the model is wrong about that the first round hedges against. It has no timings to correct it, so that great
+/// doubts would only scatter it.
 const SUPPOSITIONS: usize = 96;
-const DRIFT: f64 = 0.1;
+const DOUBT: Doubt = Doubt { part: 0.2, drift: 0.075 };
 /// Points of each further round.
 const ROUND: usize = 8;
 /// Points that are timed at most, the baseline among them.
@@ -64,7 +64,7 @@ impl<'a> Refit<'a> {
     }
 
     fn first(&self) -> Vec<usize> {
-        let hedged = Suppositions::new(&self.task, SUPPOSITIONS, DRIFT).hedged(FIRST / 2 + 1);
+        let hedged = Suppositions::new(&self.task, SUPPOSITIONS, DOUBT).hedged(FIRST / 2 + 1);
         let mut chosen = self.task.begin(hedged, FIRST / 2);
         let distance = |index: usize, to: usize| squared(&self.task.places[index], &self.task.places[to]);
         let nearest = |index: usize| chosen.iter().map(|&to| distance(index, to)).fold(f64::INFINITY, f64::min);

@@ -1,6 +1,6 @@
 //! The chosen configuration, and how it was chosen.
 
-use super::hedge::Suppositions;
+use super::hedge::{Doubt, Suppositions};
 use super::strategy::Point;
 use super::task::Task;
 use serde::{Deserialize, Serialize};
@@ -31,10 +31,9 @@ impl fmt::Display for Provenance {
     }
 }
 
-/// Suppositions of what the model is wrong about that a choice must bear, and how far times drift in them over the extent of one
-/// coordinate (standard deviation of their logarithm).
+/// Suppositions of what the model is wrong about that a choice must bear.
 const SUPPOSITIONS: usize = 256;
-const DRIFT: f64 = 0.1;
+const DOUBT: Doubt = Doubt { part: 0.35, drift: 0.1 };
 /// A choice is slower than the baseline in at most this share of them.
 const RISK: f64 = 0.3;
 /// And it promises at least this gain, the geometric mean over them.
@@ -48,7 +47,7 @@ const GAIN: f64 = 1.05;
 pub fn predicted_winner(points: &[Point], baseline: usize) -> Option<(usize, f64)> {
     points.get(baseline).filter(|point| point.score.predicted_us.is_finite())?;
     let task = Task::new(points, baseline, usize::MAX);
-    let Suppositions { looked_at, times } = Suppositions::new(&task, SUPPOSITIONS, DRIFT);
+    let Suppositions { looked_at, times } = Suppositions::new(&task, SUPPOSITIONS, DOUBT);
     let at_baseline = looked_at.iter().position(|&index| index == baseline)?;
     let gains = |at: usize| times.iter().map(move |times| times[at_baseline] - times[at]);
     let promise = |at: usize| {
