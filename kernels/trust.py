@@ -195,7 +195,7 @@ def line(result):
     text = f"{result['kernel']:20} {len(seconds)} searches, {len(winners)} winners, at most {slowest:.3f} of plain nvcc's time, {statistics.median(seconds):.2f} s each"
     if result.get("space"):
         times = sorted(one["nvtune_us"] for one in winners for _ in range(one["chosen"]))
-        alike = sum(abs(time / statistics.median(times) - 1) <= 0.01 for time in times)
+        alike = max(sum(abs(other / time - 1) <= 0.01 for other in times) for time in times)
         timed = statistics.median(one["timed"] for one in result["searches"])
         worst = max(one["regret"] for one in winners)
         text += f", {timed:.0f} of {result['space']['configurations']} timed, {alike} within 1% of one time, regret {100 * worst:.2f}% at worst"
