@@ -2,6 +2,7 @@
 
 use super::buffer::{Argument, Buffer, Check, Element, FileBytes, Fill, Scalar, Symbol, Workload};
 use super::contents::{encode, fill_bytes};
+use super::declared::{array, handle, is_bool, refusal, told_type};
 use super::entry::Entry;
 use super::formula::Formula;
 use super::layout::Layout;
@@ -191,76 +192,6 @@ struct Binding<'a> {
     text: &'a str,
     /// Of a structure.
     layout: Option<&'a Layout>,
-}
-
-/// Why a parameter of this type cannot be given a value.
-fn refusal(name: &str, text: &str) -> String {
-    if text.ends_with('&') {
-        return format!("`{name}` is a reference (`{text}`): what it refers to lives in the host's program");
-    }
-    if text.contains('(') {
-        return format!("`{name}` points to a function (`{text}`), whose address only the host's program knows");
-    }
-    if text.ends_with(']') {
-        return format!("`{name}` is of type `{text}`: an array in a structure takes a list, as in {{1, 2, 3}}");
-    }
-    match text.strip_suffix('*') {
-        Some(target) if unqualified(target).ends_with(['*', ']']) => {
-            format!("`{name}` is of type `{text}`: buffers hold numbers, not pointers or arrays")
-        }
-        Some(_) => {
-            format!("`{name}` is of type `{text}`: say what numbers it is made of, as in float {name} = random[2 * n]")
-        }
-        None => format!("`{name}` is of type `{text}`: give its fields, as in {name} = {{x = 1, y = zeros[n]}}"),
-    }
-}
-
-/// The type of a buffer whose element the comment tells (`float points = random[2 * n]`): the parameter must be a pointer to
-/// something that holds numbers.
-fn told_type(name: &str, text: &str, element: Option<&str>) -> Result<Option<String>, String> {
-    let Some(element) = element else { return Ok(None) };
-    let target = text.trim_end().strip_suffix('*').map(unqualified);
-    if target.is_none_or(|target| target.ends_with(['*', ']', ')'])) {
-        return Err(format!(
-            "`{name}` is of type `{text}`: only a pointer to numbers or structures takes a type, `{element}`"
-        ));
-    }
-    let told = format!("{element} *");
-    match Type::of(&told) {
-        Type::Pointer { .. } => Ok(Some(told)),
-        Type::Scalar(_) | Type::Other(_) => Err(format!(
-            "`{element}` is no type that a buffer is filled with: write float, double, int, float4 or the like"
-        )),
-    }
-}
-
-/// A type without the qualifiers that it ends with (`float *const`).
-fn unqualified(text: &str) -> &str {
-    let mut text = text.trim_end();
-    while let Some(rest) =
-        ["const", "volatile", "__restrict__", "__restrict"].iter().find_map(|word| text.strip_suffix(word))
-        && rest.ends_with([' ', '*'])
-    {
-        text = rest.trim_end();
-    }
-    text
-}
-
-/// What an array of numbers (`float[4]`, `int[2][3]`) is made of, and how many of it; its extents are in brackets.
-fn array(text: &str) -> Option<(Element, u64)> {
-    let (element, extents) = text.split_once('[')?;
-    let extents = extents.trim_end().strip_suffix(']')?.split(']');
-    let extents = extents.map(|extent| extent.trim_start_matches(['[', ' ']).trim().parse::<u64>().ok());
-    Some((Type::element(element)?, extents.product::<Option<u64>>()?))
-}
-
-/// The kind of opaque handle that a declaration names: its value means something only in the process that made it.
-fn handle(declaration: &str) -> Option<&'static str> {
-    declaration.split(' ').find_map(|word| match word {
-        "cudaTextureObject_t" | "CUtexObject" => Some("texture"),
-        "cudaSurfaceObject_t" | "CUsurfObject" => Some("surface"),
-        _ => None,
-    })
 }
 
 impl Binding<'_> {
@@ -507,12 +438,11 @@ impl Binding<'_> {
     /// The bytes of a scalar argument.
     fn scalar(&self, scalar: Scalar, value: Value, span: Span) -> Result<Vec<u8>, Box<Diagnostic>> {
         let name = self.name;
-        let bits = match scalar.bounds() {
+        let bits = match self.bounds(scalar) {
             Some((least, most)) => {
                 let Some(integer) = value.as_integer() else {
                     return Err(self.error(span, format!("`{name}` is of type `{}` and cannot be {value}", self.text)));
                 };
-                let (least, most) = if is_bool(self.text) { (0, 1) } else { (least, most) };
                 if !(least..=most).contains(&i128::from(integer)) {
                     let message = format!(
                         "`{name}` is of type `{}` and cannot be {value}: it holds {least} to {most}",
@@ -525,6 +455,11 @@ impl Binding<'_> {
             None => self.float(scalar, value.as_f64(), span)?,
         };
         Ok(bits.to_le_bytes()[..scalar.size()].to_vec())
+    }
+
+    /// The least and the greatest integer that it holds; `None` for floats.
+    fn bounds(&self, scalar: Scalar) -> Option<(i128, i128)> {
+        scalar.bounds().map(|bounds| if is_bool(self.text) { (0, 1) } else { bounds })
     }
 
     /// The bits of a float, unless a finite value becomes infinite in its type.
@@ -551,9 +486,8 @@ impl Binding<'_> {
     /// A number that is written into scalars, checked against what their type holds.
     fn number(&self, element: Element, expression: &Expr) -> Result<f64, Box<Diagnostic>> {
         let value = self.space.evaluate(self.configuration, expression).map_err(Box::new)?.as_f64();
-        match element.scalar.bounds() {
+        match self.bounds(element.scalar) {
             Some((least, most)) => {
-                let (least, most) = if is_bool(self.text) { (0, 1) } else { (least, most) };
                 if value.fract() != 0.0 || !(least as f64..=most as f64).contains(&value) {
                     let message =
                         format!("buffer `{}` is of type `{}`, which does not hold {value:?}", self.name, self.text);
@@ -576,10 +510,6 @@ fn default_random(scalar: Scalar, is_bool: bool) -> Fill {
         _ => 255.0,
     };
     Fill::Random { lo: 0.0, hi }
-}
-
-fn is_bool(text: &str) -> bool {
-    text.split([' ', '*']).any(|word| word == "bool" || word == "_Bool")
 }
 
 fn checks(annotation: &Annotation, buffers: &[Buffer], problems: &mut Vec<Diagnostic>) -> Option<Vec<Check>> {
@@ -605,23 +535,4 @@ fn checks(annotation: &Annotation, buffers: &[Buffer], problems: &mut Vec<Diagno
         checks.push(Check { buffer: index, relative, absolute });
     }
     Some(checks)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{refusal, told_type};
-
-    #[test]
-    fn what_a_pointer_to_pointers_holds_is_not_asked_for() {
-        for text in
-            ["float **", "const float *const *", "Cell *const *", "float *__restrict__ *", "float (*)[4]", "int[2] *"]
-        {
-            assert!(!refusal("p", text).contains("say what numbers"), "{text}");
-            assert!(told_type("p", text, Some("float")).is_err(), "{text}");
-        }
-        for text in ["Cell *", "const Cell *", "Cell const *", "const Myconst *"] {
-            assert!(refusal("p", text).contains("say what numbers"), "{text}");
-            assert_eq!(told_type("p", text, Some("float")), Ok(Some("float *".to_owned())), "{text}");
-        }
-    }
 }

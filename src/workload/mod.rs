@@ -7,6 +7,7 @@ pub mod alias;
 mod bind;
 mod buffer;
 pub mod contents;
+mod declared;
 pub mod entry;
 mod formula;
 mod instance;

@@ -1,0 +1,98 @@
+//! What the text of a parameter's type says of the values that it takes.
+
+use super::buffer::Element;
+use super::types::Type;
+
+/// Why a parameter of this type cannot be given a value.
+pub(super) fn refusal(name: &str, text: &str) -> String {
+    if text.ends_with('&') {
+        return format!("`{name}` is a reference (`{text}`): what it refers to lives in the host's program");
+    }
+    if text.contains('(') {
+        return format!("`{name}` points to a function (`{text}`), whose address only the host's program knows");
+    }
+    if text.ends_with(']') {
+        return format!("`{name}` is of type `{text}`: an array in a structure takes a list, as in {{1, 2, 3}}");
+    }
+    match text.strip_suffix('*') {
+        Some(target) if unqualified(target).ends_with(['*', ']']) => {
+            format!("`{name}` is of type `{text}`: buffers hold numbers, not pointers or arrays")
+        }
+        Some(_) => {
+            format!("`{name}` is of type `{text}`: say what numbers it is made of, as in float {name} = random[2 * n]")
+        }
+        None => format!("`{name}` is of type `{text}`: give its fields, as in {name} = {{x = 1, y = zeros[n]}}"),
+    }
+}
+
+/// The type of a buffer whose element the comment tells (`float points = random[2 * n]`): the parameter must be a pointer to
+/// something that holds numbers.
+pub(super) fn told_type(name: &str, text: &str, element: Option<&str>) -> Result<Option<String>, String> {
+    let Some(element) = element else { return Ok(None) };
+    let target = text.trim_end().strip_suffix('*').map(unqualified);
+    if target.is_none_or(|target| target.ends_with(['*', ']', ')'])) {
+        return Err(format!(
+            "`{name}` is of type `{text}`: only a pointer to numbers or structures takes a type, `{element}`"
+        ));
+    }
+    let told = format!("{element} *");
+    match Type::of(&told) {
+        Type::Pointer { .. } => Ok(Some(told)),
+        Type::Scalar(_) | Type::Other(_) => Err(format!(
+            "`{element}` is no type that a buffer is filled with: write float, double, int, float4 or the like"
+        )),
+    }
+}
+
+/// A type without the qualifiers that it ends with (`float *const`).
+fn unqualified(text: &str) -> &str {
+    let mut text = text.trim_end();
+    while let Some(rest) =
+        ["const", "volatile", "__restrict__", "__restrict"].iter().find_map(|word| text.strip_suffix(word))
+        && rest.ends_with([' ', '*'])
+    {
+        text = rest.trim_end();
+    }
+    text
+}
+
+/// What an array of numbers (`float[4]`, `int[2][3]`) is made of, and how many of it; its extents are in brackets.
+pub(super) fn array(text: &str) -> Option<(Element, u64)> {
+    let (element, extents) = text.split_once('[')?;
+    let extents = extents.trim_end().strip_suffix(']')?.split(']');
+    let extents = extents.map(|extent| extent.trim_start_matches(['[', ' ']).trim().parse::<u64>().ok());
+    Some((Type::element(element)?, extents.product::<Option<u64>>()?))
+}
+
+/// The kind of opaque handle that a declaration names: its value means something only in the process that made it.
+pub(super) fn handle(declaration: &str) -> Option<&'static str> {
+    declaration.split(' ').find_map(|word| match word {
+        "cudaTextureObject_t" | "CUtexObject" => Some("texture"),
+        "cudaSurfaceObject_t" | "CUsurfObject" => Some("surface"),
+        _ => None,
+    })
+}
+
+/// Whether numbers of this type are 0 or 1.
+pub(super) fn is_bool(text: &str) -> bool {
+    text.split([' ', '*']).any(|word| word == "bool" || word == "_Bool")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{refusal, told_type};
+
+    #[test]
+    fn what_a_pointer_to_pointers_holds_is_not_asked_for() {
+        for text in
+            ["float **", "const float *const *", "Cell *const *", "float *__restrict__ *", "float (*)[4]", "int[2] *"]
+        {
+            assert!(!refusal("p", text).contains("say what numbers"), "{text}");
+            assert!(told_type("p", text, Some("float")).is_err(), "{text}");
+        }
+        for text in ["Cell *", "const Cell *", "Cell const *", "const Myconst *"] {
+            assert!(refusal("p", text).contains("say what numbers"), "{text}");
+            assert_eq!(told_type("p", text, Some("float")), Ok(Some("float *".to_owned())), "{text}");
+        }
+    }
+}
