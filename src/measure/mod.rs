@@ -49,6 +49,18 @@ pub use serve::serve;
 
 use std::time::Duration;
 
+/// What is timed together.
+#[derive(Clone, Copy, Debug)]
+pub struct Trial<'a> {
+    /// What the candidates' results are compared with.
+    pub baseline: &'a Candidate,
+    pub candidates: &'a [Candidate],
+    pub plan: &'a Plan,
+}
+
+/// Is shown what is known of a trial: see [`Measurer::time_watched`].
+pub type Watch<'a> = &'a mut dyn FnMut(&[Outcome]);
+
 /// Something that times candidates: a [`Process`], a [`Pool`] of them, or what a test puts in their place.
 pub trait Measurer {
     /// The device that candidates are timed on.
@@ -59,18 +71,12 @@ pub trait Measurer {
     /// The outcomes are in the order of `candidates`. A candidate that crashes, hangs or gives other results is refused and the
     /// rest goes on; a baseline that does so is an error, for then there is nothing to compare with.
     fn time(&mut self, baseline: &Candidate, candidates: &[Candidate], plan: &Plan) -> Result<Timings, Error> {
-        self.time_watched(baseline, candidates, plan, &mut |_| {})
+        self.time_watched(Trial { baseline, candidates, plan }, &mut |_| {})
     }
 
     /// The same; whenever more is known for sure, `watch` is shown what: outcomes of the baseline and, behind it, of the first
     /// candidates or of all, of which those that are not settled yet are [`Outcome::Skipped`].
-    fn time_watched(
-        &mut self,
-        baseline: &Candidate,
-        candidates: &[Candidate],
-        plan: &Plan,
-        watch: &mut dyn FnMut(&[Outcome]),
-    ) -> Result<Timings, Error>;
+    fn time_watched(&mut self, trial: Trial<'_>, watch: Watch<'_>) -> Result<Timings, Error>;
 
     /// Times `contenders` (which have been through [`time`](Self::time)) in `rounds` rounds, each of them once a round in an
     /// order drawn anew, so that samples of one round are pairs under the same conditions, with such `caches` before each.

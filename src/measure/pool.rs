@@ -5,7 +5,7 @@
 //! that others measure on is not waited for as long as this has one.
 
 use super::process::{Error, Process};
-use super::{Caches, Candidate, Conditions, Device, Measurer, Options, Outcome, Plan, Timing, Timings};
+use super::{Caches, Candidate, Conditions, Device, Measurer, Options, Outcome, Plan, Timing, Timings, Trial, Watch};
 use std::time::{Duration, Instant};
 
 /// Further GPUs are called in where the candidates would take longer than this on one: their processes take a while to start.
@@ -13,9 +13,6 @@ const WORTH_S: f64 = 3.0;
 
 /// Candidates that are timed on one GPU to find how long they take.
 const PROBE: usize = 8;
-
-/// As [`Measurer::time_watched`] is given it.
-type Watch<'a> = &'a mut dyn FnMut(&[Outcome]);
 
 /// Measuring processes on GPUs of one model.
 pub struct Pool {
@@ -42,17 +39,11 @@ impl Pool {
     }
 
     /// Times candidates on the first GPU and learns how long one takes.
-    fn time_alone(
-        &mut self,
-        baseline: &Candidate,
-        candidates: &[Candidate],
-        plan: &Plan,
-        watch: Watch<'_>,
-    ) -> Result<Timings, Error> {
+    fn time_alone(&mut self, trial: Trial<'_>, watch: Watch<'_>) -> Result<Timings, Error> {
         let (begin, waited) = (Instant::now(), self.first.waited());
-        let timings = self.first.time_watched(baseline, candidates, plan, watch)?;
+        let timings = self.first.time_watched(trial, watch)?;
         let spent = begin.elapsed() - (self.first.waited() - waited);
-        self.pace_s = Some(spent.as_secs_f64() / (candidates.len() + 1) as f64);
+        self.pace_s = Some(spent.as_secs_f64() / (trial.candidates.len() + 1) as f64);
         Ok(timings)
     }
 
@@ -80,13 +71,8 @@ impl Pool {
     }
 
     /// Times on all; while that is under way, what the first GPU knows is shown.
-    fn time_together(
-        &mut self,
-        baseline: &Candidate,
-        candidates: &[Candidate],
-        plan: &Plan,
-        watch: Watch<'_>,
-    ) -> Result<Timings, Error> {
+    fn time_together(&mut self, trial: Trial<'_>, watch: Watch<'_>) -> Result<Timings, Error> {
+        let Trial { baseline, candidates, plan } = trial;
         let share = candidates.len().div_ceil(self.others.len() + 1);
         let (own, rest) = candidates.split_at(share.min(candidates.len()));
         let (first, others) = (&mut self.first, &mut self.others);
@@ -96,7 +82,7 @@ impl Pool {
                 .zip(rest.chunks(share))
                 .map(|(process, share)| (share, scope.spawn(move || process.time(baseline, share, plan))))
                 .collect();
-            let mine = first.time_watched(baseline, own, plan, watch);
+            let mine = first.time_watched(Trial { candidates: own, ..trial }, watch);
             let theirs: Vec<_> = running
                 .into_iter()
                 .map(|(share, thread)| {
@@ -136,13 +122,8 @@ impl Measurer for Pool {
         self.first.device()
     }
 
-    fn time_watched(
-        &mut self,
-        baseline: &Candidate,
-        candidates: &[Candidate],
-        plan: &Plan,
-        watch: Watch<'_>,
-    ) -> Result<Timings, Error> {
+    fn time_watched(&mut self, trial: Trial<'_>, watch: Watch<'_>) -> Result<Timings, Error> {
+        let Trial { candidates, plan, .. } = trial;
         let (begin, waited) = (Instant::now(), self.waited());
         let alone = self.first.gpus() < 2 || !self.options.runner.is_empty();
         let probe = if alone || self.pace_s.is_some() { 0 } else { PROBE.min(candidates.len()) };
@@ -150,7 +131,7 @@ impl Measurer for Pool {
         let mut rest = candidates;
         if probe > 0 {
             let (probed, left) = candidates.split_at(probe);
-            let timings = self.time_alone(baseline, probed, plan, watch)?;
+            let timings = self.time_alone(Trial { candidates: probed, ..trial }, watch)?;
             if left.is_empty() {
                 return Ok(timings);
             }
@@ -159,6 +140,7 @@ impl Measurer for Pool {
         }
         let spent = begin.elapsed() - (self.waited() - waited);
         let plan = &Plan { budget_s: (plan.budget_s - spent.as_secs_f64()).max(0.0), ..*plan };
+        let trial = Trial { candidates: rest, plan, ..trial };
         let expected = self.pace_s.unwrap_or(0.0) * rest.len() as f64;
         if !alone && expected > WORTH_S {
             self.call_others();
@@ -169,8 +151,8 @@ impl Measurer for Pool {
             watch(&[baseline, &probed, rest].concat());
         };
         let timings = match alone || self.others.is_empty() || expected <= WORTH_S {
-            true => self.time_alone(baseline, rest, plan, &mut behind)?,
-            false => self.time_together(baseline, rest, plan, &mut behind)?,
+            true => self.time_alone(trial, &mut behind)?,
+            false => self.time_together(trial, &mut behind)?,
         };
         let Some(mut before) = before else { return Ok(timings) };
         before.candidates.extend(timings.candidates);

@@ -7,7 +7,9 @@ use super::batch::{Batch, Catalog};
 use super::link::{Incoming, Link};
 use super::options::Options;
 use super::protocol::{self, Job, Reply, Request, Rounds};
-use super::{Caches, Candidate, Conditions, Device, Measurer, Outcome, Plan, Reason, RunnerError, Timing, Timings};
+use super::{
+    Caches, Candidate, Conditions, Device, Measurer, Outcome, Plan, Reason, RunnerError, Timing, Timings, Trial, Watch,
+};
 use std::io;
 use std::time::{Duration, Instant};
 use thiserror::Error;
@@ -335,13 +337,8 @@ impl Measurer for Process {
         &self.device
     }
 
-    fn time_watched(
-        &mut self,
-        baseline: &Candidate,
-        candidates: &[Candidate],
-        plan: &Plan,
-        watch: &mut dyn FnMut(&[Outcome]),
-    ) -> Result<Timings, Error> {
+    fn time_watched(&mut self, trial: Trial<'_>, watch: Watch<'_>) -> Result<Timings, Error> {
+        let Trial { baseline, candidates, plan } = trial;
         let (begin, waited) = (Instant::now(), self.waited);
         self.patience = self.patience.max(seconds(plan.patience_s));
         let batch = Batch::new(&mut self.catalog, std::iter::once(baseline).chain(candidates));

@@ -5,7 +5,7 @@ use super::logbook::Logbook;
 use super::scored::Scored;
 use crate::measure::verdict::{self, Verdict};
 use crate::measure::{
-    self, Caches, Candidate, Conditions, Error, Measurer, Options, Outcome, Plan, Reason, Timing, Unsanitized,
+    self, Caches, Candidate, Conditions, Error, Measurer, Options, Outcome, Plan, Reason, Timing, Trial, Unsanitized,
 };
 use crate::record::{Decision, Found, RecordedTiming};
 use crate::search::Provenance;
@@ -157,7 +157,8 @@ fn decide_on<M: Measurer>(
             let (indices, sent) = candidates(laid, &unknown);
             let plan = Plan { budget_s: left.max(0.0), ..Plan::default() };
             let watch = &mut |outcomes: &[Outcome]| logbook.note(&indices, outcomes);
-            let timings = measurer.time_watched(&baseline, &sent, &plan, watch)?;
+            let trial = Trial { baseline: &baseline, candidates: &sent, plan: &plan };
+            let timings = measurer.time_watched(trial, watch)?;
             tally.baseline(laid, decision, &timings.baseline);
             for (&index, outcome) in indices.iter().zip(timings.candidates) {
                 match outcome {
