@@ -141,7 +141,7 @@ struct Judge<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::strategy::tests::point;
+    use super::super::strategy::tests::bound;
     use super::*;
     use crate::model::Terms;
     use proptest::prelude::*;
@@ -149,9 +149,7 @@ mod tests {
     /// A line of points with these parts of their prediction.
     fn line(count: u32, terms: impl Fn(f64) -> Terms) -> Vec<Point> {
         let make = |at: u32| {
-            let terms = terms(f64::from(at));
-            let mut point = point(1000, 0, 0.0, 1.0, terms.us());
-            point.score.terms = terms;
+            let mut point = bound(terms(f64::from(at)));
             point.coordinates = vec![f64::from(at)];
             point
         };

@@ -129,18 +129,11 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::strategy::{Point, tests::point};
+    use crate::search::strategy::{Point, tests::bound};
 
     /// What is chosen first of points with these parts of their prediction.
     fn hedged(terms: &[Terms], count: usize) -> Vec<usize> {
-        let points: Vec<Point> = terms
-            .iter()
-            .map(|terms| {
-                let mut point = point(1000, 0, 0.0, 1.0, terms.us());
-                point.score.terms = *terms;
-                point
-            })
-            .collect();
+        let points: Vec<Point> = terms.iter().copied().map(bound).collect();
         Suppositions::new(&Task::new(&points, points.len(), usize::MAX), 96, Doubt { part: 0.35, drift: 0.1 })
             .hedged(count)
     }

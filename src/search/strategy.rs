@@ -298,6 +298,13 @@ pub(super) mod tests {
         Point { threads, variant, policy: 0, score, coordinates: vec![f64::from(threads as u32), c] }
     }
 
+    /// A point with these parts of its prediction.
+    pub fn bound(terms: Terms) -> Point {
+        let mut point = point(1000, 0, 0.0, 1.0, terms.us());
+        point.score.terms = terms;
+        point
+    }
+
     /// Two numbers of threads; the fourth and the last are dominated within theirs, the third and fifth tie in shape.
     fn space() -> Vec<Point> {
         vec![

@@ -60,20 +60,13 @@ pub fn predicted_winner(points: &[Point], baseline: usize) -> Option<(usize, f64
 
 #[cfg(test)]
 mod tests {
-    use super::super::strategy::tests::point;
+    use super::super::strategy::tests::bound;
     use super::*;
     use crate::model::Terms;
 
     /// What is chosen of points with these parts of their prediction, the first of them the baseline.
     fn chosen(terms: &[Terms]) -> Option<usize> {
-        let points: Vec<Point> = terms
-            .iter()
-            .map(|terms| {
-                let mut point = point(1000, 0, 0.0, 1.0, terms.us());
-                point.score.terms = *terms;
-                point
-            })
-            .collect();
+        let points: Vec<Point> = terms.iter().copied().map(bound).collect();
         predicted_winner(&points, 0).map(|(index, _)| index)
     }
 
