@@ -1,8 +1,9 @@
 //! What a tuning comment says, checked as far as the comment and the kernel's declaration alone allow.
 
-use super::expression::Expr;
+use super::expression::{Expr, Node};
 use super::kernel::Kernel;
 use super::source::{Source, Span};
+use super::value::{Fault, Value};
 use crate::ptx::CacheOperator;
 use crate::space::Dim3;
 use crate::workload::Fill;
@@ -245,6 +246,19 @@ impl GivenValue {
             }
         }
         visit(name, self);
+    }
+
+    /// Makes the whole numbers in it that hang on no other so many times as large.
+    pub fn enlarge(&mut self, times: i64) {
+        match self {
+            GivenValue::Struct { fields, .. } => fields.iter_mut().for_each(|field| field.value.enlarge(times)),
+            GivenValue::Scalar(given) => {
+                if let Ok(Value::Int(value)) = given.evaluate(&|name: &String| Err(Fault::NoValue(name.clone()))) {
+                    given.node = Node::Value(Value::Int(value.saturating_mul(times)));
+                }
+            }
+            GivenValue::File(_) | GivenValue::Table(_) | GivenValue::Null(_) | GivenValue::Buffer { .. } => {}
+        }
     }
 }
 

@@ -102,6 +102,7 @@ impl<'a> Few<'a> {
         judges.truncate(JUDGES);
         let likeliest = judges.first()?.likelihood;
         let weight: f64 = judges.iter().map(|judge| (judge.likelihood - likeliest).exp()).sum();
+        let borne = self.task.borne(&self.given, times);
         let gain = |at: usize| {
             let column: Vec<f64> = known.iter().map(|&(other, _)| self.covariance(at, other)).collect();
             let half = forward(&factor, &column);
@@ -111,8 +112,7 @@ impl<'a> Few<'a> {
                 let expected = expected_improvement(least, judge.supposed[at] + explained, deviation * judge.spread);
                 (judge.likelihood - likeliest).exp() * expected
             };
-            let bears = self.task.bears(self.suppositions.looked_at[at], &self.given, times);
-            bears * judges.iter().map(gain).sum::<f64>() / weight
+            borne.likelihood(self.suppositions.looked_at[at]) * judges.iter().map(gain).sum::<f64>() / weight
         };
         let looked_at = &self.suppositions.looked_at;
         let left = (0..looked_at.len()).filter(|&at| !self.given.contains(&looked_at[at]));

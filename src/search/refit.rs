@@ -94,7 +94,8 @@ impl<'a> Refit<'a> {
         }
         let Some(fit) = self.fit(&known) else { return Vec::new() };
         let given: Vec<usize> = self.given.iter().copied().collect();
-        let gain = |&index: &usize| self.task.bears(index, &given, times) * fit.gain(self, index, least);
+        let borne = self.task.borne(&given, times);
+        let gain = |&index: &usize| borne.likelihood(index) * fit.gain(self, index, least);
         let mut gains: Vec<f64> = rest.iter().map(gain).collect();
         let mut chosen = Vec::new();
         while chosen.len() < ROUND.min(room) {
@@ -111,6 +112,7 @@ impl<'a> Refit<'a> {
         }
         if chosen.is_empty() && self.settled.insert(best) {
             let mut near = rest;
+            near.retain(|&index| borne.likelihood(index) > 0.0);
             near.sort_by(|&a, &b| {
                 let distance = |index: usize| squared(&self.task.places[index], &self.task.places[best]);
                 distance(a).total_cmp(&distance(b)).then(a.cmp(&b))
@@ -283,6 +285,22 @@ mod tests {
         let points = plane(|_, _| 10.0);
         let given = searched(&points, 0, |_| Some(10.0));
         assert!(given.len() <= FIRST + 1 + NEIGHBOURS, "{}", given.len());
+    }
+
+    #[test]
+    fn a_value_that_no_point_bears_is_soon_left() {
+        // Five values of a third axis, of which one alone runs; what runs with it is fastest at the far corner.
+        let points: Vec<Point> = (0..605_u32)
+            .map(|index| {
+                let [x, y, z] = [index % 11, index / 11 % 11, index / 121].map(f64::from);
+                point(&[x, y, z], 10.0 + x + z)
+            })
+            .collect();
+        let time = |index: usize| (index / 121 == 3).then(|| 100.0 - (index % 121) as f64);
+        let given = searched(&points, 3 * 121, time);
+        let refused = given.iter().filter(|&&index| time(index).is_none()).count();
+        assert!(given.contains(&(4 * 121 - 1)), "{given:?}");
+        assert!(refused < 30, "{refused} of {} were refused", given.len());
     }
 
     #[test]

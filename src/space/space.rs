@@ -196,6 +196,19 @@ impl Space {
         found
     }
 
+    /// The macros that threads or grid hang on, themselves or through arguments of the workload.
+    pub fn dividing_macros(&self) -> BTreeSet<String> {
+        let mut found = Counted::default();
+        let grid = self.annotation.grid.as_ref().map(|grid| &grid.value);
+        let threads = self.annotation.threads.iter().flat_map(|threads| &threads.value);
+        let blocks = grid.into_iter().filter_map(|grid| match grid {
+            Grid::Expressions(expressions) => Some(expressions),
+            Grid::Lists(_) => None,
+        });
+        threads.chain(blocks.flatten()).for_each(|expression| self.count(expression, &mut found));
+        found.macros
+    }
+
     fn count(&self, expression: &Expr, found: &mut Counted) {
         expression.names(&mut |name, _| match name.as_str() {
             "block.x" => found.block[0] = true,
@@ -287,6 +300,15 @@ impl Space {
             Failure::Fault(cause) => self.annotation.source.error(cause.span, describe_fault(&cause.fault)),
             _ => self.annotation.source.error(located.span, describe_fault(&located.fault)),
         })
+    }
+
+    /// The same on a problem whose given whole numbers are so many times as large, and whatever a GPU's limits; `None` where there is
+    /// no such problem.
+    pub fn enlarged(&self, times: i64) -> Option<Space> {
+        let mut annotation = self.annotation.clone();
+        annotation.args.iter_mut().flatten().for_each(|given| given.value.enlarge(times));
+        let limits = Limits { max_grid: [u32::MAX; 3], max_dynamic_shared: u32::MAX, ..self.limits.clone() };
+        Space::new(&annotation, &limits).ok()
     }
 
     /// The annotation that this is the space of.

@@ -2,7 +2,7 @@
 
 use super::basis;
 use super::explored::{self, Effort, Explored};
-use super::launches::{reach_notes, warn_of_launches};
+use super::launches::{self, reach_notes, warn_of_launches};
 use super::logbook::Logbook;
 use super::problem::Problem;
 use super::scored::Scored;
@@ -204,6 +204,9 @@ pub fn conclude(
     let by_model = choose(tuner, prepared, timed, &mut decision);
     decision.held = held(prepared, by_model);
     decision.notes.extend(notes);
+    if !by_model {
+        decision.notes.extend(launches::unaware(tuner, subject, &decision));
+    }
     let tuned = Tuned::new(toolchain, subject, variants, scored, decision)?;
     warn_of_launches(tuner, subject, tuned.winner());
     Ok(tuned)

@@ -4,6 +4,7 @@ use super::Tuner;
 use super::reach::{Surroundings, Way};
 use super::subject::Subject;
 use crate::comment::{Diagnostic, Grid, HostLaunch, LaunchedBlock};
+use crate::record::{Decision, RecordedConfiguration};
 use crate::space::{Configuration, Dim3, shape};
 
 /// The warning where the blocks that the source launches are known, and none of them is the baseline's.
@@ -110,6 +111,26 @@ pub fn warn_of_launches(tuner: &Tuner<'_>, subject: &Subject<'_>, chosen: &Confi
     if let Some(around) = tuner.surroundings().filter(|_| subject.kept.is_none()) {
         tuner.console.diagnostics(&beside_the_header(subject, around, chosen));
     }
+}
+
+/// Says what surely keeps candidates from running that divide the work by other values of macros than the program's launches do, where
+/// all such were refused on the GPU.
+pub fn unaware(tuner: &Tuner<'_>, subject: &Subject<'_>, decision: &Decision) -> Option<String> {
+    let mut reason = None;
+    for RecordedConfiguration { configuration, candidate, timing, refused, .. } in &decision.configurations {
+        if (*candidate && refused.is_some() || timing.is_some())
+            && let Some(found) = subject.reach.unaware(&subject.space, configuration)
+        {
+            if timing.is_some() {
+                return None;
+            }
+            reason.get_or_insert(found);
+        }
+    }
+    let (reason, annotation) = (reason?, subject.annotation);
+    let message = format!("candidates of `{}` were refused: {reason}", annotation.name);
+    tuner.console.diagnostics(&[annotation.source.warning(annotation.place("define"), message)]);
+    Some(reason)
 }
 
 /// How the note begins that says why launches are not reshaped.

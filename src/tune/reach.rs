@@ -25,6 +25,10 @@ const FREE_SHARED: u32 = 48 << 10;
 /// The dimensions of a grid or block.
 const NAMES: [&str; 3] = ["x", "y", "z"];
 
+/// How many times as large as the workload the problem is on which a lack of blocks must show, too: one block may do for all of a
+/// small workload whatever a macro is.
+const LARGER: i64 = 64;
+
 /// Blocks of a grid in x, y and z.
 const MAX_GRID: Dim3 = [2_147_483_647, 65_535, 65_535];
 
@@ -64,6 +68,9 @@ pub struct Reach {
     kept_macros: Vec<(String, String)>,
     /// Macros that constraints tie to the block.
     tied_macros: BTreeSet<String>,
+    /// Macros by which the comment divides the work, and the space on a larger problem where there are any.
+    dividing_macros: BTreeSet<String>,
+    larger: Option<Box<Space>>,
     /// What of the workload follows the block or the grid: values of parameters and numbers of elements.
     following: Vec<(String, Expr)>,
     /// By dimension: what the grid's blocks are counted by.
@@ -83,6 +90,8 @@ impl Reach {
             host_macros: BTreeSet::new(),
             kept_macros: Vec::new(),
             tied_macros: BTreeSet::new(),
+            dividing_macros: BTreeSet::new(),
+            larger: None,
             following: Vec::new(),
             counted: Default::default(),
             counts: String::new(),
@@ -154,6 +163,10 @@ impl Reach {
 
     fn look_at_grid(&mut self, space: &Space) {
         self.tied_macros = space.tied_macros();
+        self.dividing_macros = space.dividing_macros();
+        if !self.dividing_macros.is_empty() {
+            self.larger = space.enlarged(LARGER).map(Box::new);
+        }
         self.counted = std::array::from_fn(|dimension| space.counted_by(dimension));
         let before = space.baseline().block;
         let mut varies = [false; 3];
@@ -248,6 +261,11 @@ impl Reach {
         if let Some(reason) = self.refuses_macros(space, configuration) {
             return Some(reason);
         }
+        if !self.has_enough_blocks(space, configuration)
+            && let Some(reason) = self.unaware(space, configuration)
+        {
+            return Some(reason);
+        }
         if configuration.carveout != baseline.carveout {
             return Some("only host code can set a carve-out: include the header".to_owned());
         }
@@ -283,15 +301,8 @@ impl Reach {
         let origin = self.origin(space, configuration);
         let Ok(before) = space.launch(&origin) else { return Some("its launch is not known".to_owned()) };
         if !self.does_all(space, configuration, launch, &before) {
-            let differs = |name: &&String| configuration.macros.get(*name) != origin.macros.get(*name);
-            let names: Vec<&str> = configuration.macros.keys().filter(differs).map(String::as_str).collect();
-            return Some(match names.as_slice() {
-                [] => "the program's grid would have too few of its blocks".to_owned(),
-                names => format!(
-                    "the grid that the program launches knows nothing of {}: launch by the macro, or include the header and launch by it",
-                    names.join(" and ")
-                ),
-            });
+            let few = || "the program's grid would have too few of its blocks".to_owned();
+            return Some(self.unaware(space, configuration).unwrap_or_else(few));
         }
         if configuration.block == before.block && configuration.grid == space.baseline().grid {
             return None;
@@ -339,8 +350,29 @@ impl Reach {
         let (Ok(own), Ok(divided)) = (space.launch(configuration), space.launch(&under_its_macros)) else {
             return false;
         };
-        let enough = (0..3).all(|at| launch.grid[at] >= own.grid[at]);
-        enough && (own.grid == launch.grid || divided.grid == before.grid)
+        self.has_enough_blocks(space, configuration) && (own.grid == launch.grid || divided.grid == before.grid)
+    }
+
+    /// Whether a launch has at least the blocks that the comment asks for under a configuration, on the workload and on a larger one.
+    fn has_enough_blocks(&self, space: &Space, configuration: &Configuration) -> bool {
+        let lacks = |space: &Space| {
+            let launches = self.launch(space, configuration).and_then(|made| Ok((made, space.launch(configuration)?)));
+            launches.is_ok_and(|(made, own)| (0..3).any(|at| made.grid[at] < own.grid[at]))
+        };
+        !lacks(space) && !self.larger.as_deref().is_some_and(lacks)
+    }
+
+    /// That the program divides the work by other values of macros than a configuration has, with the remedy.
+    pub fn unaware(&self, space: &Space, configuration: &Configuration) -> Option<String> {
+        let origin = self.origin(space, configuration);
+        let differs = |name: &&String| configuration.macros.get(*name) != origin.macros.get(*name);
+        let names: Vec<&str> = self.dividing_macros.iter().filter(differs).map(String::as_str).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "the grid that the program launches knows nothing of {}: launch by the macro, or include the header and launch by it",
+                names.join(" and ")
+            )
+        })
     }
 
     /// The dimensions in which a launch of the configuration can have more threads than the baseline's.
