@@ -110,7 +110,18 @@ fn written(block: Dim3) -> String {
 pub fn warn_of_launches(tuner: &Tuner<'_>, subject: &Subject<'_>, chosen: &Configuration) {
     if let Some(around) = tuner.surroundings().filter(|_| subject.kept.is_none()) {
         tuner.console.diagnostics(&beside_the_header(subject, around, chosen));
+        if is_reshaped(subject, chosen) {
+            tuner.console.diagnostics(&around.host.unreached(&subject.annotation.kernel.name));
+        }
     }
+}
+
+/// Whether the launches that the program makes become others in the object.
+fn is_reshaped(subject: &Subject<'_>, chosen: &Configuration) -> bool {
+    let (space, reach) = (&subject.space, &subject.reach);
+    let made = reach.launch(space, chosen).ok().map(|made| (made.grid, made.block, made.shared));
+    let before = space.launch(&reach.prepared(space, chosen)).ok().map(|made| (made.grid, made.block, made.shared));
+    matches!(reach.way, Way::Remap { .. }) && made != before
 }
 
 /// Says what surely keeps candidates from running that divide the work by other values of macros than the program's launches do, where
@@ -136,17 +147,11 @@ pub fn unaware(tuner: &Tuner<'_>, subject: &Subject<'_>, decision: &Decision) ->
 /// How the note begins that says why launches are not reshaped.
 pub const LAUNCHES_STAY: &str = "its launches stay as they are: ";
 
-/// Says what keeps a kernel's launches from being reshaped, and which launches are not reached.
+/// Says what keeps a kernel's launches from being reshaped.
 pub fn reach_notes(tuner: &Tuner<'_>, subject: &Subject<'_>) -> Vec<String> {
     let annotation = subject.annotation;
     match &subject.reach.way {
-        Way::Header => Vec::new(),
-        Way::Remap { .. } => {
-            if let Some(around) = tuner.surroundings().filter(|_| subject.kept.is_none()) {
-                tuner.console.diagnostics(&around.host.unreached(&annotation.kernel.name));
-            }
-            Vec::new()
-        }
+        Way::Header | Way::Remap { .. } => Vec::new(),
         Way::Pinned(reason) => {
             let baseline = subject.space.baseline();
             if subject.space.iter().all(|other| other.block == baseline.block && other.grid == baseline.grid) {

@@ -233,6 +233,25 @@ fn what_cannot_be_reshaped_keeps_its_block_and_says_why() {
 }
 
 #[test]
+fn a_launch_that_no_stub_reaches_is_told_of_where_the_winner_has_another_shape() {
+    let project = Project::new(&[]);
+    let kernel = "//@tune threads(n) block({64, 256}) regs({0, 32}) default(block = 256) launch(remap)\n\
+         //@tune args(n = 1 << 12, x = out[n])\n\
+         __global__ void one(int n, float *x) {\n\
+         const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] = 1; }\n\
+         void go(void **a) { cudaLaunchKernel((void *)one, 1, 256, a, 0, 0); }\n";
+    for (entries, is_told) in [(SMALL_BLOCKS_WIN, true), (r#"{"time_us": 10.0, "spread": 0.01}"#, false)] {
+        project.write("one.cu", kernel);
+        // Once decided and once from the cache.
+        for _ in 0..2 {
+            let ran = tuned(&project, &compile("one.cu", "one.o"), entries);
+            assert_eq!(ran.stderr.contains("this launch of `one` is not reshaped"), is_told, "{}", ran.stderr);
+        }
+        std::fs::remove_dir_all(project.path("bin/cache")).expect("removed");
+    }
+}
+
+#[test]
 fn where_nothing_is_timed_a_launch_is_not_reshaped_away_from_what_the_program_passes() {
     let project = Project::new(&[]);
     let kernel = |args: &str, stride: &str| {
