@@ -24,9 +24,11 @@ fn good_comments_are_left_alone() {
         fixed: [true, true, false],
         stored: Some(4),
         outputs: vec![("y".into(), 4 << 20)],
+        floating: ["s", "x", "y"].map(str::to_owned).into(),
         idle: false,
     };
     let args = "args(n = 1 << 20, x = random[n], y = out[n])";
+    let floating = Facts { floating: all.floating.clone(), ..Facts::default() };
     for (clauses, facts) in [
         ("threads(n) block(64:1024:32) regs(auto)", Facts::default()),
         // One value is how an axis is kept fixed, as long as another has more.
@@ -56,6 +58,8 @@ fn good_comments_are_left_alone() {
             "threads(n / 2) block(256) args(n = 1 << 20, x = random[n], float y = out[n]) regs({0, 64})",
             Facts { bounds: None, ..all.clone() },
         ),
+        // Nothing is lost, a rest is wanted, or fractions have no place.
+        ("threads(n) block({64, 128}) args(n = 7 / 2, x = fill(8 / 4 + 7.0 / 2)[n], y = fill(7 % 2)[n / 2])", floating),
         // Bits, not powers.
         ("threads(n ^ 1) block({0x20 ^ 0x40, 64}) require(block.x ^ 3, 0xff ^ 8)", Facts::default()),
     ] {
@@ -76,7 +80,8 @@ fn what_is_surely_meant_otherwise_is_warned_of() {
     let bounds = Facts { bounds: Some(Bounds { threads: 256, blocks: 8, registers: 32 }), ..Facts::default() };
     let stores = Facts { stored: Some(4), outputs: vec![("y".into(), 4 << 20)], ..Facts::default() };
     let idle = Facts { idle: true, ..Facts::default() };
-    let cases: [(&str, &Facts); 19] = [
+    let floating = Facts { floating: ["x", "y"].map(str::to_owned).into(), ..Facts::default() };
+    let cases: [(&str, &Facts); 22] = [
         ("threads(n) block(256) regs(0)", &nothing),
         ("threads(n) block({128, 256}) define(T = 4)", &nothing),
         ("threads(n) block({128, 256}) require(block.x > 128)", &nothing),
@@ -96,6 +101,9 @@ fn what_is_surely_meant_otherwise_is_warned_of() {
         ("threads(n) block({128, 256}) require(block.x != 7 ^ 99, 2 ^ 64 > 10^19)", &nothing),
         ("threads(64) block({32, 64}) args(n = 4 / 5, x = random[8], y = out[8])", &idle),
         ("threads(64) block({32, 64}) args(n = 1, x = random[8], y = {pos = zeros[3]})", &idle),
+        ("threads(n) block({32, 64}) args(n = 7, x = fill(n / 4)[n], y = random(-1 / 2, 1 / 2)[n])", &floating),
+        ("threads(n) block({32, 64}) args(n = 7, x = {0.5, 3 * (1 / 3), n > 4 ? 1 / n : 1}, y = out[n])", &floating),
+        ("threads(n) block({32, 64}) args(n = 7, x = fill(-(22 / 7) - 1)[n], y = out[n])", &floating),
     ];
     let mut shown = String::new();
     for (clauses, facts) in cases {

@@ -4,9 +4,11 @@
 //! given: where something is not known, nothing is said. The space must be one that can be walked
 //! ([`Space::check_size`]).
 
-use super::annotation::{Annotation, Block, GivenValue, Grid, Power, Regs};
+use super::annotation::{Annotation, Block, GivenFill, GivenValue, Grid, Power, Regs};
 use super::diagnostic::Diagnostic;
+use super::expression::{Expr, Node};
 use super::source::Span;
+use super::value::{Binary, Unary, Value};
 use crate::space::{Configuration, Dim3, Space};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +25,8 @@ pub struct Facts {
     pub stored: Option<u64>,
     /// The buffers that are there to be written (`out[n]`) and their bytes.
     pub outputs: Vec<(String, u64)>,
+    /// Parameters, fields and variables of floating types.
+    pub floating: BTreeSet<String>,
     /// The threads of the baseline that were looked at leave at once, before they read or write global memory.
     pub idle: bool,
 }
@@ -45,6 +49,7 @@ pub fn advice(annotation: &Annotation, space: &Space, facts: &Facts) -> Vec<Diag
     advisor.fixed_block(&seen, facts);
     advisor.command_line(facts);
     advisor.launch_bounds(facts);
+    advisor.divisions(facts);
     advisor.outputs(facts);
     advisor.idle(facts);
     advisor.found
@@ -285,6 +290,49 @@ impl Advisor<'_> {
                 self.annotation.kernel.name
             );
             self.warn(self.annotation.place(clause), message);
+        }
+    }
+
+    /// Divisions of whole numbers that lose a rest, where a fraction could be kept.
+    fn divisions(&mut self, facts: &Facts) {
+        let mut values = self.annotation.values();
+        values.extend(self.annotation.symbols.iter().map(|given| (given.name.clone(), &given.value)));
+        for (name, value) in values.into_iter().filter(|(name, _)| facts.floating.contains(name)) {
+            let given: Vec<&Expr> = match value {
+                GivenValue::Scalar(expression) => vec![expression],
+                GivenValue::Buffer { fill: GivenFill::Range(lo, hi), .. } => vec![lo, hi],
+                GivenValue::Buffer { fill: GivenFill::Constant(expression), .. } => vec![expression],
+                GivenValue::Table(table) => table.values.iter().collect(),
+                _ => Vec::new(),
+            };
+            given.into_iter().for_each(|expression| self.division(&name, expression));
+        }
+    }
+
+    /// The same in what such a value is added up of.
+    fn division(&mut self, name: &str, expression: &Expr) {
+        match &expression.node {
+            Node::Unary(Unary::Negate, a) => self.division(name, a),
+            Node::Choice(_, a, b) => [a, b].iter().for_each(|a| self.division(name, a)),
+            Node::Binary(operator, at, a, b) => {
+                let value = |of: &Expr| self.space.evaluate(self.space.baseline(), of);
+                if let (Binary::Divide, Ok(Value::Int(first)), Ok(Value::Int(second))) = (operator, value(a), value(b))
+                    && first.checked_rem(second).is_some_and(|rest| rest != 0)
+                {
+                    let remedy = match a.node {
+                        Node::Value(_) => format!("{a}.0 / {b}"),
+                        _ => format!("1.0 * {a} / {b}"),
+                    };
+                    let message = format!(
+                        "this division of whole numbers is {}, as in C, though `{name}` takes fractions: write {remedy} for one",
+                        first / second
+                    );
+                    self.warn(*at, message);
+                } else if let Binary::Add | Binary::Subtract | Binary::Multiply | Binary::Divide = operator {
+                    [a, b].iter().for_each(|a| self.division(name, a));
+                }
+            }
+            _ => {}
         }
     }
 

@@ -5,7 +5,7 @@ use super::problem::Problem;
 use super::reach::Reach;
 use super::variants::{FrontEnds, InForce, Macros, Made, merged};
 use super::{Tuner, facts, host, launches};
-use crate::comment::{self, Annotation, Diagnostic};
+use crate::comment::{self, Annotation, Diagnostic, Facts};
 use crate::model::{Architecture, Machine, architecture_number};
 use crate::ptx;
 use crate::space::{Configuration, Launch, Space};
@@ -242,6 +242,7 @@ fn advise(
     let (launch, workload) = subject.launch(baseline)?;
     let run = workload.as_ref().map(|workload| (&launch, workload));
     let facts = facts::facts(&module, &subject.entry.symbol, toolchain.register_cap(), run);
+    let facts = Facts { floating: workload::floating(subject.annotation, &subject.entry), ..facts };
     let mut found = comment::advice(subject.annotation, &subject.space, &facts);
     found.extend(tuner.surroundings().and_then(|around| launches::beside_the_baseline(subject, around)));
     tuner.console.diagnostics(&found);
