@@ -16,10 +16,10 @@ use crate::tune::{self, Tuned, Tuner};
 use crate::tuning::Tuning;
 use crate::variant::Toolchain;
 use crate::warm::{Call, Snapshot, Warm};
-use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// How long before nvtune's own start a header is dated; a build system's start of the call is a little earlier.
@@ -57,7 +57,7 @@ pub fn run(arguments: &[OsString], name: Option<&OsStr>) -> u8 {
         invocation: &invocation,
         started,
         results: &results,
-        replaced: RefCell::default(),
+        replaced: Arc::default(),
     };
     build.run(marked)
 }
@@ -87,7 +87,7 @@ pub fn decide(call: &[OsString], anew: bool) -> u8 {
             invocation: &invocation,
             started: process::began(),
             results: &results,
-            replaced: RefCell::default(),
+            replaced: Arc::default(),
         };
         build.decide()
     };
@@ -130,7 +130,7 @@ struct Build<'a> {
     started: SystemTime,
     results: &'a Results,
     /// What was written for this build.
-    replaced: RefCell<Vec<Replaced>>,
+    replaced: Arc<Mutex<Vec<Replaced>>>,
 }
 
 impl Build<'_> {
@@ -410,6 +410,9 @@ impl Build<'_> {
 
     /// Writes headers and records and lets nvcc build with what is decided.
     fn attempt(&self, programs: &Programs, folder: &Path, tunings: &[Tuning], warm: Option<&Warm<'_>>) -> Attempt {
+        // A signal from here to the end of the build leaves neither an object nor what speaks of it.
+        let replaced = Arc::clone(&self.replaced);
+        process::set_undo(Some(Box::new(move || restore(&replaced))));
         for tuning in tunings {
             if let Err(problem) = process::uninterrupted(|| self.write_results(folder, tuning, warm)) {
                 return Attempt::Failed(problem);
@@ -476,14 +479,13 @@ impl Build<'_> {
     }
 
     fn write(&self, path: &Path, contents: &[u8]) -> Result<(), String> {
-        self.replaced.borrow_mut().extend(write_if_changed(path, contents)?);
+        locked(&self.replaced).extend(write_if_changed(path, contents)?);
         Ok(())
     }
 
     /// A compile that fails leaves no object; what is beside the object must not speak of one.
     fn restore_files(&self) {
-        // The first state is what was there before this call.
-        process::uninterrupted(|| self.replaced.take().iter().rev().for_each(Replaced::restore));
+        process::uninterrupted(|| restore(&self.replaced));
     }
 
     /// The text of a source's record.
@@ -523,7 +525,7 @@ impl Build<'_> {
     fn exec(&self, options: &[OsString]) -> u8 {
         let mut arguments = self.invocation.arguments.clone();
         arguments.extend_from_slice(options);
-        if !self.console.has_deferred() && self.replaced.borrow().is_empty() {
+        if !self.console.has_deferred() && locked(&self.replaced).is_empty() {
             return hand_over(self.nvcc, &arguments, self.console);
         }
         match process::status(Command::new(&self.nvcc.path).args(&arguments)) {
@@ -548,6 +550,15 @@ impl Build<'_> {
     fn plain(&self) -> u8 {
         self.exec(&[])
     }
+}
+
+/// Puts back what was there before this call: the first state of each file.
+fn restore(replaced: &Mutex<Vec<Replaced>>) {
+    std::mem::take(&mut *locked(replaced)).iter().rev().for_each(Replaced::restore);
+}
+
+fn locked(replaced: &Mutex<Vec<Replaced>>) -> MutexGuard<'_, Vec<Replaced>> {
+    replaced.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A warning for each kernel whose macros would be called as those of another one of its file.

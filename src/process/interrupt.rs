@@ -28,6 +28,12 @@ static HAS_WORKERS: AtomicBool = AtomicBool::new(false);
 /// What is said where a signal ends the process.
 static LAST_WORDS: Mutex<Option<String>> = Mutex::new(None);
 
+/// Takes back what a signal leaves half done.
+type Undo = Box<dyn FnOnce() + Send>;
+
+/// That of the build under way.
+static UNDO: Mutex<Option<Undo>> = Mutex::new(None);
+
 /// How long nvcc, or another nvtune, may take to clear up.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -51,7 +57,7 @@ pub fn spawn(command: &mut Command) -> io::Result<Child> {
     uninterrupted(|| command.spawn())
 }
 
-/// Runs nvcc for its result: on a signal it is given the time to clear up.
+/// Runs nvcc for its result: on a signal it is given the time to clear up. What it built stays, and so what was to be undone without it.
 pub fn status(command: &mut Command) -> io::Result<ExitStatus> {
     let mut child = uninterrupted(|| {
         let child = command.spawn()?;
@@ -59,6 +65,9 @@ pub fn status(command: &mut Command) -> io::Result<ExitStatus> {
         Ok::<_, io::Error>(child)
     })?;
     let status = child.wait();
+    if status.as_ref().is_ok_and(ExitStatus::success) {
+        set_undo(None);
+    }
     BUILDER.store(0, Ordering::SeqCst);
     wait_where_interrupted();
     status
@@ -82,6 +91,12 @@ pub fn uninterrupted<T>(work: impl FnOnce() -> T) -> T {
 /// What the user is to know where a signal ends the process from now on; `None`: nothing.
 pub fn set_last_words(words: Option<String>) {
     *LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner) = words;
+}
+
+/// What is to be undone where a signal ends the process before nvcc has built; `None`: nothing. It must not wait for what only
+/// happens while no signal is here ([`uninterrupted`]).
+pub fn set_undo(undo: Option<Undo>) {
+    *UNDO.lock().unwrap_or_else(PoisonError::into_inner) = undo;
 }
 
 /// The thread that looks after signals ends the process; what others would say of it is noise.
@@ -115,6 +130,10 @@ fn stop(signal: i32) {
         }
     }
     kill_all();
+    let undo = UNDO.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(undo) = undo {
+        undo();
+    }
     temporary::remove_all();
     if let Some(words) = LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
         // Who reads it may be gone already.

@@ -117,6 +117,8 @@ fn a_signal_ends_all_and_leaves_nothing() {
             );
             fs::write(place.path("slow.cu"), slow).expect("written");
             fs::write(place.path("recorded.json"), CAPS_WIN).expect("written");
+            // What an earlier build left beside its object.
+            fs::write(place.path("out/slow.tune.h"), "earlier").expect("written");
             let source = if phase == "tuning" { "part.cu" } else { "slow.cu" };
             let mut command = place.nvtune();
             if phase == "building" {
@@ -136,7 +138,10 @@ fn a_signal_ends_all_and_leaves_nothing() {
             assert!(sent.elapsed() < Duration::from_secs(10), "{signal} while {phase}");
             assert_eq!(place.temporary_files(), [""; 0], "{signal} while {phase}: {said}");
             assert_eq!(place.processes(), [""; 0], "{signal} while {phase}");
-            assert!(!place.path("out/x.o").exists(), "{signal} while {phase}");
+            let left = fs::read_dir(place.path("out")).expect("there").flatten().map(|entry| entry.file_name());
+            assert_eq!(left.collect::<Vec<_>>(), ["slow.tune.h"], "{signal} while {phase}: neither object nor header");
+            let header = fs::read_to_string(place.path("out/slow.tune.h")).expect("there");
+            assert_eq!(header, "earlier", "{signal} while {phase}");
             assert!(!said.contains("warning"), "{signal} while {phase}: {said}");
         }
         if !full::wanted() {
