@@ -386,8 +386,9 @@ impl Build<'_> {
             warm.forget();
         }
         // The others may still be what was timed. Where they are not (macros reach them all), or once more one is not, nothing is used.
-        for Wrong { symbol, problem } in &wrong {
-            let kernels = tunings.iter_mut().flat_map(|tuning| &mut tuning.tuned);
+        for Wrong { source, symbol, problem } in &wrong {
+            let is_its = |tuning: &&mut Tuning| source.as_deref().is_none_or(|source| tuning.source.is_named(source));
+            let kernels = tunings.iter_mut().filter(is_its).flat_map(|tuning| &mut tuning.tuned);
             for tuned in kernels.filter(|tuned| tuned.is_built_as(symbol)) {
                 self.console.warning(&format!("{}: the tuned result is not used: {problem}", tuned.decision.name));
                 tuned.fall_back(problem);
@@ -401,7 +402,7 @@ impl Build<'_> {
             Attempt::Ended(code) => return code,
             Attempt::Failed(problem) => problem,
             Attempt::Differs(wrong) => {
-                let problems = wrong.iter().map(|Wrong { symbol, problem }| format!("{symbol}: {problem}"));
+                let problems = wrong.iter().map(|Wrong { symbol, problem, .. }| format!("{symbol}: {problem}"));
                 problems.collect::<Vec<_>>().join(", ")
             }
         };
@@ -419,8 +420,15 @@ impl Build<'_> {
             }
         }
         let options = self.extra_options(folder, tunings);
-        let kernels: Vec<TicketKernel> =
-            tunings.iter().flat_map(|tuning| &tuning.tuned).flat_map(Tuned::tickets).collect();
+        let kernels = tunings.iter().flat_map(|tuning| {
+            let source = self.several_sources().then(|| tuning.source.name());
+            tuning
+                .tuned
+                .iter()
+                .flat_map(Tuned::tickets)
+                .map(move |kernel| TicketKernel { source: source.clone(), ..kernel })
+        });
+        let kernels: Vec<TicketKernel> = kernels.collect();
         let stubs: Vec<StubText> = tunings.iter().flat_map(|tuning| &tuning.tuned).filter_map(Tuned::stub).collect();
         if kernels.is_empty() {
             return Attempt::Ended(self.exec(&options));

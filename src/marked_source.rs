@@ -33,6 +33,15 @@ impl MarkedSource {
         sources.collect()
     }
 
+    /// The source as nvcc names it.
+    pub fn name(&self) -> String {
+        self.path.to_string_lossy().into_owned()
+    }
+
+    pub fn is_named(&self, name: &str) -> bool {
+        self.path.to_string_lossy() == name
+    }
+
     /// The name without the folder.
     pub fn file_name(&self) -> String {
         self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()

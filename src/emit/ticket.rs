@@ -18,6 +18,8 @@ pub struct Ticket {
 /// One kernel for one architecture.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TicketKernel {
+    /// The source as nvcc names it, where the call has several: kernels of two may have one name.
+    pub source: Option<String>,
     /// `sm_90`, as given to ptxas.
     pub architecture: String,
     /// The entry's name in the PTX.
@@ -41,6 +43,8 @@ pub enum Part {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TicketOutcome {
     pub part: Part,
+    /// As the ticket gives it.
+    pub source: Option<String>,
     /// Of the code; empty for a stub.
     pub architecture: String,
     pub symbol: String,

@@ -56,6 +56,7 @@ fn outcomes(file: &Path, texts: &[&StubText]) -> Vec<TicketOutcome> {
     };
     let outcome = |text: &&StubText| TicketOutcome {
         part: Part::Stub,
+        source: Some(text.source.clone()),
         architecture: String::new(),
         symbol: text.stub.clone(),
         problem: problem(text),

@@ -49,6 +49,7 @@ pub fn run(arguments: &[OsString]) -> u8 {
         .iter()
         .map(|kernel| TicketOutcome {
             part: Part::Code,
+            source: kernel.source.clone(),
             architecture: kernel.architecture.clone(),
             symbol: kernel.symbol.clone(),
             problem: problem.clone().or_else(|| call.compare(kernel).err()),
@@ -92,11 +93,24 @@ impl Call {
     fn kernels<'a>(&self, ticket: &'a Ticket) -> Vec<&'a TicketKernel> {
         let text = self.input.as_deref().and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
         let Ok(module) = ptx::Module::parse(&text) else { return Vec::new() };
-        ticket
-            .kernels
-            .iter()
-            .filter(|kernel| kernel.architecture == self.architecture && module.entry(&kernel.symbol).is_some())
-            .collect()
+        let is_here = |kernel: &&TicketKernel| {
+            kernel.architecture == self.architecture
+                && module.entry(&kernel.symbol).is_some()
+                && kernel.source.as_deref().is_none_or(|source| self.is_of(source))
+        };
+        ticket.kernels.iter().filter(is_here).collect()
+    }
+
+    /// Whether the PTX is what nvcc makes of this source: `tmpxft_000065b0_00000000-7_STEM.compute_90.ptx`, or `STEM.ptx` with `--keep`.
+    fn is_of(&self, source: &str) -> bool {
+        let input = self.input.as_deref().and_then(Path::file_name).map(OsStr::to_string_lossy).unwrap_or_default();
+        let temporary = input.strip_prefix("tmpxft_").and_then(|rest| rest.split_once('-'));
+        let named = temporary.and_then(|(_, rest)| rest.split_once('_')).map_or(&*input, |(_, named)| named);
+        let stem = Path::new(source).file_stem().map(OsStr::to_string_lossy).unwrap_or_default();
+        let rest = named.strip_prefix(&*stem).and_then(|rest| rest.strip_prefix('.'));
+        rest.is_some_and(|rest| {
+            rest == "ptx" || rest.starts_with("compute_") && !rest.trim_end_matches(".ptx").contains('.')
+        })
     }
 
     /// Writes the edited PTX into a file of its own; `None` where nothing is edited.

@@ -16,6 +16,8 @@ pub enum Built {
 
 /// A kernel that is not built as it was timed.
 pub struct Wrong {
+    /// Where it is, if the call has several sources.
+    pub source: Option<String>,
     /// That of its code or of its launch stub.
     pub symbol: String,
     pub problem: String,
@@ -49,27 +51,37 @@ pub fn build(
     let outcomes = Ticket::outcomes(&answers).map_err(|error| format!("cannot read the shim's answers: {error}"))?;
     let wrong: Vec<Wrong> = outcomes
         .iter()
-        .filter_map(|outcome| Some(Wrong { symbol: outcome.symbol.clone(), problem: outcome.problem.clone()? }))
+        .filter_map(|TicketOutcome { source, symbol, problem, .. }| {
+            Some(Wrong { source: source.clone(), symbol: symbol.clone(), problem: problem.clone()? })
+        })
         .collect();
     if !wrong.is_empty() {
         return Ok(Built::Differs(wrong));
     }
-    let done = |part: Part, symbol: &str, architecture: &str| {
+    let done = |part: Part, source: Option<&str>, symbol: &str, architecture: &str| {
         let is = |outcome: &TicketOutcome| {
-            outcome.part == part && outcome.symbol == symbol && outcome.architecture == architecture
+            outcome.part == part
+                && outcome.source.as_deref() == source
+                && outcome.symbol == symbol
+                && outcome.architecture == architecture
         };
         outcomes.iter().any(is)
     };
     if status.success() {
-        let compared = |kernel: &&TicketKernel| !done(Part::Code, &kernel.symbol, &kernel.architecture);
-        let without_code = ticket
-            .kernels
-            .iter()
-            .filter(compared)
-            .map(|kernel| Wrong { symbol: kernel.symbol.clone(), problem: "nvcc did not assemble it".to_owned() });
-        let stubs = ticket.stubs.iter().filter(|stub| !done(Part::Stub, &stub.stub, ""));
-        let without_stub = stubs
-            .map(|stub| Wrong { symbol: stub.stub.clone(), problem: "nvcc made no launch stub for it".to_owned() });
+        let missing = |source: Option<&str>, symbol: &str, problem: &str| Wrong {
+            source: source.map(str::to_owned),
+            symbol: symbol.to_owned(),
+            problem: problem.to_owned(),
+        };
+        let without_code = ticket.kernels.iter().filter_map(|TicketKernel { source, symbol, architecture, .. }| {
+            let source = source.as_deref();
+            let is_done = done(Part::Code, source, symbol, architecture);
+            (!is_done).then(|| missing(source, symbol, "nvcc did not assemble it"))
+        });
+        let without_stub = ticket.stubs.iter().filter_map(|StubText { source, stub, .. }| {
+            let is_done = done(Part::Stub, Some(source), stub, "");
+            (!is_done).then(|| missing(Some(source), stub, "nvcc made no launch stub for it"))
+        });
         let wrong: Vec<Wrong> = without_code.chain(without_stub).collect();
         if !wrong.is_empty() {
             return Ok(Built::Differs(wrong));

@@ -80,6 +80,7 @@ impl Tuned {
             HeaderKernel { occupancy, ..header }
         };
         let ticket = code.map(|digest| TicketKernel {
+            source: None,
             architecture: decision.architecture.clone(),
             symbol: decision.symbol.clone(),
             edits: configuration(decision.winner).edits(),

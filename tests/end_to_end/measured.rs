@@ -120,6 +120,36 @@ fn two_kernels_of_one_file_have_caps_of_their_own() {
     assert_eq!(of(&tuned, "unmarked"), of(&plain, "unmarked"), "an unmarked kernel is as it was");
 }
 
+#[test]
+fn kernels_of_one_name_in_two_sources_of_a_call_are_each_built_as_they_were_timed() {
+    let project = Project::new(&["two.cu"]);
+    let text = project.read("two.cu");
+    let (shared, kernels) = text.split_once("//@tune").expect("marked");
+    let first = kernels.split("//@tune threads").next().expect("one");
+    // The same name, with internal linkage, and another body and problem each.
+    for (name, size, body) in
+        [("a.cu", "1 << 16", "mixed(x, i)"), ("a_b.cu", "1 << 14", "mixed(x, i) + mixed(x, i + 1)")]
+    {
+        let kernel = first.replace("1 << 16", size).replace("regs({0, 24})", "regs({0, 24, 32})");
+        let kernel = kernel.replace("mixed(x, i)", body).replace("__global__", "static __global__");
+        let launch =
+            "void NAME(int n, float *x) { first<<<n / 128, 128>>>(n, x, x); }".replace("NAME", &name.replace('.', "_"));
+        project.write(name, &format!("{shared}//@tune{kernel}\n{launch}\n"));
+    }
+    let entries = r#"{"grid": [512, 1, 1], "label": "regs=24", "time_us": 8.0, "spread": 0.01},
+        {"grid": [128, 1, 1], "label": "regs=32", "time_us": 8.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
+    let device = r#"{"name": "NVIDIA H200", "compute_capability": 90}"#;
+    project.write("recorded.json", &format!(r#"{{"device": {device}, "entries": [{entries}]}}"#));
+    for keep in [&[][..], &["--keep"]] {
+        let arguments = ["-O3", "-arch=sm_90", "-c", "a.cu", "a_b.cu"].iter().chain(keep).collect::<Vec<_>>();
+        let mut nvtune = project.nvtune(&arguments);
+        let ran = succeed(nvtune.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
+        assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+        let registers = ["a.o", "a_b.o"].map(|object| project.registers(object)[0].1);
+        assert!(registers[0] <= 24 && (25..=32).contains(&registers[1]), "{registers:?}: {}", ran.stderr);
+    }
+}
+
 /// The SASS of a kernel of an object.
 fn sass(project: &Project, object: &str, kernel: &str) -> String {
     let all = project.tool("cuobjdump", &["-sass", object]);
