@@ -1,12 +1,14 @@
 //! A call of nvcc: handed over where nothing is marked, else tuned and then built by nvcc itself.
 
-use crate::comment::{Annotation, Diagnostic};
+use crate::comment::{self, Annotation, Diagnostic, Source};
 use crate::console::{Console, FATAL, exit_code};
 use crate::emit::{self, Header, StubText, TicketKernel};
 use crate::marked_source::{self, MarkedSource};
 use crate::model::architecture_number;
 use crate::nvcc::ticketed::{self, Built, Wrong};
-use crate::nvcc::{Dryrun, DryrunError, Invocation, Phase, Programs, RealNvcc, compilers, list_value, quoted_files};
+use crate::nvcc::{
+    Dryrun, DryrunError, Invocation, MarkedFile, Phase, Programs, RealNvcc, compilers, list_value, quoted_files,
+};
 use crate::process;
 use crate::record::{Record, Replaced, checksum, write_if_changed};
 use crate::results::Results;
@@ -16,6 +18,7 @@ use crate::tune::{self, Tuned, Tuner};
 use crate::tuning::Tuning;
 use crate::variant::Toolchain;
 use crate::warm::{Call, Snapshot, Warm};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -37,8 +40,14 @@ pub fn run(arguments: &[OsString], name: Option<&OsStr>) -> u8 {
         }
     };
     // Nothing is done before this that a call without marked sources has no need of.
-    let Some((invocation, marked)) = marked_sources(arguments, environment) else {
-        return hand_over(&nvcc, arguments, &Console::new(false));
+    let (invocation, marked, nearly) = match found(arguments, environment) {
+        Some((invocation, marked, nearly)) if !marked.is_empty() => (invocation, marked, nearly),
+        unmarked => {
+            let console = Console::new(false);
+            let nearly = unmarked.iter().flat_map(|(_, _, nearly)| nearly);
+            nearly.for_each(|file| console.diagnostics(&near_misses(file)));
+            return hand_over(&nvcc, arguments, &console);
+        }
     };
     let started = process::began();
     let (settings, problems) = Settings::new(environment);
@@ -59,6 +68,9 @@ pub fn run(arguments: &[OsString], name: Option<&OsStr>) -> u8 {
         results: &results,
         replaced: Arc::default(),
     };
+    let files: BTreeMap<&Path, &MarkedFile> =
+        marked.iter().flat_map(|source| &source.files).chain(&nearly).map(|file| (file.path.as_path(), file)).collect();
+    files.values().for_each(|file| console.diagnostics(&near_misses(file)));
     build.run(marked)
 }
 
@@ -106,19 +118,24 @@ fn hand_over(nvcc: &RealNvcc, arguments: &[OsString], console: &Console) -> u8 {
     FATAL
 }
 
-/// The call, where it is one to tune: nvtune is on, understands it, and some of its sources are marked.
-fn marked_sources(
+/// The call, where nvtune is on and understands it, its sources that are marked, and the files that may have been meant to be.
+fn found(
     arguments: &[OsString],
     environment: impl Fn(&str) -> Option<OsString>,
-) -> Option<(Invocation, Vec<MarkedSource>)> {
+) -> Option<(Invocation, Vec<MarkedSource>, Vec<MarkedFile>)> {
     if is_off(&environment) {
         return None;
     }
     let (prepend, append) = (environment("NVCC_PREPEND_FLAGS"), environment("NVCC_APPEND_FLAGS"));
     // What nvtune cannot read, nvcc has the better message for.
     let invocation = Invocation::new(arguments, prepend.as_deref(), append.as_deref()).ok()?;
-    let marked = MarkedSource::of(&invocation);
-    (!marked.is_empty()).then_some((invocation, marked))
+    let (marked, nearly) = MarkedSource::found(&invocation);
+    Some((invocation, marked, nearly))
+}
+
+/// Warnings for what was surely meant as a tuning comment.
+fn near_misses(file: &MarkedFile) -> Vec<Diagnostic> {
+    comment::near_misses(&Source::new(file.path.to_string_lossy(), &file.text))
 }
 
 /// A compile with marked sources.

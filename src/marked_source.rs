@@ -3,7 +3,7 @@
 use crate::comment::{self, Annotation, Diagnostic, HostCode, Source};
 use crate::emit::Header;
 use crate::model::architecture_number;
-use crate::nvcc::{Dryrun, Invocation, Loads, MarkedFile, Phase, Pipeline, marked_files, quoted_files};
+use crate::nvcc::{Dryrun, Found, Invocation, Loads, MarkedFile, Phase, Pipeline, marked_files, quoted_files};
 use crate::tune::{self, Surroundings};
 use crate::variant::Toolchain;
 use std::ffi::OsString;
@@ -22,15 +22,27 @@ pub struct MarkedSource {
 impl MarkedSource {
     /// The marked sources of a call; none where it makes no machine code.
     pub fn of(invocation: &Invocation) -> Vec<Self> {
+        Self::found(invocation).0
+    }
+
+    /// The same, and the files that are not marked, but may have been meant to be.
+    pub fn found(invocation: &Invocation) -> (Vec<Self>, Vec<MarkedFile>) {
+        let (mut sources, mut nearly) = (Vec::new(), Vec::new());
         if invocation.phase == Phase::NoCode || invocation.dry {
-            return Vec::new();
+            return (sources, nearly);
         }
-        let sources = invocation.sources.iter().filter_map(|path| {
-            let stem = path.file_stem()?.to_string_lossy().into_owned();
-            let (files, includes_header) = marked_files(path, &invocation.include_paths, &Header::file_name(&stem));
-            (!files.is_empty()).then(|| Self { path: path.clone(), stem, files, includes_header })
-        });
-        sources.collect()
+        for path in &invocation.sources {
+            let Some(stem) = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()) else { continue };
+            let found = marked_files(path, &invocation.include_paths, &Header::file_name(&stem));
+            let Found { marked: files, nearly: others, includes_header } = found;
+            nearly.extend(others);
+            if !files.is_empty() {
+                sources.push(Self { path: path.clone(), stem, files, includes_header });
+            }
+        }
+        nearly.sort_by(|a, b| a.path.cmp(&b.path));
+        nearly.dedup();
+        (sources, nearly)
     }
 
     /// The source as nvcc names it.

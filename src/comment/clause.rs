@@ -70,6 +70,11 @@ const CLAUSES: [(&str, Reader); 19] = [
     ("name", name),
 ];
 
+/// Whether there is a clause of this name.
+pub(super) fn is_clause(name: &str) -> bool {
+    CLAUSES.iter().any(|(known, _)| *known == name)
+}
+
 /// Clauses that may be given several times.
 const REPEATED: [&str; 1] = ["template"];
 

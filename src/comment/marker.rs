@@ -8,18 +8,46 @@
 
 const MARKER: &[u8] = b"@tune";
 
+/// What a file can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// A tuning comment.
+    Tuned,
+    /// None, but what may have been meant as one (see [`near_misses`](super::near_misses)).
+    Nearly,
+    Nothing,
+}
+
 /// True where `@tune` stands right after `//` or `/*`, blanks between them allowed.
 pub fn is_marked(bytes: &[u8]) -> bool {
+    mark(bytes) == Mark::Tuned
+}
+
+/// The same, and whether it is all but there.
+pub fn mark(bytes: &[u8]) -> Mark {
+    let mut found = Mark::Nothing;
     // C++ has no use for `@`, so that it is rare in sources.
     for at in occurrences(bytes, b'@') {
         if bytes[at..].starts_with(MARKER)
             && !bytes.get(at + MARKER.len()).is_some_and(is_identifier)
             && opens(&bytes[..at])
         {
-            return true;
+            return Mark::Tuned;
+        }
+        if nearly(&bytes[at..]).is_some() {
+            found = Mark::Nearly;
         }
     }
-    false
+    found
+}
+
+/// The length of `@tune` at the start of a text, in capitals or not, with blanks behind the `@` or without.
+pub(super) fn nearly(text: &[u8]) -> Option<usize> {
+    let rest = text.strip_prefix(b"@")?;
+    let rest = &rest[rest.iter().take_while(|&&byte| byte == b' ' || byte == b'\t').count()..];
+    let (word, rest) = rest.split_at_checked(MARKER.len() - 1)?;
+    let is_it = word.eq_ignore_ascii_case(&MARKER[1..]) && !rest.first().is_some_and(is_identifier);
+    is_it.then_some(text.len() - rest.len())
 }
 
 /// Where `wanted` stands in `text`, for a byte that is rare there.

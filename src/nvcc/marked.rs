@@ -2,7 +2,7 @@
 //!
 //! This runs at every compile, so it reads files once and looks at nothing but `#include "..."` and the marker.
 
-use crate::comment::{is_marked, occurrences};
+use crate::comment::{Mark, mark, occurrences};
 use std::collections::BTreeSet;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -23,18 +23,29 @@ pub fn quoted_files(source: &Path, include_paths: &[PathBuf]) -> Vec<MarkedFile>
     files
 }
 
-/// The marked files among `source` and its quoted includes, in the order in which they are met, and whether one of
-/// them includes the header `header_name`.
-pub fn marked_files(source: &Path, include_paths: &[PathBuf], header_name: &str) -> (Vec<MarkedFile>, bool) {
-    let mut marked = Vec::new();
-    let mut includes_header = false;
+/// What is found in `source` and its quoted includes, each in the order in which it is met.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    pub marked: Vec<MarkedFile>,
+    /// Files that are not marked, with what may have been meant as a mark.
+    pub nearly: Vec<MarkedFile>,
+    /// One of them includes the header asked for.
+    pub includes_header: bool,
+}
+
+/// Looks for marks and for who includes the header `header_name`.
+pub fn marked_files(source: &Path, include_paths: &[PathBuf], header_name: &str) -> Found {
+    let mut found = Found::default();
     walk(source, include_paths, |path, text, names| {
-        includes_header |= names.iter().any(|name| Path::new(name).file_name().is_some_and(|file| file == header_name));
-        if is_marked(&text) {
-            marked.push(MarkedFile { path, text });
+        found.includes_header |=
+            names.iter().any(|name| Path::new(name).file_name().is_some_and(|file| file == header_name));
+        match mark(&text) {
+            Mark::Tuned => found.marked.push(MarkedFile { path, text }),
+            Mark::Nearly => found.nearly.push(MarkedFile { path, text }),
+            Mark::Nothing => {}
         }
     });
-    (marked, includes_header)
+    found
 }
 
 /// Visits each file with its path, its text and what it includes.
@@ -96,14 +107,18 @@ mod tests {
             path
         };
         let kernel = write("inc/kernel.cu", "//@tune block(auto)\n__global__ void k() {}\n");
-        write("inc/loop.cuh", "#include \"loop.cuh\"\n#include \"../inc/loop.cuh\"\n#include \"./loop.cuh\"\n");
+        let nearly = write(
+            "inc/loop.cuh",
+            "//@Tune\n#include \"loop.cuh\"\n#include \"../inc/loop.cuh\"\n#include \"./loop.cuh\"\n",
+        );
         let source = write(
             "main.cu",
             "# include \"kernel.cu\"\n#include \"loop.cuh\"\n#include <vector>\n#include \"main.tune.h\"\n",
         );
-        let (marked, includes_header) = marked_files(&source, &[folder.path().join("inc")], "main.tune.h");
-        assert_eq!(marked.iter().map(|file| &file.path).collect::<Vec<_>>(), [&kernel]);
-        assert!(includes_header);
-        assert_eq!(marked_files(&source, &[], "main.tune.h"), (vec![], true));
+        let paths = |files: &[MarkedFile]| files.iter().map(|file| file.path.clone()).collect::<Vec<_>>();
+        let found = marked_files(&source, &[folder.path().join("inc")], "main.tune.h");
+        assert_eq!((paths(&found.marked), paths(&found.nearly)), (vec![kernel], vec![nearly]));
+        assert!(found.includes_header);
+        assert_eq!(marked_files(&source, &[], "main.tune.h"), Found { includes_header: true, ..Found::default() });
     }
 }

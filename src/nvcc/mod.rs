@@ -16,7 +16,7 @@ pub mod ticketed;
 pub use dryrun::{Dryrun, DryrunError, Pipeline, Step};
 pub use images::{Loaded, Loads};
 pub use invocation::{Invocation, InvocationError, Phase};
-pub use marked::{MarkedFile, marked_files, quoted_files};
+pub use marked::{Found, MarkedFile, marked_files, quoted_files};
 pub use mirror::mirror;
 pub use option::{Arity, NvccOption, list_value, list_values, lookup};
 pub use overlay::{Overlay, OverlayError};

@@ -32,6 +32,35 @@ fn an_unmarked_source_is_nvccs_alone() {
 }
 
 #[test]
+fn what_was_surely_meant_as_a_tuning_comment_is_a_warning_and_the_build_is_nvccs() {
+    let project = Project::new(&["plain.cu", "saxpy.cu"]);
+    let plain = project.read("plain.cu");
+    project.write("near.cuh", "// A header.\n//@Tune block(auto)\n");
+    project.write("plain.cu", &format!("#include \"near.cuh\"\n// @param tune it\n{plain}"));
+    succeed(&mut project.plain(&reproducible("plain.cu", "same.o")));
+    let expected = project.bytes("same.o");
+    std::fs::remove_file(project.path("same.o")).expect("removed");
+    let mut nvtune = project.nvtune(&reproducible("plain.cu", "same.o"));
+    let ran = succeed(nvtune.env("NVTUNE_STRICT", "1"));
+    let warning = "near.cuh(2): warning: this comment does nothing: a tuning comment begins with //@tune\n  //@Tune block(auto)\n    ^~~~~\n\n";
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", warning));
+    assert!(project.bytes("same.o") == expected, "the object differs from plain nvcc's");
+    assert!(!project.files().iter().any(|name| name.contains(".tune.")));
+    // Beside a marked kernel, and in a call that makes no code or that nvtune is to leave alone.
+    let saxpy = project.read("saxpy.cu");
+    project.write("saxpy.cu", &format!("#include \"near.cuh\"\n{saxpy}"));
+    for (arguments, mode, count) in [
+        (&["-arch=sm_90", "-c", "saxpy.cu", "-o", "saxpy.o"][..], "static", 1),
+        (&["-arch=sm_90", "-c", "saxpy.cu", "plain.cu"], "static", 1),
+        (&["-arch=sm_90", "-c", "plain.cu", "-o", "plain.o"], "off", 0),
+        (&["-E", "plain.cu", "-o", "plain.ii"], "static", 0),
+    ] {
+        let ran = succeed(project.nvtune(arguments).env("NVTUNE", mode));
+        assert_eq!(ran.stderr.matches("this comment does nothing").count(), count, "{arguments:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn nvtune_off_and_calls_without_machine_code_are_nvccs_alone() {
     let project = Project::new(&["saxpy.cu"]);
     let cases: [(&[&str], &str); 3] = [
