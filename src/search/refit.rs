@@ -296,7 +296,7 @@ mod tests {
                 point(&[x, y, z], 10.0 + x + z)
             })
             .collect();
-        let time = |index: usize| (index / 121 == 3).then(|| 100.0 - (index % 121) as f64);
+        let time = |index: usize| (index / 121 == 3).then_some(100.0 - (index % 121) as f64);
         let given = searched(&points, 3 * 121, time);
         let refused = given.iter().filter(|&&index| time(index).is_none()).count();
         assert!(given.contains(&(4 * 121 - 1)), "{given:?}");
