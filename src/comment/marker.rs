@@ -34,7 +34,8 @@ pub fn mark(bytes: &[u8]) -> Mark {
         {
             return Mark::Tuned;
         }
-        if nearly(&bytes[at..]).is_some() {
+        // Files full of `@param` are common: one byte tells most of it.
+        if matches!(bytes.get(at + 1), Some(b't' | b'T' | b' ' | b'\t')) && nearly(&bytes[at..]).is_some() {
             found = Mark::Nearly;
         }
     }
