@@ -3,9 +3,9 @@
 use crate::comment::{Bounds, Facts};
 use crate::model::{MAX_REGISTERS, REGISTERS, frequency};
 use crate::ptx::{Body, Function, Instruction, Module, Operand, Scalar, Statement};
-use crate::space::Launch;
+use crate::space::{Dim3, Launch};
 use crate::workload::{Fill, Workload};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// Registers of a thread come in units of this many.
 const THREAD_UNIT: u32 = 8;
@@ -134,11 +134,7 @@ fn stored(body: &Body) -> Option<u64> {
 /// Whether the threads that are run all leave at once, before they touch the memory of the GPU, of a kernel that can. One that
 /// searches may work for long and find nothing. Not known where what they did is an estimate.
 fn is_idle(module: &Module, symbol: &str, body: &Body, (launch, workload): (&Launch, &Workload)) -> bool {
-    let reaches = |instruction: &&Instruction| {
-        let own = |part: &str| matches!(part, "param" | "local" | "const") || part.starts_with("shared");
-        is_one_of(instruction, &UNBOUNDED) || is_one_of(instruction, &PLAIN) && !instruction.opcode.split('.').any(own)
-    };
-    let mut reaching = body.instructions().filter(reaches).peekable();
+    let mut reaching = reaching(body).peekable();
     if reaching.peek().is_none() {
         return false;
     }
@@ -147,6 +143,36 @@ fn is_idle(module: &Module, symbol: &str, body: &Body, (launch, workload): (&Lau
     let is_run = |line: u32| profile.counts.get(&line).is_some_and(|&count| count > 0.0);
     let is_short = profile.counts.values().sum::<f64>() <= AT_ONCE;
     profile.exact && !profile.counts.is_empty() && is_short && !reaching.any(|instruction| is_run(instruction.line))
+}
+
+/// The instructions that may read or write the memory of the GPU.
+fn reaching(body: &Body) -> impl Iterator<Item = &Instruction> {
+    body.instructions().filter(|instruction| {
+        let own = |part: &str| matches!(part, "param" | "local" | "const") || part.starts_with("shared");
+        is_one_of(instruction, &UNBOUNDED) || is_one_of(instruction, &PLAIN) && !instruction.opcode.split('.').any(own)
+    })
+}
+
+/// Whether a launch leaves the memory of the GPU alone in blocks beyond a grid of `needed`, as far as their first and last threads
+/// tell that are run: those of the first block beyond, and of the last one, in each dimension in which there are any.
+pub fn leaves_beyond(module: &Module, symbol: &str, launch: &Launch, workload: &Workload, needed: Dim3) -> bool {
+    let Some(body) = module.entry(symbol).and_then(|entry| entry.body.as_ref()) else { return false };
+    let last = |extents: Dim3| extents.map(|extent| extent.saturating_sub(1));
+    let mut places = Vec::new();
+    for dimension in (0..3).filter(|&at| launch.grid[at] > needed[at]) {
+        for beyond in [needed[dimension], launch.grid[dimension] - 1] {
+            // In the other dimensions it is one that works.
+            for mut block in [[0; 3], last(needed)] {
+                block[dimension] = beyond;
+                places.extend([[0; 3], last(launch.block)].map(|thread| (block, thread)));
+            }
+        }
+    }
+    let lines: HashSet<u32> = reaching(body).map(|instruction| instruction.line).collect();
+    let executed = frequency::executed(module, symbol, launch, workload, &places, AT_ONCE as u64);
+    let leaves =
+        |run: &Option<BTreeSet<u32>>| run.as_ref().is_some_and(|run| run.iter().all(|line| !lines.contains(line)));
+    executed.is_ok_and(|all| all.iter().all(leaves))
 }
 
 /// Bytes that `st.global.v4.f32` stores; 0 where it cannot reach a buffer.

@@ -3,12 +3,14 @@
 //! In: a kernel under tuning with its variants, or a recorded space (`bench::RecordedSpace`). Out: [`Laid`], which is all that
 //! scoring looks at; so a recorded space is scored as a compile scores it. What always holds: every index is in range.
 
+use super::facts;
 use super::problem::Problem;
 use super::subject::Subject;
 use super::variants::{FrontEnds, Macros, Variant, Variants, merged};
 use crate::cubin::Cubin;
 use crate::model::Machine;
-use crate::space::{Configuration, Launch};
+use crate::ptx::Module;
+use crate::space::{Configuration, Dim3, Launch};
 use crate::workload::Workload;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -97,6 +99,18 @@ impl Laid {
             }
         }
         let (sources, source_of) = sources(subject, front_ends, &configurations, in_force);
+        let mut beyond = Beyond::default();
+        for (index, variant) in
+            of.iter_mut().enumerate().filter(|(index, variant)| *index != baseline && variant.is_ok())
+        {
+            let (configuration, source) = (&configurations[index], &sources[source_of[index]]);
+            if let Some(workload) = &workloads[index]
+                && let Some((launch, needed)) = subject.reach.beyond(&subject.space, configuration, &launches[index])
+                && !beyond.is_left((source_of[index], source), &launch, needed, workload)
+            {
+                *variant = Err(subject.reach.unaware(&subject.space, configuration).unwrap_or_default());
+            }
+        }
         let codes = variants.all.iter();
         let codes = codes.map(|variant| Code { symbol: variant.symbol.clone(), cubin: Arc::clone(&variant.cubin) });
         let representative = representatives(&of, &launches, baseline);
@@ -113,6 +127,30 @@ impl Laid {
             sources,
             codes: codes.collect(),
         })
+    }
+}
+
+/// What is known of the blocks of launches that are not needed.
+#[derive(Default)]
+struct Beyond {
+    /// By number of the source.
+    modules: HashMap<usize, Option<Module>>,
+    known: HashMap<(usize, Launch, Dim3), bool>,
+}
+
+impl Beyond {
+    /// Whether the kernel of a source leaves at once in the blocks of a launch beyond those that are needed.
+    fn is_left(
+        &mut self,
+        (number, source): (usize, &Source),
+        launch: &Launch,
+        needed: Dim3,
+        workload: &Workload,
+    ) -> bool {
+        let module = self.modules.entry(number).or_insert_with(|| Module::parse(source.ptx.as_deref()?).ok());
+        let Some(module) = module else { return false };
+        let known = self.known.entry((number, *launch, needed));
+        *known.or_insert_with(|| facts::leaves_beyond(module, &source.symbol, launch, workload, needed))
     }
 }
 

@@ -25,9 +25,9 @@ const FREE_SHARED: u32 = 48 << 10;
 /// The dimensions of a grid or block.
 const NAMES: [&str; 3] = ["x", "y", "z"];
 
-/// How many times as large as the workload the problem is on which a lack of blocks must show, too: one block may do for all of a
-/// small workload whatever a macro is.
-const LARGER: i64 = 64;
+/// How many times as large as the workload the problems are on which a lack of blocks must show, too: one block may do for all of a
+/// small workload whatever a macro is. A much larger one may be beyond what can be computed, or launched.
+const LARGER: [i64; 2] = [1 << 6, 1 << 14];
 
 /// Blocks of a grid in x, y and z.
 const MAX_GRID: Dim3 = [2_147_483_647, 65_535, 65_535];
@@ -68,9 +68,9 @@ pub struct Reach {
     kept_macros: Vec<(String, String)>,
     /// Macros that constraints tie to the block.
     tied_macros: BTreeSet<String>,
-    /// Macros by which the comment divides the work, and the space on a larger problem where there are any.
+    /// Macros by which the comment divides the work, and the space on larger problems where there are any.
     dividing_macros: BTreeSet<String>,
-    larger: Option<Box<Space>>,
+    larger: Vec<Space>,
     /// What of the workload follows the block or the grid: values of parameters and numbers of elements.
     following: Vec<(String, Expr)>,
     /// By dimension: what the grid's blocks are counted by.
@@ -91,7 +91,7 @@ impl Reach {
             kept_macros: Vec::new(),
             tied_macros: BTreeSet::new(),
             dividing_macros: BTreeSet::new(),
-            larger: None,
+            larger: Vec::new(),
             following: Vec::new(),
             counted: Default::default(),
             counts: String::new(),
@@ -165,7 +165,7 @@ impl Reach {
         self.tied_macros = space.tied_macros();
         self.dividing_macros = space.dividing_macros();
         if !self.dividing_macros.is_empty() {
-            self.larger = space.enlarged(LARGER).map(Box::new);
+            self.larger = LARGER.into_iter().filter_map(|times| space.enlarged(times)).collect();
         }
         self.counted = std::array::from_fn(|dimension| space.counted_by(dimension));
         let before = space.baseline().block;
@@ -261,8 +261,8 @@ impl Reach {
         if let Some(reason) = self.refuses_macros(space, configuration) {
             return Some(reason);
         }
-        if !self.has_enough_blocks(space, configuration)
-            && let Some(reason) = self.unaware(space, configuration)
+        if let Some(reason) = self.unaware(space, configuration)
+            && !self.has_enough_blocks(space, configuration)
         {
             return Some(reason);
         }
@@ -353,13 +353,31 @@ impl Reach {
         self.has_enough_blocks(space, configuration) && (own.grid == launch.grid || divided.grid == before.grid)
     }
 
-    /// Whether a launch has at least the blocks that the comment asks for under a configuration, on the workload and on a larger one.
+    /// Whether a launch has at least the blocks that the comment asks for under a configuration, on the workload and on larger ones.
     fn has_enough_blocks(&self, space: &Space, configuration: &Configuration) -> bool {
         let lacks = |space: &Space| {
             let launches = self.launch(space, configuration).and_then(|made| Ok((made, space.launch(configuration)?)));
             launches.is_ok_and(|(made, own)| (0..3).any(|at| made.grid[at] < own.grid[at]))
         };
-        !lacks(space) && !self.larger.as_deref().is_some_and(lacks)
+        !lacks(space) && !self.larger.iter().any(lacks)
+    }
+
+    /// Where the program's grid, which knows nothing of some macros, has more blocks under a configuration than the comment asks for, on
+    /// the workload or on a larger one: a launch with some, and the grid that is asked for. `launch` is as it is made.
+    pub fn beyond(&self, space: &Space, configuration: &Configuration, launch: &Launch) -> Option<(Launch, Dim3)> {
+        self.unaware(space, configuration)?;
+        let own = space.launch(configuration).ok()?.grid;
+        let more = |space: &Space| {
+            let made = self.launch(space, configuration).ok()?.grid;
+            let own = space.launch(configuration).ok()?.grid;
+            Some([0, 1, 2].map(|at| made[at] > own[at]))
+        };
+        let more: Vec<[bool; 3]> = std::iter::once(space).chain(&self.larger).filter_map(more).collect();
+        let grid = [0, 1, 2].map(|at| match more.iter().any(|more| more[at]) {
+            true => launch.grid[at].max(own[at].saturating_add(1)),
+            false => launch.grid[at],
+        });
+        (grid != launch.grid || grid != own).then_some((Launch { grid, ..*launch }, own))
     }
 
     /// That the program divides the work by other values of macros than a configuration has, with the remedy.

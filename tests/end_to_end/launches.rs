@@ -141,33 +141,70 @@ fn why_most_of_a_space_may_not_be_chosen_is_said_with_the_remedy() {
     assert!(!free.contains("may not be chosen"), "{free}");
 }
 
-/// A kernel that leaves it to its launch to have neither too few nor too many blocks, in a source that does not launch it.
+/// A kernel whose work a macro divides, in a source that does not launch it. A block beyond those it needs leaves at once where `GUARD`
+/// says so.
 const DIVIDED: &str = "#ifndef PER\n#define PER 4\n#endif\n\
     //@tune define(PER = {1, 2, 4, 8, 16}) block(64:1024:64) regs(auto) default(block = 256, PER = 4)\n\
     //@tune grid(ceildiv(n, block.x * PER)) args(n = SIZE, x = random[n], y = out[n])\n\
     __global__ void divided(int n, const float *x, float *y) {\n\
     const int first = (blockIdx.x * blockDim.x + threadIdx.x) * PER;\n\
+    GUARD\n\
     for (int i = first; i < first + PER; ++i) y[i] = sqrtf(x[i]); }\n";
 
-#[test]
-fn a_macro_that_the_launches_do_not_follow_costs_few_candidates_and_is_told_with_the_remedy() {
-    let project = Project::new(&[]);
-    let differs =
-        r#"{"differs": {"buffer": "y", "index": 9, "lane": 0, "expected": "1", "got": "0", "count": 1, "of": 2}}"#;
-    let faulted = r#"{"faulted": {"error": "CUDA_ERROR_ILLEGAL_ADDRESS"}}"#;
-    let refused = |value: u32, reason: &str| format!(r#"{{"label": "PER={value}", "refused": {reason}}},"#);
-    let refused = [refused(1, differs), refused(2, differs), refused(8, faulted), refused(16, faulted)].concat();
-    let entries = format!(
-        r#"{refused} {{"label": "block=128", "time_us": 8.0, "spread": 0.01}}, {{"time_us": 10.0, "spread": 0.01}}], "log": "log.txt", "conditions": ["#
-    );
-    let said = said(&project, &DIVIDED.replace("SIZE", "1 << 20"), &entries);
+/// Builds it with these timings; gives what is said, and for each value of its macro how many candidates were launched.
+fn divided(project: &Project, size: &str, guard: &str, entries: &str) -> (String, [usize; 5]) {
+    let entries = format!(r#"{entries}], "log": "log.txt", "conditions": ["#);
+    let said = said(project, &DIVIDED.replace("SIZE", size).replace("GUARD", guard), &entries);
     let log = project.read("log.txt");
     let checked = |value: u32| {
         let label = format!("PER={value}");
         log.lines().filter(|line| line.starts_with("check ") && line.split(' ').any(|word| word == label)).count()
     };
-    assert_eq!((checked(1), checked(2)), (0, 0), "too few blocks are told from the comment: {log}");
-    assert!(checked(8) + checked(16) < 20, "{log}");
+    (said, [1, 2, 4, 8, 16].map(checked))
+}
+
+/// The block and the macro of its winner.
+fn winner(project: &Project) -> (u64, i64) {
+    let record = project.record("launches.tune.json");
+    let kernel = &record["kernels"][0];
+    let winner = &kernel["configurations"][kernel["winner"].as_u64().expect("an index") as usize];
+    let number = |value: &serde_json::Value| value.as_i64().expect("a number");
+    (number(&winner["block"][0]) as u64, number(&winner["macros"]["PER"]))
+}
+
+const GUARD: &str = "if (first >= n) return;";
+
+#[test]
+fn a_macro_that_the_launches_do_not_follow_is_tried_where_too_many_blocks_do_no_harm() {
+    let entries = |value: u32| {
+        format!(
+            r#"{{"label": "PER={value}", "time_us": 5.0}}, {{"label": "block=128", "time_us": 8.0}}, {{"time_us": 10.0, "spread": 0.01}}"#
+        )
+    };
+    // Too few blocks are told from the comment, blocks that would read what is not theirs from the code.
+    for (guard, value, expected) in [(GUARD, 1, (128, 4)), (GUARD, 8, (0, 8)), ("", 8, (128, 4))] {
+        let project = Project::new(&[]);
+        let (said, checked) = divided(&project, "1 << 20", guard, &entries(value));
+        assert!(!said.contains("warning"), "{said}");
+        assert_eq!(
+            checked.map(|count| count > 0),
+            [false, false, true, guard == GUARD, guard == GUARD],
+            "{guard}{value}"
+        );
+        let found = winner(&project);
+        assert_eq!((found.0.min(expected.0), found.1), expected, "{guard}{value}");
+    }
+}
+
+#[test]
+fn values_of_a_macro_that_are_refused_cost_few_candidates_and_are_told_with_the_remedy() {
+    let project = Project::new(&[]);
+    let refused = |value: u32| {
+        format!(r#"{{"label": "PER={value}", "refused": {{"faulted": {{"error": "CUDA_ERROR_ILLEGAL_ADDRESS"}}}}}},"#)
+    };
+    let times = r#"{"label": "block=128", "time_us": 8.0}, {"time_us": 10.0, "spread": 0.01}"#;
+    let (said, checked) = divided(&project, "1 << 20", GUARD, &format!("{}{}{times}", refused(8), refused(16)));
+    assert!(checked[3] + checked[4] < 20, "{checked:?}");
     // Which one is refused first is the search's own affair.
     let (first, rest) = said.split_once('\n').expect("two warnings");
     assert!(first.contains("candidate refused: ") && first.contains("crashed on the GPU"), "{first}");
@@ -178,20 +215,16 @@ fn a_macro_that_the_launches_do_not_follow_costs_few_candidates_and_is_told_with
 
     "#]]
     .assert_eq(rest);
-    let record = project.record("launches.tune.json");
-    let kernel = &record["kernels"][0];
-    let winner = &kernel["configurations"][kernel["winner"].as_u64().expect("an index") as usize];
-    assert_eq!((&winner["block"][0], &winner["macros"]["PER"]), (&128.into(), &4.into()), "{said}");
+    assert_eq!(winner(&project), (128, 4));
 }
 
 #[test]
-fn a_workload_too_small_to_tell_the_values_of_a_macro_apart_hides_no_lack_of_blocks() {
-    let project = Project::new(&[]);
-    // One block does it all; a launch of more than that would not be done.
-    let entries = r#"{"label": "PER=1", "time_us": 5.0}, {"time_us": 10.0, "spread": 0.01}"#;
-    said(&project, &DIVIDED.replace("SIZE", "64"), entries);
-    let record = project.record("launches.tune.json");
-    let kernel = &record["kernels"][0];
-    let winner = &kernel["configurations"][kernel["winner"].as_u64().expect("an index") as usize];
-    assert_eq!(winner["macros"]["PER"], 4);
+fn a_workload_too_small_to_tell_the_values_of_a_macro_apart_hides_neither_a_lack_of_blocks_nor_too_many() {
+    // One block does it all.
+    for (guard, value) in [(GUARD, 1), ("", 8)] {
+        let project = Project::new(&[]);
+        let entries = format!(r#"{{"label": "PER={value}", "time_us": 5.0}}, {{"time_us": 10.0, "spread": 0.01}}"#);
+        divided(&project, "64", guard, &entries);
+        assert_eq!(winner(&project).1, 4, "{guard}{value}");
+    }
 }

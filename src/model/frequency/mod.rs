@@ -34,7 +34,7 @@ use memory::{Initial, Overlay};
 use program::{Passing, Program};
 use sampled::{Home, Sampled};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tally::Tally;
 use thread::{Allowance, Ground, Place3, Thread};
 
@@ -157,6 +157,34 @@ pub fn written(
     writes(module, entry, launch, workload, block, run)
 }
 
+/// The lines of PTX that each of these threads (its block, its place in that) executes, run alone; `None` for one that does not end
+/// within so many instructions, or whose way hangs on what is not known.
+///
+/// # Errors
+/// As [`profile`]; [`Error::Launch`] where a block or thread lies outside the launch.
+pub fn executed(
+    module: &Module,
+    entry: &str,
+    launch: &Launch,
+    workload: &Workload,
+    places: &[([u32; 3], [u32; 3])],
+    instructions: u64,
+) -> Result<Vec<Option<BTreeSet<u32>>>, Error> {
+    for &(block, thread) in places {
+        inside(block, launch.grid, launch)?;
+        inside(thread, launch.block, launch)?;
+    }
+    on_ground(module, entry, launch, workload, |ground| {
+        let lines = |&(block, thread): &([u32; 3], [u32; 3])| {
+            let allowance = Allowance { steps: instructions, window: 0, warmup: u64::MAX, path: false };
+            let outcome = Thread::new(ground, Place3 { block, thread }, allowance).run();
+            let run = outcome.counts.iter().zip(&ground.program.steps).filter(|(count, _)| **count > 0);
+            (outcome.exact && !outcome.cut).then(|| run.map(|(_, step)| step.line).collect())
+        };
+        places.iter().map(lines).collect()
+    })
+}
+
 /// What all threads of a block, run together, write to the workload's buffers: known bytes by (buffer, byte offset). `limits` counts
 /// the instructions of a warp as one.
 ///
@@ -192,18 +220,28 @@ fn writes(
     block: [u32; 3],
     run: impl Fn(&Ground<'_>) -> Overlay,
 ) -> Result<BTreeMap<(usize, u64), u8>, Error> {
+    inside(block, launch.grid, launch)?;
+    let written = on_ground(module, entry, launch, workload, run)?;
+    Ok(written.bytes().filter_map(|(address, byte)| memory::in_buffer(address).map(|place| (place, byte))).collect())
+}
+
+/// Does something with the kernel as it is launched on its workload.
+fn on_ground<T>(
+    module: &Module,
+    entry: &str,
+    launch: &Launch,
+    workload: &Workload,
+    run: impl FnOnce(&Ground<'_>) -> T,
+) -> Result<T, Error> {
     let function = module.entry(entry).ok_or_else(|| Error::NoEntry { name: entry.to_owned() })?;
     check(launch)?;
-    inside(block, launch.grid, launch)?;
     let program = decode::decode(module, function);
     let arguments = arguments(&program, workload)?;
     let given = memory::given(&program.variables, &workload.symbols);
     let initial =
         Initial { buffers: &workload.buffers, given: &given, globals: &program.globals, constants: &program.constants };
     let analyses = RefCell::default();
-    let ground = Ground { program: &program, initial: &initial, arguments: &arguments, launch, analyses: &analyses };
-    let written = run(&ground);
-    Ok(written.bytes().filter_map(|(address, byte)| memory::in_buffer(address).map(|place| (place, byte))).collect())
+    Ok(run(&Ground { program: &program, initial: &initial, arguments: &arguments, launch, analyses: &analyses }))
 }
 
 fn inside(index: [u32; 3], extents: [u32; 3], launch: &Launch) -> Result<(), Error> {
