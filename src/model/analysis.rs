@@ -62,6 +62,8 @@ pub struct Traffic {
     pub stored: f64,
     /// Sectors that it reads and that no warp of its block has read before.
     pub fresh: f64,
+    /// Share of the buffer that it touches here and there: see [`Profile::spread`].
+    pub spread: f64,
 }
 
 /// Local-memory instructions, by spilled registers or local arrays, in the code (not executions).
@@ -193,7 +195,12 @@ impl Analysis {
         for (at, count) in executed_by(flow, &mean) {
             if let Some(access) = accesses[at].as_ref().filter(|access| is_cached(access.space)) {
                 let place = traffic.iter().position(|known| known.buffer == access.buffer).unwrap_or_else(|| {
-                    traffic.push(Traffic { buffer: access.buffer, ..Traffic::default() });
+                    let spread = access.buffer.and_then(|buffer| profile?.spread.get(&buffer).copied());
+                    traffic.push(Traffic {
+                        buffer: access.buffer,
+                        spread: spread.unwrap_or(1.0),
+                        ..Traffic::default()
+                    });
                     traffic.len() - 1
                 });
                 traffic[place].add(access, count);
