@@ -77,14 +77,16 @@ fn every_bottleneck_has_its_kernels() {
     let table: String = kernels.iter().map(|(bound, of_bound)| format!("{bound}: {}\n", of_bound.join(", "))).collect();
     expect![[r#"
         constant cache misses: cp
+        exchange within warps (match, shuffle): radix_pass
         execution units (integer and logic): overlapped, overloaded, rc5
         execution units (special functions): mri_fhd, mri_q
         global memory bandwidth: fdtd, hash_lookup, lbm, marching_cubes, matrix_add, random_access, reduction, saxpy, scan, scattered, transpose
         global memory latency: histogram, layer_norm, reduction_adaptive
         instruction issue: black_scholes, conv2d, particles, rpes, sad, softmax, tpacf
         instruction latency: nbody
-        level-1 cache bandwidth: matmul_naive, pns, radix_pass, sound3d
-        level-2 cache bandwidth: cfd, fem, spmv
+        level-1 cache bandwidth: matmul_naive, pns, sound3d
+        level-2 cache bandwidth: fem, spmv
+        register file capacity: cfd
         shared memory bandwidth: attention, gemm_wmma, h264_me, matmul_block, matmul_rect, matmul_tiled, stencil3d
     "#]]
     .assert_eq(&table);

@@ -78,8 +78,9 @@ pub struct Spills {
 pub struct Work {
     /// Cycles of an SM that each pipe is busy for the warp.
     pub pipes: [f64; Pipe::COUNT],
-    /// Of the memory pipe's cycles, those for shared memory.
+    /// Of the memory pipe's cycles, those for shared memory, and those in which threads of a warp tell each other something.
     pub shared_cycles: f64,
+    pub exchange_cycles: f64,
     /// Sectors of local memory accessed.
     pub local_sectors: f64,
     /// Lines of constant memory that it reads one after another, each for the first time or for the first time in long.
@@ -325,6 +326,9 @@ impl Work {
                 }
                 Space::Texture | Space::Constant => {}
             }
+        }
+        if matches!(instruction.opcode.class, Class::Match | Class::Shuffle) {
+            self.exchange_cycles += count * cycles;
         }
         if pipe == Pipe::IntegerMultiply {
             self.pipes[Pipe::Fma as usize] += count * throughput.interval(Pipe::Fma);

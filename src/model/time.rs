@@ -45,6 +45,8 @@ pub enum Bottleneck {
     Pipe(Pipe),
     /// Passes over the banks of shared memory.
     SharedMemory,
+    /// Matches and shuffles, which the memory pipe executes too.
+    Exchange,
     /// Sectors that move between the level-2 cache and the SMs.
     CacheBandwidth,
     /// Bytes that move to and from device memory.
@@ -72,6 +74,7 @@ impl fmt::Display for Bottleneck {
             Self::Pipe(Pipe::Memory) => "level-1 cache bandwidth",
             Self::Pipe(pipe) => return write!(formatter, "execution units ({})", pipe.name()),
             Self::SharedMemory => "shared memory bandwidth",
+            Self::Exchange => "exchange within warps (match, shuffle)",
             Self::CacheBandwidth => "level-2 cache bandwidth",
             Self::GlobalBandwidth => "global memory bandwidth",
             Self::GlobalLatency => "global memory latency",
@@ -318,14 +321,18 @@ impl Model<'_> {
             launch: blocks * BLOCK_INTERVAL * f64::from(self.machine.sms),
             queue: 0.0,
         };
-        let shared = work.shared_cycles * 2.0 > memory;
+        let memory_bound = match (work.shared_cycles, work.exchange_cycles) {
+            (shared, _) if shared * 2.0 > memory => Bottleneck::SharedMemory,
+            (_, exchange) if exchange * 2.0 > memory => Bottleneck::Exchange,
+            _ => Bottleneck::Pipe(Pipe::Memory),
+        };
         let bounds = [
             (self.latency_bound(), cycles.latency),
             (Bottleneck::Issue, cycles.issue),
             (Bottleneck::CacheBandwidth, cycles.cache),
             (Bottleneck::ConstantCache, cycles.constant),
             (Bottleneck::Pipe(busiest), cycles.pipe),
-            (if shared { Bottleneck::SharedMemory } else { Bottleneck::Pipe(Pipe::Memory) }, cycles.memory_pipe),
+            (memory_bound, cycles.memory_pipe),
         ];
         let (bound, _) = bounds.into_iter().fold((Bottleneck::Launch, 0.0), |a, b| if b.1 > a.1 { b } else { a });
         Wave { cycles, bound }
