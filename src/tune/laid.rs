@@ -5,6 +5,7 @@
 
 use super::facts;
 use super::problem::Problem;
+use super::reach::Blocks;
 use super::subject::Subject;
 use super::variants::{FrontEnds, Macros, Variant, Variants, merged};
 use crate::cubin::Cubin;
@@ -99,16 +100,14 @@ impl Laid {
             }
         }
         let (sources, source_of) = sources(subject, front_ends, &configurations, in_force);
-        let mut beyond = Beyond::default();
-        for (index, variant) in
-            of.iter_mut().enumerate().filter(|(index, variant)| *index != baseline && variant.is_ok())
-        {
-            let (configuration, source) = (&configurations[index], &sources[source_of[index]]);
-            if let Some(workload) = &workloads[index]
-                && let Some((launch, needed)) = subject.reach.beyond(&subject.space, configuration, &launches[index])
-                && !beyond.is_left((source_of[index], source), &launch, needed, workload)
+        let mut undivided = Undivided::new(subject);
+        for (index, variant) in of.iter_mut().enumerate().filter(|(index, _)| *index != baseline) {
+            let source = (source_of[index], &sources[source_of[index]]);
+            let launched = (&launches[index], workloads[index].as_deref());
+            if variant.is_ok()
+                && let Some(reason) = undivided.refusal(&configurations[index], source, launched)
             {
-                *variant = Err(subject.reach.unaware(&subject.space, configuration).unwrap_or_default());
+                *variant = Err(reason);
             }
         }
         let codes = variants.all.iter();
@@ -130,27 +129,49 @@ impl Laid {
     }
 }
 
-/// What is known of the blocks of launches that are not needed.
-#[derive(Default)]
-struct Beyond {
+/// What is known of launches by a program that knows nothing of the macros by which the work is divided.
+struct Undivided<'a> {
+    subject: &'a Subject<'a>,
     /// By number of the source.
     modules: HashMap<usize, Option<Module>>,
-    known: HashMap<(usize, Launch, Dim3), bool>,
+    /// By number of the source and block, which all of it hangs on.
+    known: HashMap<(usize, Dim3), Option<String>>,
 }
 
-impl Beyond {
-    /// Whether the kernel of a source leaves at once in the blocks of a launch beyond those that are needed.
-    fn is_left(
+impl<'a> Undivided<'a> {
+    fn new(subject: &'a Subject<'a>) -> Self {
+        Self { subject, modules: HashMap::new(), known: HashMap::new() }
+    }
+
+    /// Why a configuration must not be launched so.
+    fn refusal(
         &mut self,
+        configuration: &Configuration,
         (number, source): (usize, &Source),
-        launch: &Launch,
-        needed: Dim3,
-        workload: &Workload,
-    ) -> bool {
-        let module = self.modules.entry(number).or_insert_with(|| Module::parse(source.ptx.as_deref()?).ok());
-        let Some(module) = module else { return false };
-        let known = self.known.entry((number, *launch, needed));
-        *known.or_insert_with(|| facts::leaves_beyond(module, &source.symbol, launch, workload, needed))
+        (launch, workload): (&Launch, Option<&Workload>),
+    ) -> Option<String> {
+        // Where the grid is an axis, it is the winner's.
+        if configuration.grid.is_some() {
+            return None;
+        }
+        let key = (number, configuration.block);
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
+        }
+        let refusal = match self.subject.reach.blocks(&self.subject.space, configuration, launch) {
+            Blocks::Asked => None,
+            Blocks::Lacking(reason) => Some(reason),
+            Blocks::Beyond { launch, needed, reason } => {
+                let module = self.modules.entry(number);
+                let module = module.or_insert_with(|| Module::parse(source.ptx.as_deref()?).ok());
+                let is_left = module.as_ref().zip(workload).is_none_or(|(module, workload)| {
+                    facts::leaves_beyond(module, &source.symbol, &launch, workload, needed)
+                });
+                (!is_left).then_some(reason)
+            }
+        };
+        self.known.insert(key, refusal.clone());
+        refusal
     }
 }
 

@@ -17,6 +17,7 @@ use crate::model::{MAX_BLOCK_THREADS, REGISTER_UNIT, REGISTERS, SUB_CORES, WARP}
 use crate::ptx::Module;
 use crate::space::{Configuration, Counted, Dim3, Launch, Space};
 use crate::workload::Entry;
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 /// Dynamic shared memory that a launch may have without the program's consent, in bytes.
@@ -51,6 +52,16 @@ pub enum Way {
     },
     /// Why neither is possible.
     Pinned(String),
+}
+
+/// The blocks of a launch, where macros divide the work of which the program's grid knows nothing.
+pub enum Blocks {
+    /// As many as the comment asks for, or nothing speaks against them.
+    Asked,
+    /// Too few, and what to do.
+    Lacking(String),
+    /// More: a launch with some, the grid that is asked for, and what to do where they do harm.
+    Beyond { launch: Launch, needed: Dim3, reason: String },
 }
 
 #[derive(Clone, Debug)]
@@ -261,11 +272,6 @@ impl Reach {
         if let Some(reason) = self.refuses_macros(space, configuration) {
             return Some(reason);
         }
-        if let Some(reason) = self.unaware(space, configuration)
-            && !self.has_enough_blocks(space, configuration)
-        {
-            return Some(reason);
-        }
         if configuration.carveout != baseline.carveout {
             return Some("only host code can set a carve-out: include the header".to_owned());
         }
@@ -350,34 +356,32 @@ impl Reach {
         let (Ok(own), Ok(divided)) = (space.launch(configuration), space.launch(&under_its_macros)) else {
             return false;
         };
-        self.has_enough_blocks(space, configuration) && (own.grid == launch.grid || divided.grid == before.grid)
+        let enough = (0..3).all(|at| launch.grid[at] >= own.grid[at]);
+        enough && (own.grid == launch.grid || divided.grid == before.grid)
     }
 
-    /// Whether a launch has at least the blocks that the comment asks for under a configuration, on the workload and on larger ones.
-    fn has_enough_blocks(&self, space: &Space, configuration: &Configuration) -> bool {
-        let lacks = |space: &Space| {
-            let launches = self.launch(space, configuration).and_then(|made| Ok((made, space.launch(configuration)?)));
-            launches.is_ok_and(|(made, own)| (0..3).any(|at| made.grid[at] < own.grid[at]))
-        };
-        !lacks(space) && !self.larger.iter().any(lacks)
-    }
-
-    /// Where the program's grid, which knows nothing of some macros, has more blocks under a configuration than the comment asks for, on
-    /// the workload or on a larger one: a launch with some, and the grid that is asked for. `launch` is as it is made.
-    pub fn beyond(&self, space: &Space, configuration: &Configuration, launch: &Launch) -> Option<(Launch, Dim3)> {
-        self.unaware(space, configuration)?;
-        let own = space.launch(configuration).ok()?.grid;
-        let more = |space: &Space| {
+    /// The program's grid under a configuration against the one that the comment asks for, on the workload and on larger ones. `launch`
+    /// is as it is made. It hangs on the macros and the block alone.
+    pub fn blocks(&self, space: &Space, configuration: &Configuration, launch: &Launch) -> Blocks {
+        let Some(reason) = self.unaware(space, configuration) else { return Blocks::Asked };
+        let Ok(needed) = space.launch(configuration).map(|own| own.grid) else { return Blocks::Asked };
+        let compared = |space: &Space| {
             let made = self.launch(space, configuration).ok()?.grid;
             let own = space.launch(configuration).ok()?.grid;
-            Some([0, 1, 2].map(|at| made[at] > own[at]))
+            Some([0, 1, 2].map(|at| made[at].cmp(&own[at])))
         };
-        let more: Vec<[bool; 3]> = std::iter::once(space).chain(&self.larger).filter_map(more).collect();
-        let grid = [0, 1, 2].map(|at| match more.iter().any(|more| more[at]) {
-            true => launch.grid[at].max(own[at].saturating_add(1)),
-            false => launch.grid[at],
-        });
-        (grid != launch.grid || grid != own).then_some((Launch { grid, ..*launch }, own))
+        let all: Vec<[Ordering; 3]> = std::iter::once(space).chain(&self.larger).filter_map(compared).collect();
+        if all.iter().flatten().any(|order| order.is_lt()) {
+            return Blocks::Lacking(reason);
+        }
+        let more = [0, 1, 2].map(|at| all.iter().any(|orders| orders[at].is_gt()));
+        if more == [false; 3] {
+            return Blocks::Asked;
+        }
+        // On the workload there may be none of them.
+        let grid = [0, 1, 2]
+            .map(|at| if more[at] { launch.grid[at].max(needed[at].saturating_add(1)) } else { launch.grid[at] });
+        Blocks::Beyond { launch: Launch { grid, ..*launch }, needed, reason }
     }
 
     /// That the program divides the work by other values of macros than a configuration has, with the remedy.
