@@ -450,7 +450,11 @@ impl Build<'_> {
         if kernels.is_empty() {
             return Attempt::Ended(self.exec(&options));
         }
-        match ticketed::build(programs, &self.invocation.arguments, &options, kernels, stubs) {
+        let sources = match self.several_sources() {
+            true => self.invocation.sources.iter().map(|source| source.to_string_lossy().into_owned()).collect(),
+            false => Vec::new(),
+        };
+        match ticketed::build(programs, &self.invocation.arguments, &options, (sources, kernels, stubs)) {
             Ok(Built::Done(status)) => Attempt::Ended(self.end(status)),
             Ok(Built::Differs(wrong)) => Attempt::Differs(wrong),
             Err(problem) => Attempt::Failed(problem),

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 pub struct Ticket {
     /// Folder for the shim's answers, a file for each call.
     pub answers: PathBuf,
+    /// The sources of the call as nvcc names them, where it has several.
+    pub sources: Vec<String>,
     pub kernels: Vec<TicketKernel>,
     /// Launch stubs that reshape what is launched.
     pub stubs: Vec<StubText>,
@@ -18,7 +20,7 @@ pub struct Ticket {
 /// One kernel for one architecture.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TicketKernel {
-    /// The source as nvcc names it, where the call has several: kernels of two may have one name.
+    /// Its source, where the call has several: kernels of two may have one name.
     pub source: Option<String>,
     /// `sm_90`, as given to ptxas.
     pub architecture: String,

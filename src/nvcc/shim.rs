@@ -93,24 +93,33 @@ impl Call {
     fn kernels<'a>(&self, ticket: &'a Ticket) -> Vec<&'a TicketKernel> {
         let text = self.input.as_deref().and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
         let Ok(module) = ptx::Module::parse(&text) else { return Vec::new() };
+        let sources = self.sources(&ticket.sources);
+        let is_of = |source: &String| sources.is_empty() || sources.contains(&source.as_str());
         let is_here = |kernel: &&TicketKernel| {
             kernel.architecture == self.architecture
                 && module.entry(&kernel.symbol).is_some()
-                && kernel.source.as_deref().is_none_or(|source| self.is_of(source))
+                && kernel.source.as_ref().is_none_or(is_of)
         };
         ticket.kernels.iter().filter(is_here).collect()
     }
 
-    /// Whether the PTX is what nvcc makes of this source: `tmpxft_000065b0_00000000-7_STEM.compute_90.ptx`, or `STEM.ptx` with `--keep`.
-    fn is_of(&self, source: &str) -> bool {
-        let input = self.input.as_deref().and_then(Path::file_name).map(OsStr::to_string_lossy).unwrap_or_default();
-        let temporary = input.strip_prefix("tmpxft_").and_then(|rest| rest.split_once('-'));
-        let named = temporary.and_then(|(_, rest)| rest.split_once('_')).map_or(&*input, |(_, named)| named);
-        let stem = Path::new(source).file_stem().map(OsStr::to_string_lossy).unwrap_or_default();
-        let rest = named.strip_prefix(&*stem).and_then(|rest| rest.strip_prefix('.'));
-        rest.is_some_and(|rest| {
-            rest == "ptx" || rest.starts_with("compute_") && !rest.trim_end_matches(".ptx").contains('.')
-        })
+    /// Those sources that the PTX is called after: `tmpxft_000065b0_00000000-7_STEM.compute_90.ptx`, `STEM.ptx` with `--keep`,
+    /// `OBJECT_SOURCE.ptx` with `-objtemp`. Of `b.cu` and `a_b.cu` it is the longer one. None where nvcc names its files otherwise.
+    fn sources<'a>(&self, all: &'a [String]) -> Vec<&'a str> {
+        let input = self.input.as_deref().and_then(Path::file_stem).map(OsStr::to_string_lossy).unwrap_or_default();
+        let named = input.rsplit_once(".compute_").map_or(&*input, |(named, _)| named);
+        let is_called =
+            |text: &str| named.strip_suffix(text).is_some_and(|head| head.is_empty() || head.ends_with('_'));
+        let length = |source: &str| {
+            let (whole, stem) = (Path::new(source).file_name(), Path::new(source).file_stem());
+            let texts = [whole, stem].into_iter().flatten().map(OsStr::to_string_lossy);
+            texts.filter(|text| is_called(text)).map(|text| text.len()).max().unwrap_or(0)
+        };
+        // Whether it is with its extension says nothing.
+        let stem = |source: &str| Path::new(source).file_stem().map_or(0, OsStr::len);
+        let called: Vec<&str> = all.iter().map(String::as_str).filter(|source| length(source) > 0).collect();
+        let longest = called.iter().map(|source| stem(source)).max().unwrap_or(0);
+        called.into_iter().filter(|source| stem(source) == longest).collect()
     }
 
     /// Writes the edited PTX into a file of its own; `None` where nothing is edited.

@@ -23,7 +23,8 @@ pub struct Wrong {
     pub problem: String,
 }
 
-/// Runs nvcc with a ticket for the shims; `arguments` are the user's, `options` what nvtune adds.
+/// Runs nvcc with a ticket for the shims; `arguments` are the user's, `options` what nvtune adds. `sources` are those of the call,
+/// where it has several.
 ///
 /// # Errors
 /// Where nvcc cannot be started so; the text is for the user.
@@ -31,8 +32,7 @@ pub fn build(
     Programs { bin, cicc }: &Programs,
     arguments: &[OsString],
     options: &[OsString],
-    kernels: Vec<TicketKernel>,
-    stubs: Vec<StubText>,
+    (sources, kernels, stubs): (Vec<String>, Vec<TicketKernel>, Vec<StubText>),
 ) -> Result<Built, String> {
     let own = std::env::current_exe().map_err(|error| format!("cannot find nvtune's own program: {error}"))?;
     let cicc = cicc.as_deref().filter(|_| !stubs.is_empty());
@@ -40,7 +40,7 @@ pub fn build(
     let folder = Temporary::new().map_err(|error| format!("cannot make a temporary folder: {error}"))?;
     let answers = folder.path().join("answers");
     let ticket_file = folder.path().join("ticket.json");
-    let ticket = Ticket { answers: answers.clone(), kernels, stubs };
+    let ticket = Ticket { answers: answers.clone(), sources, kernels, stubs };
     std::fs::create_dir(&answers)
         .and_then(|()| std::fs::write(&ticket_file, serde_json::to_vec(&ticket)?))
         .map_err(|error| format!("cannot write the ticket: {error}"))?;

@@ -140,13 +140,21 @@ fn kernels_of_one_name_in_two_sources_of_a_call_are_each_built_as_they_were_time
         {"grid": [128, 1, 1], "label": "regs=32", "time_us": 8.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
     let device = r#"{"name": "NVIDIA H200", "compute_capability": 90}"#;
     project.write("recorded.json", &format!(r#"{{"device": {device}, "entries": [{entries}]}}"#));
-    for keep in [&[][..], &["--keep"]] {
-        let arguments = ["-O3", "-arch=sm_90", "-c", "a.cu", "a_b.cu"].iter().chain(keep).collect::<Vec<_>>();
+    // What nvcc calls its files hangs on these.
+    for options in [
+        &["-arch=sm_90"][..],
+        &["-arch=sm_90", "--keep"],
+        &["-arch=sm_90", "-objtemp"],
+        &["-gencode=arch=compute_90,code=sm_90", "-gencode=arch=compute_80,code=sm_80"],
+    ] {
+        let arguments = options.iter().chain(&["-O3", "-c", "a.cu", "a_b.cu"]).collect::<Vec<_>>();
         let mut nvtune = project.nvtune(&arguments);
         let ran = succeed(nvtune.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
-        assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
-        let registers = ["a.o", "a_b.o"].map(|object| project.registers(object)[0].1);
-        assert!(registers[0] <= 24 && (25..=32).contains(&registers[1]), "{registers:?}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("warning"), "{options:?}: {}", ran.stderr);
+        let has = |object: &str, registers: std::ops::RangeInclusive<u32>| {
+            project.registers(object).iter().any(|(_, count)| registers.contains(count))
+        };
+        assert!(has("a.o", 1..=24) && has("a_b.o", 25..=32), "{options:?}: {}", ran.stderr);
     }
 }
 
