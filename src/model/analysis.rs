@@ -83,6 +83,8 @@ pub struct Work {
     pub exchange_cycles: f64,
     /// Sectors of local memory accessed.
     pub local_sectors: f64,
+    /// Of these, those written.
+    pub local_stored: f64,
     /// Lines of constant memory that it reads one after another, each for the first time or for the first time in long.
     pub constant_lines: f64,
     pub barriers: f64,
@@ -322,7 +324,11 @@ impl Work {
                 }
                 Space::Local => {
                     cycles = cycles.max(passes);
-                    self.local_sectors += count * passes * SECTORS_PER_CYCLE;
+                    let sectors = count * passes * SECTORS_PER_CYCLE;
+                    self.local_sectors += sectors;
+                    if access.kind == Kind::Store {
+                        self.local_stored += sectors;
+                    }
                 }
                 Space::Texture | Space::Constant => {}
             }

@@ -305,7 +305,8 @@ impl Model<'_> {
         let alone = BLOCK_LATENCY + (self.cycles + extra) * average;
 
         let again = self.missed1(blocks * self.block_warps);
-        let cache = self.moved + (again + work.local_sectors * self.local_missed) * SECTOR_BYTES;
+        let local = work.local_stored + (work.local_sectors - work.local_stored) * self.local_missed;
+        let cache = self.moved + (again + local) * SECTOR_BYTES;
         let memory = work.pipes[Pipe::Memory as usize];
         let pipe = |pipe: Pipe| warps * work.pipes[pipe as usize];
         let busiest = Pipe::ALL.into_iter().filter(|pipe| *pipe != Pipe::Memory);
