@@ -32,6 +32,9 @@ const PLAIN: [&str; 8] = ["ld", "ldu", "st", "tex", "tld4", "txq", "suld", "cp"]
 /// PTX instructions at most of a thread that finds out where it is, and that it has nothing to do.
 const AT_ONCE: f64 = 64.0;
 
+/// The same of one in a block that is not needed, which may look at each of its elements to find that it has none.
+const BEYOND: u64 = 1024;
+
 /// PTX instructions that are run to see whether anybody does anything.
 const LOOKED_AT: u64 = 100_000;
 
@@ -169,7 +172,7 @@ pub fn leaves_beyond(module: &Module, symbol: &str, launch: &Launch, workload: &
         }
     }
     let lines: HashSet<u32> = reaching(body).map(|instruction| instruction.line).collect();
-    let executed = frequency::executed(module, symbol, launch, workload, &places, AT_ONCE as u64);
+    let executed = frequency::executed(module, symbol, launch, workload, &places, BEYOND);
     let leaves =
         |run: &Option<BTreeSet<u32>>| run.as_ref().is_some_and(|run| run.iter().all(|line| !lines.contains(line)));
     executed.is_ok_and(|all| all.iter().all(leaves))
