@@ -84,8 +84,8 @@ fn every_bottleneck_has_its_kernels() {
         global memory latency: histogram, layer_norm, reduction_adaptive
         instruction issue: black_scholes, conv2d, particles, rpes, sad, softmax, tpacf
         instruction latency: nbody
-        level-1 cache bandwidth: matmul_naive, pns, sound3d
-        level-2 cache bandwidth: fem, spmv
+        level-1 cache bandwidth: matmul_naive, sound3d
+        level-2 cache bandwidth: fem, pns, spmv
         register file capacity: cfd
         shared memory bandwidth: attention, gemm_wmma, h264_me, matmul_block, matmul_rect, matmul_tiled, stencil3d
     "#]]
