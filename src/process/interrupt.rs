@@ -7,6 +7,7 @@
 use super::{descendants, temporary};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -142,8 +143,18 @@ fn stop(signal: i32) {
     end(signal)
 }
 
-/// Kills until none is left: one that was about to start another may have done so.
+/// Kills until none is left: one that was about to start another may have done so. All are stopped before any is killed, for the child of
+/// one that is killed belongs to somebody else.
 fn kill_all() {
+    let mut stopped = BTreeSet::new();
+    for _ in 0..100 {
+        let all = descendants::of(std::process::id());
+        let new: Vec<u32> = all.into_iter().filter(|&process| stopped.insert(process)).collect();
+        if new.is_empty() {
+            break;
+        }
+        new.into_iter().for_each(|process| send(process, libc::SIGSTOP));
+    }
     for _ in 0..100 {
         let all = descendants::of(std::process::id());
         if all.is_empty() {
