@@ -35,7 +35,7 @@ pub struct Toolchain {
     /// Where machine code is kept that ptxas made before.
     kept: Option<Cache>,
     /// The preprocessed sources so far, by the macros that they were made under.
-    preprocessed: Mutex<HashMap<(BTreeMap<String, i64>, Defines), PathBuf>>,
+    preprocessed: Mutex<HashMap<Preprocessed, PathBuf>>,
     /// What of the pipeline a GPU loads; `None` for one that no GPU at hand is asked about.
     pub loads: Option<Loads>,
 }
@@ -51,6 +51,9 @@ pub struct FrontEnd {
     /// The host stubs that cicc writes: what the compiler says of every kernel's name and parameter types.
     pub stub: String,
 }
+
+/// What a preprocessed source was made under.
+type Preprocessed = (BTreeMap<String, i64>, Defines);
 
 /// Whether a preprocessed source has its `#define` lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
