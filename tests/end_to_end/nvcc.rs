@@ -507,23 +507,32 @@ fn values_of_the_sources_own_types_are_given_and_checked() {
 }
 
 #[test]
-fn a_macro_that_is_also_a_name_of_the_headers_is_named() {
+fn a_macro_that_is_also_a_name_of_the_headers_is_named_and_leaves_other_kernels_alone() {
     let project = Project::new(&[]);
     let source = |value: &str| {
+        let kernel = |name: &str, clauses: &str, factor: &str| {
+            format!(
+                "//@tune {clauses} threads(n) block({{64, 256}}) default(block = 256)\n\
+                 //@tune args(n = 1 << 20, x = random[n], y = out[n])\n\
+                 __global__ void {name}(int n, const float *x, float *y) {{\n\
+                 int i = blockIdx.x * blockDim.x + threadIdx.x;\n if (i < n) y[i] = x[i] * {factor};\n}}\n"
+            )
+        };
         format!(
             "template <class U> struct Twice {{ template <class V> V of(V T, U) {{ return 2 * T; }} }};\n\
-             #ifndef T\n#define T {value}\n#endif\n\
-             //@tune define(T = {{1, 2}}, LONGER = {{3, 4}}) threads(n) block({{64, 256}}) default(block = 256)\n\
-             //@tune args(n = 1 << 20, x = random[n], y = out[n])\n\
-             __global__ void k(int n, const float *x, float *y) {{\n\
-             int i = blockIdx.x * blockDim.x + threadIdx.x;\n if (i < n) y[i] = x[i] * T;\n}}\n"
+             #ifndef T\n#define T {value}\n#endif\n#ifndef SCALE\n#define SCALE 1\n#endif\n{}{}{}",
+            kernel("before", "", "2"),
+            kernel("k", "define(T = {1, 2}, LONGER = {3, 4})", "T"),
+            kernel("after", "define(SCALE = {1, 2})", "SCALE"),
         )
     };
     project.write("clash.cu", &source("1"));
     let ran = succeed(&mut project.nvtune(&compile("clash.cu", "clash.o")));
-    let [line] = ran.stderr.lines().collect::<Vec<_>>()[..] else { panic!("{}", ran.stderr) };
+    let [before, after, line] = ran.stderr.lines().collect::<Vec<_>>()[..] else { panic!("{}", ran.stderr) };
+    assert!(before.starts_with("nvtune: before: block="), "{before}");
     assert!(line.starts_with("nvtune warning : k: not tuned: with -DT=1 the source does not compile"), "{line}");
     assert!(line.contains("give the macro a longer one; cicc failed: "), "{line}");
+    assert!(after.starts_with("nvtune: after: block="), "{after}");
     // What nvcc refuses as well is nvcc's to say.
     project.write("clash.cu", &source("1\n#error no"));
     let ran = run(&mut project.nvtune(&compile("clash.cu", "clash.o")));
