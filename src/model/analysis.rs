@@ -62,6 +62,8 @@ pub struct Traffic {
     pub stored: f64,
     /// Sectors that it reads and that no warp of its block has read before.
     pub fresh: f64,
+    /// Share of the buffer that it touches here and there: see [`Profile::spread`].
+    pub spread: f64,
 }
 
 /// Local-memory instructions, by spilled registers or local arrays, in the code (not executions).
@@ -80,6 +82,8 @@ pub struct Work {
     pub shared_cycles: f64,
     /// Sectors of local memory accessed.
     pub local_sectors: f64,
+    /// Of these, those written.
+    pub local_stored: f64,
     /// Lines of constant memory that it reads one after another, each for the first time or for the first time in long.
     pub constant_lines: f64,
     pub barriers: f64,
@@ -193,7 +197,12 @@ impl Analysis {
         for (at, count) in executed_by(flow, &mean) {
             if let Some(access) = accesses[at].as_ref().filter(|access| is_cached(access.space)) {
                 let place = traffic.iter().position(|known| known.buffer == access.buffer).unwrap_or_else(|| {
-                    traffic.push(Traffic { buffer: access.buffer, ..Traffic::default() });
+                    let spread = access.buffer.and_then(|buffer| profile?.spread.get(&buffer).copied());
+                    traffic.push(Traffic {
+                        buffer: access.buffer,
+                        spread: spread.unwrap_or(1.0),
+                        ..Traffic::default()
+                    });
                     traffic.len() - 1
                 });
                 traffic[place].add(access, count);
@@ -314,7 +323,11 @@ impl Work {
                 }
                 Space::Local => {
                     cycles = cycles.max(passes);
-                    self.local_sectors += count * passes * SECTORS_PER_CYCLE;
+                    let sectors = count * passes * SECTORS_PER_CYCLE;
+                    self.local_sectors += sectors;
+                    if access.kind == Kind::Store {
+                        self.local_stored += sectors;
+                    }
                 }
                 Space::Texture | Space::Constant => {}
             }

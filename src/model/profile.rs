@@ -15,6 +15,9 @@ pub struct Profile {
     pub mean: BTreeMap<u32, f64>,
     /// By PTX line of a memory instruction: what a warp's access looks like.
     pub accesses: BTreeMap<u32, Access>,
+    /// By buffer of the workload: the share of its parts (1024 of one size) in which a warp touches anything. Small where what it
+    /// accesses lies together, towards 1 where it is all over the buffer.
+    pub spread: BTreeMap<u32, f64>,
     /// Instructions that the average warp of the grid executes (some warps leave at once).
     pub mean_instructions: f64,
     /// The allowance sufficed to know the average warp: what was run came to its own end, and more of the grid would tell little more.
@@ -28,7 +31,7 @@ impl Profile {
     /// The accesses of this profile with what the warps of another execute.
     #[must_use]
     pub fn with_counts_of(&self, other: &Self) -> Self {
-        Self { accesses: self.accesses.clone(), ..other.clone() }
+        Self { accesses: self.accesses.clone(), spread: self.spread.clone(), ..other.clone() }
     }
 
     /// The same, for a workload whose buffers have so many bytes. A record ends long before a loop that walks over a buffer again and

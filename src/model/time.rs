@@ -301,8 +301,9 @@ impl Model<'_> {
         let average = if work.barriers > 0.0 { 1.0 } else { work.activity };
         let alone = BLOCK_LATENCY + (self.cycles + extra) * average;
 
-        let again = self.missed(blocks * self.block_warps, self.level1());
-        let cache = self.moved + (again + work.local_sectors * self.local_missed) * SECTOR_BYTES;
+        let again = self.missed1(blocks * self.block_warps);
+        let local = work.local_stored + (work.local_sectors - work.local_stored) * self.local_missed;
+        let cache = self.moved + (again + local) * SECTOR_BYTES;
         let memory = work.pipes[Pipe::Memory as usize];
         let pipe = |pipe: Pipe| warps * work.pipes[pipe as usize];
         let busiest = Pipe::ALL.into_iter().filter(|pipe| *pipe != Pipe::Memory);
@@ -349,8 +350,8 @@ impl Model<'_> {
         let latencies = Latencies::of(self.machine.architecture.capability);
         let again: f64 = analysis.reuses.iter().map(|reuse| reuse.sectors).sum();
         let share = |part: f64, whole: f64| if whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 };
-        let lost1 = share(self.missed(warps, self.level1()), again);
-        let lost2 = share(self.missed(warps * f64::from(self.machine.sms), self.level2()), again);
+        let lost1 = share(self.missed1(warps), again);
+        let lost2 = share(self.missed2(warps * f64::from(self.machine.sms)), again);
         let deeper = (latencies.dram - latencies.l2) / (latencies.l2 - latencies.l1);
         analysis.cycles + analysis.far_cycles * (lost1 + lost2 * deeper) - analysis.near_cycles * near
     }
@@ -367,13 +368,33 @@ impl Model<'_> {
         self.machine.l2_bytes as f64 / parts
     }
 
-    /// Sectors that a warp reads again and that a cache has lost meanwhile: so many warps moved more than its bytes through it.
-    fn missed(&self, warps: f64, cache: f64) -> f64 {
+    /// Sectors that a warp reads again and that the level-1 cache has lost meanwhile: so many warps of an SM moved more than its bytes
+    /// through it.
+    fn missed1(&self, warps: f64) -> f64 {
+        // However many warps there are, they touch no more of a buffer than there is of it.
+        self.missed(self.level1(), |buffer, sectors| (sectors * SECTOR_BYTES * warps).min(self.size(buffer)))
+    }
+
+    /// The same of the level-2 cache, through which all resident warps move what they read. They follow each other in the grid, so
+    /// that they share among them what the grid's warps share on average, as far as each stays in one place.
+    fn missed2(&self, warps: f64) -> f64 {
+        self.missed(self.level2(), |buffer, sectors| {
+            let (alone, size) = (sectors * SECTOR_BYTES * warps, self.size(buffer));
+            let of_buffer = self.analysis.traffic.iter().find(|of| of.buffer == buffer && buffer.is_some());
+            let together = of_buffer.filter(|_| size.is_finite()).map_or(alone, |of| {
+                let sharing = (of.fresh * SECTOR_BYTES * self.warps / size).max(1.0);
+                alone / sharing + of.spread * size
+            });
+            alone.min(together).min(size)
+        })
+    }
+
+    /// Sectors that a warp reads again and that a cache has lost meanwhile. `between` are the bytes of a buffer that come into it
+    /// while a warp touches so many sectors.
+    fn missed(&self, cache: f64, between: impl Fn(Option<u32>, f64) -> f64) -> f64 {
         let lost = |reuse: &Reuse| {
-            // However many warps there are, they touch no more of a buffer than there is of it.
-            let between =
-                reuse.between.iter().map(|&(buffer, sectors)| (sectors * SECTOR_BYTES * warps).min(self.size(buffer)));
-            reuse.sectors * lost(between.sum(), cache)
+            let bytes = reuse.between.iter().map(|&(buffer, sectors)| between(buffer, sectors));
+            reuse.sectors * lost(bytes.sum(), cache)
         };
         self.analysis.reuses.iter().map(lost).sum()
     }
@@ -432,7 +453,7 @@ impl Model<'_> {
             near += (of.sectors - of.stored) * (moved - once * UNDER_WAY).max(0.0) / moved * held;
         }
         let resident = self.resident * f64::from(self.machine.sms);
-        let again = self.missed(resident, self.level2()) * SECTOR_BYTES * warps;
+        let again = self.missed2(resident) * SECTOR_BYTES * warps;
         Device { bytes: bytes + again, near: if read > 0.0 { near / read } else { 0.0 } }
     }
 }

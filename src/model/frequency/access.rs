@@ -1,10 +1,10 @@
 //! What a few warps accessed -> how each memory line looks to the memory system.
 
-use super::memory::{AddressMap, region};
+use super::memory::{AddressMap, in_buffer, region};
 use super::program::Program;
 use super::thread::Touch;
 use crate::model::profile::{Access, Kind, Space};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Bytes of a sector, the unit of traffic between caches and memory.
 const SECTOR: u64 = 32;
@@ -90,6 +90,29 @@ pub(super) fn accesses(
         sum.add(request, steady, buffers, touched_by_warp.entry(request.warp).or_default(), &mut touched);
     }
     sums.into_iter().map(|(line, sum)| (line, sum.mean())).collect()
+}
+
+/// Parts of a buffer of which it is told whether a warp touches them.
+const PARTS: u64 = 1024;
+
+/// By buffer the share of its parts that a warp touches, on average over the warps; `buffers` are their bytes.
+pub(super) fn spread(requests: &[Request], buffers: &[u64]) -> BTreeMap<u32, f64> {
+    let mut touched: HashMap<(u32, usize), BTreeSet<u64>> = HashMap::new();
+    for request in requests.iter().filter(|request| request.space == Space::Global) {
+        for (_, address) in request.each() {
+            let Some((buffer, offset)) = in_buffer(address) else { continue };
+            let Some(&bytes) = buffers.get(buffer).filter(|bytes| **bytes > 0) else { continue };
+            let part = (u128::from(offset) * u128::from(PARTS) / u128::from(bytes)) as u64;
+            touched.entry((request.warp, buffer)).or_default().insert(part.min(PARTS - 1));
+        }
+    }
+    let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    for ((_, buffer), parts) in touched {
+        let (sum, warps) = sums.entry(buffer as u32).or_default();
+        *sum += parts.len() as f64 / PARTS as f64;
+        *warps += 1.0;
+    }
+    sums.into_iter().map(|(buffer, (sum, warps))| (buffer, sum / warps)).collect()
 }
 
 struct Sum {

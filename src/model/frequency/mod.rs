@@ -54,7 +54,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { instructions: 3_000_000, window: 32, warps: 4 }
+        Self { instructions: 3_000_000, window: 32, warps: 16 }
     }
 }
 
@@ -129,8 +129,10 @@ pub fn profile(
     let Sampled { tally, requests, most, .. } = sampled;
     let profile = tally.profile();
     let settled = profile.settled && (!requests.is_empty() || !tally.accesses_memory());
+    let sizes = workload.sizes();
+    let spread = access::spread(&requests, &sizes);
     let accesses = access::accesses(&program, requests, &most, workload.buffers.len());
-    Ok(Profile { accesses, settled, ..profile }.within(&workload.sizes()))
+    Ok(Profile { accesses, spread, settled, ..profile }.within(&sizes))
 }
 
 /// What one thread, run alone, writes to the workload's buffers: known bytes by (buffer, byte offset).

@@ -178,6 +178,12 @@ impl Sampled<'_, '_> {
                 self.look_elsewhere(length as u64, None);
                 return Some(Way::Warps);
             }
+            if !came_to_their_end(&outcome) {
+                // Its lanes part more than was allowed for: there is nothing left to run it again.
+                self.tally.cut_off();
+                self.record(outcome.warps);
+                return None;
+            }
         }
         let count = launch.block_threads().div_ceil(32);
         let few = self.affordable(length, self.budget);
@@ -186,7 +192,7 @@ impl Sampled<'_, '_> {
         let few = few.unwrap_or_else(|| neighbours(launch, self.home, 1));
         let all = if self.needs_block() { 0..count } else { few.clone() };
         let outcome = self.block(home, all, few, budget / STEP);
-        if !outcome.warps.iter().filter(|ran| ran.recorded).all(|ran| ran.ended) {
+        if !came_to_their_end(&outcome) {
             self.record(outcome.warps);
             return None;
         }
@@ -306,6 +312,11 @@ impl Sampled<'_, '_> {
             self.tally.warp(together);
         }
     }
+}
+
+/// Whether all warps whose accesses are recorded were run to their end.
+fn came_to_their_end(outcome: &Outcome) -> bool {
+    outcome.warps.iter().filter(|ran| ran.recorded).all(|ran| ran.ended)
 }
 
 /// Up to `most` neighbouring warps of a block.
