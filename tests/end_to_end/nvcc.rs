@@ -540,6 +540,22 @@ fn a_macro_that_is_also_a_name_of_the_headers_is_named_and_leaves_other_kernels_
 }
 
 #[test]
+fn what_the_assembler_refuses_is_said_by_nvcc_alone() {
+    let project = Project::new(&[]);
+    project.write(
+        "old.cu",
+        "//@tune threads(n) block({64, 256}) default(block = 256) args(n = 1 << 16, y = out[n])\n\
+         __global__ void old(int n, unsigned *y) {\n\
+         int i = blockIdx.x * blockDim.x + threadIdx.x;\n unsigned mask = 0;\n\
+         asm(\"vote.ballot.b32 %0, 1;\" : \"=r\"(mask));\n if (i < n) y[i] = mask;\n}\n",
+    );
+    let ran = run(&mut project.nvtune(&compile("old.cu", "old.o")));
+    assert_ne!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("Instruction 'vote' without '.sync'"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("nvtune"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_search_that_finds_nothing_is_no_idle_workload() {
     let project = Project::new(&[]);
     project.write(
