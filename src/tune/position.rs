@@ -112,8 +112,13 @@ impl<'a> Follower<'a> {
         // A guard is a comparison's result, and what is compared is the same in every shape.
         let (target, sources) = match instruction.operands.split_first() {
             Some((Operand::Name(target), sources)) => (&**target, sources),
-            _ => return instruction.operands.iter().all(|operand| self.is_same(index, operand)).then_some(()),
+            // Several are written: no sums.
+            Some((Operand::Vector(_) | Operand::Pair(..), sources)) => ("", sources),
+            _ => ("", &instruction.operands[..]),
         };
+        if target.is_empty() {
+            return sources.iter().all(|operand| self.is_same(index, operand)).then_some(());
+        }
         let mut values = Vec::new();
         if is_followed(opcode) {
             values = sources.iter().map(|source| self.value(index, source)).collect::<Option<_>>()?;
@@ -359,6 +364,8 @@ mod tests {
             (with(""), true),
             (with("setp.ge.s32 %p1, %r4, 9;\n@%p1 bra $L;\nmul.wide.s32 %rd1, %r4, 4;\n$L:"), true),
             (with("mov.u32 %r5, %nctaid.x;\nmul.lo.s32 %r6, %r2, %r5;\nadd.s32 %r7, %r4, %r6;\nsetp.lt.s32 %p1, %r7, 9;"), true),
+            (with("mul.wide.s32 %rd1, %r4, 8;\nld.global.v2.u32 {%r5, %r6}, [%rd1];\nsetp.eq.s32 %p1|%p2, %r5, %r6;"), true),
+            (with("mul.wide.u32 %rd1, %r3, 8;\nld.global.v2.u32 {%r5, %r6}, [%rd1];"), false),
             (apart("add.s32 %r8, %r7, %r3;"), true),
             (apart("add.s32 %r5, %r3, %r9;\nadd.s32 %r8, %r5, %r7;"), true),
             (apart("shl.b32 %r5, %r3, 2;\nmul.lo.s32 %r6, %r7, 4;\nsub.s32 %r10, %r5, %r9;\nadd.s32 %r8, %r10, %r6;"), true),
