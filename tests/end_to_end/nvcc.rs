@@ -446,13 +446,14 @@ fn structures_of_namespaces_without_a_name_and_constant_ones_are_given() {
 /// Enumerations, an array in a structure, lists and the instances of a variable template, with what must not be said of them.
 const VALUES: &str = "\
 enum class Mode : short { A = -1, B };
+struct Tag {};
 struct Plan { float *d; int sizes[2][2]; Mode mode; float2 v[3]; };
 template <class T, int N> __constant__ T lut[N];
 namespace ns { __constant__ unsigned char key[8]; }
 //@tune threads(1 << 20) block({64, 256}) default(block = 256) regs({0})
-//@tune args(p = {d = random[1 << 20], sizes = {1 << 20, 2}, mode = -1, v = random[3]}, table = {34, 5, 4}[9], m = -1)
+//@tune args(p = {d = random[1 << 20], sizes = {1 << 20, 2}, mode = -1, v = random[3]}, table = {34, 5, 4}[9], tag = {}, m = -1)
 //@tune symbol(lut<int, 4> = {1, 2}, ns::key = {1, 2, 0xff})
-__global__ void k(Plan p, const unsigned char *table, Mode m) {
+__global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < p.sizes[0][0] && m == Mode::A && p.mode == Mode::A)
         p.d[i] += table[i % 9] + p.v[i % 3].x + lut<int, 4>[i % 4] + ns::key[i % 8] + lut<short, 2>[i % 2];
@@ -483,6 +484,7 @@ fn values_of_the_sources_own_types_are_given_and_checked() {
             "unknown name `A`: where it is an enumerator or a constant of the source, give its value",
         ),
         ("m = -1)", "m = Mode::A)", "`Mode::` names something of the source, which a comment does not know"),
+        ("{34, 5, 4}[9]", "{}", "`table` is of type `const unsigned char *`, which has no fields"),
         ("{34, 5, 4}", "{34, 500, 4}", "`table[1]` is of type `unsigned char` and cannot be 500"),
         ("4}[9]", "4}[2]", "3 values are listed for `table`, which has 2 of them"),
         ("{1 << 20, 2}", "{1, 2, 3, 4, 5}", "`p.sizes` is of type `int[2][2]`, and is given 5 elements"),
