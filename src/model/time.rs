@@ -92,6 +92,10 @@ const SECTOR_BYTES: f64 = 32.0;
 /// Bytes that an SM and the level-2 cache exchange in a cycle when all SMs do. Measured: 5.5 to 5.7 TB/s for the 114 SMs of an H100 at 1.755 GHz
 /// (chipsandcheese.com, "Nvidia's H100: Funny L2, and Tons of Bandwidth", 2023), 1794 bytes a cycle for the 80 SMs of a V100 (accel-sim's `l2_bw`).
 const CACHE_BYTES_PER_CYCLE: f64 = 28.0;
+/// The same of an SM when few others do: what the recorded space of `reduction_adaptive` takes on an H200 in 16 blocks.
+const PORT_BYTES_PER_CYCLE: f64 = 64.0;
+/// Cycles of an SM for a line of which anything misses its level-1 cache: lines are looked up one after another, which binds lone sectors.
+const LINE_CYCLES: f64 = 1.0;
 /// Instructions that an SM issues in a cycle.
 const ISSUES_PER_CYCLE: f64 = 4.0;
 /// Assumed: cycles from a block's start to its first instruction, and microseconds of a launch.
@@ -168,8 +172,21 @@ pub fn predict(
     let local_missed = local_missed(machine, analysis, occupancy, shared);
     let warps = blocks * block_warps;
     let cycles = analysis.cycles;
-    let mut model =
-        Model { machine, analysis, block_warps, local_missed, shared, resident, warps, buffers, cycles, moved: 0.0 };
+    let busy = blocks.min(sms).max(1.0);
+    let exchange = (CACHE_BYTES_PER_CYCLE * sms / busy).min(PORT_BYTES_PER_CYCLE);
+    let mut model = Model {
+        machine,
+        analysis,
+        block_warps,
+        local_missed,
+        shared,
+        resident,
+        warps,
+        buffers,
+        cycles,
+        moved: Moved::default(),
+        exchange,
+    };
     let device = model.device();
     model.moved = model.moved();
     model.cycles = model.latency(blocks.min(sms * at_once) / sms * block_warps, device.near);
@@ -229,11 +246,11 @@ fn local_missed(machine: &Machine, analysis: &Analysis, occupancy: &Occupancy, s
     if stacks <= cache { 0.0 } else { 1.0 - cache / stacks }
 }
 
-/// Part of what a block asks for at once that its warps wait for: half on average, for the first is served at once and the last after
-/// all others. In the recorded spaces of an H200 the time over the prediction grows with the share of an SM that a block takes for nearly
-/// all kernels whose blocks are short; with a part of one it no longer does for `fdtd`, `matmul_block`, `scan` and `scattered`, but
-/// with a half the first candidates of these spaces are better.
-const QUEUED: f64 = 0.5;
+/// Part of what a block asks for at once that its warps wait for: the first is served at once and the last after all others. Half of it
+/// would be the average warp's wait; a block's place is free when its last warp is done. In the recorded spaces of an H200 the time over
+/// the prediction grows with the share of an SM that a block takes for nearly all kernels whose blocks are short, with half of it still
+/// and with all of it no longer; the order within the spaces is alike from three quarters on.
+const QUEUED: f64 = 0.75;
 
 /// How much of the time that memory needs for a launch its blocks wait for besides a warp's latency, with so many blocks on each SM.
 ///
@@ -267,8 +284,18 @@ struct Model<'a> {
     buffers: Option<&'a [u64]>,
     /// Cycles of a warp alone, by what serves its loads.
     cycles: f64,
-    /// Bytes that a warp exchanges with the level-2 cache, but for what the level-1 cache loses.
-    moved: f64,
+    /// What a warp exchanges with the level-2 cache, but for what the level-1 cache loses.
+    moved: Moved,
+    /// Bytes that each SM may exchange with it in a cycle.
+    exchange: f64,
+}
+
+/// What moves between an SM and the level-2 cache.
+#[derive(Clone, Copy, Default)]
+struct Moved {
+    bytes: f64,
+    /// Lines in which these bytes lie, each as often as anything of it moves.
+    lines: f64,
 }
 
 impl Model<'_> {
@@ -303,7 +330,8 @@ impl Model<'_> {
 
         let again = self.missed1(blocks * self.block_warps);
         let local = work.local_stored + (work.local_sectors - work.local_stored) * self.local_missed;
-        let cache = self.moved + (again + local) * SECTOR_BYTES;
+        let cache = self.moved.bytes + (again + local) * SECTOR_BYTES;
+        let lines = self.moved.lines + again * self.lines_per_sector() + local / (LINE_BYTES / SECTOR_BYTES);
         let memory = work.pipes[Pipe::Memory as usize];
         let pipe = |pipe: Pipe| warps * work.pipes[pipe as usize];
         let busiest = Pipe::ALL.into_iter().filter(|pipe| *pipe != Pipe::Memory);
@@ -313,7 +341,7 @@ impl Model<'_> {
             issue: warps * self.analysis.mean_instructions / ISSUES_PER_CYCLE,
             pipe: pipe(busiest),
             memory_pipe: pipe(Pipe::Memory),
-            cache: warps * cache / CACHE_BYTES_PER_CYCLE,
+            cache: warps * (cache / self.exchange).max(lines * LINE_CYCLES),
             device: 0.0,
             constant: warps * (work.constant_lines - CONSTANT_LINES).max(0.0) * CONSTANT_MISS,
             launch: blocks * BLOCK_INTERVAL * f64::from(self.machine.sms),
@@ -405,20 +433,30 @@ impl Model<'_> {
         known.map_or(f64::INFINITY, |&bytes| bytes as f64)
     }
 
-    /// Bytes that a warp exchanges with the level-2 cache: what it writes, and what its block reads for the first time. Of a buffer
+    /// What a warp exchanges with the level-2 cache: what it writes, and what its block reads for the first time. Of a buffer
     /// that the blocks of an SM read oftener than once, the level-1 cache keeps what its size allows.
-    fn moved(&self) -> f64 {
+    fn moved(&self) -> Moved {
         let warps = self.warps / f64::from(self.machine.sms.max(1));
         let bytes = |sectors: f64| sectors * SECTOR_BYTES * warps;
         let traffic = &self.analysis.traffic;
         let total: f64 = traffic.iter().map(|of| bytes(of.fresh + of.stored)).sum();
-        let moved = traffic.iter().map(|of| {
+        let mut moved = Moved::default();
+        for of in traffic.iter().filter(|of| of.sectors > 0.0) {
             let read = bytes(of.fresh);
             let once = read.min(self.size(of.buffer));
             let between = if read > 0.0 { total * once / read } else { 0.0 };
-            once + (read - once) * lost(between, self.level1()) + bytes(of.stored)
-        });
-        moved.sum::<f64>() / warps.max(f64::MIN_POSITIVE)
+            let of_warp = (once + (read - once) * lost(between, self.level1()) + bytes(of.stored)) / warps;
+            moved.bytes += of_warp;
+            moved.lines += of_warp / SECTOR_BYTES * of.lines / of.sectors;
+        }
+        moved
+    }
+
+    /// Lines for a sector that is accessed, on average.
+    fn lines_per_sector(&self) -> f64 {
+        let sum = |part: fn(&Traffic) -> f64| self.analysis.traffic.iter().map(part).sum::<f64>();
+        let sectors = sum(|of| of.sectors);
+        if sectors > 0.0 { sum(|of| of.lines) / sectors } else { 0.0 }
     }
 
     /// What all warps move to and from device memory.
