@@ -344,7 +344,7 @@ const CLAUSES: &[Clause] = &[
             "args(n = 1, a = 1, x = file(\"x.bin\")[], y = out[1])",
             "args(n = 1, a = 1, x = file(\"x.bin\") n, y = out[1])",
             "args(n = 1, a = 1, x = file(\"x.bin)[n], y = out[1])",
-            "threads(1) args(p = {}, y = out[1])",
+            "threads(1) args(p = {}[4], y = out[1])",
             "threads(1) args(p = {n,}, y = out[1])",
             "threads(1) args(p = {n = m}, y = out[1])",
             "threads(1) args(p = {n = }, y = out[1])",

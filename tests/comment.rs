@@ -43,6 +43,7 @@ const REFUSED: &[&str] = &[
     "<c>//@tune template(4) template(N) define(N = {1, 2})\ntemplate <int N> __global__ void k(int n) {}\n",
     "<c>__global__ void saxpy(int n);\n",
     "<c>#define KERNEL __global__\nKERNEL void f(int n) {}\n",
+    "<c>MAKE_KERNEL(f, float)\n",
     "//@tune block(256) threads(n)\nnamespace a {\n//@tune regs(auto)\nint x;\n__global__ void f(int n) {}\n}\n",
     // Lists and blocks.
     "//@tune block({}) threads(n)\n<k>",

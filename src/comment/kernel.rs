@@ -67,10 +67,23 @@ pub(super) fn kernel(
     let mut code: Vec<CxxToken> =
         begun.take_while(|token| !matches!(source.slice(token.span), ";" | "{" | "}")).copied().collect();
     code.reverse();
+    let begun_code = code.len();
     code.extend(tokens.iter().filter(is_code));
     let text = |at: usize| code.get(at).map_or("", |token| source.slice(token.span));
-    let nothing =
-        || source.error(comment, "no `__global__` function follows this tuning comment: put it directly above one");
+    let nothing = || {
+        let mut message = "no `__global__` function follows this tuning comment: put it directly above one".to_owned();
+        // `MAKE(name, ...)` begins no declaration of C++.
+        if let [name, bracket, ..] = &code[begun_code..]
+            && name.kind == CxxKind::Name
+            && source.slice(bracket.span) == "("
+            && !is_attribute(source.slice(name.span))
+            && source.slice(name.span) != "static_assert"
+        {
+            let word = source.slice(name.span);
+            message += &format!(" (what a macro as `{word}` makes is not found: write the kernel out)");
+        }
+        source.error(comment, message)
+    };
     let start = (0..code.len()).find(|&at| text(at) == "__global__" || matches!(text(at), ";" | "}"));
     let Some(start) = start.filter(|&at| text(at) == "__global__") else {
         return Err(nothing());

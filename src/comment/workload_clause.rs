@@ -182,10 +182,13 @@ fn file(item: &mut Cursor<'_>, span: Span) -> Result<GivenValue, Diagnostic> {
     Ok(GivenValue::File(GivenFile { path: path.to_owned(), span, count, bytes: None }))
 }
 
-/// `{1, 2, 3}`, `[n]` behind it for a buffer that goes on with zeros.
+/// `{1, 2, 3}`, `[n]` behind it for a buffer that goes on with zeros; `{}` is a structure of which no field is given.
 fn table(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
     let span = item.rest();
     let inner = item.group("{", "}")?;
+    if inner.is_empty() && item.is_empty() {
+        return Ok(GivenValue::Struct { span, fields: Vec::new() });
+    }
     if inner.is_empty() {
         let message =
             "these braces are empty: a buffer is listed as {1, 2, 3}, and a structure is written {field = value}";

@@ -146,6 +146,17 @@ impl Space {
         &self.baseline
     }
 
+    /// By dimension: whether blocks of the space differ in their extent.
+    #[must_use]
+    pub fn varying_extents(&self) -> [bool; 3] {
+        let before = self.baseline().block;
+        let mut varies = [false; 3];
+        for configuration in self.iter() {
+            (0..3).for_each(|at| varies[at] |= configuration.block[at] != before[at]);
+        }
+        varies
+    }
+
     /// The assignments of macros that occur in valid configurations, the baseline's first. One empty assignment for a
     /// kernel without macro axes.
     pub fn macro_sets(&self) -> Vec<BTreeMap<String, i64>> {

@@ -12,7 +12,7 @@ use super::variants::{Bounds, FrontEnds, InForce, Macros};
 use super::{Tuner, axes, host, launches};
 use crate::comment::Annotation;
 use crate::settings::Mode;
-use crate::variant::Toolchain;
+use crate::variant::{ToolError, Toolchain};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -96,12 +96,43 @@ impl<'a> Course<'a> {
     pub fn find(&mut self, tuner: &mut Tuner<'_>, index: usize) -> Result<Standing<'a>, Problem> {
         let found = match self.problems.get_mut(index).and_then(Option::take) {
             Some(problem) => Err(problem),
-            None => self.look(tuner, index),
+            None => loop {
+                match self.look(tuner, index) {
+                    Err(Problem::Macros { macros, error }) if self.leave_out(index, &macros, &error) => {}
+                    found => break found,
+                }
+            },
         };
         // What is known after a tool was stopped is not all that is to know.
         match self.toolchain.late() {
             Some(late) => Err(Problem::Tool(Arc::new(late.clone().into()))),
             None => found,
+        }
+    }
+
+    /// Leaves the macros of later kernels out under which the source does not compile: those kernels are not tuned, and this one is.
+    /// False where none of `macros` is theirs, or one is this kernel's own.
+    fn leave_out(&mut self, index: usize, macros: &Macros, error: &Arc<ToolError>) -> bool {
+        if self.annotations[index].macros.iter().any(|axis| macros.contains_key(&axis.name)) {
+            return false;
+        }
+        let mut is_less = false;
+        for later in index + 1..self.each.len() {
+            let at_fault: Macros =
+                self.each[later].clone().into_iter().filter(|(name, _)| macros.contains_key(name)).collect();
+            if !at_fault.is_empty() {
+                is_less = true;
+                self.problems[later] = Some(Problem::Macros { macros: at_fault, error: Arc::clone(error) });
+                self.clear(later);
+            }
+        }
+        is_less
+    }
+
+    /// Sets no macro for a kernel any more.
+    fn clear(&mut self, index: usize) {
+        for name in std::mem::take(&mut self.each[index]).keys() {
+            self.baselines.remove(name);
         }
     }
 
@@ -148,10 +179,13 @@ impl<'a> Course<'a> {
 
     /// Takes the macros that a kernel was decided to have, or says why it stays as nvcc builds it.
     pub fn settle(&mut self, tuner: &Tuner<'_>, index: usize, decided: Result<Macros, Problem>) {
-        self.each[index] = decided.unwrap_or_else(|problem| {
-            problem.print(tuner.console, &self.annotations[index]);
-            Macros::new()
-        });
+        match decided {
+            Ok(macros) => self.each[index] = macros,
+            Err(problem) => {
+                problem.print(tuner.console, &self.annotations[index]);
+                self.clear(index);
+            }
+        }
     }
 
     /// The files that the front end read.

@@ -1,24 +1,40 @@
 //! PTX -> whether a kernel's threads know nothing of their block but their position in the grid.
 //!
 //! Where the whole kernel sees `blockIdx * blockDim + threadIdx` (and `gridDim * blockDim`, for strides) and no other trace of
-//! the block, a launch of as many threads in blocks of another shape does the same. The answer is yes only where that is certain:
-//! anything that works within a block or warp, or that this does not follow, is a no.
+//! the block, a launch of as many threads in blocks of another shape does the same. What a register holds of the launch is followed as
+//! a polynomial in its numbers, for compilers take such sums apart and put them together in another order. The answer is yes only
+//! where that is certain: anything that works within a block or warp, or that this does not follow, is a no.
 
 use crate::ptx::{Instruction, Module, Operand};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-/// What a register holds of the launch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Trace {
+/// A number of the launch in one dimension, or another that is the same however threads are in blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Factor<'a> {
     Thread(u8),
     Block(u8),
     Extent(u8),
     Blocks(u8),
-    /// `blockIdx * blockDim`
-    Start(u8),
-    /// A position or a stride in the grid: the same for every shape of the block.
-    Free,
+    /// Blocks times their extent.
+    Threads(u8),
+    /// The register of this name, which is written once.
+    Register(&'a str),
 }
+
+/// A sum of products.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Polynomial<'a> {
+    /// Coefficients by product.
+    terms: BTreeMap<Vec<Factor<'a>>, i64>,
+    /// Whether something is added that is the same however threads are in blocks.
+    has_more: bool,
+}
+
+/// The extents of the block that are the same in every shape.
+pub type Extents = [Option<u32>; 3];
+
+/// Products that are followed in a register: addresses of a stencil have a dozen.
+const MOST_TERMS: usize = 24;
 
 /// Opcodes, or beginnings of them, by which threads of a block or warp meet.
 const MEETINGS: [&str; 19] = [
@@ -43,133 +59,286 @@ const MEETINGS: [&str; 19] = [
     "tcgen05",
 ];
 
-/// True where every launch with the same threads in each dimension does the same, however they are in blocks.
-pub fn is_all(module: &Module, symbol: &str) -> bool {
+/// True where every launch with the same threads in each dimension does the same, however they are in blocks of these extents.
+pub fn is_all(module: &Module, symbol: &str, extents: Extents) -> bool {
     let Some(entry) = module.entry(symbol) else { return false };
     let bound = |name: &str| name == ".reqntid" || name.contains("cluster");
     if entry.directives.iter().any(|directive| bound(&directive.name)) {
         return false;
     }
     let Some(body) = &entry.body else { return false };
-    let mut traces: HashMap<&str, Trace> = HashMap::new();
-    body.instructions().all(|instruction| follow(instruction, &mut traces))
-}
-
-/// Follows one instruction; false where it could tell one block from another.
-fn follow<'a>(instruction: &'a Instruction, traces: &mut HashMap<&'a str, Trace>) -> bool {
-    let opcode = &*instruction.opcode;
-    let mut parts = opcode.split('.');
-    let operation = parts.next().unwrap_or_default();
-    if MEETINGS.contains(&operation) || parts.any(|part| part.starts_with("shared")) {
-        return false;
-    }
-    let mut operands = instruction.operands.iter();
-    let target = match operands.next() {
-        Some(Operand::Name(name)) => Some(&**name),
-        _ => None,
-    };
-    let sources: Vec<Source> = instruction.operands.iter().skip(1).map(|operand| source(operand, traces)).collect();
-    let plain = |source: &Source| matches!(source, Source::Other | Source::Traced(Trace::Free));
-    let first = instruction.operands.first().map_or(Source::Other, |operand| source(operand, traces));
-    let guard = instruction.guard.as_ref().is_none_or(|guard| !traces.contains_key(&*guard.register));
-    use Trace::{Block, Blocks, Extent, Free, Start, Thread};
-    let made = match (operation, sources.as_slice()) {
-        ("mov" | "cvt", [Source::Traced(trace)]) => Some(*trace),
-        // A wider or narrower product is no product of these any more.
-        ("mul", [Source::Traced(a), Source::Traced(b)]) if opcode.starts_with("mul.lo") => match (a, b) {
-            (Block(i), Extent(j)) | (Extent(j), Block(i)) if i == j => Some(Start(*i)),
-            (Blocks(i), Extent(j)) | (Extent(j), Blocks(i)) if i == j => Some(Free),
-            (Free, Free) => None,
-            _ => return false,
-        },
-        ("mad", [Source::Traced(a), Source::Traced(b), c]) if opcode.starts_with("mad.lo") => match (a, b, c) {
-            (Block(i), Extent(j), Source::Traced(Thread(k))) | (Extent(j), Block(i), Source::Traced(Thread(k)))
-                if i == j && j == k =>
-            {
-                Some(Free)
-            }
-            (Blocks(i), Extent(j), c) | (Extent(j), Blocks(i), c) if i == j && plain(c) => Some(Free),
-            (Free, Free, c) if plain(c) => None,
-            _ => return false,
-        },
-        ("add", [Source::Traced(a), Source::Traced(b)]) => match (a, b) {
-            (Start(i), Thread(j)) | (Thread(j), Start(i)) if i == j => Some(Free),
-            (Free, Free) => None,
-            _ => return false,
-        },
-        _ => {
-            if !sources.iter().all(plain) || !plain(&first) {
-                return false;
-            }
-            None
+    let mut writes: HashMap<&str, Writes> = HashMap::new();
+    for (index, instruction) in body.instructions().enumerate() {
+        for name in instruction.operands.first().into_iter().flat_map(written) {
+            writes.entry(name).or_insert(Writes { first: index, count: 0 }).count += 1;
         }
-    };
-    match (target, made) {
-        // Only a register that holds the same at all times can be followed.
-        (Some(target), Some(trace)) => guard && traces.insert(target, trace).is_none_or(|before| before == trace),
-        (Some(target), None) => traces.get(target).is_none_or(|trace| *trace == Free),
-        (None, made) => made.is_none(),
     }
+    let mut follower = Follower { extents, writes, held: HashMap::new() };
+    body.instructions().enumerate().all(|(index, instruction)| follower.follow(index, instruction).is_some())
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
-    Traced(Trace),
-    Other,
-    /// Another special register, or a part of a launch in a place that is not followed.
-    Unknown,
-}
-
-fn source(operand: &Operand, traces: &HashMap<&str, Trace>) -> Source {
-    let held = |name: &str| match traces.get(name) {
-        None | Some(Trace::Free) => Source::Other,
-        Some(_) => Source::Unknown,
-    };
-    let all = |operands: &[Operand]| {
-        let known = operands
-            .iter()
-            .all(|operand| matches!(source(operand, traces), Source::Other | Source::Traced(Trace::Free)));
-        if known { Source::Other } else { Source::Unknown }
-    };
+/// The names in an operand that an instruction may write.
+fn written(operand: &Operand) -> Vec<&str> {
     match operand {
-        Operand::Name(name) => match traces.get(&**name) {
-            Some(trace) => Source::Traced(*trace),
-            None => special(name),
-        },
-        Operand::Displaced(name, _) | Operand::Address { base: Some(name), .. } => held(name),
-        Operand::Vector(operands) | Operand::Group(operands) | Operand::Brackets(operands) => all(operands),
-        Operand::Not(operand) | Operand::Minus(operand) => match source(operand, traces) {
-            Source::Traced(Trace::Free) | Source::Other => Source::Other,
-            _ => Source::Unknown,
-        },
-        _ => Source::Other,
+        Operand::Name(name) => vec![name],
+        Operand::Vector(operands) => operands.iter().flat_map(written).collect(),
+        Operand::Pair(a, b) => [written(a), written(b)].concat(),
+        _ => Vec::new(),
     }
 }
 
-/// A special register; ordinary registers end in a number, as cicc names them, and labels have no `%`.
-fn special(name: &str) -> Source {
-    let Some(rest) = name.strip_prefix('%') else { return Source::Other };
-    if let Some((register, dimension)) = rest.split_once('.') {
+/// The instructions that write a register.
+struct Writes {
+    first: usize,
+    count: usize,
+}
+
+struct Follower<'a> {
+    extents: Extents,
+    writes: HashMap<&'a str, Writes>,
+    /// What registers hold of the launch; the others hold what is the same however threads are in blocks.
+    held: HashMap<&'a str, Polynomial<'a>>,
+}
+
+impl<'a> Follower<'a> {
+    /// Follows one instruction; `None` where it could tell one block from another.
+    fn follow(&mut self, index: usize, instruction: &'a Instruction) -> Option<()> {
+        let opcode = &*instruction.opcode;
+        let mut parts = opcode.split('.');
+        let operation = parts.next().unwrap_or_default();
+        if MEETINGS.contains(&operation) || parts.any(|part| part.starts_with("shared")) {
+            return None;
+        }
+        // A guard is a comparison's result, and what is compared is the same in every shape.
+        let (target, sources) = match instruction.operands.split_first() {
+            Some((Operand::Name(target), sources)) => (&**target, sources),
+            // Several are written: no sums.
+            Some((Operand::Vector(_) | Operand::Pair(..), sources)) => ("", sources),
+            _ => ("", &instruction.operands[..]),
+        };
+        if target.is_empty() {
+            return sources.iter().all(|operand| self.is_same(index, operand)).then_some(());
+        }
+        let mut values = Vec::new();
+        if is_followed(opcode) {
+            values = sources.iter().map(|source| self.value(index, source)).collect::<Option<_>>()?;
+        }
+        let made = match (opcode, &values[..]) {
+            ("mov.u32" | "mov.b32" | "mov.u64" | "mov.b64" | "cvt.u32.u64", [a]) => a.clone(),
+            ("cvt.u64.u32" | "cvt.s64.s32", [a]) if a.is_small() => a.clone(),
+            ("neg.s32" | "neg.s64", [a]) => a.times(&Polynomial::constant(-1), self)?,
+            ("add.s32" | "add.u32" | "add.s64" | "add.u64", [a, b]) => a.plus(b, 1, self)?,
+            ("sub.s32" | "sub.u32" | "sub.s64" | "sub.u64", [a, b]) => a.plus(b, -1, self)?,
+            ("shl.b32" | "shl.b64", [a, b]) if b.as_constant().is_some_and(|bits| (0..32).contains(&bits)) => {
+                a.times(&Polynomial::constant(1 << b.as_constant()?), self)?
+            }
+            ("mul.lo.s32" | "mul.lo.u32" | "mul.lo.s64" | "mul.lo.u64", [a, b]) => a.times(b, self)?,
+            ("mul.wide.s32" | "mul.wide.u32", [a, b]) if a.is_small() && b.is_small() => a.times(b, self)?,
+            ("mad.lo.s32" | "mad.lo.u32" | "mad.lo.s64" | "mad.lo.u64", [a, b, c]) => {
+                a.times(b, self)?.plus(c, 1, self)?
+            }
+            ("mad.wide.s32" | "mad.wide.u32", [a, b, c]) if a.is_small() && b.is_small() => {
+                a.times(b, self)?.plus(c, 1, self)?
+            }
+            _ => return sources.iter().all(|source| self.is_same(index, source)).then_some(()),
+        };
+        let is_written_once = self.writes.get(target).is_some_and(|writes| writes.count == 1);
+        match is_written_once {
+            true if made.is_of_the_launch() || made.as_constant().is_some() => {
+                self.held.insert(target, made);
+            }
+            // Only a register that holds the same at all times can be followed.
+            _ if !made.is_same(self) => return None,
+            _ => {}
+        }
+        Some(())
+    }
+
+    /// What an operand of arithmetic holds; `None` for what is not followed.
+    fn value(&self, index: usize, operand: &'a Operand) -> Option<Polynomial<'a>> {
+        match operand {
+            Operand::Integer(value) => Some(Polynomial::constant(value.cast_signed())),
+            Operand::Name(name) => self.name(index, name),
+            _ => self.is_same(index, operand).then(Polynomial::unknown),
+        }
+    }
+
+    /// What a name holds; `None` for a special register that is not followed, and for a register that is written further down.
+    fn name(&self, index: usize, name: &'a str) -> Option<Polynomial<'a>> {
+        if let Some(held) = self.held.get(name) {
+            return Some(held.clone());
+        }
+        if let Some(Writes { first, count }) = self.writes.get(name) {
+            // An instruction that reads what it writes has read what one before it wrote.
+            return (*first < index).then(|| match count {
+                1 => Polynomial::of(Factor::Register(name)),
+                _ => Polynomial::unknown(),
+            });
+        }
+        let Some((register, dimension)) = name.strip_prefix('%').map(|rest| rest.split_once('.').unwrap_or((rest, "")))
+        else {
+            return Some(Polynomial::unknown());
+        };
         let dimension = match dimension {
             "x" => 0,
             "y" => 1,
             "z" => 2,
-            _ => return Source::Unknown,
+            _ => return matches!(register, "SP" | "SPL").then(Polynomial::unknown),
         };
-        return match register {
-            "tid" => Source::Traced(Trace::Thread(dimension)),
-            "ctaid" => Source::Traced(Trace::Block(dimension)),
-            "ntid" => Source::Traced(Trace::Extent(dimension)),
-            "nctaid" => Source::Traced(Trace::Blocks(dimension)),
-            _ => Source::Unknown,
-        };
+        let extent = self.extents[usize::from(dimension)];
+        Some(match (register, extent) {
+            ("tid", Some(1)) => Polynomial::constant(0),
+            ("tid", _) => Polynomial::of(Factor::Thread(dimension)),
+            ("ctaid", _) => Polynomial::of(Factor::Block(dimension)),
+            ("ntid", Some(extent)) => Polynomial::constant(extent.into()),
+            ("ntid", None) => Polynomial::of(Factor::Extent(dimension)),
+            ("nctaid", _) => Polynomial::of(Factor::Blocks(dimension)),
+            _ => return None,
+        })
     }
-    let ordinary = ["r", "rd", "rs", "rc", "rq", "f", "fd", "p", "h", "hh", "b"];
-    let stem = rest.trim_end_matches(|c: char| c.is_ascii_digit());
-    if stem.len() < rest.len() && ordinary.contains(&stem) || matches!(rest, "SP" | "SPL") {
-        Source::Other
-    } else {
-        Source::Unknown
+
+    /// Whether an operand is the same however threads are in blocks.
+    fn is_same(&self, index: usize, operand: &'a Operand) -> bool {
+        let named = |name: &'a str| self.name(index, name).is_some_and(|held| held.is_same(self));
+        match operand {
+            Operand::Name(name) | Operand::Displaced(name, _) | Operand::Address { base: Some(name), .. } => {
+                named(name)
+            }
+            Operand::Vector(operands) | Operand::Group(operands) | Operand::Brackets(operands) => {
+                operands.iter().all(|operand| self.is_same(index, operand))
+            }
+            Operand::Not(operand) | Operand::Minus(operand) => self.is_same(index, operand),
+            _ => true,
+        }
+    }
+}
+
+/// Whether something is made of what this instruction reads that could be followed.
+fn is_followed(opcode: &str) -> bool {
+    ["mov.", "cvt.u", "cvt.s", "neg.s", "add.", "sub.", "shl.b", "mul.lo.", "mul.wide.", "mad.lo.", "mad.wide."]
+        .iter()
+        .any(|beginning| opcode.starts_with(beginning))
+}
+
+impl<'a> Polynomial<'a> {
+    fn constant(value: i64) -> Self {
+        Self { terms: BTreeMap::from([(Vec::new(), value)]), has_more: false }
+    }
+
+    fn of(factor: Factor<'a>) -> Self {
+        Self { terms: BTreeMap::from([(vec![factor], 1)]), has_more: false }
+    }
+
+    /// Something that is the same however threads are in blocks.
+    fn unknown() -> Self {
+        Self { terms: BTreeMap::new(), has_more: true }
+    }
+
+    fn as_constant(&self) -> Option<i64> {
+        match self.terms.iter().next() {
+            Some((factors, value)) if factors.is_empty() && self.terms.len() == 1 && !self.has_more => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// Whether a number of the launch is in it.
+    fn is_of_the_launch(&self) -> bool {
+        self.terms.keys().flatten().any(|factor| !matches!(factor, Factor::Register(_)))
+    }
+
+    /// Whether it is the same in a wider register: a constant, or no more than all threads of the launch.
+    fn is_small(&self) -> bool {
+        let is_small = |(factors, coefficient): (&Vec<Factor<'_>>, &i64)| {
+            let is_number = |factor: &Factor<'_>| !matches!(factor, Factor::Register(_));
+            *coefficient == 1 && !factors.is_empty() && factors.iter().all(is_number)
+        };
+        match self.as_constant() {
+            Some(value) => i32::try_from(value).is_ok_and(|value| value >= 0),
+            None => !self.has_more && self.terms.iter().all(is_small),
+        }
+    }
+
+    /// Whether it is the same however threads are in blocks: `blockIdx * blockDim` comes with `threadIdx`, as often.
+    fn is_same(&self, follower: &Follower<'_>) -> bool {
+        let mut positions: BTreeMap<(u8, Vec<Factor<'_>>), i64> = BTreeMap::new();
+        for (factors, coefficient) in &self.terms {
+            let (mut varying, mut others) = (Vec::new(), Vec::new());
+            for factor in factors {
+                match *factor {
+                    Factor::Thread(at) | Factor::Block(at) | Factor::Extent(at) | Factor::Blocks(at)
+                        if follower.extents[usize::from(at)].is_none() =>
+                    {
+                        varying.push(*factor);
+                    }
+                    factor => others.push(factor),
+                }
+            }
+            match varying[..] {
+                [] => {}
+                [Factor::Thread(at)] => *positions.entry((at, others)).or_default() += coefficient,
+                [Factor::Block(at), Factor::Extent(by)] if at == by => {
+                    *positions.entry((at, others)).or_default() -= coefficient;
+                }
+                _ => return false,
+            }
+        }
+        positions.values().all(|surplus| *surplus == 0)
+    }
+
+    fn plus(&self, other: &Self, sign: i64, follower: &Follower<'_>) -> Option<Self> {
+        let mut sum = self.clone();
+        for (factors, coefficient) in &other.terms {
+            let term = sum.terms.entry(factors.clone()).or_default();
+            *term = term.wrapping_add(coefficient.wrapping_mul(sign));
+        }
+        sum.has_more |= other.has_more;
+        sum.bounded(follower)
+    }
+
+    /// The product; `None` where it is not followed.
+    fn times(&self, other: &Self, follower: &Follower<'_>) -> Option<Self> {
+        let (is_same, is_other_same) = (self.is_same(follower), other.is_same(follower));
+        if !is_same && other.has_more || !is_other_same && self.has_more {
+            return None;
+        }
+        let mut product = Self { terms: BTreeMap::new(), has_more: self.has_more || other.has_more };
+        for (a, by) in &self.terms {
+            for (b, times) in &other.terms {
+                let mut factors = [&a[..], &b[..]].concat();
+                factors.sort_unstable();
+                merge(&mut factors);
+                let term = product.terms.entry(factors).or_default();
+                *term = term.wrapping_add(by.wrapping_mul(*times));
+            }
+        }
+        product.bounded(follower)
+    }
+
+    /// Without what is nothing; too much of it is not followed further.
+    fn bounded(mut self, follower: &Follower<'_>) -> Option<Self> {
+        self.terms.retain(|_, coefficient| *coefficient != 0);
+        if self.terms.is_empty() && !self.has_more {
+            return Some(Self::constant(0));
+        }
+        if self.terms.len() <= MOST_TERMS {
+            return Some(self);
+        }
+        self.is_same(follower).then(Self::unknown)
+    }
+}
+
+/// Blocks and their extent make the threads of a dimension.
+fn merge(factors: &mut Vec<Factor<'_>>) {
+    for at in 0..3 {
+        let place = |factors: &[Factor<'_>], wanted| factors.iter().position(|factor| *factor == wanted);
+        while let (Some(blocks), Some(extent)) =
+            (place(factors, Factor::Blocks(at)), place(factors, Factor::Extent(at)))
+        {
+            factors.remove(blocks.max(extent));
+            factors.remove(blocks.min(extent));
+            factors.push(Factor::Threads(at));
+            factors.sort_unstable();
+        }
     }
 }
 
@@ -177,39 +346,73 @@ fn special(name: &str) -> Source {
 mod tests {
     use super::*;
 
-    fn judged(body: &str) -> bool {
+    fn judged(body: &str, extents: Extents) -> bool {
         let text = format!(
             ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 k_param_0)\n{{\n.reg .pred %p<4>;\n.reg .b32 %r<16>;\n.reg .b64 %rd<8>;\n.shared .align 4 .b8 tile[64];\n{body}\nret;\n}}\n"
         );
-        is_all(&Module::parse(&text).expect("PTX"), "k")
+        is_all(&Module::parse(&text).expect("PTX"), "k", extents)
     }
 
     #[test]
     fn a_kernel_of_positions_is_told_from_one_that_knows_its_block() {
-        let position =
-            "mov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %ntid.x;\nmov.u32 %r3, %tid.x;\nmad.lo.s32 %r4, %r1, %r2, %r3;\n";
-        let stride =
-            "mov.u32 %r5, %nctaid.x;\nmul.lo.s32 %r6, %r2, %r5;\nadd.s32 %r7, %r4, %r6;\nsetp.lt.s32 %p1, %r7, 9;\n";
-        let with = |text: &str| format!("{position}{text}");
-        for (body, expected) in [
+        let numbers =
+            "mov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %ntid.x;\nmov.u32 %r3, %tid.x;\nld.param.u32 %r9, [k_param_0];\n";
+        let with = |text: &str| format!("{numbers}mad.lo.s32 %r4, %r1, %r2, %r3;\n{text}");
+        // The position in parts, of which `%r7` is the block's.
+        let apart = |text: &str| format!("{numbers}mul.lo.s32 %r7, %r1, %r2;\n{text}\nsetp.ge.s32 %p1, %r8, 9;");
+        let rows = [
             (with(""), true),
             (with("setp.ge.s32 %p1, %r4, 9;\n@%p1 bra $L;\nmul.wide.s32 %rd1, %r4, 4;\n$L:"), true),
-            (with(stride), true),
-            ("mov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %ntid.x;\nmul.lo.s32 %r4, %r1, %r2;\nmov.u32 %r3, %tid.x;\nadd.s32 %r5, %r4, %r3;\n".into(), true),
+            (with("mov.u32 %r5, %nctaid.x;\nmul.lo.s32 %r6, %r2, %r5;\nadd.s32 %r7, %r4, %r6;\nsetp.lt.s32 %p1, %r7, 9;"), true),
+            (with("mul.wide.s32 %rd1, %r4, 8;\nld.global.v2.u32 {%r5, %r6}, [%rd1];\nsetp.eq.s32 %p1|%p2, %r5, %r6;"), true),
+            (with("mul.wide.u32 %rd1, %r3, 8;\nld.global.v2.u32 {%r5, %r6}, [%rd1];"), false),
+            (apart("add.s32 %r8, %r7, %r3;"), true),
+            (apart("add.s32 %r5, %r3, %r9;\nadd.s32 %r8, %r5, %r7;"), true),
+            (apart("shl.b32 %r5, %r3, 2;\nmul.lo.s32 %r6, %r7, 4;\nsub.s32 %r10, %r5, %r9;\nadd.s32 %r8, %r10, %r6;"), true),
+            (apart("mul.lo.s32 %r5, %r3, %r9;\nmad.lo.s32 %r8, %r7, %r9, %r5;"), true),
+            (apart("mul.wide.u32 %rd1, %r1, %r2;\ncvt.u64.u32 %rd2, %r3;\nadd.s64 %rd3, %rd1, %rd2;\ncvt.u32.u64 %r8, %rd3;"), true),
             // What only a block knows.
             (with("setp.eq.s32 %p1, %r3, 0;"), false),
-            (with("add.s32 %r5, %r1, 1;"), false),
-            (with("shl.b32 %r5, %r2, 2;"), false),
+            (with("add.s32 %r5, %r1, 1;\nst.global.u32 [%rd1], %r5;"), false),
+            (with("shl.b32 %r5, %r2, 2;\nst.global.u32 [%rd1], %r5;"), false),
             (with("bar.sync 0;"), false),
             (with("st.shared.u32 [tile], %r4;"), false),
             (with("mov.u32 %r5, %laneid;"), false),
             (with("st.global.u32 [%rd1], %r3;"), false),
-            // Another dimension's extent; 256 where the block's extent should be; a 64-bit product that may overflow otherwise.
-            ("mov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %ntid.y;\nmov.u32 %r3, %tid.x;\nmad.lo.s32 %r4, %r1, %r2, %r3;\n".into(), false),
-            ("mov.u32 %r1, %ctaid.x;\nshl.b32 %r2, %r1, 8;\nmov.u32 %r3, %tid.x;\nor.b32 %r4, %r2, %r3;\n".into(), false),
-            (with("mul.wide.u32 %rd1, %r1, %r2;"), false),
+            (with("mov.u32 %r5, %nctaid.x;\nsetp.lt.s32 %p1, %r5, 9;"), false),
+            (apart("shl.b32 %r5, %r3, 2;\nshl.b32 %r6, %r7, 3;\nadd.s32 %r8, %r5, %r6;"), false),
+            (apart("mul.lo.s32 %r5, %r3, %r9;\nadd.s32 %r8, %r7, %r5;"), false),
+            // A sum that has wrapped before it is widened has another one for each block.
+            (apart("add.s32 %r5, %r3, %r9;\ncvt.u64.u32 %rd1, %r5;\ncvt.u64.u32 %rd2, %r7;\nadd.s64 %rd3, %rd1, %rd2;\ncvt.u32.u64 %r8, %rd3;"), false),
+            // Another dimension's extent; 256 where the block's extent should be.
+            ("mov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %ntid.y;\nmov.u32 %r3, %tid.x;\nmad.lo.s32 %r4, %r1, %r2, %r3;\nsetp.lt.s32 %p1, %r4, 9;".into(), false),
+            ("mov.u32 %r1, %ctaid.x;\nshl.b32 %r2, %r1, 8;\nmov.u32 %r3, %tid.x;\nor.b32 %r4, %r2, %r3;".into(), false),
+            // A register that holds now one thing, now another, and one that is read above where it is written.
+            (apart("mov.u32 %r5, 0;\n@%p2 mov.u32 %r5, %r3;\nadd.s32 %r8, %r5, %r7;"), false),
+            (apart("$L:\nadd.s32 %r8, %r5, 1;\nmov.u32 %r5, %r3;\n@%p2 bra $L;"), false),
+        ];
+        for (body, expected) in rows {
+            assert_eq!(judged(&body, [None; 3]), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_dimension_in_which_no_block_differs_may_be_known() {
+        let rank = "mov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %ctaid.y;\nmov.u32 %r3, %nctaid.x;\nmad.lo.s32 %r4, %r2, %r3, %r1;\n\
+                    mov.u32 %r5, %ntid.x;\nmov.u32 %r6, %ntid.y;\nmul.lo.s32 %r7, %r5, %r6;\nmov.u32 %r8, %tid.x;\n\
+                    mov.u32 %r9, %tid.y;\nmad.lo.s32 %r10, %r9, %r5, %r8;\nmul.wide.u32 %rd1, %r4, %r7;\n\
+                    cvt.u64.u32 %rd2, %r10;\nadd.s64 %rd3, %rd1, %rd2;\nsetp.ge.u64 %p1, %rd3, 9;";
+        let rows =
+            "mov.u32 %r1, %ctaid.y;\nmov.u32 %r2, %tid.y;\nmad.lo.s32 %r3, %r1, 7, %r2;\nsetp.ge.u32 %p1, %r3, 9;";
+        for (body, extents, expected) in [
+            // `cooperative_groups::this_grid().thread_rank()`
+            (rank, [None, Some(1), Some(1)], true),
+            (rank, [None, Some(2), Some(1)], false),
+            (rank, [None; 3], false),
+            (rows, [None, Some(4), Some(1)], true),
+            (rows, [None; 3], false),
         ] {
-            assert_eq!(judged(&body), expected, "{body}");
+            assert_eq!(judged(body, extents), expected, "{extents:?} {body}");
         }
     }
 }

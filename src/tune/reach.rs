@@ -114,7 +114,9 @@ impl Reach {
         let symbol = entry.symbol.as_str();
         let fixed = facts::facts(module, symbol, None, None).fixed;
         let most = facts::most_threads(module, symbol).unwrap_or(MAX_BLOCK_THREADS);
-        let proven = position::is_all(module, symbol);
+        let varies = space.varying_extents();
+        let before = space.baseline().block;
+        let proven = position::is_all(module, symbol, std::array::from_fn(|at| (!varies[at]).then_some(before[at])));
         let way = match annotation.told_launch() {
             Some(Launching::Header) => Way::Header,
             None if around.includes_header => Way::Header,
@@ -133,7 +135,7 @@ impl Reach {
         if reach.way != Way::Header {
             reach.look_at_macros(annotation, space, &around.host);
             reach.following = following(annotation);
-            reach.look_at_grid(space);
+            reach.look_at_grid(space, varies);
         }
         reach
     }
@@ -172,18 +174,13 @@ impl Reach {
         }
     }
 
-    fn look_at_grid(&mut self, space: &Space) {
+    fn look_at_grid(&mut self, space: &Space, varies: [bool; 3]) {
         self.tied_macros = space.tied_macros();
         self.dividing_macros = space.dividing_macros();
         if !self.dividing_macros.is_empty() {
             self.larger = LARGER.into_iter().filter_map(|times| space.enlarged(times)).collect();
         }
         self.counted = std::array::from_fn(|dimension| space.counted_by(dimension));
-        let before = space.baseline().block;
-        let mut varies = [false; 3];
-        for configuration in space.iter() {
-            (0..3).for_each(|at| varies[at] |= configuration.block[at] != before[at]);
-        }
         for (dimension, name) in NAMES.into_iter().enumerate() {
             let by = self.counted[dimension].block;
             // An extent that is the same in every block says nothing.

@@ -59,6 +59,8 @@ impl Subject<'_> {
 
     /// Finds the kernel under these sets of the axes' macros. `in_force` are the macros of the file's other kernels.
     pub fn learn(&mut self, front_ends: &mut FrontEnds<'_>, toolchain: &Toolchain, sets: &[Macros], in_force: &Macros) {
+        let is_new = |set: &&Macros| !matches!(self.entries.get(*set), Some(Ok(_)));
+        let sets: Vec<Macros> = sets.iter().filter(is_new).cloned().collect();
         let full: Vec<Macros> = sets.iter().map(|set| merged(in_force, set)).collect();
         let found = sets.par_iter().zip(front_ends.get_in_time(&full)).map(|(set, made)| {
             let entry = made.map_err(|error| error.to_string()).and_then(|front_end| {
@@ -145,7 +147,8 @@ pub fn learn<'a>(
         Some(around) => Reach::new(annotation, &space, &module, &entry, around),
         None => Reach::header(),
     };
-    let subject = Subject { annotation, entry, entries: HashMap::new(), space, machine, reach, kept };
+    let entries = HashMap::from([(own.clone(), Ok(entry.clone()))]);
+    let subject = Subject { annotation, entry, entries, space, machine, reach, kept };
     if subject.kept.is_none() {
         advise(tuner, toolchain, front_ends, &subject, in_force.now)?;
     }

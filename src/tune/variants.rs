@@ -188,7 +188,7 @@ impl Variants {
                     let symbol = subject.entry(&axes[*set])?.symbol.as_str();
                     let edits = Edits { cap, cache: *cache };
                     let assembled = toolchain.assemble(&front_end.ptx, symbol, edits);
-                    let (cubin, digest) = assembled.map_err(|error| error.to_string())?;
+                    let (cubin, digest) = assembled.map_err(|error| first_line(&error))?;
                     let assembly = Assembly { symbol: symbol.to_owned(), cubin: Arc::from(cubin), digest };
                     if is_baseline {
                         first(&assembly);

@@ -6,13 +6,13 @@ use crate::process::{self, Temporary};
 use crate::ptx;
 use crate::record::{Cache, ENGINE, digest};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use thiserror::Error;
 
@@ -34,6 +34,8 @@ pub struct Toolchain {
     late: OnceLock<Late>,
     /// Where machine code is kept that ptxas made before.
     kept: Option<Cache>,
+    /// The preprocessed sources so far, by the macros that they were made under.
+    preprocessed: Mutex<HashMap<Preprocessed, PathBuf>>,
     /// What of the pipeline a GPU loads; `None` for one that no GPU at hand is asked about.
     pub loads: Option<Loads>,
 }
@@ -48,6 +50,22 @@ pub struct FrontEnd {
     pub ptx: String,
     /// The host stubs that cicc writes: what the compiler says of every kernel's name and parameter types.
     pub stub: String,
+}
+
+/// What a preprocessed source was made under.
+type Preprocessed = (BTreeMap<String, i64>, Defines);
+
+/// Whether a preprocessed source has its `#define` lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Defines {
+    Kept,
+    Gone,
+}
+
+/// What cicc wrote.
+struct Compiled {
+    ptx: PathBuf,
+    stub: PathBuf,
 }
 
 /// A tool that was stopped because it did not end.
@@ -108,6 +126,7 @@ impl Toolchain {
             next: AtomicU32::new(0),
             late: OnceLock::new(),
             kept: None,
+            preprocessed: Mutex::default(),
             loads: None,
         })
     }
@@ -123,56 +142,82 @@ impl Toolchain {
         write(&path, text)?;
         // A quoted include finds a stale header beside the source first; the include guard makes that one empty.
         self.header_options = vec!["-I".into(), self.folder.path().into(), "-include".into(), path.into()];
+        self.preprocessed = Mutex::default();
         Ok(())
     }
 
     /// Runs the front end with these macros defined.
     pub fn front_end(&self, macros: &BTreeMap<String, i64>) -> Result<FrontEnd, ToolError> {
-        let front_end = self.front_end_with(macros, PLACEHOLDER_MODULE_ID, "")?;
-        if !front_end.ptx.contains(PLACEHOLDER_MODULE_ID) {
+        let front_end = self.front_end_with(macros, PLACEHOLDER_MODULE_ID)?;
+        if !is_named_after_the_module(&front_end.ptx) {
             return Ok(front_end);
         }
-        // A kernel or variable in an anonymous namespace is named after the module id: only the true one will do.
-        self.front_end_with(macros, &self.module_id(macros)?, "")
+        // A kernel in an anonymous namespace, or what it uses of one, is named after the module id: only the true one will do.
+        self.front_end_with(macros, &self.module_id(macros)?)
     }
 
     /// The stub file of the source with `text` behind it: what the compiler says to a question of ours.
     pub fn ask(&self, macros: &BTreeMap<String, i64>, text: &str) -> Result<String, ToolError> {
-        self.front_end_with(macros, PLACEHOLDER_MODULE_ID, text).map(|front_end| front_end.stub)
+        let source = self.preprocessed(macros, Defines::Gone)?;
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let question = self.folder.path().join(format!("{number}.ii"));
+        std::fs::copy(&source, &question).map_err(|error| ToolError::Io { path: question.clone(), source: error })?;
+        append(&question, text)?;
+        // Nobody wants the code: for link-time optimisation none is made yet, which is most of the time that cicc takes.
+        let asked = self.cicc(&question, PLACEHOLDER_MODULE_ID, &["-lto".into()]);
+        let asked = asked.or_else(|_| self.cicc(&question, PLACEHOLDER_MODULE_ID, &[]));
+        let _ = std::fs::remove_file(question);
+        read(&asked?.stub)
     }
 
-    fn front_end_with(
-        &self,
-        macros: &BTreeMap<String, i64>,
-        module_id: &str,
-        appended: &str,
-    ) -> Result<FrontEnd, ToolError> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let place = |extension: &str| self.folder.path().join(format!("{number}.{extension}"));
-        let (preprocessed, ptx, stub, id) = (place("ii"), place("ptx"), place("stub.c"), place("module_id"));
-        write(&id, module_id)?;
-        let Pipeline { preprocess, cicc, .. } = &self.pipeline;
-        let source = preprocess.option("-o").unwrap_or_default();
-        self.run("gcc -E", &preprocess.rewritten(&[(source, &preprocessed)], &self.preprocessor_options(macros)))?;
+    fn front_end_with(&self, macros: &BTreeMap<String, i64>, module_id: &str) -> Result<FrontEnd, ToolError> {
+        let preprocessed = self.preprocessed(macros, Defines::Gone)?;
+        let made = self.cicc(&preprocessed, module_id, &[])?;
         let text = bytes(&preprocessed)?;
         let (source_digest, files) = (source_digest(&text), self.files(&text));
-        if !appended.is_empty() {
-            append(&preprocessed, appended)?;
+        Ok(FrontEnd { source_digest, files, ptx: read(&made.ptx)?, stub: read(&made.stub)? })
+    }
+
+    /// The file of the preprocessed source, with these macros defined.
+    fn preprocessed(&self, macros: &BTreeMap<String, i64>, defines: Defines) -> Result<PathBuf, ToolError> {
+        let known = || self.preprocessed.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (macros.clone(), defines);
+        if let Some(path) = known().get(&key) {
+            return Ok(path.clone());
         }
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let path = self.folder.path().join(format!("{number}.ii"));
+        let step = &self.pipeline.preprocess;
+        let mut extra = self.preprocessor_options(macros);
+        if defines == Defines::Kept {
+            extra.push("-dD".into());
+        }
+        self.run("gcc -E", &step.rewritten(&[(step.option("-o").unwrap_or_default(), &path)], &extra))?;
+        known().insert(key, path.clone());
+        Ok(path)
+    }
+
+    /// Runs cicc on a preprocessed source.
+    fn cicc(&self, preprocessed: &Path, module_id: &str, extra: &[OsString]) -> Result<Compiled, ToolError> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let place = |extension: &str| self.folder.path().join(format!("{number}.{extension}"));
+        let (ptx, stub, id) = (place("ptx"), place("stub.c"), place("module_id"));
+        write(&id, module_id)?;
+        let Pipeline { preprocess, cicc, .. } = &self.pipeline;
         let named = |option: &str| cicc.option(option).unwrap_or_default();
         let line = cicc.rewritten(
             &[
-                (source, &preprocessed),
+                (preprocess.option("-o").unwrap_or_default(), preprocessed),
                 (named("-o"), &ptx),
                 (named("--stub_file_name"), &stub),
                 (named("--module_id_file_name"), &id),
                 (named("--gen_c_file_name"), &place("c")),
                 (named("--gen_device_file_name"), &place("gpu")),
             ],
-            &[],
+            extra,
         );
         self.run("cicc", &line)?;
-        Ok(FrontEnd { source_digest, files, ptx: read(&ptx)?, stub: read(&stub)? })
+        Ok(Compiled { ptx, stub })
     }
 
     /// The module id as cudafe++ computes it.
@@ -203,24 +248,13 @@ impl Toolchain {
 
     /// The digest of the source as the front end sees it under these macros: preprocessed, without line markers and blank lines.
     pub fn source_digest(&self, macros: &BTreeMap<String, i64>) -> Result<String, ToolError> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let preprocessed = self.folder.path().join(format!("{number}.ii"));
-        let step = &self.pipeline.preprocess;
-        let replaced = [(step.option("-o").unwrap_or_default(), preprocessed.as_path())];
-        self.run("gcc -E", &step.rewritten(&replaced, &self.preprocessor_options(macros)))?;
-        Ok(source_digest(&bytes(&preprocessed)?))
+        Ok(source_digest(&bytes(&self.preprocessed(macros, Defines::Gone)?)?))
     }
 
     /// The preprocessed source with its `#define` lines, with these macros defined.
     pub fn definitions(&self, macros: &BTreeMap<String, i64>) -> Result<String, ToolError> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let preprocessed = self.folder.path().join(format!("{number}.definitions.ii"));
-        let step = &self.pipeline.preprocess;
-        let mut extra = self.preprocessor_options(macros);
-        extra.push("-dD".into());
-        self.run("gcc -E", &step.rewritten(&[(step.option("-o").unwrap_or_default(), &preprocessed)], &extra))?;
         // A source need not be UTF-8; names and line markers are.
-        Ok(String::from_utf8_lossy(&bytes(&preprocessed)?).into_owned())
+        Ok(String::from_utf8_lossy(&bytes(&self.preprocessed(macros, Defines::Kept)?)?).into_owned())
     }
 
     fn preprocessor_options(&self, macros: &BTreeMap<String, i64>) -> Vec<OsString> {
@@ -380,6 +414,15 @@ impl Toolchain {
         }
         Err(ToolError::Failed { program: program.to_owned(), message })
     }
+}
+
+/// Whether a function of this PTX, which was made under the placeholder, has or uses a name that the module id is part of. Headers such
+/// as `<cuda/std/ranges>` leave variables of that kind which nobody uses.
+fn is_named_after_the_module(ptx: &str) -> bool {
+    ptx.contains(PLACEHOLDER_MODULE_ID)
+        && ptx::Module::parse(ptx).map_or(true, |module| {
+            module.functions.iter().any(|function| ptx[function.span.clone()].contains(PLACEHOLDER_MODULE_ID))
+        })
 }
 
 /// The identity of a variant: a digest of its machine code and of the resources that a launch of it takes.

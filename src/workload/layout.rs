@@ -120,6 +120,8 @@ fn paths(annotation: &Annotation) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for given in annotation.args.iter().flatten() {
         match &given.value {
+            // Its size is to be known all the same.
+            GivenValue::Struct { fields, .. } if fields.is_empty() => found.push((given.parameter, String::new())),
             GivenValue::Struct { fields, .. } => descend("", fields, &mut |path| found.push((given.parameter, path))),
             GivenValue::Scalar(_) | GivenValue::Table(_) => found.push((given.parameter, String::new())),
             _ => {}

@@ -475,13 +475,14 @@ fn structures_of_namespaces_without_a_name_and_constant_ones_are_given() {
 /// Enumerations, an array in a structure, lists and the instances of a variable template, with what must not be said of them.
 const VALUES: &str = "\
 enum class Mode : short { A = -1, B };
+struct Tag {};
 struct Plan { float *d; int sizes[2][2]; Mode mode; float2 v[3]; };
 template <class T, int N> __constant__ T lut[N];
 namespace ns { __constant__ unsigned char key[8]; }
 //@tune threads(1 << 20) block({64, 256}) default(block = 256) regs({0})
-//@tune args(p = {d = random[1 << 20], sizes = {1 << 20, 2}, mode = -1, v = random[3]}, table = {34, 5, 4}[9], m = -1)
+//@tune args(p = {d = random[1 << 20], sizes = {1 << 20, 2}, mode = -1, v = random[3]}, table = {34, 5, 4}[9], tag = {}, m = -1)
 //@tune symbol(lut<int, 4> = {1, 2}, ns::key = {1, 2, 0xff})
-__global__ void k(Plan p, const unsigned char *table, Mode m) {
+__global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < p.sizes[0][0] && m == Mode::A && p.mode == Mode::A)
         p.d[i] += table[i % 9] + p.v[i % 3].x + lut<int, 4>[i % 4] + ns::key[i % 8] + lut<short, 2>[i % 2];
@@ -512,6 +513,7 @@ fn values_of_the_sources_own_types_are_given_and_checked() {
             "unknown name `A`: where it is an enumerator or a constant of the source, give its value",
         ),
         ("m = -1)", "m = Mode::A)", "`Mode::` names something of the source, which a comment does not know"),
+        ("{34, 5, 4}[9]", "{}", "`table` is of type `const unsigned char *`, which has no fields"),
         ("{34, 5, 4}", "{34, 500, 4}", "`table[1]` is of type `unsigned char` and cannot be 500"),
         ("4}[9]", "4}[2]", "3 values are listed for `table`, which has 2 of them"),
         ("{1 << 20, 2}", "{1, 2, 3, 4, 5}", "`p.sizes` is of type `int[2][2]`, and is given 5 elements"),
@@ -536,27 +538,52 @@ fn values_of_the_sources_own_types_are_given_and_checked() {
 }
 
 #[test]
-fn a_macro_that_is_also_a_name_of_the_headers_is_named() {
+fn a_macro_that_is_also_a_name_of_the_headers_is_named_and_leaves_other_kernels_alone() {
     let project = Project::new(&[]);
     let source = |value: &str| {
+        let kernel = |name: &str, clauses: &str, factor: &str| {
+            format!(
+                "//@tune {clauses} threads(n) block({{64, 256}}) default(block = 256)\n\
+                 //@tune args(n = 1 << 20, x = random[n], y = out[n])\n\
+                 __global__ void {name}(int n, const float *x, float *y) {{\n\
+                 int i = blockIdx.x * blockDim.x + threadIdx.x;\n if (i < n) y[i] = x[i] * {factor};\n}}\n"
+            )
+        };
         format!(
             "template <class U> struct Twice {{ template <class V> V of(V T, U) {{ return 2 * T; }} }};\n\
-             #ifndef T\n#define T {value}\n#endif\n\
-             //@tune define(T = {{1, 2}}, LONGER = {{3, 4}}) threads(n) block({{64, 256}}) default(block = 256)\n\
-             //@tune args(n = 1 << 20, x = random[n], y = out[n])\n\
-             __global__ void k(int n, const float *x, float *y) {{\n\
-             int i = blockIdx.x * blockDim.x + threadIdx.x;\n if (i < n) y[i] = x[i] * T;\n}}\n"
+             #ifndef T\n#define T {value}\n#endif\n#ifndef SCALE\n#define SCALE 1\n#endif\n{}{}{}",
+            kernel("before", "", "2"),
+            kernel("k", "define(T = {1, 2}, LONGER = {3, 4})", "T"),
+            kernel("after", "define(SCALE = {1, 2})", "SCALE"),
         )
     };
     project.write("clash.cu", &source("1"));
     let ran = succeed(&mut project.nvtune(&compile("clash.cu", "clash.o")));
-    let [line] = ran.stderr.lines().collect::<Vec<_>>()[..] else { panic!("{}", ran.stderr) };
+    let [before, after, line] = ran.stderr.lines().collect::<Vec<_>>()[..] else { panic!("{}", ran.stderr) };
+    assert!(before.starts_with("nvtune: before: block="), "{before}");
     assert!(line.starts_with("nvtune warning : k: not tuned: with -DT=1 the source does not compile"), "{line}");
     assert!(line.contains("give the macro a longer one; cicc failed: "), "{line}");
+    assert!(after.starts_with("nvtune: after: block="), "{after}");
     // What nvcc refuses as well is nvcc's to say.
     project.write("clash.cu", &source("1\n#error no"));
     let ran = run(&mut project.nvtune(&compile("clash.cu", "clash.o")));
     assert!(ran.code != Some(0) && !ran.stderr.contains("-DT=1"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_the_assembler_refuses_is_said_by_nvcc_alone() {
+    let project = Project::new(&[]);
+    project.write(
+        "old.cu",
+        "//@tune threads(n) block({64, 256}) default(block = 256) args(n = 1 << 16, y = out[n])\n\
+         __global__ void old(int n, unsigned *y) {\n\
+         int i = blockIdx.x * blockDim.x + threadIdx.x;\n unsigned mask = 0;\n\
+         asm(\"vote.ballot.b32 %0, 1;\" : \"=r\"(mask));\n if (i < n) y[i] = mask;\n}\n",
+    );
+    let ran = run(&mut project.nvtune(&compile("old.cu", "old.o")));
+    assert_ne!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("Instruction 'vote' without '.sync'"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("nvtune"), "{}", ran.stderr);
 }
 
 #[test]

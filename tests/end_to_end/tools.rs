@@ -53,6 +53,26 @@ fn tools_that_run_at_once_have_files_of_their_own() {
 }
 
 #[test]
+fn cudafe_is_asked_for_the_module_id_where_a_kernel_is_named_after_it() {
+    // Of nvtune's runs alone: nvcc runs the tool in any case.
+    let logged = "case \"$*\" in */nvtune-*) echo run >> \"$LOGGED\";; esac\nexec \"$real\" \"$@\"";
+    let unused = HIDDEN_NAMES.replace("if (i == 0) ++calls;\n", "");
+    let kernel = unused.replace("//@tune define", "namespace {\n//@tune define") + "}\nauto address = &k;\n";
+    // One run for each value of WORK, or none where nobody uses what the PTX has of that kind, as it does of many headers.
+    for (text, runs) in [(HIDDEN_NAMES, 6), (&unused, 0), (&kernel, 6)] {
+        let project = Project::new(&[]);
+        project.write("hidden.cu", text);
+        let nvcc = toolkit(&project.path("bin"), "cudafe++", logged);
+        let mut build = project.nvtune(&compile("hidden.cu", "hidden.o"));
+        let ran = run(build.env("NVTUNE_NVCC", nvcc).env("LOGGED", project.path("log")).env("NVTUNE_CACHE_SIZE", "0"));
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert!(!ran.stderr.contains("nvtune warning"), "{}", ran.stderr);
+        let log = fs::read_to_string(project.path("log")).unwrap_or_default();
+        assert_eq!(log.lines().count(), runs, "{text}");
+    }
+}
+
+#[test]
 fn a_tool_that_hangs_costs_the_tuning_and_not_the_build() {
     // nvcc's own run of the tool, which works on files of nvcc's, must not hang: nvtune sets no time for that.
     let hang = "case \"$*\" in */nvtune-*) sleep 1000;; esac\nexec \"$real\" \"$@\"";
