@@ -332,6 +332,7 @@ impl Model<'_> {
         let alone = BLOCK_LATENCY + (self.cycles + extra) * average;
 
         let again = self.missed1(blocks * self.block_warps);
+        // What is spilled is written through, and read again from the level-1 cache where that holds it: so say the recorded spaces of an H200.
         let local = work.local_stored + (work.local_sectors - work.local_stored) * self.local_missed;
         let cache = self.moved.bytes + (again + local) * SECTOR_BYTES;
         let lines = self.moved.lines + again * self.lines_per_sector() + local / (LINE_BYTES / SECTOR_BYTES);

@@ -86,17 +86,13 @@ pub fn profile(
     workload: &Workload,
     limits: &Limits,
 ) -> Result<Profile, Error> {
-    let function = module.entry(entry).ok_or_else(|| Error::NoEntry { name: entry.to_owned() })?;
-    check(launch)?;
-    let program = decode::decode(module, function);
-    let arguments = arguments(&program, workload)?;
-    let given = memory::given(&program.variables, &workload.symbols);
-    let initial =
-        Initial { buffers: &workload.buffers, given: &given, globals: &program.globals, constants: &program.constants };
-    let mut tally = Tally::new(&program, launch);
-    let analyses = RefCell::default();
-    let ground = Ground { program: &program, initial: &initial, arguments: &arguments, launch, analyses: &analyses };
-    let run = |at: Place3, allowance: Allowance| Thread::new(&ground, at, allowance).run();
+    on_ground(module, entry, launch, workload, |ground| profiled(ground, workload, limits))
+}
+
+fn profiled(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> Profile {
+    let (program, launch) = (ground.program, ground.launch);
+    let mut tally = Tally::new(program, launch);
+    let run = |at: Place3, allowance: Allowance| Thread::new(ground, at, allowance).run();
 
     let places = counting_places(launch);
     let mut budget = limits.instructions / 2;
@@ -125,15 +121,15 @@ pub fn profile(
     budget += limits.instructions - limits.instructions / 2;
     let (requests, most) = (Vec::new(), Vec::new());
     let mut sampled =
-        Sampled { ground: &ground, limits, home, budget, tally, requests, most, vague, interpreted, block_cost: 0 };
+        Sampled { ground, limits, home, budget, tally, requests, most, vague, interpreted, block_cost: 0 };
     sampled.run();
     let Sampled { tally, requests, most, .. } = sampled;
     let profile = tally.profile();
     let settled = profile.settled && (!requests.is_empty() || !tally.accesses_memory());
     let sizes = workload.sizes();
     let spread = access::spread(&requests, &sizes);
-    let accesses = access::accesses(&program, requests, &most, workload.buffers.len());
-    Ok(Profile { accesses, spread, settled, ..profile }.within(&sizes))
+    let accesses = access::accesses(program, requests, &most, workload.buffers.len());
+    Profile { accesses, spread, settled, ..profile }.within(&sizes)
 }
 
 /// What one thread, run alone, writes to the workload's buffers: known bytes by (buffer, byte offset).
