@@ -1,6 +1,6 @@
 //! A call of nvcc: handed over where nothing is marked, else tuned and then built by nvcc itself.
 
-use crate::comment::{self, Annotation, Diagnostic, Source};
+use crate::comment::{Annotation, Diagnostic};
 use crate::console::{Console, FATAL, exit_code};
 use crate::emit::{self, Header, StubText, TicketKernel};
 use crate::marked_source::{self, MarkedSource};
@@ -10,7 +10,7 @@ use crate::nvcc::{
     Dryrun, DryrunError, Invocation, MarkedFile, Phase, Programs, RealNvcc, compilers, list_value, quoted_files,
 };
 use crate::process;
-use crate::record::{Record, Replaced, checksum, write_if_changed};
+use crate::record::{Record, Written, checksum};
 use crate::results::Results;
 use crate::search::Provenance;
 use crate::settings::{Mode, Settings, Trust, is_off};
@@ -22,7 +22,6 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// How long before nvtune's own start a header is dated; a build system's start of the call is a little earlier.
@@ -45,7 +44,7 @@ pub fn run(arguments: &[OsString], name: Option<&OsStr>) -> u8 {
         unmarked => {
             let console = Console::new(false);
             let nearly = unmarked.iter().flat_map(|(_, _, nearly)| nearly);
-            nearly.for_each(|file| console.diagnostics(&near_misses(file)));
+            nearly.for_each(|file| console.diagnostics(&file.near_misses()));
             return hand_over(&nvcc, arguments, &console);
         }
     };
@@ -66,11 +65,11 @@ pub fn run(arguments: &[OsString], name: Option<&OsStr>) -> u8 {
         invocation: &invocation,
         started,
         results: &results,
-        replaced: Arc::default(),
+        written: Written::default(),
     };
     let files: BTreeMap<&Path, &MarkedFile> =
         marked.iter().flat_map(|source| &source.files).chain(&nearly).map(|file| (file.path.as_path(), file)).collect();
-    files.values().for_each(|file| console.diagnostics(&near_misses(file)));
+    files.values().for_each(|file| console.diagnostics(&file.near_misses()));
     build.run(marked)
 }
 
@@ -99,7 +98,7 @@ pub fn decide(call: &[OsString], anew: bool) -> u8 {
             invocation: &invocation,
             started: process::began(),
             results: &results,
-            replaced: Arc::default(),
+            written: Written::default(),
         };
         build.decide()
     };
@@ -133,11 +132,6 @@ fn found(
     Some((invocation, marked, nearly))
 }
 
-/// Warnings for what was surely meant as a tuning comment.
-fn near_misses(file: &MarkedFile) -> Vec<Diagnostic> {
-    comment::near_misses(&Source::new(file.path.to_string_lossy(), &file.text))
-}
-
 /// A compile with marked sources.
 struct Build<'a> {
     console: &'a Console,
@@ -147,7 +141,7 @@ struct Build<'a> {
     started: SystemTime,
     results: &'a Results,
     /// What was written for this build.
-    replaced: Arc<Mutex<Vec<Replaced>>>,
+    written: Written,
 }
 
 impl Build<'_> {
@@ -429,8 +423,8 @@ impl Build<'_> {
     /// Writes headers and records and lets nvcc build with what is decided.
     fn attempt(&self, programs: &Programs, folder: &Path, tunings: &[Tuning], warm: Option<&Warm<'_>>) -> Attempt {
         // A signal from here to the end of the build leaves neither an object nor what speaks of it.
-        let replaced = Arc::clone(&self.replaced);
-        process::set_undo(Some(Box::new(move || restore(&replaced))));
+        let written = self.written.clone();
+        process::set_undo(Some(Box::new(move || written.restore())));
         for tuning in tunings {
             if let Err(problem) = process::uninterrupted(|| self.write_results(folder, tuning, warm)) {
                 return Attempt::Failed(problem);
@@ -489,7 +483,7 @@ impl Build<'_> {
         }
         let text = Header { source: tuning.source.file_name(), kernels }.text();
         let header = folder.join(Header::file_name(&tuning.source.stem));
-        self.write(&header, text.as_bytes())?;
+        self.written.write(&header, text.as_bytes())?;
         self.date_back(&header);
         if tuning.tuned.is_empty() {
             return Ok(());
@@ -500,21 +494,16 @@ impl Build<'_> {
                 return Ok(());
             }
             if let Some(text) = warm.and_then(|warm| warm.record(sum)) {
-                return self.write(&path, &text);
+                return self.written.write(&path, &text);
             }
         }
         let text = self.record(tuning).ok_or("cannot write the record")?;
-        self.write(&path, &text)
-    }
-
-    fn write(&self, path: &Path, contents: &[u8]) -> Result<(), String> {
-        locked(&self.replaced).extend(write_if_changed(path, contents)?);
-        Ok(())
+        self.written.write(&path, &text)
     }
 
     /// A compile that fails leaves no object; what is beside the object must not speak of one.
     fn restore_files(&self) {
-        process::uninterrupted(|| restore(&self.replaced));
+        process::uninterrupted(|| self.written.restore());
     }
 
     /// The text of a source's record.
@@ -534,7 +523,10 @@ impl Build<'_> {
 
     /// What the final build is given besides the user's own arguments.
     fn extra_options(&self, folder: &Path, tunings: &[Tuning]) -> Vec<OsString> {
-        let mut options = include_options(folder, tunings);
+        let mut options = Vec::new();
+        if tunings.iter().any(Tuning::needs_header) {
+            options.extend(["-I".into(), list_value(folder.as_os_str())]);
+        }
         if !self.several_sources() {
             // A quoted include finds a header that a build into the source's own folder left before it looks in `folder`: its
             // grids would be for other macros than the code. The include guard makes it empty once the right one is read.
@@ -554,7 +546,7 @@ impl Build<'_> {
     fn exec(&self, options: &[OsString]) -> u8 {
         let mut arguments = self.invocation.arguments.clone();
         arguments.extend_from_slice(options);
-        if !self.console.has_deferred() && locked(&self.replaced).is_empty() {
+        if !self.console.has_deferred() && self.written.is_empty() {
             return hand_over(self.nvcc, &arguments, self.console);
         }
         match process::status(Command::new(&self.nvcc.path).args(&arguments)) {
@@ -581,15 +573,6 @@ impl Build<'_> {
     }
 }
 
-/// Puts back what was there before this call: the first state of each file.
-fn restore(replaced: &Mutex<Vec<Replaced>>) {
-    std::mem::take(&mut *locked(replaced)).iter().rev().for_each(Replaced::restore);
-}
-
-fn locked(replaced: &Mutex<Vec<Replaced>>) -> MutexGuard<'_, Vec<Replaced>> {
-    replaced.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// A warning for each kernel whose macros would be called as those of another one of its file.
 fn without_macros(annotations: &[Annotation]) -> Vec<Diagnostic> {
     let names: Vec<&str> = annotations.iter().map(|annotation| annotation.name.as_str()).collect();
@@ -611,13 +594,4 @@ enum Attempt {
     Differs(Vec<Wrong>),
     /// Nothing could be built with winners.
     Failed(String),
-}
-
-/// The header's folder is on the include path where a source includes the header.
-fn include_options(folder: &Path, tunings: &[Tuning]) -> Vec<OsString> {
-    if tunings.iter().any(Tuning::needs_header) {
-        vec!["-I".into(), list_value(folder.as_os_str())]
-    } else {
-        Vec::new()
-    }
 }

@@ -2,7 +2,7 @@
 //!
 //! This runs at every compile, so it reads files once and looks at nothing but `#include "..."` and the marker.
 
-use crate::comment::{Mark, mark, occurrences};
+use crate::comment::{Diagnostic, Mark, Source, mark, near_misses, occurrences};
 use std::collections::BTreeSet;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -14,6 +14,13 @@ pub struct MarkedFile {
     /// The path as a compiler would print it.
     pub path: PathBuf,
     pub text: Vec<u8>,
+}
+
+impl MarkedFile {
+    /// Warnings for what was surely meant as a tuning comment.
+    pub fn near_misses(&self) -> Vec<Diagnostic> {
+        near_misses(&Source::new(self.path.to_string_lossy(), &self.text))
+    }
 }
 
 /// The source and what it includes with quotes, in the order in which they are met.

@@ -12,12 +12,13 @@ pub mod lock;
 mod pinned;
 mod space;
 mod writer;
+mod written;
 
 pub use basis::Basis;
 pub use cache::{Cache, Contents};
 pub use decision::{Decision, FORMAT, Held, Record, RecordedConfiguration, RecordedTiming, RecordedVariant, Seconds};
 pub use digest::{checksum, digest};
-pub use file::{Replaced, write_if_changed};
+use file::{Replaced, write_if_changed};
 pub use journal::{Found, Journal, Searched, Tried};
 pub use kept::{ENGINE, Kept, Kind};
 pub use lock::{LOCK_FILE, Lock, LockError};
@@ -26,3 +27,4 @@ pub use space::{
     CHECKED, DeviceState, Parts, PointTime, RecordedSpace, Repeatability, SPACE_EXTENSION, SPACE_FORMAT, Sample,
     SpaceConfiguration, SpaceError, SpaceSize, SpaceSource, SpaceVariant, SpaceWorkload,
 };
+pub use written::Written;
