@@ -42,6 +42,8 @@ pub struct Analysis {
     pub traffic: Vec<Traffic>,
     /// Of the average warp: what it reads again.
     pub reuses: Vec<Reuse>,
+    /// Bytes of the module's own variables.
+    pub variables: u64,
     /// Whether block frequencies are those of an exact profile.
     pub exact: bool,
     decoded: Arc<Decoded>,
@@ -52,7 +54,7 @@ pub struct Analysis {
 /// What one warp moves to and from one buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Traffic {
-    /// Index in the workload's buffers; none where it is not known or not always the same.
+    /// Index in the workload's buffers, or [`VARIABLES`](super::profile::VARIABLES); none where it is not always the same.
     pub buffer: Option<u32>,
     /// Sectors that it moves.
     pub sectors: f64,
@@ -143,10 +145,11 @@ impl Analysis {
         let (instructions, flow) = (&decoded.instructions, &decoded.flow);
         let code = Code { instructions, lines: &decoded.lines, flow, functions: &functions };
         let BlockCounts { busiest: counts, mean, again } = counts::block_counts(&code, profile, trips);
+        let alike = profile.map(Alike::of).unwrap_or_default();
         let accesses: Vec<Option<Access>> = instructions
             .iter()
             .zip(&decoded.lines)
-            .map(|(instruction, line)| access(instruction, *line, profile))
+            .map(|(instruction, line)| access(instruction, *line, profile, &alike))
             .collect();
         let executed = || executed_by(flow, &counts);
         let is_long = |class: Class| {
@@ -227,6 +230,7 @@ impl Analysis {
             work,
             traffic,
             reuses,
+            variables: profile.map_or(0, |profile| profile.variables),
             exact,
             decoded,
             mean,
@@ -248,14 +252,47 @@ fn executed_by<'a>(flow: &'a Flow, counts: &'a [f64]) -> impl Iterator<Item = (u
         .flat_map(|(block, &count)| block.instructions.clone().map(move |at| (at, count)))
 }
 
-/// What the profile says of an instruction's access; without one, threads side by side.
-fn access(instruction: &Instruction, line: Option<u32>, profile: Option<&Profile>) -> Option<Access> {
+/// The accesses of a profile by space, kind and width, each kind's mean. What was executed but not looked at is taken to be as they
+/// are: most often it is a copy of them that the compiler made of a loop, for another case or for what unrolling leaves.
+#[derive(Default)]
+struct Alike(Vec<(Access, f64)>);
+
+impl Alike {
+    fn of(profile: &Profile) -> Self {
+        let mut alike = Self::default();
+        for (line, access) in &profile.accesses {
+            let count = profile.mean.get(line).copied().unwrap_or(0.0);
+            if !matches!(access.space, Space::Global | Space::Shared) || count <= 0.0 {
+                continue;
+            }
+            match alike.0.iter_mut().find(|(of, _)| is_like(of, access.space, access.kind, access.width)) {
+                Some((of, counts)) => {
+                    of.mix(access, count / (*counts + count));
+                    *counts += count;
+                }
+                None => alike.0.push((*access, count)),
+            }
+        }
+        alike
+    }
+
+    fn find(&self, space: Space, kind: Kind, width: u32) -> Option<Access> {
+        self.0.iter().find(|(of, _)| is_like(of, space, kind, width)).map(|(of, _)| *of)
+    }
+}
+
+fn is_like(access: &Access, space: Space, kind: Kind, width: u32) -> bool {
+    (access.space, access.kind, access.width) == (space, kind, width)
+}
+
+/// What the profile says of an instruction's access; without one, what it says of those like it, or threads side by side.
+fn access(instruction: &Instruction, line: Option<u32>, profile: Option<&Profile>, alike: &Alike) -> Option<Access> {
     let memory = instruction.memory?;
     let seen = line.zip(profile).and_then(|(line, profile)| profile.accesses.get(&line));
     // A line's access is this instruction's only where the space agrees: the line of a store to a parameter is not that of a spill.
     let seen = seen.filter(|access| access.space == memory.space).copied();
     let (space, kind, width) = (memory.space, memory.kind, memory.width);
-    Some(seen.unwrap_or(Access {
+    Some(seen.or_else(|| alike.find(space, kind, width)).unwrap_or(Access {
         space,
         kind,
         width,

@@ -18,6 +18,8 @@ pub struct Profile {
     /// By buffer of the workload: the share of its parts (1024 of one size) in which a warp touches anything. Small where what it
     /// accesses lies together, towards 1 where it is all over the buffer.
     pub spread: BTreeMap<u32, f64>,
+    /// Bytes of the module's own variables in global memory.
+    pub variables: u64,
     /// Instructions that the average warp of the grid executes (some warps leave at once).
     pub mean_instructions: f64,
     /// The allowance sufficed to know the average warp: what was run came to its own end, and more of the grid would tell little more.
@@ -31,7 +33,12 @@ impl Profile {
     /// The accesses of this profile with what the warps of another execute.
     #[must_use]
     pub fn with_counts_of(&self, other: &Self) -> Self {
-        Self { accesses: self.accesses.clone(), spread: self.spread.clone(), ..other.clone() }
+        Self {
+            accesses: self.accesses.clone(),
+            spread: self.spread.clone(),
+            variables: self.variables,
+            ..other.clone()
+        }
     }
 
     /// The same, for a workload whose buffers have so many bytes. A record ends long before a loop that walks over a buffer again and
@@ -40,8 +47,11 @@ impl Profile {
     pub fn within(mut self, buffers: &[u64]) -> Self {
         let instructions: f64 = self.counts.values().sum();
         for (line, access) in &mut self.accesses {
-            let of = access.buffer.and_then(|buffer| buffers.get(buffer as usize));
-            let (Some(&bytes), Some(&count)) = (of, self.counts.get(line)) else { continue };
+            let of = access.buffer.and_then(|buffer| match buffer {
+                VARIABLES => Some(self.variables),
+                buffer => buffers.get(buffer as usize).copied(),
+            });
+            let (Some(bytes), Some(&count)) = (of, self.counts.get(line)) else { continue };
             // It may begin within a sector.
             let sectors = bytes.div_ceil(SECTOR_BYTES) as f64 + 1.0;
             let (touched, reuse) = (count * access.sectors, access.reuse.clamp(0.0, 1.0));
@@ -59,6 +69,8 @@ impl Profile {
 }
 
 const SECTOR_BYTES: u64 = 32;
+/// In place of a buffer's index: the module's own variables.
+pub const VARIABLES: u32 = u32::MAX;
 
 /// A warp-wide memory access, averaged over the executions looked at (lanes that take part in it).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -90,9 +102,26 @@ pub struct Access {
     pub lanes: f64,
     /// All lanes use one address, in every execution looked at.
     pub broadcast: bool,
-    /// Global memory: index in the workload's buffers of what is accessed, where it is always the same one. With the
-    /// buffer's size it bounds the traffic that has to come from DRAM.
+    /// Global memory: index in the workload's buffers of what is accessed, or [`VARIABLES`], where it is always the same one. With its
+    /// size it bounds the traffic that has to come from DRAM.
     pub buffer: Option<u32>,
+}
+
+impl Access {
+    /// Becomes the mean of itself and another, which has this share.
+    pub(super) fn mix(&mut self, other: &Self, share: f64) {
+        let mix = |a: &mut f64, b: f64| *a += (b - *a) * share;
+        mix(&mut self.sectors, other.sectors);
+        mix(&mut self.lines, other.lines);
+        mix(&mut self.passes, other.passes);
+        mix(&mut self.reuse, other.reuse);
+        mix(&mut self.reuse_after, other.reuse_after);
+        mix(&mut self.block_reuse, other.block_reuse);
+        mix(&mut self.block_sectors, other.block_sectors);
+        mix(&mut self.lanes, other.lanes);
+        self.broadcast &= other.broadcast;
+        self.buffer = self.buffer.filter(|_| self.buffer == other.buffer);
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

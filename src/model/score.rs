@@ -2,7 +2,7 @@
 
 use super::analysis::Analysis;
 use super::architecture::{MAX_BLOCK_THREADS, Machine, WARP};
-use super::occupancy::{Demand, Limiter, occupancy};
+use super::occupancy::{Demand, Limiter, Occupancy, occupancy};
 use super::time::{self, Bottleneck, Terms};
 use super::{liang, ryoo};
 use crate::space::Launch;
@@ -44,6 +44,10 @@ pub struct Score {
     /// What the predicted time is made of.
     #[serde(skip)]
     pub terms: Terms,
+    /// Threads that an SM has at once in this launch, over the most that it holds: less than the occupancy where warps are not full or
+    /// the grid has no more blocks.
+    #[serde(skip)]
+    pub in_flight: f64,
     pub bottleneck: Bottleneck,
     /// Whether the kernel can be launched so.
     pub feasible: bool,
@@ -91,10 +95,16 @@ pub fn score(inputs: &Inputs<'_>) -> Score {
         utilization: ryoo.utilization,
         predicted_us: prediction.us,
         terms: prediction.terms,
+        in_flight: in_flight(machine, launch, &occupancy),
         bottleneck: prediction.bottleneck,
         feasible,
         exact: kernel.exact,
     }
+}
+
+fn in_flight(machine: &Machine, launch: &Launch, occupancy: &Occupancy) -> f64 {
+    let blocks = f64::from(occupancy.blocks).min(launch.blocks() as f64 / f64::from(machine.sms.max(1)));
+    blocks * f64::from(block_threads(launch)) / f64::from(machine.architecture.max_threads)
 }
 
 /// Threads of a block, without overflow: shapes beyond the limit are not feasible whatever their size.

@@ -10,6 +10,7 @@ use super::analysis::{Analysis, Traffic};
 use super::architecture::{Machine, WARP};
 use super::latency::{BARRIER_WARP, Latencies};
 use super::occupancy::{Limiter, Occupancy};
+use super::profile::VARIABLES;
 use super::reuse::Reuse;
 use crate::cubin::sass::Pipe;
 use crate::space::Launch;
@@ -407,8 +408,15 @@ impl Model<'_> {
     /// Sectors that a warp reads again and that the level-1 cache has lost meanwhile: so many warps of an SM moved more than its bytes
     /// through it.
     fn missed1(&self, warps: f64) -> f64 {
-        // However many warps there are, they touch no more of a buffer than there is of it.
-        self.missed(self.level1(), |buffer, sectors| (sectors * SECTOR_BYTES * warps).min(self.size(buffer)))
+        // However many warps there are, they touch no more of a buffer than there is of it; and a line takes its place whole, however
+        // few of its sectors are there.
+        self.missed(self.level1(), |buffer, sectors| {
+            let of_buffer = self.analysis.traffic.iter().find(|of| of.buffer == buffer && of.sectors > 0.0);
+            let of_line = of_buffer.map_or(1.0, |of| {
+                (of.lines / of.sectors * LINE_BYTES / SECTOR_BYTES).clamp(1.0, LINE_BYTES / SECTOR_BYTES)
+            });
+            (sectors * SECTOR_BYTES * of_line * warps).min(self.size(buffer))
+        })
     }
 
     /// The same of the level-2 cache, through which all resident warps move what they read. They follow each other in the grid, so
@@ -437,6 +445,9 @@ impl Model<'_> {
 
     /// Bytes of a buffer, as far as it is known.
     fn size(&self, buffer: Option<u32>) -> f64 {
+        if buffer == Some(VARIABLES) {
+            return self.analysis.variables as f64;
+        }
         let known = self.buffers.zip(buffer).and_then(|(buffers, buffer)| buffers.get(buffer as usize));
         known.map_or(f64::INFINITY, |&bytes| bytes as f64)
     }

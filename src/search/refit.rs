@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 const FIRST: usize = 16;
 /// Suppositions of what the model is wrong about that the first round hedges against. It has no timings to correct it, so that great
 /// doubts would only scatter it.
-const SUPPOSITIONS: usize = 96;
+const SUPPOSITIONS: usize = 256;
 const DOUBT: Doubt = Doubt { part: 0.2, drift: 0.075 };
 /// Points of each further round.
 const ROUND: usize = 8;
@@ -227,6 +227,7 @@ mod tests {
             utilization: 1.0,
             predicted_us,
             terms: Terms { latency: predicted_us, ..Terms::default() },
+            in_flight: 1.0,
             bottleneck: Bottleneck::Issue,
             feasible: true,
             exact: true,

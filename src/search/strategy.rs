@@ -291,6 +291,7 @@ pub(super) mod tests {
             utilization: 2048.0 - t,
             predicted_us,
             terms: Terms { latency: predicted_us, ..Terms::default() },
+            in_flight: 1.0,
             bottleneck: Bottleneck::Issue,
             feasible: true,
             exact: true,

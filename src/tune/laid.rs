@@ -9,7 +9,7 @@ use super::reach::Blocks;
 use super::subject::Subject;
 use super::variants::{FrontEnds, Macros, Variant, Variants, merged};
 use crate::cubin::Cubin;
-use crate::model::Machine;
+use crate::model::{Machine, Score};
 use crate::ptx::Module;
 use crate::space::{Configuration, Dim3, Launch};
 use crate::workload::Workload;
@@ -177,13 +177,13 @@ impl<'a> Undivided<'a> {
 
 impl Laid {
     /// Where a configuration is in its space, for [`crate::search`]: logarithms of what multiplies (threads, blocks, macros), so that
-    /// 32 to 64 is as far as 512 to 1024; registers and occupancy in place of the cap, for caps that do not bind change nothing.
-    pub fn coordinates(&self, index: usize, registers: u32, occupancy: f64) -> Vec<f64> {
+    /// 32 to 64 is as far as 512 to 1024; registers and threads in flight in place of the cap, for caps that do not bind change nothing.
+    pub fn coordinates(&self, index: usize, score: &Score) -> Vec<f64> {
         let Configuration { grid, macros, cache, carveout, .. } = &self.configurations[index];
         let launch = &self.launches[index];
         let [x, y, z] = launch.block.map(f64::from);
         let mut coordinates =
-            vec![(x * y * z).log2(), x.log2(), (y * z).log2(), f64::from(registers).log2(), occupancy];
+            vec![(x * y * z).log2(), x.log2(), (y * z).log2(), f64::from(score.registers).log2(), score.in_flight];
         if grid.is_some() {
             coordinates.push((launch.blocks() as f64).log2());
         }

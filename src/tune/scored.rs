@@ -106,7 +106,7 @@ impl Scored {
                 let score = self.scores[index]?;
                 let variant = *laid.variants[index].as_ref().ok()?;
                 let policy = policies.binary_search(&policy_of(&laid.configurations[index])).ok()?;
-                let coordinates = laid.coordinates(index, score.registers, score.occupancy);
+                let coordinates = laid.coordinates(index, &score);
                 let threads = laid.launches[index].threads();
                 Some((index, Point { threads, variant, policy, score, coordinates }))
             })

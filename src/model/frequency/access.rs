@@ -1,9 +1,9 @@
 //! What a few warps accessed -> how each memory line looks to the memory system.
 
-use super::memory::{AddressMap, in_buffer, region};
+use super::memory::{AddressMap, MODULE_REGION, in_buffer, region};
 use super::program::Program;
 use super::thread::Touch;
-use crate::model::profile::{Access, Kind, Space};
+use crate::model::profile::{Access, Kind, Space, VARIABLES};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Bytes of a sector, the unit of traffic between caches and memory.
@@ -66,12 +66,55 @@ pub(super) fn requests(warp: u32, lanes: &[(u32, Vec<Touch>)]) -> Vec<Request> {
     found
 }
 
-/// The accesses by PTX line. `most` are the executions of each step by the busiest warp that was looked at; `buffers` is the number
-/// of buffers of the workload.
+/// How often the warps that are looked at executed a memory step, recorded or not.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Turns {
+    pub executions: f64,
+    /// The lanes that took part, over all executions.
+    pub lanes: f64,
+}
+
+impl Turns {
+    pub fn add(&mut self, other: Self) {
+        self.executions += other.executions;
+        self.lanes += other.lanes;
+    }
+}
+
+/// What a record is a part of, by step.
+#[derive(Debug, Default)]
+pub(super) struct Whole {
+    /// Executions by the busiest warp that was looked at.
+    pub most: Vec<u64>,
+    pub turns: Vec<Turns>,
+}
+
+impl Whole {
+    /// What one more warp, or lane, executed.
+    pub fn add_counts(&mut self, counts: impl IntoIterator<Item = u64>) {
+        for (step, count) in counts.into_iter().enumerate() {
+            if self.most.len() <= step {
+                self.most.resize(step + 1, 0);
+            }
+            self.most[step] = count.max(self.most[step]);
+        }
+    }
+
+    pub fn add_turns(&mut self, turns: impl IntoIterator<Item = Turns>) {
+        for (step, turns) in turns.into_iter().enumerate() {
+            if self.turns.len() <= step {
+                self.turns.resize(step + 1, Turns::default());
+            }
+            self.turns[step].add(turns);
+        }
+    }
+}
+
+/// The accesses by PTX line; `buffers` is the number of buffers of the workload.
 pub(super) fn accesses(
     program: &Program,
     mut requests: Vec<Request>,
-    most: &[u64],
+    Whole { most, turns }: &Whole,
     buffers: usize,
 ) -> BTreeMap<u32, Access> {
     let mut recorded: HashMap<u32, u64> = HashMap::new();
@@ -89,7 +132,11 @@ pub(super) fn accesses(
         let steady = most.get(request.step as usize).is_none_or(|&most| most <= last) || request.execution > last / 2;
         sum.add(request, steady, buffers, touched_by_warp.entry(request.warp).or_default(), &mut touched);
     }
-    sums.into_iter().map(|(line, sum)| (line, sum.mean())).collect()
+    let mut whole: BTreeMap<u32, Turns> = BTreeMap::new();
+    for (step, turns) in program.steps.iter().zip(turns) {
+        whole.entry(step.line).or_default().add(*turns);
+    }
+    sums.into_iter().map(|(line, sum)| (line, sum.mean(whole.get(&line).copied().unwrap_or_default()))).collect()
 }
 
 /// Parts of a buffer of which it is told whether a warp touches them.
@@ -207,28 +254,38 @@ impl Sum {
         if self.access.space == Space::Global {
             for (_, address) in request.each() {
                 let region = region(address);
-                let known = (1..=buffers as u64).contains(&region);
+                let known = (1..=buffers as u64).contains(&region) || region == MODULE_REGION;
                 self.one_buffer &= known && self.buffer.is_none_or(|buffer| buffer == region);
                 self.buffer = Some(region);
             }
         }
     }
 
-    fn mean(self) -> Access {
+    /// The mean over the whole of what the record is a part of. A loop goes on for those of its lanes that have most to do, after the
+    /// record has ended: with so many fewer of them it touches so much less.
+    fn mean(self, whole: Turns) -> Access {
         let per_group = |sum: f64| sum / self.groups.max(1.0);
+        let lanes = per_group(self.lanes);
+        let overall = if whole.executions > 0.0 { whole.lanes / whole.executions } else { lanes };
+        let part = if self.access.broadcast || lanes <= 0.0 { 1.0 } else { (overall / lanes).min(1.0) };
+        // What a single lane touches is there in every execution.
+        let of_part = |sum: f64| (per_group(sum) * part).max(per_group(sum).min(1.0));
         let share = |sum: f64| {
             if self.judged > 0.0 { sum / self.judged } else { 0.0 }
         };
         Access {
-            sectors: per_group(self.sectors),
-            lines: per_group(self.lines),
-            passes: per_group(self.passes),
-            lanes: per_group(self.lanes),
+            sectors: of_part(self.sectors),
+            lines: of_part(self.lines),
+            passes: of_part(self.passes),
+            lanes: overall,
             reuse: share(self.again),
             reuse_after: self.after / self.again.max(1.0),
             block_reuse: share(self.again_in_block),
-            block_sectors: per_group(self.distinct.len() as f64),
-            buffer: self.buffer.filter(|_| self.one_buffer).and_then(|region| u32::try_from(region - 1).ok()),
+            block_sectors: per_group(self.distinct.len() as f64) * part,
+            buffer: self.buffer.filter(|_| self.one_buffer).and_then(|region| match region {
+                MODULE_REGION => Some(VARIABLES),
+                region => u32::try_from(region - 1).ok(),
+            }),
             ..self.access
         }
     }
@@ -316,7 +373,24 @@ mod tests {
     fn seen(request: &Request) -> Access {
         let mut sum = Sum::new(request);
         sum.add(request, true, 0, &mut AddressMap::default(), &mut AddressMap::default());
-        sum.mean()
+        sum.mean(Turns::default())
+    }
+
+    #[test]
+    fn what_lanes_that_drop_out_would_have_touched_is_not_counted() {
+        // Sectors, lines, passes and lanes where so many lanes took part on average, of which the record knows the first execution alone.
+        let rows: [(&str, u64, f64, [f64; 4]); 3] = [
+            ("a line for each lane", 128, 4.0, [4.0, 4.0, 1.0, 4.0]),
+            ("side by side", 4, 8.0, [1.0, 1.0, 1.0, 8.0]),
+            ("one address for all", 0, 4.0, [1.0, 1.0, 1.0, 4.0]),
+        ];
+        for (what, stride, lanes, expected) in rows {
+            let request = request(Space::Global, 4, |lane| lane * stride);
+            let mut sum = Sum::new(&request);
+            sum.add(&request, true, 0, &mut AddressMap::default(), &mut AddressMap::default());
+            let access = sum.mean(Turns { executions: 100.0, lanes: 100.0 * lanes });
+            assert_eq!([access.sectors, access.lines, access.passes, access.lanes], expected, "{what}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// Bytes between the regions of global memory; the region of buffer `i` begins at `(i + 1) << REGION_BITS`.
 const REGION_BITS: u32 = 40;
 /// Region of the module's own `.global` variables.
-const MODULE_REGION: u64 = 0xf000;
+pub(super) const MODULE_REGION: u64 = 0xf000;
 /// Generic address of byte 0 of each window.
 pub(super) const MODULE_BASE: u64 = MODULE_REGION << REGION_BITS;
 pub(super) const SHARED_BASE: u64 = 0x1 << 60;

@@ -30,6 +30,7 @@ use super::profile::Profile;
 use crate::ptx::Module;
 use crate::space::Launch;
 use crate::workload::Workload;
+use access::Whole;
 use memory::{Initial, Overlay};
 use program::{Passing, Program};
 use sampled::{Home, Sampled};
@@ -119,17 +120,18 @@ fn profiled(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> Profil
     }
 
     budget += limits.instructions - limits.instructions / 2;
-    let (requests, most) = (Vec::new(), Vec::new());
+    let (requests, whole) = (Vec::new(), Whole::default());
     let mut sampled =
-        Sampled { ground, limits, home, budget, tally, requests, most, vague, interpreted, block_cost: 0 };
+        Sampled { ground, limits, home, budget, tally, requests, whole, vague, interpreted, block_cost: 0 };
     sampled.run();
-    let Sampled { tally, requests, most, .. } = sampled;
+    let Sampled { tally, requests, whole, .. } = sampled;
     let profile = tally.profile();
     let settled = profile.settled && (!requests.is_empty() || !tally.accesses_memory());
     let sizes = workload.sizes();
     let spread = access::spread(&requests, &sizes);
-    let accesses = access::accesses(program, requests, &most, workload.buffers.len());
-    Profile { accesses, spread, settled, ..profile }.within(&sizes)
+    let accesses = access::accesses(program, requests, &whole, workload.buffers.len());
+    let variables = program.variables.iter().filter(|variable| !variable.constant).map(|variable| variable.size).sum();
+    Profile { accesses, spread, settled, variables, ..profile }.within(&sizes)
 }
 
 /// What one thread, run alone, writes to the workload's buffers: known bytes by (buffer, byte offset).

@@ -4,7 +4,7 @@
 //! threads that were counted, turn out to need what other warps provide, all of the block, if the allowance suffices; then others.
 //! Where a warp is too long for that, its lanes are run one by one, for a lone thread's loops can be skipped.
 
-use super::access::{Request, requests};
+use super::access::{Request, Turns, Whole, requests};
 use super::block::{self, Outcome, Ran};
 use super::program::{Operation, Window};
 use super::tally::{Tally, Together};
@@ -20,6 +20,10 @@ const STEP: u64 = 8;
 /// How much longer than the busiest thread that was counted a warp is taken to be, for it goes all ways of its lanes.
 const MARGIN: f64 = 1.5;
 
+/// How much longer than taken to be a warp may become whose lanes part all the time.
+const PARTING: f64 = 8.0;
+/// Of what is left, the part for the beginnings of warps that cannot be run to their end.
+const BESIDE: u64 = 16;
 /// Lanes of a warp that are run for what all of it executes, where they are run alone.
 const LANES_OF_WARP: usize = 3;
 
@@ -60,9 +64,9 @@ pub(super) struct Sampled<'g, 'p> {
     /// Instructions that are left.
     pub budget: u64,
     pub tally: Tally<'p>,
-    /// What the warps that were looked at accessed, and executions of each step by the busiest of them.
+    /// What is recorded of the accesses of the warps that were looked at, and of what it is a part.
     pub requests: Vec<Request>,
-    pub most: Vec<u64>,
+    pub whole: Whole,
     /// A thread that was counted used an address that it did not know, or branched on what it did not.
     pub vague: bool,
     /// Instructions of the dearest of them that were interpreted.
@@ -154,7 +158,9 @@ impl Sampled<'_, '_> {
         for ran in warps.into_iter().filter(|ran| ran.recorded) {
             self.requests.extend(ran.requests.into_iter().filter(|request| !is_known[request.step as usize]));
             let counts = ran.counts.iter().zip(&is_known).map(|(&count, known)| if *known { 0 } else { count });
-            self.busiest(&counts.collect::<Vec<u64>>());
+            self.whole.add_counts(counts);
+            let turns = ran.turns.iter().zip(&is_known);
+            self.whole.add_turns(turns.map(|(&turns, known)| if *known { Turns::default() } else { turns }));
         }
     }
 
@@ -168,13 +174,26 @@ impl Sampled<'_, '_> {
             if length * STEP as f64 > self.interpreted as f64 * 32.0 {
                 return None;
             }
-            let few = self.affordable(length, self.budget)?;
-            let outcome = self.block(home, few.clone(), few, self.budget / STEP);
+            let mut few = self.affordable(length, self.budget)?;
+            let count = f64::from(few.end - few.start);
+            let mut outcome = None;
+            if count > 1.0 && count * length * PARTING * STEP as f64 > self.budget as f64 {
+                // One tells how long warps are, before too many are begun to be run to their end.
+                let one = neighbours(launch, self.home, 1);
+                let probe = self.block(home, one.clone(), one.clone(), self.budget / STEP / 2);
+                let affordable = self.affordable(probe.steps as f64, self.budget / 2).unwrap_or_else(|| one.clone());
+                if affordable.len() == 1 || !came_to_their_end(&probe) {
+                    outcome = Some(probe);
+                }
+                few = affordable;
+            }
+            let outcome = outcome.unwrap_or_else(|| self.block(home, few.clone(), few.clone(), self.budget / STEP));
             if outcome.exact && !outcome.vague {
                 if !self.tally.exact {
                     self.tally.forget();
                 }
                 self.adopt(home, outcome);
+                self.look_beside(&few);
                 self.look_elsewhere(length as u64, None);
                 return Some(Way::Warps);
             }
@@ -204,6 +223,15 @@ impl Sampled<'_, '_> {
         self.look_elsewhere(cost, self.needs_block().then_some(count));
         self.block_cost = cost;
         Some(if self.needs_block() { Way::Blocks } else { Way::Warps })
+    }
+
+    /// How the accesses of warps lie beside each other their beginnings tell, where only a few can be run to their end.
+    fn look_beside(&mut self, few: &Range<u32>) {
+        let all = neighbours(self.ground.launch, self.home, self.limits.warps);
+        for others in [all.start..few.start, few.end..all.end].into_iter().filter(|others| !others.is_empty()) {
+            let begun = self.block(self.home.block, others.clone(), others, self.budget / STEP / BESIDE);
+            self.record(begun.warps);
+        }
     }
 
     /// Warps of other blocks, or all of these blocks' warps, if they cost no more than is left.
@@ -249,14 +277,8 @@ impl Sampled<'_, '_> {
     fn record(&mut self, warps: Vec<Ran>) {
         for mut ran in warps.into_iter().filter(|ran| ran.recorded) {
             self.requests.append(&mut ran.requests);
-            self.busiest(&ran.counts);
-        }
-    }
-
-    fn busiest(&mut self, counts: &[u64]) {
-        self.most.resize(counts.len(), 0);
-        for (most, &count) in self.most.iter_mut().zip(counts) {
-            *most = count.max(*most);
+            self.whole.add_counts(ran.counts);
+            self.whole.add_turns(ran.turns);
         }
     }
 
@@ -303,12 +325,15 @@ impl Sampled<'_, '_> {
                 together.ended &= !outcome.cut;
                 if warp.is_some() && !known {
                     touched.push((lane, outcome.touches));
-                    self.busiest(&outcome.counts);
+                    self.whole.add_counts(outcome.counts.iter().copied());
                 }
                 together.counts.push(outcome.counts);
                 together.paths.push(outcome.path);
             }
             self.requests.append(&mut requests(warp.unwrap_or(0), &touched));
+            if warp.is_some() && !known {
+                self.whole.add_turns(together.turns());
+            }
             self.tally.warp(together);
         }
     }

@@ -1,5 +1,6 @@
 //! What was counted of threads and warps -> executions of each PTX line, and the mean over the grid.
 
+use super::access::Turns;
 use super::block::Ran;
 use super::grid::Grid;
 use super::path::{self, Path};
@@ -21,6 +22,17 @@ pub(super) struct Together {
 impl Default for Together {
     fn default() -> Self {
         Self { at: None, counts: Vec::new(), paths: Vec::new(), ended: true }
+    }
+}
+
+impl Together {
+    /// How often the warp executed each step, and with how many lanes: as often as the lane that did so most.
+    pub fn turns(&self) -> impl Iterator<Item = Turns> {
+        let steps = self.counts.first().map_or(0, Vec::len);
+        (0..steps).map(|step| {
+            let counts = || self.counts.iter().map(|lane| lane[step]);
+            Turns { executions: counts().max().unwrap_or(0) as f64, lanes: counts().sum::<u64>() as f64 }
+        })
     }
 }
 

@@ -12,7 +12,7 @@ mod lanes;
 mod storage;
 mod warp;
 
-use super::access::Request;
+use super::access::{Request, Turns};
 use super::flat::Flat;
 use super::memory::{Initial, Overlay, region};
 use super::program::{Reduction, Slot, Step};
@@ -54,23 +54,24 @@ pub(super) struct Ran {
     pub ended: bool,
     pub recorded: bool,
     pub requests: Vec<Request>,
+    /// Of memory steps, where it is recorded.
+    pub turns: Vec<Turns>,
 }
 
 /// What is recorded of a warp's accesses.
 #[derive(Default)]
 pub(super) struct Recording {
     window: u32,
-    taken: Vec<u32>,
     requests: Vec<Request>,
+    turns: Vec<Turns>,
 }
 
 impl Recording {
-    fn takes(&mut self, step: u32) -> bool {
-        let Some(taken) = self.taken.get_mut(step as usize).filter(|taken| **taken < self.window) else {
-            return false;
-        };
-        *taken += 1;
-        true
+    /// Counts an execution of a step by so many lanes; tells whether it is to be recorded.
+    fn takes(&mut self, step: u32, lanes: u32) -> bool {
+        let Some(turns) = self.turns.get_mut(step as usize) else { return false };
+        turns.add(Turns { executions: 1.0, lanes: f64::from(lanes.count_ones()) });
+        turns.executions <= f64::from(self.window)
     }
 }
 
@@ -155,7 +156,7 @@ pub(super) fn run(ground: &Ground<'_>, block: [u32; 3], allowance: &Allowance) -
         .into_iter()
         .map(|number| {
             let (window, steps) = if recorded(number) { (allowance.window, program.steps.len()) } else { (0, 0) };
-            let recording = Recording { window, taken: vec![0; steps], requests: Vec::new() };
+            let recording = Recording { window, requests: Vec::new(), turns: vec![Turns::default(); steps] };
             Warp::new(ground, same.clone(), block, number, recording)
         })
         .collect();
@@ -223,6 +224,7 @@ pub(super) fn run(ground: &Ground<'_>, block: [u32; 3], allowance: &Allowance) -
         recorded: recorded(warp.number),
         counts: warp.counts,
         requests: warp.recording.requests,
+        turns: warp.recording.turns,
     });
     Outcome { warps: warps.collect(), exact, vague, steps, global: state.global }
 }

@@ -152,7 +152,7 @@ impl<'p> Warp<'p> {
     }
 
     pub(super) fn touch(&mut self, step: u32, what: (Space, Kind, u32), lanes: u32, addresses: [u64; 32]) {
-        if lanes != 0 && self.recording.takes(step) {
+        if lanes != 0 && self.recording.takes(step, lanes) {
             let (space, kind, width) = what;
             let (warp, execution, time) = (self.number, self.counts[step as usize], self.steps);
             self.recording.requests.push(Request { step, warp, execution, time, space, kind, width, lanes, addresses });
