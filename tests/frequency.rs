@@ -4,7 +4,7 @@
 mod toolkit;
 
 use nvtune::model::frequency::{Error, Limits, profile, written};
-use nvtune::model::profile::{Access, Kind, Profile, Space};
+use nvtune::model::profile::{Access, Kind, Profile, Space, VARIABLES};
 use nvtune::ptx::Module;
 use nvtune::space::Launch;
 use nvtune::workload::{Argument, Buffer, Element, Fill, Scalar, Symbol, Workload, contents};
@@ -433,7 +433,7 @@ fn by_hand(body: &str) -> Case {
 #[test]
 fn variables_that_the_workload_fills_are_read() {
     let mut case = by_hand(
-        "ld.const.u32 %r2, [ck+4]; ld.global.u32 %r3, [dv]; add.u32 %r4, %r2, %r3;\nst.global.u32 [%rd1], %r4; ret;",
+        "ld.const.u32 %r2, [ck+4];\nld.global.u32 %r3, [dv];\nadd.u32 %r4, %r2, %r3;\nst.global.u32 [%rd1], %r4; ret;",
     )
     .buffer(Scalar::U32, 1, 4, Fill::Poison)
     .int(0);
@@ -452,6 +452,8 @@ fn variables_that_the_workload_fills_are_read() {
         case.workload.symbols.push(Symbol { symbol: symbol.into(), contents });
     }
     assert_eq!(stored(&case), Some(42));
+    let profile = case.profile([1, 1, 1], [32, 1, 1], 0);
+    assert_eq!((profile.variables, case.accesses(&profile, "ld.global")[0].buffer), (4, Some(VARIABLES)));
 }
 
 fn with_n(body: &str, n: i32) -> Case {
@@ -481,6 +483,43 @@ fn a_walk_beyond_the_record_comes_back_to_what_it_has_read() {
     assert_eq!((load.sectors, load.reuse), (1.0, 1.0 - 65.0 / 512.0));
     let instructions_of_a_step = profile.mean_instructions / 512.0;
     assert!((load.reuse_after / (65.0 * instructions_of_a_step) - 1.0).abs() < 0.01, "{load:?}");
+}
+
+#[test]
+fn lanes_that_drop_out_of_a_loop_access_nothing_more() {
+    // Lane i reads a line of its own 8 i + 8 times, counting down by the ones that it reads; the record ends when the first have dropped out.
+    let case = by_hand(
+        "mov.u32 %r2, %tid.x; mul.wide.u32 %rd4, %r2, 128; add.s64 %rd5, %rd1, %rd4; mad.lo.u32 %r4, %r2, 8, 8;\n\
+         L: ld.volatile.global.u32 %r5, [%rd5];\nsub.u32 %r4, %r4, %r5; setp.ne.u32 %p1, %r4, 0;\n@%p1 bra L;\nret;",
+    )
+    .buffer(Scalar::U32, 1, 1 << 10, Fill::Constant(1.0))
+    .int(0);
+    let profile = case.profile([1, 1, 1], [32, 1, 1], 0);
+    let load = case.accesses(&profile, "ld.volatile")[0];
+    assert_eq!(case.counts(&profile, "ld.volatile"), [256.0]);
+    assert_eq!((load.lanes, load.sectors, load.lines), (16.5, 16.5, 16.5));
+}
+
+#[test]
+fn warps_that_part_all_the_time_are_run_as_far_as_the_allowance_goes() {
+    // Each lane has its long turn while the others wait: a warp takes as long as all of its lanes one after another.
+    let case = with_n(
+        "mov.u32 %r2, %tid.x; and.b32 %r2, %r2, 31; mov.u32 %r3, 0;\n\
+         L: mul.wide.u32 %rd2, %r3, 4; add.s64 %rd3, %rd1, %rd2; ld.global.u32 %r4, [%rd3];\n\
+         setp.ne.u32 %p1, %r4, %r2;\n@%p1 bra S;\nmov.u32 %r5, 0; mov.u32 %r6, 1;\n\
+         M: mad.lo.u32 %r6, %r6, 1103515245, 12345; and.b32 %r7, %r6, 4096; setp.eq.u32 %p2, %r7, 0;\n\
+         @%p2 bra N;\nadd.u32 %r8, %r8, %r6;\n\
+         N: add.u32 %r5, %r5, 1; setp.lt.u32 %p3, %r5, 400;\n@%p3 bra M;\n\
+         S: add.u32 %r3, %r3, 1; setp.lt.u32 %p4, %r3, 32;\n@%p4 bra L;\nst.global.u32 [%rd1], %r8; ret;",
+        0,
+    );
+    let profile = case.profile([4, 1, 1], [512, 1, 1], 0);
+    assert_eq!(case.counts(&profile, "mad.lo"), [32.0 * 400.0]);
+    assert!(
+        profile.exact && (70_000.0..100_000.0).contains(&profile.mean_instructions),
+        "{}",
+        profile.mean_instructions
+    );
 }
 
 #[test]

@@ -224,6 +224,39 @@ fn replay_of_a_loop() {
     assert_eq!((hundred.cycles - cached.cycles).round(), 100.0 * (680.0 - 40.0));
 }
 
+/// The copy of a loop that no warp looked at came to accesses memory as what was looked at does.
+#[test]
+fn what_was_not_looked_at_is_like_what_was() {
+    let cubin = Cubin::parse(CUDA12_SM90).unwrap();
+    let kernel = &cubin.kernels()[0];
+    let traffic =
+        |profile: &Profile| Analysis::new(kernel, Some(profile)).traffic.iter().map(|of| of.sectors).sum::<f64>();
+    let gather = Access { sectors: 32.0, lines: 32.0, ..coalesced() };
+    let seen = total(64.0, gather);
+    let elsewhere = |access: Access| {
+        let mut profile = total(64.0, access);
+        let access = profile.accesses.remove(&38).unwrap();
+        profile.accesses.insert(9999, access);
+        profile.mean.insert(9999, 1.0);
+        profile
+    };
+    assert_eq!(traffic(&elsewhere(gather)), traffic(&seen));
+    // Another width tells nothing: threads side by side.
+    assert_eq!(traffic(&elsewhere(Access { width: 8, ..gather })), traffic(&total(64.0, coalesced())));
+}
+
+/// Threads at once, by blocks that fit, or by those that the grid has.
+#[test]
+fn threads_in_flight() {
+    let cubin = Cubin::parse(CUDA12_SM90).unwrap();
+    let analysis = Analysis::new(&cubin.kernels()[0], Some(&total(1.0, coalesced())));
+    for (grid, block, expected) in
+        [(132 * 64, 128, 1.0), (132 * 64, 16, 0.25), (132 * 4, 128, 0.25), (33, 128, 1.0 / 64.0)]
+    {
+        assert_eq!(scored(&analysis, grid, block).in_flight, expected, "{grid} blocks of {block}");
+    }
+}
+
 /// What a rise of one input does to the predicted time and what bounds it.
 #[test]
 fn predictions_follow_the_work() {
