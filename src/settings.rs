@@ -92,7 +92,7 @@ pub const VARIABLES: [Variable; 16] = [
     Variable {
         name: "NVTUNE_CANDIDATES",
         values: "number",
-        meaning: "how many configurations of a kernel are timed at most, the baseline among them",
+        meaning: "how many configurations of a kernel are timed at most, the baseline among them; up to as many that are refused do not count",
         default: "as many as the strategy sends",
     },
     Variable {

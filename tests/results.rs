@@ -81,11 +81,11 @@ fn every_bottleneck_has_its_kernels() {
         execution units (integer and logic): overlapped, overloaded, rc5
         execution units (special functions): mri_fhd, mri_q
         global memory bandwidth: fdtd, hash_lookup, lbm, marching_cubes, matrix_add, random_access, reduction, saxpy, scan, scattered, transpose
-        global memory latency: histogram, layer_norm, reduction_adaptive
+        global memory latency: histogram, layer_norm, reduction_adaptive, spmv
         instruction issue: black_scholes, conv2d, particles, rpes, sad, softmax, tpacf
         instruction latency: nbody
         level-1 cache bandwidth: matmul_naive, sound3d
-        level-2 cache bandwidth: fem, pns, spmv
+        level-2 cache bandwidth: fem, pns
         register file capacity: cfd
         shared memory bandwidth: attention, gemm_wmma, h264_me, matmul_block, matmul_rect, matmul_tiled, stencil3d
     "#]]
