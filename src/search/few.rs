@@ -16,8 +16,7 @@ use super::task::Task;
 
 /// Points of the first round besides the baseline: they hedge the prediction.
 const FIRST: usize = 3;
-/// Suppositions of what the model is wrong about.
-const SUPPOSITIONS: usize = 256;
+/// How wrong the model is supposed to be.
 const DOUBT: Doubt = Doubt { part: 0.35, drift: 0.075 };
 /// The likeliest suppositions, by which points are judged.
 const JUDGES: usize = 64;
@@ -46,7 +45,7 @@ impl<'a> Few<'a> {
     /// A search over `points` from the one with index `baseline`, of `most` of them at most.
     pub fn new(points: &'a [Point], baseline: usize, most: usize) -> Self {
         let task = Task::new(points, baseline, most);
-        let suppositions = Suppositions::new(&task, SUPPOSITIONS, DOUBT);
+        let suppositions = Suppositions::new(&task, DOUBT);
         Self { task, suppositions, given: Vec::new() }
     }
 

@@ -13,6 +13,8 @@ use crate::model::{Score, Terms};
 
 /// Points that are looked at: those of least predicted time, and the baseline.
 const LOOKED_AT: usize = 2_000;
+/// Combinations of what the model may be wrong about. With a hundred a choice hangs on which they happen to be, with a thousand it is no better.
+const SUPPOSITIONS: usize = 256;
 /// A loss beyond this share counts no more.
 const MOST_LOSS: f64 = 0.3;
 
@@ -41,8 +43,8 @@ pub(super) struct Suppositions {
 }
 
 impl Suppositions {
-    /// So many suppositions on the points of a task.
-    pub fn new(task: &Task<'_>, count: usize, Doubt { part, drift }: Doubt) -> Self {
+    /// Those on the points of a task.
+    pub fn new(task: &Task<'_>, Doubt { part, drift }: Doubt) -> Self {
         let Task { points, places, baseline, .. } = task;
         let mut looked_at: Vec<usize> = (0..points.len()).collect();
         sort_by_prediction(points, &mut looked_at);
@@ -50,7 +52,7 @@ impl Suppositions {
         looked_at.extend(others.into_iter().filter(|index| index == baseline));
         let mut random = Random(1);
         let dimensions = places.first().map_or(0, Vec::len);
-        let times = (0..count)
+        let times = (0..SUPPOSITIONS)
             .map(|number| {
                 let spread = if number == 0 { 0.0 } else { 1.0 };
                 let factors: [f64; 8] = std::array::from_fn(|_| (spread * part * random.normal()).exp());
@@ -142,8 +144,7 @@ mod tests {
     /// What is chosen first of points with these parts of their prediction.
     fn hedged(terms: &[Terms], count: usize) -> Vec<usize> {
         let points: Vec<Point> = terms.iter().copied().map(bound).collect();
-        Suppositions::new(&Task::new(&points, points.len(), usize::MAX), 96, Doubt { part: 0.35, drift: 0.1 })
-            .hedged(count)
+        Suppositions::new(&Task::new(&points, points.len(), usize::MAX), Doubt { part: 0.35, drift: 0.1 }).hedged(count)
     }
 
     #[test]

@@ -17,9 +17,8 @@ use std::collections::BTreeSet;
 
 /// Points of the first round besides the baseline: half that hedge the prediction, half far from all others.
 const FIRST: usize = 16;
-/// Suppositions of what the model is wrong about that the first round hedges against. It has no timings to correct it, so that great
-/// doubts would only scatter it.
-const SUPPOSITIONS: usize = 256;
+/// How wrong the model is supposed to be where the first round is chosen. It has no timings to correct it, so that great doubts would only
+/// scatter it.
 const DOUBT: Doubt = Doubt { part: 0.2, drift: 0.075 };
 /// Points of each further round.
 const ROUND: usize = 8;
@@ -64,7 +63,7 @@ impl<'a> Refit<'a> {
     }
 
     fn first(&self) -> Vec<usize> {
-        let hedged = Suppositions::new(&self.task, SUPPOSITIONS, DOUBT).hedged(FIRST / 2 + 1);
+        let hedged = Suppositions::new(&self.task, DOUBT).hedged(FIRST / 2 + 1);
         let mut chosen = self.task.begin(hedged, FIRST / 2);
         let distance = |index: usize, to: usize| squared(&self.task.places[index], &self.task.places[to]);
         let nearest = |index: usize| chosen.iter().map(|&to| distance(index, to)).fold(f64::INFINITY, f64::min);

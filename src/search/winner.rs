@@ -31,8 +31,7 @@ impl fmt::Display for Provenance {
     }
 }
 
-/// Suppositions of what the model is wrong about that a choice must bear.
-const SUPPOSITIONS: usize = 256;
+/// How wrong the model is supposed to be: a choice must bear it.
 const DOUBT: Doubt = Doubt { part: 0.35, drift: 0.1 };
 /// A choice is slower than the baseline in at most this share of them.
 const RISK: f64 = 0.3;
@@ -47,7 +46,7 @@ const GAIN: f64 = 1.05;
 pub fn predicted_winner(points: &[Point], baseline: usize) -> Option<(usize, f64)> {
     points.get(baseline).filter(|point| point.score.predicted_us.is_finite())?;
     let task = Task::new(points, baseline, usize::MAX);
-    let Suppositions { looked_at, times } = Suppositions::new(&task, SUPPOSITIONS, DOUBT);
+    let Suppositions { looked_at, times } = Suppositions::new(&task, DOUBT);
     let at_baseline = looked_at.iter().position(|&index| index == baseline)?;
     let gains = |at: usize| times.iter().map(move |times| times[at_baseline] - times[at]);
     let promise = |at: usize| {
