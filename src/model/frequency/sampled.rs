@@ -174,20 +174,8 @@ impl Sampled<'_, '_> {
             if length * STEP as f64 > self.interpreted as f64 * 32.0 {
                 return None;
             }
-            let mut few = self.affordable(length, self.budget)?;
-            let count = f64::from(few.end - few.start);
-            let mut outcome = None;
-            if count > 1.0 && count * length * PARTING * STEP as f64 > self.budget as f64 {
-                // One tells how long warps are, before too many are begun to be run to their end.
-                let one = neighbours(launch, self.home, 1);
-                let probe = self.block(home, one.clone(), one.clone(), self.budget / STEP / 2);
-                let affordable = self.affordable(probe.steps as f64, self.budget / 2).unwrap_or_else(|| one.clone());
-                if affordable.len() == 1 || !came_to_their_end(&probe) {
-                    outcome = Some(probe);
-                }
-                few = affordable;
-            }
-            let outcome = outcome.unwrap_or_else(|| self.block(home, few.clone(), few.clone(), self.budget / STEP));
+            let few = self.affordable(length, self.budget)?;
+            let (few, outcome) = self.at_home(few, length);
             if outcome.exact && !outcome.vague {
                 if !self.tally.exact {
                     self.tally.forget();
@@ -223,6 +211,23 @@ impl Sampled<'_, '_> {
         self.look_elsewhere(cost, self.needs_block().then_some(count));
         self.block_cost = cost;
         Some(if self.needs_block() { Way::Blocks } else { Way::Warps })
+    }
+
+    /// Runs these warps at home, of such a length, or those of them that turn out to be affordable; which these are.
+    fn at_home(&mut self, few: Range<u32>, length: f64) -> (Range<u32>, Outcome) {
+        let home = self.home.block;
+        let mut affordable = few;
+        if affordable.len() > 1 && affordable.len() as f64 * length * PARTING * STEP as f64 > self.budget as f64 {
+            // One tells how long warps are, before too many are begun to be run to their end.
+            let one = neighbours(self.ground.launch, self.home, 1);
+            let probe = self.block(home, one.clone(), one.clone(), self.budget / STEP / 2);
+            affordable = self.affordable(probe.steps as f64, self.budget / 2).unwrap_or_else(|| one.clone());
+            if affordable.len() == 1 || !came_to_their_end(&probe) {
+                return (one, probe);
+            }
+        }
+        let outcome = self.block(home, affordable.clone(), affordable.clone(), self.budget / STEP);
+        (affordable, outcome)
     }
 
     /// How the accesses of warps lie beside each other their beginnings tell, where only a few can be run to their end.
