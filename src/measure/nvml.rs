@@ -29,20 +29,20 @@ pub(super) struct Watch {
     uuid: String,
     /// The library takes a while to start: it does so beside other work.
     starting: Option<JoinHandle<Option<Nvml>>>,
-    library: Option<Nvml>,
+    nvml: Option<Nvml>,
 }
 
 impl Watch {
     pub fn new(uuid: &str) -> Watch {
-        Watch { uuid: uuid.to_owned(), starting: Some(std::thread::spawn(open)), library: None }
+        Watch { uuid: uuid.to_owned(), starting: Some(std::thread::spawn(open)), nvml: None }
     }
 
     /// How the GPU is now.
     pub fn condition(&mut self) -> Condition {
         if let Some(starting) = self.starting.take() {
-            self.library = starting.join().ok().flatten();
+            self.nvml = starting.join().ok().flatten();
         }
-        let device = self.library.as_ref().and_then(|library| library.device_by_uuid(self.uuid.as_str()).ok());
+        let device = self.nvml.as_ref().and_then(|nvml| nvml.device_by_uuid(self.uuid.as_str()).ok());
         let Some(device) = device else { return Condition::default() };
         let clock = |clock| device.clock_info(clock).unwrap_or(0);
         let reasons = device.current_throttle_reasons().unwrap_or(ThrottleReasons::NONE);
@@ -65,8 +65,8 @@ fn names(reasons: ThrottleReasons) -> Vec<String> {
 
 /// Bytes of a GPU's memory that are free, before there is a context on it; `None` where nobody tells.
 pub(super) fn free_bytes(uuid: &str) -> Option<u64> {
-    let library = open()?;
-    let memory = library.device_by_uuid(uuid).ok()?.memory_info().ok()?;
+    let nvml = open()?;
+    let memory = nvml.device_by_uuid(uuid).ok()?.memory_info().ok()?;
     Some(memory.free)
 }
 

@@ -1,5 +1,6 @@
 //! One variant's kernel and its profile -> what a warp of it does, for any block shape.
 
+use super::alike::Alike;
 use super::counts::{self, BlockCounts, Code};
 use super::latency::{self, ASYNC_TENSOR_STEPS, Latencies, Throughput};
 use super::profile::{Access, Kind, Profile, Space};
@@ -250,39 +251,6 @@ fn executed_by<'a>(flow: &'a Flow, counts: &'a [f64]) -> impl Iterator<Item = (u
         .zip(counts)
         .filter(|(_, count)| **count > 0.0)
         .flat_map(|(block, &count)| block.instructions.clone().map(move |at| (at, count)))
-}
-
-/// The accesses of a profile by space, kind and width, each kind's mean. What was executed but not looked at is taken to be as they
-/// are: most often it is a copy of them that the compiler made of a loop, for another case or for what unrolling leaves.
-#[derive(Default)]
-struct Alike(Vec<(Access, f64)>);
-
-impl Alike {
-    fn of(profile: &Profile) -> Self {
-        let mut alike = Self::default();
-        for (line, access) in &profile.accesses {
-            let count = profile.mean.get(line).copied().unwrap_or(0.0);
-            if !matches!(access.space, Space::Global | Space::Shared) || count <= 0.0 {
-                continue;
-            }
-            match alike.0.iter_mut().find(|(of, _)| is_like(of, access.space, access.kind, access.width)) {
-                Some((of, counts)) => {
-                    of.mix(access, count / (*counts + count));
-                    *counts += count;
-                }
-                None => alike.0.push((*access, count)),
-            }
-        }
-        alike
-    }
-
-    fn find(&self, space: Space, kind: Kind, width: u32) -> Option<Access> {
-        self.0.iter().find(|(of, _)| is_like(of, space, kind, width)).map(|(of, _)| *of)
-    }
-}
-
-fn is_like(access: &Access, space: Space, kind: Kind, width: u32) -> bool {
-    (access.space, access.kind, access.width) == (space, kind, width)
 }
 
 /// What the profile says of an instruction's access; without one, what it says of those like it, or threads side by side.

@@ -3,6 +3,7 @@
 //! [`Analysis::new`] looks at a variant once: its control flow, block frequencies and schedule. [`score`] then scores any block
 //! shape of it in microseconds: occupancy, the metrics of Liang et al. and Ryoo et al., and a predicted time.
 
+mod alike;
 mod analysis;
 pub mod architecture;
 mod conservation;

@@ -411,11 +411,8 @@ impl Model<'_> {
         // However many warps there are, they touch no more of a buffer than there is of it; and a line takes its place whole, however
         // few of its sectors are there.
         self.missed(self.level1(), |buffer, sectors| {
-            let of_buffer = self.analysis.traffic.iter().find(|of| of.buffer == buffer && of.sectors > 0.0);
-            let of_line = of_buffer.map_or(1.0, |of| {
-                (of.lines / of.sectors * LINE_BYTES / SECTOR_BYTES).clamp(1.0, LINE_BYTES / SECTOR_BYTES)
-            });
-            (sectors * SECTOR_BYTES * of_line * warps).min(self.size(buffer))
+            let whole = self.traffic(buffer).filter(|of| of.sectors > 0.0).map_or(1.0, whole);
+            (sectors * SECTOR_BYTES / whole * warps).min(self.size(buffer))
         })
     }
 
@@ -424,8 +421,7 @@ impl Model<'_> {
     fn missed2(&self, warps: f64) -> f64 {
         self.missed(self.level2(), |buffer, sectors| {
             let (alone, size) = (sectors * SECTOR_BYTES * warps, self.size(buffer));
-            let of_buffer = self.analysis.traffic.iter().find(|of| of.buffer == buffer && buffer.is_some());
-            let together = of_buffer.filter(|_| size.is_finite()).map_or(alone, |of| {
+            let together = self.traffic(buffer).filter(|_| size.is_finite()).map_or(alone, |of| {
                 let sharing = (of.fresh * SECTOR_BYTES * self.warps / size).max(1.0);
                 alone / sharing + of.spread * size
             });
@@ -441,6 +437,10 @@ impl Model<'_> {
             reuse.sectors * lost(bytes.sum(), cache)
         };
         self.analysis.reuses.iter().map(lost).sum()
+    }
+
+    fn traffic(&self, buffer: Option<u32>) -> Option<&Traffic> {
+        self.analysis.traffic.iter().find(|of| of.buffer == buffer)
     }
 
     /// Bytes of a buffer, as far as it is known.
@@ -492,7 +492,7 @@ impl Model<'_> {
         let (mut bytes, mut read, mut near) = (0.0, 0.0, 0.0);
         for of in traffic() {
             let moved = of.sectors * SECTOR_BYTES * warps;
-            let whole = (moved / (of.lines * LINE_BYTES * warps).max(f64::MIN_POSITIVE)).clamp(LONE, 1.0);
+            let whole = whole(of);
             let once = once(of);
             // Where half of a line is used at once, whoever uses the rest is near. Between two visits of a lone sector lies all of its
             // buffer, and what else passes meanwhile.
@@ -536,6 +536,11 @@ const UNDER_WAY: f64 = 1.5;
 
 /// Share of a line that a lone sector is.
 const LONE: f64 = SECTOR_BYTES / LINE_BYTES;
+
+/// Share of the lines of a buffer that is accessed at once.
+fn whole(of: &Traffic) -> f64 {
+    (of.sectors * SECTOR_BYTES / (of.lines * LINE_BYTES).max(f64::MIN_POSITIVE)).clamp(LONE, 1.0)
+}
 
 /// Accesses to local memory that a warp overlaps, assumed: reloads are scheduled ahead and in groups, and nothing waits for a store.
 const OVERLAPPED: f64 = 16.0;

@@ -13,7 +13,8 @@ use crate::model::{Score, Terms};
 
 /// Points that are looked at: those of least predicted time, and the baseline.
 const LOOKED_AT: usize = 2_000;
-/// Combinations of what the model may be wrong about. With a hundred a choice hangs on which they happen to be, with a thousand it is no better.
+/// Combinations of what the model may be wrong about. With a hundred a choice hangs on which they happen to be, with a thousand it is
+/// no better.
 const SUPPOSITIONS: usize = 256;
 /// A loss beyond this share counts no more.
 const MOST_LOSS: f64 = 0.3;

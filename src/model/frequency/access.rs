@@ -82,30 +82,24 @@ impl Turns {
 }
 
 /// What a record is a part of, by step.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Whole {
     /// Executions by the busiest warp that was looked at.
-    pub most: Vec<u64>,
-    pub turns: Vec<Turns>,
+    most: Vec<f64>,
+    turns: Vec<Turns>,
 }
 
 impl Whole {
-    /// What one more warp, or lane, executed.
-    pub fn add_counts(&mut self, counts: impl IntoIterator<Item = u64>) {
-        for (step, count) in counts.into_iter().enumerate() {
-            if self.most.len() <= step {
-                self.most.resize(step + 1, 0);
-            }
-            self.most[step] = count.max(self.most[step]);
-        }
+    /// Of a program of so many steps.
+    pub fn new(steps: usize) -> Self {
+        Self { most: vec![0.0; steps], turns: vec![Turns::default(); steps] }
     }
 
-    pub fn add_turns(&mut self, turns: impl IntoIterator<Item = Turns>) {
-        for (step, turns) in turns.into_iter().enumerate() {
-            if self.turns.len() <= step {
-                self.turns.resize(step + 1, Turns::default());
-            }
-            self.turns[step].add(turns);
+    /// One more warp.
+    pub fn add(&mut self, warp: impl IntoIterator<Item = Turns>) {
+        for ((most, sum), turns) in self.most.iter_mut().zip(&mut self.turns).zip(warp) {
+            *most = turns.executions.max(*most);
+            sum.add(turns);
         }
     }
 }
@@ -129,7 +123,8 @@ pub(super) fn accesses(
     for request in &requests {
         let sum = sums.entry(program.steps[request.step as usize].line).or_insert_with(|| Sum::new(request));
         let last = recorded.get(&request.step).copied().unwrap_or(0);
-        let steady = most.get(request.step as usize).is_none_or(|&most| most <= last) || request.execution > last / 2;
+        let steady =
+            most.get(request.step as usize).is_none_or(|&most| most <= last as f64) || request.execution > last / 2;
         sum.add(request, steady, buffers, touched_by_warp.entry(request.warp).or_default(), &mut touched);
     }
     let mut whole: BTreeMap<u32, Turns> = BTreeMap::new();

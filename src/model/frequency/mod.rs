@@ -120,7 +120,7 @@ fn profiled(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> Profil
     }
 
     budget += limits.instructions - limits.instructions / 2;
-    let (requests, whole) = (Vec::new(), Whole::default());
+    let (requests, whole) = (Vec::new(), Whole::new(program.steps.len()));
     let mut sampled =
         Sampled { ground, limits, home, budget, tally, requests, whole, vague, interpreted, block_cost: 0 };
     sampled.run();

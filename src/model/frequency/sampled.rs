@@ -157,10 +157,8 @@ impl Sampled<'_, '_> {
         self.requests.iter().for_each(|request| is_known[request.step as usize] = true);
         for ran in warps.into_iter().filter(|ran| ran.recorded) {
             self.requests.extend(ran.requests.into_iter().filter(|request| !is_known[request.step as usize]));
-            let counts = ran.counts.iter().zip(&is_known).map(|(&count, known)| if *known { 0 } else { count });
-            self.whole.add_counts(counts);
             let turns = ran.turns.iter().zip(&is_known);
-            self.whole.add_turns(turns.map(|(&turns, known)| if *known { Turns::default() } else { turns }));
+            self.whole.add(turns.map(|(&turns, known)| if *known { Turns::default() } else { turns }));
         }
     }
 
@@ -282,8 +280,7 @@ impl Sampled<'_, '_> {
     fn record(&mut self, warps: Vec<Ran>) {
         for mut ran in warps.into_iter().filter(|ran| ran.recorded) {
             self.requests.append(&mut ran.requests);
-            self.whole.add_counts(ran.counts);
-            self.whole.add_turns(ran.turns);
+            self.whole.add(ran.turns);
         }
     }
 
@@ -330,14 +327,13 @@ impl Sampled<'_, '_> {
                 together.ended &= !outcome.cut;
                 if warp.is_some() && !known {
                     touched.push((lane, outcome.touches));
-                    self.whole.add_counts(outcome.counts.iter().copied());
                 }
                 together.counts.push(outcome.counts);
                 together.paths.push(outcome.path);
             }
             self.requests.append(&mut requests(warp.unwrap_or(0), &touched));
             if warp.is_some() && !known {
-                self.whole.add_turns(together.turns());
+                self.whole.add(together.turns());
             }
             self.tally.warp(together);
         }
