@@ -9,6 +9,7 @@ use super::reuse::{self, Reuse, Touch};
 use crate::cubin::flow::Flow;
 use crate::cubin::sass::{self, Class, Instruction, Pipe};
 use crate::cubin::{Kernel, Resources};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Sectors of 32 bytes for each byte that the 32 threads of a warp access side by side.
@@ -188,6 +189,7 @@ impl Analysis {
         let of_mean = issued_by(flow, &mean);
         let activity = if issued > 0.0 && of_mean > 0.0 { (of_mean / issued).min(1.0) } else { 1.0 };
         let constant_lines = profile.map_or(0.0, constant_lines);
+        let conditional = profile.map_or_else(Conditional::default, |profile| Conditional::new(&code, &mean, profile));
         let mut work = Work { activity, constant_lines, ..Work::default() };
         let mut traffic: Vec<Traffic> = Vec::new();
         let blocks = flow.blocks.iter().enumerate();
@@ -196,10 +198,11 @@ impl Analysis {
             .filter(|(_, block)| mean[*block] > 0.0)
             .filter_map(|(at, block)| {
                 let access = accesses[at].filter(|access| access.space == Space::Global)?;
-                Some(Touch { block, count: mean[block], access })
+                Some(Touch { block, count: mean[block] * conditional.share(&code, at), access })
             })
             .collect();
         for (at, count) in executed_by(flow, &mean) {
+            let count = count * conditional.share(&code, at);
             if let Some(access) = accesses[at].as_ref().filter(|access| is_cached(access.space)) {
                 let place = traffic.iter().position(|known| known.buffer == access.buffer).unwrap_or_else(|| {
                     let spread = access.buffer.and_then(|buffer| profile?.spread.get(&buffer).copied());
@@ -236,6 +239,38 @@ impl Analysis {
             decoded,
             mean,
         }
+    }
+}
+
+/// How often instructions execute whose guards hold only for some of the warps that come to them.
+#[derive(Default)]
+struct Conditional {
+    /// By PTX line, of those that access memory: what the profile says over how often warps come there.
+    shares: BTreeMap<u32, f64>,
+}
+
+impl Conditional {
+    fn new(code: &Code<'_>, mean: &[f64], profile: &Profile) -> Self {
+        let mut come: BTreeMap<(u32, &'static str), f64> = BTreeMap::new();
+        for (at, count) in executed_by(code.flow, mean) {
+            let Some(line) = code.lines[at].filter(|_| code.instructions[at].memory.is_some()) else { continue };
+            *come.entry((line, code.instructions[at].opcode.mnemonic)).or_default() += count;
+        }
+        let mut shares: BTreeMap<u32, f64> = BTreeMap::new();
+        for ((line, _), come) in come {
+            let executed = profile.mean.get(&line).copied().unwrap_or(0.0);
+            let share = shares.entry(line).or_insert(0.0);
+            *share = share.max((executed / come).min(1.0));
+        }
+        Self { shares }
+    }
+
+    /// The part of the warps that come to an instruction for which it does anything.
+    fn share(&self, code: &Code<'_>, at: usize) -> f64 {
+        if code.instructions[at].guard.is_always() {
+            return 1.0;
+        }
+        code.lines[at].and_then(|line| self.shares.get(&line)).copied().unwrap_or(1.0)
     }
 }
 

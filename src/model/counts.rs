@@ -24,6 +24,9 @@ const ATTACHED: f64 = 0.25;
 /// this part of the weight of the others.
 const OWN_SHARE: f64 = 0.25;
 
+/// Share of its weight that a line's vote keeps where the instruction executes under a condition.
+const GUARDED: f64 = 0.0625;
+
 /// What the counts are found from.
 pub(super) struct Code<'a> {
     pub instructions: &'a [Instruction],
@@ -452,8 +455,10 @@ fn find(leader: &[usize], mut index: usize) -> usize {
     index
 }
 
+/// Weight of an instruction that executes under a condition: PTX branched around its line, so that the line says too little.
 fn weight(instruction: &Instruction) -> f64 {
-    match instruction.opcode.class {
+    let part = if instruction.guard.is_always() { 1.0 } else { GUARDED };
+    part * match instruction.opcode.class {
         // Spilled values are stored and loaded near lines that have nothing to do with them; constants are loaded again at will.
         Class::Load(Space::Local) | Class::Store(Space::Local) => ATTACHED,
         Class::Load(Space::Constant) => 1.0,
