@@ -60,6 +60,8 @@ impl Profile {
                 let again = 1.0 - sectors / touched;
                 let a_walk = instructions * sectors / new;
                 access.reuse_after = (reuse * access.reuse_after + (again - reuse) * a_walk) / again;
+                access.hits =
+                    if reuse < 1.0 { 1.0 - (1.0 - access.hits) * (1.0 - again) / (1.0 - reuse) } else { access.hits };
                 access.reuse = again;
                 access.block_reuse = access.block_reuse.max(again);
             }
@@ -91,6 +93,8 @@ pub struct Access {
     /// Share of the sectors that the same warp touched before: 0 is streaming, towards 1 is reuse in cache. Where a
     /// line is executed more often than was recorded, it is that of the second half of the record.
     pub reuse: f64,
+    /// Share of the accesses of which the same warp touched every sector before.
+    pub hits: f64,
     /// PTX instructions that the thread executes between a reuse and the last access to the sector, on average; 0 without reuse.
     pub reuse_after: f64,
     /// As `reuse`, counting what any sampled warp of the block touched before.
@@ -115,6 +119,7 @@ impl Access {
         mix(&mut self.lines, other.lines);
         mix(&mut self.passes, other.passes);
         mix(&mut self.reuse, other.reuse);
+        mix(&mut self.hits, other.hits);
         mix(&mut self.reuse_after, other.reuse_after);
         mix(&mut self.block_reuse, other.block_reuse);
         mix(&mut self.block_sectors, other.block_sectors);

@@ -15,6 +15,8 @@ const STEADY_DEPTH: u32 = 4;
 const OUTSTANDING: usize = 8;
 /// Sectors of a warp's access that arrive together (a fully coalesced access of 4 bytes a thread).
 const TOGETHER: f64 = 4.0;
+/// Lines of an access beyond which its lanes gather from all over.
+const GATHERED: f64 = 3.0;
 
 /// What a block costs each time that it is executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -185,10 +187,13 @@ impl Replay<'_> {
         }
     }
 
-    /// The average over hits and misses (as Liang et al. average by hit ratio), and a cycle for each sector that comes later.
+    /// The average over hits and misses (as Liang et al. average by hit ratio), and a cycle for each sector that comes later. Where lanes
+    /// gather from all over, the last of them is waited for: one that misses is as bad as all. Where they lie side by side, what is new at
+    /// the rim another warp has brought.
     fn global(&self, access: Option<&Access>) -> f64 {
-        let (reuse, sectors) = access.map_or((0.0, TOGETHER), |access| (access.reuse.clamp(0.0, 1.0), access.sectors));
-        reuse * self.served.again + (1.0 - reuse) * self.served.first + (sectors - TOGETHER).max(0.0)
+        let Some(access) = access else { return self.served.first };
+        let again = if access.lines > GATHERED { access.hits } else { access.reuse }.clamp(0.0, 1.0);
+        again * self.served.again + (1.0 - again) * self.served.first + (access.sectors - TOGETHER).max(0.0)
     }
 }
 

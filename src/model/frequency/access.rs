@@ -111,27 +111,59 @@ pub(super) fn accesses(
     Whole { most, turns }: &Whole,
     buffers: usize,
 ) -> BTreeMap<u32, Access> {
-    let mut recorded: HashMap<u32, u64> = HashMap::new();
-    for request in &requests {
-        let last = recorded.entry(request.step).or_default();
-        *last = request.execution.max(*last);
-    }
+    let recorded = recorded(&requests);
     requests.sort_by_key(|request| (request.time, request.warp, request.step));
     let mut touched_by_warp: HashMap<u32, AddressMap<u64>> = HashMap::new();
     let mut touched = AddressMap::default();
     let mut sums: BTreeMap<u32, Sum> = BTreeMap::new();
     for request in &requests {
         let sum = sums.entry(program.steps[request.step as usize].line).or_insert_with(|| Sum::new(request));
-        let last = recorded.get(&request.step).copied().unwrap_or(0);
-        let steady =
-            most.get(request.step as usize).is_none_or(|&most| most <= last as f64) || request.execution > last / 2;
-        sum.add(request, steady, buffers, touched_by_warp.entry(request.warp).or_default(), &mut touched);
+        let Recorded { last, most_warps } = recorded.get(&request.step).copied().unwrap_or_default();
+        let complete = |last: u64| most.get(request.step as usize).is_none_or(|&most| most <= last as f64);
+        let judged = Judged {
+            alone: complete(last) || request.execution > last / 2,
+            beside: complete(most_warps) || (request.execution > most_warps / 2 && request.execution <= most_warps),
+        };
+        sum.add(request, judged, buffers, touched_by_warp.entry(request.warp).or_default(), &mut touched);
     }
     let mut whole: BTreeMap<u32, Turns> = BTreeMap::new();
     for (step, turns) in program.steps.iter().zip(turns) {
         whole.entry(step.line).or_default().add(*turns);
     }
     sums.into_iter().map(|(line, sum)| (line, sum.mean(whole.get(&line).copied().unwrap_or_default()))).collect()
+}
+
+/// How far the record of a step goes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Recorded {
+    /// The last execution by any warp.
+    last: u64,
+    /// The last to which at least half of the warps come: others may be recorded at their beginning only.
+    most_warps: u64,
+}
+
+fn recorded(requests: &[Request]) -> HashMap<u32, Recorded> {
+    let mut by_warp: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+    for request in requests {
+        let last = by_warp.entry((request.step, request.warp)).or_default();
+        *last = request.execution.max(*last);
+    }
+    let mut by_step: HashMap<u32, Vec<u64>> = HashMap::new();
+    by_warp.into_iter().for_each(|((step, _), last)| by_step.entry(step).or_default().push(last));
+    let of = |mut lasts: Vec<u64>| {
+        lasts.sort_unstable();
+        Recorded { last: lasts.last().copied().unwrap_or(0), most_warps: lasts[(lasts.len() - 1) / 2] }
+    };
+    by_step.into_iter().map(|(step, lasts)| (step, of(lasts))).collect()
+}
+
+/// What an execution counts for.
+#[derive(Clone, Copy)]
+struct Judged {
+    /// What the same warp touched before.
+    alone: bool,
+    /// What any warp of the block did.
+    beside: bool,
 }
 
 /// Parts of a buffer of which it is told whether a warp touches them.
@@ -167,8 +199,13 @@ struct Sum {
     /// Sectors in the part of the record that counts for reuse, and those of them that were touched before.
     judged: f64,
     again: f64,
+    /// Accesses in that part, and those of them of which every sector was touched before.
+    decided: f64,
+    hits: f64,
     /// Instructions since then, summed.
     after: f64,
+    /// The same of the block's warps.
+    judged_in_block: f64,
     again_in_block: f64,
     distinct: AddressMap<()>,
     buffer: Option<u64>,
@@ -188,7 +225,10 @@ impl Sum {
             lanes: 0.0,
             judged: 0.0,
             again: 0.0,
+            decided: 0.0,
+            hits: 0.0,
             after: 0.0,
+            judged_in_block: 0.0,
             again_in_block: 0.0,
             distinct: AddressMap::default(),
             buffer: None,
@@ -199,7 +239,7 @@ impl Sum {
     fn add(
         &mut self,
         request: &Request,
-        steady: bool,
+        judged: Judged,
         buffers: usize,
         by_warp: &mut AddressMap<u64>,
         by_block: &mut AddressMap<()>,
@@ -234,17 +274,26 @@ impl Sum {
             Space::Texture => 1.0,
         };
         self.sectors += sectors.len() as f64;
+        let mut hit = true;
         for &sector in &sectors {
             self.distinct.insert(sector, ());
             let before = by_warp.insert(sector, request.time);
             let again = before.is_some();
+            hit &= again;
             let again_in_block = by_block.insert(sector, ()).is_some();
-            if steady {
+            if judged.alone {
                 self.judged += 1.0;
                 self.again += f64::from(u8::from(again));
                 self.after += before.map_or(0, |before| request.time.saturating_sub(before)) as f64;
+            }
+            if judged.beside {
+                self.judged_in_block += 1.0;
                 self.again_in_block += f64::from(u8::from(again_in_block));
             }
+        }
+        if judged.alone {
+            self.decided += 1.0;
+            self.hits += f64::from(u8::from(hit));
         }
         if self.access.space == Space::Global {
             for (_, address) in request.each() {
@@ -265,17 +314,16 @@ impl Sum {
         let part = if self.access.broadcast || lanes <= 0.0 { 1.0 } else { (overall / lanes).min(1.0) };
         // What a single lane touches is there in every execution.
         let of_part = |sum: f64| (per_group(sum) * part).max(per_group(sum).min(1.0));
-        let share = |sum: f64| {
-            if self.judged > 0.0 { sum / self.judged } else { 0.0 }
-        };
+        let share = |sum: f64, of: f64| if of > 0.0 { sum / of } else { 0.0 };
         Access {
             sectors: of_part(self.sectors),
             lines: of_part(self.lines),
             passes: of_part(self.passes),
             lanes: overall,
-            reuse: share(self.again),
+            reuse: share(self.again, self.judged),
+            hits: share(self.hits, self.decided),
             reuse_after: self.after / self.again.max(1.0),
-            block_reuse: share(self.again_in_block),
+            block_reuse: share(self.again_in_block, self.judged_in_block),
             block_sectors: per_group(self.distinct.len() as f64) * part,
             buffer: self.buffer.filter(|_| self.one_buffer).and_then(|region| match region {
                 MODULE_REGION => Some(VARIABLES),
@@ -365,9 +413,11 @@ mod tests {
         Request { step: 0, warp: 0, execution: 1, time: 0, space, kind, width, lanes: u32::MAX, addresses }
     }
 
+    const ALL: Judged = Judged { alone: true, beside: true };
+
     fn seen(request: &Request) -> Access {
         let mut sum = Sum::new(request);
-        sum.add(request, true, 0, &mut AddressMap::default(), &mut AddressMap::default());
+        sum.add(request, ALL, 0, &mut AddressMap::default(), &mut AddressMap::default());
         sum.mean(Turns::default())
     }
 
@@ -382,7 +432,7 @@ mod tests {
         for (what, stride, lanes, expected) in rows {
             let request = request(Space::Global, 4, |lane| lane * stride);
             let mut sum = Sum::new(&request);
-            sum.add(&request, true, 0, &mut AddressMap::default(), &mut AddressMap::default());
+            sum.add(&request, ALL, 0, &mut AddressMap::default(), &mut AddressMap::default());
             let access = sum.mean(Turns { executions: 100.0, lanes: 100.0 * lanes });
             assert_eq!([access.sectors, access.lines, access.passes, access.lanes], expected, "{what}");
         }
