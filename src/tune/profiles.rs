@@ -26,6 +26,10 @@ const ONE_LENDER: u64 = 10_000_000;
 /// Launches that differ in their threads by no more than this factor do the same work, but for what the last block has too much.
 const SAME_WORK: f64 = 1.02;
 
+/// Their busiest warps, as far as the allowances tell, differ by no more than this. Where a dimension of the block alone strides over a
+/// row, a block of another shape gives a thread more of it to do.
+const SAME_WARP: f64 = 1.5;
+
 /// The profiles that were made before; `None` where the code could not be run.
 #[derive(Default)]
 pub struct Known {
@@ -38,27 +42,39 @@ pub struct Known {
 struct Lender {
     macros: Macros,
     launch: Launch,
+    /// Instructions of its busiest warp, by its own allowance.
+    busiest: f64,
     profile: Option<Arc<Profile>>,
 }
 
 impl Lender {
-    fn does(&self, job: &Job<'_>) -> bool {
+    /// Whether it does the same work as a launch of which this is known.
+    fn does(&self, job: &Job<'_>, own: &Profile) -> bool {
         let (a, b) = (self.launch.threads() as f64, job.launch.threads() as f64);
-        self.macros == job.macros && a <= b * SAME_WORK && b <= a * SAME_WORK
+        self.macros == job.macros && within(SAME_WORK, a, b) && within(SAME_WARP, self.busiest, busiest(own))
     }
-}
 
-impl Lender {
     /// The profile of a launch that does the same work, of which its own allowance told too little.
     fn lends(&self, own: &Profile, Job { launch, workload, .. }: &Job<'_>) -> Option<Arc<Profile>> {
         let lender = self.profile.as_ref()?;
         let rows = |launch: &Launch| launch.block[1..] == [1, 1] && launch.block[0].is_multiple_of(WARP);
         // The same threads make up the same warps; and however others lie side by side, that tells more than nothing does.
-        if own.accesses.is_empty() || lender.settled && rows(launch) && rows(&self.launch) {
+        if own.accesses.is_empty()
+            || (lender.settled || lender.exact && !own.exact) && rows(launch) && rows(&self.launch)
+        {
             return Some(Arc::clone(lender));
         }
         Some(Arc::new(own.with_counts_of(lender).within(&workload.sizes())))
     }
+}
+
+fn within(factor: f64, a: f64, b: f64) -> bool {
+    a <= b * factor && b <= a * factor
+}
+
+/// Instructions of the busiest warp.
+fn busiest(profile: &Profile) -> f64 {
+    profile.counts.values().sum()
 }
 
 /// A launch that is to be profiled.
@@ -119,14 +135,15 @@ impl Profiles {
 
         let own = |known: &Known, job: &Job<'_>| known.own.get(&job.key()).cloned().flatten();
         // The smallest block lends: where threads need what others of their block load, it is the cheapest to run as a whole.
-        let mut needy: Vec<&Job<'_>> =
-            jobs.iter().filter(|job| own(known, job).is_some_and(|profile| !profile.settled)).collect();
-        needy.sort_by_key(|job| job.launch.block_threads().max(WARP));
+        let needs = |job| own(known, job).filter(|profile| !profile.settled).map(|profile| (job, profile));
+        let mut needy: Vec<(&Job<'_>, Arc<Profile>)> = jobs.iter().filter_map(needs).collect();
+        needy.sort_by_key(|(job, _)| job.launch.block_threads().max(WARP));
         let mut lenders: Vec<(Lender, &Job<'_>)> = Vec::new();
-        for job in needy {
-            if !known.lenders.iter().chain(lenders.iter().map(|(lender, _)| lender)).any(|lender| lender.does(job)) {
-                let lender = Lender { macros: job.macros.clone(), launch: job.launch, profile: None };
-                lenders.push((lender, job));
+        for (job, own) in needy {
+            let mut all = known.lenders.iter().chain(lenders.iter().map(|(lender, _)| lender));
+            if !all.any(|lender| lender.does(job, &own)) {
+                let (macros, launch) = (job.macros.clone(), job.launch);
+                lenders.push((Lender { macros, launch, busiest: busiest(&own), profile: None }, job));
             }
         }
         let allowance = (ALL_LENDERS / lenders.len().max(1) as u64).max(ONE_LENDER);
@@ -141,7 +158,7 @@ impl Profiles {
             if own.settled {
                 return Some(own);
             }
-            let lender = known.lenders.iter().find(|lender| lender.does(job));
+            let lender = known.lenders.iter().find(|lender| lender.does(job, &own));
             let lent = lender.and_then(|lender| lender.lends(&own, job));
             Some(lent.unwrap_or(own))
         };

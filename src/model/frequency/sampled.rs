@@ -24,6 +24,8 @@ const MARGIN: f64 = 1.5;
 const PARTING: f64 = 8.0;
 /// Of what is left, the part for the beginnings of warps that cannot be run to their end.
 const BESIDE: u64 = 16;
+/// Lanes of a warp are alike where the busiest does at most so many times what the least busy one does.
+const ALIKE: f64 = 1.02;
 /// Lanes of a warp that are run for what all of it executes, where they are run alone.
 const LANES_OF_WARP: usize = 3;
 
@@ -79,8 +81,9 @@ impl Sampled<'_, '_> {
     /// Runs what the allowance suffices for.
     pub fn run(&mut self) {
         let way = self.together().unwrap_or_else(|| {
-            self.apart();
-            if self.vague {
+            let alike = self.apart();
+            // Of lanes that differ, and take a course that was estimated, a few do not tell what all execute together.
+            if self.vague || !(self.tally.exact || alike) {
                 self.tally.cut_off();
             }
             Way::Lanes
@@ -295,8 +298,9 @@ impl Sampled<'_, '_> {
         })
     }
 
-    /// Runs the lanes of warps one by one.
-    fn apart(&mut self) {
+    /// Runs the lanes of warps one by one; whether those of a warp do as much as each other.
+    fn apart(&mut self) -> bool {
+        let mut alike = true;
         let warmup = u64::from(self.limits.window / 4).max(1);
         let mut dearest = 0;
         let known = !self.requests.is_empty();
@@ -335,8 +339,12 @@ impl Sampled<'_, '_> {
             if warp.is_some() && !known {
                 self.whole.add(together.turns());
             }
+            let lanes = together.counts.iter().map(|lane| lane.iter().sum::<u64>());
+            let (least, most) = lanes.fold((u64::MAX, 0), |(least, most), lane| (lane.min(least), lane.max(most)));
+            alike &= least as f64 * ALIKE >= most as f64;
             self.tally.warp(together);
         }
+        alike
     }
 }
 
