@@ -98,8 +98,14 @@ const SECTOR_BYTES: f64 = 32.0;
 const CACHE_BYTES_PER_CYCLE: f64 = 28.0;
 /// The same of an SM when few others do: what the recorded space of `reduction_adaptive` takes on an H200 in 16 blocks.
 const PORT_BYTES_PER_CYCLE: f64 = 64.0;
-/// Cycles of an SM for a line of which anything misses its level-1 cache: lines are looked up one after another, which binds lone sectors.
-const LINE_CYCLES: f64 = 1.0;
+/// Cycles of an SM for a line of which anything misses its level-1 cache, when all SMs ask for such: the level-2 cache looks up one
+/// after another, which binds lone sectors. `ncu` counts at most 132,000 to 141,000 look-ups in a microsecond on an H200
+/// (`lts__t_requests` of `hash_lookup`, `spmv`, `fdtd`, `cfd` and an unseen breadth-first search): 1.9 to 2 cycles of each of its 132 SMs, what its two
+/// parts ask of each other included.
+const LINE_CYCLES: f64 = 1.8;
+/// Cycles of the memory pipe for such a line when it arrives. `ncu` counts half a pass for it (`l1tex__data_pipe_lsu_wavefronts` beyond the
+/// requests, over the lines, of `spmv`, `cfd` and `hash_lookup` on an H200); part of it is among the look-ups that are counted already.
+const FILL_CYCLES: f64 = 0.3;
 /// Instructions that an SM issues in a cycle.
 const ISSUES_PER_CYCLE: f64 = 4.0;
 /// Assumed: cycles from a block's start to its first instruction, and microseconds of a launch.
@@ -345,7 +351,7 @@ impl Model<'_> {
             latency: if blocks > 0.0 { alone } else { 0.0 },
             issue: warps * self.analysis.mean_instructions / ISSUES_PER_CYCLE,
             pipe: pipe(busiest),
-            memory_pipe: pipe(Pipe::Memory),
+            memory_pipe: pipe(Pipe::Memory) + warps * lines * FILL_CYCLES,
             cache: warps * (cache / self.exchange).max(lines * LINE_CYCLES),
             device: 0.0,
             constant: warps * (work.constant_lines - CONSTANT_LINES).max(0.0) * CONSTANT_MISS,
