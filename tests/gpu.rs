@@ -1,7 +1,7 @@
 //! Measuring on a GPU. Needs the CUDA driver and nothing else: `cargo test --test gpu`, or the executable carried to a machine
 //! with a GPU; `gpu NAME` runs the cases whose names contain NAME.
 //!
-//! Called as `gpu measure` it is the measuring process, which it starts itself; as `gpu replay RECORD...` it launches the baseline of
+//! Called as `gpu measure` it is the measuring process, which it starts itself; as `gpu replay RECORD[@INDEX,...]...` it launches the baseline of
 //! each recorded space as it was timed, for profilers. No GPU is a failure here, not a pass.
 
 #[path = "gpu/recorded.rs"]

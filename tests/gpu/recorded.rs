@@ -102,25 +102,31 @@ fn drivers(function: sys::CUfunction, threads: u32, shared: u32, carveout: Optio
     u32::try_from(blocks).ok()
 }
 
-/// Launches the baseline of each of these records on its workload.
-pub fn replay(paths: &[OsString]) {
-    for path in paths.iter().map(Path::new) {
-        let space = RecordedSpace::read(path).unwrap_or_else(|error| panic!("{} {error}", path.display()));
-        let laid = laid(&space).unwrap_or_else(|error| panic!("{} {error}", path.display()));
-        let index = laid.baseline;
-        let code = &laid.codes[*laid.variants[index].as_ref().expect("a baseline with code")];
-        let baseline = Candidate {
-            id: 0,
-            label: "baseline".to_owned(),
-            cubin: Arc::clone(&code.cubin),
-            kernel: code.symbol.clone(),
-            launch: laid.launches[index],
-            workload: Arc::clone(laid.workloads[index].as_ref().expect("a baseline with a workload")),
-        };
+/// Launches configurations of these records on their workloads: of `RECORD@3,17` those with these indices, of `RECORD` the baseline.
+pub fn replay(arguments: &[OsString]) {
+    for argument in arguments {
+        let text = argument.to_string_lossy();
+        let (path, indices) = text.split_once('@').unwrap_or((&text, ""));
+        let space = RecordedSpace::read(Path::new(path)).unwrap_or_else(|error| panic!("{path} {error}"));
+        let laid = laid(&space).unwrap_or_else(|error| panic!("{path} {error}"));
+        let listed: Vec<usize> = indices.split(',').filter_map(|index| index.parse().ok()).collect();
         let mut process = Process::start(Options::default()).expect("a GPU");
-        // Under a profiler a launch takes long.
-        let plan = Plan { rounds: 1, patience_s: 120.0, budget_s: 240.0, ..Plan::default() };
-        let timings = process.time(&baseline, &[], &plan).unwrap_or_else(|error| panic!("{}: {error}", space.kernel));
-        println!("{}: {:.2} us", space.kernel, timings.baseline.median_us);
+        for index in if listed.is_empty() { vec![laid.baseline] } else { listed } {
+            let code = &laid.codes[*laid.variants[index].as_ref().expect("a configuration with code")];
+            let candidate = Candidate {
+                id: 0,
+                label: index.to_string(),
+                cubin: Arc::clone(&code.cubin),
+                kernel: code.symbol.clone(),
+                launch: laid.launches[index],
+                workload: Arc::clone(laid.workloads[index].as_ref().expect("a configuration with a workload")),
+            };
+            // Under a profiler a launch takes long.
+            let plan = Plan { rounds: 1, patience_s: 120.0, budget_s: 240.0, ..Plan::default() };
+            match process.time(&candidate, &[], &plan) {
+                Ok(timings) => println!("{} {index}: {:.2} us", space.kernel, timings.baseline.median_us),
+                Err(error) => println!("{} {index}: {error}", space.kernel),
+            }
+        }
     }
 }
