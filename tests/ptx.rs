@@ -5,7 +5,9 @@ mod toolkit;
 
 use nvtune::ptx::cache::set_cache_operators;
 use nvtune::ptx::directives::{set_register_cap, set_register_caps};
-use nvtune::ptx::{CacheOperator, Edits, Error, Initial, Linkage, Module, Operand, Scalar, Space, Statement, alone};
+use nvtune::ptx::{
+    CacheOperator, Edits, Error, Initial, Linkage, Module, Operand, Scalar, Space, Statement, alone, calls_by_address,
+};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fs;
@@ -306,6 +308,45 @@ fn an_entry_alone_is_the_code_that_it_is_among_others() {
         assert_eq!(entries, 4);
         assert_eq!(alone(&text, "none"), Err(Error::NoEntry { name: "none".to_owned() }));
     }
+}
+
+#[test]
+fn calls_by_address_are_those_of_the_entry_and_of_what_it_calls() {
+    let text = "\
+.version 9.0
+.target sm_90
+.address_size 64
+.func leaf() { ret; }
+.func by_address(.param .b64 f) {
+.reg .b64 %rd<2>;
+ld.param.b64 %rd1, [f];
+prototype_0 : .callprototype () _ ();
+call %rd1, (), prototype_0;
+ret; }
+.global .u64 table[1] = { by_address };
+.visible .entry direct() { call leaf, (); ret; }
+.visible .entry branches(.param .u32 n) {
+.reg .b32 %r<2>;
+ld.param.u32 %r1, [n];
+to: .branchtargets end;
+brx.idx %r1, to;
+end: ret; }
+.visible .entry indirect() {
+.reg .b64 %rd<2>;
+mov.b64 %rd1, leaf;
+{ .param .b64 p; st.param.b64 [p], %rd1; call by_address, (p); }
+ret; }
+.visible .entry listed() {
+.reg .b64 %rd<2>;
+mov.b64 %rd1, leaf;
+to: .calltargets leaf;
+call %rd1, (), to;
+ret; }
+";
+    for (entry, expected) in [("direct", false), ("branches", false), ("indirect", true), ("listed", true)] {
+        assert_eq!(calls_by_address(text, entry), Ok(expected), "{entry}");
+    }
+    assert_eq!(calls_by_address(text, "none"), Err(Error::NoEntry { name: "none".to_owned() }));
 }
 
 #[test]

@@ -156,6 +156,8 @@ pub struct GivenTable {
 pub struct GivenField {
     pub name: String,
     pub span: Span,
+    /// The type before the name, as in [`Given::element`].
+    pub element: Option<String>,
     pub value: GivenValue,
 }
 
@@ -272,9 +274,10 @@ impl Annotation {
         values
     }
 
-    /// True where the comment says what to launch the kernel on.
+    /// True where the comment says what to launch the kernel on: a value for each of its parameters.
     pub fn has_workload(&self) -> bool {
-        self.args.is_some()
+        let is_given = |parameter| self.args.iter().flatten().any(|given| given.parameter == parameter);
+        self.args.is_some() && (0..self.kernel.parameters.len()).all(is_given)
     }
 
     /// True where a parameter is given as a structure.

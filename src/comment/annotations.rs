@@ -14,7 +14,8 @@ use super::symbol_clause;
 use super::template_clause::RawInstance;
 use super::token::{Token, TokenKind, tokens};
 use super::value::Value;
-use crate::workload::Type;
+use super::workload_clause::RawGiven;
+use crate::workload::{Type, takes_no_value};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -218,19 +219,9 @@ fn assemble(
         // What a clause that was refused for being the second one gives is not missing.
         let whole = clauses.met.iter().filter(|(met, _)| met == "args").count() < 2;
         let mut values = Vec::new();
-        for (index, parameter) in kernel.parameters.iter().enumerate() {
-            let message = match parameter {
-                Some(name) if !whole || given.iter().any(|given| given.name == *name) => continue,
-                Some(name) => {
-                    format!("parameter `{name}` of `{}` has no value: add `{name} = ...` to args(...)", kernel.name)
-                }
-                None => format!(
-                    "parameter {} of `{}` has no name: name it, so that args(...) can give it a value",
-                    index + 1,
-                    kernel.name
-                ),
-            };
-            problems.push(source.error(place, message));
+        // What takes no value cannot be given, and then nothing can be timed: the rest tells the launch.
+        if whole && !kernel.declarations.iter().any(|declaration| takes_no_value(declaration)) {
+            problems.extend(without_value(&kernel, &given).into_iter().map(|message| source.error(place, message)));
         }
         for given in given {
             match kernel.parameters.iter().position(|parameter| parameter.as_deref() == Some(&given.name)) {
@@ -312,6 +303,27 @@ fn assemble(
         clauses: clauses.met,
         powers: Vec::new(),
     }
+}
+
+/// What is wrong where parameters have no value.
+fn without_value(kernel: &Kernel, given: &[RawGiven]) -> Vec<String> {
+    let is_given = |name: &String| given.iter().any(|given| given.name == *name);
+    let missing: Vec<&String> = kernel.parameters.iter().flatten().filter(|name| !is_given(name)).collect();
+    let missing = match missing[..] {
+        [] => None,
+        [name] => {
+            Some(format!("parameter `{name}` of `{}` has no value: add `{name} = ...` to args(...)", kernel.name))
+        }
+        [ref first @ .., last] => {
+            let first: Vec<String> = first.iter().map(|name| format!("`{name}`")).collect();
+            let names = format!("{} and `{last}`", first.join(", "));
+            Some(format!("parameters {names} of `{}` have no value: add them to args(...)", kernel.name))
+        }
+    };
+    let nameless = (1..).zip(&kernel.parameters).filter(|(_, name)| name.is_none()).map(|(number, _)| {
+        format!("parameter {number} of `{}` has no name: name it, so that args(...) can give it a value", kernel.name)
+    });
+    missing.into_iter().chain(nameless).collect()
 }
 
 /// Why a list is no value of a scalar.

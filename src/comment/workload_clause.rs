@@ -63,8 +63,8 @@ pub(super) fn args(
     Ok(())
 }
 
-/// The type before a parameter's name, `float` in `float points = random[2 * n]`: names only, the last of which is the
-/// parameter's.
+/// The type before a parameter's or a field's name, `float` in `float points = random[2 * n]`: names only, the last of which is
+/// the parameter's.
 fn element(item: &mut Cursor<'_>) -> Option<String> {
     let names = item.tokens.iter().take_while(|token| token.kind == TokenKind::Name).count();
     let equals = item.tokens.get(names).is_some_and(|token| token.kind == TokenKind::Mark("="));
@@ -207,10 +207,14 @@ fn table(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
     Ok(GivenValue::Table(GivenTable { span, values, count }))
 }
 
-/// True for `{name = ...`.
+/// True for `{name = ...` and `{float name = ...`.
 fn is_structure(item: &Cursor<'_>) -> bool {
     let mut ahead = *item;
-    ahead.eat("{") && ahead.peek_name().is_some() && ahead.second_mark() == Some("=")
+    if !ahead.eat("{") {
+        return false;
+    }
+    element(&mut ahead);
+    ahead.peek_name().is_some() && ahead.second_mark() == Some("=")
 }
 
 /// `{name = value, ...}`
@@ -223,6 +227,7 @@ fn structure(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagnost
     item.finish()?;
     let mut fields: Vec<GivenField> = Vec::new();
     for mut item in inner.items() {
+        let element = element(&mut item);
         let (name, span) = item.name("the name of a field")?;
         if let Some(first) = fields.iter().find(|other| other.name == name) {
             let note = item.source.note(first.span, "first given here");
@@ -231,7 +236,8 @@ fn structure(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagnost
         if !item.eat("=") {
             return Err(item.expected("`=` and a value"));
         }
-        fields.push(GivenField { name: name.to_string(), span, value: nested_value(&mut item, depth + 1)? });
+        let value = nested_value(&mut item, depth + 1)?;
+        fields.push(GivenField { name: name.to_string(), span, element, value });
     }
     Ok(GivenValue::Struct { span, fields })
 }

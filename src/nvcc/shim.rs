@@ -14,7 +14,7 @@ use std::process::Command;
 /// The name under which the overlay holds the real ptxas.
 pub const REAL_PTXAS: &str = "nvtune-real-ptxas";
 
-/// Exit code of the shim where the code is not what was timed; ptxas itself ends with 255 on an error.
+/// Exit code of the shim where the code is not that of the variant that was chosen; ptxas itself ends with 255 on an error.
 const MISMATCH: u8 = 255;
 
 /// Runs as ptxas; `arguments` begin with the name it was called by. Returns the exit code.
@@ -144,7 +144,11 @@ impl Call {
         let path = self.output.as_deref().ok_or("ptxas was given no output")?;
         let cubin = std::fs::read(path).map_err(|error| error.to_string())?;
         let digest = code_digest(&cubin, &kernel.symbol).map_err(|error| error.to_string())?;
-        if digest == kernel.digest { Ok(()) } else { Err("its machine code is not what was timed".to_owned()) }
+        if digest == kernel.digest {
+            Ok(())
+        } else {
+            Err("its machine code in the object is not that of the variant that was chosen".to_owned())
+        }
     }
 }
 

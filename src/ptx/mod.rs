@@ -14,7 +14,7 @@ mod lexer;
 mod module;
 mod parser;
 
-pub use alone::alone;
+pub use alone::{alone, calls_by_address};
 pub use cache::CacheOperator;
 pub use edits::{Edits, edited};
 pub use error::Error;

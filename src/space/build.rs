@@ -292,11 +292,8 @@ impl<'a> Builder<'a> {
     /// Slots for the scalar arguments; those that need the grid are given back for later.
     fn arguments(&mut self) -> Vec<(String, &'a Expr)> {
         let annotation = self.annotation;
-        if annotation.args.is_none() {
-            for name in annotation.kernel.parameters.iter().flatten() {
-                self.names.entry(name.clone()).or_insert(Meaning::Unbound);
-            }
-            return Vec::new();
+        for name in annotation.kernel.parameters.iter().flatten() {
+            self.names.entry(name.clone()).or_insert(Meaning::Unbound);
         }
         let values = annotation.values();
         for (path, value) in &values {

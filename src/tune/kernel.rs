@@ -227,7 +227,11 @@ fn can_time(tuner: &Tuner<'_>, prepared: &Prepared<'_>, decision: &mut Decision)
     let Prepared { subject, scored, loaded, .. } = prepared;
     let Some(device) = tuner.device() else { return false };
     if !subject.annotation.has_workload() {
-        decision.notes.push("not timed: the comment has no `args` clause".to_owned());
+        let reason = match &subject.annotation.args {
+            None => "the comment has no `args` clause",
+            Some(_) => "`args` does not give all parameters",
+        };
+        decision.notes.push(format!("not timed: {reason}"));
         return false;
     }
     let gpu = format!("{} (sm_{})", device.name, device.compute_capability);

@@ -3,10 +3,11 @@
 //! Where the whole kernel sees `blockIdx * blockDim + threadIdx` (and `gridDim * blockDim`, for strides) and no other trace of
 //! the block, a launch of as many threads in blocks of another shape does the same. What a register holds of the launch is followed as
 //! a polynomial in its numbers, for compilers take such sums apart and put them together in another order. The answer is yes only
-//! where that is certain: anything that works within a block or warp, or that this does not follow, is a no.
+//! where that is certain: anything that works within a block or warp, or that this does not follow, is a no. Functions that are called
+//! are judged as the kernel is: what they are given is the same in every shape, or the answer is no.
 
-use crate::ptx::{Instruction, Module, Operand};
-use std::collections::{BTreeMap, HashMap};
+use crate::ptx::{Body, Instruction, Module, Operand};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A number of the launch in one dimension, or another that is the same however threads are in blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +38,7 @@ pub type Extents = [Option<u32>; 3];
 const MOST_TERMS: usize = 24;
 
 /// Opcodes, or beginnings of them, by which threads of a block or warp meet.
-const MEETINGS: [&str; 19] = [
+const MEETINGS: [&str; 18] = [
     "bar",
     "barrier",
     "shfl",
@@ -46,7 +47,6 @@ const MEETINGS: [&str; 19] = [
     "redux",
     "activemask",
     "elect",
-    "call",
     "brx",
     "wmma",
     "mma",
@@ -59,6 +59,9 @@ const MEETINGS: [&str; 19] = [
     "tcgen05",
 ];
 
+/// What CUDA gives device code to call, which is the same for every thread.
+const SYSTEM_CALLS: [&str; 4] = ["vprintf", "__assertfail", "malloc", "free"];
+
 /// True where every launch with the same threads in each dimension does the same, however they are in blocks of these extents.
 pub fn is_all(module: &Module, symbol: &str, extents: Extents) -> bool {
     let Some(entry) = module.entry(symbol) else { return false };
@@ -67,6 +70,24 @@ pub fn is_all(module: &Module, symbol: &str, extents: Extents) -> bool {
         return false;
     }
     let Some(body) = &entry.body else { return false };
+    // Each function that is called, once.
+    let (mut pending, mut seen) = (vec![body], HashSet::new());
+    while let Some(body) = pending.pop() {
+        let Some(called) = called(body, extents) else { return false };
+        for name in called.into_iter().filter(|name| !SYSTEM_CALLS.contains(name)) {
+            // A register that holds an address is no function, and one of another file has no body.
+            match module.function(name).and_then(|function| function.body.as_ref()) {
+                Some(body) if seen.insert(name) => pending.push(body),
+                Some(_) => {}
+                None => return false,
+            }
+        }
+    }
+    true
+}
+
+/// What the code calls; `None` where it could tell one block from another.
+fn called(body: &Body, extents: Extents) -> Option<Vec<&str>> {
     let mut writes: HashMap<&str, Writes> = HashMap::new();
     for (index, instruction) in body.instructions().enumerate() {
         for name in instruction.operands.first().into_iter().flat_map(written) {
@@ -74,7 +95,19 @@ pub fn is_all(module: &Module, symbol: &str, extents: Extents) -> bool {
         }
     }
     let mut follower = Follower { extents, writes, held: HashMap::new() };
-    body.instructions().enumerate().all(|(index, instruction)| follower.follow(index, instruction).is_some())
+    let mut called = Vec::new();
+    for (index, instruction) in body.instructions().enumerate() {
+        follower.follow(index, instruction)?;
+        if instruction.opcode.split('.').next() == Some("call") {
+            // Results stand before it in parentheses.
+            let callee = instruction.operands.iter().find_map(|operand| match operand {
+                Operand::Name(name) => Some(&**name),
+                _ => None,
+            });
+            called.push(callee?);
+        }
+    }
+    Some(called)
 }
 
 /// The names in an operand that an instruction may write.
@@ -347,8 +380,13 @@ mod tests {
     use super::*;
 
     fn judged(body: &str, extents: Extents) -> bool {
+        judged_with("", body, extents)
+    }
+
+    /// With these functions before the kernel.
+    fn judged_with(functions: &str, body: &str, extents: Extents) -> bool {
         let text = format!(
-            ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 k_param_0)\n{{\n.reg .pred %p<4>;\n.reg .b32 %r<16>;\n.reg .b64 %rd<8>;\n.shared .align 4 .b8 tile[64];\n{body}\nret;\n}}\n"
+            ".version 9.0\n.target sm_90\n.address_size 64\n{functions}\n.visible .entry k(.param .u64 k_param_0)\n{{\n.reg .pred %p<4>;\n.reg .b32 %r<16>;\n.reg .b64 %rd<8>;\n.shared .align 4 .b8 tile[64];\n{body}\nret;\n}}\n"
         );
         is_all(&Module::parse(&text).expect("PTX"), "k", extents)
     }
@@ -393,6 +431,42 @@ mod tests {
         ];
         for (body, expected) in rows {
             assert_eq!(judged(&body, [None; 3]), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn what_is_called_is_judged_like_the_kernel() {
+        let position =
+            "mov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %ntid.x;\nmov.u32 %r3, %tid.x;\nmad.lo.s32 %r4, %r1, %r2, %r3;\n";
+        let calls = |given: &str, callee: &str| {
+            format!(
+                "{position}{{ .param .b32 given;\n.param .b32 result;\nst.param.b32 [given], {given};\ncall.uni (result), {callee}, (given);\nld.param.b32 %r5, [result]; }}"
+            )
+        };
+        let function = |name: &str, body: &str| {
+            format!(
+                ".func (.param .b32 result) {name}(.param .b32 given)\n{{\n.reg .b32 %r<8>;\nld.param.b32 %r1, [given];\n{body}\nst.param.b32 [result], %r1;\nret;\n}}\n"
+            )
+        };
+        let nested = "{ .param .b32 given;\n.param .b32 result;\nst.param.b32 [given], %r1;\ncall.uni (result), inner, (given); }";
+        for (functions, callee, given, expected) in [
+            (function("sine", "add.s32 %r1, %r1, 1;"), "sine", "%r4", true),
+            (function("sine", "add.s32 %r1, %r1, 1;"), "sine", "%r3", false),
+            (function("lane", "mov.u32 %r1, %laneid;"), "lane", "%r4", false),
+            (function("thread", "mov.u32 %r1, %tid.x;\nst.global.u32 [%r2], %r1;"), "thread", "%r4", false),
+            (function("meet", "bar.sync 0;"), "meet", "%r4", false),
+            (function("inner", "") + &function("outer", nested), "outer", "%r4", true),
+            (function("inner", "bar.sync 0;") + &function("outer", nested), "outer", "%r4", false),
+            (function("inner", nested), "inner", "%r4", true),
+            (".extern .func (.param .b32 result) vprintf(.param .b32 given);".into(), "vprintf", "%r4", true),
+            (".extern .func (.param .b32 result) far(.param .b32 given);".into(), "far", "%r4", false),
+            (String::new(), "%rd1", "%r4", false),
+        ] {
+            assert_eq!(
+                judged_with(&functions, &calls(given, callee), [None; 3]),
+                expected,
+                "{functions} {callee} {given}"
+            );
         }
     }
 

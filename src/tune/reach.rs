@@ -329,9 +329,14 @@ impl Reach {
             u64::from(launch.grid[at]) * u64::from(to) == u64::from(before.grid[at]) * u64::from(from)
         };
         let is_axis = configuration.grid.is_some();
-        let untold = "where nothing is timed, the block changes only where the kernel surely works in others: write launch(remap) to say that it does, or include the header and launch by it";
+        let moved = if configuration.block == before.block { "grid" } else { "block" };
+        let untold = || {
+            format!(
+                "where nothing is timed, the {moved} changes only where the kernel surely works in others: write launch(remap) to say that it does, or include the header and launch by it"
+            )
+        };
         if !told && !self.proven {
-            return Some(untold.to_owned());
+            return Some(untold());
         }
         if !is_axis && !(0..3).all(exact) {
             return Some(
@@ -339,7 +344,7 @@ impl Reach {
             );
         }
         // What is proven is of as many threads.
-        (!told && !is_axis && threads(launch) != threads(&before)).then(|| untold.to_owned())
+        (!told && !is_axis && threads(launch) != threads(&before)).then(untold)
     }
 
     /// Whether a launch is what the comment asks for under a configuration, as far as the workload tells. The program's grid knows

@@ -296,7 +296,10 @@ impl Toolchain {
             (cicc.option("-o").unwrap_or_default(), input.as_path()),
             (ptxas.option("-o").unwrap_or_default(), output.as_path()),
         ];
-        let mut extra: Vec<OsString> = vec!["--entry".into(), entry.into()];
+        let mut extra: Vec<OsString> = match ptx::calls_by_address(ptx, entry)? {
+            true => Vec::new(),
+            false => vec!["--entry".into(), entry.into()],
+        };
         if !["--generate-line-info", "-lineinfo"].iter().any(|option| ptxas.has(option)) {
             extra.push("-lineinfo".into());
         }

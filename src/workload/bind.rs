@@ -2,15 +2,15 @@
 
 use super::buffer::{Argument, Buffer, Check, Element, FileBytes, Fill, Scalar, Symbol, Workload};
 use super::contents::{encode, fill_bytes};
-use super::declared::{array, handle, is_bool, refusal, told_type};
+use super::declared::{array, handle, is_bool, refusal, takes_no_value, told_type};
 use super::entry::Entry;
 use super::formula::Formula;
 use super::layout::Layout;
 use super::npy;
 use super::types::Type;
 use crate::comment::{
-    Annotation, Diagnostic, Expr, GivenField, GivenFile, GivenFill, GivenSymbol, GivenTable, GivenValue, Located,
-    ONE_VALUE, Span, Value,
+    Annotation, Diagnostic, Expr, Given, GivenField, GivenFile, GivenFill, GivenSymbol, GivenTable, GivenValue,
+    Located, ONE_VALUE, Span, Value,
 };
 use crate::space::{Configuration, Space};
 use std::sync::Arc;
@@ -55,11 +55,8 @@ pub fn bind(
             continue;
         };
         if let Some(handle) = kernel.declarations.get(index).and_then(|declaration| handle(declaration)) {
-            let message = format!(
-                "`{}` is a {handle}, which a comment cannot describe: without args(...) `{}` is tuned by the model alone",
-                given.name, kernel.name
-            );
-            problems.push(source.error(given.span, message));
+            let message = format!("`{}` is a {handle}, which a comment cannot describe", given.name);
+            problems.push(source.error(given.span, message).with(left_out(annotation, given)));
             continue;
         }
         let layout = entry.layouts.get(&index);
@@ -78,6 +75,9 @@ pub fn bind(
         let binding = Binding { annotation, space, configuration, name, span: given.span, text, layout };
         match binding.argument(&given.value, &mut workload.buffers) {
             Ok(argument) => workload.arguments.push(argument),
+            Err(problem) if kernel.declarations.get(index).is_some_and(|declaration| takes_no_value(declaration)) => {
+                problems.push(problem.with(left_out(annotation, given)));
+            }
             Err(problem) => problems.push(*problem),
         }
     }
@@ -100,6 +100,15 @@ pub fn bind(
         workload.checks = checks(annotation, &workload.buffers, &mut problems);
     }
     if problems.is_empty() { Ok(workload) } else { Err(problems) }
+}
+
+/// What to do with a parameter that takes no value.
+fn left_out(annotation: &Annotation, given: &Given) -> Diagnostic {
+    let message = format!(
+        "leave it out of args(...): the others then tell the launch, and `{}` is tuned by the model alone",
+        annotation.kernel.name
+    );
+    annotation.source.note(given.span, message)
 }
 
 /// The contents of a variable.
@@ -203,6 +212,9 @@ impl Binding<'_> {
         let (name, text) = (self.name, self.text);
         match (Type::of(text), value) {
             (Type::Other(_), GivenValue::Struct { span, fields }) => self.structure(*span, fields, buffers),
+            (Type::Other(_), value) if text.trim_end().ends_with('*') && self.is_null(value) => {
+                Ok(Argument::Scalar(vec![0; 8]))
+            }
             (Type::Other(_), _) => match array(text) {
                 Some((element, count)) if self.layout.is_none() => self.array(element, count, value),
                 _ => Err(self.error(self.span, refusal(name, text))),
@@ -225,6 +237,7 @@ impl Binding<'_> {
                 Err(self.error(*span, format!("`{name}` is of type `{text}` and takes a value, not a null pointer")))
             }
             (Type::Pointer { .. }, GivenValue::Null(_)) => Ok(Argument::Scalar(vec![0; 8])),
+            (Type::Pointer { .. }, GivenValue::Scalar(_)) if self.is_null(value) => Ok(Argument::Scalar(vec![0; 8])),
             (Type::Pointer { element, .. }, GivenValue::Buffer { fill, fill_span, count }) => {
                 buffers.push(self.buffer(element, fill.clone(), *fill_span, count)?);
                 Ok(Argument::Buffer(buffers.len() - 1))
@@ -238,17 +251,22 @@ impl Binding<'_> {
                 Ok(Argument::Buffer(buffers.len() - 1))
             }
             (Type::Pointer { .. }, GivenValue::Scalar(expression)) => {
-                match self.space.evaluate(self.configuration, expression).map_err(Box::new)? {
-                    // As in C, 0 is the null pointer.
-                    Value::Int(0) => Ok(Argument::Scalar(vec![0; 8])),
-                    _ => {
-                        let message = format!(
-                            "`{name}` is of type `{text}` and takes a buffer, such as random[n], zeros[n] or out[n]"
-                        );
-                        Err(self.error(expression.span, message))
-                    }
-                }
+                self.space.evaluate(self.configuration, expression).map_err(Box::new)?;
+                let message =
+                    format!("`{name}` is of type `{text}` and takes a buffer, such as random[n], zeros[n] or out[n]");
+                Err(self.error(expression.span, message))
             }
+        }
+    }
+
+    /// Whether a value is the null pointer; as in C, 0 is.
+    fn is_null(&self, value: &GivenValue) -> bool {
+        match value {
+            GivenValue::Null(_) => true,
+            GivenValue::Scalar(expression) => {
+                matches!(self.space.evaluate(self.configuration, expression), Ok(Value::Int(0)))
+            }
+            _ => false,
         }
     }
 
@@ -286,7 +304,10 @@ impl Binding<'_> {
                 return Err(self.error(given.span, format!("the compiler says nothing of a field `{path}`")));
             };
             let name = format!("{}.{path}", self.name);
-            let binding = Binding { name: &name, span: given.span, text: &field.kind, layout: None, ..*self };
+            let told = told_type(&name, &field.kind, given.element.as_deref());
+            let told = told.map_err(|message| self.error(given.span, message))?;
+            let text = told.as_deref().unwrap_or(&field.kind);
+            let binding = Binding { name: &name, span: given.span, text, layout: None, ..*self };
             let at = usize::try_from(field.offset).unwrap_or(usize::MAX);
             match binding.argument(&given.value, buffers)? {
                 Argument::Buffer(index) => structure.1.push((at, index)),

@@ -73,6 +73,24 @@ pub(super) fn handle(declaration: &str) -> Option<&'static str> {
     })
 }
 
+/// Whether a parameter takes no value by its declaration alone: a texture or surface, a reference, a pointer to a function, to pointers or to
+/// arrays. Types may have other names, of which only the compiler knows what they are.
+pub fn takes_no_value(declaration: &str) -> bool {
+    // Template arguments are no part of what it is.
+    let mut depth = 0_usize;
+    let outer: String = declaration
+        .chars()
+        .filter(|&character| {
+            depth += usize::from(character == '<');
+            let is_outer = depth == 0;
+            depth = depth.saturating_sub(usize::from(character == '>'));
+            is_outer
+        })
+        .collect();
+    let to_others = outer.chars().filter(|character| matches!(character, '*' | '[')).count() > 1;
+    handle(declaration).is_some() || to_others || outer.contains(['&', '('])
+}
+
 /// Whether numbers of this type are 0 or 1.
 pub(super) fn is_bool(text: &str) -> bool {
     text.split([' ', '*']).any(|word| word == "bool" || word == "_Bool")
@@ -80,7 +98,28 @@ pub(super) fn is_bool(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{refusal, told_type};
+    use super::{refusal, takes_no_value, told_type};
+
+    #[test]
+    fn a_declaration_tells_what_takes_no_value() {
+        for (declaration, expected) in [
+            ("cudaTextureObject_t image", true),
+            ("const cudaSurfaceObject_t out", true),
+            ("float **rows", true),
+            ("const float *const *rows", true),
+            ("float *rows[]", true),
+            ("float rows[][4]", true),
+            ("const Params &params", true),
+            ("float (*f)(float)", true),
+            ("float *row", false),
+            ("const float row[]", false),
+            ("int n", false),
+            ("Image<float **> image", false),
+            ("Tuple<void (*)(int), int &> *tuple", false),
+        ] {
+            assert_eq!(takes_no_value(declaration), expected, "{declaration}");
+        }
+    }
 
     #[test]
     fn what_a_pointer_to_pointers_holds_is_not_asked_for() {

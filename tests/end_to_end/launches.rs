@@ -121,6 +121,20 @@ fn why_most_of_a_space_may_not_be_chosen_is_said_with_the_remedy() {
           note: 4 of 5 points may not be chosen: where nothing is timed, the block changes only where the kernel surely works in others: write launch(remap) to say that it does, or include the header and launch by it
     "#]]
     .assert_eq(&block);
+    let grid = results(
+        &project,
+        "//@tune grid({64, 128, 256}) block(256) regs({0}) default(grid = 128)\n\
+         //@tune args(rows = 4096, x = random[rows * 256])\n\
+         __global__ void walk(int rows, float *x) {\n\
+         __shared__ float first;\n\
+         for (int row = blockIdx.x; row < rows; row += gridDim.x) {\n\
+         if (threadIdx.x == 0) first = x[row * 256];\n\
+         __syncthreads(); x[row * 256 + threadIdx.x] += first; __syncthreads(); } }\n\
+         void go(int n, float *x) { walk<<<128, 256>>>(n, x); }\n",
+    );
+    let said =
+        "nvtune: walk: note: 2 of 3 points may not be chosen: where nothing is timed, the grid changes only where";
+    assert!(grid.contains(said), "{grid}");
     let launch = "void go(int n, float *x) { tied<<<n / TILE, TILE>>>(n, x); }";
     let tied = |launch: &str| {
         let text = format!(

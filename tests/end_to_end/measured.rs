@@ -53,6 +53,53 @@ fn the_fastest_candidate_wins_and_the_header_says_that_it_was_measured() {
     assert!(timed.count() as u64 >= kernel["timed"].as_u64().expect("a count"));
 }
 
+/// A kernel that calls what another kernel of its file has put into tables of functions.
+const VIRTUAL: &str = "\
+struct Shape { __device__ virtual float hit(float x) const = 0; };
+struct Ball : Shape {
+    float radius;
+    __device__ Ball(float r) : radius(r) {}
+    __device__ float hit(float x) const override { return sqrtf(fabsf(radius * radius - x * x)); }
+};
+struct List : Shape {
+    Shape **all;
+    int count;
+    __device__ List(Shape **shapes, int n) : all(shapes), count(n) {}
+    __device__ float hit(float x) const override {
+        float least = 1e30f;
+        for (int k = 0; k < count; ++k) least = fminf(least, all[k]->hit(x));
+        return least;
+    }
+};
+__global__ void make(Shape **all, Shape **list) {
+    all[0] = new Ball(1.0f);
+    *list = new List(all, 1);
+}
+//@tune threads(n) block(128) regs({0, 24, 32}) default(block = 128)
+//@tune args(n = 1 << 16, char shape = zeros[64], x = random[n])
+__global__ void hits(int n, const Shape *shape, float *x) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float a = x[i], b = a * a, c = a * b, d = b * c, e = c * d, f = d * e, sum = 0.0f;
+    for (int k = 0; k < 8; ++k) {
+        sum += shape->hit(a) + shape->hit(b) + shape->hit(c) + shape->hit(d) + shape->hit(e) + shape->hit(f);
+        a += b; b += c; c += d; d += e; e += f; f += sum;
+    }
+    x[i] = sum + a + b + c + d + e + f;
+}
+";
+
+#[test]
+fn what_is_called_by_an_address_is_timed_as_it_is_built() {
+    let project = Project::new(&[]);
+    project.write("virtual.cu", VIRTUAL);
+    let entries = r#"{"label": "regs=24", "time_us": 8.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
+    let ran = tuned(&project, "virtual.cu", entries);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("nvtune: hits: block=128 regs=24 (1.2"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+}
+
 #[test]
 fn what_is_faster_with_cold_caches_alone_does_not_win() {
     // The time with warm caches of the fastest, whose gain is 2.5%, and of the default: why it is refused.

@@ -441,6 +441,67 @@ fn a_buffer_of_structures_is_made_of_what_the_comment_says() {
     }
 }
 
+#[test]
+fn a_field_that_points_to_structures_is_made_of_what_the_comment_says() {
+    let project = Project::new(&[]);
+    let kernel = |field: &str| {
+        format!(
+            "struct Point {{ float x, y; }};\nstruct Cloud {{ const Point *points; int n; }};\n\
+             //@tune threads(cloud.n) block({{64, 256}}) default(block = 256) regs({{0}})\n\
+             //@tune args(cloud = {{n = 1 << 18, {field}}}, length = out[cloud.n])\n\
+             __global__ void lengths(Cloud cloud, float *length) {{\n\
+             int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+             if (i < cloud.n) length[i] = cloud.points[i].x + cloud.points[i].y;\n}}\n"
+        )
+    };
+    let cases = [
+        ("float points = random[2 * cloud.n]", None),
+        ("points = nullptr", None),
+        ("points = random[1 << 18]", Some("say what numbers it is made of, as in float cloud.points = random[2 * n]")),
+        ("Point points = random[1 << 18]", Some("`Point` is no type that a buffer is filled with")),
+        ("float m = 3", Some("no member \"m\"")),
+    ];
+    for (field, problem) in cases {
+        project.write("cloud.cu", &kernel(field));
+        let ran = run(&mut project.nvtune(&compile("cloud.cu", "cloud.o")));
+        assert_eq!(ran.code, Some(if problem.is_some() { 2 } else { 0 }), "{field}: {}", ran.stderr);
+        assert!(ran.stderr.contains(problem.unwrap_or("nvtune: lengths: ")), "{field}: {}", ran.stderr);
+    }
+}
+
+/// A kernel of which no comment can give all parameters.
+const HELD_BACK: &str = "\
+__global__ void rows(int w, int h, float *const *rows, cudaTextureObject_t image, float *out) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < w && y < h) out[y * w + x] = rows[y][x] + tex2D<float>(image, x, y);
+}
+";
+
+#[test]
+fn what_takes_no_value_may_be_left_out_and_the_others_tell_the_launch() {
+    let project = Project::new(&[]);
+    let ran = |args: &str| {
+        let comment = "//@tune threads(w, h) block({32, 64}, {1, 4}) default(block = {32, 4}) regs({0})";
+        project.write("rows.cu", &format!("{comment}\n//@tune {args}\n{HELD_BACK}"));
+        run(&mut project.nvtune(&compile("rows.cu", "rows.o")))
+    };
+    for args in ["args(w = 1920, h = 1080)", "args(w = 1920, h = 1080, rows = nullptr, out = out[w * h])"] {
+        let ran = ran(args);
+        assert!(ran.code == Some(0) && ran.stderr.starts_with("nvtune: rows: block="), "{args}: {}", ran.stderr);
+        assert!(project.read("rows.tune.h").contains("static dim3 grid(int w, int h)"), "{args}");
+    }
+    let short = ran("args(w = 1920)");
+    assert!(short.code == Some(2) && short.stderr.contains("`h` has no value; add args(h = ...)"), "{}", short.stderr);
+    let all = ran("args(w = 1920, h = 1080, rows = zeros[4], image = 0, out = out[w * h])");
+    for line in [
+        "error: `rows` is of type `float *const *`: buffers hold numbers, not pointers or arrays",
+        "error: `image` is a texture, which a comment cannot describe",
+        "note: leave it out of args(...): the others then tell the launch, and `rows` is tuned by the model alone",
+    ] {
+        assert!(all.code == Some(2) && all.stderr.contains(line), "{line}: {}", all.stderr);
+    }
+}
+
 /// A structure whose type is an instance of a template in a namespace without a name, and a constant structure.
 const UNNAMED: &str = "\
 struct Scale { float by, plus; };

@@ -225,7 +225,7 @@ fn a_kernel_that_is_not_built_as_it_was_timed_takes_no_other_one_with_it() {
     project.write("nvtune.lock", &format!("{}0000{}", &lock[..at], &lock[at + 4..]));
     let mut build = project.nvtune(&reproducible("two.cu", "two.o"));
     let ran = succeed(build.env("NVTUNE", "locked").env("NVTUNE_CACHE_SIZE", "0"));
-    let said = "nvtune warning : bounded: the tuned result is not used: its machine code is not what was timed\n";
+    let said = "nvtune warning : bounded: the tuned result is not used: its machine code in the object is not that of the variant that was chosen\n";
     assert_eq!(ran.stderr.matches("warning").count(), 1, "{}", ran.stderr);
     assert!(ran.stderr.contains(said), "{}", ran.stderr);
     let header = project.read("two.tune.h");

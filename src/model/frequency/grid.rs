@@ -182,6 +182,19 @@ impl Grid {
         off(&strata, &looked, agree(&looked)) <= GOOD * self.mean_of_samples()
     }
 
+    /// The number of blocks of which warps were run.
+    pub fn blocks(&self) -> usize {
+        let mut blocks: Vec<u64> = self.samples.iter().map(|sample| sample.block).collect();
+        blocks.sort_unstable();
+        blocks.dedup();
+        blocks.len()
+    }
+
+    /// Whether these are enough to tell how far blocks differ.
+    pub fn has_many(&self) -> bool {
+        self.blocks() as u64 >= self.launch.blocks().min(FEWEST as u64)
+    }
+
     fn mean_of_samples(&self) -> f64 {
         self.samples.iter().map(|sample| sample.instructions).sum::<f64>() / self.samples.len() as f64
     }

@@ -105,6 +105,7 @@ fn profiled(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> Profil
         let share = if index == 0 { budget } else { budget / (places.len() - index) as u64 };
         let steps = share.max(interpreted + interpreted / 4);
         if steps > budget {
+            tally.leave_out();
             break;
         }
         let outcome = run(at, Allowance { steps, window: 0, warmup: 1, path: false });

@@ -9,6 +9,11 @@ use super::thread::{Outcome, Place3};
 use crate::model::profile::Profile;
 use crate::space::Launch;
 
+/// Lone threads whose instructions differ by no more than this factor do about the same.
+const ALIKE: f64 = 1.1;
+/// One that does no more than this part of what its like does leaves at once.
+const LEAVES: f64 = 0.1;
+
 /// The lanes of a warp that was run.
 pub(super) struct Together {
     /// The last of them.
@@ -52,6 +57,8 @@ pub(super) struct Tally<'p> {
     longest: f64,
     /// What lone threads executed that were run to their end.
     alone: Vec<(Place3, Vec<u64>)>,
+    /// The allowance did not suffice for all lone threads.
+    lone_left_out: bool,
     pub grid: Grid,
 }
 
@@ -60,8 +67,20 @@ impl<'p> Tally<'p> {
         let most = vec![0; program.steps.len()];
         let shared = vec![0.0; program.steps.len()];
         let grid = Grid::new(launch);
-        let (exact, cut, alone) = (true, false, Vec::new());
-        Self { program, launch: *launch, most, shared, warps: 0.0, exact, cut, longest: 0.0, alone, grid }
+        let (exact, cut, alone, lone_left_out) = (true, false, Vec::new(), false);
+        Self {
+            program,
+            launch: *launch,
+            most,
+            shared,
+            warps: 0.0,
+            exact,
+            cut,
+            longest: 0.0,
+            alone,
+            lone_left_out,
+            grid,
+        }
     }
 
     pub fn most(&mut self, outcome: &Outcome) {
@@ -79,6 +98,31 @@ impl<'p> Tally<'p> {
         } else {
             self.alone.push((at, outcome.counts.clone()));
         }
+    }
+
+    /// Further lone threads were too dear to be run.
+    pub fn leave_out(&mut self) {
+        self.lone_left_out = true;
+    }
+
+    /// Whether more would hardly change the mean. A few warps, or none, do not tell how far warps differ where their work hangs on
+    /// data; there lone threads must tell that.
+    fn is_settled(&self) -> bool {
+        !self.cut && self.grid.is_settled() && (self.grid.has_many() || self.lone_are_alike())
+    }
+
+    /// Whether lone threads did about what the one in their place in the middle block did, for which most blocks of the grid stand, or
+    /// left at once, beyond the data.
+    fn lone_are_alike(&self) -> bool {
+        let Some((middle, _)) = self.alone.first() else { return true };
+        let length = |counts: &[u64]| self.instructions(counts.iter().map(|&count| count as f64));
+        let mut pairs = self.alone.iter().filter(|(at, _)| at.block != middle.block).filter_map(|(at, counts)| {
+            let like = self.alone.iter().find(|(other, _)| (other.block, other.thread) == (middle.block, at.thread));
+            Some((length(counts), length(&like?.1)))
+        });
+        // Where all were too dear, nothing says that others do the same.
+        let is_told = !self.lone_left_out || self.grid.blocks() > 1 || pairs.clone().next().is_some();
+        is_told && pairs.all(|(one, like)| one <= like * ALIKE && (one * ALIKE >= like || one <= like * LEAVES))
     }
 
     /// A warp executes what any of its lanes does.
@@ -203,12 +247,8 @@ impl<'p> Tally<'p> {
     pub fn profile(&self) -> Profile {
         let mean = self.mean();
         let mean_instructions = self.instructions(mean.iter().copied());
-        let mut profile = Profile {
-            exact: self.exact,
-            settled: !self.cut && self.grid.is_settled(),
-            mean_instructions,
-            ..Profile::default()
-        };
+        let mut profile =
+            Profile { exact: self.exact, settled: self.is_settled(), mean_instructions, ..Profile::default() };
         for ((step, most), mean) in self.program.steps.iter().zip(self.counts()).zip(mean) {
             // Of further warps some may have been busier.
             for (count, counts) in [(most.max(mean), &mut profile.counts), (mean, &mut profile.mean)] {
