@@ -243,6 +243,7 @@ impl Build<'_> {
     /// Builds with what an earlier call decided.
     fn build_known(&self, snapshot: &Snapshot, folder: &Path, mut tunings: Vec<Tuning>, warm: Option<&Warm<'_>>) -> u8 {
         self.console.repeat(&snapshot.said);
+        snapshot.deferred.iter().for_each(|message| self.console.warn_if_the_build_passes(message.clone()));
         for (tuning, winners) in tunings.iter_mut().zip(&snapshot.sources) {
             tuning.architecture.clone_from(&winners.architecture);
             tuning.tuned.clone_from(&winners.tuned);
@@ -257,22 +258,23 @@ impl Build<'_> {
         }
     }
 
-    /// Keeps what was decided, unless a part of it was only for now: a kernel that could not be tuned, a GPU that failed.
+    /// Keeps what was decided, unless a part of it was only for now: a tool that was stopped, a GPU that failed.
     fn keep(&self, warm: &Warm<'_>, dryrun: &Dryrun, tunings: &[Tuning], tuner: &Tuner<'_>) {
-        let is_final = |tuned: &Tuned| {
+        let can_time = self.settings.mode == Mode::Measure && self.results.present.is_there();
+        let is_final = |tuning: &Tuning, tuned: &Tuned| {
             let decision = &tuned.decision;
-            let wants_time = self.settings.mode == Mode::Measure && self.results.present.is_there();
+            let has_workload = |of: &Annotation| of.name == decision.name && of.has_workload();
+            let wants_time = can_time && tuning.annotations.iter().any(has_workload);
             let pinned = decision.pinned.as_ref();
             let timed = !wants_time
+                || decision.untimed.is_some()
                 || decision.provenance == Provenance::Locked
                 || pinned.is_some_and(|found| found.is_measured());
             timed && !decision.provisional
         };
-        let is_whole = |tuning: &Tuning| {
-            let all = self.settings.mode == Mode::Locked || tuning.tuned.len() == tuning.marked;
-            all && tuning.annotations.len() == tuning.marked && tuning.tuned.iter().all(is_final)
-        };
-        if self.console.failure().is_some() || self.console.has_deferred() || !tunings.iter().all(is_whole) {
+        let is_whole =
+            |tuning: &Tuning| !tuning.is_provisional && tuning.tuned.iter().all(|tuned| is_final(tuning, tuned));
+        if self.console.failure().is_some() || tuner.lacks_some() || !tunings.iter().all(is_whole) {
             return;
         }
         let headers: Vec<String> = tunings.iter().map(|tuning| Header::file_name(&tuning.source.stem)).collect();
@@ -296,9 +298,8 @@ impl Build<'_> {
             if source.includes_header {
                 self.console.diagnostics(&without_macros(&annotations));
             }
-            let marked = annotations.len();
-            let (architecture, tuned, record) = (String::new(), Vec::new(), None);
-            tunings.push(Tuning { source, annotations, marked, architecture, tuned, record });
+            let (architecture, tuned, record, is_provisional) = (String::new(), Vec::new(), None, false);
+            tunings.push(Tuning { source, annotations, is_provisional, architecture, tuned, record });
         }
         match self.console.failure() {
             Some(code) => Err(code),
@@ -329,7 +330,10 @@ impl Build<'_> {
         }
         let toolchain = match tuning.source.toolchain(dryrun, &tuning.annotations, tuner.device_architecture()) {
             Ok(toolchain) => toolchain.with_cache(self.results.cache.clone()),
-            Err(problem) => return self.console.warning(&format!("{source}: not tuned: {problem}")),
+            Err(problem) => {
+                tuning.is_provisional = true;
+                return self.console.warning(&format!("{source}: not tuned: {problem}"));
+            }
         };
         if self.several_sources() && !tuning.source.includes_header {
             self.leave_out_macro_axes(tuning);
@@ -351,6 +355,7 @@ impl Build<'_> {
             let toolchain = match toolchain {
                 Ok(toolchain) => toolchain.with_cache(self.results.cache.clone()),
                 Err(problem) => {
+                    tuning.is_provisional = true;
                     self.console.warning(&format!("{}: not tuned: {problem}", tuning.source.path.display()));
                     continue;
                 }
@@ -389,7 +394,13 @@ impl Build<'_> {
     /// Writes headers and records and lets nvcc build with the winners.
     fn build(&self, programs: &Programs, folder: &Path, mut tunings: Vec<Tuning>, warm: Option<&Warm<'_>>) -> u8 {
         let wrong = match self.attempt(programs, folder, &tunings, warm) {
-            Attempt::Ended(code) => return code,
+            Attempt::Ended(code) => {
+                // What refused a kernel may be what nvcc stumbles over, too: a disk that is full.
+                if code != 0 && self.console.has_deferred() {
+                    warm.iter().for_each(|warm| warm.forget());
+                }
+                return code;
+            }
             Attempt::Failed(problem) => return self.fall_back(folder, tunings, &problem),
             Attempt::Differs(wrong) => wrong,
         };

@@ -79,6 +79,11 @@ impl Console {
         !self.deferred.borrow().is_empty()
     }
 
+    /// The warnings that wait for nvcc's exit code.
+    pub fn deferred(&self) -> Vec<String> {
+        self.deferred.borrow().clone()
+    }
+
     /// Prints the deferred warnings.
     pub fn print_deferred(&self) {
         for message in self.deferred.take() {
