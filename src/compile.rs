@@ -7,7 +7,7 @@ use crate::marked_source::{self, MarkedSource};
 use crate::model::architecture_number;
 use crate::nvcc::ticketed::{self, Built, Wrong};
 use crate::nvcc::{
-    Dryrun, DryrunError, Invocation, MarkedFile, Phase, Programs, RealNvcc, compilers, list_value, quoted_files,
+    Dryrun, DryrunError, Invocation, Made, MarkedFile, Phase, Programs, RealNvcc, compilers, list_value, quoted_files,
 };
 use crate::process;
 use crate::record::{Record, Written, checksum};
@@ -417,6 +417,8 @@ impl Build<'_> {
             }
         }
         if let Some(code) = self.console.failure() {
+            // The objects that are there are not what was timed.
+            self.written.stay_where(None);
             self.restore_files();
             return code;
         }
@@ -433,9 +435,10 @@ impl Build<'_> {
 
     /// Writes headers and records and lets nvcc build with what is decided.
     fn attempt(&self, programs: &Programs, folder: &Path, tunings: &[Tuning], warm: Option<&Warm<'_>>) -> Attempt {
-        // A signal from here to the end of the build leaves neither an object nor what speaks of it.
+        // A signal from here to the end of the build leaves nothing that speaks of an object that is not there, or not whole.
         let written = self.written.clone();
         process::set_undo(Some(Box::new(move || written.restore())));
+        self.keep_beside_what_is_made(tunings);
         for tuning in tunings {
             if let Err(problem) = process::uninterrupted(|| self.write_results(folder, tuning, warm)) {
                 return Attempt::Failed(problem);
@@ -466,15 +469,28 @@ impl Build<'_> {
         }
     }
 
+    /// From now on what is written stays beside each object that nvcc makes to its end, also where it does not come to that of its own.
+    fn keep_beside_what_is_made(&self, tunings: &[Tuning]) {
+        let sources = tunings.iter().map(|tuning| tuning.source.path.clone());
+        let made = sources.filter_map(|source| Some((Made::of(self.invocation, &source)?, source)));
+        let made: BTreeMap<PathBuf, Made> = made.map(|(made, source)| (source, made)).collect();
+        self.written.stay_where(Some(Box::new(move |source| made.get(source).is_some_and(Made::is_whole))));
+    }
+
     /// Builds with baselines, and says so in headers and records too: the object must be one that plain nvcc would make.
     fn fall_back(&self, folder: &Path, mut tunings: Vec<Tuning>, problem: &str) -> u8 {
         self.console.warning(&format!("the tuned result is not used: {problem}"));
         if let Some(code) = self.console.failure() {
+            // The objects that are there are not what was timed.
+            self.written.stay_where(None);
             self.restore_files();
             return code;
         }
         for tuning in &mut tunings {
             tuning.tuned.iter_mut().for_each(|tuned| tuned.fall_back(problem));
+        }
+        self.keep_beside_what_is_made(&tunings);
+        for tuning in &tunings {
             match self.write_results(folder, tuning, None) {
                 Err(other) if other != problem => self.console.warning(&other),
                 _ => {}
@@ -494,7 +510,8 @@ impl Build<'_> {
         }
         let text = Header { source: tuning.source.file_name(), kernels }.text();
         let header = folder.join(Header::file_name(&tuning.source.stem));
-        self.written.write(&header, text.as_bytes())?;
+        let source = &tuning.source.path;
+        self.written.write(&header, text.as_bytes(), source)?;
         self.date_back(&header);
         if tuning.tuned.is_empty() {
             return Ok(());
@@ -505,14 +522,14 @@ impl Build<'_> {
                 return Ok(());
             }
             if let Some(text) = warm.and_then(|warm| warm.record(sum)) {
-                return self.written.write(&path, &text);
+                return self.written.write(&path, &text, source);
             }
         }
         let text = self.record(tuning).ok_or("cannot write the record")?;
-        self.written.write(&path, &text)
+        self.written.write(&path, &text, source)
     }
 
-    /// A compile that fails leaves no object; what is beside the object must not speak of one.
+    /// A compile that fails leaves no object of its source; what is beside that must not speak of one.
     fn restore_files(&self) {
         process::uninterrupted(|| self.written.restore());
     }
