@@ -302,7 +302,8 @@ fn held(Prepared { subject, variants, scored, .. }: &Prepared<'_>, by_model: boo
         // That a launch cannot be so at all comes before what is wrong with its code; points that were not compiled may no more be
         // chosen than those that were.
         let by_launch = || subject.reach.refuses_predicted(&subject.space, configuration, &laid.launches[index]);
-        let by_code = || laid.variants[index].clone().err().filter(|_| variants.of(configuration).is_ok());
+        let is_looked_at = || variants.of(configuration).is_ok() || subject.barred.contains(&configuration.macros);
+        let by_code = || laid.variants[index].clone().err().filter(|_| is_looked_at());
         let reason = if by_model { by_launch().or_else(by_code) } else { by_code() };
         if let Some(reason) = reason {
             *reasons.entry(reason).or_default() += 1;

@@ -82,8 +82,14 @@ impl Laid {
             }));
         }
         let trips: Result<Vec<_>, _> = configurations.iter().map(|found| subject.space.trips(found)).collect();
-        let mut of: Vec<Result<usize, String>> =
-            configurations.iter().map(|configuration| variants.of(configuration).map_err(str::to_owned)).collect();
+        let compiled = |configuration: &Configuration| variants.of(configuration).map_err(str::to_owned);
+        let natural = compiled(&configurations[baseline]);
+        // What is barred is not compiled: it stands here with the baseline's code until it is told why it is refused.
+        let code = |configuration: &Configuration| match subject.barred.contains(&configuration.macros) {
+            true => natural.clone(),
+            false => compiled(configuration),
+        };
+        let mut of: Vec<Result<usize, String>> = configurations.iter().map(code).collect();
         let registers: Vec<u32> = variants.all.iter().map(registers).collect();
         if let Ok(natural) = of[baseline] {
             for (index, variant) in of.iter_mut().enumerate() {
@@ -109,6 +115,9 @@ impl Laid {
             {
                 *variant = Err(reason);
             }
+        }
+        for (variant, configuration) in of.iter_mut().zip(&configurations).filter(|(variant, _)| variant.is_ok()) {
+            *variant = compiled(configuration);
         }
         let codes = variants.all.iter();
         let codes = codes.map(|variant| Code { symbol: variant.symbol.clone(), cubin: Arc::clone(&variant.cubin) });
