@@ -293,6 +293,7 @@ impl Build<'_> {
     fn annotate(&self, marked: Vec<MarkedSource>) -> Result<Vec<Tuning>, u8> {
         let mut tunings = Vec::new();
         for source in marked {
+            self.console.compiling(&source.name());
             let (annotations, problems) = source.annotations(self.settings.files.as_deref());
             self.console.diagnostics(&problems);
             if source.includes_header {
@@ -323,7 +324,8 @@ impl Build<'_> {
 
     /// Tunes the kernels of one source; what cannot be tuned is warned of and stays as nvcc builds it.
     fn tune(&self, dryrun: &Dryrun, tuning: &mut Tuning, tuner: &mut Tuner<'_>) {
-        let source = tuning.source.path.to_string_lossy().into_owned();
+        let source = tuning.source.name();
+        self.console.compiling(&source);
         if tuning.source.is_fat(dryrun) {
             // Which of the architectures is tuned hangs on the GPU.
             tuner.start();
