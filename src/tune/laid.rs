@@ -138,6 +138,28 @@ impl Laid {
     }
 }
 
+/// Why a configuration that was chosen by an earlier nvtune must not be launched, as [`Laid::new`] would have it; the front end has
+/// been run under its macros. Registers, which only ptxas tells, are not asked about.
+pub(super) fn refusal(
+    subject: &Subject<'_>,
+    front_ends: &FrontEnds<'_>,
+    configuration: &Configuration,
+    in_force: &Macros,
+) -> Option<String> {
+    let baseline = subject.baseline();
+    if *configuration == baseline {
+        return None;
+    }
+    let (launch, workload) = subject.launch(configuration).ok()?;
+    let (before, _) = subject.launch(&baseline).ok()?;
+    let reason = subject.reach.refusal(&subject.space, configuration, (0, 0), (&launch, &before));
+    reason.or_else(|| {
+        let (sources, _) = sources(subject, front_ends, std::slice::from_ref(configuration), in_force);
+        let source = (0, sources.first()?);
+        Undivided::new(subject).refusal(configuration, source, (&launch, workload.as_ref()))
+    })
+}
+
 /// What is known of launches by a program that knows nothing of the macros by which the work is divided.
 struct Undivided<'a> {
     subject: &'a Subject<'a>,

@@ -2,6 +2,7 @@
 
 use super::basis;
 use super::kernel::Prepared;
+use super::laid;
 use super::launches;
 use super::logbook;
 use super::subject::Subject;
@@ -168,6 +169,11 @@ impl Recall<'_> {
                 changes.push("its code (PTX) under the winner's macros".to_owned());
             }
         }
+        if changes.is_empty()
+            && let Some(reason) = laid::refusal(subject, front_ends, &pinned.winner, in_force.now)
+        {
+            changes.push(format!("what may be chosen, and {} is not: {reason}", pinned.winner));
+        }
         if !changes.is_empty() {
             let (name, file) = (&self.annotation.name, file.name());
             let changes = changes.join(" and ");
@@ -242,7 +248,9 @@ impl Recall<'_> {
         let kept = found.into_iter().find(|kept| {
             let sets: Vec<Macros> = kept.sets.iter().map(|(set, _)| set.clone()).collect();
             subject.learn(front_ends, self.toolchain, &sets, in_force.now);
+            let is_refused = || laid::refusal(subject, front_ends, &kept.pinned.winner, in_force.now).is_some();
             basis::sets(subject, front_ends, sets, in_force.now) == kept.sets
+                && (kept.engine == ENGINE || !is_refused())
         })?;
         if !subject.space.contains(&kept.pinned.winner) {
             return None;

@@ -143,7 +143,7 @@ fn why_most_of_a_space_may_not_be_chosen_is_said_with_the_remedy() {
 
 /// A kernel whose work a macro divides, in a source that does not launch it. A block beyond those it needs leaves at once where `GUARD`
 /// says so.
-const DIVIDED: &str = "#ifndef PER\n#define PER 4\n#endif\n\
+pub const DIVIDED: &str = "#ifndef PER\n#define PER 4\n#endif\n\
     //@tune define(PER = {1, 2, 4, 8, 16}) block(64:1024:64) regs(auto) default(block = 256, PER = 4)\n\
     //@tune grid(ceildiv(n, block.x * PER)) args(n = SIZE, x = random[n], y = out[n])\n\
     __global__ void divided(int n, const float *x, float *y) {\n\
@@ -210,7 +210,7 @@ fn winner(project: &Project) -> (u64, i64) {
     (number(&winner["block"][0]) as u64, number(&winner["macros"]["PER"]))
 }
 
-const GUARD: &str = "if (first >= n) return;";
+pub const GUARD: &str = "if (first >= n) return;";
 const EACH: &str = "for (int i = first; i < first + PER; ++i) if (i < n) y[i] = sqrtf(x[i]); if (n > 0) return;";
 
 #[test]
