@@ -165,8 +165,11 @@ impl Reach {
         // By macros and block, which all of it hangs on.
         let mut seen: BTreeMap<Macros, BTreeMap<Dim3, bool>> = BTreeMap::new();
         for configuration in space.iter() {
-            let of_set = seen.entry(configuration.macros.clone()).or_default();
-            of_set.entry(configuration.block).or_insert_with(|| refuses(&configuration));
+            let known = seen.get(&configuration.macros).and_then(|blocks| blocks.get(&configuration.block));
+            if known.is_none() {
+                let is_refused = refuses(&configuration);
+                seen.entry(configuration.macros).or_default().insert(configuration.block, is_refused);
+            }
         }
         seen.remove(&space.baseline().macros);
         let barred = seen.into_iter().filter(|(_, blocks)| blocks.values().all(|is_refused| *is_refused));

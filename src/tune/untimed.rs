@@ -50,7 +50,7 @@ impl Found {
         say(&untimed, console, annotation);
         let (Untimed::Baseline(note) | Untimed::Code(note) | Untimed::Memory(note)) = &untimed;
         decision.notes.push(note.clone());
-        decision.provisional = !is_lasting;
+        decision.provisional |= !is_lasting;
         decision.untimed = is_lasting.then_some(untimed);
     }
 }
