@@ -7,7 +7,7 @@ use crate::marked_source::{self, MarkedSource};
 use crate::model::architecture_number;
 use crate::nvcc::ticketed::{self, Built, Wrong};
 use crate::nvcc::{
-    Dryrun, DryrunError, Invocation, MarkedFile, Phase, Programs, RealNvcc, compilers, list_value, quoted_files,
+    Dryrun, DryrunError, Invocation, Made, MarkedFile, Phase, Programs, RealNvcc, compilers, list_value, quoted_files,
 };
 use crate::process;
 use crate::record::{Record, Written, checksum};
@@ -243,6 +243,7 @@ impl Build<'_> {
     /// Builds with what an earlier call decided.
     fn build_known(&self, snapshot: &Snapshot, folder: &Path, mut tunings: Vec<Tuning>, warm: Option<&Warm<'_>>) -> u8 {
         self.console.repeat(&snapshot.said);
+        snapshot.deferred.iter().for_each(|message| self.console.warn_if_the_build_passes(message.clone()));
         for (tuning, winners) in tunings.iter_mut().zip(&snapshot.sources) {
             tuning.architecture.clone_from(&winners.architecture);
             tuning.tuned.clone_from(&winners.tuned);
@@ -257,22 +258,23 @@ impl Build<'_> {
         }
     }
 
-    /// Keeps what was decided, unless a part of it was only for now: a kernel that could not be tuned, a GPU that failed.
+    /// Keeps what was decided, unless a part of it was only for now: a tool that was stopped, a GPU that failed.
     fn keep(&self, warm: &Warm<'_>, dryrun: &Dryrun, tunings: &[Tuning], tuner: &Tuner<'_>) {
-        let is_final = |tuned: &Tuned| {
+        let can_time = self.settings.mode == Mode::Measure && self.results.present.is_there();
+        let is_final = |tuning: &Tuning, tuned: &Tuned| {
             let decision = &tuned.decision;
-            let wants_time = self.settings.mode == Mode::Measure && self.results.present.is_there();
+            let has_workload = |of: &Annotation| of.name == decision.name && of.has_workload();
+            let wants_time = can_time && tuning.annotations.iter().any(has_workload);
             let pinned = decision.pinned.as_ref();
             let timed = !wants_time
+                || decision.untimed.is_some()
                 || decision.provenance == Provenance::Locked
                 || pinned.is_some_and(|found| found.is_measured());
             timed && !decision.provisional
         };
-        let is_whole = |tuning: &Tuning| {
-            let all = self.settings.mode == Mode::Locked || tuning.tuned.len() == tuning.marked;
-            all && tuning.annotations.len() == tuning.marked && tuning.tuned.iter().all(is_final)
-        };
-        if self.console.failure().is_some() || self.console.has_deferred() || !tunings.iter().all(is_whole) {
+        let is_whole =
+            |tuning: &Tuning| !tuning.is_provisional && tuning.tuned.iter().all(|tuned| is_final(tuning, tuned));
+        if self.console.failure().is_some() || tuner.lacks_some() || !tunings.iter().all(is_whole) {
             return;
         }
         let headers: Vec<String> = tunings.iter().map(|tuning| Header::file_name(&tuning.source.stem)).collect();
@@ -291,14 +293,14 @@ impl Build<'_> {
     fn annotate(&self, marked: Vec<MarkedSource>) -> Result<Vec<Tuning>, u8> {
         let mut tunings = Vec::new();
         for source in marked {
+            self.console.compiling(&source.name());
             let (annotations, problems) = source.annotations(self.settings.files.as_deref());
             self.console.diagnostics(&problems);
             if source.includes_header {
                 self.console.diagnostics(&without_macros(&annotations));
             }
-            let marked = annotations.len();
-            let (architecture, tuned, record) = (String::new(), Vec::new(), None);
-            tunings.push(Tuning { source, annotations, marked, architecture, tuned, record });
+            let (architecture, tuned, record, is_provisional) = (String::new(), Vec::new(), None, false);
+            tunings.push(Tuning { source, annotations, is_provisional, architecture, tuned, record });
         }
         match self.console.failure() {
             Some(code) => Err(code),
@@ -322,14 +324,18 @@ impl Build<'_> {
 
     /// Tunes the kernels of one source; what cannot be tuned is warned of and stays as nvcc builds it.
     fn tune(&self, dryrun: &Dryrun, tuning: &mut Tuning, tuner: &mut Tuner<'_>) {
-        let source = tuning.source.path.to_string_lossy().into_owned();
+        let source = tuning.source.name();
+        self.console.compiling(&source);
         if tuning.source.is_fat(dryrun) {
             // Which of the architectures is tuned hangs on the GPU.
             tuner.start();
         }
         let toolchain = match tuning.source.toolchain(dryrun, &tuning.annotations, tuner.device_architecture()) {
             Ok(toolchain) => toolchain.with_cache(self.results.cache.clone()),
-            Err(problem) => return self.console.warning(&format!("{source}: not tuned: {problem}")),
+            Err(problem) => {
+                tuning.is_provisional = true;
+                return self.console.warning(&format!("{source}: not tuned: {problem}"));
+            }
         };
         if self.several_sources() && !tuning.source.includes_header {
             self.leave_out_macro_axes(tuning);
@@ -351,6 +357,7 @@ impl Build<'_> {
             let toolchain = match toolchain {
                 Ok(toolchain) => toolchain.with_cache(self.results.cache.clone()),
                 Err(problem) => {
+                    tuning.is_provisional = true;
                     self.console.warning(&format!("{}: not tuned: {problem}", tuning.source.path.display()));
                     continue;
                 }
@@ -389,7 +396,13 @@ impl Build<'_> {
     /// Writes headers and records and lets nvcc build with the winners.
     fn build(&self, programs: &Programs, folder: &Path, mut tunings: Vec<Tuning>, warm: Option<&Warm<'_>>) -> u8 {
         let wrong = match self.attempt(programs, folder, &tunings, warm) {
-            Attempt::Ended(code) => return code,
+            Attempt::Ended(code) => {
+                // What refused a kernel may be what nvcc stumbles over, too: a disk that is full.
+                if code != 0 && self.console.has_deferred() {
+                    warm.iter().for_each(|warm| warm.forget());
+                }
+                return code;
+            }
             Attempt::Failed(problem) => return self.fall_back(folder, tunings, &problem),
             Attempt::Differs(wrong) => wrong,
         };
@@ -406,6 +419,8 @@ impl Build<'_> {
             }
         }
         if let Some(code) = self.console.failure() {
+            // The objects that are there are not what was timed.
+            self.written.stay_where(None);
             self.restore_files();
             return code;
         }
@@ -422,9 +437,10 @@ impl Build<'_> {
 
     /// Writes headers and records and lets nvcc build with what is decided.
     fn attempt(&self, programs: &Programs, folder: &Path, tunings: &[Tuning], warm: Option<&Warm<'_>>) -> Attempt {
-        // A signal from here to the end of the build leaves neither an object nor what speaks of it.
+        // A signal from here to the end of the build leaves nothing that speaks of an object that is not there, or not whole.
         let written = self.written.clone();
         process::set_undo(Some(Box::new(move || written.restore())));
+        self.keep_beside_what_is_made(tunings);
         for tuning in tunings {
             if let Err(problem) = process::uninterrupted(|| self.write_results(folder, tuning, warm)) {
                 return Attempt::Failed(problem);
@@ -455,15 +471,28 @@ impl Build<'_> {
         }
     }
 
+    /// From now on what is written stays beside each object that nvcc makes to its end, also where it does not come to that of its own.
+    fn keep_beside_what_is_made(&self, tunings: &[Tuning]) {
+        let sources = tunings.iter().map(|tuning| tuning.source.path.clone());
+        let made = sources.filter_map(|source| Some((Made::of(self.invocation, &source)?, source)));
+        let made: BTreeMap<PathBuf, Made> = made.map(|(made, source)| (source, made)).collect();
+        self.written.stay_where(Some(Box::new(move |source| made.get(source).is_some_and(Made::is_whole))));
+    }
+
     /// Builds with baselines, and says so in headers and records too: the object must be one that plain nvcc would make.
     fn fall_back(&self, folder: &Path, mut tunings: Vec<Tuning>, problem: &str) -> u8 {
         self.console.warning(&format!("the tuned result is not used: {problem}"));
         if let Some(code) = self.console.failure() {
+            // The objects that are there are not what was timed.
+            self.written.stay_where(None);
             self.restore_files();
             return code;
         }
         for tuning in &mut tunings {
             tuning.tuned.iter_mut().for_each(|tuned| tuned.fall_back(problem));
+        }
+        self.keep_beside_what_is_made(&tunings);
+        for tuning in &tunings {
             match self.write_results(folder, tuning, None) {
                 Err(other) if other != problem => self.console.warning(&other),
                 _ => {}
@@ -483,7 +512,8 @@ impl Build<'_> {
         }
         let text = Header { source: tuning.source.file_name(), kernels }.text();
         let header = folder.join(Header::file_name(&tuning.source.stem));
-        self.written.write(&header, text.as_bytes())?;
+        let source = &tuning.source.path;
+        self.written.write(&header, text.as_bytes(), source)?;
         self.date_back(&header);
         if tuning.tuned.is_empty() {
             return Ok(());
@@ -494,14 +524,14 @@ impl Build<'_> {
                 return Ok(());
             }
             if let Some(text) = warm.and_then(|warm| warm.record(sum)) {
-                return self.written.write(&path, &text);
+                return self.written.write(&path, &text, source);
             }
         }
         let text = self.record(tuning).ok_or("cannot write the record")?;
-        self.written.write(&path, &text)
+        self.written.write(&path, &text, source)
     }
 
-    /// A compile that fails leaves no object; what is beside the object must not speak of one.
+    /// A compile that fails leaves no object of its source; what is beside that must not speak of one.
     fn restore_files(&self) {
         process::uninterrupted(|| self.written.restore());
     }

@@ -36,6 +36,8 @@ pub enum Said {
 pub struct Console {
     strict: bool,
     failure: Cell<Option<u8>>,
+    /// The source that is compiled, as nvcc was given it.
+    source: RefCell<Option<String>>,
     deferred: RefCell<Vec<String>>,
     said: RefCell<Vec<Said>>,
     /// What waits until something else is said.
@@ -79,6 +81,11 @@ impl Console {
         !self.deferred.borrow().is_empty()
     }
 
+    /// The warnings that wait for nvcc's exit code.
+    pub fn deferred(&self) -> Vec<String> {
+        self.deferred.borrow().clone()
+    }
+
     /// Prints the deferred warnings.
     pub fn print_deferred(&self) {
         for message in self.deferred.take() {
@@ -97,6 +104,11 @@ impl Console {
         eprintln!("nvtune: {message}");
     }
 
+    /// From now on errors are counted for this source, whichever of its files they are in.
+    pub fn compiling(&self, source: &str) {
+        *self.source.borrow_mut() = Some(source.to_owned());
+    }
+
     /// What is wrong with a source, with its places.
     pub fn diagnostics(&self, diagnostics: &[Diagnostic]) {
         if let Some(held) = self.held.borrow_mut().as_mut() {
@@ -105,7 +117,10 @@ impl Console {
         if self.strict && !diagnostics.is_empty() || diagnostics.iter().any(|found| found.severity == Severity::Error) {
             self.fail(SOURCE_ERROR);
         }
-        let text = comment::render(diagnostics);
+        let text = match self.source.borrow().as_deref() {
+            Some(source) => comment::render_of(diagnostics, source),
+            None => comment::render(diagnostics),
+        };
         // Two instances of a template have one comment, and so the same to say.
         let is_news = !self.said.borrow().iter().any(|said| matches!(said, Said::Diagnostics(said) if *said == text));
         if is_news && !text.is_empty() {

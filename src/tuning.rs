@@ -11,8 +11,8 @@ use std::ffi::OsString;
 pub struct Tuning {
     pub source: MarkedSource,
     pub annotations: Vec<Annotation>,
-    /// How many there were before those were left out that cannot be tuned in this call.
-    pub marked: usize,
+    /// Whether something kept kernels from being looked at that another build may not meet.
+    pub is_provisional: bool,
     /// The newest that machine code is made for; empty where there is none.
     pub architecture: String,
     pub tuned: Vec<Tuned>,

@@ -43,6 +43,9 @@ pub struct Snapshot {
     pub programs: Programs,
     /// What was said, to be said again.
     pub said: Vec<Said>,
+    /// What is to be said where nvcc has nothing to say.
+    #[serde(default)]
+    pub deferred: Vec<String>,
     pub sources: Vec<Winners>,
     files: Vec<SeenFile>,
     compilers: Vec<Program>,
@@ -194,7 +197,8 @@ impl<'a> Warm<'a> {
         }
         let said = self.console.said().split_off(self.spoken);
         let known = self.known(winners.iter().flat_map(Winners::architectures));
-        self.write(&Snapshot { programs, said, sources: winners, files, compilers, known });
+        let deferred = self.console.deferred();
+        self.write(&Snapshot { programs, said, deferred, sources: winners, files, compilers, known });
     }
 
     /// The text of a record by its checksum.

@@ -74,13 +74,19 @@ impl fmt::Display for Diagnostic {
 
 /// All messages of one file, in the order of their places, with the line that nvcc ends with when there are errors.
 pub fn render(diagnostics: &[Diagnostic]) -> String {
+    render_of(diagnostics, diagnostics.first().map_or("", |first| &first.path))
+}
+
+/// The same of all files that are read when `source` is compiled, which is what nvcc's last line speaks of.
+pub fn render_of(diagnostics: &[Diagnostic], source: &str) -> String {
+    let file = |path: &String| diagnostics.iter().position(|diagnostic| diagnostic.path == *path);
     let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
-    sorted.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
+    sorted.sort_by_key(|diagnostic| (file(&diagnostic.path), diagnostic.line, diagnostic.column));
     let mut text: String = sorted.iter().map(ToString::to_string).collect();
-    let errors: Vec<_> = sorted.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).collect();
-    if let Some(first) = errors.first() {
-        let plural = if errors.len() == 1 { "" } else { "s" };
-        text.push_str(&format!("{} error{plural} detected in the compilation of \"{}\".\n", errors.len(), first.path));
+    let errors = sorted.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
+    if errors > 0 {
+        let plural = if errors == 1 { "" } else { "s" };
+        text.push_str(&format!("{errors} error{plural} detected in the compilation of \"{source}\".\n"));
     }
     text
 }

@@ -32,7 +32,7 @@ pub use annotation::{
 };
 pub use annotations::{ONE_VALUE, annotations};
 pub(crate) use diagnostic::suggestion;
-pub use diagnostic::{Diagnostic, Severity, render};
+pub use diagnostic::{Diagnostic, Severity, render, render_of};
 pub use expression::{Expr, Located, Node};
 pub use host_code::HostCode;
 pub use host_launch::{HostLaunch, LaunchedBlock};

@@ -78,6 +78,41 @@ pub enum Reason {
     OutOfMemory { bytes: u64 },
 }
 
+/// Errors of CUDA that a kernel or its launch brings about and that it will bring about again (CUDA Driver API, `CUresult`). Others
+/// may be the machine's: memory that somebody else has, a time limit, hardware that fails.
+const OWN_ERRORS: [&str; 15] = [
+    "CUDA_ERROR_ASSERT",
+    "CUDA_ERROR_HARDWARE_STACK_ERROR",
+    "CUDA_ERROR_ILLEGAL_ADDRESS",
+    "CUDA_ERROR_ILLEGAL_INSTRUCTION",
+    "CUDA_ERROR_INVALID_ADDRESS_SPACE",
+    "CUDA_ERROR_INVALID_IMAGE",
+    "CUDA_ERROR_INVALID_PC",
+    "CUDA_ERROR_INVALID_PTX",
+    "CUDA_ERROR_INVALID_VALUE",
+    "CUDA_ERROR_LAUNCH_FAILED",
+    "CUDA_ERROR_MISALIGNED_ADDRESS",
+    "CUDA_ERROR_NOT_FOUND",
+    "CUDA_ERROR_NO_BINARY_FOR_GPU",
+    "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
+    "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
+];
+
+impl Reason {
+    /// Whether the same code on the same workload would be refused so on such a GPU again.
+    pub fn is_lasting(&self) -> bool {
+        match self {
+            Self::Differs(_)
+            | Self::Unsteady(_)
+            | Self::Stray { .. }
+            | Self::Incomparable { .. }
+            | Self::TooManyResources { .. } => true,
+            Self::LaunchFailed { error, .. } | Self::Faulted { error } => OWN_ERRORS.contains(&error.as_str()),
+            Self::Hung { .. } | Self::Died { .. } | Self::OutOfMemory { .. } => false,
+        }
+    }
+}
+
 /// The first place where results differ from the baseline's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Difference {

@@ -29,6 +29,8 @@ pub struct Invocation {
     /// C and C++ sources among the inputs: they get `-D` and `-include` like the CUDA ones.
     pub host_sources: usize,
     pub phase: Phase,
+    /// The extension of the file that each source becomes, where they are not linked.
+    pub each: Option<&'static str>,
     /// `-o`, where given.
     pub output: Option<PathBuf>,
     /// `-odir`, where given.
@@ -71,6 +73,7 @@ impl Invocation {
             sources: Vec::new(),
             host_sources: 0,
             phase: Phase::Code,
+            each: None,
             output: None,
             output_directory: None,
             include_paths: Vec::new(),
@@ -129,6 +132,9 @@ impl Invocation {
             "-E" | "-M" | "-MM" | "-dlink" | "-code-ls" | "-arch-ls" | "-fdevice-syntax-only" | "-h" | "-V" => {
                 self.phase = Phase::NoCode
             }
+            "-c" | "-dc" | "-dw" => self.each = Some("o"),
+            "-cubin" => self.each = Some("cubin"),
+            "-fatbin" => self.each = Some("fatbin"),
             "-dryrun" | "-clean" => self.dry = true,
             "-G" => self.device_debug = true,
             "-o" => self.output = Some(PathBuf::from(value)),
@@ -145,6 +151,17 @@ impl Invocation {
             _ => {}
         }
         Ok(())
+    }
+
+    /// The file that a source becomes, where it has one of its own.
+    pub fn made_of(&self, source: &Path) -> Option<PathBuf> {
+        let extension = self.each?;
+        let in_its_place = || {
+            let mut name = source.file_stem()?.to_owned();
+            name.push(format!(".{extension}"));
+            Some(self.object_folder().join(name))
+        };
+        self.output.clone().or_else(in_its_place)
     }
 
     /// The folder that the header of `source` goes to: that of the object file.
@@ -245,6 +262,20 @@ mod tests {
         assert!(invocation.device_debug);
         assert_eq!(invocation.output, Some(PathBuf::from("x y.o")));
         assert_eq!(invocation.arguments, arguments);
+    }
+
+    #[test]
+    fn a_source_has_a_file_of_its_own_where_nothing_is_linked() {
+        for (line, made) in [
+            ("-c src/a.x.cu -o build/b.o", Some("build/b.o")),
+            ("-c src/a.x.cu b.cu", Some("./a.x.o")),
+            ("-dc src/a.x.cu b.cu -odir out", Some("out/a.x.o")),
+            ("-cubin src/a.x.cu", Some("./a.x.cubin")),
+            ("-fatbin src/a.x.cu", Some("./a.x.fatbin")),
+            ("src/a.x.cu b.cu -o program", None),
+        ] {
+            assert_eq!(read(line).made_of(Path::new("src/a.x.cu")), made.map(PathBuf::from), "{line}");
+        }
     }
 
     #[test]

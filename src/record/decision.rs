@@ -57,6 +57,9 @@ pub struct Decision {
     /// Whether something was missing that another build may have: what was decided is not kept.
     #[serde(skip)]
     pub provisional: bool,
+    /// Why nothing was timed on the GPU at hand, where the same inputs will meet the same again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untimed: Option<Untimed>,
     /// Configurations of the space, and how many of them the search timed.
     pub points: usize,
     pub timed: usize,
@@ -75,6 +78,18 @@ pub struct Decision {
     pub pinned: Option<Pinned>,
     pub variants: Vec<RecordedVariant>,
     pub configurations: Vec<RecordedConfiguration>,
+}
+
+/// What keeps a kernel from being timed, in the words of the build that found out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Untimed {
+    /// The baseline cannot run on its workload: it stays, whatever else the space has.
+    Baseline(String),
+    /// The GPU runs nothing of the code.
+    Code(String),
+    /// The GPU has no room for the workload, whoever else uses it.
+    Memory(String),
 }
 
 /// Points that may not be chosen.

@@ -42,6 +42,9 @@ pub struct Kind<'a> {
     pub architecture: &'a str,
 }
 
+/// In a kernel's folder: that it could not be tuned.
+const REFUSED: &str = "refused";
+
 impl Kind<'_> {
     /// The folder of the kernel's decisions.
     fn folder(&self) -> String {
@@ -49,7 +52,23 @@ impl Kind<'_> {
         format!("kernels/{}", digest(parts))
     }
 
-    /// The names of the decisions that are kept for such a kernel.
+    /// Whether decisions are kept for such a kernel.
+    pub fn is_decided(&self, cache: &Cache) -> bool {
+        self.names(cache).iter().any(|name| name != REFUSED)
+    }
+
+    /// Whether such a kernel could not be tuned when it was looked at.
+    pub fn is_refused(&self, cache: &Cache) -> bool {
+        self.names(cache).iter().any(|name| name == REFUSED)
+    }
+
+    /// Notes that such a kernel could not be tuned. Why is not kept: it is soon found again where nothing else is looked at before, and
+    /// then it is true, and in the words of the source as it is.
+    pub fn refuse(&self, cache: &Cache) -> Result<(), String> {
+        if self.is_refused(cache) { Ok(()) } else { cache.put(&format!("{}/{REFUSED}", self.folder()), b"") }
+    }
+
+    /// The names of what is kept for such a kernel.
     pub fn names(&self, cache: &Cache) -> Vec<String> {
         cache.list(&self.folder())
     }

@@ -16,7 +16,9 @@ mod written;
 
 pub use basis::Basis;
 pub use cache::{Cache, Contents};
-pub use decision::{Decision, FORMAT, Held, Record, RecordedConfiguration, RecordedTiming, RecordedVariant, Seconds};
+pub use decision::{
+    Decision, FORMAT, Held, Record, RecordedConfiguration, RecordedTiming, RecordedVariant, Seconds, Untimed,
+};
 pub use digest::{checksum, digest};
 use file::{Replaced, write_if_changed};
 pub use journal::{Found, Journal, Searched, Tried};

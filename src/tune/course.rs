@@ -31,6 +31,8 @@ pub struct Course<'a> {
     front_ends: FrontEnds<'a>,
     /// Whether something of an earlier build may be known, by kernel.
     promising: Vec<bool>,
+    /// Whether an earlier build could not tune such a kernel.
+    refused: Vec<bool>,
     /// Why a kernel cannot be tuned whatever is found.
     problems: Vec<Option<Problem>>,
     /// The macros of all kernels' baselines.
@@ -46,6 +48,8 @@ impl<'a> Course<'a> {
     pub fn new(tuner: &Tuner<'_>, toolchain: &'a Toolchain, annotations: &'a [Annotation]) -> Option<Self> {
         let promising = |annotation| tuner.recall(toolchain, annotation).is_some_and(|recall| recall.is_promising());
         let promising: Vec<bool> = annotations.iter().map(promising).collect();
+        let refused = |annotation| tuner.recall(toolchain, annotation).is_some_and(|recall| recall.was_refused());
+        let refused = annotations.iter().map(refused).collect();
         // Nothing but what is known counts: where nothing is, nothing need be compiled to see it.
         if tuner.settings.mode == Mode::Locked && !promising.contains(&true) {
             let recalls = annotations.iter().filter_map(|annotation| tuner.recall(toolchain, annotation));
@@ -70,7 +74,17 @@ impl<'a> Course<'a> {
             }
         }
         let front_ends = FrontEnds::new(toolchain);
-        Some(Self { toolchain, annotations, front_ends, promising, problems, baselines, each, is_bounded: false })
+        Some(Self {
+            toolchain,
+            annotations,
+            front_ends,
+            promising,
+            refused,
+            problems,
+            baselines,
+            each,
+            is_bounded: false,
+        })
     }
 
     /// The same where no kernel may take more than its budget.
@@ -151,7 +165,8 @@ impl<'a> Course<'a> {
             self.bound(tuner, annotation, begin);
         }
         let now = joined(&self.each);
-        let ahead = if is_promising { Ahead::Baseline } else { Ahead::FirstRound };
+        let was_refused = self.refused[index];
+        let ahead = if is_promising || was_refused { Ahead::Baseline } else { Ahead::FirstRound };
         let in_force = &InForce { baselines: &self.baselines, now: &now };
         let mut subject = subject::learn(tuner, toolchain, &mut self.front_ends, annotation, in_force, ahead)?;
         if is_promising && let Some(recall) = tuner.recall(toolchain, annotation) {
@@ -168,7 +183,8 @@ impl<'a> Course<'a> {
         tuner.start();
         self.bound(tuner, annotation, begin);
         let in_force = &InForce { baselines: &self.baselines, now: &now };
-        let prepared = kernel::prepare(tuner, toolchain, &mut self.front_ends, subject, in_force, begin)?;
+        let prepared =
+            kernel::prepare(tuner, toolchain, &mut self.front_ends, subject, in_force, (was_refused, begin))?;
         Ok(Standing::Prepared(Arc::new(prepared)))
     }
 
@@ -178,13 +194,24 @@ impl<'a> Course<'a> {
     }
 
     /// Takes the macros that a kernel was decided to have, or says why it stays as nvcc builds it.
-    pub fn settle(&mut self, tuner: &Tuner<'_>, index: usize, decided: Result<Macros, Problem>) {
+    pub fn settle(&mut self, tuner: &mut Tuner<'_>, index: usize, decided: Result<Macros, Problem>) {
         match decided {
             Ok(macros) => self.each[index] = macros,
             Err(problem) => {
                 problem.print(tuner.console, &self.annotations[index]);
+                self.note_refusal(tuner, &self.annotations[index], &problem);
                 self.clear(index);
             }
+        }
+    }
+
+    /// Keeps that a kernel is not tuned, if the same inputs will meet the same again. It hangs on the files that the front end read:
+    /// where there are none, it is only for now.
+    fn note_refusal(&self, tuner: &mut Tuner<'_>, annotation: &Annotation, problem: &Problem) {
+        if !problem.is_lasting() || self.toolchain.is_disturbed() || self.files().next().is_none() {
+            tuner.lacks_some = true;
+        } else if let Some(recall) = tuner.recall(self.toolchain, annotation) {
+            recall.note_refusal();
         }
     }
 

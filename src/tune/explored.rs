@@ -37,12 +37,13 @@ impl Effort {
     }
 }
 
-/// Compiles and scores. `in_force` are the macros of the file's other kernels; `first` is shown the baseline's code.
+/// Compiles and scores. `in_force` are the macros of the file's other kernels; `first` is shown the baseline's code. Where a kernel
+/// `was_refused`, its baseline is compiled and scored before the others.
 pub fn explore(
     front_ends: &mut FrontEnds<'_>,
     toolchain: &Toolchain,
     subject: &mut Subject<'_>,
-    effort: Effort,
+    (effort, was_refused): (Effort, bool),
     in_force: &Macros,
     first: First<'_>,
 ) -> Result<Explored, Problem> {
@@ -58,6 +59,11 @@ pub fn explore(
         model += start.elapsed();
         Ok::<_, Problem>(scored?)
     };
+    if was_refused {
+        let baseline = subject.baseline();
+        let alone = Written { caps: vec![baseline.cap], operators: vec![baseline.cache] };
+        round(subject, &[baseline.macros], &alone)?;
+    }
     let scored = if effort == Effort::Screened && sets.len() > 1 {
         let natural = Written { caps: vec![0, subject.space.baseline().cap], operators: vec![None] };
         let mut scored = round(subject, &seen, &natural)?;

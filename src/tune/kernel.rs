@@ -8,11 +8,12 @@ use super::problem::Problem;
 use super::scored::Scored;
 use super::subject::Subject;
 use super::tuned::Tuned;
+use super::untimed;
 use super::variants::{Assembly, FrontEnds, InForce, Macros, Variant, Variants};
 use super::{Tuner, measured};
-use crate::comment::{Annotation, Diagnostic};
+use crate::comment::Annotation;
 use crate::cubin::Cubin;
-use crate::measure::{self, Candidate, Device, Measurer};
+use crate::measure::{self, Candidate, Measurer};
 use crate::model::{Analysis, Architecture, Machine};
 use crate::nvcc::Loaded;
 use crate::record::{Basis, Decision, Held, RecordedConfiguration, RecordedVariant, Seconds};
@@ -38,14 +39,14 @@ pub struct Prepared<'a> {
     pub loaded: Loaded,
 }
 
-/// Compiles and scores the space of one kernel, which took from `begin` on.
+/// Compiles and scores the space of one kernel, which took from `begin` on. Where it `was_refused`, its baseline comes first, alone.
 pub fn prepare<'a>(
     tuner: &mut Tuner<'_>,
     toolchain: &Toolchain,
     front_ends: &mut FrontEnds<'_>,
     mut subject: Subject<'a>,
     in_force: &InForce<'_>,
-    begin: Instant,
+    (was_refused, begin): (bool, Instant),
 ) -> Result<Prepared<'a>, Problem> {
     let in_force = in_force.now;
     let loaded = toolchain.loaded(tuner.device_architecture());
@@ -62,7 +63,7 @@ pub fn prepare<'a>(
             measurer.ahead(baseline);
         }
     };
-    let explored = explored::explore(front_ends, toolchain, &mut subject, effort, in_force, &first);
+    let explored = explored::explore(front_ends, toolchain, &mut subject, (effort, was_refused), in_force, &first);
     if let Some((measurer, _)) = lent.into_inner().unwrap_or_else(PoisonError::into_inner) {
         tuner.measurer = Some(measurer);
     }
@@ -153,6 +154,7 @@ pub fn draft(tuner: &Tuner<'_>, toolchain: &Toolchain, prepared: &Prepared<'_>) 
         speedup: 1.0,
         surplus: false,
         provisional: false,
+        untimed: None,
         points: scored.laid.configurations.len(),
         timed: 0,
         resumed: 0,
@@ -235,24 +237,20 @@ fn can_time(tuner: &Tuner<'_>, prepared: &Prepared<'_>, decision: &mut Decision)
         return false;
     }
     let gpu = format!("{} (sm_{})", device.name, device.compute_capability);
-    match loaded {
-        Loaded::Cubin => {}
-        Loaded::Ptx => decision
-            .notes
-            .push(format!("timed as the driver compiles its PTX: this call makes no machine code that the {gpu} runs")),
-        Loaded::Nothing => {
-            let note = format!("not timed, the model chooses: the {gpu} runs no machine code of this call");
-            tuner.console.warning(&format!("{}: {note}", decision.name));
-            decision.notes.push(note);
-            return false;
+    let without_code = match loaded {
+        Loaded::Cubin => None,
+        Loaded::Ptx => {
+            let note = "timed as the driver compiles its PTX: this call makes no machine code that the";
+            decision.notes.push(format!("{note} {gpu} runs"));
+            None
         }
-    }
-    if let Some(problem) = beyond_memory(subject, scored, device) {
-        decision.notes.push(problem.message.clone());
-        tuner.console.diagnostics(&[problem]);
-        return false;
-    }
-    true
+        Loaded::Nothing => Some(untimed::without_code(&gpu)),
+    };
+    let workload = scored.laid.workloads[scored.laid.baseline].as_deref();
+    let beyond_memory = || untimed::beyond_memory(&subject.annotation.name, workload?, device);
+    let Some(found) = without_code.or_else(beyond_memory) else { return true };
+    found.tell(tuner.console, subject.annotation, decision);
+    false
 }
 
 /// Takes what was timed, else lets the model choose, and says whether it did.
@@ -269,15 +267,18 @@ fn choose(tuner: &Tuner<'_>, prepared: &Prepared<'_>, timed: Option<Timed>, deci
                 }
                 return false;
             }
-            Err(error) => {
-                let instead = if matches!(error, measure::Error::Baseline(_)) { "" } else { ", the model chooses" };
-                tuner.console.warning(&format!("{}: not timed{instead}: {error}", decision.name));
-                decision.notes.push(error.to_string());
+            Err(error) => match untimed::by_baseline(&error) {
                 // A workload that the kernel cannot run on as it stands tells nothing of its variants either.
-                if matches!(error, measure::Error::Baseline(_)) {
+                Some(found) => {
+                    found.tell(tuner.console, subject.annotation, decision);
                     return false;
                 }
-            }
+                None => {
+                    tuner.console.warning(&format!("{}: not timed, the model chooses: {error}", decision.name));
+                    decision.notes.push(error.to_string());
+                    decision.provisional = true;
+                }
+            },
         }
     }
     decision.device = None;
@@ -305,7 +306,8 @@ fn held(Prepared { subject, variants, scored, .. }: &Prepared<'_>, by_model: boo
         // That a launch cannot be so at all comes before what is wrong with its code; points that were not compiled may no more be
         // chosen than those that were.
         let by_launch = || subject.reach.refuses_predicted(&subject.space, configuration, &laid.launches[index]);
-        let by_code = || laid.variants[index].clone().err().filter(|_| variants.of(configuration).is_ok());
+        let is_looked_at = || variants.of(configuration).is_ok() || subject.barred.contains(&configuration.macros);
+        let by_code = || laid.variants[index].clone().err().filter(|_| is_looked_at());
         let reason = if by_model { by_launch().or_else(by_code) } else { by_code() };
         if let Some(reason) = reason {
             *reasons.entry(reason).or_default() += 1;
@@ -332,24 +334,6 @@ fn probe_surplus(subject: &Subject<'_>, scored: &Scored, measurer: &mut measure:
             decision.notes.push(format!("launches of threads that its block does not divide are not reshaped: {error}"))
         }
     }
-}
-
-/// The warning where the baseline's buffers are more than the GPU has free.
-fn beyond_memory(subject: &Subject<'_>, scored: &Scored, device: &Device) -> Option<Diagnostic> {
-    let annotation = subject.annotation;
-    let wanted = scored.laid.workloads[scored.laid.baseline].as_ref()?.bytes();
-    if device.free_bytes == 0 || wanted <= device.free_bytes {
-        return None;
-    }
-    let mib = |bytes: u64| bytes >> 20;
-    let message = format!(
-        "these buffers take {} MiB, and the {} has {} MiB free: make them smaller; `{}` is not timed",
-        mib(wanted),
-        device.name,
-        mib(device.free_bytes),
-        annotation.name
-    );
-    Some(annotation.source.warning(annotation.place("args"), message))
 }
 
 /// Seconds for compiling and timing variants: those of the comment, else `default`.

@@ -82,8 +82,14 @@ impl Laid {
             }));
         }
         let trips: Result<Vec<_>, _> = configurations.iter().map(|found| subject.space.trips(found)).collect();
-        let mut of: Vec<Result<usize, String>> =
-            configurations.iter().map(|configuration| variants.of(configuration).map_err(str::to_owned)).collect();
+        let compiled = |configuration: &Configuration| variants.of(configuration).map_err(str::to_owned);
+        let natural = compiled(&configurations[baseline]);
+        // What is barred is not compiled: it stands here with the baseline's code until it is told why it is refused.
+        let code = |configuration: &Configuration| match subject.barred.contains(&configuration.macros) {
+            true => natural.clone(),
+            false => compiled(configuration),
+        };
+        let mut of: Vec<Result<usize, String>> = configurations.iter().map(code).collect();
         let registers: Vec<u32> = variants.all.iter().map(registers).collect();
         if let Ok(natural) = of[baseline] {
             for (index, variant) in of.iter_mut().enumerate() {
@@ -110,6 +116,9 @@ impl Laid {
                 *variant = Err(reason);
             }
         }
+        for (variant, configuration) in of.iter_mut().zip(&configurations).filter(|(variant, _)| variant.is_ok()) {
+            *variant = compiled(configuration);
+        }
         let codes = variants.all.iter();
         let codes = codes.map(|variant| Code { symbol: variant.symbol.clone(), cubin: Arc::clone(&variant.cubin) });
         let representative = representatives(&of, &launches, baseline);
@@ -127,6 +136,28 @@ impl Laid {
             codes: codes.collect(),
         })
     }
+}
+
+/// Why a configuration that was chosen by an earlier nvtune must not be launched, as [`Laid::new`] would have it; the front end has
+/// been run under its macros. Registers, which only ptxas tells, are not asked about.
+pub(super) fn refusal(
+    subject: &Subject<'_>,
+    front_ends: &FrontEnds<'_>,
+    configuration: &Configuration,
+    in_force: &Macros,
+) -> Option<String> {
+    let baseline = subject.baseline();
+    if *configuration == baseline {
+        return None;
+    }
+    let (launch, workload) = subject.launch(configuration).ok()?;
+    let (before, _) = subject.launch(&baseline).ok()?;
+    let reason = subject.reach.refusal(&subject.space, configuration, (0, 0), (&launch, &before));
+    reason.or_else(|| {
+        let (sources, _) = sources(subject, front_ends, std::slice::from_ref(configuration), in_force);
+        let source = (0, sources.first()?);
+        Undivided::new(subject).refusal(configuration, source, (&launch, workload.as_ref()))
+    })
 }
 
 /// What is known of launches by a program that knows nothing of the macros by which the work is divided.

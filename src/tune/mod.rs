@@ -23,6 +23,7 @@ mod scored;
 mod screen;
 mod subject;
 mod tuned;
+mod untimed;
 mod variants;
 
 pub use basis::data as workload_data;
@@ -67,6 +68,8 @@ pub struct Tuner<'a> {
     results: Option<&'a Results>,
     /// Of the source under way, where its object is to be built.
     surroundings: Option<Surroundings>,
+    /// Whether a kernel was left out, or not timed, for a reason that another build may not have.
+    lacks_some: bool,
     /// The macros of kernels by name that were decided on another architecture: they hold for the whole file.
     kept: BTreeMap<String, Macros>,
 }
@@ -83,6 +86,7 @@ impl<'a> Tuner<'a> {
             files: BTreeSet::new(),
             results: None,
             surroundings: None,
+            lacks_some: false,
             kept: BTreeMap::new(),
         }
     }
@@ -102,8 +106,12 @@ impl<'a> Tuner<'a> {
             Mode::Measure => match start() {
                 Ok(measurer) => Some(measurer),
                 // A farm without GPUs is nothing to warn of: the provenance says `predicted`.
-                Err(measure::Error::NoDevice(_)) => None,
+                Err(measure::Error::NoDevice(_)) => {
+                    self.lacks_some |= self.results.is_some_and(|results| results.present.is_there());
+                    None
+                }
                 Err(error) => {
+                    self.lacks_some = true;
                     console.warning(&format!("nothing is timed, the model chooses: {error}"));
                     None
                 }
@@ -143,6 +151,11 @@ impl<'a> Tuner<'a> {
     /// The files that the front end read so far, as the preprocessor names them.
     pub fn files(&self) -> impl Iterator<Item = &String> {
         self.files.iter()
+    }
+
+    /// Whether a kernel of the sources so far was left out, or not timed, for a reason that another build may not have.
+    pub fn lacks_some(&self) -> bool {
+        self.lacks_some
     }
 
     /// Decides for every annotation of a source, in order; a kernel that cannot be tuned is warned of and left out.

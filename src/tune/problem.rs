@@ -81,6 +81,12 @@ impl From<Box<Diagnostic>> for Problem {
 }
 
 impl Problem {
+    /// Whether the same inputs will meet it again, if nothing disturbed the compiler's tools.
+    pub fn is_lasting(&self) -> bool {
+        // Of a source that the front end refuses not even the files are known.
+        !matches!(self, Self::Tool(_) | Self::Source(_))
+    }
+
     /// Says that the kernel stays as nvcc builds it, and why.
     pub fn print(&self, console: &Console, annotation: &Annotation) {
         let message = format!("{}: not tuned: {self}", annotation.name);

@@ -11,6 +11,7 @@
 
 use super::facts;
 use super::position;
+use super::variants::Macros;
 use crate::comment::{Annotation, Diagnostic, Expr, GivenValue, HostCode, Launching};
 use crate::emit::{Reshaped, Scale, Shape};
 use crate::model::{MAX_BLOCK_THREADS, REGISTER_UNIT, REGISTERS, SUB_CORES, WARP};
@@ -18,7 +19,7 @@ use crate::ptx::Module;
 use crate::space::{Configuration, Counted, Dim3, Launch, Space};
 use crate::workload::Entry;
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Dynamic shared memory that a launch may have without the program's consent, in bytes.
 const FREE_SHARED: u32 = 48 << 10;
@@ -118,8 +119,7 @@ impl Reach {
         let before = space.baseline().block;
         let proven = position::is_all(module, symbol, std::array::from_fn(|at| (!varies[at]).then_some(before[at])));
         let way = match annotation.told_launch() {
-            Some(Launching::Header) => Way::Header,
-            None if around.includes_header => Way::Header,
+            _ if goes_by_header(annotation, around) => Way::Header,
             _ if entry.mangled.is_none() => {
                 Way::Pinned("the compiler makes no launch stub of it that is known".to_owned())
             }
@@ -138,6 +138,49 @@ impl Reach {
             reach.look_at_grid(space, varies);
         }
         reach
+    }
+
+    /// What is known of it before the kernel is compiled, from its comment and the host code; `None` for the header's.
+    fn beforehand(annotation: &Annotation, space: &Space, around: &Surroundings) -> Option<Self> {
+        if goes_by_header(annotation, around) {
+            return None;
+        }
+        // Which of the other ways it is makes no difference to macros.
+        let mut reach = Self { way: Way::Remap { told: true }, ..Self::header() };
+        reach.look_at_macros(annotation, space, &around.host);
+        reach.look_at_grid(space, space.varying_extents());
+        Some(reach)
+    }
+
+    /// The sets of macros that no configuration may have, whatever the compiler makes of them: host code uses them otherwise, or
+    /// launches too few blocks.
+    pub fn barred(annotation: &Annotation, space: &Space, around: &Surroundings) -> BTreeSet<Macros> {
+        let Some(reach) = Self::beforehand(annotation, space, around) else { return BTreeSet::new() };
+        if reach.kept_macros.is_empty() && reach.dividing_macros.is_empty() {
+            return BTreeSet::new();
+        }
+        let refuses = |configuration: &Configuration| {
+            reach.refuses_macros(space, configuration).is_some() || reach.lacks_blocks(space, configuration)
+        };
+        // By macros and block, which all of it hangs on.
+        let mut seen: BTreeMap<Macros, BTreeMap<Dim3, bool>> = BTreeMap::new();
+        for configuration in space.iter() {
+            let known = seen.get(&configuration.macros).and_then(|blocks| blocks.get(&configuration.block));
+            if known.is_none() {
+                let is_refused = refuses(&configuration);
+                seen.entry(configuration.macros).or_default().insert(configuration.block, is_refused);
+            }
+        }
+        seen.remove(&space.baseline().macros);
+        let barred = seen.into_iter().filter(|(_, blocks)| blocks.values().all(|is_refused| *is_refused));
+        barred.map(|(macros, _)| macros).collect()
+    }
+
+    /// Whether the program surely launches fewer blocks than a configuration takes.
+    fn lacks_blocks(&self, space: &Space, configuration: &Configuration) -> bool {
+        // Where the grid is an axis, it is the winner's.
+        let launch = self.launch(space, configuration).ok().filter(|_| configuration.grid.is_none());
+        launch.is_some_and(|launch| matches!(self.blocks(space, configuration, &launch), Blocks::Lacking(_)))
     }
 
     /// The way with all that it hangs on besides the comment and the kernel's code, as a word to compare.
@@ -413,6 +456,15 @@ impl Reach {
     /// The same as a winner.
     pub fn reshaped(&self, space: &Space, configuration: &Configuration, shared: String, surplus: bool) -> Reshaped {
         Reshaped { shape: self.shape(configuration, shared), scale: self.scale(space, configuration), surplus }
+    }
+}
+
+/// Whether the host code launches whatever the header says.
+fn goes_by_header(annotation: &Annotation, around: &Surroundings) -> bool {
+    match annotation.told_launch() {
+        Some(Launching::Header) => true,
+        Some(Launching::Remap) => false,
+        None => around.includes_header,
     }
 }
 

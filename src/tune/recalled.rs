@@ -2,15 +2,17 @@
 
 use super::basis;
 use super::kernel::Prepared;
+use super::laid;
 use super::launches;
 use super::logbook;
 use super::subject::Subject;
 use super::tuned::Tuned;
+use super::untimed;
 use super::variants::{FrontEnds, InForce, Macros};
 use crate::comment::Annotation;
 use crate::console::Console;
 use crate::measure::{Device, Present};
-use crate::record::{Basis, Decision, ENGINE, Kept, Kind, LOCK_FILE, Pinned, RecordedConfiguration, Seconds};
+use crate::record::{Basis, Decision, ENGINE, Kept, Kind, LOCK_FILE, Pinned, RecordedConfiguration, Seconds, Untimed};
 use crate::results::{LockFile, Results};
 use crate::search::{Provenance, Strategy};
 use crate::settings::{Mode, Settings, Trust};
@@ -42,7 +44,18 @@ impl Recall<'_> {
             return false;
         }
         let locked = self.lock().is_some_and(|file| file.lock.entries.contains_key(&self.key(&file)));
-        locked || self.results.cache.as_ref().is_some_and(|cache| !self.kind().names(cache).is_empty())
+        locked || self.results.cache.as_ref().is_some_and(|cache| self.kind().is_decided(cache))
+    }
+
+    /// Whether an earlier build could not tune such a kernel: then the baseline is looked at before all else.
+    pub fn was_refused(&self) -> bool {
+        let is_asked = self.settings.trust != Trust::Nothing && self.settings.mode != Mode::Locked;
+        is_asked && self.results.cache.as_ref().is_some_and(|cache| self.kind().is_refused(cache))
+    }
+
+    /// Notes that the kernel cannot be tuned as it is.
+    pub fn note_refusal(&self) {
+        self.results.write(self.console, |cache| self.kind().refuse(cache));
     }
 
     /// Whether this machine is to time the kernel where no result is known.
@@ -156,6 +169,11 @@ impl Recall<'_> {
                 changes.push("its code (PTX) under the winner's macros".to_owned());
             }
         }
+        if changes.is_empty()
+            && let Some(reason) = laid::refusal(subject, front_ends, &pinned.winner, in_force.now)
+        {
+            changes.push(format!("what may be chosen, and {} is not: {reason}", pinned.winner));
+        }
         if !changes.is_empty() {
             let (name, file) = (&self.annotation.name, file.name());
             let changes = changes.join(" and ");
@@ -198,6 +216,7 @@ impl Recall<'_> {
             speedup: pinned.speedup,
             surplus: pinned.surplus,
             provisional: false,
+            untimed: None,
             points: pinned.points,
             timed: 0,
             resumed: 0,
@@ -229,13 +248,19 @@ impl Recall<'_> {
         let kept = found.into_iter().find(|kept| {
             let sets: Vec<Macros> = kept.sets.iter().map(|(set, _)| set.clone()).collect();
             subject.learn(front_ends, self.toolchain, &sets, in_force.now);
+            let is_refused = || laid::refusal(subject, front_ends, &kept.pinned.winner, in_force.now).is_some();
             basis::sets(subject, front_ends, sets, in_force.now) == kept.sets
+                && (kept.engine == ENGINE || !is_refused())
         })?;
         if !subject.space.contains(&kept.pinned.winner) {
             return None;
         }
+        if let Some(untimed) = &kept.decision.untimed {
+            untimed::say(untimed, self.console, self.annotation);
+        }
         // That launches stay as they are is said by who looks at them.
-        let said = |note: &&String| kept.pinned.is_measured() && !note.starts_with(launches::LAUNCHES_STAY);
+        let is_timed = kept.pinned.is_measured() && kept.decision.untimed.is_none();
+        let said = |note: &&String| is_timed && !note.starts_with(launches::LAUNCHES_STAY);
         for note in kept.decision.notes.iter().filter(said) {
             self.console.warning(&format!("{}: {note}", kept.decision.name));
         }
@@ -250,20 +275,23 @@ impl Recall<'_> {
         let asked = kept.strategy == self.strategy && (kept.budget - self.budget).abs() < 1e-6;
         let also = kept.candidates == self.settings.candidates && kept.sanitize == self.settings.sanitize;
         let same = asked && also && kept.engine == ENGINE;
+        let same_machine =
+            same && kept.present == self.results.present.identity && kept.images == self.toolchain.images();
+        let is_own = kept.pinned.nvtune == env!("CARGO_PKG_VERSION");
         // What was decided under given macros is no result for who may choose them, nor the other way round.
         if kept.given.as_ref() != self.given {
             return false;
         }
         match (kept.pinned.is_measured(), self.can_time()) {
             // This machine would time for itself: only what it would time itself.
-            (true, true) => {
-                same && kept.present == self.results.present.identity && kept.images == self.toolchain.images()
-            }
+            (true, true) => same_machine,
             (true, false) => true,
+            // It would find out once more that it cannot.
+            (false, true) => same_machine && kept.decision.untimed.is_some() && is_own,
             // What the model chose is worth as much as what it would choose now.
-            (false, can_time) => {
-                let asks_model = self.settings.mode != Mode::Locked && !can_time;
-                same && asks_model && kept.pinned.nvtune == env!("CARGO_PKG_VERSION")
+            (false, false) => {
+                let asks_model = self.settings.mode != Mode::Locked && kept.decision.untimed.is_none();
+                same && asks_model && is_own
             }
         }
     }
@@ -277,9 +305,12 @@ impl Recall<'_> {
     /// Keeps a decision for later builds, unless it is only what was left when timing failed. It takes the place of what is kept of
     /// its search at `search`.
     pub fn keep(&self, tuned: &Tuned, pinned: &Pinned, sets: Vec<(Macros, String)>, search: Option<&str>) {
-        if tuned.decision.provisional || self.can_time() && !pinned.is_measured() {
+        let untimed = tuned.decision.untimed.as_ref();
+        if tuned.decision.provisional || self.can_time() && !pinned.is_measured() && untimed.is_none() {
             return;
         }
+        // Where the baseline cannot run, nothing hangs on what else could be compiled.
+        let sets = if matches!(untimed, Some(Untimed::Baseline(_))) { Vec::new() } else { sets };
         let kept = Kept {
             pinned: pinned.clone(),
             sets,

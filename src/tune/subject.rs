@@ -12,7 +12,7 @@ use crate::space::{Configuration, Launch, Space};
 use crate::variant::{FrontEnd, ToolError, Toolchain};
 use crate::workload::{self, Entry, Layout, Spelled, Workload, alias, layout};
 use rayon::prelude::*;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// What is known of a kernel once the front end has run.
@@ -29,6 +29,8 @@ pub struct Subject<'a> {
     pub reach: Reach,
     /// The values of the axes' macros that were decided on another architecture.
     pub kept: Option<Macros>,
+    /// The sets of the axes' macros that may not be chosen whatever the compiler makes of them.
+    pub barred: BTreeSet<Macros>,
 }
 
 impl Subject<'_> {
@@ -46,7 +48,12 @@ impl Subject<'_> {
 
     /// The sets of the axes' macros that can be chosen.
     pub fn macro_sets(&self) -> Vec<Macros> {
-        self.kept.as_ref().map_or_else(|| self.space.macro_sets(), |kept| vec![kept.clone()])
+        if let Some(kept) = &self.kept {
+            return vec![kept.clone()];
+        }
+        let mut sets = self.space.macro_sets();
+        sets.retain(|set| !self.barred.contains(set));
+        sets
     }
 
     /// The kernel under these values of the axes' macros.
@@ -118,10 +125,18 @@ pub fn learn<'a>(
     let baseline = unbounded.baseline().clone();
     // All at once, for as long as there are cores: one after the other each would wait for the one before.
     let kept = tuner.kept.get(&annotation.name).cloned();
+    let barred = |space: &Space| match (tuner.surroundings(), &kept) {
+        (Some(around), None) => Reach::barred(annotation, space, around),
+        _ => BTreeSet::new(),
+    };
     let planned = match (&kept, ahead) {
         (Some(kept), _) => vec![kept.clone()],
         (None, Ahead::Baseline) => vec![baseline.macros.clone()],
-        (None, Ahead::FirstRound) => effort(tuner, toolchain, annotation).first_round(unbounded.macro_sets()),
+        (None, Ahead::FirstRound) => {
+            let (mut sets, barred) = (unbounded.macro_sets(), barred(&unbounded));
+            sets.retain(|set| !barred.contains(set));
+            effort(tuner, toolchain, annotation).first_round(sets)
+        }
     };
     let own = kept.as_ref().unwrap_or(&baseline.macros);
     let planned: Vec<Macros> = planned.iter().map(|set| merged(in_force.now, set)).collect();
@@ -148,7 +163,8 @@ pub fn learn<'a>(
         None => Reach::header(),
     };
     let entries = HashMap::from([(own.clone(), Ok(entry.clone()))]);
-    let subject = Subject { annotation, entry, entries, space, machine, reach, kept };
+    let barred = barred(&space);
+    let subject = Subject { annotation, entry, entries, space, machine, reach, kept, barred };
     if subject.kept.is_none() {
         advise(tuner, toolchain, front_ends, &subject, in_force.now)?;
     }

@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use thiserror::Error;
@@ -19,6 +19,9 @@ use thiserror::Error;
 /// What cicc is told the module id is while variants are made: it only reaches names of internal symbols, and the true
 /// one takes a run of cudafe++.
 const PLACEHOLDER_MODULE_ID: &str = "_nvtune_module_id";
+
+/// The largest number of a signal (signal(7)).
+const LAST_SIGNAL: i32 = 64;
 
 /// Runs the steps of one [`Pipeline`] with other macros, register caps and outputs.
 #[derive(Debug)]
@@ -32,6 +35,8 @@ pub struct Toolchain {
     next: AtomicU32,
     /// The tool that did not end in time: no other is started after it.
     late: OnceLock<Late>,
+    /// A tool could not do its work for a reason that is not the source's.
+    is_disturbed: AtomicBool,
     /// Where machine code is kept that ptxas made before.
     kept: Option<Cache>,
     /// The preprocessed sources so far, by the macros that they were made under.
@@ -125,6 +130,7 @@ impl Toolchain {
             header_options: Vec::new(),
             next: AtomicU32::new(0),
             late: OnceLock::new(),
+            is_disturbed: AtomicBool::new(false),
             kept: None,
             preprocessed: Mutex::default(),
             loads: None,
@@ -388,6 +394,11 @@ impl Toolchain {
         self.late.get()
     }
 
+    /// Whether a tool was stopped or killed, or could not be started: what is not known for that may be known next time.
+    pub fn is_disturbed(&self) -> bool {
+        self.late.get().is_some() || self.is_disturbed.load(Ordering::Relaxed)
+    }
+
     fn run(&self, program: &str, line: &std::ffi::OsStr) -> Result<(), ToolError> {
         // One that hangs may hang for each of a thousand variants.
         if let Some(late) = self.late.get() {
@@ -402,14 +413,20 @@ impl Toolchain {
             .envs(self.environment.iter().map(|(name, value)| (name, value)));
         let _permit = process::permit();
         let limit = process::patience();
-        let output = process::output(&mut command, limit)
-            .map_err(|source| ToolError::Start { program: program.to_owned(), source })?;
+        let output = process::output(&mut command, limit).map_err(|source| {
+            self.is_disturbed.store(true, Ordering::Relaxed);
+            ToolError::Start { program: program.to_owned(), source }
+        })?;
         let Some(output) = output else {
             let late = Late { program: program.to_owned(), limit };
             return Err(self.late.get_or_init(|| late).clone().into());
         };
         if output.status.success() {
             return Ok(());
+        }
+        // The shell says by 128 and more that a signal ended the tool.
+        if output.status.code().is_none_or(|code| (128..=128 + LAST_SIGNAL).contains(&code)) {
+            self.is_disturbed.store(true, Ordering::Relaxed);
         }
         let mut message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         if message.is_empty() {

@@ -5,6 +5,7 @@ use super::contents::{encode, fill_bytes};
 use super::declared::{array, handle, is_bool, refusal, takes_no_value, told_type};
 use super::entry::Entry;
 use super::formula::Formula;
+use super::instance;
 use super::layout::Layout;
 use super::npy;
 use super::types::Type;
@@ -126,7 +127,8 @@ fn symbol(
         (Some(variable), None) => variable,
         (None, _) => {
             let instances = entry.variables.iter().filter(|variable| variable.is_instance_of(name));
-            let instances: Vec<String> = instances.map(|variable| format!("`{}`", variable.qualified)).collect();
+            let instances: Vec<String> =
+                instances.map(|variable| format!("`{}`", instance::as_written(&variable.qualified))).collect();
             let kernel = &annotation.kernel.name;
             let problem = match instances.as_slice() {
                 // It may be compiled out, as a kernel may.

@@ -175,11 +175,22 @@ fn instances<'a>(
     if !fitting.is_empty() {
         return Ok(fitting.into_iter().map(|(entry, _)| entry).collect());
     }
-    let wanted = texts.join(", ");
+    let told = |(argument, value): (&TemplateArgument, &String)| {
+        let mut hangs_on_macros = false;
+        match argument {
+            TemplateArgument::Text(text) => instance::as_written(text),
+            TemplateArgument::Value { text, expression } => {
+                expression.names(&mut |_, _| hangs_on_macros = true);
+                if hangs_on_macros { value.clone() } else { instance::as_written(text) }
+            }
+        }
+    };
+    let wanted = instance.arguments.iter().zip(&texts).map(told).collect::<Vec<_>>().join(", ");
     let mut made: Vec<String> = named
         .iter()
         .filter_map(|entry| instance::arguments(&entry.qualified))
-        .map(|arguments| format!("<{}>", arguments.iter().map(|text| normalized(text)).collect::<Vec<_>>().join(", ")))
+        .map(|arguments| arguments.into_iter().map(instance::as_written).collect::<Vec<_>>())
+        .map(|arguments| format!("<{}>", arguments.join(", ")))
         .collect();
     made.sort();
     made.dedup();

@@ -38,6 +38,9 @@ const TYPEDEFS: [(&str, &str); 30] = [
     ("byte", "std::byte"),
 ];
 
+/// What builtin types of several words are made of.
+const PARTS: [&str; 8] = ["unsigned", "signed", "char", "short", "int", "long", "double", "float"];
+
 /// Words that say nothing of which type it is.
 const IGNORED: [&str; 5] = ["struct", "class", "enum", "union", "typename"];
 
@@ -88,20 +91,71 @@ pub(super) fn integer(compiled: &str) -> Option<u64> {
     }
 }
 
-/// Names with their scopes, builtin types in one spelling, numbers without casts and suffixes, and marks.
-fn tokens(text: &str) -> Vec<String> {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
-    let mut tokens: Vec<String> = Vec::new();
+/// What the compiler spells so, as a source has it: `(bool)1` is `true`, `(unsigned int)7u` is `7`, `    ::ns::Op<(int)4> ` is `ns::Op<4>`.
+/// An enumerator keeps its cast, for its name is not told.
+pub(super) fn as_written(compiled: &str) -> String {
+    let mut found: Vec<&str> = Vec::new();
+    for word in words(compiled) {
+        let is_global = word == "::" && found.last().is_none_or(|last| !last.ends_with(is_word) && *last != ">");
+        let is_number = word.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit());
+        let open = found.iter().rposition(|word| *word == "(").filter(|_| is_number && found.last() == Some(&")"));
+        let number = if is_number { word.trim_end_matches(['u', 'U', 'l', 'L']) } else { word };
+        match open.map(|open| (open, &found[open + 1..found.len() - 1])) {
+            Some((open, ["bool"])) => {
+                found.truncate(open);
+                found.push(if number == "0" { "false" } else { "true" });
+            }
+            Some((open, kind)) if kind.iter().all(|word| PARTS.contains(word)) => {
+                found.truncate(open);
+                found.push(number);
+            }
+            _ if is_global => {}
+            _ => found.push(number),
+        }
+    }
+    let mut text = String::new();
+    for (index, word) in found.iter().enumerate() {
+        let before = index.checked_sub(1).map_or("", |before| found[before]);
+        let is_name = word.starts_with(is_word);
+        let is_apart = match (before, *word) {
+            (",", _) => true,
+            ("*" | "&" | ">", _) => is_name,
+            (_, "*" | "&" | "(") => before.ends_with(is_word),
+            _ => is_name && before.ends_with(is_word),
+        };
+        if is_apart || before == ">" && matches!(*word, "*" | "&") {
+            text.push(' ');
+        }
+        text.push_str(word);
+    }
+    text
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '$'
+}
+
+/// Names, numbers with their sign, `::`, and marks one by one.
+fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text.trim_start();
-    while let Some(first) = rest.chars().next() {
+    std::iter::from_fn(move || {
+        let first = rest.chars().next()?;
         let length = match first {
             '-' => 1 + rest[1..].find(|c| !is_word(c)).unwrap_or(rest.len() - 1),
             ':' if rest.starts_with("::") => 2,
             _ if is_word(first) => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
             _ => first.len_utf8(),
         };
-        let (token, after) = rest.split_at(length);
+        let (word, after) = rest.split_at(length);
         rest = after.trim_start();
+        Some(word)
+    })
+}
+
+/// Names with their scopes, builtin types in one spelling, numbers without casts and suffixes, and marks.
+fn tokens(text: &str) -> Vec<String> {
+    let mut tokens: Vec<String> = Vec::new();
+    for token in words(text) {
         if IGNORED.contains(&token) {
             continue;
         }
@@ -134,7 +188,6 @@ fn uncast(tokens: &mut Vec<String>) {
 
 /// Builtin types of several words as one token, typedefs seen through, `const` before what it qualifies.
 fn joined(tokens: Vec<String>) -> Vec<String> {
-    const PARTS: [&str; 8] = ["unsigned", "signed", "char", "short", "int", "long", "double", "float"];
     let is_name = |token: &str| token.starts_with(|c: char| c.is_alphabetic() || c == '_');
     let mut found: Vec<String> = Vec::new();
     for token in tokens {
@@ -161,7 +214,27 @@ fn joined(tokens: Vec<String>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{agree, arguments};
+    use super::{agree, arguments, as_written};
+
+    #[test]
+    fn arguments_are_told_as_a_source_has_them() {
+        for (compiled, written) in [
+            ("(bool)1", "true"),
+            ("(bool)0", "false"),
+            ("(unsigned int)7u", "7"),
+            (" (long long)-9ll", "-9"),
+            ("( ::ns::Mode)1", "(ns::Mode)1"),
+            ("    ::__half", "__half"),
+            (" ::ns::Op<float>  *", "ns::Op<float> *"),
+            (" ::Tile<(int)8,  ::View<(bool)1> > ", "Tile<8, View<true>>"),
+            ("const unsigned  char *const", "const unsigned char * const"),
+            ("float [4]", "float[4]"),
+            ("void (int, float *)", "void (int, float *)"),
+            ("ns::lut<int, (int)4>", "ns::lut<int, 4>"),
+        ] {
+            assert_eq!(as_written(compiled), written, "{compiled}");
+        }
+    }
 
     #[test]
     fn arguments_are_compared_as_the_compiler_spells_them() {

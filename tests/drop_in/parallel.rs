@@ -150,6 +150,58 @@ fn a_signal_ends_all_and_leaves_nothing() {
     }
 }
 
+/// A source that includes its header, with one kernel of this name.
+fn including(stem: &str, before: &str, behind: &str) -> String {
+    format!(
+        "#if __has_include(\"{stem}.tune.h\")\n#include \"{stem}.tune.h\"\n#endif\n{before}\n\
+         //@tune threads(n) block({{128, 256}}) regs({{0}}) default(block = 256) args(n = 1 << 16, x = random[n], y = out[n])\n\
+         __global__ void {stem}(int n, const float *x, float *y) {{\n\
+             const int i = blockIdx.x * blockDim.x + threadIdx.x;\n    if (i < n) y[i] = 2 * x[i];\n}}\n{behind}\n"
+    )
+}
+
+#[test]
+fn what_is_beside_an_object_that_is_whole_stays_where_another_source_of_the_call_is_not_built() {
+    let regex = "#include <regex>\nbool f(const char *s) { return std::regex_match(s, std::regex(\"a*\")); }";
+    let fails = "#ifndef __CUDA_ARCH__\nstatic_assert(sizeof(int) == 3, \"on the host\");\n#endif";
+    for (how, before, behind) in [("a signal", regex, ""), ("an error", "", fails)] {
+        for (option, extension) in [("-c", "o"), ("-dc", "o"), ("-cubin", "cubin")] {
+            // Of cubins no host compiler is asked.
+            if option == "-cubin" && how == "an error" {
+                continue;
+            }
+            let what = format!("{how}, {option}");
+            let place = Place::new();
+            for (name, text) in [("whole", including("whole", "", "")), ("half", including("half", before, behind))] {
+                fs::write(place.path(&format!("{name}.cu")), text).expect("written");
+                fs::write(place.path(&format!("out/{name}.tune.h")), "earlier").expect("written");
+            }
+            let mut command = place.nvtune();
+            command.args(["-arch=sm_90", option, "whole.cu", "half.cu", "-odir", "out"]);
+            let child = with_default_signals(&mut command).spawn().expect("it starts");
+            let object = place.path(&format!("out/whole.{extension}"));
+            if how == "a signal" {
+                wait_for("the object", || object.exists());
+                // What is under way for the second source.
+                wait_for("the second", || {
+                    files_below(&place.path("tmp"), "half.cpp1.ii") || files_below(&place.path("tmp"), "half.cpp4.ii")
+                });
+                let id = child.id().to_string();
+                assert!(Command::new("kill").args(["-s", "INT", &id]).status().expect("kill").success());
+            }
+            let output = end(child);
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(!output.status.success() && object.exists(), "{what}: {said}");
+            assert!(!place.path(&format!("out/half.{extension}")).exists(), "{what}: {said}");
+            let read = |name: &str| fs::read_to_string(place.path(&format!("out/{name}.tune.h"))).expect("there");
+            assert!(read("whole").contains("struct whole"), "{what}: {said}");
+            assert!(place.path("out/whole.tune.json").exists(), "{what}: {said}");
+            assert_eq!(read("half"), "earlier", "{what}: {said}");
+            assert!(!place.path("out/half.tune.json").exists(), "{what}: {said}");
+        }
+    }
+}
+
 #[test]
 fn an_ignored_hangup_stays_ignored() {
     let place = Place::new();

@@ -1,9 +1,9 @@
 //! What is said of the launches that a source writes itself, and of points that they keep from being chosen.
 
 use crate::nvcc::compile;
-use crate::project::{Project, run};
+use crate::project::{Project, run, succeed};
 use crate::remap::tuned;
-use crate::results::nvtune;
+use crate::results::{noting, nvtune};
 use expect_test::expect;
 
 /// A kernel whose code, by its macro, hangs on the block; 32 x 32 is fastest.
@@ -157,7 +157,7 @@ fn why_most_of_a_space_may_not_be_chosen_is_said_with_the_remedy() {
 
 /// A kernel whose work a macro divides, in a source that does not launch it. A block beyond those it needs leaves at once where `GUARD`
 /// says so.
-const DIVIDED: &str = "#ifndef PER\n#define PER 4\n#endif\n\
+pub const DIVIDED: &str = "#ifndef PER\n#define PER 4\n#endif\n\
     //@tune define(PER = {1, 2, 4, 8, 16}) block(64:1024:64) regs(auto) default(block = 256, PER = 4)\n\
     //@tune grid(ceildiv(n, block.x * PER)) args(n = SIZE, x = random[n], y = out[n])\n\
     __global__ void divided(int n, const float *x, float *y) {\n\
@@ -177,6 +177,44 @@ fn divided(project: &Project, size: &str, guard: &str, entries: &str) -> (String
     (said, [1, 2, 4, 8, 16].map(checked))
 }
 
+#[test]
+fn what_host_code_refuses_of_a_macro_is_refused_before_it_is_compiled() {
+    let tied = "#ifndef TILE\n#define TILE 64\n#endif\n\
+        //@tune define(TILE = {64, 128, 256, 512}) block({64, 128, 256, 512}) require(block.x == TILE) regs({0})\n\
+        //@tune grid(n / TILE) default(TILE = 64) launch(remap) args(n = 1 << 16, x = random[n])\n\
+        __global__ void tied(int n, float *x) { x[blockIdx.x * TILE + threadIdx.x] *= 2; }\n\
+        void go(int n, float *x) { tied<<<n / TILE, TILE>>>(n, x); }\n";
+    let divided = DIVIDED.replace("SIZE", "1 << 20").replace("GUARD", GUARD);
+    // The values that are left: the block's own, and those under which the program's grid has blocks enough.
+    for (text, all, left) in [(tied, "{64, 128, 256, 512})", "{64})"), (&divided, "{1, 2, 4, 8, 16}", "{4, 8, 16}")] {
+        for mode in ["static", "measure"] {
+            // Runs of the preprocessor: that of each set of macros among them.
+            let runs = |text: &str| {
+                let project = Project::new(&[]);
+                std::fs::create_dir(project.path("tools")).expect("a folder");
+                noting(&project, "tools/gcc", &which::which("gcc").expect("a host compiler"));
+                let device = r#"{"name": "NVIDIA H200", "compute_capability": 90}"#;
+                project.write("recorded.json", &format!(r#"{{"device": {device}, "entries": [{{"time_us": 10.0}}]}}"#));
+                project.write("k.cu", text);
+                let path = std::env::var("PATH").expect("there is one");
+                let mut build = project.nvtune(&compile("k.cu", "k.o"));
+                build.env("PATH", format!("{}:{path}", project.path("tools").display()));
+                succeed(build.env("NVTUNE", mode).env("NVTUNE_REPLAY", "recorded.json"));
+                let record = project.record("k.tune.json");
+                let rows = record["kernels"][0]["configurations"].as_array().expect("a list");
+                let told = rows
+                    .iter()
+                    .filter(|row| row["refused"].as_str().is_some_and(|why| why.contains("include the header")));
+                (project.read("notes").lines().count(), told.count())
+            };
+            assert!(text.contains(all));
+            let ((runs_of_all, refused), (of_left, _)) = (runs(text), runs(&text.replacen(all, left, 1)));
+            assert_eq!(runs_of_all, of_left, "{mode}: {text}");
+            assert!(refused > 0, "{mode}: {text}");
+        }
+    }
+}
+
 /// The block and the macro of its winner.
 fn winner(project: &Project) -> (u64, i64) {
     let record = project.record("launches.tune.json");
@@ -186,7 +224,7 @@ fn winner(project: &Project) -> (u64, i64) {
     (number(&winner["block"][0]) as u64, number(&winner["macros"]["PER"]))
 }
 
-const GUARD: &str = "if (first >= n) return;";
+pub const GUARD: &str = "if (first >= n) return;";
 const EACH: &str = "for (int i = first; i < first + PER; ++i) if (i < n) y[i] = sqrtf(x[i]); if (n > 0) return;";
 
 #[test]

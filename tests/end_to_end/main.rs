@@ -11,6 +11,7 @@ mod nvcc;
 mod overlap;
 mod project;
 mod recalled;
+mod refused;
 mod remap;
 mod results;
 mod tools;

@@ -437,6 +437,25 @@ fn an_instance_that_the_file_does_not_make_is_named_with_those_that_it_makes() {
     let warning = "instances.cu(8): warning: `scale` has no instance <half>: this file makes <double>, <float>; it is not tuned\n";
     assert!(ran.stderr.contains(warning), "{}", ran.stderr);
     assert!(project.read("instances.tune.h").contains("struct scale_float {"));
+    // Values are written as a source writes them.
+    for (wanted, shown) in [("false, 7", "false, 7"), ("true, WORK * 2", "true, 2"), ("Kind::Odd, 1", "Kind::Odd, 1")] {
+        project.write(
+            "values.cu",
+            &format!(
+                "enum class Kind {{ Even, Odd }};\nnamespace ns {{ template <class T, int N> struct Op {{}}; }}\n\
+                 //@tune template({wanted}) define(WORK = {{1, 2}}) threads(n) block({{64, 256}}) default(block = 256, WORK = 1)\n\
+                 //@tune args(n = 1 << 12, x = out[n])\n\
+                 template <bool B, unsigned N, class T = void, Kind K = Kind::Even>\n\
+                 __global__ void set(int n, float *x) {{ if (blockIdx.x * blockDim.x + threadIdx.x < n) x[0] = B + N; }}\n\
+                 template __global__ void set<true, 7>(int, float *);\n\
+                 template __global__ void set<false, 3, ns::Op<char, -4> *, Kind::Odd>(int, float *);\n"
+            ),
+        );
+        let ran = succeed(&mut project.nvtune(&compile("values.cu", "values.o")));
+        let made = "this file makes <false, 3, ns::Op<char, -4> *, (Kind)1>, <true, 7, void, (Kind)0>";
+        let warning = format!("values.cu(3): warning: `set` has no instance <{shown}>: {made}; it is not tuned\n");
+        assert!(ran.stderr.contains(&warning), "{wanted}: {}", ran.stderr);
+    }
 }
 
 #[test]

@@ -583,18 +583,33 @@ fn values_of_the_sources_own_types_are_given_and_checked() {
         (
             "symbol(lut<int, 4>",
             "symbol(int lut",
-            "`lut` is a template: say which instance is given, of those that this file makes: `lut<int, (int)4>`, `lut<short, (int)2>`",
+            "`lut` is a template: say which instance is given, of those that this file makes: `lut<int, 4>`, `lut<short, 2>`",
         ),
         (
             "symbol(lut<int, 4>",
             "symbol(lut<int, 5>",
-            "the compilation has no variable `lut<int, 5>`, only `lut<int, (int)4>`, `lut<short, (int)2>`; `k` is not tuned",
+            "the compilation has no variable `lut<int, 5>`, only `lut<int, 4>`, `lut<short, 2>`; `k` is not tuned",
         ),
     ] {
         assert!(VALUES.contains(from), "{from}");
         let ran = strict(&VALUES.replacen(from, to, 1));
         assert_ne!(ran.code, Some(0), "{to}: {}", ran.stderr);
         assert!(ran.stderr.contains(message), "{to}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn errors_in_a_header_are_counted_for_the_source_that_includes_it() {
+    let project = Project::new(&[]);
+    std::fs::create_dir(project.path("src")).expect("a folder");
+    project.write("src/a.cu", "#include \"k.cuh\"\n");
+    // One is found in the comment itself, the other with what the compiler says of the kernel.
+    for (clauses, line) in [("bock(256)", "unknown clause `bock`"), ("block(256) threads(n)", "`n` has no value")] {
+        project.write("src/k.cuh", &format!("//@tune {clauses}\n__global__ void k(int n, float *x) {{ x[0] = n; }}\n"));
+        let ran = run(&mut project.nvtune(&compile("src/a.cu", "a.o")));
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        assert!(ran.stderr.starts_with("src/k.cuh(1): error: ") && ran.stderr.contains(line), "{}", ran.stderr);
+        assert!(ran.stderr.ends_with("\n1 error detected in the compilation of \"src/a.cu\".\n"), "{}", ran.stderr);
     }
 }
 

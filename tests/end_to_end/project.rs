@@ -20,6 +20,7 @@ pub struct Project {
 }
 
 /// What a command did.
+#[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
     pub stdout: String,

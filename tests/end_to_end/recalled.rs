@@ -1,5 +1,6 @@
 //! Launches reshaped by results of earlier builds: from the cache and from the lock file they are what they were when tuned.
 
+use crate::launches::{DIVIDED, GUARD};
 use crate::nvcc::compile;
 use crate::project::{Project, Ran, run, succeed};
 use crate::remap::{SMALL_BLOCKS_WIN, launches, short, tuned};
@@ -66,6 +67,51 @@ fn another_way_to_the_launches_is_another_result() {
     assert_eq!(count(&ran, "from the cache"), 0, "{}", ran.stderr);
     let again = tuned(&project, &arguments, SMALL_BLOCKS_WIN);
     assert!(count(&again, "points timed") == 1, "{}", again.stderr);
+}
+
+#[test]
+fn an_entry_whose_winner_may_not_be_chosen_any_more_is_stale() {
+    // An nvtune that knew nothing of launches which do not follow a macro locked what it found fastest: blocks for one element a thread,
+    // of which the program, whose blocks do four, launches too few; and for eight, of which the blocks beyond write what is not theirs.
+    for (per, guard) in [(1, GUARD), (8, "")] {
+        let source = DIVIDED.replace("SIZE", "1 << 20").replace("GUARD", guard);
+        let arguments = compile("k.cu", "k.o");
+        let locked_by = |default: &str| -> serde_json::Value {
+            let project = Project::new(&[]);
+            let text = source.replace("#define PER 4", &format!("#define PER {default}"));
+            project.write("k.cu", &text.replace("PER = 4)", &format!("PER = {default})")));
+            let entries = format!(r#"{{"label": "block=128 PER={default}", "time_us": 5.0}}, {{"time_us": 10.0}}"#);
+            let ran = tuned(&project, &arguments, &entries);
+            assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+            succeed(&mut nvtune(&project, &["lock"]));
+            serde_json::from_str(&project.read("nvtune.lock")).expect("JSON")
+        };
+        let key = "k.cu: divided, sm_90";
+        let (mut lock, other) = (locked_by("4"), locked_by(&per.to_string()));
+        let (entry, other) = (&mut lock["kernels"][key], &other["kernels"][key]);
+        assert_eq!((&entry["macros"]["PER"], &other["macros"]["PER"]), (&4.into(), &per.into()));
+        entry["winner_ptx"] = other["ptx"].clone();
+        for fact in ["macros", "code", "block", "cap"] {
+            entry[fact] = other[fact].clone();
+        }
+        let project = Project::new(&[]);
+        project.write("k.cu", &source);
+        project.write("nvtune.lock", &lock.to_string());
+        let ran = locked(&project, &arguments);
+        let said = format!(
+            "divided: its entry in nvtune.lock is stale and not used: another is what may be chosen, and block=128 PER={per} is not: \
+             the grid that the program launches knows nothing of PER: launch by the macro, or include the header and launch by it; \
+             `nvtune lock --update` measures it again"
+        );
+        assert!(ran.stderr.contains(&said), "{}", ran.stderr);
+        assert!(project.read("k.tune.h").contains("#define DIVIDED_PROVENANCE \"baseline\""), "{per}");
+        // Where launches follow it, it is as good as ever.
+        project.write("k.cu", &format!("#if __has_include(\"k.tune.h\")\n#include \"k.tune.h\"\n#endif\n{source}"));
+        let header = project.read("nvtune.lock").replace("\"launches\":\"remap\"", "\"launches\":\"header\"");
+        project.write("nvtune.lock", &header);
+        let ran = locked(&project, &arguments);
+        assert_eq!(count(&ran, "over the baseline, locked"), 1, "{}", ran.stderr);
+    }
 }
 
 #[test]

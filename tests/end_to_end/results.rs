@@ -53,7 +53,7 @@ fn told<'a>(ran: &'a Ran) -> (Vec<&'a str>, Vec<&'a str>) {
 }
 
 /// Writes a script that notes that it was called and then runs `program`.
-fn noting(project: &Project, name: &str, program: &Path) {
+pub fn noting(project: &Project, name: &str, program: &Path) {
     let text = format!(
         "#!/bin/sh\necho {name} >> '{}'\nexec '{}' \"$@\"\n",
         project.path("notes").display(),

@@ -1,0 +1,186 @@
+//! Kernels that cannot be tuned or timed: what the same inputs would give again is known from then on, and said in the same words.
+
+use crate::nvcc::compile;
+use crate::project::{Project, nvcc, succeed};
+use crate::results::noting;
+
+/// A kernel with a macro axis, for which the front end runs four times; `head` stands before it, `clauses` are more of its comment.
+fn kernel(head: &str, clauses: &str) -> String {
+    format!(
+        "{head}\n#ifndef WORK\n#define WORK 1\n#endif\n\
+         //@tune define(WORK = {{1, 2, 4, 8}}) threads(n) block({{64, 128}}) regs({{0}}) default(block = 128, WORK = 1)\n\
+         //@tune {clauses}\n\
+         __global__ void k(int n, const float *x, float *y) {{\n\
+         const int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+         if (i < n) for (int j = 0; j < WORK; ++j) y[i] += j * x[(i + j) % n]; }}\n"
+    )
+}
+
+const ARGS: &str = "args(n = 1 << 16, x = random[n], y = zeros[n])";
+
+/// A GPU, of which more may be said, and what is recorded on it.
+fn recording(device: &str, entries: &str) -> String {
+    format!(
+        r#"{{"device": {{"name": "NVIDIA H200", "compute_capability": 90, "driver": 13000{device}}}, "log": "log",
+            "entries": [{entries}]}}"#
+    )
+}
+
+/// Builds of `k.cu` that are watched.
+struct Watched {
+    project: Project,
+    architecture: &'static str,
+}
+
+/// What a build said of its kernels but for the line of each decision, and what it took.
+#[derive(Debug)]
+struct Took {
+    said: Vec<String>,
+    /// Runs of the preprocessor.
+    preprocessed: usize,
+    /// What ran on the GPU.
+    on_gpu: usize,
+}
+
+impl Watched {
+    fn new(source: &str, recorded: Option<&str>) -> Self {
+        let project = Project::new(&[]);
+        std::fs::create_dir(project.path("tools")).expect("a folder");
+        noting(&project, "tools/gcc", &which::which("gcc").expect("a host compiler"));
+        noting(&project, "tools/nvcc", &nvcc());
+        project.write("k.cu", source);
+        if let Some(recorded) = recorded {
+            project.write("recorded.json", recorded);
+        }
+        Self { project, architecture: "-arch=sm_90" }
+    }
+
+    fn build(&self) -> Took {
+        let project = &self.project;
+        let mut arguments = compile("k.cu", "k.o");
+        arguments.retain(|word| !word.starts_with("-arch"));
+        arguments.extend([self.architecture.to_owned(), "-rdc=true".to_owned()]);
+        let mut build = project.nvtune(&arguments);
+        let path = std::env::var("PATH").expect("there is one");
+        build.env("NVTUNE_NVCC", project.path("tools/nvcc"));
+        build.env("PATH", format!("{}:{path}", project.path("tools").display()));
+        if project.path("recorded.json").exists() {
+            build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json").env("NVTUNE_WAIT", "0");
+        }
+        project.write("notes", "");
+        project.write("log", "");
+        let ran = succeed(&mut build);
+        let is_said = |line: &&str| !line.starts_with("nvtune: ");
+        Took {
+            said: ran.stderr.lines().filter(is_said).map(str::to_owned).collect(),
+            preprocessed: project.read("notes").lines().filter(|line| line.ends_with("gcc")).count(),
+            on_gpu: project.read("log").lines().count(),
+        }
+    }
+}
+
+#[test]
+fn what_is_refused_for_good_is_refused_from_the_cache_in_the_same_words() {
+    let crash = r#"{"refused": {"faulted": {"error": "CUDA_ERROR_ILLEGAL_ADDRESS"}}}"#;
+    let runs = r#"{"time_us": 10.0}"#;
+    let instance =
+        kernel("", &format!("template(false) {ARGS}")).replace("__global__", "template <bool B>\n__global__");
+    let instance = format!("{instance}template __global__ void k<true>(int, const float *, float *);\n");
+    let elsewhere = kernel("__device__ float far(float);", ARGS).replace("j * x[", "far(j) * x[");
+    // What it is, the source, the GPU, the architecture, and what is said.
+    for (what, source, recorded, architecture, said) in [
+        ("an instance that the file does not make", instance, None, "-arch=sm_90", "`k` has no instance <"),
+        (
+            "a default that is not the source's",
+            kernel("", ARGS).replace("#define WORK 1", "#define WORK 2"),
+            None,
+            "-arch=sm_90",
+            "k: not tuned: its baseline (block=128 WORK=1) is not what the source is without nvtune",
+        ),
+        (
+            "a baseline that cannot be built alone",
+            elsewhere,
+            None,
+            "-arch=sm_90",
+            "k: not tuned: its baseline (block=128 WORK=1) cannot be built or launched: it needs `_Z3farf` of another file",
+        ),
+        (
+            "a baseline that crashes",
+            kernel("", ARGS),
+            Some(recording("", crash)),
+            "-arch=sm_90",
+            "k: not timed: the baseline cannot be measured: crashed on the GPU: CUDA_ERROR_ILLEGAL_ADDRESS",
+        ),
+        (
+            "buffers that no such GPU has room for",
+            kernel("", &ARGS.replace("16", "18")),
+            Some(recording(r#", "memory_bytes": 1500000, "free_bytes": 1400000"#, runs)),
+            "-arch=sm_90",
+            "these buffers take 2 MiB, and the NVIDIA H200 has 1 MiB",
+        ),
+        (
+            "a GPU that runs none of the code",
+            kernel("", ARGS),
+            Some(recording("", runs)),
+            "-gencode=arch=compute_80,code=sm_80",
+            "k: not timed, the model chooses: the NVIDIA H200 (sm_90) runs no machine code of this call",
+        ),
+        (
+            "a kernel without a workload",
+            kernel("", "").replace("threads(n)", "threads(65536)"),
+            Some(recording("", runs)),
+            "-arch=sm_90",
+            "",
+        ),
+    ] {
+        let mut watched = Watched::new(&source, recorded.as_deref());
+        watched.architecture = architecture;
+        let cold = watched.build();
+        assert!(cold.said.iter().any(|line| line.contains(said)) || said.is_empty(), "{what}: {cold:?}");
+        let warm = watched.build();
+        assert_eq!(warm.said, cold.said, "{what}");
+        // What plain nvcc runs.
+        let mut plain = watched.project.plain(&["-O3", architecture, "-rdc=true", "-c", "k.cu", "-o", "plain.o"]);
+        watched.project.write("notes", "");
+        let path = std::env::var("PATH").expect("there is one");
+        succeed(plain.env("PATH", format!("{}:{path}", watched.project.path("tools").display())));
+        let of_plain = watched.project.read("notes").lines().count();
+        assert_eq!((warm.preprocessed, warm.on_gpu), (of_plain, 0), "{what}: nothing is looked at again: {warm:?}");
+
+        // The kernel and all that it hangs on stay, one line further down.
+        let text = watched.project.read("k.cu");
+        watched.project.write("k.cu", &format!("\n{text}\nint another() {{ return 1; }}\n"));
+        let known = watched.build();
+        let words = |took: &Took| -> Vec<String> {
+            let word = |line: &String| line.split_once("): ").map_or(line.clone(), |(_, message)| message.to_owned());
+            took.said.iter().map(word).collect()
+        };
+        assert_eq!(words(&known), words(&cold), "{what}");
+        assert_eq!(known.on_gpu, 0, "{what}: {known:?}");
+        // What the model chose is compared under each set of macros that it chose from.
+        let is_chosen = watched.project.path("k.tune.json").exists() && !said.contains("baseline");
+        assert!(is_chosen || known.preprocessed + 2 < cold.preprocessed, "{what}: {known:?} after {cold:?}");
+    }
+}
+
+#[test]
+fn what_may_be_otherwise_next_time_is_looked_at_again() {
+    let entry = |what: &str| format!("{{{what}}}");
+    for (what, recorded) in [
+        (
+            "a GPU that is full",
+            recording(r#", "memory_bytes": 150000000, "free_bytes": 140000"#, &entry(r#""time_us": 10.0"#)),
+        ),
+        ("a baseline that took too long", recording("", &entry(r#""refused": {"hung": {"limit_s": 1.0}}"#))),
+        ("a process that died", recording("", &entry(r#""fault": "die""#))),
+        ("memory that was lacking", recording("", &entry(r#""refused": {"out_of_memory": {"bytes": 7}}"#))),
+        ("a broken GPU", recording("", &entry(r#""refused": {"faulted": {"error": "CUDA_ERROR_ECC_UNCORRECTABLE"}}"#))),
+        ("a process that does not start", recording("", "").replace(r#""log""#, r#""start": "die", "log""#)),
+    ] {
+        let watched = Watched::new(&kernel("", ARGS), Some(&recorded));
+        let first = watched.build();
+        assert!(!first.said.is_empty(), "{what}: {first:?}");
+        let again = watched.build();
+        assert_eq!((again.preprocessed, again.on_gpu), (first.preprocessed, first.on_gpu), "{what}: {again:?}");
+    }
+}
