@@ -1,8 +1,8 @@
 //! Measuring on a GPU. Needs the CUDA driver and nothing else: `cargo test --test gpu`, or the executable carried to a machine
 //! with a GPU; `gpu NAME` runs the cases whose names contain NAME.
 //!
-//! Called as `gpu measure` it is the measuring process, which it starts itself; as `gpu replay RECORD[@INDEX,...]...` it launches the baseline of
-//! each recorded space as it was timed, for profilers. No GPU is a failure here, not a pass.
+//! Called as `gpu measure` it is the measuring process, which it starts itself; as `gpu replay RECORD[@INDEX,...]...` it launches
+//! these configurations of each recorded space, or its baseline, as they were timed, for profilers. No GPU is a failure here, not a pass.
 
 #[path = "gpu/recorded.rs"]
 mod recorded;

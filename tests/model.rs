@@ -222,6 +222,14 @@ fn replay_of_a_loop() {
     assert_eq!(hundred.regions, 100.0 + 2.0);
     let cached = Analysis::new(kernel, Some(&total(100.0, Access { reuse: 1.0, ..coalesced() })));
     assert_eq!((hundred.cycles - cached.cycles).round(), 100.0 * (680.0 - 40.0));
+    // Of sectors of which one in four is new, a load waits a quarter of the way where they lie side by side, for another warp has brought
+    // the rim; lanes that gather from all over wait for the last, and for 28 more sectors to arrive.
+    let partly = Access { reuse: 0.75, ..coalesced() };
+    let gather = Access { sectors: 32.0, lines: 32.0, ..partly };
+    for (access, hits, waits) in [(partly, 0.0, 200.0), (gather, 0.0, 680.0 + 28.0), (gather, 1.0, 40.0 + 28.0)] {
+        let analysis = Analysis::new(kernel, Some(&total(100.0, Access { hits, ..access })));
+        assert_eq!((hundred.cycles - analysis.cycles).round(), 100.0 * (680.0 - waits), "{hits} {access:?}");
+    }
 }
 
 /// The copy of a loop that no warp looked at came to accesses memory as what was looked at does.

@@ -439,6 +439,35 @@ mod tests {
     }
 
     #[test]
+    fn an_access_hits_where_all_of_its_sectors_were_touched_before() {
+        let first = request(Space::Global, 4, |lane| lane * 128);
+        let one_is_new = request(Space::Global, 4, |lane| if lane == 31 { 1 << 20 } else { lane * 128 });
+        let (mut by_warp, mut by_block) = (AddressMap::default(), AddressMap::default());
+        let mut sum = Sum::new(&first);
+        for request in [&first, &first, &one_is_new, &first] {
+            sum.add(request, ALL, 0, &mut by_warp, &mut by_block);
+        }
+        let access = sum.mean(Turns::default());
+        assert_eq!((access.hits, access.reuse), (0.5, 95.0 / 128.0));
+    }
+
+    #[test]
+    fn what_a_block_shares_is_judged_where_most_warps_are_recorded() {
+        // Eight executions of the first warp, each of a sector of its own, the first two of which two neighbours touch, too.
+        let of = |warp: u32, executions: u64| {
+            (1..=executions).map(move |execution| Request {
+                warp,
+                execution,
+                time: execution * 10 + u64::from(warp),
+                ..request(Space::Global, 4, |_| execution * 32)
+            })
+        };
+        let requests: Vec<Request> = of(0, 8).chain(of(1, 2)).chain(of(2, 2)).collect();
+        let recorded = recorded(&requests)[&0];
+        assert_eq!((recorded.last, recorded.most_warps), (8, 2));
+    }
+
+    #[test]
     fn lines_are_looked_up_in_four_banks_of_tags() {
         let rows: [(&str, u64, u64, f64, f64); 5] = [
             ("side by side", 4, 4, 1.0, 1.0),
