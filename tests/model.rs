@@ -4,12 +4,16 @@
 mod toolkit;
 
 use nvtune::cubin::Cubin;
+use nvtune::model::frequency;
 use nvtune::model::occupancy::{Demand, Limiter, occupancy};
 use nvtune::model::profile::{Access, Kind, Profile, Space};
 use nvtune::model::{Analysis, Architecture, Bottleneck, Inputs, Machine, Score, Terms, auto_caps, score};
+use nvtune::ptx::Module;
 use nvtune::space::Launch;
+use nvtune::workload::{Argument, Buffer, Element, Fill, Scalar, Workload};
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -251,6 +255,37 @@ fn what_was_not_looked_at_is_like_what_was() {
     assert_eq!(traffic(&elsewhere(gather)), traffic(&seen));
     // Another width tells nothing: threads side by side.
     assert_eq!(traffic(&elsewhere(Access { width: 8, ..gather })), traffic(&total(64.0, coalesced())));
+}
+
+/// A block of which most instructions have guards is executed by all warps, and what has a guard by those for which it holds.
+#[test]
+fn blocks_are_counted_by_what_always_executes() {
+    let Some(_) = toolkit::bin() else {
+        eprintln!("skipped: no CUDA toolkit (set NVTUNE_NVCC)");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cubin/guarded.cu");
+    let [cubin, ptx] = ["guarded.cubin", "guarded.ptx"].map(|name| folder.path().join(name));
+    toolkit::compile(&source, 90, &[], &cubin);
+    let into_ptx =
+        [Path::new("-ptx"), Path::new("-lineinfo"), Path::new("-arch=sm_90"), &source, Path::new("-o"), &ptx];
+    toolkit::run("nvcc", &into_ptx);
+    let (cubin, ptx) = (std::fs::read(cubin).unwrap(), std::fs::read_to_string(ptx).unwrap());
+    let (rows, threads) = (64, 256);
+    let element = Element { scalar: Scalar::F32, lanes: 1 };
+    let out = Buffer { name: "out".to_owned(), element, count: rows * threads, fill: Fill::Zeros, seed: 0 };
+    let n = Argument::Scalar((rows as i32).to_le_bytes().to_vec());
+    let workload = Workload { arguments: vec![n, Argument::Buffer(0)], buffers: vec![out], ..Workload::default() };
+    let launch = Launch { grid: [1, 1, 1], block: [threads as u32, 1, 1], shared: 0, carveout: None };
+    let profile =
+        frequency::profile(&Module::parse(&ptx).unwrap(), "guarded", &launch, &workload, &frequency::Limits::default());
+    let analysis = Analysis::new(&Cubin::parse(&cubin).unwrap().kernels()[0], Some(&profile.unwrap()));
+    assert_eq!(analysis.work.barriers, 9.0 * rows as f64);
+    // Stores besides the first: of 4, 2 and 1 of 8 warps, and then of one of them for each further halving.
+    let halvings = (4.0 + 2.0 + 1.0 + 5.0) / 8.0;
+    let passes = analysis.work.shared_cycles / rows as f64;
+    assert!((1.0 + 3.0 * halvings..2.0 + 4.0 * halvings).contains(&passes), "{passes}");
 }
 
 /// Threads at once, by blocks that fit, or by those that the grid has.
