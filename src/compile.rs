@@ -1,8 +1,7 @@
 //! A call of nvcc: handed over where nothing is marked, else tuned and then built by nvcc itself.
 
-use crate::comment::{Annotation, Diagnostic};
 use crate::console::{Console, FATAL, exit_code};
-use crate::emit::{self, Header, StubText, TicketKernel};
+use crate::emit::{Header, StubText, TicketKernel};
 use crate::marked_source::{self, MarkedSource};
 use crate::model::architecture_number;
 use crate::nvcc::ticketed::{self, Built, Wrong};
@@ -12,7 +11,6 @@ use crate::nvcc::{
 use crate::process;
 use crate::record::{Record, Written, checksum};
 use crate::results::Results;
-use crate::search::Provenance;
 use crate::settings::{Mode, Settings, Trust, is_off};
 use crate::tune::{self, Tuned, Tuner};
 use crate::tuning::Tuning;
@@ -261,20 +259,8 @@ impl Build<'_> {
     /// Keeps what was decided, unless a part of it was only for now: a tool that was stopped, a GPU that failed.
     fn keep(&self, warm: &Warm<'_>, dryrun: &Dryrun, tunings: &[Tuning], tuner: &Tuner<'_>) {
         let can_time = self.settings.mode == Mode::Measure && self.results.present.is_there();
-        let is_final = |tuning: &Tuning, tuned: &Tuned| {
-            let decision = &tuned.decision;
-            let has_workload = |of: &Annotation| of.name == decision.name && of.has_workload();
-            let wants_time = can_time && tuning.annotations.iter().any(has_workload);
-            let pinned = decision.pinned.as_ref();
-            let timed = !wants_time
-                || decision.untimed.is_some()
-                || decision.provenance == Provenance::Locked
-                || pinned.is_some_and(|found| found.is_measured());
-            timed && !decision.provisional
-        };
-        let is_whole =
-            |tuning: &Tuning| !tuning.is_provisional && tuning.tuned.iter().all(|tuned| is_final(tuning, tuned));
-        if self.console.failure().is_some() || tuner.lacks_some() || !tunings.iter().all(is_whole) {
+        let is_final = |tuning: &Tuning| tuning.is_final(can_time);
+        if self.console.failure().is_some() || tuner.lacks_some() || !tunings.iter().all(is_final) {
             return;
         }
         let headers: Vec<String> = tunings.iter().map(|tuning| Header::file_name(&tuning.source.stem)).collect();
@@ -296,9 +282,7 @@ impl Build<'_> {
             self.console.compiling(&source.name());
             let (annotations, problems) = source.annotations(self.settings.files.as_deref());
             self.console.diagnostics(&problems);
-            if source.includes_header {
-                self.console.diagnostics(&without_macros(&annotations));
-            }
+            self.console.diagnostics(&source.without_macros(&annotations));
             let (architecture, tuned, record, is_provisional) = (String::new(), Vec::new(), None, false);
             tunings.push(Tuning { source, annotations, is_provisional, architecture, tuned, record });
         }
@@ -419,10 +403,7 @@ impl Build<'_> {
             }
         }
         if let Some(code) = self.console.failure() {
-            // The objects that are there are not what was timed.
-            self.written.stay_where(None);
-            self.restore_files();
-            return code;
+            return self.take_back_all(code);
         }
         let problem = match self.attempt(programs, folder, &tunings, None) {
             Attempt::Ended(code) => return code,
@@ -483,10 +464,7 @@ impl Build<'_> {
     fn fall_back(&self, folder: &Path, mut tunings: Vec<Tuning>, problem: &str) -> u8 {
         self.console.warning(&format!("the tuned result is not used: {problem}"));
         if let Some(code) = self.console.failure() {
-            // The objects that are there are not what was timed.
-            self.written.stay_where(None);
-            self.restore_files();
-            return code;
+            return self.take_back_all(code);
         }
         for tuning in &mut tunings {
             tuning.tuned.iter_mut().for_each(|tuned| tuned.fall_back(problem));
@@ -529,6 +507,13 @@ impl Build<'_> {
         }
         let text = self.record(tuning).ok_or("cannot write the record")?;
         self.written.write(&path, &text, source)
+    }
+
+    /// Ends a call whose objects are there, but are not what was timed.
+    fn take_back_all(&self, code: u8) -> u8 {
+        self.written.stay_where(None);
+        self.restore_files();
+        code
     }
 
     /// A compile that fails leaves no object of its source; what is beside that must not speak of one.
@@ -601,20 +586,6 @@ impl Build<'_> {
     fn plain(&self) -> u8 {
         self.exec(&[])
     }
-}
-
-/// A warning for each kernel whose macros would be called as those of another one of its file.
-fn without_macros(annotations: &[Annotation]) -> Vec<Diagnostic> {
-    let names: Vec<&str> = annotations.iter().map(|annotation| annotation.name.as_str()).collect();
-    let without = emit::without_macros(&names);
-    let warning = |annotation: &Annotation| {
-        let name = &annotation.name;
-        let remedy = "add name(...) to one of them";
-        let message =
-            format!("the header has no macros for `{name}`: those of another kernel have the same names; {remedy}");
-        annotation.source.warning(annotation.name_span, message)
-    };
-    annotations.iter().filter(|annotation| without.contains(annotation.name.as_str())).map(warning).collect()
 }
 
 /// What became of a build with winners.

@@ -1,7 +1,7 @@
 //! A source of a call that carries tuning comments -> its annotations, and the compiler's steps for it.
 
 use crate::comment::{self, Annotation, Diagnostic, HostCode, Source};
-use crate::emit::Header;
+use crate::emit::{self, Header};
 use crate::model::architecture_number;
 use crate::nvcc::{Dryrun, Found, Invocation, Loads, MarkedFile, Phase, Pipeline, marked_files, quoted_files};
 use crate::tune::{self, Surroundings};
@@ -71,6 +71,23 @@ impl MarkedSource {
         }
         tune::load_files(&mut annotations, data);
         (annotations, problems)
+    }
+
+    /// A warning for each kernel whose macros in the header, where it is included, would be called as those of another one of its file.
+    pub fn without_macros(&self, annotations: &[Annotation]) -> Vec<Diagnostic> {
+        if !self.includes_header {
+            return Vec::new();
+        }
+        let names: Vec<&str> = annotations.iter().map(|annotation| annotation.name.as_str()).collect();
+        let without = emit::without_macros(&names);
+        let warning = |annotation: &Annotation| {
+            let name = &annotation.name;
+            let remedy = "add name(...) to one of them";
+            let message =
+                format!("the header has no macros for `{name}`: those of another kernel have the same names; {remedy}");
+            annotation.source.warning(annotation.name_span, message)
+        };
+        annotations.iter().filter(|annotation| without.contains(annotation.name.as_str())).map(warning).collect()
     }
 
     /// The code around the kernels, as the tuner looks at it.

@@ -4,6 +4,7 @@ use crate::comment::Annotation;
 use crate::emit::HeaderKernel;
 use crate::marked_source::MarkedSource;
 use crate::record::{FORMAT, Record};
+use crate::search::Provenance;
 use crate::tune::{self, Tuned};
 use std::ffi::OsString;
 
@@ -21,6 +22,23 @@ pub struct Tuning {
 }
 
 impl Tuning {
+    /// Whether the same inputs would have it decided so again: nothing was only for now, and what could be timed (`can_time`: there is a GPU
+    /// for it) was, or is refused for good.
+    pub fn is_final(&self, can_time: bool) -> bool {
+        let is_final = |tuned: &Tuned| {
+            let decision = &tuned.decision;
+            let has_workload = |of: &Annotation| of.name == decision.name && of.has_workload();
+            let wants_time = can_time && self.annotations.iter().any(has_workload);
+            let pinned = decision.pinned.as_ref();
+            let timed = !wants_time
+                || decision.untimed.is_some()
+                || decision.provenance == Provenance::Locked
+                || pinned.is_some_and(|found| found.is_measured());
+            timed && !decision.provisional
+        };
+        !self.is_provisional && self.tuned.iter().all(is_final)
+    }
+
     /// Whether there is a header and the source includes it.
     pub fn needs_header(&self) -> bool {
         self.source.includes_header && !self.annotations.is_empty()

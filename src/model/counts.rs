@@ -24,7 +24,8 @@ const ATTACHED: f64 = 0.25;
 /// this part of the weight of the others.
 const OWN_SHARE: f64 = 0.25;
 
-/// Share of its weight that a line's vote keeps where the instruction executes under a condition.
+/// Share of its weight that a line's vote keeps where the instruction executes under a condition: so little that a few instructions without
+/// one outvote all with.
 const GUARDED: f64 = 0.0625;
 
 /// What the counts are found from.
@@ -455,7 +456,7 @@ fn find(leader: &[usize], mut index: usize) -> usize {
     index
 }
 
-/// Weight of an instruction that executes under a condition: PTX branched around its line, so that the line says too little.
+/// What the vote of an instruction's line weighs. Where it executes under a condition PTX branched around the line, which so says too little.
 fn weight(instruction: &Instruction) -> f64 {
     let part = if instruction.guard.is_always() { 1.0 } else { GUARDED };
     part * match instruction.opcode.class {

@@ -101,10 +101,11 @@ const PORT_BYTES_PER_CYCLE: f64 = 64.0;
 /// Cycles of an SM for a line of which anything misses its level-1 cache, when all SMs ask for such: the level-2 cache looks up one
 /// after another, which binds lone sectors. `ncu` counts at most 132,000 to 141,000 look-ups in a microsecond on an H200
 /// (`lts__t_requests` of `hash_lookup`, `spmv`, `fdtd`, `cfd` and an unseen breadth-first search): 1.9 to 2 cycles of each of its 132 SMs, what its two
-/// parts ask of each other included.
+/// parts ask of each other included. A little less, for where bounds meet none is reached.
 const LINE_CYCLES: f64 = 1.8;
 /// Cycles of the memory pipe for such a line when it arrives. `ncu` counts half a pass for it (`l1tex__data_pipe_lsu_wavefronts` beyond the
-/// requests, over the lines, of `spmv`, `cfd` and `hash_lookup` on an H200); part of it is among the look-ups that are counted already.
+/// requests, over the lines, of `spmv`, `cfd` and `hash_lookup` on an H200); part of it is
+/// among the look-ups that are counted already, and 0.3 orders the recorded spaces no worse than 0 or 0.5.
 const FILL_CYCLES: f64 = 0.3;
 /// Instructions that an SM issues in a cycle.
 const ISSUES_PER_CYCLE: f64 = 4.0;

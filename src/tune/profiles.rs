@@ -201,7 +201,8 @@ mod tests {
     #[test]
     fn lanes_that_differ_are_no_measure_of_their_warp() {
         // `particles` walks over all of them in strides of the grid, in warps that part: what lanes execute that are run alone is a quarter
-        // less than what they execute together, which is 1.56e8 instructions of warps whatever the launch (`traffic.json`).
+        // less than what they execute together, which is 1.56e8 instructions of warps whatever the launch. Not so of all its launches yet:
+        // lanes that part at every step may do as much as each other over all (of 256 threads those in 264 blocks: 1.1e8).
         let laid = laid("particles");
         let profiles = Profiles::of(&laid, &mut Known::default());
         let mut seen = 0;

@@ -24,8 +24,8 @@ const MARGIN: f64 = 1.5;
 const PARTING: f64 = 8.0;
 /// Of what is left, the part for the beginnings of warps that cannot be run to their end.
 const BESIDE: u64 = 16;
-/// Lanes of a warp are alike where the busiest does at most so many times what the least busy one does.
-const ALIKE: f64 = 1.02;
+/// The lanes of a warp do the same where the busiest does at most so many times what the least busy one does.
+const SAME_LANES: f64 = 1.02;
 /// Lanes of a warp that are run for what all of it executes, where they are run alone.
 const LANES_OF_WARP: usize = 3;
 
@@ -341,7 +341,7 @@ impl Sampled<'_, '_> {
             }
             let lanes = together.counts.iter().map(|lane| lane.iter().sum::<u64>());
             let (least, most) = lanes.fold((u64::MAX, 0), |(least, most), lane| (lane.min(least), lane.max(most)));
-            alike &= least as f64 * ALIKE >= most as f64;
+            alike &= least as f64 * SAME_LANES >= most as f64;
             self.tally.warp(together);
         }
         alike
