@@ -330,7 +330,7 @@ fn parts_of_sectors_cost_more_than_whole_ones() {
         let module = Module::parse(&ptx).unwrap();
         let profile = frequency::profile(&module, "copy", &launch, &workload, &frequency::Limits::default()).unwrap();
         let analysis = Analysis::new(&Cubin::parse(&cubin).unwrap().kernels()[0], Some(&profile));
-        let bytes = [floats as u64 * 4; 2];
+        let bytes = [floats * 4; 2];
         let inputs = Inputs { machine: &machine, kernel: &analysis, launch: &launch, buffers: Some(&bytes) };
         let predicted = score(&inputs).predicted_us;
         assert!(

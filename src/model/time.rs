@@ -138,6 +138,8 @@ pub struct Terms {
     pub memory_pipe: f64,
     /// Sectors between the level-2 cache and the SMs.
     pub cache: f64,
+    /// No time, but the share of `cache` that stores take, for which no warp waits.
+    pub stored: f64,
     /// Bytes to and from device memory.
     pub device: f64,
     /// Lines of constants that miss the constant cache.
@@ -150,13 +152,14 @@ pub struct Terms {
 
 impl Terms {
     /// The predicted time. An SM's own units overlap with each other; with a warp's latency the busiest of them meets in a corner, and
-    /// both with device memory. The start of blocks waits for nothing, and nothing waits for it as long as it is not the slowest.
+    /// both with device memory. No warp waits for a store, so that the share that stores have of what moves to the level-2 cache bounds
+    /// a launch but lengthens no wait. The start of blocks waits for nothing, and nothing waits for it as long as it is not the slowest.
     pub fn us(&self) -> f64 {
-        let busiest =
-            [self.issue, self.pipe, self.memory_pipe, self.cache, self.constant].into_iter().fold(0.0, f64::max);
+        let read = self.cache * (1.0 - self.stored);
+        let busiest = [self.issue, self.pipe, self.memory_pipe, read, self.constant].into_iter().fold(0.0, f64::max);
         let memory = self.memory_pipe.max(self.cache).max(self.device);
         let latency = self.latency + self.queue * memory;
-        LAUNCH_US + corner(corner(latency, busiest), self.device).max(self.launch)
+        LAUNCH_US + corner(corner(latency, busiest).max(self.cache), self.device).max(self.launch)
     }
 }
 
@@ -222,6 +225,7 @@ pub fn predict(
         pipe: part(|of| of.pipe),
         memory_pipe: part(|of| of.memory_pipe),
         cache: part(|of| of.cache),
+        stored: if waves >= 1.0 { whole.cycles.stored } else { tail.cycles.stored },
         device: device.bytes / (machine.bandwidth_gbs * 1e3),
         constant: part(|of| of.constant),
         launch: part(|of| of.launch),
@@ -313,6 +317,9 @@ struct Moved {
     lines: f64,
     /// Sectors of which a store writes only a part.
     partial: f64,
+    /// The bytes and lines that stores move.
+    stored: f64,
+    stored_lines: f64,
 }
 
 impl Model<'_> {
@@ -350,10 +357,13 @@ impl Model<'_> {
         let local = work.local_stored + (work.local_sectors - work.local_stored) * self.local_missed;
         let cache = self.moved.bytes + (again + local) * SECTOR_BYTES;
         let lines = self.moved.lines + again * self.lines_per_sector() + local / (LINE_BYTES / SECTOR_BYTES);
-        let bytes = (cache - self.moved.partial * SECTOR_BYTES).max(0.0) / self.exchange;
+        let exchanged = |bytes: f64, lines: f64| {
+            let bytes = (bytes - self.moved.partial * SECTOR_BYTES).max(0.0) / self.exchange;
+            bytes.max(lines * LINE_CYCLES * CACHE_BYTES_PER_CYCLE / self.exchange) + self.moved.partial * PARTIAL_CYCLES
+        };
         // Where few SMs ask, each is served the sooner, with look-ups as with bytes; parts of sectors take an SM as long as ever (an unseen
         // kernel whose 10 to 20 blocks store lone words takes 2.5 cycles for each).
-        let looked_up = lines * LINE_CYCLES * CACHE_BYTES_PER_CYCLE / self.exchange;
+        let (exchanged, stored) = (exchanged(cache, lines), exchanged(self.moved.stored, self.moved.stored_lines));
         let memory = work.pipes[Pipe::Memory as usize];
         let pipe = |pipe: Pipe| warps * work.pipes[pipe as usize];
         let busiest = Pipe::ALL.into_iter().filter(|pipe| *pipe != Pipe::Memory);
@@ -363,7 +373,8 @@ impl Model<'_> {
             issue: warps * self.analysis.mean_instructions / ISSUES_PER_CYCLE,
             pipe: pipe(busiest),
             memory_pipe: pipe(Pipe::Memory) + warps * lines * FILL_CYCLES,
-            cache: warps * (bytes.max(looked_up) + self.moved.partial * PARTIAL_CYCLES),
+            cache: warps * exchanged,
+            stored: if exchanged > 0.0 { (stored / exchanged).min(1.0) } else { 0.0 },
             device: 0.0,
             constant: warps * (work.constant_lines - CONSTANT_LINES).max(0.0) * CONSTANT_MISS,
             launch: blocks * BLOCK_INTERVAL * f64::from(self.machine.sms),
@@ -489,6 +500,8 @@ impl Model<'_> {
             moved.bytes += of_warp;
             moved.lines += of_warp / SECTOR_BYTES * of.lines / of.sectors;
             moved.partial += of.partial;
+            moved.stored += of.stored * SECTOR_BYTES;
+            moved.stored_lines += of.stored * of.lines / of.sectors;
         }
         moved
     }

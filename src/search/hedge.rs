@@ -110,6 +110,7 @@ fn supposed(Score { terms, in_flight, .. }: &Score, factors: &[f64; 8], crowding
         pipe: terms.pipe * pipe,
         memory_pipe: terms.memory_pipe * memory_pipe,
         cache: terms.cache * cache,
+        stored: terms.stored,
         device: terms.device * device * in_flight.max(FEWEST).powf(crowding),
         constant: terms.constant * constant,
         launch: terms.launch * launch,
