@@ -1,6 +1,6 @@
 //! The JSON record of a tuned source: every configuration with its variant, score, Pareto membership and timing.
 
-use super::Pinned;
+use super::{Pinned, Stale};
 use crate::measure::{Conditions, Device, Timing};
 use crate::model::Score;
 use crate::ptx::CacheOperator;
@@ -76,6 +76,9 @@ pub struct Decision {
     /// What a lock file says of it; absent where not even its PTX was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<Pinned>,
+    /// Why the lock file's entry was not used; absent where it was, and where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stale: Option<Stale>,
     pub variants: Vec<RecordedVariant>,
     pub configurations: Vec<RecordedConfiguration>,
 }

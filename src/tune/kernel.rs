@@ -162,6 +162,7 @@ pub fn draft(tuner: &Tuner<'_>, toolchain: &Toolchain, prepared: &Prepared<'_>) 
         held: Vec::new(),
         notes: screening_note(*sets),
         pinned: None,
+        stale: subject.stale.clone(),
         variants: variants.all.iter().map(recorded_variant).collect(),
         configurations: recorded(scored, &candidates),
     };

@@ -8,6 +8,7 @@ use super::{Tuner, facts, host, launches};
 use crate::comment::{self, Annotation, Diagnostic, Facts};
 use crate::model::{Architecture, Machine, architecture_number};
 use crate::ptx;
+use crate::record::Stale;
 use crate::space::{Configuration, Launch, Space};
 use crate::variant::{FrontEnd, ToolError, Toolchain};
 use crate::workload::{self, Entry, Layout, Spelled, Workload, alias, layout};
@@ -31,6 +32,8 @@ pub struct Subject<'a> {
     pub kept: Option<Macros>,
     /// The sets of the axes' macros that may not be chosen whatever the compiler makes of them.
     pub barred: BTreeSet<Macros>,
+    /// Why the lock file's entry for it is not used.
+    pub stale: Option<Stale>,
 }
 
 impl Subject<'_> {
@@ -164,7 +167,7 @@ pub fn learn<'a>(
     };
     let entries = HashMap::from([(own.clone(), Ok(entry.clone()))]);
     let barred = barred(&space);
-    let subject = Subject { annotation, entry, entries, space, machine, reach, kept, barred };
+    let subject = Subject { annotation, entry, entries, space, machine, reach, kept, barred, stale: None };
     if subject.kept.is_none() {
         advise(tuner, toolchain, front_ends, &subject, in_force.now)?;
     }
