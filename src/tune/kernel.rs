@@ -53,6 +53,7 @@ pub fn prepare<'a>(
     let effort = effort(tuner, toolchain, subject.annotation);
     // A GPU may have been asked for since.
     subject.machine = machine(tuner, subject.machine.architecture);
+    subject.bar(tuner, toolchain);
     // While a kernel before is on the GPU, the measuring process is lent to who times it.
     let lent = Mutex::new(tuner.measurer.take().map(|measurer| (measurer, ahead(tuner, &subject, loaded))));
     let first = |assembly: &Assembly| {

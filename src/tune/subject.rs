@@ -1,6 +1,6 @@
 //! A kernel once the front end has run: its annotation, what the compiler says of it, its space and its way to the launches.
 
-use super::kernel::{effort, machine};
+use super::kernel::{effort, machine, will_time};
 use super::problem::Problem;
 use super::reach::Reach;
 use super::variants::{FrontEnds, InForce, Macros, Made, merged};
@@ -47,6 +47,13 @@ impl Subject<'_> {
         }
         let mut fitting = self.space.iter().filter(|found| found.macros == wanted.macros && found.cap == 0);
         fitting.next().unwrap_or(wanted)
+    }
+
+    /// Looks again at what may not be chosen: a GPU may have been asked for since the kernel was learnt of.
+    pub fn bar(&mut self, tuner: &Tuner<'_>, toolchain: &Toolchain) {
+        if self.kept.is_none() {
+            self.barred = barred(tuner, toolchain, self.annotation, &self.space);
+        }
     }
 
     /// The sets of the axes' macros that can be chosen.
@@ -128,9 +135,9 @@ pub fn learn<'a>(
     let baseline = unbounded.baseline().clone();
     // All at once, for as long as there are cores: one after the other each would wait for the one before.
     let kept = tuner.kept.get(&annotation.name).cloned();
-    let barred = |space: &Space| match (tuner.surroundings(), &kept) {
-        (Some(around), None) => Reach::barred(annotation, space, around),
-        _ => BTreeSet::new(),
+    let barred = |space: &Space| match &kept {
+        None => barred(tuner, toolchain, annotation, space),
+        Some(_) => BTreeSet::new(),
     };
     let planned = match (&kept, ahead) {
         (Some(kept), _) => vec![kept.clone()],
@@ -172,6 +179,13 @@ pub fn learn<'a>(
         advise(tuner, toolchain, front_ends, &subject, in_force.now)?;
     }
     Ok(subject)
+}
+
+/// The sets of the axes' macros that may not be chosen whatever the compiler makes of them.
+fn barred(tuner: &Tuner<'_>, toolchain: &Toolchain, annotation: &Annotation, space: &Space) -> BTreeSet<Macros> {
+    let by_model = !will_time(tuner, toolchain, annotation);
+    let barred = tuner.surroundings().map(|around| Reach::barred(annotation, space, around, by_model));
+    barred.unwrap_or_default()
 }
 
 /// The entry of an annotation. Template arguments that are not told by their text are asked of the compiler; `full` are the
