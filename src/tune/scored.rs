@@ -171,6 +171,9 @@ impl Scored {
         let may_win = |(index, _): &(usize, Point)| *index == baseline || candidates.contains(index);
         let (indices, points): (Vec<usize>, Vec<Point>) = indices.into_iter().zip(points).filter(may_win).unzip();
         let at_baseline = indices.iter().position(|&index| index == baseline)?;
-        search::predicted_winner(&points, at_baseline).map(|(point, gain)| (indices[point], gain))
+        let configurations = &self.laid.configurations;
+        let departure = |&index: &usize| configurations[index].departure(&configurations[baseline]);
+        let departures: Vec<_> = indices.iter().map(departure).collect();
+        search::predicted_winner(&points, at_baseline, &departures).map(|(point, gain)| (indices[point], gain))
     }
 }
