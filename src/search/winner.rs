@@ -44,29 +44,43 @@ const GAIN: f64 = 1.05;
 /// pairs that are farther apart it is right in 63%, and in 74% from a ratio of 1.05 on.
 const TIE: f64 = 1.015;
 
-/// The winner by prediction alone, and the gain that it promises; `None` for the baseline.
-///
-/// A prediction alone is as bold as it is wrong: the point of least predicted time is often one whose bottleneck the model
-/// underrates. So the choice is made over what the model may be wrong about (see [`hedge`](super::hedge)): of the points that hardly
-/// ever lose to the baseline that which gains most in the mean.
-///
-/// Gains that differ by less than [`TIE`] are one to the model. Of those, the point of the least departure from the baseline is chosen;
-/// `departures` are those of the points.
-pub fn predicted_winner(points: &[Point], baseline: usize, departures: &[Departure]) -> Option<(usize, f64)> {
-    points.get(baseline).filter(|point| point.score.predicted_us.is_finite())?;
+/// What the model expects of a point beside the baseline, over all that it may be wrong about (see [`hedge`](super::hedge)).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Promise {
+    /// Time of the baseline over its time, the geometric mean.
+    pub gain: f64,
+    /// The share of cases in which it is slower than the baseline.
+    slower: f64,
+}
+
+/// What is promised of the points that are looked at, by index; nothing where the baseline has no prediction.
+pub fn promises(points: &[Point], baseline: usize) -> Vec<(usize, Promise)> {
+    if points.get(baseline).is_none_or(|point| !point.score.predicted_us.is_finite()) {
+        return Vec::new();
+    }
     let task = Task::new(points, baseline, usize::MAX);
     let Suppositions { looked_at, times } = Suppositions::new(&task, DOUBT);
-    let at_baseline = looked_at.iter().position(|&index| index == baseline)?;
+    let Some(at_baseline) = looked_at.iter().position(|&index| index == baseline) else { return Vec::new() };
     let gains = |at: usize| times.iter().map(move |times| times[at_baseline] - times[at]);
     let promise = |at: usize| {
         let slower = gains(at).filter(|gain| *gain < 0.0).count() as f64 / times.len() as f64;
         let gain = gains(at).sum::<f64>() / times.len() as f64;
-        (slower <= RISK && gain >= GAIN.ln()).then_some((looked_at[at], gain.exp()))
+        Promise { gain: gain.exp(), slower }
     };
-    let promises: Vec<(usize, f64)> = (0..looked_at.len()).filter_map(promise).collect();
-    let most = promises.iter().map(|promise| promise.1).max_by(f64::total_cmp)?;
-    let alike = promises.into_iter().filter(|(_, gain)| gain * TIE >= most);
-    let departure = |index: usize| departures.get(index).copied().unwrap_or_default();
+    looked_at.iter().enumerate().map(|(at, &index)| (index, promise(at))).collect()
+}
+
+/// The winner by prediction alone, and the gain that it promises; `None` for the baseline.
+///
+/// A prediction alone is as bold as it is wrong: the point of least predicted time is often one whose bottleneck the model
+/// underrates. So of the points that hardly ever lose to the baseline that is chosen which promises most. Gains whose ratio is below
+/// [`TIE`] are one to the model: of those points that of the least `departure` from the baseline is chosen.
+pub fn predicted_winner(promises: &[(usize, Promise)], departure: impl Fn(usize) -> Departure) -> Option<(usize, f64)> {
+    let is_kept = |promise: &Promise| promise.slower <= RISK && promise.gain >= GAIN;
+    let kept =
+        promises.iter().filter(|(_, promise)| is_kept(promise)).map(|&(index, Promise { gain, .. })| (index, gain));
+    let most = kept.clone().map(|(_, gain)| gain).max_by(f64::total_cmp)?;
+    let alike = kept.filter(|(_, gain)| gain * TIE >= most);
     alike.min_by(|a, b| departure(a.0).cmp(&departure(b.0)).then(b.1.total_cmp(&a.1)).then(a.0.cmp(&b.0)))
 }
 
@@ -81,7 +95,7 @@ mod tests {
     /// What is chosen of points with these parts of their prediction, the first of them the baseline.
     fn chosen(terms: &[Terms]) -> Option<usize> {
         let points: Vec<Point> = terms.iter().copied().map(bound).collect();
-        predicted_winner(&points, 0, &[]).map(|(index, _)| index)
+        predicted_winner(&promises(&points, 0), |_| Departure::default()).map(|(index, _)| index)
     }
 
     fn latency(us: f64) -> Terms {
@@ -95,7 +109,7 @@ mod tests {
         assert_eq!(chosen(&[latency(104.0), latency(f64::INFINITY)]), None);
         assert_eq!(chosen(&[latency(f64::INFINITY), latency(100.0)]), None);
         assert_eq!(chosen(&[latency(104.0)]), None);
-        assert_eq!(predicted_winner(&[], 0, &[]), None);
+        assert_eq!(chosen(&[]), None);
     }
 
     #[test]
@@ -119,8 +133,8 @@ mod tests {
             (vec![(of(256, 0), 120.0), (of(512, 0), 100.2), (of(128, 0), 100.0)], 2),
         ] {
             let terms = points.iter().map(|(_, us)| bound(latency(*us)));
-            let departures = points.iter().map(|(found, _)| found.departure(&points[0].0)).collect::<Vec<_>>();
-            let chosen = predicted_winner(&terms.collect::<Vec<_>>(), 0, &departures).map(|(index, _)| index);
+            let departure = |index: usize| points[index].0.departure(&points[0].0);
+            let chosen = predicted_winner(&promises(&terms.collect::<Vec<_>>(), 0), departure).map(|(index, _)| index);
             assert_eq!(chosen, Some(expected), "{points:?}");
         }
     }

@@ -349,6 +349,7 @@ fn recorded(subject: &Subject<'_>, configuration: &Configuration) -> RecordedCon
         score: None,
         pareto: false,
         candidate: false,
+        promised: None,
         timing: None,
         refused: None,
     }
