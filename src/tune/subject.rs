@@ -235,7 +235,8 @@ fn layouts(
                 true => {
                     let kernel = &annotation.kernel.name;
                     let message = format!(
-                        "the type of this structure has no name that could be asked for; `{kernel}` is not tuned"
+                        "the type of this structure has no name that could be asked for (a lambda's has none: pass a structure with an operator() of \
+                         its own in its place); `{kernel}` is not tuned"
                     );
                     annotation.source.warning(place, message).into()
                 }
