@@ -2,7 +2,7 @@
 
 use super::jobs::{self, Job, Workers};
 use crate::marked_source;
-use crate::record::{FORMAT, LOCK_FILE, Lock, LockError, Pinned, Record, lock};
+use crate::record::{FORMAT, LOCK_FILE, Lock, LockError, Pinned, Record, Stale, lock};
 use crate::search::Provenance;
 use crate::settings::Trust;
 use std::collections::{BTreeMap, BTreeSet};
@@ -122,6 +122,8 @@ pub struct Results {
     records: usize,
     /// The newest of each kernel and architecture. One that nothing is known of says what a lock would have to hang on, no more.
     now: BTreeMap<String, Pinned>,
+    /// What their builds had against the entries that they met.
+    stale: BTreeMap<String, Stale>,
     /// The kernels that the sources have, by the source as the lock names it.
     kernels: BTreeMap<String, BTreeSet<String>>,
     jobs: Vec<(Job, Vec<String>)>,
@@ -149,6 +151,8 @@ impl Results {
                     );
                 }
                 self.now.insert(key.clone(), pinned.clone());
+                self.stale.remove(&key);
+                self.stale.extend(decision.stale.clone().map(|stale| (key.clone(), stale)));
             }
             keys.push(key);
         }
@@ -166,16 +170,9 @@ impl Results {
             match file.entries.get(key) {
                 None => problems.push((key.as_str(), "is not locked".to_owned())),
                 Some(entry) => {
-                    let mut changes = entry.basis.changes(&now.basis);
-                    if changes.is_empty()
-                        && entry.winner.macros == now.winner.macros
-                        && entry.winner_ptx != now.winner_ptx
-                    {
-                        changes.push("its code (PTX) under the winner's macros".to_owned());
-                    }
-                    if !changes.is_empty() {
-                        problems.push((key.as_str(), format!("is stale: another is {}", changes.join(" and "))));
-                    }
+                    let met = self.stale.get(key).filter(|stale| stale.is_about(entry)).cloned();
+                    let stale = met.or_else(|| Stale::between(entry, now));
+                    problems.extend(stale.map(|stale| (key.as_str(), format!("is stale: {}", stale.reason()))));
                 }
             }
         }

@@ -7,23 +7,28 @@ use std::path::{Path, PathBuf};
 /// Rows shown of a space: the winner, the baseline and the best of the others.
 const ROWS: usize = 12;
 
-/// What two of the columns are, by [`crate::model`].
+/// What some of the columns are, by [`crate::model`] and [`crate::search`].
 const LEGEND: &str = "T: threads that an SM has room for besides; C: estimated cycles of one thread. Less of both is better (PO of Liang et al., ASP-DAC 2013).";
+const PROMISED: &str = "promised: the gain over the baseline in the mean over all that the model may be wrong about, by which it chooses; predicted: its time in us as it stands.";
 
 /// Prints every record; a file that is none is an error, the others are printed all the same.
 pub fn run(records: &[PathBuf]) -> u8 {
-    let (mut failed, mut shown) = (false, false);
+    let (mut failed, mut shown, mut promised) = (false, false, false);
     for path in records {
         match read(path) {
             Ok(record) => {
                 record.kernels.iter().for_each(|decision| print!("{}", text(&record.source, decision)));
                 shown |= !record.kernels.is_empty();
+                promised |= record.kernels.iter().any(has_promises);
             }
             Err(problem) => {
                 eprintln!("nvtune fatal   : '{}': {problem}", path.display());
                 failed = true;
             }
         }
+    }
+    if promised {
+        println!("{PROMISED}");
     }
     if shown {
         println!("{LEGEND}");
@@ -60,9 +65,11 @@ fn text(source: &str, decision: &Decision) -> String {
         decision.seconds.measure
     ));
     text.push_str(&bounds(decision));
-    text.push_str("    time us  predicted  regs  occupancy      T          C  configuration\n");
+    let promised = if has_promises(decision) { "  promised" } else { "" };
+    text.push_str(&format!("    time us  predicted{promised}  regs  occupancy      T          C  configuration\n"));
     let mut shown: Vec<usize> = (0..decision.configurations.len()).collect();
-    shown.sort_by(|&a, &b| time(&decision.configurations[a]).total_cmp(&time(&decision.configurations[b])));
+    let place = |index: usize| place(&decision.configurations[index]);
+    shown.sort_by(|&a, &b| place(a).0.cmp(&place(b).0).then(place(a).1.total_cmp(&place(b).1)));
     // Configurations with the same machine code and launch are one point: the first of them is shown.
     let point = |index: usize| (decision.configurations[index].variant, decision.configurations[index].launch);
     let mut seen = HashSet::from([point(decision.winner), point(decision.baseline)]);
@@ -97,12 +104,18 @@ fn bounds(decision: &Decision) -> String {
     }
 }
 
-/// Measured time; predicted where there is none, behind all that are measured.
-fn time(configuration: &RecordedConfiguration) -> f64 {
-    match (&configuration.timing, &configuration.score) {
-        (Some(timing), _) => timing.median_us,
-        (None, Some(score)) => 1e12 + score.predicted_us,
-        (None, None) => f64::INFINITY,
+/// Whether the model chose, by what it promises.
+fn has_promises(decision: &Decision) -> bool {
+    decision.configurations.iter().any(|found| found.promised.is_some())
+}
+
+/// What is measured comes first, by time; then what the model promises most of, then what it predicts to be fastest.
+fn place(RecordedConfiguration { timing, promised, score, .. }: &RecordedConfiguration) -> (u8, f64) {
+    match (timing, promised, score) {
+        (Some(timing), _, _) => (0, timing.median_us),
+        (None, Some(gain), _) => (1, -gain),
+        (None, None, Some(score)) => (2, score.predicted_us),
+        (None, None, None) => (3, 0.0),
     }
 }
 
@@ -114,12 +127,17 @@ fn row(decision: &Decision, index: usize) -> String {
         _ => "",
     };
     let measured = configuration.timing.as_ref().map_or("-".to_owned(), |timing| format!("{:.2}", timing.median_us));
+    let promised = match configuration.promised {
+        _ if !has_promises(decision) => String::new(),
+        Some(gain) => format!("  {:>8}", format!("{gain:.2}x")),
+        None => format!("  {:>8}", "-"),
+    };
     let score = match &configuration.score {
         Some(score) => format!(
-            "{:>9.2}  {:>4}  {:>9.3}  {:>5.0}  {:>9.0}",
+            "{:>9.2}{promised}  {:>4}  {:>9.3}  {:>5.0}  {:>9.0}",
             score.predicted_us, score.registers, score.occupancy, score.t, score.c
         ),
-        None => format!("{:>9}  {:>4}  {:>9}  {:>5}  {:>9}", "-", "-", "-", "-", "-"),
+        None => format!("{:>9}{promised}  {:>4}  {:>9}  {:>5}  {:>9}", "-", "-", "-", "-", "-"),
     };
     let refused = configuration.refused.as_ref().map(|reason| format!(" (refused: {reason})")).unwrap_or_default();
     format!("  {measured:>9}  {score}  {}{mark}{refused}\n", configuration.configuration)

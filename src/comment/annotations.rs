@@ -15,7 +15,7 @@ use super::template_clause::RawInstance;
 use super::token::{Token, TokenKind, tokens};
 use super::value::Value;
 use super::workload_clause::RawGiven;
-use crate::workload::{Type, takes_no_value};
+use crate::workload::{Type, may_be_structure, takes_no_value};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -308,11 +308,21 @@ fn assemble(
 /// What is wrong where parameters have no value.
 fn without_value(kernel: &Kernel, given: &[RawGiven]) -> Vec<String> {
     let is_given = |name: &String| given.iter().any(|given| given.name == *name);
-    let missing: Vec<&String> = kernel.parameters.iter().flatten().filter(|name| !is_given(name)).collect();
+    let named = || kernel.parameters.iter().enumerate().filter_map(|(at, name)| Some((at, name.as_ref()?)));
+    let missing: Vec<&String> = named().map(|(_, name)| name).filter(|name| !is_given(name)).collect();
     let missing = match missing[..] {
         [] => None,
         [name] => {
-            Some(format!("parameter `{name}` of `{}` has no value: add `{name} = ...` to args(...)", kernel.name))
+            let at = named().find(|(_, other)| *other == name).map(|(at, _)| at);
+            let is_structure = at.and_then(|at| kernel.declarations.get(at)).is_some_and(|text| may_be_structure(text));
+            let fields = match is_structure {
+                true => format!("; a structure takes its fields, as in `{name} = {{x = 1}}`, and `{{}}` for all 0"),
+                false => String::new(),
+            };
+            Some(format!(
+                "parameter `{name}` of `{}` has no value: add `{name} = ...` to args(...){fields}",
+                kernel.name
+            ))
         }
         [ref first @ .., last] => {
             let first: Vec<String> = first.iter().map(|name| format!("`{name}`")).collect();

@@ -73,7 +73,7 @@ pub fn judge(space: &RecordedSpace) -> Result<Judged, SpaceError> {
     let candidates = scored.candidates(Strategy::Refit);
     let first = candidates.get(..FIRST).unwrap_or(&candidates);
     let choices = scored.choices(Strategy::Refit);
-    let predicted = scored.predicted_winner(&choices).map_or(space.baseline, |(winner, _)| winner);
+    let predicted = scored.predicted_winner(&scored.promises(&choices)).map_or(space.baseline, |(winner, _)| winner);
     let predicted_us = truth.time(predicted);
     Ok(Judged {
         kernel: space.kernel.clone(),

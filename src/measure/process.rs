@@ -463,13 +463,14 @@ impl State {
 /// A median of fewer samples hangs on one that something was in the way of.
 const SETTLED: usize = 3;
 
-/// What is known for sure while a request is under way: what was refused, what has enough samples of rounds that count, and what is
-/// too slow to be sampled again.
+/// What is known for sure while a request is under way: what was refused, what has enough samples of rounds that count, what is
+/// too slow to be sampled again, and, however few its samples, the baseline, which all other times are in units of.
 fn settled(states: &[State], plan: &Plan) -> Vec<Outcome> {
     let sure = |state: &State| state.samples.iter().take(state.sure).copied().fold(f64::INFINITY, f64::min);
     let best = states.iter().filter(|state| state.refused.is_none()).map(sure).fold(f64::INFINITY, f64::min);
-    let outcome = |state: &State| {
-        let enough = state.sure >= SETTLED.min(plan.rounds as usize) || sure(state) > plan.keep.max(1.0) * best;
+    let outcome = |(slot, state): (u32, &State)| {
+        let is_enough = state.sure >= SETTLED.min(plan.rounds as usize) || slot == BASELINE;
+        let enough = is_enough || sure(state) > plan.keep.max(1.0) * best;
         match &state.refused {
             Some(reason) => Outcome::Refused(reason.clone()),
             None if enough => {
@@ -478,7 +479,7 @@ fn settled(states: &[State], plan: &Plan) -> Vec<Outcome> {
             None => Outcome::Skipped,
         }
     };
-    states.iter().map(outcome).collect()
+    (0..).zip(states).map(outcome).collect()
 }
 
 /// Notes what was said of a job; what is said of one that does not exist is not believed.

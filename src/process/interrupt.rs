@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// Held for reading while a child is started or a file written; held for writing, for good, once a signal is here.
 static GOING_ON: RwLock<()> = RwLock::new(());
 
-/// A signal is here.
+/// A signal is here: set where it is delivered, before the thread that looks after signals runs.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// The nvcc that builds; 0 where none does.
@@ -35,15 +35,22 @@ type Undo = Box<dyn FnOnce() + Send>;
 /// That of the build under way.
 static UNDO: Mutex<Option<Undo>> = Mutex::new(None);
 
-/// How long nvcc, or another nvtune, may take to clear up.
+/// How long nvcc may take to clear up.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long other nvtunes may: what they leave behind nobody else knows of, and on a busy machine each has little of it.
+const PATIENCE_WITH_WORKERS: Duration = Duration::from_secs(10);
 
 /// Begins to look after SIGINT, SIGTERM and SIGHUP, those that are not ignored already (`nohup` ignores SIGHUP).
 pub fn watch() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         let wanted: Vec<i32> = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| !is_ignored(signal)).collect();
-        let Ok(mut signals) = Signals::new(wanted) else { return };
+        let Ok(mut signals) = Signals::new(&wanted) else { return };
+        for signal in wanted {
+            // SAFETY: what runs in the handler is one store into an atomic. One that cannot be had is set in `stop`.
+            let _ = unsafe { signal_hook::low_level::register(signal, || INTERRUPTED.store(true, Ordering::SeqCst)) };
+        }
         // Where no thread can be had, a signal does what it does by default.
         let _ = std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             if let Some(signal) = signals.forever().next() {
@@ -100,10 +107,29 @@ pub fn set_undo(undo: Option<Undo>) {
     *UNDO.lock().unwrap_or_else(PoisonError::into_inner) = undo;
 }
 
-/// The thread that looks after signals ends the process; what others would say of it is noise.
+/// The thread that looks after signals ends the process; what others would say of it is noise. To be called after a child has ended:
+/// the signal that ended it may be one for all processes of the terminal.
 pub fn wait_where_interrupted() {
+    take_what_is_pending();
     while INTERRUPTED.load(Ordering::SeqCst) {
         std::thread::park();
+    }
+}
+
+/// Has a signal that was sent to this process, and that no thread of it had the time to take yet, delivered to this thread: one that is
+/// pending is delivered before the call that unblocks it returns (POSIX, `pthread_sigmask`). On a busy machine a child may be dead of a
+/// Ctrl-C for a while before its parent runs again.
+fn take_what_is_pending() {
+    // SAFETY: the sets are this function's own and filled before they are read; the mask is put back as it was.
+    unsafe {
+        let (mut signals, mut before): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigemptyset(&mut signals);
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            libc::sigaddset(&mut signals, signal);
+        }
+        if libc::pthread_sigmask(libc::SIG_BLOCK, &signals, &mut before) == 0 {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        }
     }
 }
 
@@ -124,7 +150,7 @@ fn stop(signal: i32) {
         }
     }
     if HAS_WORKERS.load(Ordering::SeqCst) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + PATIENCE_WITH_WORKERS;
         descendants::of(std::process::id()).into_iter().for_each(|process| send(process, signal));
         while !descendants::of(std::process::id()).is_empty() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));

@@ -31,6 +31,8 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         let mut folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
+        // As long as a file of it is there, it is one that a signal's thread removes.
+        remove(self.folder.path());
         folders.retain(|path| path != self.folder.path());
     }
 }
@@ -38,14 +40,16 @@ impl Drop for Temporary {
 /// Removes every folder, and lets no other be made: the process is about to end.
 pub(super) fn remove_all() {
     let folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
-    for folder in folders.iter() {
-        // A tool that was killed may still be at its last write: once more, then.
-        for _ in 0..3 {
-            if std::fs::remove_dir_all(folder).is_ok() || !folder.exists() {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-    }
+    folders.iter().for_each(|folder| remove(folder));
     std::mem::forget(folders);
+}
+
+fn remove(folder: &Path) {
+    // A tool that was killed may still be at its last write: once more, then.
+    for _ in 0..3 {
+        if std::fs::remove_dir_all(folder).is_ok() || !folder.exists() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
 }

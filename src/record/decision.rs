@@ -1,6 +1,6 @@
 //! The JSON record of a tuned source: every configuration with its variant, score, Pareto membership and timing.
 
-use super::Pinned;
+use super::{Pinned, Stale};
 use crate::measure::{Conditions, Device, Timing};
 use crate::model::Score;
 use crate::ptx::CacheOperator;
@@ -76,6 +76,9 @@ pub struct Decision {
     /// What a lock file says of it; absent where not even its PTX was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<Pinned>,
+    /// Why the lock file's entry was not used; absent where it was, and where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stale: Option<Stale>,
     pub variants: Vec<RecordedVariant>,
     pub configurations: Vec<RecordedConfiguration>,
 }
@@ -163,6 +166,9 @@ pub struct RecordedConfiguration {
     pub pareto: bool,
     /// Sent to the GPU by the strategy, where there is one.
     pub candidate: bool,
+    /// The gain over the baseline that the model promises, as [`crate::search::promises`], where it alone chooses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promised: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timing: Option<RecordedTiming>,
     /// Why it must not be used.

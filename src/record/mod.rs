@@ -11,6 +11,7 @@ mod kept;
 pub mod lock;
 mod pinned;
 mod space;
+mod stale;
 mod writer;
 mod written;
 
@@ -29,4 +30,5 @@ pub use space::{
     CHECKED, DeviceState, Parts, PointTime, RecordedSpace, Repeatability, SPACE_EXTENSION, SPACE_FORMAT, Sample,
     SpaceConfiguration, SpaceError, SpaceSize, SpaceSource, SpaceVariant, SpaceWorkload,
 };
+pub use stale::{Stale, WINNER_PTX};
 pub use written::Written;

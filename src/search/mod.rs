@@ -12,4 +12,4 @@ mod winner;
 pub use pareto::pareto_front;
 pub use refit::Refit;
 pub use strategy::{Point, Search, Strategy, candidates, po_pareto_set};
-pub use winner::{Provenance, predicted_winner};
+pub use winner::{Promise, Provenance, predicted_winner, promises};

@@ -1,5 +1,6 @@
 //! One configuration: one value for each axis of a kernel's space.
 
+use super::shapes::WARP;
 use crate::ptx::{CacheOperator, Edits};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -31,10 +32,41 @@ pub struct Configuration {
 }
 
 impl Configuration {
+    /// How far it is from what a program has: first how many values differ, then whether the block is one that nobody would write
+    /// (its threads no power of two, or no whole warps), then how many times as large or as small that is.
+    pub fn departure(&self, from: &Self) -> Departure {
+        let differs = [
+            self.block != from.block,
+            self.cap != from.cap,
+            self.grid != from.grid,
+            self.cache != from.cache,
+            self.carveout != from.carveout,
+        ];
+        let macros = self.macros.iter().filter(|(name, value)| from.macros.get(*name) != Some(value)).count();
+        let values = differs.into_iter().filter(|differs| *differs).count() + macros;
+        let [threads, before] = [self, from].map(|found| found.block.iter().product::<u32>().max(1));
+        let oddness = match threads {
+            _ if self.block == from.block => 0,
+            _ if !threads.is_multiple_of(WARP) => 2,
+            _ => u8::from(!threads.is_power_of_two()),
+        };
+        // In hundredths of a doubling.
+        let scale = (100.0 * (f64::from(threads) / f64::from(before)).log2().abs()) as u32;
+        Departure { values, oddness, scale }
+    }
+
     /// What is written into the kernel's PTX.
     pub fn edits(&self) -> Edits {
         Edits { cap: self.cap, cache: self.cache }
     }
+}
+
+/// See [`Configuration::departure`]; less is more conventional.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Departure {
+    values: usize,
+    oddness: u8,
+    scale: u32,
 }
 
 /// How a kernel is launched under one configuration and workload.

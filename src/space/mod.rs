@@ -8,6 +8,6 @@ mod shapes;
 mod space;
 mod walk;
 
-pub use configuration::{Configuration, Dim3, Launch, shape};
+pub use configuration::{Configuration, Departure, Dim3, Launch, shape};
 pub use limits::Limits;
 pub use space::{Counted, Space};

@@ -10,7 +10,7 @@ use super::subject::{self, Ahead};
 use super::tuned::Tuned;
 use super::variants::{Bounds, FrontEnds, InForce, Macros};
 use super::{Tuner, axes, host, launches};
-use crate::comment::Annotation;
+use crate::comment::{Annotation, Diagnostic};
 use crate::settings::Mode;
 use crate::variant::{ToolError, Toolchain};
 use std::sync::Arc;
@@ -90,6 +90,18 @@ impl<'a> Course<'a> {
     /// The same where no kernel may take more than its budget.
     pub fn bounded(self) -> Self {
         Self { is_bounded: true, ..self }
+    }
+
+    /// What is wrong with the comments' spaces, of all kernels: errors that end the call are not to come after the work for the
+    /// kernels before. The rest shows once the front end has run.
+    pub fn wrong(&self) -> Vec<Diagnostic> {
+        let kernels = self.annotations.iter().zip(&self.problems).filter(|(_, problem)| problem.is_none());
+        let wrong =
+            kernels.filter_map(|(annotation, _)| match host::space(annotation, self.toolchain.architecture()) {
+                Err(Problem::Comment(diagnostics)) => Some(diagnostics),
+                _ => None,
+            });
+        wrong.flatten().collect()
     }
 
     /// Bounds the compiling of a kernel that was begun at `begin` and will be timed. Without a GPU the same is to be compiled, and

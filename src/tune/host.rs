@@ -24,9 +24,14 @@ pub fn limits(architecture: &Architecture, bounds: Option<u32>) -> Limits {
 
 /// The baseline of a comment, as far as it can be known without the compiler.
 pub fn baseline(annotation: &Annotation, architecture: &str) -> Result<Configuration, super::problem::Problem> {
-    // A baseline hangs on the architecture through its limits alone: any one's will do where none is known.
+    Ok(space(annotation, architecture)?.baseline().clone())
+}
+
+/// The space of a comment, as far as it can be known without the compiler.
+pub fn space(annotation: &Annotation, architecture: &str) -> Result<Space, super::problem::Problem> {
+    // It hangs on the architecture through its limits alone: any one's will do where none is known.
     let architecture = Architecture::nearest(architecture_number(architecture).unwrap_or(0));
-    Ok(Space::new(annotation, &limits(&architecture, None))?.baseline().clone())
+    Ok(Space::new(annotation, &limits(&architecture, None))?)
 }
 
 /// Headers of the baselines, for a source that includes its header before anything is decided.

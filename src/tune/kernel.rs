@@ -53,6 +53,7 @@ pub fn prepare<'a>(
     let effort = effort(tuner, toolchain, subject.annotation);
     // A GPU may have been asked for since.
     subject.machine = machine(tuner, subject.machine.architecture);
+    subject.bar(tuner, toolchain);
     // While a kernel before is on the GPU, the measuring process is lent to who times it.
     let lent = Mutex::new(tuner.measurer.take().map(|measurer| (measurer, ahead(tuner, &subject, loaded))));
     let first = |assembly: &Assembly| {
@@ -162,6 +163,7 @@ pub fn draft(tuner: &Tuner<'_>, toolchain: &Toolchain, prepared: &Prepared<'_>) 
         held: Vec::new(),
         notes: screening_note(*sets),
         pinned: None,
+        stale: subject.stale.clone(),
         variants: variants.all.iter().map(recorded_variant).collect(),
         configurations: recorded(scored, &candidates),
     };
@@ -287,7 +289,11 @@ fn choose(tuner: &Tuner<'_>, prepared: &Prepared<'_>, timed: Option<Timed>, deci
         subject.reach.refuses_predicted(&subject.space, configuration, &scored.laid.launches[index]).is_none()
     };
     let choices: Vec<usize> = scored.choices(decision.strategy).into_iter().filter(allowed).collect();
-    if let Some((winner, gain)) = scored.predicted_winner(&choices) {
+    let promises = scored.promises(&choices);
+    for (index, promise) in &promises {
+        decision.configurations[*index].promised = Some(promise.gain);
+    }
+    if let Some((winner, gain)) = scored.predicted_winner(&promises) {
         decision.provenance = Provenance::Predicted;
         decision.winner = winner;
         decision.speedup = gain;
@@ -375,6 +381,7 @@ fn recorded(scored: &Scored, candidates: &[usize]) -> Vec<RecordedConfiguration>
         // Configurations with the same machine code and launch are one point.
         pareto: pareto.contains(&scored.laid.representative[index]),
         candidate: candidates.contains(&index),
+        promised: None,
         timing: None,
         refused: scored.laid.variants[index].as_ref().err().cloned(),
     });

@@ -116,8 +116,11 @@ impl Laid {
                 *variant = Err(reason);
             }
         }
-        for (variant, configuration) in of.iter_mut().zip(&configurations).filter(|(variant, _)| variant.is_ok()) {
-            *variant = compiled(configuration);
+        for (index, variant) in of.iter_mut().enumerate().filter(|(_, variant)| variant.is_ok()) {
+            let (configuration, launch) = (&configurations[index], &launches[index]);
+            let is_barred = subject.barred.contains(&configuration.macros);
+            let reason = is_barred.then(|| subject.reach.refuses_predicted(&subject.space, configuration, launch));
+            *variant = reason.flatten().map_or_else(|| compiled(configuration), Err);
         }
         let codes = variants.all.iter();
         let codes = codes.map(|variant| Code { symbol: variant.symbol.clone(), cubin: Arc::clone(&variant.cubin) });

@@ -5,7 +5,7 @@
 //! meet the baseline in rounds of this compile; a cache that cannot be written costs a warning.
 
 use super::kernel::Prepared;
-use crate::measure::{Device, Outcome, Reason};
+use crate::measure::{Device, Outcome, Reason, Timing};
 use crate::process;
 use crate::record::{Cache, Found, Journal, RecordedTiming, Searched, Tried, digest};
 use crate::space::Configuration;
@@ -30,8 +30,9 @@ pub struct Logbook<'a> {
     place: Option<(Cache, String)>,
     /// What an earlier compile found.
     earlier: Option<Journal>,
-    /// In units of this: the baseline's median in microseconds.
+    /// In units of this: the baseline's median in microseconds, of so many samples.
     baseline_us: Option<f64>,
+    samples: usize,
     /// By index of the configuration.
     tried: BTreeMap<usize, Tried>,
     /// When it was written last, or begun, and how long that took.
@@ -49,6 +50,7 @@ impl<'a> Logbook<'a> {
             place,
             earlier,
             baseline_us: None,
+            samples: 0,
             tried: BTreeMap::new(),
             written: Instant::now(),
             took: Duration::ZERO,
@@ -61,9 +63,10 @@ impl<'a> Logbook<'a> {
         self.earlier.is_some()
     }
 
-    /// What an earlier compile found of points that are what they were, by index; `baseline_us` is the baseline's time now.
-    pub fn resume(&mut self, baseline_us: f64) -> HashMap<usize, Found> {
-        self.baseline_us = Some(baseline_us);
+    /// What an earlier compile found of points that are what they were, by index; `baseline` is the baseline's time now.
+    pub fn resume(&mut self, baseline: &Timing) -> HashMap<usize, Found> {
+        let baseline_us = baseline.median_us;
+        (self.baseline_us, self.samples) = (Some(baseline_us), baseline.samples_us.len());
         let Some(Journal { baseline_us: then, tried }) = self.earlier.take() else { return HashMap::new() };
         let scale = then.map(|then| baseline_us / then).filter(|scale| (1.0 / SAME..=SAME).contains(scale));
         let laid = &self.prepared.scored.laid;
@@ -89,8 +92,10 @@ impl<'a> Logbook<'a> {
     /// Notes what came of the baseline (the first) and of the configurations with these indices, and writes it down from time to time.
     pub fn note(&mut self, indices: &[usize], outcomes: &[Outcome]) {
         let Some((baseline, candidates)) = outcomes.split_first() else { return };
-        if let Outcome::Timed(timing) = baseline {
-            self.baseline_us.get_or_insert(timing.median_us);
+        if let Outcome::Timed(timing) = baseline
+            && timing.samples_us.len() > self.samples
+        {
+            (self.baseline_us, self.samples) = (Some(timing.median_us), timing.samples_us.len());
         }
         let mut is_urgent = false;
         for (&index, outcome) in indices.iter().zip(candidates) {
@@ -119,14 +124,14 @@ impl<'a> Logbook<'a> {
         let Some((cache, place)) = &self.place else { return };
         let begin = Instant::now();
         let journal = Journal { baseline_us: self.baseline_us, tried: self.tried.values().cloned().collect() };
-        match process::uninterrupted(|| journal.write(cache, place)) {
-            Ok(()) => {
-                let (name, count) = (&self.prepared.subject.annotation.name, journal.tried.len());
-                process::set_last_words(Some(format!(
-                    "{name}: interrupted; what is known of {count} points is kept, the next compile goes on from there"
-                )));
-                (self.written, self.took) = (Instant::now(), begin.elapsed());
-            }
+        let (name, count) = (&self.prepared.subject.annotation.name, journal.tried.len());
+        let words = format!(
+            "{name}: interrupted; what is known of {count} points is kept, the next compile goes on from there"
+        );
+        // Whoever finds it on the disk may count on its being told of.
+        let write = || journal.write(cache, place).inspect(|()| process::set_last_words(Some(words)));
+        match process::uninterrupted(write) {
+            Ok(()) => (self.written, self.took) = (Instant::now(), begin.elapsed()),
             Err(problem) => {
                 self.problem = Some(problem);
                 self.place = None;

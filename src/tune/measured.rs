@@ -138,7 +138,7 @@ fn decide_on<M: Measurer>(
     if logbook.has_earlier() {
         let timings = measurer.time(&baseline, &[], &Plan { budget_s, ..Plan::default() })?;
         tally.baseline(laid, decision, &timings.baseline);
-        earlier = logbook.resume(timings.baseline.median_us);
+        earlier = logbook.resume(&timings.baseline);
     }
     scored.search(decision.strategy, most, |round| {
         // The baseline is timed with every round; what is known already, or what there is no time for, is not sent.

@@ -165,7 +165,10 @@ impl<'a> Tuner<'a> {
     pub fn tune(&mut self, toolchain: &Toolchain, annotations: &[Annotation], around: Surroundings) -> Vec<Tuned> {
         self.surroundings = Some(around);
         let mut tuned = Vec::new();
-        if let Some(mut course) = Course::new(self, toolchain, annotations).map(Course::bounded) {
+        let course = Course::new(self, toolchain, annotations).map(Course::bounded);
+        let wrong = course.as_ref().map(Course::wrong).unwrap_or_default();
+        self.console.diagnostics(&wrong);
+        if let Some(mut course) = course.filter(|_| wrong.is_empty()) {
             std::thread::scope(|scope| {
                 let mut before: Option<Timing<'_, '_>> = None;
                 for index in 0..annotations.len() {

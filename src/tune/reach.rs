@@ -148,31 +148,35 @@ impl Reach {
         // Which of the other ways it is makes no difference to macros.
         let mut reach = Self { way: Way::Remap { told: true }, ..Self::header() };
         reach.look_at_macros(annotation, space, &around.host);
+        reach.following = following(annotation);
         reach.look_at_grid(space, space.varying_extents());
         Some(reach)
     }
 
-    /// The sets of macros that no configuration may have, whatever the compiler makes of them: host code uses them otherwise, or
-    /// launches too few blocks.
-    pub fn barred(annotation: &Annotation, space: &Space, around: &Surroundings) -> BTreeSet<Macros> {
-        let Some(reach) = Self::beforehand(annotation, space, around) else { return BTreeSet::new() };
-        if reach.kept_macros.is_empty() && reach.dividing_macros.is_empty() {
-            return BTreeSet::new();
-        }
+    /// The sets of macros that no configuration may have, whatever the compiler makes of them: host code uses them otherwise,
+    /// launches too few blocks, or cannot make the launch at all. Where the model chooses (`by_model`), those too that it must not choose.
+    pub fn barred(annotation: &Annotation, space: &Space, around: &Surroundings, by_model: bool) -> BTreeSet<Macros> {
+        let reach = Self::beforehand(annotation, space, around).filter(|_| !annotation.macros.is_empty());
+        let Some((reach, before)) = reach.zip(space.launch(space.baseline()).ok()) else { return BTreeSet::new() };
         let refuses = |configuration: &Configuration| {
-            reach.refuses_macros(space, configuration).is_some() || reach.lacks_blocks(space, configuration)
+            if reach.refuses_macros(space, configuration).is_some() || reach.lacks_blocks(space, configuration) {
+                return true;
+            }
+            let Ok(launch) = reach.launch(space, configuration) else { return false };
+            let of_model = || reach.refuses_predicted(space, configuration, &launch);
+            refuses_launch(&launch, &before).is_some() || by_model && of_model().is_some()
         };
-        // By macros and block, which all of it hangs on.
-        let mut seen: BTreeMap<Macros, BTreeMap<Dim3, bool>> = BTreeMap::new();
+        // By macros, block and grid, which all of it hangs on.
+        let mut seen: BTreeMap<Macros, BTreeMap<(Dim3, Option<Dim3>), bool>> = BTreeMap::new();
         for configuration in space.iter() {
-            let known = seen.get(&configuration.macros).and_then(|blocks| blocks.get(&configuration.block));
-            if known.is_none() {
+            let shape = (configuration.block, configuration.grid);
+            if seen.get(&configuration.macros).is_none_or(|shapes| !shapes.contains_key(&shape)) {
                 let is_refused = refuses(&configuration);
-                seen.entry(configuration.macros).or_default().insert(configuration.block, is_refused);
+                seen.entry(configuration.macros).or_default().insert(shape, is_refused);
             }
         }
         seen.remove(&space.baseline().macros);
-        let barred = seen.into_iter().filter(|(_, blocks)| blocks.values().all(|is_refused| *is_refused));
+        let barred = seen.into_iter().filter(|(_, shapes)| shapes.values().all(|is_refused| *is_refused));
         barred.map(|(macros, _)| macros).collect()
     }
 
@@ -315,11 +319,8 @@ impl Reach {
         if configuration.carveout != baseline.carveout {
             return Some("only host code can set a carve-out: include the header".to_owned());
         }
-        if launch.shared > before.shared.max(FREE_SHARED) {
-            return Some("more than 48 KiB of dynamic shared memory need the host code's consent".to_owned());
-        }
-        if launch.grid.iter().zip(MAX_GRID).any(|(&blocks, most)| blocks > most) {
-            return Some("its grid has more blocks in y or z than a GPU takes".to_owned());
+        if let Some(reason) = refuses_launch(launch, before) {
+            return Some(reason.to_owned());
         }
         let (own, natural) = (most_threads(registers.0), most_threads(registers.1).min(self.most));
         (own < natural).then(|| {
@@ -457,6 +458,15 @@ impl Reach {
     pub fn reshaped(&self, space: &Space, configuration: &Configuration, shared: String, surplus: bool) -> Reshaped {
         Reshaped { shape: self.shape(configuration, shared), scale: self.scale(space, configuration), surplus }
     }
+}
+
+/// Why a program that launches `before` cannot make a launch, whatever code it is of.
+fn refuses_launch(launch: &Launch, before: &Launch) -> Option<&'static str> {
+    if launch.shared > before.shared.max(FREE_SHARED) {
+        return Some("more than 48 KiB of dynamic shared memory need the host code's consent");
+    }
+    let is_beyond = launch.grid.iter().zip(MAX_GRID).any(|(&blocks, most)| blocks > most);
+    is_beyond.then_some("its grid has more blocks in y or z than a GPU takes")
 }
 
 /// Whether the host code launches whatever the header says.

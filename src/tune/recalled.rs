@@ -12,7 +12,9 @@ use super::variants::{FrontEnds, InForce, Macros};
 use crate::comment::Annotation;
 use crate::console::Console;
 use crate::measure::{Device, Present};
-use crate::record::{Basis, Decision, ENGINE, Kept, Kind, LOCK_FILE, Pinned, RecordedConfiguration, Seconds, Untimed};
+use crate::record::{
+    Basis, Decision, ENGINE, Kept, Kind, LOCK_FILE, Pinned, RecordedConfiguration, Seconds, Stale, Untimed, WINNER_PTX,
+};
 use crate::results::{LockFile, Results};
 use crate::search::{Provenance, Strategy};
 use crate::settings::{Mode, Settings, Trust};
@@ -166,7 +168,7 @@ impl Recall<'_> {
         if let Some(expected) = pinned.winner_ptx.as_ref().filter(|_| changes.is_empty()) {
             let now = basis::sets(subject, front_ends, [pinned.winner.macros.clone()], in_force.now);
             if now.first().is_none_or(|(_, found)| found != expected) {
-                changes.push("its code (PTX) under the winner's macros".to_owned());
+                changes.push(WINNER_PTX.to_owned());
             }
         }
         if changes.is_empty()
@@ -174,11 +176,11 @@ impl Recall<'_> {
         {
             changes.push(format!("what may be chosen, and {} is not: {reason}", pinned.winner));
         }
-        if !changes.is_empty() {
-            let (name, file) = (&self.annotation.name, file.name());
-            let changes = changes.join(" and ");
+        subject.stale = Stale::new(pinned, changes);
+        if let Some(stale) = &subject.stale {
+            let (name, file, reason) = (&self.annotation.name, file.name(), stale.reason());
             self.console.warning(&format!(
-                "{name}: its entry in {file} is stale and not used: another is {changes}; `nvtune lock --update` measures it again"
+                "{name}: its entry in {file} is stale and not used: {reason}; `nvtune lock --update` measures it again"
             ));
             return None;
         }
@@ -225,6 +227,7 @@ impl Recall<'_> {
             notes: note.into_iter().collect(),
             conditions: None,
             pinned: None,
+            stale: subject.stale.clone(),
             variants: Vec::new(),
             configurations,
         }
@@ -266,6 +269,7 @@ impl Recall<'_> {
         }
         let mut tuned = Tuned::recalled(self.toolchain, subject, kept.decision, kept.pinned.code.as_deref());
         tuned.decision.pinned = Some(kept.pinned);
+        tuned.decision.stale.clone_from(&subject.stale);
         tuned.mark_recalled();
         Some(tuned)
     }
@@ -345,6 +349,7 @@ fn recorded(subject: &Subject<'_>, configuration: &Configuration) -> RecordedCon
         score: None,
         pareto: false,
         candidate: false,
+        promised: None,
         timing: None,
         refused: None,
     }

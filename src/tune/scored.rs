@@ -6,7 +6,7 @@ use super::variants::Macros;
 use crate::cubin::Cubin;
 use crate::model::{Analysis, Inputs, Score, score as score_of};
 use crate::ptx::CacheOperator;
-use crate::search::{self, Point, Search, Strategy};
+use crate::search::{self, Point, Promise, Search, Strategy};
 use crate::space::Configuration;
 use crate::workload::Workload;
 use rayon::prelude::*;
@@ -163,14 +163,22 @@ impl Scored {
         if strategy == Strategy::Refit { self.points().0 } else { self.candidates(strategy) }
     }
 
-    /// The configuration that the model alone chooses among candidates, and the gain that it promises; `None` for the baseline.
-    pub fn predicted_winner(&self, candidates: &[usize]) -> Option<(usize, f64)> {
+    /// What the model promises of the baseline and of these candidates.
+    pub fn promises(&self, candidates: &[usize]) -> Vec<(usize, Promise)> {
         let baseline = self.laid.baseline;
         let candidates: HashSet<usize> = candidates.iter().copied().collect();
         let (indices, points) = self.points();
         let may_win = |(index, _): &(usize, Point)| *index == baseline || candidates.contains(index);
         let (indices, points): (Vec<usize>, Vec<Point>) = indices.into_iter().zip(points).filter(may_win).unzip();
-        let at_baseline = indices.iter().position(|&index| index == baseline)?;
-        search::predicted_winner(&points, at_baseline).map(|(point, gain)| (indices[point], gain))
+        let Some(at_baseline) = indices.iter().position(|&index| index == baseline) else { return Vec::new() };
+        let promises = search::promises(&points, at_baseline).into_iter();
+        promises.map(|(point, promise)| (indices[point], promise)).collect()
+    }
+
+    /// The configuration that the model alone chooses by what it promises, with its gain; `None` for the baseline.
+    pub fn predicted_winner(&self, promises: &[(usize, Promise)]) -> Option<(usize, f64)> {
+        let configurations = &self.laid.configurations;
+        let baseline = &configurations[self.laid.baseline];
+        search::predicted_winner(promises, |index| configurations[index].departure(baseline))
     }
 }

@@ -1,6 +1,6 @@
 //! A kernel once the front end has run: its annotation, what the compiler says of it, its space and its way to the launches.
 
-use super::kernel::{effort, machine};
+use super::kernel::{effort, machine, will_time};
 use super::problem::Problem;
 use super::reach::Reach;
 use super::variants::{FrontEnds, InForce, Macros, Made, merged};
@@ -8,6 +8,7 @@ use super::{Tuner, facts, host, launches};
 use crate::comment::{self, Annotation, Diagnostic, Facts};
 use crate::model::{Architecture, Machine, architecture_number};
 use crate::ptx;
+use crate::record::Stale;
 use crate::space::{Configuration, Launch, Space};
 use crate::variant::{FrontEnd, ToolError, Toolchain};
 use crate::workload::{self, Entry, Layout, Spelled, Workload, alias, layout};
@@ -31,6 +32,8 @@ pub struct Subject<'a> {
     pub kept: Option<Macros>,
     /// The sets of the axes' macros that may not be chosen whatever the compiler makes of them.
     pub barred: BTreeSet<Macros>,
+    /// Why the lock file's entry for it is not used.
+    pub stale: Option<Stale>,
 }
 
 impl Subject<'_> {
@@ -44,6 +47,13 @@ impl Subject<'_> {
         }
         let mut fitting = self.space.iter().filter(|found| found.macros == wanted.macros && found.cap == 0);
         fitting.next().unwrap_or(wanted)
+    }
+
+    /// Looks again at what may not be chosen: a GPU may have been asked for since the kernel was learnt of.
+    pub fn bar(&mut self, tuner: &Tuner<'_>, toolchain: &Toolchain) {
+        if self.kept.is_none() {
+            self.barred = barred(tuner, toolchain, self.annotation, &self.space);
+        }
     }
 
     /// The sets of the axes' macros that can be chosen.
@@ -125,9 +135,9 @@ pub fn learn<'a>(
     let baseline = unbounded.baseline().clone();
     // All at once, for as long as there are cores: one after the other each would wait for the one before.
     let kept = tuner.kept.get(&annotation.name).cloned();
-    let barred = |space: &Space| match (tuner.surroundings(), &kept) {
-        (Some(around), None) => Reach::barred(annotation, space, around),
-        _ => BTreeSet::new(),
+    let barred = |space: &Space| match &kept {
+        None => barred(tuner, toolchain, annotation, space),
+        Some(_) => BTreeSet::new(),
     };
     let planned = match (&kept, ahead) {
         (Some(kept), _) => vec![kept.clone()],
@@ -164,11 +174,18 @@ pub fn learn<'a>(
     };
     let entries = HashMap::from([(own.clone(), Ok(entry.clone()))]);
     let barred = barred(&space);
-    let subject = Subject { annotation, entry, entries, space, machine, reach, kept, barred };
+    let subject = Subject { annotation, entry, entries, space, machine, reach, kept, barred, stale: None };
     if subject.kept.is_none() {
         advise(tuner, toolchain, front_ends, &subject, in_force.now)?;
     }
     Ok(subject)
+}
+
+/// The sets of the axes' macros that may not be chosen whatever the compiler makes of them.
+fn barred(tuner: &Tuner<'_>, toolchain: &Toolchain, annotation: &Annotation, space: &Space) -> BTreeSet<Macros> {
+    let by_model = !will_time(tuner, toolchain, annotation);
+    let barred = tuner.surroundings().map(|around| Reach::barred(annotation, space, around, by_model));
+    barred.unwrap_or_default()
 }
 
 /// The entry of an annotation. Template arguments that are not told by their text are asked of the compiler; `full` are the
@@ -218,7 +235,8 @@ fn layouts(
                 true => {
                     let kernel = &annotation.kernel.name;
                     let message = format!(
-                        "the type of this structure has no name that could be asked for; `{kernel}` is not tuned"
+                        "the type of this structure has no name that could be asked for (a lambda's has none: pass a structure with an operator() of \
+                         its own in its place); `{kernel}` is not tuned"
                     );
                     annotation.source.warning(place, message).into()
                 }

@@ -76,19 +76,31 @@ pub(super) fn handle(declaration: &str) -> Option<&'static str> {
 /// Whether a parameter takes no value by its declaration alone: a texture or surface, a reference, a pointer to a function, to pointers or to
 /// arrays. Types may have other names, of which only the compiler knows what they are.
 pub fn takes_no_value(declaration: &str) -> bool {
-    // Template arguments are no part of what it is.
-    let mut depth = 0_usize;
-    let outer: String = declaration
-        .chars()
-        .filter(|&character| {
-            depth += usize::from(character == '<');
-            let is_outer = depth == 0;
-            depth = depth.saturating_sub(usize::from(character == '>'));
-            is_outer
-        })
-        .collect();
+    let outer = without_arguments(declaration);
     let to_others = outer.chars().filter(|character| matches!(character, '*' | '[')).count() > 1;
     handle(declaration).is_some() || to_others || outer.contains(['&', '('])
+}
+
+/// Whether a parameter may be a structure that is passed by value, as far as its declaration tells: neither a pointer nor the like, nor a
+/// number by its type's own name.
+pub fn may_be_structure(declaration: &str) -> bool {
+    const NUMBERS: [&str; 11] =
+        ["bool", "_Bool", "char", "short", "int", "long", "signed", "unsigned", "float", "double", "half"];
+    let outer = without_arguments(declaration);
+    let is_number = |word: &str| NUMBERS.contains(&word) || word.ends_with("_t") || word.starts_with("__nv_bfloat");
+    !outer.contains(['*', '[', '&', '(']) && !outer.split([' ', ':']).any(is_number)
+}
+
+/// A declaration without template arguments, which are no part of what it is.
+fn without_arguments(declaration: &str) -> String {
+    let mut depth = 0_usize;
+    let is_outer = |&character: &char| {
+        depth += usize::from(character == '<');
+        let is_outer = depth == 0;
+        depth = depth.saturating_sub(usize::from(character == '>'));
+        is_outer
+    };
+    declaration.chars().filter(is_outer).collect()
 }
 
 /// Whether numbers of this type are 0 or 1.
@@ -98,7 +110,26 @@ pub(super) fn is_bool(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{refusal, takes_no_value, told_type};
+    use super::{may_be_structure, refusal, takes_no_value, told_type};
+
+    #[test]
+    fn a_declaration_tells_what_may_be_a_structure() {
+        for (declaration, expected) in [
+            ("Pack<int, char> p", true),
+            ("const ns::Params params", true),
+            ("F f", true),
+            ("float4 v", true),
+            ("const float a", false),
+            ("unsigned n", false),
+            ("std::size_t n", false),
+            ("uint32_t n", false),
+            ("const Params *params", false),
+            ("Params &params", false),
+            ("Image<float> images[2]", false),
+        ] {
+            assert_eq!(may_be_structure(declaration), expected, "{declaration}");
+        }
+    }
 
     #[test]
     fn a_declaration_tells_what_takes_no_value() {

@@ -198,7 +198,14 @@ fn instances<'a>(
         [] => "this file makes none of it".to_owned(),
         made => format!("this file makes {}", made.join(", ")),
     };
-    let message = format!("`{}` has no instance <{wanted}>: {made}; it is not tuned", annotation.kernel.name);
+    // What the compiler makes of a lambda for the device, which no comment can name.
+    let lambda = match made.contains("__nv_dl_wrapper_t<") || made.contains("__nv_hdl_wrapper_t<") {
+        true => {
+            " (of a lambda: pass a structure with an operator() of its own in its place, whose name `template` takes)"
+        }
+        false => "",
+    };
+    let message = format!("`{}` has no instance <{wanted}>: {made}{lambda}; it is not tuned", annotation.kernel.name);
     Err(Box::new(source.warning(instance.span, message)))
 }
 

@@ -58,6 +58,26 @@ fn the_report_shows_the_decision() {
     assert!(report.stdout.contains("block=256"), "{}", report.stdout);
     let last = report.stdout.lines().last().unwrap_or_default();
     assert!(last.starts_with("T: ") && last.contains("; C: ") && last.contains("ASP-DAC 2013"), "{last}");
+    // What the model promises of its choice is what the build said of it, to the digit.
+    let nbody = "//@tune regs(auto) threads(n) block({64, 128, 256}) default(block = 256) args(n = 1 << 14, p = random[n], a = out[n]) launch(remap)\n\
+        __global__ void nbody(int n, const float4 *p, float3 *a) {\n\
+        const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= n) return;\n\
+        const float4 own = p[i]; float3 sum = {0, 0, 0};\n\
+        for (int j = 0; j < n; ++j) { const float4 q = p[j]; const float x = q.x - own.x, y = q.y - own.y, z = q.z - own.z;\n\
+        const float r = rsqrtf(x * x + y * y + z * z + 0.01f), s = q.w * r * r * r; sum.x += x * s; sum.y += y * s; sum.z += z * s; }\n\
+        a[i] = sum; }\n";
+    project.write("nbody.cu", nbody);
+    let said = succeed(&mut project.nvtune(&["-O3", "-arch=sm_90", "-c", "nbody.cu", "-o", "nbody.o"])).stderr;
+    let gain = said.split_once(" (").and_then(|(_, rest)| rest.split_once("x over the baseline, predicted)"));
+    let gain = gain.unwrap_or_else(|| panic!("{said}")).0;
+    let report = succeed(nvtune().arg("report").arg(project.path("nbody.tune.json"))).stdout;
+    assert!(report.contains(&format!("no GPU): predicted, {gain}x over the baseline\n")), "{report}");
+    assert!(report.contains("    time us  predicted  promised  regs "), "{report}");
+    let promised = |mark: &str| {
+        let row = report.lines().find(|line| line.ends_with(mark)).unwrap_or_else(|| panic!("{report}"));
+        row.split_whitespace().nth(2).expect("a column").to_owned()
+    };
+    assert_eq!((promised("<- winner"), promised("<- baseline")), (format!("{gain}x"), "1.00x".to_owned()), "{report}");
     project.write("none.json", "{}");
     let none = run(nvtune().arg("report").arg(project.path("none.json")));
     assert_eq!(none.code, Some(1));

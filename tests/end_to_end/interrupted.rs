@@ -4,6 +4,7 @@ use crate::nvcc::compile;
 use crate::project::{Project, Ran, run, succeed};
 use crate::results::nvtune;
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -78,8 +79,8 @@ fn interrupted(project: &Project, signal: i32) -> (i32, String) {
     ended(project, build(project), signal, signal == libc::SIGINT)
 }
 
-/// Starts a command and ends it so.
-fn ended(project: &Project, mut command: Command, signal: i32, is_for_all: bool) -> (i32, String) {
+/// Starts a command in a process group of its own, as a shell does.
+fn start(mut command: Command) -> Child {
     let reset = || {
         for signal in [libc::SIGINT, libc::SIGTERM] {
             // SAFETY: no handler is installed; a shell's background ignores SIGINT.
@@ -89,7 +90,19 @@ fn ended(project: &Project, mut command: Command, signal: i32, is_for_all: bool)
     };
     // SAFETY: between fork and exec nothing but `signal` is called, which may be.
     let command = unsafe { command.stderr(Stdio::piped()).process_group(0).pre_exec(reset) };
-    let child: Child = command.spawn().expect("it starts");
+    command.spawn().expect("it starts")
+}
+
+/// The end of a process, by a signal or not, and what it said.
+fn end(child: Child) -> (i32, String) {
+    let output = child.wait_with_output().expect("it ends");
+    let code = output.status.code().or(output.status.signal().map(|signal| 128 + signal));
+    (code.expect("one of them"), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// Starts a command and ends it so.
+fn ended(project: &Project, command: Command, signal: i32, is_for_all: bool) -> (i32, String) {
+    let child = start(command);
     let deadline = Instant::now() + Duration::from_secs(60);
     while searches(project).is_empty() {
         assert!(Instant::now() < deadline, "nothing is kept");
@@ -97,10 +110,9 @@ fn ended(project: &Project, mut command: Command, signal: i32, is_for_all: bool)
     }
     // SAFETY: the child is not collected yet, so the number is its own.
     unsafe { libc::kill(if is_for_all { -(child.id() as i32) } else { child.id() as i32 }, signal) };
-    let output = child.wait_with_output().expect("it ends");
-    let code = output.status.code().or(output.status.signal().map(|signal| 128 + signal));
+    let ended = end(child);
     assert!(!project.path("mix.o").exists());
-    (code.expect("one of them"), String::from_utf8_lossy(&output.stderr).into_owned())
+    ended
 }
 
 fn summary(ran: &Ran) -> &str {
@@ -227,4 +239,49 @@ fn a_project_that_is_tuned_goes_on_where_it_was_too() {
         assert!(ran.stderr.contains(" before an interruption), "), "{}", ran.stderr);
         assert!(project.read("nvtune.lock").contains("mix.cu: mix, sm_90"), "{}", project.read("nvtune.lock"));
     }
+}
+
+/// Keeps a core busy.
+struct Busy(Child);
+
+impl Busy {
+    fn core(core: usize) -> Self {
+        let words = ["-c", &core.to_string(), "sh", "-c", "while :; do :; done"];
+        Self(Command::new("taskset").args(words).spawn().expect("it starts"))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.kill().and_then(|()| self.0.wait()).expect("it ends");
+    }
+}
+
+#[test]
+fn what_ctrl_c_ended_before_nvtune_came_to_look_at_it_has_not_failed() {
+    // A compiler that ends by a signal for all processes, while the threads that look after signals only run where nobody else wants
+    // to, on a core that several want.
+    let _busy = [Busy::core(0), Busy::core(0)];
+    let project = project(0, 1.0);
+    let interrupting = "#!/bin/sh\nfor process in $PPID $(cut -d' ' -f4 /proc/$PPID/stat); do\n\
+        for task in /proc/$process/task/*; do\n\
+        read name < $task/comm\n\
+        test \"$name\" = signals && chrt -i -p 0 ${task##*/} && taskset -cp 0 ${task##*/} >> slowed\n\
+        done\ndone\nkill -INT 0\n";
+    project.write("bin/interrupting", interrupting);
+    std::fs::set_permissions(project.path("bin/interrupting"), PermissionsExt::from_mode(0o755)).expect("executable");
+    let database = serde_json::json!([{
+        "directory": project.path(""), "file": "mix.cu", "arguments": ["nvcc", "-arch=sm_90", "-c", "mix.cu", "-o", "mix.o"],
+    }]);
+    project.write("compile_commands.json", &database.to_string());
+    let kept = "nvtune: interrupted; what was decided and timed is kept, the same command goes on from there\n";
+    for is_project in [false, true] {
+        let tune = || nvtune(&project, &["tune", "--compile-commands", "compile_commands.json"]);
+        let (mut command, words) = if is_project { (tune(), kept) } else { (build(&project), "") };
+        command.env("NVTUNE", "measure").env("NVTUNE_NVCC", project.path("bin/interrupting"));
+        assert_eq!(end(start(command)), (128 + libc::SIGINT, words.to_owned()));
+        assert!(!project.path("nvtune.lock").exists());
+    }
+    // Two lines for each such thread: a build has one, a worker and its parent one each.
+    assert_eq!(project.read("slowed").lines().count(), 2 * 3, "{}", project.read("slowed"));
 }

@@ -185,9 +185,19 @@ fn what_host_code_refuses_of_a_macro_is_refused_before_it_is_compiled() {
         __global__ void tied(int n, float *x) { x[blockIdx.x * TILE + threadIdx.x] *= 2; }\n\
         void go(int n, float *x) { tied<<<n / TILE, TILE>>>(n, x); }\n";
     let divided = DIVIDED.replace("SIZE", "1 << 20").replace("GUARD", GUARD);
-    // The values that are left: the block's own, and those under which the program's grid has blocks enough.
-    for (text, all, left) in [(tied, "{64, 128, 256, 512})", "{64})"), (&divided, "{1, 2, 4, 8, 16}", "{4, 8, 16}")] {
-        for mode in ["static", "measure"] {
+    let shared = "#ifndef STAGES\n#define STAGES 2\n#endif\n\
+        //@tune define(STAGES = {2, 3, 4, 8}) block({128, 256}) regs({0}) shared(16384 * STAGES) default(block = 256, STAGES = 2)\n\
+        //@tune threads(n) args(n = 1 << 16, x = random[n]) launch(remap)\n\
+        __global__ void staged(int n, float *x) { extern __shared__ float t[]; t[threadIdx.x] = STAGES;\n\
+        const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] += t[threadIdx.x]; }\n";
+    // The values that are left where nothing is timed, and where it is: the block's own; those under which the program's grid has
+    // what the comment asks for, or blocks enough; those whose memory needs no consent.
+    for (text, all, of_model, of_gpu) in [
+        (tied, "{64, 128, 256, 512})", "{64})", "{64})"),
+        (&divided, "{1, 2, 4, 8, 16}", "{4}", "{4, 8, 16}"),
+        (shared, "{2, 3, 4, 8}", "{2, 3}", "{2, 3}"),
+    ] {
+        for (mode, left) in [("static", of_model), ("measure", of_gpu)] {
             // Runs of the preprocessor: that of each set of macros among them.
             let runs = |text: &str| {
                 let project = Project::new(&[]);
@@ -202,9 +212,11 @@ fn what_host_code_refuses_of_a_macro_is_refused_before_it_is_compiled() {
                 succeed(build.env("NVTUNE", mode).env("NVTUNE_REPLAY", "recorded.json"));
                 let record = project.record("k.tune.json");
                 let rows = record["kernels"][0]["configurations"].as_array().expect("a list");
-                let told = rows
-                    .iter()
-                    .filter(|row| row["refused"].as_str().is_some_and(|why| why.contains("include the header")));
+                let told = rows.iter().filter(|row| {
+                    row["refused"].as_str().is_some_and(|why| {
+                        why.contains("include the header") || why.contains("need the host code's consent")
+                    })
+                });
                 (project.read("notes").lines().count(), told.count())
             };
             assert!(text.contains(all));

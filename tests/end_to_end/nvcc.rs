@@ -677,3 +677,40 @@ fn a_search_that_finds_nothing_is_no_idle_workload() {
     let ran = succeed(project.nvtune(&compile("search.cu", "search.o")).env("NVTUNE_STRICT", "1"));
     assert!(ran.stderr.starts_with("nvtune: search: "), "{}", ran.stderr);
 }
+
+#[test]
+fn what_is_told_of_a_lambda_says_what_takes_its_place() {
+    let project = Project::new(&[]);
+    let build = |clauses: &str, parameters: &str| {
+        let other = if parameters == "class F" { "apply<<<(n + 255) / 256, 256>>>(n, Scaled {k}, y);" } else { "" };
+        project.write(
+            "apply.cu",
+            &format!(
+                "//@tune {clauses} threads(n) block({{128, 256}}) regs({{0}})\n\
+                 template <{parameters}> __global__ void apply(int n, F f, float *y) {{\n\
+                 int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = f(i); }}\n\
+                 struct Scaled {{ float k; __device__ float operator()(int i) const {{ return k * i; }} }};\n\
+                 void go(int n, float *y, float k) {{\n\
+                 apply<<<(n + 255) / 256, 256>>>(n, [k] __device__ (int i) {{ return k * i; }}, y);\n\
+                 {other}\n}}\n"
+            ),
+        );
+        let mut arguments = compile("apply.cu", "apply.o");
+        arguments.push("--extended-lambda".to_owned());
+        run(&mut project.nvtune(&arguments)).stderr
+    };
+    let instance = build("template(Other) args(n = 1 << 12, f = {}, y = zeros[n])", "class F");
+    assert!(
+        instance.contains("(of a lambda: pass a structure with an operator() of its own in its place"),
+        "{instance}"
+    );
+    let values = build("template(1) args(n = 1 << 12, f = {}, y = zeros[n])", "int N = 1, class F");
+    assert!(values.contains("(a lambda's has none: pass a structure with an operator() of its own"), "{values}");
+    let without = build("template(Scaled) args(n = 1 << 12, y = zeros[n])", "class F");
+    assert!(
+        without.contains("add `f = ...` to args(...); a structure takes its fields, as in `f = {x = 1}`"),
+        "{without}"
+    );
+    let followed = build("template(Scaled) args(n = 1 << 12, f = {k = 2}, y = zeros[n])", "class F");
+    assert!(followed.starts_with("nvtune: apply_Scaled: block="), "{followed}");
+}

@@ -98,12 +98,21 @@ fn an_entry_whose_winner_may_not_be_chosen_any_more_is_stale() {
         project.write("k.cu", &source);
         project.write("nvtune.lock", &lock.to_string());
         let ran = locked(&project, &arguments);
+        let reason = format!(
+            "another is what may be chosen, and block=128 PER={per} is not: the grid that the program launches knows nothing of PER: \
+             launch by the macro, or include the header and launch by it"
+        );
         let said = format!(
-            "divided: its entry in nvtune.lock is stale and not used: another is what may be chosen, and block=128 PER={per} is not: \
-             the grid that the program launches knows nothing of PER: launch by the macro, or include the header and launch by it; \
-             `nvtune lock --update` measures it again"
+            "divided: its entry in nvtune.lock is stale and not used: {reason}; `nvtune lock --update` measures it again"
         );
         assert!(ran.stderr.contains(&said), "{}", ran.stderr);
+        let checked = run(&mut nvtune(&project, &["lock", "--check"]));
+        assert_eq!(
+            (checked.code, checked.stdout),
+            (Some(1), format!("{key} is stale: {reason}\n")),
+            "{}",
+            checked.stderr
+        );
         assert!(project.read("k.tune.h").contains("#define DIVIDED_PROVENANCE \"baseline\""), "{per}");
         // Where launches follow it, it is as good as ever.
         project.write("k.cu", &format!("#if __has_include(\"k.tune.h\")\n#include \"k.tune.h\"\n#endif\n{source}"));
@@ -111,6 +120,8 @@ fn an_entry_whose_winner_may_not_be_chosen_any_more_is_stale() {
         project.write("nvtune.lock", &header);
         let ran = locked(&project, &arguments);
         assert_eq!(count(&ran, "over the baseline, locked"), 1, "{}", ran.stderr);
+        // What the build before had against the entry as it was is not held against another one.
+        assert_eq!(succeed(&mut nvtune(&project, &["lock", "--check"])).stdout, "1 entries, all as built\n");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Kernels that cannot be tuned or timed: what the same inputs would give again is known from then on, and said in the same words.
 
 use crate::nvcc::compile;
-use crate::project::{Project, nvcc, succeed};
+use crate::project::{Project, nvcc, run, succeed};
 use crate::results::noting;
 
 /// A kernel with a macro axis, for which the front end runs four times; `head` stands before it, `clauses` are more of its comment.
@@ -183,4 +183,18 @@ fn what_may_be_otherwise_next_time_is_looked_at_again() {
         let again = watched.build();
         assert_eq!((again.preprocessed, again.on_gpu), (first.preprocessed, first.on_gpu), "{what}: {again:?}");
     }
+}
+
+#[test]
+fn what_is_wrong_with_a_comment_is_said_before_the_files_other_kernels_are_tuned() {
+    let entries = r#"{"label": "WORK=2", "time_us": 5.0}, {"time_us": 10.0}"#;
+    let other = "//@tune threads(n) block({2048}) args(n = 1 << 16, z = zeros[n])\n__global__ void other(int n, float *z) { z[0] = n; }\n";
+    let watched = Watched::new(&(kernel("", ARGS) + other), Some(&recording("", entries)));
+    let arguments = compile("k.cu", "k.o");
+    let mut build = watched.project.nvtune(&arguments);
+    let ran = run(build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
+    let said = "k.cu(10): error: no block of this clause can be launched: a block has at most 1024 threads";
+    assert_eq!(ran.stderr.lines().next().map(|line| line.starts_with(said)), Some(true), "{}", ran.stderr);
+    assert_eq!(ran.code, Some(2));
+    assert!(!watched.project.path("log").exists() && !watched.project.path("k.o").exists());
 }

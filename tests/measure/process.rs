@@ -2,7 +2,7 @@
 
 use crate::recorded::{Recorded, candidate, plan, time};
 use nvtune::measure::verdict::{Verdict, faster};
-use nvtune::measure::{Caches, Error, Measurer, Plan, Process};
+use nvtune::measure::{Caches, Error, Measurer, Outcome, Plan, Process, Trial};
 use nvtune::workload::Fill;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,6 +35,24 @@ fn candidates_are_timed_and_slow_ones_dropped_after_a_sample() {
         faster(baseline, challenger),
         Verdict::Faster { ratio } if (ratio - 100.0 / 90.0).abs() < 0.02
     ));
+}
+
+#[test]
+fn a_time_is_never_shown_without_the_baselines() {
+    let recorded = Recorded::new(r#"{"entries": [{"label": "slow", "time_us": 250}, {"time_us": 100}]}"#);
+    let candidates = [candidate("slow"), candidate("as fast")];
+    let mut shown = Vec::new();
+    let watch = &mut |outcomes: &[Outcome]| {
+        let samples = |outcome: &Outcome| match outcome {
+            Outcome::Timed(timing) => timing.samples_us.len(),
+            _ => 0,
+        };
+        shown.push(outcomes.iter().map(samples).collect::<Vec<_>>());
+    };
+    let trial = Trial { baseline: &candidate("default"), candidates: &candidates, plan: &plan() };
+    recorded.start().time_watched(trial, watch).unwrap();
+    // Nobody need wait for a third sample of what is too slow by the first, and its time is worth nothing without the unit.
+    assert_eq!(shown, [[1, 1, 0], [2, 1, 0], [3, 1, 3], [4, 1, 4], [5, 1, 5]]);
 }
 
 #[test]
