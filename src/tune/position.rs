@@ -89,14 +89,15 @@ pub fn is_all(module: &Module, symbol: &str, extents: Extents) -> bool {
 /// What the code calls; `None` where it could tell one block from another.
 fn called(body: &Body, extents: Extents) -> Option<Vec<&str>> {
     let mut writes: HashMap<&str, Writes> = HashMap::new();
-    for (index, instruction) in body.instructions().enumerate() {
+    let instructions = body.dominators_first();
+    for (index, instruction) in instructions.iter().enumerate() {
         for name in instruction.operands.first().into_iter().flat_map(written) {
             writes.entry(name).or_insert(Writes { first: index, count: 0 }).count += 1;
         }
     }
     let mut follower = Follower { extents, writes, held: HashMap::new() };
     let mut called = Vec::new();
-    for (index, instruction) in body.instructions().enumerate() {
+    for (index, instruction) in instructions.into_iter().enumerate() {
         follower.follow(index, instruction)?;
         if instruction.opcode.split('.').next() == Some("call") {
             // Results stand before it in parentheses.
@@ -120,7 +121,7 @@ fn written(operand: &Operand) -> Vec<&str> {
     }
 }
 
-/// The instructions that write a register.
+/// The instructions that write a register, and the place of the first of them among those of [`Body::dominators_first`].
 struct Writes {
     first: usize,
     count: usize,
@@ -196,7 +197,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// What a name holds; `None` for a special register that is not followed, and for a register that is written further down.
+    /// What a name holds; `None` for a special register that is not followed, and for a register that is first written by what comes later.
     fn name(&self, index: usize, name: &'a str) -> Option<Polynomial<'a>> {
         if let Some(held) = self.held.get(name) {
             return Some(held.clone());
@@ -425,9 +426,12 @@ mod tests {
             // Another dimension's extent; 256 where the block's extent should be.
             ("mov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %ntid.y;\nmov.u32 %r3, %tid.x;\nmad.lo.s32 %r4, %r1, %r2, %r3;\nsetp.lt.s32 %p1, %r4, 9;".into(), false),
             ("mov.u32 %r1, %ctaid.x;\nshl.b32 %r2, %r1, 8;\nmov.u32 %r3, %tid.x;\nor.b32 %r4, %r2, %r3;".into(), false),
-            // A register that holds now one thing, now another, and one that is read above where it is written.
+            // A register that holds now one thing, now another, and one that is read before it is written.
             (apart("mov.u32 %r5, 0;\n@%p2 mov.u32 %r5, %r3;\nadd.s32 %r8, %r5, %r7;"), false),
             (apart("$L:\nadd.s32 %r8, %r5, 1;\nmov.u32 %r5, %r3;\n@%p2 bra $L;"), false),
+            // Blocks that the compiler has placed above those that they follow.
+            (apart("bra.uni $A;\n$B:\nadd.s32 %r8, %r5, %r7;\nbra.uni $C;\n$A:\nadd.s32 %r5, %r3, %r9;\nbra.uni $B;\n$C:"), true),
+            (apart("bra.uni $A;\n$B:\nadd.s32 %r8, %r5, %r9;\nbra.uni $C;\n$A:\nadd.s32 %r5, %r3, %r9;\nbra.uni $B;\n$C:"), false),
         ];
         for (body, expected) in rows {
             assert_eq!(judged(&body, [None; 3]), expected, "{body}");
