@@ -161,6 +161,8 @@ impl<'a> Follower<'a> {
             ("mov.u32" | "mov.b32" | "mov.u64" | "mov.b64" | "cvt.u32.u64", [a]) => a.clone(),
             ("cvt.u64.u32" | "cvt.s64.s32", [a]) if a.is_small() => a.clone(),
             ("neg.s32" | "neg.s64", [a]) => a.times(&Polynomial::constant(-1), self)?,
+            // As compilers count the iterations of a loop that begins behind the position: -1 - a.
+            ("not.b32" | "not.b64", [a]) => Polynomial::constant(-1).plus(a, -1, self)?,
             ("add.s32" | "add.u32" | "add.s64" | "add.u64", [a, b]) => a.plus(b, 1, self)?,
             ("sub.s32" | "sub.u32" | "sub.s64" | "sub.u64", [a, b]) => a.plus(b, -1, self)?,
             ("shl.b32" | "shl.b64", [a, b]) if b.as_constant().is_some_and(|bits| (0..32).contains(&bits)) => {
@@ -249,7 +251,7 @@ impl<'a> Follower<'a> {
 
 /// Whether something is made of what this instruction reads that could be followed.
 fn is_followed(opcode: &str) -> bool {
-    ["mov.", "cvt.u", "cvt.s", "neg.s", "add.", "sub.", "shl.b", "mul.lo.", "mul.wide.", "mad.lo.", "mad.wide."]
+    ["mov.", "cvt.u", "cvt.s", "neg.s", "not.b", "add.", "sub.", "shl.b", "mul.lo.", "mul.wide.", "mad.lo.", "mad.wide."]
         .iter()
         .any(|beginning| opcode.starts_with(beginning))
 }
@@ -409,6 +411,8 @@ mod tests {
             (apart("add.s32 %r5, %r3, %r9;\nadd.s32 %r8, %r5, %r7;"), true),
             (apart("shl.b32 %r5, %r3, 2;\nmul.lo.s32 %r6, %r7, 4;\nsub.s32 %r10, %r5, %r9;\nadd.s32 %r8, %r10, %r6;"), true),
             (apart("mul.lo.s32 %r5, %r3, %r9;\nmad.lo.s32 %r8, %r7, %r9, %r5;"), true),
+            (apart("not.b32 %r5, %r7;\nadd.s32 %r6, %r5, %r9;\nsub.s32 %r8, %r6, %r3;"), true),
+            (apart("not.b32 %r5, %r7;\nadd.s32 %r8, %r5, %r9;"), false),
             (apart("mul.wide.u32 %rd1, %r1, %r2;\ncvt.u64.u32 %rd2, %r3;\nadd.s64 %rd3, %rd1, %rd2;\ncvt.u32.u64 %r8, %rd3;"), true),
             // What only a block knows.
             (with("setp.eq.s32 %p1, %r3, 0;"), false),
