@@ -316,6 +316,59 @@ fn blocks_are_counted_by_what_always_executes() {
     assert!((1.0 + 3.0 * halvings..2.0 + 4.0 * halvings).contains(&passes), "{passes}");
 }
 
+/// Words of a structure that are stored one after another cost what an H200 takes for them (results/h200/stores.txt, column g64).
+#[test]
+fn parts_of_sectors_cost_more_than_whole_ones() {
+    let Some(_) = toolkit::bin() else {
+        eprintln!("skipped: no CUDA toolkit (set NVTUNE_NVCC)");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cubin/structures.cu");
+    let machine = Machine::nominal(architecture(90));
+    let element = Element { scalar: Scalar::F32, lanes: 1 };
+    let floats = 1 << 26;
+    // Words of a structure, words of a store, and the microseconds.
+    for (words, at_once, measured) in
+        [(4, 4, 130.4), (4, 1, 129.3), (8, 4, 148.5), (16, 4, 198.9), (8, 1, 457.9), (12, 1, 542.4), (16, 1, 739.7)]
+    {
+        let [cubin, ptx] = ["structures.cubin", "structures.ptx"].map(|name| folder.path().join(name));
+        let macros = [format!("-DWORDS={words}"), format!("-DAT_ONCE={at_once}")];
+        toolkit::compile(&source, 90, &macros.each_ref().map(String::as_str), &cubin);
+        let into_ptx: [&Path; 8] = [
+            "-ptx".as_ref(),
+            "-lineinfo".as_ref(),
+            "-arch=sm_90".as_ref(),
+            macros[0].as_ref(),
+            macros[1].as_ref(),
+            &source,
+            "-o".as_ref(),
+            &ptx,
+        ];
+        toolkit::run("nvcc", &into_ptx);
+        let (cubin, ptx) = (std::fs::read(cubin).unwrap(), std::fs::read_to_string(ptx).unwrap());
+        let buffer = |name: &str| Buffer { name: name.to_owned(), element, count: floats, fill: Fill::Zeros, seed: 0 };
+        let workload = Workload {
+            arguments: vec![Argument::Buffer(0), Argument::Buffer(1)],
+            buffers: vec![buffer("in"), buffer("out")],
+            ..Workload::default()
+        };
+        let grid = (floats / words / 128) as u32;
+        let launch = Launch { grid: [grid, 1, 1], block: [128, 1, 1], shared: 0, carveout: None };
+        let module = Module::parse(&ptx).unwrap();
+        let profile = frequency::profile(&module, "copy", &launch, &workload, &frequency::Limits::default()).unwrap();
+        let analysis = Analysis::new(&Cubin::parse(&cubin).unwrap().kernels()[0], Some(&profile));
+        let bytes = [floats as u64 * 4; 2];
+        let inputs = Inputs { machine: &machine, kernel: &analysis, launch: &launch, buffers: Some(&bytes) };
+        let predicted = score(&inputs).predicted_us;
+        assert!(
+            (0.65..1.35).contains(&(predicted / measured)),
+            "{words} words by {at_once}: {predicted} us for {measured}, {:?}",
+            analysis.traffic
+        );
+    }
+}
+
 /// Threads at once, by blocks that fit, or by those that the grid has.
 #[test]
 fn threads_in_flight() {

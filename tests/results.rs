@@ -80,12 +80,12 @@ fn every_bottleneck_has_its_kernels() {
         exchange within warps (match, shuffle): radix_pass
         execution units (integer and logic): overlapped, overloaded, rc5
         execution units (special functions): mri_fhd, mri_q
-        global memory bandwidth: fdtd, lbm, matrix_add, random_access, reduction, saxpy, scan, scattered, transpose
+        global memory bandwidth: fdtd, hash_lookup, lbm, matrix_add, random_access, reduction, saxpy, scan, scattered, transpose
         global memory latency: histogram, layer_norm, reduction_adaptive, spmv
         instruction issue: black_scholes, conv2d, particles, rpes, sad, softmax, tpacf
         instruction latency: nbody
         level-1 cache bandwidth: matmul_naive, sound3d
-        level-2 cache bandwidth: fem, hash_lookup, marching_cubes, pns
+        level-2 cache bandwidth: fem, marching_cubes, pns
         register file capacity: cfd
         shared memory bandwidth: attention, gemm_wmma, h264_me, matmul_block, matmul_rect, matmul_tiled, stencil3d
     "#]]

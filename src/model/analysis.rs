@@ -64,6 +64,10 @@ pub struct Traffic {
     pub lines: f64,
     /// Of the sectors, those written.
     pub stored: f64,
+    /// Of these, those of which not all bytes are written at once.
+    pub partial: f64,
+    /// Of those written, those to which a warp of the block has stored before.
+    pub rewritten: f64,
     /// Sectors that it reads and that no warp of its block has read before.
     pub fresh: f64,
     /// Share of the buffer that it touches here and there: see [`Profile::spread`].
@@ -301,6 +305,7 @@ fn access(instruction: &Instruction, line: Option<u32>, profile: Option<&Profile
         width,
         sectors: f64::from(width) * SECTORS_PER_BYTE,
         lines: f64::from(width.div_ceil(PASS_BYTES)),
+        leaving: f64::from(width) * SECTORS_PER_BYTE,
         passes: 1.0,
         block_sectors: f64::from(width) * SECTORS_PER_BYTE,
         lanes: 32.0,
@@ -326,6 +331,7 @@ impl Traffic {
     fn add(&mut self, access: &Access, count: f64) {
         let new = match access.kind {
             Kind::Load => 1.0 - access.reuse.clamp(0.0, 1.0),
+            Kind::Store if access.sectors > 0.0 => (access.leaving / access.sectors).min(1.0),
             Kind::Store | Kind::Atomic => 1.0,
         };
         let sectors = count * access.sectors * new;
@@ -335,7 +341,11 @@ impl Traffic {
             Kind::Load => {
                 self.fresh += count * access.sectors * (1.0 - access.reuse.max(access.block_reuse).clamp(0.0, 1.0))
             }
-            Kind::Store | Kind::Atomic => self.stored += sectors,
+            Kind::Store | Kind::Atomic => {
+                self.stored += sectors;
+                self.partial += count * access.partial;
+                self.rewritten += sectors * access.stored_before;
+            }
         }
     }
 }

@@ -86,6 +86,12 @@ pub struct Access {
     pub sectors: f64,
     /// Global and local memory: distinct 128-byte lines that it touches (1 to 64); constant memory: as `sectors`.
     pub lines: f64,
+    /// Stores to global memory: sectors that leave the SM for it, those left out that leave with an earlier store.
+    pub leaving: f64,
+    /// Of these, those of which not all bytes are written.
+    pub partial: f64,
+    /// Share of the sectors that leave to which a warp of the block has stored before.
+    pub stored_before: f64,
     /// Shared memory: passes needed for bank conflicts (1 is none; the passes that 8- and 16-byte accesses need in any
     /// case are not counted, but where pairs of lanes share their address they need half of them: 0.5). Constant memory:
     /// distinct words, which are read one after the other. Global and local memory: look-ups of lines that the level-1 cache makes one after the other.
@@ -117,6 +123,9 @@ impl Access {
         let mix = |a: &mut f64, b: f64| *a += (b - *a) * share;
         mix(&mut self.sectors, other.sectors);
         mix(&mut self.lines, other.lines);
+        mix(&mut self.leaving, other.leaving);
+        mix(&mut self.partial, other.partial);
+        mix(&mut self.stored_before, other.stored_before);
         mix(&mut self.passes, other.passes);
         mix(&mut self.reuse, other.reuse);
         mix(&mut self.hits, other.hits);

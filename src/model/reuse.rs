@@ -4,7 +4,7 @@
 //! laid over the smallest loop around it that is as long, and what the warp touches along it is added up: each sector once. Whether
 //! a cache still holds the sector follows from that and from the warps that share the cache.
 
-use super::profile::Access;
+use super::profile::{Access, Kind};
 use crate::cubin::flow::Flow;
 
 /// Sectors that a warp reads again after it has moved so much else.
@@ -12,8 +12,10 @@ use crate::cubin::flow::Flow;
 pub struct Reuse {
     /// Sectors of 32 bytes that the warp touches in between, on average, by the workload's buffer (none where it is not known).
     pub between: Vec<(Option<u32>, f64)>,
-    /// Sectors that it reads again so, over its life.
+    /// Sectors that it touches again so, over its life.
     pub sectors: f64,
+    /// Those of them that it reads.
+    pub read: f64,
 }
 
 /// An access of the code.
@@ -66,7 +68,9 @@ pub(super) fn reuses(flow: &Flow, counts: &[f64], touches: &[Touch], scale: f64)
             }
         };
         let between = region.moved(flow, touches, touch, after, scale);
-        add(&mut found, Reuse { between, sectors: touch.count * touch.access.sectors * touch.access.reuse });
+        let sectors = touch.count * touch.access.sectors * touch.access.reuse;
+        let read = if touch.access.kind == Kind::Load { sectors } else { 0.0 };
+        add(&mut found, Reuse { between, sectors, read });
     }
     found
 }
@@ -95,6 +99,7 @@ fn add(found: &mut Vec<Reuse>, new: Reuse) {
                 known.between = new.between;
             }
             known.sectors += new.sectors;
+            known.read += new.read;
         }
         None => found.push(new),
     }

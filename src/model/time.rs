@@ -107,6 +107,10 @@ const LINE_CYCLES: f64 = 1.8;
 /// requests, over the lines, of `spmv`, `cfd` and `hash_lookup` on an H200); part of it is
 /// among the look-ups that are counted already, and 0.3 orders the recorded spaces no worse than 0 or 0.5.
 const FILL_CYCLES: f64 = 0.3;
+/// Cycles of an SM for a sector of which a store writes only a part, besides those for its line, when all SMs store such. On an H200,
+/// structures stored word by word take 10.4 cycles for each line of 4 such sectors, 5.8 for one of 2 and 4.1 for a lone one
+/// (`kernels/results/h200/stores.txt`).
+const PARTIAL_CYCLES: f64 = 2.05;
 /// Instructions that an SM issues in a cycle.
 const ISSUES_PER_CYCLE: f64 = 4.0;
 /// Assumed: cycles from a block's start to its first instruction, and microseconds of a launch.
@@ -307,6 +311,8 @@ struct Moved {
     bytes: f64,
     /// Lines in which these bytes lie, each as often as anything of it moves.
     lines: f64,
+    /// Sectors of which a store writes only a part.
+    partial: f64,
 }
 
 impl Model<'_> {
@@ -344,6 +350,10 @@ impl Model<'_> {
         let local = work.local_stored + (work.local_sectors - work.local_stored) * self.local_missed;
         let cache = self.moved.bytes + (again + local) * SECTOR_BYTES;
         let lines = self.moved.lines + again * self.lines_per_sector() + local / (LINE_BYTES / SECTOR_BYTES);
+        let bytes = (cache - self.moved.partial * SECTOR_BYTES).max(0.0) / self.exchange;
+        // Where few SMs ask, each is served the sooner, with look-ups as with bytes; parts of sectors take an SM as long as ever (an unseen
+        // kernel whose 10 to 20 blocks store lone words takes 2.5 cycles for each).
+        let looked_up = lines * LINE_CYCLES * CACHE_BYTES_PER_CYCLE / self.exchange;
         let memory = work.pipes[Pipe::Memory as usize];
         let pipe = |pipe: Pipe| warps * work.pipes[pipe as usize];
         let busiest = Pipe::ALL.into_iter().filter(|pipe| *pipe != Pipe::Memory);
@@ -353,7 +363,7 @@ impl Model<'_> {
             issue: warps * self.analysis.mean_instructions / ISSUES_PER_CYCLE,
             pipe: pipe(busiest),
             memory_pipe: pipe(Pipe::Memory) + warps * lines * FILL_CYCLES,
-            cache: warps * (cache / self.exchange).max(lines * LINE_CYCLES),
+            cache: warps * (bytes.max(looked_up) + self.moved.partial * PARTIAL_CYCLES),
             device: 0.0,
             constant: warps * (work.constant_lines - CONSTANT_LINES).max(0.0) * CONSTANT_MISS,
             launch: blocks * BLOCK_INTERVAL * f64::from(self.machine.sms),
@@ -392,10 +402,10 @@ impl Model<'_> {
     fn latency(&self, warps: f64, near: f64) -> f64 {
         let analysis = self.analysis;
         let latencies = Latencies::of(self.machine.architecture.capability);
-        let again: f64 = analysis.reuses.iter().map(|reuse| reuse.sectors).sum();
+        let again: f64 = analysis.reuses.iter().map(|reuse| reuse.read).sum();
         let share = |part: f64, whole: f64| if whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 };
         let lost1 = share(self.missed1(warps), again);
-        let lost2 = share(self.missed2(warps * f64::from(self.machine.sms)), again);
+        let lost2 = share(self.missed2(warps * f64::from(self.machine.sms), |of| of.read), again);
         let deeper = (latencies.dram - latencies.l2) / (latencies.l2 - latencies.l1);
         analysis.cycles + analysis.far_cycles * (lost1 + lost2 * deeper) - analysis.near_cycles * near
     }
@@ -417,16 +427,20 @@ impl Model<'_> {
     fn missed1(&self, warps: f64) -> f64 {
         // However many warps there are, they touch no more of a buffer than there is of it; and a line takes its place whole, however
         // few of its sectors are there.
-        self.missed(self.level1(), |buffer, sectors| {
-            let whole = self.traffic(buffer).filter(|of| of.sectors > 0.0).map_or(1.0, whole);
-            (sectors * SECTOR_BYTES / whole * warps).min(self.size(buffer))
-        })
+        self.missed(
+            self.level1(),
+            |of| of.read,
+            |buffer, sectors| {
+                let whole = self.traffic(buffer).filter(|of| of.sectors > 0.0).map_or(1.0, whole);
+                (sectors * SECTOR_BYTES / whole * warps).min(self.size(buffer))
+            },
+        )
     }
 
     /// The same of the level-2 cache, through which all resident warps move what they read. They follow each other in the grid, so
     /// that they share among them what the grid's warps share on average, as far as each stays in one place.
-    fn missed2(&self, warps: f64) -> f64 {
-        self.missed(self.level2(), |buffer, sectors| {
+    fn missed2(&self, warps: f64, part: fn(&Reuse) -> f64) -> f64 {
+        self.missed(self.level2(), part, |buffer, sectors| {
             let (alone, size) = (sectors * SECTOR_BYTES * warps, self.size(buffer));
             let together = self.traffic(buffer).filter(|_| size.is_finite()).map_or(alone, |of| {
                 let sharing = (of.fresh * SECTOR_BYTES * self.warps / size).max(1.0);
@@ -438,10 +452,10 @@ impl Model<'_> {
 
     /// Sectors that a warp reads again and that a cache has lost meanwhile. `between` are the bytes of a buffer that come into it
     /// while a warp touches so many sectors.
-    fn missed(&self, cache: f64, between: impl Fn(Option<u32>, f64) -> f64) -> f64 {
+    fn missed(&self, cache: f64, part: fn(&Reuse) -> f64, between: impl Fn(Option<u32>, f64) -> f64) -> f64 {
         let lost = |reuse: &Reuse| {
             let bytes = reuse.between.iter().map(|&(buffer, sectors)| between(buffer, sectors));
-            reuse.sectors * lost(bytes.sum(), cache)
+            part(reuse) * lost(bytes.sum(), cache)
         };
         self.analysis.reuses.iter().map(lost).sum()
     }
@@ -474,6 +488,7 @@ impl Model<'_> {
             let of_warp = (once + (read - once) * lost(between, self.level1()) + bytes(of.stored)) / warps;
             moved.bytes += of_warp;
             moved.lines += of_warp / SECTOR_BYTES * of.lines / of.sectors;
+            moved.partial += of.partial;
         }
         moved
     }
@@ -492,13 +507,16 @@ impl Model<'_> {
     /// soon, so that only lone sectors are far apart.
     fn device(&self) -> Device {
         let warps = self.warps;
-        let traffic = || self.analysis.traffic.iter().filter(|traffic| traffic.sectors > 0.0);
+        // What a block stores to again is in the level-2 cache still, or is counted by its reuse.
+        let passing = |traffic: &Traffic| traffic.sectors - traffic.rewritten;
+        let traffic = || self.analysis.traffic.iter().filter(|traffic| passing(traffic) > 0.0);
         let size = |traffic: &Traffic| self.size(traffic.buffer);
-        let once = |traffic: &Traffic| (traffic.sectors * SECTOR_BYTES * warps).min(size(traffic));
+        let once = |traffic: &Traffic| (passing(traffic) * SECTOR_BYTES * warps).min(size(traffic));
+
         let total: f64 = traffic().map(once).sum();
         let (mut bytes, mut read, mut near) = (0.0, 0.0, 0.0);
         for of in traffic() {
-            let moved = of.sectors * SECTOR_BYTES * warps;
+            let moved = passing(of) * SECTOR_BYTES * warps;
             let whole = whole(of);
             let once = once(of);
             // Where half of a line is used at once, whoever uses the rest is near. Between two visits of a lone sector lies all of its
@@ -507,7 +525,7 @@ impl Model<'_> {
             let between = once * lone + (total - once * lone) * once / moved;
             let held = (self.machine.l2_bytes as f64 / between.max(1.0)).min(1.0).max(1.0 - lone);
             // What is written goes back, besides what was fetched.
-            for part in [of.sectors - of.stored, of.stored] {
+            for part in [of.sectors - of.stored, of.stored - of.rewritten] {
                 let moved = part * SECTOR_BYTES * warps;
                 let once = moved.min(size(of));
                 // No more than all of a buffer is fetched the first time, however few sectors of a line are used at once.
@@ -517,7 +535,7 @@ impl Model<'_> {
             near += (of.sectors - of.stored) * (moved - once * UNDER_WAY).max(0.0) / moved * held;
         }
         let resident = self.resident * f64::from(self.machine.sms);
-        let again = self.missed2(resident) * SECTOR_BYTES * warps;
+        let again = self.missed2(resident, |of| of.sectors) * SECTOR_BYTES * warps;
         Device { bytes: bytes + again, near: if read > 0.0 { near / read } else { 0.0 } }
     }
 }

@@ -2,12 +2,15 @@
 
 use super::memory::{AddressMap, MODULE_REGION, in_buffer, region};
 use super::program::Program;
+use super::stores::{Leaving, leaving};
 use super::thread::Touch;
 use crate::model::profile::{Access, Kind, Space, VARIABLES};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Bytes of a sector, the unit of traffic between caches and memory.
-const SECTOR: u64 = 32;
+pub(super) const SECTOR: u64 = 32;
+/// Bytes of a line.
+pub(super) const LINE: u64 = 128;
 const SECTORS_PER_LINE: u64 = 4;
 /// Parts of the level-1 cache's tags, by the lines' numbers, that are looked up at once. Found in the recorded spaces of an H200: lines that
 /// follow each other cost a quarter of what lines do that lie a large power of two apart (`sad` and `spmv` against
@@ -37,11 +40,11 @@ pub(super) struct Request {
 }
 
 impl Request {
-    fn each(&self) -> impl Iterator<Item = (u64, u64)> {
+    pub fn each(&self) -> impl Iterator<Item = (u64, u64)> {
         (0..32).filter(|lane| self.lanes >> lane & 1 != 0).map(|lane| (lane, self.addresses[lane as usize]))
     }
 
-    fn last(&self, address: u64) -> u64 {
+    pub fn last(&self, address: u64) -> u64 {
         address.saturating_add(u64::from(self.width.max(1)) - 1)
     }
 }
@@ -116,7 +119,8 @@ pub(super) fn accesses(
     let mut touched_by_warp: HashMap<u32, AddressMap<u64>> = HashMap::new();
     let mut touched = AddressMap::default();
     let mut sums: BTreeMap<u32, Sum> = BTreeMap::new();
-    for request in &requests {
+    let leaving = leaving(&requests);
+    for (request, leaving) in requests.iter().zip(leaving) {
         let sum = sums.entry(program.steps[request.step as usize].line).or_insert_with(|| Sum::new(request));
         let Recorded { last, most_warps } = recorded.get(&request.step).copied().unwrap_or_default();
         let complete = |last: u64| most.get(request.step as usize).is_none_or(|&most| most <= last as f64);
@@ -125,6 +129,7 @@ pub(super) fn accesses(
             beside: complete(most_warps) || (request.execution > most_warps / 2 && request.execution <= most_warps),
         };
         sum.add(request, judged, buffers, touched_by_warp.entry(request.warp).or_default(), &mut touched);
+        sum.stored(leaving, judged);
     }
     let mut whole: BTreeMap<u32, Turns> = BTreeMap::new();
     for (step, turns) in program.steps.iter().zip(turns) {
@@ -202,6 +207,9 @@ struct Sum {
     /// Accesses in that part, and those of them of which every sector was touched before.
     decided: f64,
     hits: f64,
+    leaving: Leaving,
+    /// The same in the part of the record that counts for what the block shares.
+    judged_leaving: Leaving,
     /// Instructions since then, summed.
     after: f64,
     /// The same of the block's warps.
@@ -227,6 +235,8 @@ impl Sum {
             again: 0.0,
             decided: 0.0,
             hits: 0.0,
+            leaving: Leaving::default(),
+            judged_leaving: Leaving::default(),
             after: 0.0,
             judged_in_block: 0.0,
             again_in_block: 0.0,
@@ -305,6 +315,13 @@ impl Sum {
         }
     }
 
+    fn stored(&mut self, leaving: Leaving, judged: Judged) {
+        self.leaving.add(leaving);
+        if judged.beside {
+            self.judged_leaving.add(leaving);
+        }
+    }
+
     /// The mean over the whole of what the record is a part of. A loop goes on for those of its lanes that have most to do, after the
     /// record has ended: with so many fewer of them it touches so much less.
     fn mean(self, whole: Turns) -> Access {
@@ -318,6 +335,9 @@ impl Sum {
         Access {
             sectors: of_part(self.sectors),
             lines: of_part(self.lines),
+            leaving: per_group(self.leaving.sectors) * part,
+            partial: per_group(self.leaving.partial) * part,
+            stored_before: share(self.judged_leaving.again, self.judged_leaving.sectors),
             passes: of_part(self.passes),
             lanes: overall,
             reuse: share(self.again, self.judged),

@@ -23,6 +23,7 @@ mod order;
 mod path;
 mod program;
 mod sampled;
+mod stores;
 mod tally;
 mod thread;
 
