@@ -257,6 +257,41 @@ fn what_was_not_looked_at_is_like_what_was() {
     assert_eq!(traffic(&elsewhere(Access { width: 8, ..gather })), traffic(&total(64.0, coalesced())));
 }
 
+/// The machine code for sm_90 of a source beside the tests of cubins, under these options, and its PTX.
+fn compiled(stem: &str, options: &[&str]) -> (Vec<u8>, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/cubin/{stem}.cu"));
+    let [cubin, ptx] = ["cubin", "ptx"].map(|extension| folder.path().join(stem).with_extension(extension));
+    toolkit::compile(&source, 90, options, &cubin);
+    let into_ptx =
+        [Path::new("-ptx"), Path::new("-lineinfo"), Path::new("-arch=sm_90"), &source, Path::new("-o"), &ptx];
+    toolkit::run("nvcc", &into_ptx);
+    (std::fs::read(cubin).unwrap(), std::fs::read_to_string(ptx).unwrap())
+}
+
+/// What ptxas recomputes in each of two loops, for want of registers, does not make them copies of one.
+#[test]
+fn loops_that_share_what_was_recomputed_are_two() {
+    if toolkit::bin().is_none() {
+        eprintln!("skipped: no CUDA toolkit");
+        return;
+    }
+    let element = Element { scalar: Scalar::U32, lanes: 1 };
+    let x = Buffer { name: "x".to_owned(), element, count: 12 * 32, fill: Fill::Zeros, seed: 0 };
+    let n = Argument::Scalar(50_i32.to_le_bytes().to_vec());
+    let workload = Workload { arguments: vec![n, Argument::Buffer(0)], buffers: vec![x], ..Workload::default() };
+    let launch = Launch { grid: [1, 1, 1], block: [32, 1, 1], shared: 0, carveout: None };
+    for cap in ["24", "28", "64"] {
+        let (cubin, ptx) = compiled("lookups", &["-maxrregcount", cap]);
+        let module = Module::parse(&ptx).unwrap();
+        let profile = frequency::profile(&module, "lookups", &launch, &workload, &frequency::Limits::default());
+        let analysis = Analysis::new(&Cubin::parse(&cubin).unwrap().kernels()[0], Some(&profile.unwrap()));
+        let loops = &analysis.flow().loops;
+        let counts: Vec<f64> = loops.iter().map(|one| analysis.block_counts()[one.header]).collect();
+        assert_eq!(counts, [50.0, 50.0], "at most {cap} registers");
+    }
+}
+
 /// A block of which most instructions have guards is executed by all warps, and what has a guard by those for which it holds.
 #[test]
 fn blocks_are_counted_by_what_always_executes() {
@@ -264,14 +299,7 @@ fn blocks_are_counted_by_what_always_executes() {
         eprintln!("skipped: no CUDA toolkit (set NVTUNE_NVCC)");
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cubin/guarded.cu");
-    let [cubin, ptx] = ["guarded.cubin", "guarded.ptx"].map(|name| folder.path().join(name));
-    toolkit::compile(&source, 90, &[], &cubin);
-    let into_ptx =
-        [Path::new("-ptx"), Path::new("-lineinfo"), Path::new("-arch=sm_90"), &source, Path::new("-o"), &ptx];
-    toolkit::run("nvcc", &into_ptx);
-    let (cubin, ptx) = (std::fs::read(cubin).unwrap(), std::fs::read_to_string(ptx).unwrap());
+    let (cubin, ptx) = compiled("guarded", &[]);
     let (rows, threads) = (64, 256);
     let element = Element { scalar: Scalar::F32, lanes: 1 };
     let out = Buffer { name: "out".to_owned(), element, count: rows * threads, fill: Fill::Zeros, seed: 0 };

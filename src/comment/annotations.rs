@@ -220,7 +220,8 @@ fn assemble(
         let whole = clauses.met.iter().filter(|(met, _)| met == "args").count() < 2;
         let mut values = Vec::new();
         // What takes no value cannot be given, and then nothing can be timed: the rest tells the launch.
-        if whole && !kernel.declarations.iter().any(|declaration| takes_no_value(declaration)) {
+        let cannot_time = kernel.declarations.iter().any(|declaration| takes_no_value(declaration));
+        if whole && !cannot_time && !tells_the_launch_alone(&kernel, &given) {
             problems.extend(without_value(&kernel, &given).into_iter().map(|message| source.error(place, message)));
         }
         for given in given {
@@ -303,6 +304,20 @@ fn assemble(
         clauses: clauses.met,
         powers: Vec::new(),
     }
+}
+
+/// Whether nothing but numbers is given to a kernel that works on buffers: they say how it is launched, and on what is left open.
+fn tells_the_launch_alone(kernel: &Kernel, given: &[RawGiven]) -> bool {
+    let is_given = |name: &String| given.iter().any(|given| given.name == *name);
+    let declared = kernel.parameters.iter().zip(&kernel.declarations);
+    let mut missing = declared.filter(|(name, _)| !name.as_ref().is_some_and(is_given));
+    let mut numbers = true;
+    for value in given.iter().flat_map(|given| &given.value) {
+        value.visit(String::new(), &mut |_, value| {
+            numbers &= matches!(value, GivenValue::Scalar(_) | GivenValue::Struct { .. });
+        });
+    }
+    numbers && missing.any(|(_, declaration)| declaration.contains(['*', '[']))
 }
 
 /// What is wrong where parameters have no value.

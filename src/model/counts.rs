@@ -24,6 +24,9 @@ const ATTACHED: f64 = 0.25;
 /// this part of the weight of the others.
 const OWN_SHARE: f64 = 0.25;
 
+/// Loops that are copies of one PTX loop share at least this part of the lines of the one that has fewer.
+const COPY_SHARE: f64 = 0.25;
+
 /// Share of its weight that a line's vote keeps where the instruction executes under a condition: so little that a few instructions without
 /// one outvote all with.
 const GUARDED: f64 = 0.0625;
@@ -309,17 +312,24 @@ impl<'a> Votes<'a> {
         parts
     }
 
-    /// Loops beside each other that share lines: copies of one PTX loop.
+    /// Loops beside each other that share their lines: copies of one PTX loop. Different loops share a few lines, too, of what ptxas
+    /// recomputes in each rather than keep it in a register.
     fn unrolled(&self) -> Vec<Vec<usize>> {
         let loops = &self.code.flow.loops;
-        let mut leader: Vec<usize> = (0..loops.len()).collect();
+        let mut own = vec![0_usize; loops.len()];
+        let mut shared: BTreeMap<(usize, usize), usize> = BTreeMap::new();
         for line in &self.lines {
             let members: Vec<usize> = line.homes.iter().copied().flatten().collect();
-            for pair in members.windows(2) {
-                let (a, b) = (find(&leader, pair[0]), find(&leader, pair[1]));
-                if loops[pair[0]].parent == loops[pair[1]].parent {
-                    leader[a.max(b)] = a.min(b);
-                }
+            members.iter().for_each(|&index| own[index] += 1);
+            for pair in members.windows(2).filter(|pair| loops[pair[0]].parent == loops[pair[1]].parent) {
+                *shared.entry((pair[0], pair[1])).or_default() += 1;
+            }
+        }
+        let mut leader: Vec<usize> = (0..loops.len()).collect();
+        for ((one, other), count) in shared {
+            if count as f64 >= COPY_SHARE * own[one].min(own[other]) as f64 {
+                let (a, b) = (find(&leader, one), find(&leader, other));
+                leader[a.max(b)] = a.min(b);
             }
         }
         let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();

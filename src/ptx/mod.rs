@@ -12,6 +12,7 @@ mod edits;
 mod error;
 mod lexer;
 mod module;
+mod order;
 mod parser;
 
 pub use alone::{alone, calls_by_address};

@@ -89,14 +89,15 @@ pub fn is_all(module: &Module, symbol: &str, extents: Extents) -> bool {
 /// What the code calls; `None` where it could tell one block from another.
 fn called(body: &Body, extents: Extents) -> Option<Vec<&str>> {
     let mut writes: HashMap<&str, Writes> = HashMap::new();
-    for (index, instruction) in body.instructions().enumerate() {
+    let instructions = body.dominators_first();
+    for (index, instruction) in instructions.iter().enumerate() {
         for name in instruction.operands.first().into_iter().flat_map(written) {
             writes.entry(name).or_insert(Writes { first: index, count: 0 }).count += 1;
         }
     }
     let mut follower = Follower { extents, writes, held: HashMap::new() };
     let mut called = Vec::new();
-    for (index, instruction) in body.instructions().enumerate() {
+    for (index, instruction) in instructions.into_iter().enumerate() {
         follower.follow(index, instruction)?;
         if instruction.opcode.split('.').next() == Some("call") {
             // Results stand before it in parentheses.
@@ -120,7 +121,7 @@ fn written(operand: &Operand) -> Vec<&str> {
     }
 }
 
-/// The instructions that write a register.
+/// The instructions that write a register, and the place of the first of them among those of [`Body::dominators_first`].
 struct Writes {
     first: usize,
     count: usize,
@@ -160,6 +161,8 @@ impl<'a> Follower<'a> {
             ("mov.u32" | "mov.b32" | "mov.u64" | "mov.b64" | "cvt.u32.u64", [a]) => a.clone(),
             ("cvt.u64.u32" | "cvt.s64.s32", [a]) if a.is_small() => a.clone(),
             ("neg.s32" | "neg.s64", [a]) => a.times(&Polynomial::constant(-1), self)?,
+            // As compilers count the iterations of a loop that begins behind the position: -1 - a.
+            ("not.b32" | "not.b64", [a]) => Polynomial::constant(-1).plus(a, -1, self)?,
             ("add.s32" | "add.u32" | "add.s64" | "add.u64", [a, b]) => a.plus(b, 1, self)?,
             ("sub.s32" | "sub.u32" | "sub.s64" | "sub.u64", [a, b]) => a.plus(b, -1, self)?,
             ("shl.b32" | "shl.b64", [a, b]) if b.as_constant().is_some_and(|bits| (0..32).contains(&bits)) => {
@@ -196,7 +199,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// What a name holds; `None` for a special register that is not followed, and for a register that is written further down.
+    /// What a name holds; `None` for a special register that is not followed, and for a register that is first written by what comes later.
     fn name(&self, index: usize, name: &'a str) -> Option<Polynomial<'a>> {
         if let Some(held) = self.held.get(name) {
             return Some(held.clone());
@@ -248,7 +251,7 @@ impl<'a> Follower<'a> {
 
 /// Whether something is made of what this instruction reads that could be followed.
 fn is_followed(opcode: &str) -> bool {
-    ["mov.", "cvt.u", "cvt.s", "neg.s", "add.", "sub.", "shl.b", "mul.lo.", "mul.wide.", "mad.lo.", "mad.wide."]
+    ["mov.", "cvt.u", "cvt.s", "neg.s", "not.b", "add.", "sub.", "shl.b", "mul.lo.", "mul.wide.", "mad.lo.", "mad.wide."]
         .iter()
         .any(|beginning| opcode.starts_with(beginning))
 }
@@ -408,6 +411,8 @@ mod tests {
             (apart("add.s32 %r5, %r3, %r9;\nadd.s32 %r8, %r5, %r7;"), true),
             (apart("shl.b32 %r5, %r3, 2;\nmul.lo.s32 %r6, %r7, 4;\nsub.s32 %r10, %r5, %r9;\nadd.s32 %r8, %r10, %r6;"), true),
             (apart("mul.lo.s32 %r5, %r3, %r9;\nmad.lo.s32 %r8, %r7, %r9, %r5;"), true),
+            (apart("not.b32 %r5, %r7;\nadd.s32 %r6, %r5, %r9;\nsub.s32 %r8, %r6, %r3;"), true),
+            (apart("not.b32 %r5, %r7;\nadd.s32 %r8, %r5, %r9;"), false),
             (apart("mul.wide.u32 %rd1, %r1, %r2;\ncvt.u64.u32 %rd2, %r3;\nadd.s64 %rd3, %rd1, %rd2;\ncvt.u32.u64 %r8, %rd3;"), true),
             // What only a block knows.
             (with("setp.eq.s32 %p1, %r3, 0;"), false),
@@ -425,9 +430,12 @@ mod tests {
             // Another dimension's extent; 256 where the block's extent should be.
             ("mov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %ntid.y;\nmov.u32 %r3, %tid.x;\nmad.lo.s32 %r4, %r1, %r2, %r3;\nsetp.lt.s32 %p1, %r4, 9;".into(), false),
             ("mov.u32 %r1, %ctaid.x;\nshl.b32 %r2, %r1, 8;\nmov.u32 %r3, %tid.x;\nor.b32 %r4, %r2, %r3;".into(), false),
-            // A register that holds now one thing, now another, and one that is read above where it is written.
+            // A register that holds now one thing, now another, and one that is read before it is written.
             (apart("mov.u32 %r5, 0;\n@%p2 mov.u32 %r5, %r3;\nadd.s32 %r8, %r5, %r7;"), false),
             (apart("$L:\nadd.s32 %r8, %r5, 1;\nmov.u32 %r5, %r3;\n@%p2 bra $L;"), false),
+            // Blocks that the compiler has placed above those that they follow.
+            (apart("bra.uni $A;\n$B:\nadd.s32 %r8, %r5, %r7;\nbra.uni $C;\n$A:\nadd.s32 %r5, %r3, %r9;\nbra.uni $B;\n$C:"), true),
+            (apart("bra.uni $A;\n$B:\nadd.s32 %r8, %r5, %r9;\nbra.uni $C;\n$A:\nadd.s32 %r5, %r3, %r9;\nbra.uni $B;\n$C:"), false),
         ];
         for (body, expected) in rows {
             assert_eq!(judged(&body, [None; 3]), expected, "{body}");
