@@ -324,8 +324,11 @@ impl Build<'_> {
         if self.several_sources() && !tuning.source.includes_header {
             self.leave_out_macro_axes(tuning);
         }
-        tuning.tuned =
-            tuner.tune(&toolchain, &tuning.annotations, tuning.source.surroundings(&self.invocation.include_paths));
+        tuning.tuned = tuner.tune(
+            &toolchain,
+            &tuning.annotations,
+            tuning.source.surroundings(dryrun, &self.invocation.include_paths),
+        );
         self.tune_others(dryrun, tuning, &toolchain, tuner);
         for line in tuning.tuned.iter().flat_map(Tuned::summaries) {
             self.console.summary(&line);
@@ -346,7 +349,7 @@ impl Build<'_> {
                     continue;
                 }
             };
-            let around = tuning.source.surroundings(&self.invocation.include_paths);
+            let around = tuning.source.surroundings(dryrun, &self.invocation.include_paths);
             let others = tuner.tune_beside(&toolchain, &tuning.annotations, around, &tuning.tuned);
             let capability = architecture_number(toolchain.architecture());
             for tuned in &mut tuning.tuned {

@@ -91,11 +91,13 @@ impl MarkedSource {
     }
 
     /// The code around the kernels, as the tuner looks at it.
-    pub fn surroundings(&self, include_paths: &[PathBuf]) -> Surroundings {
-        let files = quoted_files(&self.path, include_paths).into_iter();
+    pub fn surroundings(&self, dryrun: &Dryrun, include_paths: &[PathBuf]) -> Surroundings {
+        let has_stubs = self.pipelines(dryrun).iter().any(Pipeline::has_host_code);
+        // What is not compiled launches nothing, and macros of this call do not reach what does.
+        let files = has_stubs.then(|| quoted_files(&self.path, include_paths)).into_iter().flatten();
         let sources = files.map(|file| Arc::new(Source::new(file.path.to_string_lossy(), &file.text)));
         let header = Header::file_name(&self.stem);
-        Surroundings { header, includes_header: self.includes_header, host: HostCode::new(sources) }
+        Surroundings { header, includes_header: self.includes_header, has_stubs, host: HostCode::new(sources) }
     }
 
     /// The newest architecture that it is compiled for; empty where no machine code is made.

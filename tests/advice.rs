@@ -20,6 +20,7 @@ const KERNEL: &str = "void k(int n, const float *x, float *y)";
 fn good_comments_are_left_alone() {
     let all = Facts {
         register_cap: Some(64),
+        has_launch_bounds: false,
         bounds: Some(Bounds { threads: 256, blocks: 2, registers: 128 }),
         fixed: [true, true, false],
         stored: Some(4),
@@ -66,8 +67,8 @@ fn good_comments_are_left_alone() {
         assert_eq!(warnings(clauses, KERNEL, &facts), "", "{clauses}");
     }
     // Launch bounds override the command line, with nvcc too.
-    let bounded = "__launch_bounds__(256) void k(int n)";
-    assert_eq!(warnings("threads(n) block(256) regs({0, 128})", bounded, &all), "");
+    let bounded = Facts { has_launch_bounds: true, ..all };
+    assert_eq!(warnings("threads(n) block(256) regs({0, 128})", KERNEL, &bounded), "");
 }
 
 /// One kind of fact after the other; what is said of each comment is in `tests/comments/advice.txt`.

@@ -219,14 +219,8 @@ fn listed(GivenTable { values, count, .. }: &GivenTable) -> String {
 fn summary(annotation: &Annotation) -> String {
     let kernel = &annotation.kernel;
     let parameters: Vec<&str> = kernel.parameters.iter().map(|name| name.as_deref().unwrap_or("-")).collect();
-    let mut text = format!(
-        "{} = {}({}) at line {}{}\n",
-        annotation.name,
-        kernel.name,
-        parameters.join(", "),
-        kernel.line,
-        if kernel.launch_bounds { ", with launch bounds" } else { "" }
-    );
+    let mut text =
+        format!("{} = {}({}) at line {}\n", annotation.name, kernel.name, parameters.join(", "), kernel.line,);
     if let Some(instance) = &annotation.instance {
         text.push_str(&format!("  {instance:}: {:?}\n", instance.arguments.iter().map(kind).collect::<Vec<_>>()));
     }

@@ -17,6 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Facts {
     /// `-maxrregcount` of the command line.
     pub register_cap: Option<u32>,
+    /// Launch bounds of any kind, which override the command line.
+    pub has_launch_bounds: bool,
     /// Launch bounds with a number of resident blocks.
     pub bounds: Option<Bounds>,
     /// By dimension: the code tells threads of a block apart and does not ask how many there are.
@@ -248,7 +250,7 @@ impl Advisor<'_> {
 
     /// A cap of the comment above that of the command line, which it overrides. Launch bounds override the command line too.
     fn command_line(&mut self, facts: &Facts) {
-        let most = facts.register_cap.filter(|&cap| cap > 0 && !self.annotation.kernel.launch_bounds);
+        let most = facts.register_cap.filter(|&cap| cap > 0 && !facts.has_launch_bounds);
         if let Some(most) = most
             && let Some(cap) = self.cap_above(most)
         {

@@ -19,8 +19,6 @@ pub struct Kernel {
     pub parameters: Vec<Option<String>>,
     /// Their declarations as written, with even blanks.
     pub declarations: Vec<String>,
-    /// True where the source has `__launch_bounds__` or `__maxnreg__`.
-    pub launch_bounds: bool,
     /// The word `template` of a template.
     pub template: Option<Span>,
 }
@@ -90,13 +88,11 @@ pub(super) fn kernel(
     };
 
     let mut template = (0..start).find(|&at| text(at) == "template");
-    let mut launch_bounds = (0..start).any(|at| is_bound(text(at)));
     let mut at = start + 1;
     while at < code.len() {
         match text(at) {
             ";" | "}" | "{" => break,
             "template" => template = template.or(Some(at)),
-            word if is_bound(word) => launch_bounds = true,
             "(" => {
                 let Some(close) = closing(&code, source, at) else {
                     break;
@@ -121,7 +117,6 @@ pub(super) fn kernel(
                     line: source.line(name.span.start),
                     parameters,
                     declarations,
-                    launch_bounds,
                     template: template.map(|at| code[at].span),
                 });
             }
@@ -132,13 +127,9 @@ pub(super) fn kernel(
     Err(nothing())
 }
 
-fn is_bound(word: &str) -> bool {
-    matches!(word, "__launch_bounds__" | "__maxnreg__")
-}
-
 /// Words whose parenthesis is an attribute's even when nothing but a bracket follows it.
 fn is_attribute(word: &str) -> bool {
-    is_bound(word)
+    matches!(word, "__launch_bounds__" | "__maxnreg__")
         || matches!(
             word,
             "__attribute__" | "__cluster_dims__" | "__block_size__" | "__declspec" | "alignas" | "__align__"

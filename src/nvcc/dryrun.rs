@@ -153,6 +153,11 @@ impl Pipeline {
     pub fn is_relocatable(&self) -> bool {
         ["-c", "--compile-only"].iter().any(|option| self.ptxas.has(option))
     }
+
+    /// Whether the source's host code, launch stubs included, is compiled too; not with `-cubin` and `-fatbin`.
+    pub fn has_host_code(&self) -> bool {
+        self.module_id.iter().any(|step| step.program() == "cudafe++")
+    }
 }
 
 impl Step {
@@ -297,6 +302,12 @@ mod tests {
         assert_eq!((pipeline.source.as_str(), pipeline.architecture.as_str()), ("a b.cu", "sm_90"));
         assert_eq!(pipeline.preprocess.option("-o"), Some("/tmp/x-7_a.cpp1.ii"));
         assert_eq!(pipeline.module_id.iter().map(Step::program).collect::<Vec<_>>(), ["gcc", "cudafe++"]);
+        assert!(pipeline.has_host_code());
+        // As with -cubin.
+        let device: String =
+            TEXT.lines().filter(|line| !line.contains("cudafe++")).map(|line| format!("{line}\n")).collect();
+        let pipelines = Dryrun::parse(&device).pipelines();
+        assert!(pipelines.len() == 1 && !pipelines[0].has_host_code());
     }
 
     #[test]

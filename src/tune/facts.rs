@@ -44,6 +44,7 @@ pub fn facts(module: &Module, symbol: &str, register_cap: Option<u32>, run: Opti
     let outputs = outputs.map(|buffer| (buffer.name.clone(), buffer.bytes())).collect();
     let mut facts = Facts { register_cap, outputs, ..Facts::default() };
     if let Some((entry, body)) = module.entry(symbol).and_then(|entry| Some((entry, entry.body.as_ref()?))) {
+        facts.has_launch_bounds = has_launch_bounds(module, symbol);
         facts.bounds = bounds(entry);
         facts.fixed = fixed(module, entry, body);
         facts.stored = stored(body);
@@ -63,6 +64,13 @@ fn bounds(entry: &Function) -> Option<Bounds> {
     let registers = REGISTERS / threads.checked_mul(blocks).filter(|&resident| resident > 0)?;
     let registers = (registers / THREAD_UNIT * THREAD_UNIT).min(MAX_REGISTERS);
     Some(Bounds { threads, blocks, registers })
+}
+
+/// Whether the kernel is compiled with launch bounds or a number of registers of its own (`__launch_bounds__`, `__maxnreg__`), wherever
+/// the source has them from.
+pub fn has_launch_bounds(module: &Module, symbol: &str) -> bool {
+    let bounds = [".maxntid", ".reqntid", ".minnctapersm", ".maxnreg"];
+    module.entry(symbol).is_some_and(|entry| bounds.iter().any(|name| values(entry, name).is_some()))
 }
 
 /// Threads of a block that launch bounds allow.

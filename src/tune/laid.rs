@@ -5,7 +5,7 @@
 
 use super::facts;
 use super::problem::Problem;
-use super::reach::Blocks;
+use super::reach::{Asked, Blocks};
 use super::subject::Subject;
 use super::variants::{FrontEnds, Macros, Variant, Variants, merged};
 use crate::cubin::Cubin;
@@ -90,14 +90,14 @@ impl Laid {
             false => compiled(configuration),
         };
         let mut of: Vec<Result<usize, String>> = configurations.iter().map(code).collect();
-        let registers: Vec<u32> = variants.all.iter().map(registers).collect();
+        let asked: Vec<Asked> = variants.all.iter().map(asked).collect();
         if let Ok(natural) = of[baseline] {
             for (index, variant) in of.iter_mut().enumerate() {
                 let Ok(code) = *variant else { continue };
                 let refusal = subject.reach.refusal(
                     &subject.space,
                     &configurations[index],
-                    (registers[code], registers[natural]),
+                    (asked[code], asked[natural]),
                     (&launches[index], &launches[baseline]),
                 );
                 if let Some(reason) = refusal {
@@ -142,7 +142,7 @@ impl Laid {
 }
 
 /// Why a configuration that was chosen by an earlier nvtune must not be launched, as [`Laid::new`] would have it; the front end has
-/// been run under its macros. Registers, which only ptxas tells, are not asked about.
+/// been run under its macros. What only ptxas tells is not asked about.
 pub(super) fn refusal(
     subject: &Subject<'_>,
     front_ends: &FrontEnds<'_>,
@@ -155,7 +155,7 @@ pub(super) fn refusal(
     }
     let (launch, workload) = subject.launch(configuration).ok()?;
     let (before, _) = subject.launch(&baseline).ok()?;
-    let reason = subject.reach.refusal(&subject.space, configuration, (0, 0), (&launch, &before));
+    let reason = subject.reach.refusal(&subject.space, configuration, Default::default(), (&launch, &before));
     reason.or_else(|| {
         let (sources, _) = sources(subject, front_ends, std::slice::from_ref(configuration), in_force);
         let source = (0, sources.first()?);
@@ -231,10 +231,12 @@ impl Laid {
     }
 }
 
-/// Registers of a thread.
-fn registers(variant: &Variant) -> u32 {
-    let cubin = Cubin::parse(&variant.cubin).ok();
-    cubin.and_then(|cubin| Some(cubin.kernel(&variant.symbol)?.resources.registers)).unwrap_or(0)
+/// What the machine code asks of launches.
+fn asked(variant: &Variant) -> Asked {
+    let Ok(cubin) = Cubin::parse(&variant.cubin) else { return Asked::default() };
+    let Some(kernel) = cubin.kernel(&variant.symbol) else { return Asked::default() };
+    let threads = |shape: [u32; 3]| shape.iter().fold(1, |all: u32, &extent| all.saturating_mul(extent));
+    Asked { registers: kernel.resources.registers, most: kernel.resources.max_threads.map(threads) }
 }
 
 /// For each configuration the first with its machine code and launch. The baseline stands for its like, so that it is the

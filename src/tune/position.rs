@@ -251,9 +251,22 @@ impl<'a> Follower<'a> {
 
 /// Whether something is made of what this instruction reads that could be followed.
 fn is_followed(opcode: &str) -> bool {
-    ["mov.", "cvt.u", "cvt.s", "neg.s", "not.b", "add.", "sub.", "shl.b", "mul.lo.", "mul.wide.", "mad.lo.", "mad.wide."]
-        .iter()
-        .any(|beginning| opcode.starts_with(beginning))
+    [
+        "mov.",
+        "cvt.u",
+        "cvt.s",
+        "neg.s",
+        "not.b",
+        "add.",
+        "sub.",
+        "shl.b",
+        "mul.lo.",
+        "mul.wide.",
+        "mad.lo.",
+        "mad.wide.",
+    ]
+    .iter()
+    .any(|beginning| opcode.starts_with(beginning))
 }
 
 impl<'a> Polynomial<'a> {

@@ -34,12 +34,18 @@ const LARGER: [i64; 2] = [1 << 6, 1 << 14];
 /// Blocks of a grid in x, y and z.
 const MAX_GRID: Dim3 = [2_147_483_647, 65_535, 65_535];
 
+/// Why launches of a kernel stay whose machine code is all that is built; with the remedy.
+const WITHOUT_STUBS: &str = "a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says";
+
 /// What is known of the code around a source's kernels.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Surroundings {
     /// The file name of the source's header.
     pub header: String,
     pub includes_header: bool,
+    /// Whether what is built holds the kernels' launch stubs.
+    pub has_stubs: bool,
+    /// The source's host code, where it is compiled.
     pub host: HostCode,
 }
 
@@ -53,6 +59,15 @@ pub enum Way {
     },
     /// Why neither is possible.
     Pinned(String),
+}
+
+/// What machine code asks of the launches of its kernel.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked {
+    /// Registers of a thread.
+    pub registers: u32,
+    /// Threads that a block has at most by launch bounds.
+    pub most: Option<u32>,
 }
 
 /// The blocks of a launch, where macros divide the work of which the program's grid knows nothing.
@@ -120,12 +135,13 @@ impl Reach {
         let proven = position::is_all(module, symbol, std::array::from_fn(|at| (!varies[at]).then_some(before[at])));
         let way = match annotation.told_launch() {
             _ if goes_by_header(annotation, around) => Way::Header,
+            _ if !around.has_stubs => Way::Pinned(WITHOUT_STUBS.to_owned()),
             _ if entry.mangled.is_none() => {
                 Way::Pinned("the compiler makes no launch stub of it that is known".to_owned())
             }
             told => match facts::fixed_block(module, symbol) {
                 Some(reason) => Way::Pinned(reason.to_owned()),
-                None if told.is_none() && annotation.kernel.launch_bounds => {
+                None if told.is_none() && facts::has_launch_bounds(module, symbol) => {
                     Way::Pinned("it has launch bounds: launch(remap) reshapes it all the same".to_owned())
                 }
                 None => Way::Remap { told: told.is_some() },
@@ -288,13 +304,12 @@ impl Reach {
         Ok(Launch { grid: configuration.grid.unwrap_or_else(covering), ..own })
     }
 
-    /// Why a configuration must not be used. `registers` are those of its code and of the baseline's; `launches` its launch and the
-    /// baseline's.
+    /// Why a configuration must not be used. `code` is what its own and the baseline's ask for; `launches` its launch and the baseline's.
     pub fn refusal(
         &self,
         space: &Space,
         configuration: &Configuration,
-        registers: (u32, u32),
+        code: (Asked, Asked),
         launches: (&Launch, &Launch),
     ) -> Option<String> {
         let baseline = space.baseline();
@@ -302,9 +317,13 @@ impl Reach {
             return None;
         }
         let (launch, before) = launches;
-        let moved = configuration.block != baseline.block || configuration.grid != baseline.grid;
-        if let (Way::Pinned(reason), true) = (&self.way, moved) {
-            return Some(reason.clone());
+        if let Way::Pinned(reason) = &self.way {
+            let moved = configuration.block != baseline.block || configuration.grid != baseline.grid;
+            // Without a stub the program's own launch says how much there is.
+            let prepared = space.launch(&self.origin(space, configuration));
+            if moved || prepared.is_ok_and(|prepared| prepared.shared != launch.shared) {
+                return Some(reason.clone());
+            }
         }
         // A macro may tie the code to the block, and then it moves with it.
         let tied = configuration.macros != baseline.macros;
@@ -322,10 +341,17 @@ impl Reach {
         if let Some(reason) = refuses_launch(launch, before) {
             return Some(reason.to_owned());
         }
-        let (own, natural) = (most_threads(registers.0), most_threads(registers.1).min(self.most));
-        (own < natural).then(|| {
-            format!("with {} registers a launch of more than {own} threads a block would fail, which plain nvcc's code allows", registers.0)
-        })
+        let registers = code.0.registers;
+        let (own, natural) = (most_threads(registers), most_threads(code.1.registers).min(self.most));
+        if own < natural {
+            return Some(format!(
+                "with {registers} registers a launch of more than {own} threads a block would fail, which plain nvcc's code allows"
+            ));
+        }
+        let most = code.0.most.filter(|&most| most < natural)?;
+        Some(format!(
+            "its launch bounds let a launch of more than {most} threads a block fail, which plain nvcc's code allows: include the header and launch by it"
+        ))
     }
 
     /// Why the macros of a configuration must not be used.

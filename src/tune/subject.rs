@@ -166,8 +166,10 @@ pub fn learn<'a>(
     if plain.is_some_and(|plain| !is_plain(front_ends, plain.ok(), in_force.baselines, &entry.symbol)) {
         return Err(Problem::Default { configuration: baseline });
     }
-    let bounds = module.entry(&entry.symbol).and_then(launch_bounds);
-    let space = Space::new(annotation, &host::limits(&architecture, bounds))?;
+    let bounded = Space::new(annotation, &host::limits(&architecture, facts::most_threads(&module, &entry.symbol)))?;
+    // Launch bounds may hang on a macro axis. What is compiled under the other values tells whether a block can be launched.
+    let hangs_on_macros = !annotation.macros.is_empty() && bounded.baseline() == unbounded.baseline();
+    let space = if hangs_on_macros { unbounded } else { bounded };
     let reach = match tuner.surroundings() {
         Some(around) => Reach::new(annotation, &space, &module, &entry, around),
         None => Reach::header(),
@@ -309,10 +311,4 @@ fn at_fault(front_ends: &mut FrontEnds<'_>, macros: &Macros, error: &ToolError) 
     let failing = alone.iter().zip(front_ends.get(&alone)).filter(|(_, made)| made.is_err());
     let failing: Macros = failing.flat_map(|(set, _)| set.clone()).collect();
     Some(if failing.is_empty() { macros.clone() } else { failing })
-}
-
-/// The threads that a block may have by `.maxntid` or must have by `.reqntid`.
-fn launch_bounds(entry: &ptx::Function) -> Option<u32> {
-    let bound = entry.directives.iter().find(|directive| matches!(&*directive.name, ".maxntid" | ".reqntid"))?;
-    u32::try_from(bound.values.iter().product::<u64>()).ok()
 }

@@ -233,6 +233,135 @@ fn what_cannot_be_reshaped_keeps_its_block_and_says_why() {
 }
 
 #[test]
+fn what_holds_no_launch_stubs_keeps_the_block_and_the_shared_memory_that_its_program_launches_with() {
+    let project = Project::new(&[]);
+    let source = |clause: &str, include: &str| {
+        format!(
+            "{include}\n//@tune threads(n) block({{64, 256}}) regs({{0}}) define(WORDS = {{1, 2}}) shared(WORDS * 1024) {clause}\n\
+             //@tune default(block = 256, WORDS = 1) args(n = 1 << 12, x = out[n])\n\
+             #ifndef WORDS\n#define WORDS 1\n#endif\n\
+             extern \"C\" __global__ void stage(int n, float *x) {{\n\
+             extern __shared__ float part[];\n\
+             const int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+             part[threadIdx.x * WORDS % 256] = i; __syncthreads();\n\
+             if (i < n) x[i] = part[threadIdx.x * WORDS % 256]; }}\n\
+             void go(int n, float *x) {{ stage<<<n / 256, 256, WORDS * 1024>>>(n, x); }}\n"
+        )
+    };
+    let all_is_better = r#"{"label": "block=64 WORDS=2", "time_us": 5.0, "spread": 0.01},
+        {"label": "block=64", "time_us": 6.0, "spread": 0.01}, {"label": "WORDS=2", "time_us": 7.0, "spread": 0.01},
+        {"time_us": 10.0, "spread": 0.01}"#;
+    let include = "#include \"stage.tune.h\"";
+    let mut found = String::new();
+    for (options, clause, include) in [
+        ("-cubin", "", ""),
+        ("-fatbin", "", ""),
+        ("-cubin -c -rdc=true", "", ""),
+        ("-cubin", "launch(remap)", ""),
+        ("-cubin", "launch(header)", ""),
+        ("-fatbin", "", include),
+        ("-c", "", ""),
+        ("-dc", "", ""),
+        ("-lib", "", ""),
+    ] {
+        project.write("stage.cu", &source(clause, include));
+        let words = ["-arch=sm_90", "stage.cu", "-o", "stage.out"].into_iter().chain(options.split(' '));
+        let words: Vec<String> = words.map(str::to_owned).collect();
+        let ran = tuned(&project, &words, all_is_better);
+        assert_eq!(ran.code, Some(0), "{options} {clause}: {}", ran.stderr);
+        let record = project.record("stage.tune.json");
+        let kernel = &record["kernels"][0];
+        let winner = &kernel["configurations"][kernel["winner"].as_u64().expect("an index") as usize];
+        let (block, shared, way) = (&winner["block"][0], &winner["launch"]["shared"], &kernel["pinned"]["launches"]);
+        let warned: String =
+            ran.stderr.lines().filter(|line| line.contains("warning")).map(|line| format!("  {line}\n")).collect();
+        let notes = &kernel["notes"];
+        let case = format!("{options} {clause}{include}");
+        found += &format!("{case}: {block} x {shared} {way} {notes}\n{warned}");
+    }
+    expect![[r#"
+        -cubin : 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says"]
+        -fatbin : 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says"]
+        -cubin -c -rdc=true : 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says"]
+        -cubin launch(remap): 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says"]
+          stage.cu(2): warning: `stage`: its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says
+        -cubin launch(header): 64 x 2048 "header" null
+        -fatbin #include "stage.tune.h": 64 x 2048 "header" null
+        -c : 64 x 2048 "remap host:WORDS" null
+        -dc : 64 x 2048 "remap host:WORDS" null
+        -lib : 64 x 2048 "remap host:WORDS" null
+    "#]].assert_eq(&found);
+}
+
+#[test]
+fn the_launch_bounds_that_count_are_those_of_the_kernel_that_is_compiled() {
+    let project = Project::new(&[]);
+    let kernel = |name: &str, first: &str, second: &str| {
+        let body = "(int n, float *x) {\nconst int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] = 1; }\n";
+        format!(
+            "//@tune threads(n) block({{64, 128, 256}}) regs({{0}}) default(block = 128)\n\
+             //@tune args(n = 1 << 12, x = out[n])\n\
+             #if FIRST\n__global__ void {first} {name}{body}#else\n__global__ void {second} {name}{body}#endif\n"
+        )
+    };
+    let by_macro = |name: &str, axis: &str, launch: &str| {
+        format!(
+            "#ifndef {axis}\n#define {axis} 128\n#endif\n\
+             //@tune threads(n) block({{64, 128, 256}}) define({axis} = {{64, 128, 256}}) require(block.x == {axis}) regs({{0}})\n\
+             //@tune default(block = 128, {axis} = 128) args(n = 1 << 12, x = out[n]) {launch}\n\
+             __global__ void __launch_bounds__({axis}) {name}(int n, float *x) {{\n\
+             const int i = blockIdx.x * {axis} + threadIdx.x; if (i < n) x[i] = 1; }}\n"
+        )
+    };
+    let source = [
+        "#define BOUNDED __launch_bounds__(128)\n".to_owned(),
+        kernel("bounded_first", "BOUNDED", ""),
+        kernel("bounded_second", "", "__launch_bounds__(128)"),
+        by_macro("of_header", "SIZE", "launch(header)"),
+        by_macro("of_stub", "EXTENT", "launch(remap)"),
+    ];
+    project.write("bounds.cu", &source.concat());
+    let faster = |labels: &[&str], time: f64| -> String {
+        labels.iter().map(|label| format!(r#"{{"label": "{label}", "time_us": {time}, "spread": 0.01}},"#)).collect()
+    };
+    let larger = faster(&["block=256", "block=256 SIZE=256", "block=256 EXTENT=256"], 4.0);
+    let smaller = faster(&["block=64", "block=64 SIZE=64", "block=64 EXTENT=64"], 5.0);
+    let no_smaller = faster(&["block=64", "block=64 SIZE=64", "block=64 EXTENT=64"], 2.0);
+    let rest = r#"{"time_us": 10.0, "spread": 0.01}"#;
+    let mut found = String::new();
+    for (first, entries) in
+        [("1", larger.clone() + &smaller), ("0", larger.clone() + &smaller), ("1", larger + &no_smaller)]
+    {
+        let mut arguments = compile("bounds.cu", "bounds.o");
+        arguments.push(format!("-DFIRST={first}"));
+        let ran = tuned(&project, &arguments, &(entries + rest));
+        assert!(ran.code == Some(0) && !ran.stderr.contains("warning"), "{}", ran.stderr);
+        std::fs::remove_dir_all(project.path("bin/cache")).expect("removed");
+        let record = project.record("bounds.tune.json");
+        for kernel in record["kernels"].as_array().expect("a list") {
+            let points = kernel["configurations"].as_array().expect("a list");
+            let winner = &points[kernel["winner"].as_u64().expect("an index") as usize];
+            let refused: Vec<&str> = points.iter().filter_map(|point| point["refused"].as_str()).collect();
+            found += &format!("FIRST={first} {}: {} {refused:?}\n", kernel["name"], winner["block"][0]);
+        }
+    }
+    expect![[r#"
+        FIRST=1 "bounded_first": 128 ["it has launch bounds: launch(remap) reshapes it all the same"]
+        FIRST=1 "bounded_second": 256 []
+        FIRST=1 "of_header": 256 []
+        FIRST=1 "of_stub": 256 ["its launch bounds let a launch of more than 64 threads a block fail, which plain nvcc's code allows: include the header and launch by it"]
+        FIRST=0 "bounded_first": 256 []
+        FIRST=0 "bounded_second": 128 ["it has launch bounds: launch(remap) reshapes it all the same"]
+        FIRST=0 "of_header": 256 []
+        FIRST=0 "of_stub": 256 ["its launch bounds let a launch of more than 64 threads a block fail, which plain nvcc's code allows: include the header and launch by it"]
+        FIRST=1 "bounded_first": 128 ["it has launch bounds: launch(remap) reshapes it all the same"]
+        FIRST=1 "bounded_second": 64 []
+        FIRST=1 "of_header": 64 []
+        FIRST=1 "of_stub": 256 ["its launch bounds let a launch of more than 64 threads a block fail, which plain nvcc's code allows: include the header and launch by it"]
+    "#]].assert_eq(&found);
+}
+
+#[test]
 fn a_launch_that_no_stub_reaches_is_told_of_where_the_winner_has_another_shape() {
     let project = Project::new(&[]);
     let kernel = "//@tune threads(n) block({64, 256}) regs({0, 32}) default(block = 256) launch(remap)\n\
