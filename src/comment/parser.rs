@@ -372,7 +372,9 @@ impl<'a> Cursor<'a> {
             let kind = self.source.slice(inner.rest());
             let Some((_, size)) = SIZES.iter().find(|(known, _)| *known == kind) else {
                 let near = suggestion(kind, SIZES.iter().map(|(known, _)| *known));
-                return Err(self.source.error(inner.rest(), format!("unknown type `{kind}` in sizeof{near}")));
+                let message =
+                    format!("unknown type `{kind}` in sizeof{near} (for another type write its size in bytes)");
+                return Err(self.source.error(inner.rest(), message));
             };
             return self.make(whole, Node::Value(Value::Int(*size)));
         }

@@ -410,7 +410,7 @@ impl Reach {
         }
         if !is_axis && !(0..3).all(exact) {
             return Some(
-                "where nothing is timed, the block must divide the threads of the program's launch".to_owned(),
+                "where nothing is timed, the block must divide the threads of the program's launch: list blocks that do, as in block({64, 128, 256}), or include the header and launch by it".to_owned(),
             );
         }
         // What is proven is of as many threads.

@@ -121,6 +121,18 @@ fn why_most_of_a_space_may_not_be_chosen_is_said_with_the_remedy() {
           note: 4 of 5 points may not be chosen: where nothing is timed, the block changes only where the kernel surely works in others: write launch(remap) to say that it does, or include the header and launch by it
     "#]]
     .assert_eq(&block);
+    let uneven = results(
+        &project,
+        "//@tune threads(n) block({96, 160, 192, 224, 256}) regs({0}) default(block = 256)\n\
+         //@tune args(n = 1 << 16, x = random[n])\n\
+         __global__ void twice(int n, float *x) {\n\
+         const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2; }\n",
+    );
+    expect![[r#"
+        nvtune: twice: block=256 (kept: no point that may be chosen is surely faster)
+        nvtune: twice: note: 4 of 5 points may not be chosen: where nothing is timed, the block must divide the threads of the program's launch: list blocks that do, as in block({64, 128, 256}), or include the header and launch by it
+          note: 4 of 5 points may not be chosen: where nothing is timed, the block must divide the threads of the program's launch: list blocks that do, as in block({64, 128, 256}), or include the header and launch by it
+    "#]].assert_eq(&uneven);
     let grid = results(
         &project,
         "//@tune grid({64, 128, 256}) block(256) regs({0}) default(grid = 128)\n\
