@@ -135,7 +135,8 @@ impl Reach {
         let proven = position::is_all(module, symbol, std::array::from_fn(|at| (!varies[at]).then_some(before[at])));
         let way = match annotation.told_launch() {
             _ if goes_by_header(annotation, around) => Way::Header,
-            _ if !around.has_stubs => Way::Pinned(WITHOUT_STUBS.to_owned()),
+            // Where all launches are alike, results are the same as those of an object, and hold for both.
+            _ if !around.has_stubs && launches_vary(annotation, space) => Way::Pinned(WITHOUT_STUBS.to_owned()),
             _ if entry.mangled.is_none() => {
                 Way::Pinned("the compiler makes no launch stub of it that is known".to_owned())
             }
@@ -493,6 +494,13 @@ fn refuses_launch(launch: &Launch, before: &Launch) -> Option<&'static str> {
     }
     let is_beyond = launch.grid.iter().zip(MAX_GRID).any(|(&blocks, most)| blocks > most);
     is_beyond.then_some("its grid has more blocks in y or z than a GPU takes")
+}
+
+/// Whether configurations may be launched in other ways than the baseline.
+fn launches_vary(annotation: &Annotation, space: &Space) -> bool {
+    let baseline = space.baseline();
+    let is_other = |found: Configuration| found.block != baseline.block || found.grid != baseline.grid;
+    annotation.shared.is_some() && !annotation.macros.is_empty() || space.iter().any(is_other)
 }
 
 /// Whether the host code launches whatever the header says.
