@@ -291,8 +291,10 @@ fn no_more_tools_than_tokens_run_under_make() {
     std::io::Read::read_exact(&mut held, &mut token).expect("the token is back");
     assert_eq!(&token, b"+");
     // GNU make itself, whose jobserver is a pipe up to 4.3; `+` hands it on.
-    for name in ["a.cu", "b.cu", "c.cu"] {
-        fs::copy(place.path("part.cu"), place.path(name)).expect("copied");
+    // Each includes its own header: without it the macro's values may not be chosen, and are not compiled.
+    for name in ["a", "b", "c"] {
+        let source = source(6).replace("part.tune.h", &format!("{name}.tune.h"));
+        fs::write(place.path(&format!("{name}.cu")), source).expect("written");
     }
     fs::write(place.path("Makefile"), "all: a.o b.o c.o\n%.o: %.cu\n\t+bin/nvcc -arch=sm_90 -c $< -o $@\n")
         .expect("written");
