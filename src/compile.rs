@@ -324,11 +324,8 @@ impl Build<'_> {
         if self.several_sources() && !tuning.source.includes_header {
             self.leave_out_macro_axes(tuning);
         }
-        tuning.tuned = tuner.tune(
-            &toolchain,
-            &tuning.annotations,
-            tuning.source.surroundings(dryrun, &self.invocation.include_paths),
-        );
+        let around = tuning.source.surroundings(dryrun, &self.invocation.include_paths);
+        tuning.tuned = tuner.tune(&toolchain, &tuning.annotations, around);
         self.tune_others(dryrun, tuning, &toolchain, tuner);
         for line in tuning.tuned.iter().flat_map(Tuned::summaries) {
             self.console.summary(&line);

@@ -357,12 +357,12 @@ impl Model<'_> {
         let local = work.local_stored + (work.local_sectors - work.local_stored) * self.local_missed;
         let cache = self.moved.bytes + (again + local) * SECTOR_BYTES;
         let lines = self.moved.lines + again * self.lines_per_sector() + local / (LINE_BYTES / SECTOR_BYTES);
+        // Where few SMs ask, each is served the sooner, with look-ups as with bytes; parts of sectors take an SM as long as ever (an unseen
+        // kernel whose 10 to 20 blocks store lone words takes 2.5 cycles for each).
         let exchanged = |bytes: f64, lines: f64| {
             let bytes = (bytes - self.moved.partial * SECTOR_BYTES).max(0.0) / self.exchange;
             bytes.max(lines * LINE_CYCLES * CACHE_BYTES_PER_CYCLE / self.exchange) + self.moved.partial * PARTIAL_CYCLES
         };
-        // Where few SMs ask, each is served the sooner, with look-ups as with bytes; parts of sectors take an SM as long as ever (an unseen
-        // kernel whose 10 to 20 blocks store lone words takes 2.5 cycles for each).
         let (exchanged, stored) = (exchanged(cache, lines), exchanged(self.moved.stored, self.moved.stored_lines));
         let memory = work.pipes[Pipe::Memory as usize];
         let pipe = |pipe: Pipe| warps * work.pipes[pipe as usize];
@@ -525,7 +525,6 @@ impl Model<'_> {
         let traffic = || self.analysis.traffic.iter().filter(|traffic| passing(traffic) > 0.0);
         let size = |traffic: &Traffic| self.size(traffic.buffer);
         let once = |traffic: &Traffic| (passing(traffic) * SECTOR_BYTES * warps).min(size(traffic));
-
         let total: f64 = traffic().map(once).sum();
         let (mut bytes, mut read, mut near) = (0.0, 0.0, 0.0);
         for of in traffic() {

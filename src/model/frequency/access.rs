@@ -9,9 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Bytes of a sector, the unit of traffic between caches and memory.
 pub(super) const SECTOR: u64 = 32;
-/// Bytes of a line.
-pub(super) const LINE: u64 = 128;
-const SECTORS_PER_LINE: u64 = 4;
+pub(super) const SECTORS_PER_LINE: u64 = 4;
 /// Parts of the level-1 cache's tags, by the lines' numbers, that are looked up at once. Found in the recorded spaces of an H200: lines that
 /// follow each other cost a quarter of what lines do that lie a large power of two apart (`sad` and `spmv` against
 /// `matmul_naive`).

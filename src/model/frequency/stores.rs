@@ -3,7 +3,7 @@
 //! Stores of a warp to one sector leave together where little else was stored in between: the words of a structure, one after another.
 //! A sector of which not all bytes are written costs the level-2 cache more than a whole one.
 
-use super::access::{LINE, Request, SECTOR};
+use super::access::{Request, SECTOR, SECTORS_PER_LINE};
 use super::memory::AddressMap;
 use crate::model::profile::{Kind, Space};
 use std::collections::{BTreeMap, HashMap};
@@ -86,7 +86,7 @@ pub(super) fn leaving(requests: &[Request]) -> Vec<Leaving> {
 }
 
 fn line(sector: u64) -> u64 {
-    sector * SECTOR / LINE
+    sector / SECTORS_PER_LINE
 }
 
 /// The sectors of a request, with a bit for each byte.
