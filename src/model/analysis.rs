@@ -19,6 +19,9 @@ const PASS_BYTES: u32 = 4;
 /// Sectors that the level-1 cache delivers in a cycle.
 const SECTORS_PER_CYCLE: f64 = 4.0;
 
+/// Shares of lines for which a warp's cycles are found; between them they lie on straight lines.
+pub const NEAR: [f64; 2] = [0.9, 1.0];
+
 /// A kernel of one variant: all that scoring needs to know of its code.
 #[derive(Clone, Debug)]
 pub struct Analysis {
@@ -31,8 +34,8 @@ pub struct Analysis {
     pub memory_cycles: f64,
     /// Cycles besides, were what is read again in the level-2 cache and not in the level-1 cache.
     pub far_cycles: f64,
-    /// Cycles less, were what is read for the first time in the level-2 cache already and not in device memory.
-    pub near_cycles: f64,
+    /// Cycles less, were these shares ([`NEAR`]) of what is read for the first time in the level-2 cache already and not in device memory.
+    pub near_cycles: [f64; NEAR.len()],
     /// Instructions that a thread executes.
     pub instructions: f64,
     /// Instructions that the average warp of the grid executes.
@@ -166,19 +169,19 @@ impl Analysis {
         };
         let latencies = Latencies::of(decoded.architecture);
         let special_blocks = !executed().any(|(at, _)| is_long(instructions[at].opcode.class));
-        let replay = |again: f64, first: f64| {
-            let served = Served { again, first };
+        let replay = |again: f64, near: f64| {
+            let served = Served { again, near };
             let (accesses, counts) = (accesses.as_slice(), counts.as_slice());
             Replay { instructions, accesses, flow, counts, latencies, served, special_blocks }.run()
         };
         let total = |costs: &[Cost], part: fn(&Cost) -> f64| {
             costs.iter().zip(&counts).map(|(cost, count)| part(cost) * count).sum::<f64>()
         };
-        let costs = replay(latencies.l1, latencies.dram);
+        let costs = replay(latencies.l1, 0.0);
         let cycles = total(&costs, |c| c.cycles);
         let (memory_cycles, blocking) = (total(&costs, |c| c.memory), total(&costs, |c| c.blocking));
-        let far_cycles = total(&replay(latencies.l2, latencies.dram), |c| c.cycles) - cycles;
-        let near_cycles = cycles - total(&replay(latencies.l1, latencies.l2), |c| c.cycles);
+        let far_cycles = total(&replay(latencies.l2, 0.0), |c| c.cycles) - cycles;
+        let near_cycles = NEAR.map(|near| cycles - total(&replay(latencies.l1, near), |c| c.cycles));
 
         let mut spills = Spills::default();
         for index in flow.blocks.iter().flat_map(|block| block.instructions.clone()) {

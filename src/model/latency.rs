@@ -54,14 +54,32 @@ const LATENCIES: &[(u32, [f64; 17])] = &[
     ( 80, [20., 12., 14.,  8., 33.,  23., 60., 23., 33., 230., 420., 26.,  60., 245.,  90., 25., 205.]),
     ( 86, [18., 12., 12., 54., 33.,  24., 60., 24., 32., 220., 470., 26.,  60., 260.,  90., 25., 205.]),
     ( 89, [18., 15., 12., 54., 33.,  25., 60., 28., 36., 280., 600., 28.,  60., 300., 100., 25., 205.]),
-    ( 90, [18., 14., 12.,  8., 33.,  24., 44., 29., 40., 281., 680., 26.,  50., 300., 110., 25., 240.]),
+    ( 90, [18., 14., 12.,  8., 33.,  24., 44., 29., 40., 281., 745., 26.,  50., 300., 110., 25., 240.]),
     (100, [18., 18., 14.,  8., 33.,  24., 44., 29., 40., 298., 830., 26.,  40., 320., 120., 25., 267.]),
     (103, [18., 18., 14., 64., 33.,  24., 44., 29., 40., 298., 830., 26.,  40., 320., 120., 25., 267.]),
     (110, [18., 18., 14., 64., 33.,  26., 44., 28., 41., 267., 912., 26.,  34., 268., 120., 25., 267.]),
     (120, [18., 15., 14., 64., 33.,  24., 44., 30., 44., 359., 900., 26.,  40., 360., 130., 25., 260.]),
 ];
 
+/// What a load from device memory or the level-2 cache takes longer when it waits for twice as many sectors or lines, as a share of the latency.
+const DRAM_DOUBLING: f64 = 0.17;
+const L2_DOUBLING: f64 = 0.05;
+/// Sectors of a line, for which the table's latency of device memory holds.
+const LINE_SECTORS: f64 = 4.0;
+
 impl Latencies {
+    /// Cycles until so many sectors are there from device memory, and what twice as many take longer.
+    pub fn device_memory(&self, sectors: f64) -> (f64, f64) {
+        let doubling = self.dram * DRAM_DOUBLING;
+        (self.dram + doubling * (sectors / LINE_SECTORS).log2(), doubling)
+    }
+
+    /// Cycles until so many lines' sectors are there from the level-2 cache, and what twice as many take longer.
+    pub fn level2(&self, lines: f64) -> (f64, f64) {
+        let doubling = self.l2 * L2_DOUBLING;
+        (self.l2 + doubling * lines.log2(), doubling)
+    }
+
     /// Those of an architecture; an unknown one has those of the nearest below.
     pub fn of(capability: u32) -> Self {
         let row = LATENCIES.iter().rev().find(|row| row.0 <= capability).unwrap_or(&LATENCIES[0]);

@@ -29,12 +29,23 @@ pub(super) struct Cost {
     pub blocking: f64,
 }
 
-/// Latencies of loads from global memory, by what serves them.
+/// What serves loads from global memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Served {
-    /// Of what the warp has touched before, and of what it has not.
+    /// Latency of what the warp has touched before.
     pub again: f64,
-    pub first: f64,
+    /// Share of what it has not that others have brought into the level-2 cache; the rest comes from device memory.
+    pub near: f64,
+}
+
+/// What a load's wait grows by when it is for more than that: one is done when its last sector is there, and so are several that are
+/// waited for together. Of the longest of waits that are chance the mean grows with the logarithm of their number.
+#[derive(Clone, Copy, Debug, Default)]
+struct Chance {
+    /// Cycles for each doubling of the sectors waited for.
+    doubling: f64,
+    /// The sectors, in units of such doublings: sectors times cycles.
+    weight: f64,
 }
 
 pub(super) struct Replay<'a> {
@@ -102,18 +113,19 @@ impl Replay<'_> {
         for at in self.flow.blocks[index].instructions.clone() {
             let instruction = &self.instructions[at];
             self.wait(instruction, warp, &mut cost);
-            let completes = warp.now + self.latency(instruction, self.accesses[at].as_ref());
+            let (latency, chance) = self.latency(instruction, self.accesses[at].as_ref());
+            let completes = Operation { done: warp.now + latency, chance, batch: warp.batch(chance) };
             let is_long = self.is_long(instruction.opcode.class);
             match instruction.opcode.class {
-                Class::AsyncCopy => warp.copies = warp.copies.max(completes),
+                Class::AsyncCopy => warp.copies = warp.copies.with(completes),
                 Class::AsyncGroup => {
-                    let done = warp.copies;
-                    instruction.control.write.into_iter().for_each(|board| warp.set(board, done, true));
+                    let copies = warp.copies;
+                    instruction.control.write.into_iter().for_each(|board| warp.set(board, copies, true));
                 }
                 _ => instruction.control.write.into_iter().for_each(|board| warp.set(board, completes, is_long)),
             }
             if let Some(board) = instruction.control.read {
-                warp.set(board, warp.now + latency::OPERANDS_READ, false);
+                warp.set(board, Operation { done: warp.now + latency::OPERANDS_READ, ..Operation::default() }, false);
             }
             if instruction.opcode.class == Class::Barrier {
                 warp.now += latency::BARRIER;
@@ -126,27 +138,24 @@ impl Replay<'_> {
     }
 
     fn wait(&self, instruction: &Instruction, warp: &mut Warp, cost: &mut Cost) {
-        let mut ready = warp.now;
-        let mut is_long = false;
+        let mut drained = Drained::default();
         for (index, board) in warp.boards.iter_mut().enumerate() {
             if instruction.control.wait & (1 << index) != 0 {
-                let (done, was_long) = board.drain(0);
-                ready = ready.max(done);
-                is_long |= was_long;
+                board.drain(0, &mut drained);
             }
         }
         if let Some((index, remaining)) = instruction.partial_wait
             && let Some(board) = warp.boards.get_mut(usize::from(index))
         {
-            let (done, was_long) = board.drain(usize::from(remaining));
-            ready = ready.max(done);
-            is_long |= was_long;
+            board.drain(usize::from(remaining), &mut drained);
         }
-        if is_long {
+        let ready = warp.ready(&drained).max(warp.now);
+        if drained.is_long {
             cost.memory += ready - warp.now;
             cost.blocking += 1.0;
             // Operations that were issued before the wait are one unit with those waited for.
             warp.boards.iter_mut().for_each(|board| board.is_long = false);
+            warp.has_waited = true;
         }
         warp.now = ready;
     }
@@ -160,10 +169,10 @@ impl Replay<'_> {
         }
     }
 
-    /// Cycles until an instruction's scoreboard is released.
-    fn latency(&self, instruction: &Instruction, access: Option<&Access>) -> f64 {
+    /// Cycles until an instruction's scoreboard is released, and by how much chance lengthens them.
+    fn latency(&self, instruction: &Instruction, access: Option<&Access>) -> (f64, Chance) {
         let known = &self.latencies;
-        match instruction.opcode.class {
+        let cycles = match instruction.opcode.class {
             Class::Special => known.special,
             Class::BitCount => known.bit_count,
             Class::Convert => known.convert,
@@ -179,21 +188,37 @@ impl Replay<'_> {
             // Spilled values and local arrays stay in the level-1 cache unless it overflows, which the time model looks at.
             Class::Load(Space::Local) => known.l1,
             Class::Load(Space::Texture) | Class::Store(Space::Texture) => known.texture.max(known.l2),
-            Class::Load(Space::Global) => self.global(access),
-            Class::AsyncCopy => self.global(access) + latency::ASYNC_COPY,
+            Class::Load(Space::Global) => return self.global(access),
+            Class::AsyncCopy => {
+                let (cycles, chance) = self.global(access);
+                return (cycles + latency::ASYNC_COPY, chance);
+            }
             Class::Atomic(Space::Shared) => known.shared_atomic,
             Class::Atomic(_) => known.global_atomic,
             _ => latency::UNKNOWN,
-        }
+        };
+        (cycles, Chance::default())
     }
 
     /// The average over hits and misses (as Liang et al. average by hit ratio), and a cycle for each sector that comes later. Where lanes
     /// gather from all over, the last of them is waited for: one that misses is as bad as all. Where they lie side by side, what is new at
     /// the rim another warp has brought.
-    fn global(&self, access: Option<&Access>) -> f64 {
-        let Some(access) = access else { return self.served.first };
-        let again = if access.lines > GATHERED { access.hits } else { access.reuse }.clamp(0.0, 1.0);
-        again * self.served.again + (1.0 - again) * self.served.first + (access.sectors - TOGETHER).max(0.0)
+    fn global(&self, access: Option<&Access>) -> (f64, Chance) {
+        let (lines, sectors, again) = access.map_or((1.0, TOGETHER, 0.0), |access| {
+            let again = if access.lines > GATHERED { access.hits } else { access.reuse };
+            (access.lines, access.sectors, again.clamp(0.0, 1.0))
+        });
+        let new = (lines * (1.0 - again)).max(1.0);
+        // Whether any of its lines comes from device memory, and then how many sectors do.
+        let far = 1.0 - self.served.near.powf(new);
+        let of_far = if far > 0.0 { (sectors * (1.0 - again) * (1.0 - self.served.near) / far).max(1.0) } else { 1.0 };
+        let (dram, dram_doubling) = self.latencies.device_memory(of_far);
+        let (l2, l2_doubling) = self.latencies.level2(new);
+        let first = far * dram + (1.0 - far) * l2;
+        let doubling = (1.0 - again) * (far * dram_doubling + (1.0 - far) * l2_doubling);
+        let waited = far * of_far + (1.0 - far) * new;
+        let cycles = again * self.served.again + (1.0 - again) * first + (sectors - TOGETHER).max(0.0);
+        (cycles, Chance { doubling, weight: doubling * waited })
     }
 }
 
@@ -202,52 +227,103 @@ impl Replay<'_> {
 struct Warp {
     now: f64,
     boards: [Board; SCOREBOARDS],
-    /// When the asynchronous copies issued so far are done.
-    copies: f64,
+    /// The asynchronous copies issued so far.
+    copies: Operation,
+    /// Loads between two waits are a batch: its number, and whether a wait has come since the last load.
+    batch: u32,
+    has_waited: bool,
+    /// The batch that was waited for last, and the weight of its loads that are done.
+    drained: (u32, f64),
 }
 
 impl Warp {
-    fn set(&mut self, board: u8, done: f64, is_long: bool) {
+    fn set(&mut self, board: u8, operation: Operation, is_long: bool) {
         if let Some(board) = self.boards.get_mut(usize::from(board)) {
-            board.push(done, is_long);
+            board.push(operation, is_long);
         }
     }
+
+    /// The batch of an operation that is issued now.
+    fn batch(&mut self, chance: Chance) -> u32 {
+        if chance.weight > 0.0 && std::mem::take(&mut self.has_waited) {
+            self.batch += 1;
+        }
+        self.batch
+    }
+
+    /// When all that was waited for is done: the latest, and later the more of its batch there are.
+    fn ready(&mut self, drained: &Drained) -> f64 {
+        let Operation { done, chance, batch } = drained.all;
+        if chance.weight <= 0.0 {
+            return done;
+        }
+        let before = if self.drained.0 == batch { self.drained.1 } else { 0.0 };
+        let weight = before + drained.weight;
+        self.drained = (batch, weight);
+        done + chance.doubling * (weight / chance.weight).max(1.0).log2()
+    }
+}
+
+/// What releases a scoreboard.
+#[derive(Clone, Copy, Debug, Default)]
+struct Operation {
+    done: f64,
+    chance: Chance,
+    batch: u32,
+}
+
+impl Operation {
+    /// Both: the later, whose chance counts.
+    fn with(self, other: Self) -> Self {
+        if other.done >= self.done { other } else { self }
+    }
+}
+
+/// What a wait was for.
+#[derive(Default)]
+struct Drained {
+    all: Operation,
+    /// The sum of the operations' weights.
+    weight: f64,
+    is_long: bool,
 }
 
 /// The operations outstanding on a scoreboard.
 #[derive(Clone, Copy, Default)]
 struct Board {
-    /// When the latest operations are done, in the order of their issue.
-    done: [f64; OUTSTANDING],
+    /// The latest operations, in the order of their issue.
+    latest: [Operation; OUTSTANDING],
     count: usize,
-    /// When all that were issued before those are done.
-    earlier: f64,
+    /// All that were issued before those, and the sum of their weights.
+    earlier: Operation,
+    earlier_weight: f64,
     is_long: bool,
 }
 
 impl Board {
-    fn push(&mut self, done: f64, is_long: bool) {
+    fn push(&mut self, operation: Operation, is_long: bool) {
         if self.count == OUTSTANDING {
-            self.earlier = self.earlier.max(self.done[0]);
-            self.done.rotate_left(1);
+            self.earlier = self.earlier.with(self.latest[0]);
+            self.earlier_weight += self.latest[0].chance.weight;
+            self.latest.rotate_left(1);
             self.count -= 1;
         }
-        self.done[self.count] = done;
+        self.latest[self.count] = operation;
         self.count += 1;
         self.is_long |= is_long;
     }
 
-    /// Waits until at most `remaining` operations are outstanding: when that is, and whether a long one was waited for.
-    fn drain(&mut self, remaining: usize) -> (f64, bool) {
+    /// Waits until at most `remaining` operations are outstanding, and adds what was waited for.
+    fn drain(&mut self, remaining: usize, drained: &mut Drained) {
         let waited = self.count.saturating_sub(remaining);
-        let is_long = self.is_long && (waited > 0 || self.earlier > 0.0);
-        let done = self.done[..waited].iter().fold(self.earlier, |latest, &done| latest.max(done));
-        self.done.copy_within(waited..self.count, 0);
+        drained.is_long |= self.is_long && (waited > 0 || self.earlier.done > 0.0);
+        drained.all = self.latest[..waited].iter().fold(drained.all.with(self.earlier), |all, &one| all.with(one));
+        drained.weight += self.earlier_weight + self.latest[..waited].iter().map(|one| one.chance.weight).sum::<f64>();
+        self.latest.copy_within(waited..self.count, 0);
         self.count -= waited;
-        self.earlier = 0.0;
+        (self.earlier, self.earlier_weight) = Default::default();
         if self.count == 0 {
             self.is_long = false;
         }
-        (done, is_long)
     }
 }

@@ -6,7 +6,7 @@
 //! reached: a power mean rounds the corner. Absolute times are rough (static models are 20 to 50 %
 //! off); what counts is the order of a kernel's configurations.
 
-use super::analysis::{Analysis, Traffic};
+use super::analysis::{Analysis, NEAR, Traffic};
 use super::architecture::{Machine, WARP};
 use super::latency::{BARRIER_WARP, Latencies};
 use super::occupancy::{Limiter, Occupancy};
@@ -418,7 +418,7 @@ impl Model<'_> {
         let lost1 = share(self.missed1(warps), again);
         let lost2 = share(self.missed2(warps * f64::from(self.machine.sms), |of| of.read), again);
         let deeper = (latencies.dram - latencies.l2) / (latencies.l2 - latencies.l1);
-        analysis.cycles + analysis.far_cycles * (lost1 + lost2 * deeper) - analysis.near_cycles * near
+        analysis.cycles + analysis.far_cycles * (lost1 + lost2 * deeper) - nearer(analysis, near)
     }
 
     /// Bytes of an SM's level-1 cache that shared memory leaves.
@@ -550,6 +550,18 @@ impl Model<'_> {
         let again = self.missed2(resident, |of| of.sectors) * SECTOR_BYTES * warps;
         Device { bytes: bytes + again, near: if read > 0.0 { near / read } else { 0.0 } }
     }
+}
+
+/// Cycles less of a warp, of which that share of what it reads for the first time is near.
+fn nearer(analysis: &Analysis, near: f64) -> f64 {
+    let (mut share, mut cycles) = (0.0, 0.0);
+    for (to, of) in NEAR.into_iter().zip(analysis.near_cycles) {
+        if near <= to {
+            return cycles + (of - cycles) * (near - share) / (to - share);
+        }
+        (share, cycles) = (to, of);
+    }
+    cycles
 }
 
 /// Traffic with device memory.
