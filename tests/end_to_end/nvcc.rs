@@ -17,6 +17,21 @@ fn reproducible(source: &str, output: &str) -> Vec<String> {
 }
 
 #[test]
+fn a_build_goes_on_where_nobody_hears_what_is_said_of_it() {
+    let project = Project::new(&["saxpy.cu"]);
+    let (reader, closed) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+    for stderr in [std::process::Stdio::from(closed), full.into()] {
+        let _ = std::fs::remove_file(project.path("saxpy.o"));
+        let ran = run(project.nvtune(&compile("saxpy.cu", "saxpy.o")).env("NVTUNE_CACHE_SIZE", "0").stderr(stderr));
+        assert_eq!(ran.code, Some(0));
+        assert!(project.path("saxpy.o").exists());
+        assert_eq!(project.record("saxpy.tune.json")["kernels"][0]["name"], "saxpy");
+    }
+}
+
+#[test]
 fn an_unmarked_source_is_nvccs_alone() {
     let project = Project::new(&["plain.cu"]);
     succeed(&mut project.plain(&reproducible("plain.cu", "same.o")));
