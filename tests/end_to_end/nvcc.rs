@@ -629,6 +629,48 @@ fn errors_in_a_header_are_counted_for_the_source_that_includes_it() {
 }
 
 #[test]
+fn macros_that_are_varied_in_vain_are_told_of() {
+    let project = Project::new(&[]);
+    let source = |head: &str, factor: &str, launch: &str| {
+        format!(
+            "#ifndef WORK\n#define WORK 1\n#endif\n\
+             //@tune {head}\n\
+             __global__ void k(int n, float *x) {{\n\
+             const int i = blockIdx.x * blockDim.x + threadIdx.x;\n if (i < n) x[i] *= {factor};\n}}\n\
+             void go(int n, float *x) {{ {launch}<<<(n + 127) / 128, 128>>>(n, x); }}\n"
+        )
+    };
+    let clauses = "define(WORK = {1, 4, 8}) threads(n) block({64, 128}) default(block = 128, WORK = 1)\n\
+                   //@tune args(n = 1 << 20, x = random[n])";
+    let templated = format!("template(WORK) {clauses}\ntemplate <int N>");
+    for (text, said) in [
+        // The source makes its instances without the macro.
+        (source(&templated, "N", "k<1>"), Some("with -DWORK=4 because `k` has no instance <4>: this file makes <1>")),
+        (
+            source(clauses, "[] { static_assert(WORK < 3, \"too much\"); return WORK; }()", "k"),
+            Some("with -DWORK=4 because cicc failed: vain.cu(8): error: static assertion failed with \"too much\""),
+        ),
+        // Some of an axis is no more than narrow.
+        (source(clauses, "[] { static_assert(WORK < 5, \"too much\"); return WORK; }()", "k"), None),
+    ] {
+        project.write("vain.cu", &text);
+        let ran = succeed(&mut project.nvtune(&compile("vain.cu", "vain.o")));
+        let warned = ran.stderr.lines().find(|line| line.starts_with("nvtune warning"));
+        match said {
+            Some(said) => {
+                let line = warned.unwrap_or_default();
+                assert!(
+                    line.contains(": its macros are varied in vain: no value but the baseline's gives code, "),
+                    "{line}"
+                );
+                assert!(line.ends_with(said), "{}", ran.stderr);
+            }
+            None => assert_eq!(warned, None, "{}", ran.stderr),
+        }
+    }
+}
+
+#[test]
 fn a_macro_that_is_also_a_name_of_the_headers_is_named_and_leaves_other_kernels_alone() {
     let project = Project::new(&[]);
     let source = |value: &str| {
