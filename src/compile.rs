@@ -8,6 +8,7 @@ use crate::nvcc::ticketed::{self, Built, Wrong};
 use crate::nvcc::{
     Dryrun, DryrunError, Invocation, Made, MarkedFile, Phase, Programs, RealNvcc, compilers, list_value, quoted_files,
 };
+use crate::print::put;
 use crate::process;
 use crate::record::{Record, Written, checksum};
 use crate::results::Results;
@@ -102,7 +103,7 @@ pub fn decide(call: &[OsString], anew: bool) -> u8 {
     };
     let text = decided().and_then(|records| serde_json::to_string(&records).map_err(|error| error.to_string()));
     match text {
-        Ok(text) => println!("{text}"),
+        Ok(text) => put!("{text}"),
         Err(problem) => console.fatal(&problem),
     }
     console.failure().unwrap_or(0)

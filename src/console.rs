@@ -1,6 +1,7 @@
 //! What nvtune says to the user, all of it on standard error, in nvcc's own form.
 
 use crate::comment::{self, Diagnostic, Severity};
+use crate::print::{say, say_on};
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::os::unix::process::ExitStatusExt;
@@ -20,7 +21,7 @@ pub fn exit_code(status: ExitStatus) -> u8 {
 
 /// A line that says why a call takes its time.
 pub fn notice(message: &str) {
-    eprintln!("nvtune: {message}");
+    say!("nvtune: {message}");
 }
 
 /// Something that was said, to be said again by a build that takes the result as it was.
@@ -65,9 +66,9 @@ impl Console {
         self.said.borrow_mut().push(Said::Warning(message.to_owned()));
         if self.strict {
             self.fail(FATAL);
-            eprintln!("nvtune error   : {message}");
+            say!("nvtune error   : {message}");
         } else {
-            eprintln!("nvtune warning : {message}");
+            say!("nvtune warning : {message}");
         }
     }
 
@@ -96,12 +97,12 @@ impl Console {
     /// Something that ends the call.
     pub fn fatal(&self, message: &str) {
         self.fail(FATAL);
-        eprintln!("nvtune fatal   : {message}");
+        say!("nvtune fatal   : {message}");
     }
 
     /// The one line that says what was decided for a kernel.
     pub fn summary(&self, message: &str) {
-        eprintln!("nvtune: {message}");
+        say!("nvtune: {message}");
     }
 
     /// From now on errors are counted for this source, whichever of its files they are in.
@@ -124,7 +125,7 @@ impl Console {
         // Two instances of a template have one comment, and so the same to say.
         let is_news = !self.said.borrow().iter().any(|said| matches!(said, Said::Diagnostics(said) if *said == text));
         if is_news && !text.is_empty() {
-            eprint!("{text}");
+            say_on!("{text}");
             self.said.borrow_mut().push(Said::Diagnostics(text));
         }
     }
@@ -163,7 +164,7 @@ impl Console {
                     if self.strict {
                         self.fail(SOURCE_ERROR);
                     }
-                    eprint!("{text}");
+                    say_on!("{text}");
                 }
             }
         }

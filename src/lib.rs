@@ -7,6 +7,9 @@
 //!      -> Candidate -> Timing -> Winner -> object file + header (+ record)
 //! ```
 
+// These panic where nobody listens: `print` has what does not.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod bench;
 pub mod cli;
 pub mod comment;
@@ -19,6 +22,7 @@ mod marked_source;
 pub mod measure;
 pub mod model;
 pub mod nvcc;
+mod print;
 pub mod process;
 pub mod ptx;
 pub mod record;

@@ -1,6 +1,7 @@
 //! The definitions of nvtune's own command line; `--help` and the man page are both made from them.
 
 use crate::bench::Campaign;
+use crate::print::say;
 use crate::settings::VARIABLES;
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
@@ -244,7 +245,7 @@ pub(super) fn write_man_pages(folder: &Path) -> u8 {
     match made {
         Ok(()) => 0,
         Err(error) => {
-            eprintln!("nvtune fatal   : cannot write the man pages into '{}': {error}", folder.display());
+            say!("nvtune fatal   : cannot write the man pages into '{}': {error}", folder.display());
             1
         }
     }

@@ -2,36 +2,37 @@
 
 use crate::measure::{Measurer, Options, Process};
 use crate::nvcc::RealNvcc;
+use crate::print::put;
 use crate::settings::{Settings, VARIABLES};
 
 /// Prints what is found; the exit code tells whether a build could go on.
 pub fn run() -> u8 {
-    println!("nvtune  {}", env!("CARGO_PKG_VERSION"));
+    put!("nvtune  {}", env!("CARGO_PKG_VERSION"));
     let nvcc = RealNvcc::find(None, |name| std::env::var_os(name));
     match &nvcc {
         Ok(nvcc) => {
-            println!("nvcc    {}", nvcc.path.display());
-            println!("toolkit {}", nvcc.release().unwrap_or_else(|| "unknown: nvcc --version says nothing".to_owned()));
+            put!("nvcc    {}", nvcc.path.display());
+            put!("toolkit {}", nvcc.release().unwrap_or_else(|| "unknown: nvcc --version says nothing".to_owned()));
         }
-        Err(error) => println!("nvcc    {error}"),
+        Err(error) => put!("nvcc    {error}"),
     }
     match Process::start(Options::default()) {
         Ok(process) => {
             let device = process.device();
             let (major, minor) = (device.driver / 1000, device.driver % 1000 / 10);
-            println!("gpu     {}, sm_{}, {} multiprocessors", device.name, device.compute_capability, device.sms);
-            println!("driver  CUDA {major}.{minor}");
+            put!("gpu     {}, sm_{}, {} multiprocessors", device.name, device.compute_capability, device.sms);
+            put!("driver  CUDA {major}.{minor}");
         }
-        Err(error) => println!("gpu     none is used: {error}"),
+        Err(error) => put!("gpu     none is used: {error}"),
     }
     for variable in &VARIABLES {
         if let Some(value) = std::env::var_os(variable.name) {
-            println!("{}={}", variable.name, value.to_string_lossy());
+            put!("{}={}", variable.name, value.to_string_lossy());
         }
     }
     let (_, problems) = Settings::new(|name| std::env::var_os(name));
     for problem in &problems {
-        println!("problem {problem}");
+        put!("problem {problem}");
     }
     u8::from(nvcc.is_err() || !problems.is_empty())
 }

@@ -3,6 +3,7 @@
 //! Each job runs in a process of its own (`nvtune decide`), so that what takes one down leaves the others alone; what a job decides
 //! is in the cache before it ends, so that a run that was killed goes on where it was.
 
+use crate::print::{say, say_on};
 use crate::process;
 use crate::record::Record;
 use crate::settings::Trust;
@@ -123,7 +124,7 @@ impl Progress {
     fn begins(&self, job: &Job) {
         if std::io::stderr().is_terminal() {
             let done = self.done.load(Ordering::Relaxed);
-            eprint!("\r\x1b[K[{done}/{}] {} ...", self.all, job.file);
+            say_on!("\r\x1b[K[{done}/{}] {} ...", self.all, job.file);
         }
     }
 
@@ -131,12 +132,12 @@ impl Progress {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         let clear = if std::io::stderr().is_terminal() { "\r\x1b[K" } else { "" };
         let gpu = gpu.map(|gpu| format!(" on GPU {gpu}")).unwrap_or_default();
-        eprintln!("{clear}[{done}/{}] {}{gpu}\n{said}", self.all, job.file);
+        say!("{clear}[{done}/{}] {}{gpu}\n{said}", self.all, job.file);
     }
 
     fn sums_up(&self, workers: usize, failed: usize) {
         let seconds = self.begin.elapsed().as_secs_f64();
         let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
-        eprintln!("{} sources in {seconds:.1} s by {workers} processes at once{failed}", self.all);
+        say!("{} sources in {seconds:.1} s by {workers} processes at once{failed}", self.all);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::jobs::{self, Job, Workers};
 use crate::marked_source;
+use crate::print::{put, say};
 use crate::record::{FORMAT, LOCK_FILE, Lock, LockError, Pinned, Record, Stale, lock};
 use crate::search::Provenance;
 use crate::settings::Trust;
@@ -59,7 +60,7 @@ fn done(options: &Options) -> Result<u8, String> {
     }
     let changed = merge(&mut file, &results);
     file.write(&path)?;
-    println!("{}: {} entries, {changed} of them changed", path.display(), file.entries.len());
+    put!("{}: {} entries, {changed} of them changed", path.display(), file.entries.len());
     Ok(u8::from(failed))
 }
 
@@ -145,9 +146,10 @@ impl Results {
             let key = lock::key(&source, &decision.name, &decision.architecture);
             if let Some(pinned) = &decision.pinned {
                 if let Some(earlier) = self.now.get(&key).filter(|earlier| earlier.basis.flags != pinned.basis.flags) {
-                    eprintln!(
+                    say!(
                         "nvtune warning : {key} was built with `{}` and with `{}`: the entry is for the latter",
-                        earlier.basis.flags, pinned.basis.flags
+                        earlier.basis.flags,
+                        pinned.basis.flags
                     );
                 }
                 self.now.insert(key.clone(), pinned.clone());
@@ -204,10 +206,10 @@ impl Results {
 fn check(file: &Lock, results: &Results) -> u8 {
     let problems = results.problems(file);
     for (key, problem) in &problems {
-        println!("{key} {problem}");
+        put!("{key} {problem}");
     }
     if problems.is_empty() {
-        println!("{} entries, all as built", file.entries.len());
+        put!("{} entries, all as built", file.entries.len());
     }
     u8::from(!problems.is_empty())
 }

@@ -13,6 +13,7 @@ mod tune;
 pub use arguments::{Arguments, command, man_page};
 pub use manual::{comments_page, results_page};
 
+use crate::print::say;
 use crate::{bench, eval};
 use arguments::Subcommand;
 use clap::FromArgMatches;
@@ -60,7 +61,7 @@ pub fn run(arguments: &[OsString]) -> u8 {
 /// The exit code of a command that may fail; what it failed of is printed.
 fn exit_code(done: Result<u8, String>) -> u8 {
     done.unwrap_or_else(|problem| {
-        eprintln!("nvtune fatal   : {problem}");
+        say!("nvtune fatal   : {problem}");
         1
     })
 }

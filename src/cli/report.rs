@@ -1,5 +1,6 @@
 //! `nvtune report RECORD...`: a decision in a table.
 
+use crate::print::{put, put_on, say};
 use crate::record::{Decision, FORMAT, Record, RecordedConfiguration};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -17,21 +18,21 @@ pub fn run(records: &[PathBuf]) -> u8 {
     for path in records {
         match read(path) {
             Ok(record) => {
-                record.kernels.iter().for_each(|decision| print!("{}", text(&record.source, decision)));
+                record.kernels.iter().for_each(|decision| put_on!("{}", text(&record.source, decision)));
                 shown |= !record.kernels.is_empty();
                 promised |= record.kernels.iter().any(has_promises);
             }
             Err(problem) => {
-                eprintln!("nvtune fatal   : '{}': {problem}", path.display());
+                say!("nvtune fatal   : '{}': {problem}", path.display());
                 failed = true;
             }
         }
     }
     if promised {
-        println!("{PROMISED}");
+        put!("{PROMISED}");
     }
     if shown {
-        println!("{LEGEND}");
+        put!("{LEGEND}");
     }
     u8::from(failed)
 }

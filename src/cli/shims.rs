@@ -1,6 +1,7 @@
 //! `nvtune shims DIR`: a toolkit root whose nvcc is nvtune.
 
 use crate::nvcc::{REAL_NVCC, RealNvcc, mirror};
+use crate::print::{put, say};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
@@ -8,11 +9,11 @@ use std::path::Path;
 pub fn run(folder: &Path) -> u8 {
     match make(folder) {
         Ok(()) => {
-            println!("{}", folder.join("bin/nvcc").display());
+            put!("{}", folder.join("bin/nvcc").display());
             0
         }
         Err(problem) => {
-            eprintln!("nvtune fatal   : {problem}");
+            say!("nvtune fatal   : {problem}");
             1
         }
     }

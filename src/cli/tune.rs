@@ -4,6 +4,7 @@ use super::jobs::{self, Job, Workers};
 use super::lock;
 use crate::marked_source;
 use crate::measure::split;
+use crate::print::put;
 use crate::settings::Trust;
 use serde::Deserialize;
 use std::ffi::OsString;
@@ -51,7 +52,7 @@ fn done(options: &Options) -> Result<u8, String> {
     }
     let changed = lock::merge(&mut file, &results);
     file.write(&path)?;
-    println!("{}: {} entries, {changed} of them changed", path.display(), file.entries.len());
+    put!("{}: {} entries, {changed} of them changed", path.display(), file.entries.len());
     Ok(code)
 }
 

@@ -12,6 +12,7 @@ pub use instructions::{Block, Instructions, instructions};
 pub use judged::{Found, Judged, judge};
 pub use kendall::tau_b;
 
+use crate::print::{put, put_on, say};
 use crate::record::{RecordedSpace, SPACE_EXTENSION, SpaceError};
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
@@ -23,11 +24,11 @@ pub fn run(paths: &[PathBuf]) -> u8 {
     let clock = Instant::now();
     let Some(files) = files(paths) else { return 1 };
     let (judged, problems) = of_each(&files, judge);
-    print!("{}", table::text(&judged));
+    put_on!("{}", table::text(&judged));
     for problem in &problems {
-        eprintln!("nvtune warning : {problem}");
+        say!("nvtune warning : {problem}");
     }
-    eprintln!("nvtune: {} kernels judged in {:.1} s", judged.len(), clock.elapsed().as_secs_f64());
+    say!("nvtune: {} kernels judged in {:.1} s", judged.len(), clock.elapsed().as_secs_f64());
     u8::from(judged.is_empty() || !problems.is_empty())
 }
 
@@ -37,10 +38,10 @@ pub fn run_instructions(paths: &[PathBuf]) -> u8 {
     let Some(files) = files(paths) else { return 1 };
     let (found, problems) = of_each(&files, instructions);
     for line in found.iter().filter_map(|found| serde_json::to_string(found).ok()) {
-        println!("{line}");
+        put!("{line}");
     }
     for problem in &problems {
-        eprintln!("nvtune warning : {problem}");
+        say!("nvtune warning : {problem}");
     }
     u8::from(found.is_empty() || !problems.is_empty())
 }
@@ -50,12 +51,12 @@ fn files(paths: &[PathBuf]) -> Option<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
         if let Err(error) = records(path, &mut files) {
-            eprintln!("nvtune fatal   : '{}': {error}", path.display());
+            say!("nvtune fatal   : '{}': {error}", path.display());
             return None;
         }
     }
     if files.is_empty() {
-        eprintln!("nvtune fatal   : there are no records there; `nvtune bench` makes them");
+        say!("nvtune fatal   : there are no records there; `nvtune bench` makes them");
         return None;
     }
     files.sort();

@@ -27,6 +27,7 @@
 use super::bench::{Bench, Halt, Sampling};
 use super::protocol::Job;
 use super::{Caches, Condition, Device, Reason};
+use crate::print::say;
 use crate::space::{Dim3, Launch};
 use crate::workload::Workload;
 use serde::Deserialize;
@@ -216,7 +217,7 @@ impl<W: Write> Bench for Replay<W> {
 pub(super) fn break_down(fault: Fault, stdout: &mut impl Write) {
     match fault {
         Fault::Die => {
-            eprintln!("recorded death");
+            say!("recorded death");
             std::process::exit(9)
         }
         Fault::Hang => loop {

@@ -8,6 +8,7 @@ use super::options::UNGUARDED;
 use super::protocol::{self, Reply, Request};
 use super::replay::{Fault, Recording, Start, break_down};
 use super::schedule::{self, Pace};
+use crate::print::say;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufReader, IsTerminal, Write};
@@ -162,7 +163,7 @@ fn listen() -> mpsc::Receiver<(Request, Vec<u8>)> {
                 }
                 Ok(None) => exit_now(0),
                 Err(error) => {
-                    eprintln!("nvtune measure: standard input is no request: {error}");
+                    say!("nvtune measure: standard input is no request: {error}");
                     exit_now(2)
                 }
             }
@@ -185,7 +186,7 @@ fn say(stdout: &mut File, line: &str) {
 }
 
 fn complain(message: &str) -> ExitCode {
-    eprintln!("nvtune measure: {message}");
+    say!("nvtune measure: {message}");
     ExitCode::from(2)
 }
 

@@ -3,6 +3,7 @@
 
 use crate::console::exit_code;
 use crate::emit::{Part, Ticket, TicketKernel, TicketOutcome};
+use crate::print::say;
 use crate::ptx::{self, Edits};
 use crate::variant::code_digest;
 use std::ffi::{OsStr, OsString};
@@ -169,6 +170,6 @@ fn real_ptxas(own_path: &Path) -> PathBuf {
 }
 
 pub(super) fn cannot_start(program: &str, error: &std::io::Error) -> u8 {
-    eprintln!("nvtune error   : cannot start {program}: {error}");
+    say!("nvtune error   : cannot start {program}: {error}");
     1
 }

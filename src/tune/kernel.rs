@@ -9,7 +9,7 @@ use super::scored::Scored;
 use super::subject::Subject;
 use super::tuned::Tuned;
 use super::untimed;
-use super::variants::{Assembly, FrontEnds, InForce, Macros, Variant, Variants};
+use super::variants::{Assembly, FrontEnds, InForce, Macros, Variant, Variants, options};
 use super::{Tuner, measured};
 use crate::comment::Annotation;
 use crate::cubin::Cubin;
@@ -170,6 +170,7 @@ pub fn draft(tuner: &Tuner<'_>, toolchain: &Toolchain, prepared: &Prepared<'_>) 
     let notes = reach_notes(tuner, subject);
     let budget_s = budget(annotation, tuner.settings.budget);
     decision.notes.extend(cut_note(scored, budget_s));
+    decision.notes.extend(idle_macros_note(prepared));
     let effort = can_time(tuner, prepared, &mut decision).then(|| measured::Effort {
         budget_s: (budget_s - seconds.total()).max(budget_s * (1.0 - COMPILE_SHARE)),
         most: tuner.settings.candidates,
@@ -206,6 +207,9 @@ pub fn conclude(
 ) -> Result<Tuned, Problem> {
     let Prepared { subject, variants, scored, .. } = prepared;
     let by_model = choose(tuner, prepared, timed, &mut decision);
+    if by_model && let Some(note) = idle_macros_note(prepared) {
+        tuner.console.warning(&format!("{}: {note}", decision.name));
+    }
     decision.held = held(prepared, by_model);
     decision.notes.extend(notes);
     if !by_model {
@@ -367,6 +371,23 @@ fn cut_note(scored: &Scored, budget_s: f64) -> Option<String> {
     let remedy = "a larger budget (NVTUNE_BUDGET, budget(...)) compiles more";
     (cut > 0).then(|| {
         format!("{cut} of {} points were not compiled in half of the budget of {budget_s} s: {remedy}", of.len())
+    })
+}
+
+/// Where macros are axes that vary nothing, as only the baseline's values of them give code: why the others do not.
+fn idle_macros_note(Prepared { subject, variants, scored, .. }: &Prepared<'_>) -> Option<String> {
+    let baseline = subject.baseline().macros;
+    let others = || scored.laid.configurations.iter().filter(|found| found.macros != baseline);
+    let out_of_time = ToolError::OutOfTime.to_string();
+    if others().any(|found| variants.of(found).is_ok() || variants.failure(found) == Some(&out_of_time)) {
+        return None;
+    }
+    let first = others().find_map(|found| Some((&found.macros, variants.failure(found)?)));
+    first.map(|(macros, reason)| {
+        let values = options(macros);
+        // What the compiler said of the source begins with the macros that it said it under.
+        let reason = reason.strip_prefix(&format!("with {values}: ")).unwrap_or(reason);
+        format!("its macros are varied in vain: no value but the baseline's gives code, with {values} because {reason}")
     })
 }
 

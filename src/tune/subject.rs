@@ -83,7 +83,8 @@ impl Subject<'_> {
             let entry = made.map_err(|error| error.to_string()).and_then(|front_end| {
                 let entries = workload::entries(&front_end.stub);
                 let found = find(toolchain, self.annotation, &entries, set, &merged(in_force, set));
-                let found = found.map_err(|problem| problem.message)?;
+                // The kernel is, under other values.
+                let found = found.map_err(|problem| problem.message.replace("; it is not tuned", ""))?;
                 Ok(Entry { layouts: self.entry.layouts.clone(), ..found })
             });
             (set.clone(), entry)

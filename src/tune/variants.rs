@@ -229,6 +229,12 @@ impl Variants {
             None => Err(NOT_COMPILED),
         }
     }
+
+    /// Why a configuration has no variant although it was to be compiled.
+    pub fn failure(&self, configuration: &Configuration) -> Option<&str> {
+        let compiled = self.by_key.get(&(configuration.macros.clone(), configuration.edits()));
+        compiled.and_then(|compiled| compiled.as_ref().err()).map(String::as_str)
+    }
 }
 
 /// The macros as the front end is given them.

@@ -49,6 +49,22 @@ fn usage_errors_end_with_2_and_help_with_0() {
 }
 
 #[test]
+fn an_answer_ends_where_nobody_reads_it() {
+    let (reader, closed) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let ran = run(nvtune().arg("doctor").stdout(closed));
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(128 + libc::SIGPIPE), ""));
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+    let ran = run(nvtune().arg("doctor").stdout(full));
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.stderr.starts_with("nvtune fatal   : cannot write to standard output: No space left"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
 fn the_report_shows_the_decision() {
     let project = Project::new(&["saxpy.cu"]);
     succeed(&mut project.nvtune(&["-O3", "-arch=sm_90", "-c", "saxpy.cu", "-o", "saxpy.o"]));

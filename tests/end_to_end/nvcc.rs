@@ -17,6 +17,21 @@ fn reproducible(source: &str, output: &str) -> Vec<String> {
 }
 
 #[test]
+fn a_build_goes_on_where_nobody_hears_what_is_said_of_it() {
+    let project = Project::new(&["saxpy.cu"]);
+    let (reader, closed) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+    for stderr in [std::process::Stdio::from(closed), full.into()] {
+        let _ = std::fs::remove_file(project.path("saxpy.o"));
+        let ran = run(project.nvtune(&compile("saxpy.cu", "saxpy.o")).env("NVTUNE_CACHE_SIZE", "0").stderr(stderr));
+        assert_eq!(ran.code, Some(0));
+        assert!(project.path("saxpy.o").exists());
+        assert_eq!(project.record("saxpy.tune.json")["kernels"][0]["name"], "saxpy");
+    }
+}
+
+#[test]
 fn an_unmarked_source_is_nvccs_alone() {
     let project = Project::new(&["plain.cu"]);
     succeed(&mut project.plain(&reproducible("plain.cu", "same.o")));
@@ -610,6 +625,48 @@ fn errors_in_a_header_are_counted_for_the_source_that_includes_it() {
         assert_eq!(ran.code, Some(2), "{}", ran.stderr);
         assert!(ran.stderr.starts_with("src/k.cuh(1): error: ") && ran.stderr.contains(line), "{}", ran.stderr);
         assert!(ran.stderr.ends_with("\n1 error detected in the compilation of \"src/a.cu\".\n"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn macros_that_are_varied_in_vain_are_told_of() {
+    let project = Project::new(&[]);
+    let source = |head: &str, factor: &str, launch: &str| {
+        format!(
+            "#ifndef WORK\n#define WORK 1\n#endif\n\
+             //@tune {head}\n\
+             __global__ void k(int n, float *x) {{\n\
+             const int i = blockIdx.x * blockDim.x + threadIdx.x;\n if (i < n) x[i] *= {factor};\n}}\n\
+             void go(int n, float *x) {{ {launch}<<<(n + 127) / 128, 128>>>(n, x); }}\n"
+        )
+    };
+    let clauses = "define(WORK = {1, 4, 8}) threads(n) block({64, 128}) default(block = 128, WORK = 1)\n\
+                   //@tune args(n = 1 << 20, x = random[n])";
+    let templated = format!("template(WORK) {clauses}\ntemplate <int N>");
+    for (text, said) in [
+        // The source makes its instances without the macro.
+        (source(&templated, "N", "k<1>"), Some("with -DWORK=4 because `k` has no instance <4>: this file makes <1>")),
+        (
+            source(clauses, "[] { static_assert(WORK < 3, \"too much\"); return WORK; }()", "k"),
+            Some("with -DWORK=4 because cicc failed: vain.cu(8): error: static assertion failed with \"too much\""),
+        ),
+        // Some of an axis is no more than narrow.
+        (source(clauses, "[] { static_assert(WORK < 5, \"too much\"); return WORK; }()", "k"), None),
+    ] {
+        project.write("vain.cu", &text);
+        let ran = succeed(&mut project.nvtune(&compile("vain.cu", "vain.o")));
+        let warned = ran.stderr.lines().find(|line| line.starts_with("nvtune warning"));
+        match said {
+            Some(said) => {
+                let line = warned.unwrap_or_default();
+                assert!(
+                    line.contains(": its macros are varied in vain: no value but the baseline's gives code, "),
+                    "{line}"
+                );
+                assert!(line.ends_with(said), "{}", ran.stderr);
+            }
+            None => assert_eq!(warned, None, "{}", ran.stderr),
+        }
     }
 }
 
