@@ -349,6 +349,32 @@ fn a_malformed_comment_is_an_error_with_its_place_and_leaves_nothing() {
 }
 
 #[test]
+fn what_a_source_becomes_is_known_where_several_options_say_it() {
+    // Where the second source fails, header and record stay beside what was made of the first, as nvcc leaves that.
+    let project = Project::new(&["saxpy.cu"]);
+    project.write("bad.cu", "int main() { return nothing; }\n");
+    for (options, made) in
+        [(["-cubin", "-c"], "saxpy.cubin"), (["-c", "-fatbin"], "saxpy.fatbin"), (["-dc", "-c"], "saxpy.o")]
+    {
+        let ran = run(&mut project.nvtune(&[&options[..], &["-arch=sm_90", "saxpy.cu", "bad.cu"]].concat()));
+        assert_ne!(ran.code, Some(0), "{options:?}: {}", ran.stderr);
+        assert_eq!(project.files(), ["bad.cu", "saxpy.cu", made, "saxpy.tune.h", "saxpy.tune.json"], "{options:?}");
+        for file in [made, "saxpy.tune.h", "saxpy.tune.json"] {
+            std::fs::remove_file(project.path(file)).expect("removed");
+        }
+    }
+    // What ends in PTX ends there, whatever else is asked for.
+    for options in [["-ptx", "-cubin"], ["-cubin", "-ptx"]] {
+        let ran = succeed(&mut project.nvtune(&[&options[..], &["-arch=sm_90", "saxpy.cu"]].concat()));
+        assert!(ran.stderr.contains("not tuned: -ptx makes no machine code"), "{options:?}: {}", ran.stderr);
+        assert!(project.path("saxpy.ptx").is_file() && !project.path("saxpy.cubin").exists(), "{options:?}");
+    }
+    let ran = succeed(&mut project.nvtune(&["-cuda", "-cubin", "-arch=sm_90", "saxpy.cu"]));
+    assert!(!ran.stderr.contains("makes no machine code"), "{}", ran.stderr);
+    assert!(project.path("saxpy.cubin").is_file() && project.path("saxpy.tune.json").is_file());
+}
+
+#[test]
 fn bad_surroundings_are_named() {
     let project = Project::new(&["saxpy.cu", "plain.cu"]);
     let missing = run(project.nvtune(&compile("plain.cu", "a.o")).env("NVTUNE_NVCC", "/nowhere/nvcc"));
