@@ -3,6 +3,7 @@
 //! No C++ parser: what is needed is the function's name, the names of its parameters and whether it is a template or has
 //! launch bounds. Types come from the compiler later (see `workload::entry`).
 
+use super::conditional;
 use super::cxx::{CxxKind, CxxToken};
 use super::diagnostic::Diagnostic;
 use super::source::{Source, Span};
@@ -53,11 +54,13 @@ fn is_type_word(word: &str) -> bool {
 }
 
 /// The kernel that begins in `tokens`, the code after the tuning comment at `comment`; no tuning comment is in them. `before` is the
-/// code above the comment, which may begin the declaration already (`template <typename T>`).
+/// code above the comment, which may begin the declaration already (`template <typename T>`). `given` are the parameters that have a
+/// value.
 pub(super) fn kernel(
     source: &Source,
     before: &[CxxToken],
     tokens: &[CxxToken],
+    given: &[&str],
     comment: Span,
 ) -> Result<Kernel, Diagnostic> {
     let is_code = |token: &&CxxToken| !matches!(token.kind, CxxKind::Comment { .. });
@@ -110,7 +113,7 @@ pub(super) fn kernel(
                         format!("this declares `{}`; put the tuning comment above its definition", text(at - 1));
                     return Err(source.error(name.span, message));
                 }
-                let (parameters, declarations) = parameters(source, &code[at + 1..close]).into_iter().unzip();
+                let (parameters, declarations) = compiled(source, &code[at..=close], given).into_iter().unzip();
                 return Ok(Kernel {
                     name: text(at - 1).to_string(),
                     span: name.span,
@@ -152,6 +155,19 @@ fn closing(code: &[CxxToken], source: &Source, open: usize) -> Option<usize> {
         }
     }
     None
+}
+
+/// The parameters between parentheses, the first and the last of the tokens. Where `#if` stands among them, which of its branches
+/// is compiled hangs on macros that nobody knows here: it is the one whose parameters are `given`, else one that has all that are.
+fn compiled(source: &Source, tokens: &[CxxToken], given: &[&str]) -> Vec<(Option<String>, String)> {
+    let mut lists = conditional::lists(source, tokens).into_iter().map(|list| parameters(source, &list));
+    let first = lists.next().unwrap_or_default();
+    let fit = |list: &[(Option<String>, String)]| {
+        let names: Vec<&str> = list.iter().filter_map(|(name, _)| name.as_deref()).collect();
+        let is_there = given.iter().all(|name| names.contains(name));
+        (is_there && names.len() == given.len(), is_there)
+    };
+    lists.fold(first, |best, list| if fit(&list) > fit(&best) { list } else { best })
 }
 
 /// The names and texts of parameters from the tokens between the parentheses.

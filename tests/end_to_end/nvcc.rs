@@ -375,6 +375,34 @@ fn what_a_source_becomes_is_known_where_several_options_say_it() {
 }
 
 #[test]
+fn parameters_that_a_macro_of_the_build_leaves_out_are_those_that_args_names() {
+    let project = Project::new(&[]);
+    let source = |given: &str| {
+        format!(
+            "struct Tree {{ int n; }};\n//@tune threads(n) block({{64, 128, 256}}) default(block = 128)\n\
+             //@tune args(n = 1 << 20, x = random[n], y = out[n]{given})\n__global__ void k(\n#if SPATIAL\nTree tree,\n#endif\n\
+             const float *x, float *y,\n#ifdef WIDE\nlong n\n#else\nint n\n#endif\n) {{\n\
+             const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = x[i] * 2; }}\n"
+        )
+    };
+    for (given, options) in [
+        ("", &[][..]),
+        ("", &["-DWIDE"]),
+        (", tree = {n = 3}", &["-DSPATIAL=1"]),
+        (", tree = {}", &["-DSPATIAL=1", "-DWIDE"]),
+    ] {
+        project.write("k.cu", &source(given));
+        let ran = succeed(&mut project.nvtune(&[options, &["-arch=sm_90", "-c", "k.cu"]].concat()));
+        assert!(
+            !ran.stderr.contains("warning") && ran.stderr.contains("nvtune: k: block="),
+            "{options:?}: {}",
+            ran.stderr
+        );
+        assert_ne!(project.record("k.tune.json")["kernels"][0]["winner"], serde_json::Value::Null, "{options:?}");
+    }
+}
+
+#[test]
 fn bad_surroundings_are_named() {
     let project = Project::new(&["saxpy.cu", "plain.cu"]);
     let missing = run(project.nvtune(&compile("plain.cu", "a.o")).env("NVTUNE_NVCC", "/nowhere/nvcc"));
