@@ -20,6 +20,8 @@ pub struct Kernel {
     pub parameters: Vec<Option<String>>,
     /// Their declarations as written, with even blanks.
     pub declarations: Vec<String>,
+    /// Whether `#if` stands among the parameters, so that others may be compiled.
+    pub is_conditional: bool,
     /// The word `template` of a template.
     pub template: Option<Span>,
 }
@@ -113,13 +115,16 @@ pub(super) fn kernel(
                         format!("this declares `{}`; put the tuning comment above its definition", text(at - 1));
                     return Err(source.error(name.span, message));
                 }
-                let (parameters, declarations) = compiled(source, &code[at..=close], given).into_iter().unzip();
+                let lists = conditional::lists(source, &code[at..=close]);
+                let is_conditional = lists.len() > 1;
+                let (parameters, declarations) = compiled(source, lists, given).into_iter().unzip();
                 return Ok(Kernel {
                     name: text(at - 1).to_string(),
                     span: name.span,
                     line: source.line(name.span.start),
                     parameters,
                     declarations,
+                    is_conditional,
                     template: template.map(|at| code[at].span),
                 });
             }
@@ -157,10 +162,10 @@ fn closing(code: &[CxxToken], source: &Source, open: usize) -> Option<usize> {
     None
 }
 
-/// The parameters between parentheses, the first and the last of the tokens. Where `#if` stands among them, which of its branches
-/// is compiled hangs on macros that nobody knows here: it is the one whose parameters are `given`, else one that has all that are.
-fn compiled(source: &Source, tokens: &[CxxToken], given: &[&str]) -> Vec<(Option<String>, String)> {
-    let mut lists = conditional::lists(source, tokens).into_iter().map(|list| parameters(source, &list));
+/// The parameters, of which there are several lists where `#if` stands among them. Which is compiled hangs on macros that nobody
+/// knows here: it is the one whose parameters are `given`, else one that has all that are.
+fn compiled(source: &Source, lists: Vec<Vec<CxxToken>>, given: &[&str]) -> Vec<(Option<String>, String)> {
+    let mut lists = lists.into_iter().map(|list| parameters(source, &list));
     let first = lists.next().unwrap_or_default();
     let fit = |list: &[(Option<String>, String)]| {
         let names: Vec<&str> = list.iter().filter_map(|(name, _)| name.as_deref()).collect();

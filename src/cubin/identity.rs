@@ -69,5 +69,5 @@ fn is_slot(word: u128) -> bool {
     NUMBERS.contains(&(word & 0x1ff))
         && matches!(word >> 9 & 0x7, 2 | 4)
         && number <= 0xffff
-        && number % ADDRESS_BYTES == 0
+        && number.is_multiple_of(ADDRESS_BYTES)
 }

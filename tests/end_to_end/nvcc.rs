@@ -400,6 +400,9 @@ fn parameters_that_a_macro_of_the_build_leaves_out_are_those_that_args_names() {
         );
         assert_ne!(project.record("k.tune.json")["kernels"][0]["winner"], serde_json::Value::Null, "{options:?}");
     }
+    let ran = succeed(&mut project.nvtune(&["-arch=sm_90", "-c", "k.cu"]));
+    let hint = "no kernel `k` with 4 parameters; it is not tuned: of those under #if the ones count that args(...) gives a value";
+    assert!(ran.stderr.contains(hint), "{}", ran.stderr);
 }
 
 #[test]
