@@ -337,7 +337,7 @@ const CLAUSES: &[Clause] = &[
             "args(n = Mode::A, a = 1, x = out[n], y = out[1])",
             "args(n = 1, n = 2, a = 1, x = out[1], y = out[1])",
             "args(n = 1, a = 1, x = out[1], y = out[1], z = 3)",
-            "args(n = a, a = 1, x = out[1], y = out[1])",
+            "args(n = a, a = n, x = out[1], y = out[1])",
             "args(n = x, a = 1, x = out[1], y = out[1])",
             "args(1 = n, a = 1, x = out[1], y = out[1])",
             "args(n = 1, a = 1, x = file, y = out[1])",

@@ -118,7 +118,7 @@ fn code_is_the_same_beside_other_kernels() {
         toolkit::run("ptxas", &[&option, &ptx, "-o", &whole]);
         let bytes = std::fs::read(&whole).unwrap();
         let whole = Cubin::parse(&bytes).unwrap();
-        assert_eq!(whole.kernels().len(), 3);
+        assert_eq!(whole.kernels().len(), 4);
         for kernel in whole.kernels() {
             toolkit::run("ptxas", &[&option, "--entry", kernel.name, &ptx, "-o", &alone]);
             let bytes = std::fs::read(&alone).unwrap();

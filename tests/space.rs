@@ -120,6 +120,37 @@ fn launches_follow_the_clauses() {
 }
 
 #[test]
+fn arguments_need_each_other_in_any_order() {
+    let said = |clauses: &str| {
+        Space::new(&annotation(clauses), &limits()).map(|space| {
+            let launch = space.launch(space.baseline()).unwrap_or_else(|problem| panic!("{problem}"));
+            (launch.grid[0], launch.shared)
+        })
+    };
+    for (clauses, expected) in [
+        ("threads(m) block(128) shared(n) args(m = n / 3, n = 3000, x = out[m])", (8, 3000)),
+        ("threads(m) block(128) shared(n) args(x = out[m], m = 1000, n = m * 3)", (8, 3000)),
+        // What hangs on the grid, too, before what it hangs on.
+        ("threads(1000) block(128) shared(m) args(m = n * 2, n = grid.x, x = out[n])", (8, 16)),
+        ("grid({7, 8}) block(128) shared(m) args(m = n * 2, n = grid.x, x = out[n])", (7, 14)),
+    ] {
+        assert_eq!(said(clauses).ok(), Some(expected), "{clauses}");
+    }
+    let circular = "cannot be used here: it hangs on this expression, so that neither has a value";
+    let of_grid = "cannot be used here: it hangs on the grid, and the grid on this expression";
+    for (clauses, name, why) in [
+        ("threads(n) block(128) args(n = n, m = 1, x = out[1])", "n", circular),
+        ("threads(n) block(128) args(n = m + 1, m = n - 1, x = out[1])", "m", circular),
+        ("threads(9) block(128) args(n = m + grid.x, m = n - 1, x = out[1])", "m", circular),
+        ("threads(n) block(128) args(n = m, m = grid.x, x = out[1])", "n", of_grid),
+    ] {
+        let problems = said(clauses).expect_err(clauses);
+        let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
+        assert_eq!(messages, [format!("`{name}` {why}")], "{clauses}");
+    }
+}
+
+#[test]
 fn caches_vary_fastest_and_reach_launch_and_words() {
     let space = space("grid(4) block(64) regs({0, 32}) cache(cg) carveout({0, 100}) default(carveout = 100)");
     let words: Vec<String> = space.iter().map(|configuration| configuration.to_string()).collect();

@@ -119,8 +119,9 @@ fn annotation(
         symbol.element = symbol_clause::declared_element(source, code, &symbol.name);
     }
     let before = code.partition_point(|token| token.span.start < first.start);
+    let given: Vec<&str> = clauses.args.iter().flatten().map(|given| given.name.as_str()).collect();
     let kernel =
-        kernel(source, &code[..before], &code[range], marker).map_err(|problem| problems.push(problem)).ok()?;
+        kernel(source, &code[..before], &code[range], &given, marker).map_err(|problem| problems.push(problem)).ok()?;
     let text = tokens.iter().map(|token| source.slice(token.span)).collect::<Vec<_>>().join(" ");
     if tokens.is_empty() {
         problems.push(source.error(

@@ -216,13 +216,6 @@ fn in_a_definition(text: &str, name: &str) -> Option<usize> {
     None
 }
 
-impl HostCode {
-    /// Whether any text is there to look at.
-    pub fn is_known(&self) -> bool {
-        !self.files.is_empty()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

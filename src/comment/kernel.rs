@@ -3,6 +3,7 @@
 //! No C++ parser: what is needed is the function's name, the names of its parameters and whether it is a template or has
 //! launch bounds. Types come from the compiler later (see `workload::entry`).
 
+use super::conditional;
 use super::cxx::{CxxKind, CxxToken};
 use super::diagnostic::Diagnostic;
 use super::source::{Source, Span};
@@ -19,6 +20,8 @@ pub struct Kernel {
     pub parameters: Vec<Option<String>>,
     /// Their declarations as written, with even blanks.
     pub declarations: Vec<String>,
+    /// Whether `#if` stands among the parameters, so that others may be compiled.
+    pub is_conditional: bool,
     /// The word `template` of a template.
     pub template: Option<Span>,
 }
@@ -53,11 +56,13 @@ fn is_type_word(word: &str) -> bool {
 }
 
 /// The kernel that begins in `tokens`, the code after the tuning comment at `comment`; no tuning comment is in them. `before` is the
-/// code above the comment, which may begin the declaration already (`template <typename T>`).
+/// code above the comment, which may begin the declaration already (`template <typename T>`). `given` are the parameters that have a
+/// value.
 pub(super) fn kernel(
     source: &Source,
     before: &[CxxToken],
     tokens: &[CxxToken],
+    given: &[&str],
     comment: Span,
 ) -> Result<Kernel, Diagnostic> {
     let is_code = |token: &&CxxToken| !matches!(token.kind, CxxKind::Comment { .. });
@@ -110,13 +115,16 @@ pub(super) fn kernel(
                         format!("this declares `{}`; put the tuning comment above its definition", text(at - 1));
                     return Err(source.error(name.span, message));
                 }
-                let (parameters, declarations) = parameters(source, &code[at + 1..close]).into_iter().unzip();
+                let lists = conditional::lists(source, &code[at..=close]);
+                let is_conditional = lists.len() > 1;
+                let (parameters, declarations) = compiled(source, lists, given).into_iter().unzip();
                 return Ok(Kernel {
                     name: text(at - 1).to_string(),
                     span: name.span,
                     line: source.line(name.span.start),
                     parameters,
                     declarations,
+                    is_conditional,
                     template: template.map(|at| code[at].span),
                 });
             }
@@ -152,6 +160,19 @@ fn closing(code: &[CxxToken], source: &Source, open: usize) -> Option<usize> {
         }
     }
     None
+}
+
+/// The parameters, of which there are several lists where `#if` stands among them. Which is compiled hangs on macros that nobody
+/// knows here: it is the one whose parameters are `given`, else one that has all that are.
+fn compiled(source: &Source, lists: Vec<Vec<CxxToken>>, given: &[&str]) -> Vec<(Option<String>, String)> {
+    let mut lists = lists.into_iter().map(|list| parameters(source, &list));
+    let first = lists.next().unwrap_or_default();
+    let fit = |list: &[(Option<String>, String)]| {
+        let names: Vec<&str> = list.iter().filter_map(|(name, _)| name.as_deref()).collect();
+        let is_there = given.iter().all(|name| names.contains(name));
+        (is_there && names.len() == given.len(), is_there)
+    };
+    lists.fold(first, |best, list| if fit(&list) > fit(&best) { list } else { best })
 }
 
 /// The names and texts of parameters from the tokens between the parentheses.

@@ -7,6 +7,7 @@ mod advice;
 mod annotation;
 mod annotations;
 mod clause;
+mod conditional;
 mod cxx;
 mod default_clause;
 mod diagnostic;

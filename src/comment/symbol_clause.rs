@@ -144,18 +144,20 @@ pub(super) fn declared_element(source: &Source, code: &[CxxToken], name: &str) -
     let name = plain_name.rsplit("::").next().unwrap_or(plain_name);
     let code: Vec<&CxxToken> = code.iter().filter(|token| !matches!(token.kind, CxxKind::Comment { .. })).collect();
     let text = |at: usize| code.get(at).map_or("", |token| source.slice(token.span));
-    (0..code.len()).filter(|&at| text(at) == name && matches!(text(at + 1), ";" | "[" | "=" | "{")).find_map(|at| {
-        let start = (0..at).rev().find(|&at| matches!(text(at), ";" | "{" | "}")).map_or(0, |at| at + 1);
-        let words: Vec<&str> = (start..at).map(text).collect();
-        let of_device = words.iter().any(|word| matches!(*word, "__constant__" | "__device__" | "__managed__"));
-        let (parameters, words) = template_parameters(&words);
-        let element = of_device.then(|| plain(words)).flatten()?;
-        // The element of a template may be one of its parameters.
-        match parameters.iter().position(|parameter| *parameter == element) {
-            Some(at) => arguments.get(at).map(|argument| argument.trim().to_owned()),
-            None => Some(element),
-        }
-    })
+    (0..code.len()).filter(|&at| text(at) == name && matches!(text(at + 1), ";" | "[" | "=" | "{" | ",")).find_map(
+        |at| {
+            let start = (0..at).rev().find(|&at| matches!(text(at), ";" | "{" | "}")).map_or(0, |at| at + 1);
+            let words: Vec<&str> = (start..at).map(text).collect();
+            let of_device = words.iter().any(|word| matches!(*word, "__constant__" | "__device__" | "__managed__"));
+            let (parameters, words) = template_parameters(&words);
+            let element = of_device.then(|| plain(shared_type(words)?)).flatten()?;
+            // The element of a template may be one of its parameters.
+            match parameters.iter().position(|parameter| *parameter == element) {
+                Some(at) => arguments.get(at).map(|argument| argument.trim().to_owned()),
+                None => Some(element),
+            }
+        },
+    )
 }
 
 /// The names of the parameters that a declaration begins with (`template <typename T, int N>`), and what follows them.
@@ -179,7 +181,32 @@ fn template_parameters<'w, 's>(words: &'w [&'s str]) -> (Vec<&'s str>, &'w [&'s 
     (names, &[])
 }
 
-/// A type without specifiers and attributes; `None` for a pointer and for what declares several variables.
+/// The words of the type of a variable, of those from the start of its declaration to its name: all of them, or where several are
+/// declared together (`float a = 1, b[4], c`), those before the first one's name. `None` where it is not of that very type (`*c`).
+fn shared_type<'w, 's>(words: &'w [&'s str]) -> Option<&'w [&'s str]> {
+    let mut depth = 0i32;
+    let (mut first_end, mut last_comma) = (None, None);
+    for (at, word) in words.iter().enumerate() {
+        // What ends the first name; attributes have brackets, too, but in front.
+        if depth == 0 && at > 0 && matches!(*word, "," | "=" | "[") {
+            first_end = first_end.or(Some(at));
+        }
+        match *word {
+            "(" | "[" | "<" => depth += 1,
+            ")" | "]" | ">" => depth -= 1,
+            ">>" => depth -= 2,
+            "," if depth == 0 => last_comma = Some(at),
+            _ => {}
+        }
+    }
+    match (first_end, last_comma) {
+        (_, None) => Some(words),
+        (Some(end), Some(comma)) if comma + 1 == words.len() => words.get(..end.checked_sub(1)?),
+        _ => None,
+    }
+}
+
+/// A type without specifiers and attributes; `None` for a pointer.
 fn plain(words: &[&str]) -> Option<String> {
     let (mut kept, mut depth) = (Vec::new(), 0usize);
     for (at, word) in words.iter().enumerate() {

@@ -8,6 +8,9 @@ const INSTRUCTION: usize = 16;
 /// The constant bank of addresses of module-scope variables and functions, which the loader fills.
 const ADDRESS_BANK: u128 = 4;
 
+/// Bytes of a slot of that bank.
+const ADDRESS_BYTES: u128 = 8;
+
 /// `LDC`, `ULDC` and `LDCU` without their forms: what reads a bank at a register's offset.
 const INDEXED: [u128; 3] = [0x182, 0x0b9, 0x1ac];
 
@@ -23,7 +26,9 @@ impl Kernel<'_> {
     /// An operand `c[0x4][n]` is the address of a module-scope variable or of a function; which slot it has hangs on what
     /// other kernels are assembled with this one, and does not change what the code does or how long it takes. The bank is in
     /// bits 54 to 58 of an instruction and the slot in bits 38 to 53, where bits 9 to 11 say that there is such an operand. A
-    /// call by address (`printf`, `assert`) has its slot in a register that is loaded with the number just before.
+    /// call by address (`printf`, `assert`) has its slot in a register that is loaded with the number just before; what stands
+    /// between them (stores of what is printed, comparisons, barriers) may have that register's number where others have the
+    /// register that they write.
     pub fn placeless_code(&self) -> Vec<u8> {
         let mut words: Vec<u128> = self.code.chunks_exact(INSTRUCTION).map(word).collect();
         for at in 0..words.len() {
@@ -35,8 +40,8 @@ impl Kernel<'_> {
             let base = bits >> 24 & 0xff;
             if INDEXED.contains(&(bits & 0x1ff))
                 && !NO_REGISTER.contains(&base)
-                && let Some(number) = words[..at].iter_mut().rev().find(|word| destination(**word) == base)
-                && is_number(*number)
+                && let Some(number) =
+                    words[..at].iter_mut().rev().find(|word| is_slot(**word) && destination(**word) == base)
             {
                 *number &= !(0xffff_ffff << 32);
             }
@@ -58,7 +63,11 @@ fn destination(word: u128) -> u128 {
     word >> 16 & 0xff
 }
 
-/// An instruction that writes a number to a register: its last operand is one, in bits 32 to 63.
-fn is_number(word: u128) -> bool {
-    NUMBERS.contains(&(word & 0x1ff)) && matches!(word >> 9 & 0x7, 2 | 4)
+/// An instruction that writes the number of a slot to a register: its last operand, in bits 32 to 63, where addresses begin in a bank.
+fn is_slot(word: u128) -> bool {
+    let number = word >> 32 & 0xffff_ffff;
+    NUMBERS.contains(&(word & 0x1ff))
+        && matches!(word >> 9 & 0x7, 2 | 4)
+        && number <= 0xffff
+        && number.is_multiple_of(ADDRESS_BYTES)
 }

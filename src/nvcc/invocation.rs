@@ -54,6 +54,23 @@ pub enum InvocationError {
 
 const MAX_NESTING: usize = 16;
 
+/// The options that end a call at a stage, earliest stage first, with what each source becomes: of several that are given, the
+/// earliest counts, in whatever order they stand (`--dryrun` of each pair).
+const STAGES: [(&str, Phase, Option<&str>); 12] = [
+    ("-E", Phase::NoCode, None),
+    ("-M", Phase::NoCode, None),
+    ("-MM", Phase::NoCode, None),
+    ("-optix-ir", Phase::Assembly("-optix-ir"), None),
+    ("-ptx", Phase::Assembly("-ptx"), None),
+    ("-ltoir", Phase::Assembly("-ltoir"), None),
+    ("-cubin", Phase::Code, Some("cubin")),
+    ("-fatbin", Phase::Code, Some("fatbin")),
+    ("-cuda", Phase::Assembly("-cuda"), None),
+    ("-dc", Phase::Code, Some("o")),
+    ("-dw", Phase::Code, Some("o")),
+    ("-c", Phase::Code, Some("o")),
+];
+
 /// File names that nvcc takes for C and C++ sources (CUDA Compiler Driver NVCC, "Supported Input File Suffixes").
 const HOST_EXTENSIONS: [&str; 4] = ["c", "cc", "cxx", "cpp"];
 
@@ -80,8 +97,14 @@ impl Invocation {
             dry: false,
             device_debug: false,
         };
-        let mut reader = Reader { language_is_cuda: false, inputs: Vec::new() };
+        let mut reader = Reader { language_is_cuda: false, inputs: Vec::new(), stage: STAGES.len(), compiles: true };
         invocation.read(&words, &mut reader, 0)?;
+        if let Some((_, phase, each)) = STAGES.get(reader.stage) {
+            (invocation.phase, invocation.each) = (*phase, *each);
+        }
+        if !reader.compiles {
+            invocation.phase = Phase::NoCode;
+        }
         for (path, cuda) in reader.inputs {
             if cuda || reader.language_is_cuda || path.extension() == Some(OsStr::new("cu")) {
                 invocation.sources.push(path);
@@ -126,15 +149,7 @@ impl Invocation {
         depth: usize,
     ) -> Result<(), InvocationError> {
         match short {
-            "-ptx" | "-optix-ir" | "-ltoir" | "-cuda" if self.phase == Phase::Code => {
-                self.phase = Phase::Assembly(short);
-            }
-            "-E" | "-M" | "-MM" | "-dlink" | "-code-ls" | "-arch-ls" | "-fdevice-syntax-only" | "-h" | "-V" => {
-                self.phase = Phase::NoCode
-            }
-            "-c" | "-dc" | "-dw" => self.each = Some("o"),
-            "-cubin" => self.each = Some("cubin"),
-            "-fatbin" => self.each = Some("fatbin"),
+            "-dlink" | "-code-ls" | "-arch-ls" | "-fdevice-syntax-only" | "-h" | "-V" => reader.compiles = false,
             "-dryrun" | "-clean" => self.dry = true,
             "-G" => self.device_debug = true,
             "-o" => self.output = Some(PathBuf::from(value)),
@@ -148,7 +163,10 @@ impl Invocation {
                     self.read(&split_words(Some(OsStr::from_bytes(&text))), reader, depth + 1)?;
                 }
             }
-            _ => {}
+            _ => {
+                let stage = STAGES.iter().position(|(option, _, _)| *option == short);
+                reader.stage = reader.stage.min(stage.unwrap_or(STAGES.len()));
+            }
         }
         Ok(())
     }
@@ -174,6 +192,10 @@ impl Invocation {
 struct Reader {
     language_is_cuda: bool,
     inputs: Vec<(PathBuf, bool)>,
+    /// The place in [`STAGES`] of the earliest stage that an option ends the call at; their number where none does.
+    stage: usize,
+    /// Whether no option keeps the call from compiling for an output.
+    compiles: bool,
 }
 
 /// A path of a list without the double quotes that keep its commas together.
@@ -240,11 +262,35 @@ mod tests {
         for line in ["-c a.cu", "a.cu", "-dc a.cu", "-cubin a.cu", "-fatbin a.cu", "-run a.cu"] {
             assert_eq!(read(line).phase, Phase::Code, "{line}");
         }
-        for line in ["-ptx a.cu", "-ptx -c a.cu"] {
-            assert_eq!(read(line).phase, Phase::Assembly("-ptx"), "{line}");
-        }
-        for line in ["-E a.cu", "-M a.cu", "-dlink a.o", "-E -ptx a.cu", "-ptx -M a.cu"] {
+        for line in ["-E a.cu", "-M a.cu", "-dlink a.o", "-E -ptx a.cu", "-ptx -M a.cu", "-c a.cu --version"] {
             assert_eq!(read(line).phase, Phase::NoCode, "{line}");
+        }
+    }
+
+    #[test]
+    fn of_several_stages_the_earliest_counts_in_any_order() {
+        let assembly = |option| (Phase::Assembly(option), None);
+        let code = |extension| (Phase::Code, Some(extension));
+        for (one, other, expected) in [
+            ("-ptx", "-c", assembly("-ptx")),
+            ("-ptx", "-cubin", assembly("-ptx")),
+            ("-ptx", "-cuda", assembly("-ptx")),
+            ("-optix-ir", "-ptx", assembly("-optix-ir")),
+            ("-cuda", "-c", assembly("-cuda")),
+            ("-cubin", "-c", code("cubin")),
+            ("-cubin", "-dc", code("cubin")),
+            ("-cubin", "-fatbin", code("cubin")),
+            ("-cubin", "-cuda", code("cubin")),
+            ("-fatbin", "-c", code("fatbin")),
+            ("-fatbin", "-cuda", code("fatbin")),
+            ("-dc", "-c", code("o")),
+            ("-lib", "-c", code("o")),
+            ("-run", "-cubin", code("cubin")),
+        ] {
+            for line in [format!("{one} {other} a.cu"), format!("{other} {one} a.cu")] {
+                let found = read(&line);
+                assert_eq!((found.phase, found.each), expected, "{line}");
+            }
         }
     }
 

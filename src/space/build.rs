@@ -20,8 +20,10 @@ pub(super) enum Meaning {
     Buffer,
     /// A parameter that is a structure.
     Struct,
-    /// Not known yet at this point: a later argument, or the grid while it is being found.
+    /// Not known yet at this point: the grid while it is being found, and an argument that hangs on it.
     Later,
+    /// An argument whose turn has not come: who needs it now is what it hangs on.
+    Circular,
     /// A macro, or something else that had an error of its own.
     Broken,
 }
@@ -106,7 +108,9 @@ impl<'a> Builder<'a> {
         }
         let deferred = self.arguments();
         if self.grid_axes.is_empty() {
+            self.stand(&deferred, Meaning::Later);
             self.grid_follows(dimensions, limits);
+            self.stand(&deferred, Meaning::Circular);
             for (name, expression) in deferred {
                 self.argument(&name, expression);
             }
@@ -298,7 +302,7 @@ impl<'a> Builder<'a> {
         let values = annotation.values();
         for (path, value) in &values {
             let meaning = match value {
-                GivenValue::Scalar(_) => Meaning::Later,
+                GivenValue::Scalar(_) => Meaning::Circular,
                 GivenValue::Buffer { .. } | GivenValue::File(_) | GivenValue::Table(_) | GivenValue::Null(_) => {
                     Meaning::Buffer
                 }
@@ -306,11 +310,12 @@ impl<'a> Builder<'a> {
             };
             self.names.insert(path.clone(), meaning);
         }
+        let scalars = values.into_iter().filter_map(|(path, value)| match value {
+            GivenValue::Scalar(expression) => Some((path, expression)),
+            _ => None,
+        });
         let mut deferred: Vec<(String, &Expr)> = Vec::new();
-        for (path, value) in values {
-            let GivenValue::Scalar(expression) = value else {
-                continue;
-            };
+        for (path, expression) in in_turn(scalars.collect()) {
             let mut waits = false;
             expression.names(&mut |name, _| {
                 let of_grid = name.starts_with("grid.") && self.names.get(name) == Some(&Meaning::Later);
@@ -322,6 +327,10 @@ impl<'a> Builder<'a> {
             }
         }
         deferred
+    }
+
+    fn stand(&mut self, arguments: &[(String, &Expr)], meaning: Meaning) {
+        self.names.extend(arguments.iter().map(|(name, _)| (name.clone(), meaning)));
     }
 
     fn argument(&mut self, name: &str, expression: &Expr) {
@@ -447,6 +456,27 @@ impl<'a> Builder<'a> {
     }
 }
 
+/// Arguments in the order in which they can be computed, each behind those that it needs; that of the comment where either does.
+/// Where some need each other in a circle, the first that can be found of it comes before what it needs.
+fn in_turn(mut waiting: Vec<(String, &Expr)>) -> Vec<(String, &Expr)> {
+    let mut ordered = Vec::with_capacity(waiting.len());
+    while !waiting.is_empty() {
+        let needs = |(_, expression): &(String, &Expr)| {
+            let mut found = None;
+            expression.names(&mut |name, _| {
+                found = found.or_else(|| waiting.iter().position(|(other, _)| other == name));
+            });
+            found
+        };
+        // Who follows the needs of as many as there are ends in a circle.
+        let ready = waiting.iter().position(|argument| needs(argument).is_none());
+        let circle = || (0..waiting.len()).fold(0, |at, _| needs(&waiting[at]).unwrap_or(at));
+        let next = ready.unwrap_or_else(circle);
+        ordered.push(waiting.remove(next));
+    }
+    ordered
+}
+
 fn resolve(
     annotation: &Annotation,
     names: &BTreeMap<String, Meaning>,
@@ -468,7 +498,10 @@ fn resolve(
             problem(format!("`{name}` cannot be used here: the grid hangs on this expression"))
         }
         Some(Meaning::Later) => {
-            problem(format!("`{name}` has no value here: it is given later (put it first), or hangs on the grid"))
+            problem(format!("`{name}` cannot be used here: it hangs on the grid, and the grid on this expression"))
+        }
+        Some(Meaning::Circular) => {
+            problem(format!("`{name}` cannot be used here: it hangs on this expression, so that neither has a value"))
         }
         None => {
             let usable = |meaning: &Meaning| matches!(meaning, Meaning::Slot { .. } | Meaning::Unbound);

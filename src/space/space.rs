@@ -226,7 +226,7 @@ impl Space {
             "block.y" => found.block[1] = true,
             "block.z" => found.block[2] = true,
             "block.size" => found.block = [true; 3],
-            // An argument is computed from earlier ones alone, so that this ends.
+            // No argument of a space is computed from itself, so that this ends.
             _ if self.annotation.macros.iter().all(|axis| axis.name != *name) => {
                 let values = self.annotation.values();
                 if let Some((_, GivenValue::Scalar(value))) = values.iter().find(|(path, _)| path == name) {

@@ -108,8 +108,12 @@ pub fn find<'a>(
         (0, _) => Err(warning(format!("the compilation has no kernel `{}`; it is not tuned", kernel.name))),
         (_, []) => {
             let count = kernel.parameters.len();
+            let hint = match kernel.is_conditional {
+                true => ": of those under #if the ones count that args(...) gives a value",
+                false => "",
+            };
             Err(warning(format!(
-                "the compilation has no kernel `{}` with {count} parameters; it is not tuned",
+                "the compilation has no kernel `{}` with {count} parameters; it is not tuned{hint}",
                 kernel.name
             )))
         }

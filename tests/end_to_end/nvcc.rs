@@ -364,6 +364,63 @@ fn a_malformed_comment_is_an_error_with_its_place_and_leaves_nothing() {
 }
 
 #[test]
+fn what_a_source_becomes_is_known_where_several_options_say_it() {
+    // Where the second source fails, header and record stay beside what was made of the first, as nvcc leaves that.
+    let project = Project::new(&["saxpy.cu"]);
+    project.write("bad.cu", "int main() { return nothing; }\n");
+    for (options, made) in
+        [(["-cubin", "-c"], "saxpy.cubin"), (["-c", "-fatbin"], "saxpy.fatbin"), (["-dc", "-c"], "saxpy.o")]
+    {
+        let ran = run(&mut project.nvtune(&[&options[..], &["-arch=sm_90", "saxpy.cu", "bad.cu"]].concat()));
+        assert_ne!(ran.code, Some(0), "{options:?}: {}", ran.stderr);
+        assert_eq!(project.files(), ["bad.cu", "saxpy.cu", made, "saxpy.tune.h", "saxpy.tune.json"], "{options:?}");
+        for file in [made, "saxpy.tune.h", "saxpy.tune.json"] {
+            std::fs::remove_file(project.path(file)).expect("removed");
+        }
+    }
+    // What ends in PTX ends there, whatever else is asked for.
+    for options in [["-ptx", "-cubin"], ["-cubin", "-ptx"]] {
+        let ran = succeed(&mut project.nvtune(&[&options[..], &["-arch=sm_90", "saxpy.cu"]].concat()));
+        assert!(ran.stderr.contains("not tuned: -ptx makes no machine code"), "{options:?}: {}", ran.stderr);
+        assert!(project.path("saxpy.ptx").is_file() && !project.path("saxpy.cubin").exists(), "{options:?}");
+    }
+    let ran = succeed(&mut project.nvtune(&["-cuda", "-cubin", "-arch=sm_90", "saxpy.cu"]));
+    assert!(!ran.stderr.contains("makes no machine code"), "{}", ran.stderr);
+    assert!(project.path("saxpy.cubin").is_file() && project.path("saxpy.tune.json").is_file());
+}
+
+#[test]
+fn parameters_that_a_macro_of_the_build_leaves_out_are_those_that_args_names() {
+    let project = Project::new(&[]);
+    let source = |given: &str| {
+        format!(
+            "struct Tree {{ int n; }};\n//@tune threads(n) block({{64, 128, 256}}) default(block = 128)\n\
+             //@tune args(n = 1 << 20, x = random[n], y = out[n]{given})\n__global__ void k(\n#if SPATIAL\nTree tree,\n#endif\n\
+             const float *x, float *y,\n#ifdef WIDE\nlong n\n#else\nint n\n#endif\n) {{\n\
+             const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = x[i] * 2; }}\n"
+        )
+    };
+    for (given, options) in [
+        ("", &[][..]),
+        ("", &["-DWIDE"]),
+        (", tree = {n = 3}", &["-DSPATIAL=1"]),
+        (", tree = {}", &["-DSPATIAL=1", "-DWIDE"]),
+    ] {
+        project.write("k.cu", &source(given));
+        let ran = succeed(&mut project.nvtune(&[options, &["-arch=sm_90", "-c", "k.cu"]].concat()));
+        assert!(
+            !ran.stderr.contains("warning") && ran.stderr.contains("nvtune: k: block="),
+            "{options:?}: {}",
+            ran.stderr
+        );
+        assert_ne!(project.record("k.tune.json")["kernels"][0]["winner"], serde_json::Value::Null, "{options:?}");
+    }
+    let ran = succeed(&mut project.nvtune(&["-arch=sm_90", "-c", "k.cu"]));
+    let hint = "no kernel `k` with 4 parameters; it is not tuned: of those under #if the ones count that args(...) gives a value";
+    assert!(ran.stderr.contains(hint), "{}", ran.stderr);
+}
+
+#[test]
 fn bad_surroundings_are_named() {
     let project = Project::new(&["saxpy.cu", "plain.cu"]);
     let missing = run(project.nvtune(&compile("plain.cu", "a.o")).env("NVTUNE_NVCC", "/nowhere/nvcc"));
