@@ -71,6 +71,8 @@ pub struct Traffic {
     pub partial: f64,
     /// Of those written, those to which a warp of the block has stored before.
     pub rewritten: f64,
+    /// Nanoseconds that lines of the level-2 cache are busy with its atomics, summed over them.
+    pub busy_ns: f64,
     /// Sectors that it reads and that no warp of its block has read before.
     pub fresh: f64,
     /// Share of the buffer that it touches here and there: see [`Profile::spread`].
@@ -338,6 +340,7 @@ impl Traffic {
             Kind::Store | Kind::Atomic => 1.0,
         };
         let sectors = count * access.sectors * new;
+        self.busy_ns += count * access.busy_ns;
         self.sectors += sectors;
         self.lines += count * access.lines.min(access.sectors) * new;
         match access.kind {

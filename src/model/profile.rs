@@ -92,6 +92,8 @@ pub struct Access {
     pub partial: f64,
     /// Share of the sectors that leave to which a warp of the block has stored before.
     pub stored_before: f64,
+    /// Atomics in global memory: nanoseconds that lines of the level-2 cache are busy with one, summed over them.
+    pub busy_ns: f64,
     /// Shared memory: passes needed for bank conflicts (1 is none; the passes that 8- and 16-byte accesses need in any
     /// case are not counted, but where pairs of lanes share their address they need half of them: 0.5). Constant memory:
     /// distinct words, which are read one after the other. Global and local memory: look-ups of lines that the level-1 cache makes one after the other.
@@ -126,6 +128,7 @@ impl Access {
         mix(&mut self.leaving, other.leaving);
         mix(&mut self.partial, other.partial);
         mix(&mut self.stored_before, other.stored_before);
+        mix(&mut self.busy_ns, other.busy_ns);
         mix(&mut self.passes, other.passes);
         mix(&mut self.reuse, other.reuse);
         mix(&mut self.hits, other.hits);

@@ -52,6 +52,8 @@ pub enum Bottleneck {
     CacheBandwidth,
     /// Bytes that move to and from device memory.
     GlobalBandwidth,
+    /// Atomic updates of few addresses, one after another.
+    Atomics,
     /// Waiting for loads, with too few warps to hide it.
     GlobalLatency,
     /// Waiting, for loads or for dependent instructions, with too few warps to hide it because registers allow no more.
@@ -78,6 +80,7 @@ impl fmt::Display for Bottleneck {
             Self::Exchange => "exchange within warps (match, shuffle)",
             Self::CacheBandwidth => "level-2 cache bandwidth",
             Self::GlobalBandwidth => "global memory bandwidth",
+            Self::Atomics => "atomics on few addresses",
             Self::GlobalLatency => "global memory latency",
             Self::RegisterCapacity => "register file capacity",
             Self::SharedCapacity => "shared memory capacity",
@@ -107,6 +110,12 @@ const LINE_CYCLES: f64 = 1.8;
 /// requests, over the lines, of `spmv`, `cfd` and `hash_lookup` on an H200); part of it is
 /// among the look-ups that are counted already, and 0.3 orders the recorded spaces no worse than 0 or 0.5.
 const FILL_CYCLES: f64 = 0.3;
+/// How often the level-2 cache holds what a warp reads again, where it is in two parts: half of it lies in memory of the other part.
+const COPIES: f64 = 1.5;
+/// Lines of the level-2 cache that are updated atomically at once: at most so many, and one of so many where few are updated, for neighbours
+/// share the unit that does it (`kernels/results/h200/atomics.txt`: 8 lines 2.1 at once, 32 lines 7, 64 lines 12, many 54).
+const MOST_LINES: f64 = 54.0;
+const FEW_LINES: f64 = 4.0;
 /// Cycles of an SM for a sector of which a store writes only a part, besides those for its line, when all SMs store such. On an H200,
 /// structures stored word by word take 10.4 cycles for each line of 4 such sectors, 5.8 for one of 2 and 4.1 for a lone one
 /// (`kernels/results/h200/stores.txt`).
@@ -142,6 +151,8 @@ pub struct Terms {
     pub stored: f64,
     /// Bytes to and from device memory.
     pub device: f64,
+    /// Lines of the level-2 cache that are updated atomically.
+    pub atomics: f64,
     /// Lines of constants that miss the constant cache.
     pub constant: f64,
     /// Starting blocks.
@@ -159,7 +170,8 @@ impl Terms {
         let busiest = [self.issue, self.pipe, self.memory_pipe, read, self.constant].into_iter().fold(0.0, f64::max);
         let memory = self.memory_pipe.max(self.cache).max(self.device);
         let latency = self.latency + self.queue * memory;
-        LAUNCH_US + corner(corner(latency, busiest).max(self.cache), self.device).max(self.launch)
+        let moved = corner(corner(latency, busiest).max(self.cache), self.device);
+        LAUNCH_US + corner(moved, self.atomics).max(self.launch)
     }
 }
 
@@ -227,15 +239,18 @@ pub fn predict(
         cache: part(|of| of.cache),
         stored: if waves >= 1.0 { whole.cycles.stored } else { tail.cycles.stored },
         device: device.bytes / (machine.bandwidth_gbs * 1e3),
+        atomics: model.atomics(),
         constant: part(|of| of.constant),
         launch: part(|of| of.launch),
         queue: queue(analysis, at_once.min((blocks / sms).max(1.0))),
     };
     let bound = if waves >= 1.0 { whole.bound } else { tail.bound };
     let without_device = Terms { device: 0.0, launch: 0.0, ..terms }.us() - LAUNCH_US;
+    let without_atomics = Terms { atomics: 0.0, launch: 0.0, ..terms }.us() - LAUNCH_US;
     let without_launch = Terms { launch: 0.0, ..terms }.us() - LAUNCH_US;
     let bottleneck = match bound {
         _ if terms.launch > without_launch => Bottleneck::Launch,
+        _ if terms.atomics > without_atomics => Bottleneck::Atomics,
         _ if terms.device > without_device => Bottleneck::GlobalBandwidth,
         bound => bound,
     };
@@ -376,6 +391,7 @@ impl Model<'_> {
             cache: warps * exchanged,
             stored: if exchanged > 0.0 { (stored / exchanged).min(1.0) } else { 0.0 },
             device: 0.0,
+            atomics: 0.0,
             constant: warps * (work.constant_lines - CONSTANT_LINES).max(0.0) * CONSTANT_MISS,
             launch: blocks * BLOCK_INTERVAL * f64::from(self.machine.sms),
             queue: 0.0,
@@ -427,9 +443,10 @@ impl Model<'_> {
     }
 
     /// Bytes that the level-2 cache holds: since compute capability 8.0 it is in two parts, each of which caches for the SMs next to it
-    /// (NVIDIA's A100 white paper), so that what all SMs read is there twice.
+    /// (NVIDIA's A100 white paper), so that what all SMs read is there twice, and what a warp alone reads again twice as well where its
+    /// memory belongs to the other part.
     fn level2(&self) -> f64 {
-        let parts = if self.machine.architecture.capability >= 80 { 2.0 } else { 1.0 };
+        let parts = if self.machine.architecture.capability >= 80 { COPIES } else { 1.0 };
         self.machine.l2_bytes as f64 / parts
     }
 
@@ -504,6 +521,16 @@ impl Model<'_> {
             moved.stored_lines += of.stored * of.lines / of.sectors;
         }
         moved
+    }
+
+    /// Microseconds for the atomics of all warps on the buffer that they meet on most: as many of its lines are updated at once as there are.
+    fn atomics(&self) -> f64 {
+        let of = |of: &Traffic| {
+            let lines = (self.size(of.buffer) / LINE_BYTES).max(1.0);
+            let at_once = (1.0 / (FEW_LINES / lines + 1.0 / MOST_LINES)).max(1.0);
+            of.busy_ns * self.warps / at_once / 1e3
+        };
+        self.analysis.traffic.iter().map(of).fold(0.0, f64::max)
     }
 
     /// Lines for a sector that is accessed, on average.

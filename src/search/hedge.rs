@@ -112,6 +112,7 @@ fn supposed(Score { terms, in_flight, .. }: &Score, factors: &[f64; 8], crowding
         cache: terms.cache * cache,
         stored: terms.stored,
         device: terms.device * device * in_flight.max(FEWEST).powf(crowding),
+        atomics: terms.atomics * device,
         constant: terms.constant * constant,
         launch: terms.launch * launch,
         queue: terms.queue,

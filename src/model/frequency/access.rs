@@ -1,5 +1,6 @@
 //! What a few warps accessed -> how each memory line looks to the memory system.
 
+use super::atomics::busy;
 use super::memory::{AddressMap, MODULE_REGION, in_buffer, region};
 use super::program::Program;
 use super::stores::{Leaving, leaving};
@@ -128,6 +129,7 @@ pub(super) fn accesses(
         };
         sum.add(request, judged, buffers, touched_by_warp.entry(request.warp).or_default(), &mut touched);
         sum.stored(leaving, judged);
+        sum.busy += busy(request, &program.steps[request.step as usize].operation);
     }
     let mut whole: BTreeMap<u32, Turns> = BTreeMap::new();
     for (step, turns) in program.steps.iter().zip(turns) {
@@ -205,6 +207,8 @@ struct Sum {
     /// Accesses in that part, and those of them of which every sector was touched before.
     decided: f64,
     hits: f64,
+    /// Nanoseconds that lines of the level-2 cache are busy with atomic updates.
+    busy: f64,
     leaving: Leaving,
     /// The same in the part of the record that counts for what the block shares.
     judged_leaving: Leaving,
@@ -233,6 +237,7 @@ impl Sum {
             again: 0.0,
             decided: 0.0,
             hits: 0.0,
+            busy: 0.0,
             leaving: Leaving::default(),
             judged_leaving: Leaving::default(),
             after: 0.0,
@@ -337,6 +342,7 @@ impl Sum {
             partial: per_group(self.leaving.partial) * part,
             stored_before: share(self.judged_leaving.again, self.judged_leaving.sectors),
             passes: of_part(self.passes),
+            busy_ns: per_group(self.busy) * part,
             lanes: overall,
             reuse: share(self.again, self.judged),
             hits: share(self.hits, self.decided),

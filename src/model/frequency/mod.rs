@@ -10,6 +10,7 @@
 
 mod access;
 mod arithmetic;
+mod atomics;
 mod block;
 mod decode;
 mod flat;
