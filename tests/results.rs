@@ -81,8 +81,8 @@ fn every_bottleneck_has_its_kernels() {
         execution units (integer and logic): overlapped, overloaded, rc5
         execution units (special functions): mri_fhd, mri_q
         global memory bandwidth: fdtd, hash_lookup, lbm, matrix_add, random_access, reduction, saxpy, scan, scattered, transpose
-        global memory latency: histogram, layer_norm, reduction_adaptive, spmv
-        instruction issue: black_scholes, conv2d, particles, rpes, sad, softmax, tpacf
+        global memory latency: black_scholes, histogram, layer_norm, reduction_adaptive, spmv
+        instruction issue: conv2d, particles, rpes, sad, softmax, tpacf
         instruction latency: nbody
         level-1 cache bandwidth: matmul_naive, sound3d
         level-2 cache bandwidth: fem, marching_cubes, pns

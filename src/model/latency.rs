@@ -5,7 +5,8 @@
 //!
 //! Sources of latencies. 7.0: Jokeren/GPA's `GPUArchitecture.cpp`. 7.5, atomics: lanl/PPT's ISA files. 8.0: Abdelkhalik et al. 2022
 //! (as in PPT-GPU). 8.6: Huerta et al., MICRO 2025, table 2. 8.9, 9.0, 10.0, 12.0: Luo et al. 2025 (arXiv 2501.12084), Jarmusch et al. 2025, and
-//! markdewing/AI_kernels `latency/README.md` (GH200 40/281/690, 4090 40/296/636, B200 40/295/860, 5090 44/360/936 for L1/L2/DRAM).
+//! markdewing/AI_kernels `latency/README.md` (GH200 40/281/690, 4090 40/296/636, B200 40/295/860, 5090 44/360/936 for L1/L2/DRAM); device memory of 9.0,
+//! and how waits grow with what is waited for, on an H200: `kernels/results/h200/latency.txt`.
 //! Throughputs: "Arithmetic Instructions" of NVIDIA's CUDA C++ programming and best-practices guides.
 
 use crate::cubin::sass::Pipe;
@@ -165,5 +166,26 @@ impl Throughput {
     pub fn interval(&self, pipe: Pipe) -> f64 {
         let of_warp = if pipe == Pipe::Tensor { TENSOR_STEP } else { 32.0 };
         of_warp / self.by_pipe[pipe as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_for_several_lines_are_as_long_as_on_an_h200() {
+        let known = Latencies::of(90);
+        // Lines that a warp waits for at once, from device memory, and cycles (`latency.txt`, one warp of each SM).
+        for (lines, cycles) in [(1.0, 765.5), (4.0, 986.1), (8.0, 1136.6), (16.0, 1346.2)] {
+            let (wait, _) = known.device_memory(lines * LINE_SECTORS);
+            assert!((wait / cycles - 1.0).abs() < 0.1, "{lines}: {wait:.0} for {cycles}");
+        }
+        // Lone lanes, from either; some 40 cycles of a step are none of the load's.
+        for (lanes, near, far) in [(1.0, 320.3, 531.1), (4.0, 341.9, 618.7), (32.0, 406.2, 1207.6)] {
+            let ((l2, _), (dram, _)) = (known.level2(lanes), known.device_memory(lanes));
+            assert!((l2 / (near - 40.0) - 1.0).abs() < 0.1, "{lanes}: {l2:.0} for {near}");
+            assert!((dram / (far - 40.0) - 1.0).abs() < 0.3, "{lanes}: {dram:.0} for {far}");
+        }
     }
 }

@@ -474,7 +474,7 @@ fn variables_are_given_contents_by_name() {
         ),
         (
             "static __device__ double scale",
-            "static __device__ double unused[2], scale",
+            "static __device__ decltype(0.0) scale",
             "error: the type of `scale` is not declared in this file",
         ),
     ] {
