@@ -6,6 +6,7 @@
 mod alike;
 mod analysis;
 pub mod architecture;
+mod bottleneck;
 mod conservation;
 mod counts;
 pub mod frequency;
@@ -24,7 +25,8 @@ pub use architecture::{
     Architecture, MAX_BLOCK_THREADS, MAX_REGISTERS, Machine, REGISTER_UNIT, REGISTERS, SUB_CORES, WARP,
     architecture_number, auto_caps,
 };
+pub use bottleneck::Bottleneck;
 pub use profile::Profile;
 pub use reuse::Reuse;
 pub use score::{Inputs, Score, score};
-pub use time::{Bottleneck, Prediction, Terms};
+pub use time::{Prediction, Terms};

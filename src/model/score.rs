@@ -2,8 +2,9 @@
 
 use super::analysis::Analysis;
 use super::architecture::{MAX_BLOCK_THREADS, Machine, WARP};
+use super::bottleneck::Bottleneck;
 use super::occupancy::{Demand, Limiter, Occupancy, occupancy};
-use super::time::{self, Bottleneck, Terms};
+use super::time::{self, Terms};
 use super::{liang, ryoo};
 use crate::space::Launch;
 use serde::{Deserialize, Serialize};

@@ -8,6 +8,7 @@
 
 use super::analysis::{Analysis, NEAR, Traffic};
 use super::architecture::{Machine, WARP};
+use super::bottleneck::Bottleneck;
 use super::latency::{BARRIER_WARP, Latencies};
 use super::occupancy::{Limiter, Occupancy};
 use super::profile::VARIABLES;
@@ -15,7 +16,6 @@ use super::reuse::Reuse;
 use crate::cubin::sass::Pipe;
 use crate::space::Launch;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// A predicted time and its bound.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,62 +33,6 @@ impl Prediction {
     pub(super) fn none(analysis: &Analysis) -> Self {
         let (us, cycles) = (f64::INFINITY, analysis.cycles);
         Self { us, bottleneck: Bottleneck::Launch, cycles, terms: Terms::default() }
-    }
-}
-
-/// What a kernel's time is bound by, in the terms of Ryoo et al. (PPoPP'08, table 3), and those that newer hardware adds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Bottleneck {
-    /// Instructions issued: one a cycle for each sub-core.
-    Issue,
-    /// An execution unit; the memory pipe's are look-ups in the level-1 cache.
-    Pipe(Pipe),
-    /// Passes over the banks of shared memory.
-    SharedMemory,
-    /// Matches and shuffles, which the memory pipe executes too.
-    Exchange,
-    /// Sectors that move between the level-2 cache and the SMs.
-    CacheBandwidth,
-    /// Bytes that move to and from device memory.
-    GlobalBandwidth,
-    /// Atomic updates of few addresses, one after another.
-    Atomics,
-    /// Waiting for loads, with too few warps to hide it.
-    GlobalLatency,
-    /// Waiting, for loads or for dependent instructions, with too few warps to hide it because registers allow no more.
-    RegisterCapacity,
-    /// The same, because shared memory allows no more.
-    SharedCapacity,
-    /// Waiting at barriers.
-    Barrier,
-    /// Waiting for dependent instructions, with too few warps to hide it.
-    Latency,
-    /// Constants that the constant cache does not hold.
-    ConstantCache,
-    /// Starting blocks.
-    Launch,
-}
-
-impl fmt::Display for Bottleneck {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Issue => "instruction issue",
-            Self::Pipe(Pipe::Memory) => "level-1 cache bandwidth",
-            Self::Pipe(pipe) => return write!(formatter, "execution units ({})", pipe.name()),
-            Self::SharedMemory => "shared memory bandwidth",
-            Self::Exchange => "exchange within warps (match, shuffle)",
-            Self::CacheBandwidth => "level-2 cache bandwidth",
-            Self::GlobalBandwidth => "global memory bandwidth",
-            Self::Atomics => "atomics on few addresses",
-            Self::GlobalLatency => "global memory latency",
-            Self::RegisterCapacity => "register file capacity",
-            Self::SharedCapacity => "shared memory capacity",
-            Self::Barrier => "barriers",
-            Self::Latency => "instruction latency",
-            Self::ConstantCache => "constant cache misses",
-            Self::Launch => "starting blocks",
-        })
     }
 }
 
