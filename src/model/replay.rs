@@ -327,3 +327,23 @@ impl Board {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_between_two_waits_wait_for_each_other() {
+        let mut warp = Warp::default();
+        let mut ready = |batch: u32, loads: u32| {
+            let chance = Chance { doubling: 100.0, weight: 400.0 };
+            let weight = chance.weight * f64::from(loads);
+            warp.ready(&Drained { all: Operation { done: 700.0, chance, batch }, weight, is_long: true })
+        };
+        // One load; a second and then two more of its batch, whose last is the longest of four; two of the next batch at once.
+        let rows = [(0, 1, 700.0), (0, 1, 800.0), (0, 2, 900.0), (1, 2, 800.0)];
+        for (batch, loads, expected) in rows {
+            assert_eq!(ready(batch, loads), expected, "{loads} of {batch}");
+        }
+    }
+}

@@ -95,7 +95,7 @@ pub struct Terms {
     pub stored: f64,
     /// Bytes to and from device memory.
     pub device: f64,
-    /// Lines of the level-2 cache that are updated atomically.
+    /// Atomic updates of the level-2 cache's lines, each of which takes one at a time.
     pub atomics: f64,
     /// Lines of constants that miss the constant cache.
     pub constant: f64,
@@ -189,15 +189,15 @@ pub fn predict(
         queue: queue(analysis, at_once.min((blocks / sms).max(1.0))),
     };
     let bound = if waves >= 1.0 { whole.bound } else { tail.bound };
-    let [latency, issue, pipe] = [terms.latency, terms.issue, terms.pipe];
-    let without_device =
-        [latency, issue, pipe, terms.memory_pipe, terms.cache, terms.constant].into_iter().fold(0.0, f64::max);
+    // Near a corner of two bounds the greater is named.
+    let Terms { latency, issue, pipe, memory_pipe, cache, constant, .. } = terms;
+    let greatest_on_chip = [latency, issue, pipe, memory_pipe, cache, constant].into_iter().fold(0.0, f64::max);
     let without_atomics = Terms { atomics: 0.0, launch: 0.0, ..terms }.us() - LAUNCH_US;
     let without_launch = Terms { launch: 0.0, ..terms }.us() - LAUNCH_US;
     let bottleneck = match bound {
         _ if terms.launch > without_launch => Bottleneck::Launch,
         _ if terms.atomics > without_atomics => Bottleneck::Atomics,
-        _ if terms.device > without_device => Bottleneck::GlobalBandwidth,
+        _ if terms.device > greatest_on_chip => Bottleneck::GlobalBandwidth,
         bound => bound,
     };
     // Who waits has too few warps beside him; where the grid has more, something keeps them out.

@@ -42,7 +42,7 @@ pub(super) fn busy(request: &Request, operation: &Operation) -> f64 {
 
 /// Whether the compiler makes one update of those of a warp.
 fn is_joined(update: Update) -> bool {
-    !matches!(update, Update::Exchange | Update::CompareSwap | Update::Increment | Update::Decrement)
+    !matches!(update, Update::Exchange | Update::Increment | Update::Decrement)
 }
 
 fn is_float(scalar: Scalar) -> bool {
