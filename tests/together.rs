@@ -204,24 +204,40 @@ fn a_warp_executes_the_ways_of_all_its_lanes() {
 #[test]
 fn the_average_warp_is_that_of_the_whole_grid() {
     let ten = "add.u32 %r3, %r3, 1;\n".repeat(10);
-    // Ten additions of the warps for which this does not hold; and the part of all warps for which it does not.
-    for (leaves, part) in [
-        ("mov.u32 %r2, %ctaid.x; setp.ge.u32 %p1, %r2, 500;", 500.0 / 528.0),
-        ("mov.u32 %r2, %ctaid.x; setp.eq.u32 %p1, %r2, 527;", 527.0 / 528.0),
-        ("mov.u32 %r2, %tid.x; setp.ge.u32 %p1, %r2, 32;", 1.0 / 8.0),
-        ("mov.u32 %r2, %tid.x; setp.lt.u32 %p1, %r2, 96;", 5.0 / 8.0),
+    // Ten additions of the warps for which this does not hold; the part of all warps for which it does not, and that of blocks with such warps.
+    for (leaves, part, of_blocks) in [
+        ("mov.u32 %r2, %ctaid.x; setp.ge.u32 %p1, %r2, 500;", 500.0 / 528.0, 500.0 / 528.0),
+        ("mov.u32 %r2, %ctaid.x; setp.eq.u32 %p1, %r2, 527;", 527.0 / 528.0, 527.0 / 528.0),
+        ("mov.u32 %r2, %tid.x; setp.ge.u32 %p1, %r2, 32;", 1.0 / 8.0, 1.0),
+        ("mov.u32 %r2, %tid.x; setp.lt.u32 %p1, %r2, 96;", 5.0 / 8.0, 1.0),
         // Idle lanes make a warp no cheaper.
-        ("and.b32 %r2, %r1, 31; setp.ne.u32 %p1, %r2, 31;", 1.0),
+        ("and.b32 %r2, %r1, 31; setp.ne.u32 %p1, %r2, 31;", 1.0, 1.0),
     ] {
         let mut case = Case::by_hand(256, &format!("{leaves}\n@%p1 bra E;\n{ten}E:"));
         case.launch.grid = [528, 1, 1];
         let profile = case.profile();
-        let expected = 4.0 + 3.0 + 10.0 * part + 2.0;
-        assert!(
-            (profile.mean_instructions - expected).abs() < 0.005 * expected,
-            "{leaves} {}",
-            profile.mean_instructions
-        );
+        let length = |part: f64| 4.0 + 3.0 + 10.0 * part + 2.0;
+        let found = [profile.mean_instructions, profile.mean_instructions * profile.straggling];
+        for (found, expected) in found.into_iter().zip([length(part), length(of_blocks)]) {
+            assert!((found - expected).abs() < 0.005 * expected, "{leaves} {found} for {expected}");
+        }
+    }
+}
+
+#[test]
+fn a_block_lasts_as_long_as_the_longest_of_its_warps_wherever_that_is() {
+    // A hash of the warp's number in the grid says which warps, an eighth of them, add ten times.
+    let ten = "add.u32 %r3, %r3, 1;\n".repeat(10);
+    let leaves = "mov.u32 %r2, %ctaid.x; mov.u32 %r4, %tid.x; shr.u32 %r4, %r4, 5; mad.lo.u32 %r2, %r2, %r5, %r4;\n\
+                  mul.lo.u32 %r2, %r2, 0x9e3779b1; shr.u32 %r3, %r2, 15; xor.b32 %r2, %r2, %r3;\n\
+                  mul.lo.u32 %r2, %r2, 0x85ebca77; shr.u32 %r2, %r2, 29; setp.ne.u32 %p1, %r2, 0;";
+    for (threads, warps) in [(64, 2), (256, 8), (1024, 32)] {
+        let mut case = Case::by_hand(threads, &format!("mov.u32 %r5, {warps};\n{leaves}\n@%p1 bra E;\n{ten}E:"));
+        case.launch.grid = [16384 / warps, 1, 1];
+        let profile = case.profile();
+        let found = profile.mean_instructions * profile.straggling - (4.0 + 1.0 + 11.0 + 2.0);
+        let expected = 10.0 * (1.0 - (7.0_f64 / 8.0).powi(warps as i32));
+        assert!((found / expected - 1.0).abs() < 0.5, "{threads}: {found} for {expected}");
     }
 }
 

@@ -103,6 +103,8 @@ pub struct Work {
     pub barriers: f64,
     /// Blocks of instructions that the average warp executes over those that the busiest does.
     pub activity: f64,
+    /// Instructions of the longest warp of the average block over those of the average warp; 1 at least.
+    pub straggling: f64,
 }
 
 #[derive(Debug)]
@@ -199,7 +201,8 @@ impl Analysis {
         let activity = if issued > 0.0 && of_mean > 0.0 { (of_mean / issued).min(1.0) } else { 1.0 };
         let constant_lines = profile.map_or(0.0, constant_lines);
         let conditional = profile.map_or_else(Conditional::default, |profile| Conditional::new(&code, &mean, profile));
-        let mut work = Work { activity, constant_lines, ..Work::default() };
+        let straggling = profile.map_or(1.0, |profile| profile.straggling.max(1.0));
+        let mut work = Work { activity, straggling, constant_lines, ..Work::default() };
         let mut traffic: Vec<Traffic> = Vec::new();
         let blocks = flow.blocks.iter().enumerate();
         let placed = blocks.flat_map(|(block, of)| of.instructions.clone().map(move |at| (at, block)));

@@ -22,6 +22,9 @@ pub struct Profile {
     pub variables: u64,
     /// Instructions that the average warp of the grid executes (some warps leave at once).
     pub mean_instructions: f64,
+    /// Instructions of the longest warp of the average block over those of the average warp: 1 where the warps of a block do the same.
+    /// Less where it is not known.
+    pub straggling: f64,
     /// The allowance sufficed to know the average warp: what was run came to its own end, and more of the grid would tell little more.
     pub settled: bool,
     /// False where a limit was reached, an instruction was unknown or control depended on data that was not
@@ -37,6 +40,7 @@ impl Profile {
             accesses: self.accesses.clone(),
             spread: self.spread.clone(),
             variables: self.variables,
+            straggling: self.straggling,
             ..other.clone()
         }
     }

@@ -230,6 +230,70 @@ impl Grid {
         Some(mean)
     }
 
+    /// Instructions of the longest warp of the average block; `None` where no warp was run to its end.
+    pub fn longest_of_block(&self) -> Option<f64> {
+        let strata = self.strata();
+        let (mut sum, mut whole) = (0.0, 0.0);
+        for (stratum, base) in strata.iter().zip(&self.bases(&strata)) {
+            let looked = self.looked(stratum, None);
+            let shares = shares(stratum, &looked);
+            let supposed = match base {
+                Some(base) => self.longest_like(base, &looked, &shares),
+                None => self.longest_by_chance(&looked, &shares),
+            };
+            for (block, share) in looked.iter().zip(&shares) {
+                let known = self.is_whole(block).then(|| self.lengths(&block.of).fold(0.0, f64::max));
+                sum += stratum.share * share * known.unwrap_or(supposed);
+                whole += stratum.share * share;
+            }
+        }
+        (whole > 0.0).then(|| sum / whole)
+    }
+
+    /// That of a block whose warps do what those of the base do, and as much besides as those of these blocks that were run.
+    fn longest_like(&self, base: &Base, looked: &[Looked], shares: &[f64]) -> f64 {
+        let beyond = looked.iter().zip(shares).map(|(block, share)| {
+            let apart: f64 = block.of.iter().map(|&index| self.apart(&self.samples[index], Some(base))).sum();
+            apart / block.of.len() as f64 * share
+        });
+        self.lengths(&base.of).fold(0.0, f64::max) + beyond.sum::<f64>()
+    }
+
+    /// That of a block whose warps are any of these blocks' warps, but no farther apart than those of blocks that were run as a whole.
+    fn longest_by_chance(&self, looked: &[Looked], shares: &[f64]) -> f64 {
+        let each = looked.iter().zip(shares).flat_map(|(block, share)| {
+            self.lengths(&block.of).map(move |length| (length, share / block.of.len() as f64))
+        });
+        let mut each: Vec<(f64, f64)> = each.collect();
+        each.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mean: f64 = each.iter().map(|(length, share)| length * share).sum();
+        let spread: f64 = each.iter().map(|(length, share)| (length - mean).powi(2) * share).sum();
+        // The longest of so many is no longer than one of them if none is.
+        let none_beyond = |share: f64| share.min(1.0).powi(self.warps() as i32);
+        let (mut below, mut longest) = (0.0, 0.0);
+        for (length, share) in each {
+            longest += length * (none_beyond(below + share) - none_beyond(below));
+            below += share;
+        }
+        let (mut within, mut number) = (0.0, 0.0);
+        for block in looked.iter().filter(|block| self.is_whole(block)) {
+            within += self.lengths(&block.of).map(|length| (length - block.instructions).powi(2)).sum::<f64>();
+            number += block.of.len() as f64;
+        }
+        let apart = if number > 0.0 && spread > 0.0 { (within / number / spread).sqrt().min(1.0) } else { 1.0 };
+        mean + apart * (longest - mean)
+    }
+
+    /// Instructions of these samples.
+    fn lengths<'a>(&'a self, of: &'a [usize]) -> impl Iterator<Item = f64> + 'a {
+        of.iter().map(|&index| self.samples[index].instructions)
+    }
+
+    /// Whether all warps of a block were run.
+    fn is_whole(&self, block: &Looked) -> bool {
+        block.of.len() == self.warps() as usize
+    }
+
     fn warps(&self) -> u32 {
         self.launch.block_threads().div_ceil(32)
     }

@@ -323,8 +323,8 @@ impl Sampled<'_, '_> {
                 self.budget = self.budget.saturating_sub(outcome.interpreted);
                 left = left.saturating_sub(outcome.interpreted);
                 dearest = dearest.max(outcome.interpreted);
-                // A lane is cut short sooner than a counting thread; its estimate is no better than their counts.
-                if !outcome.estimated || !self.tally.exact {
+                // A lane is cut short sooner than a counting thread; its estimate is no better than their counts or estimates.
+                if !outcome.estimated {
                     self.tally.most(&outcome);
                 }
                 together.at = Some(at);

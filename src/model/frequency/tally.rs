@@ -247,8 +247,10 @@ impl<'p> Tally<'p> {
     pub fn profile(&self) -> Profile {
         let mean = self.mean();
         let mean_instructions = self.instructions(mean.iter().copied());
-        let mut profile =
-            Profile { exact: self.exact, settled: self.is_settled(), mean_instructions, ..Profile::default() };
+        let longest = self.grid.longest_of_block().unwrap_or(mean_instructions);
+        let straggling = if longest > mean_instructions { longest / mean_instructions } else { 1.0 };
+        let (exact, settled) = (self.exact, self.is_settled());
+        let mut profile = Profile { exact, settled, mean_instructions, straggling, ..Profile::default() };
         for ((step, most), mean) in self.program.steps.iter().zip(self.counts()).zip(mean) {
             // Of further warps some may have been busier.
             for (count, counts) in [(most.max(mean), &mut profile.counts), (mean, &mut profile.mean)] {
