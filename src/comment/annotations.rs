@@ -11,7 +11,7 @@ use super::kernel::{Kernel, kernel};
 use super::marker::{is_marked, opening};
 use super::source::{Source, Span};
 use super::symbol_clause;
-use super::template_clause::RawInstance;
+use super::template_clause::{self, RawInstance};
 use super::token::{Token, TokenKind, tokens};
 use super::value::Value;
 use super::workload_clause::RawGiven;
@@ -64,7 +64,20 @@ fn instances(
     let Some((annotation, mut instances, named)) = annotation(source, parts, code, range, problems) else {
         return Vec::new();
     };
-    let Kernel { name, template, .. } = &annotation.kernel;
+    let Kernel { name, template, arguments, .. } = &annotation.kernel;
+    if let Some(arguments) = *arguments {
+        match template_clause::specialized(source, arguments, problems) {
+            Ok(own) if instances.is_empty() => instances.push(own),
+            Ok(own) => problems.extend(instances.iter().find(|instance| !instance.begins_with(&own)).map(|other| {
+                let message = format!(
+                    "this is the specialization `{name}<{}>` and no other instance: remove this clause",
+                    source.slice(arguments)
+                );
+                source.error(other.span, message)
+            })),
+            Err(problem) => problems.push(problem),
+        }
+    }
     match (template, instances.first()) {
         (None, None) => return vec![annotation],
         // The clause may be there, with an error.

@@ -34,6 +34,9 @@ const LAUNCHERS: [&str; 8] = [
     "cudaGraphKernelNodeSetParams",
 ];
 
+/// Words behind which a parenthesis and a brace stand, and no function is defined.
+const CONTROL: [&str; 5] = ["if", "for", "while", "switch", "catch"];
+
 impl HostCode {
     /// Reads the texts.
     pub fn new(sources: impl IntoIterator<Item = Arc<Source>>) -> Self {
@@ -59,7 +62,8 @@ impl HostCode {
 
     /// A warning for each launch of the kernel that does not go through its launch stub.
     pub fn unreached(&self, kernel: &str) -> Vec<Diagnostic> {
-        self.files.iter().flat_map(|file| file.unreached(kernel)).collect()
+        let wrappers: Vec<(&str, &str)> = self.files.iter().flat_map(File::wrappers).collect();
+        self.files.iter().flat_map(|file| file.unreached(kernel, &wrappers)).collect()
     }
 }
 
@@ -68,9 +72,20 @@ impl File {
         self.tokens.get(at).map_or("", |token| self.source.slice(token.span))
     }
 
-    fn unreached(&self, kernel: &str) -> Vec<Diagnostic> {
+    /// The program's own functions that call a launcher, each with that: a kernel that is handed to one may be launched by it.
+    fn wrappers(&self) -> Vec<(&str, &'static str)> {
+        let calls = (0..self.tokens.len()).filter(|&at| !self.device[at]);
+        let wrapper = |at: usize| {
+            let launcher = LAUNCHERS.into_iter().find(|launcher| *launcher == self.text(at))?;
+            Some((self.function_around(at)?, launcher))
+        };
+        calls.filter_map(wrapper).collect()
+    }
+
+    fn unreached(&self, kernel: &str, wrappers: &[(&str, &str)]) -> Vec<Diagnostic> {
         let mut found = Vec::new();
         let mut launcher: Option<(&str, usize)> = None;
+        let mut wrapper: Option<((&str, &str), usize)> = None;
         let has_launcher = (0..self.tokens.len()).any(|at| LAUNCHERS.contains(&self.text(at)));
         for at in 0..self.tokens.len() {
             let word = self.text(at);
@@ -79,6 +94,12 @@ impl File {
             }
             if LAUNCHERS.contains(&word) {
                 launcher = self.closing(at + 1).map(|end| (word, end));
+            }
+            wrapper = wrapper.filter(|(_, end)| at <= *end);
+            if let Some(called) = wrappers.iter().find(|(name, _)| *name == word) {
+                // With a body behind it the function is defined here.
+                let end = self.closing(at + 1).filter(|end| self.text(end + 1) != "{");
+                wrapper = end.map(|end| (*called, end)).or(wrapper);
             }
             if word != kernel || matches!(self.text(at.wrapping_sub(1)), "." | ">" if self.is_member(at)) {
                 continue;
@@ -92,12 +113,51 @@ impl File {
                 _ if self.device[at] && self.launch_mark(at).is_some() => says("those of device code"),
                 _ if self.device[at] => continue,
                 Some((name, _)) => says(name),
-                None if has_launcher && self.is_address(at) => says("a kernel's address"),
-                None => continue,
+                None if self.launch_mark(at).is_some() => continue,
+                None => match wrapper {
+                    Some(((name, launcher), _)) => format!(
+                        "this launch of `{kernel}` may not be reshaped: launch(remap) reaches <<<...>>> launches of host code only, and `{name}` calls {launcher}"
+                    ),
+                    None if has_launcher && self.is_address(at) => says("a kernel's address"),
+                    None => continue,
+                },
             };
             found.push(self.source.warning(self.tokens[at].span, message));
         }
         found
+    }
+
+    /// The name of the function whose body the token at `at` is in.
+    fn function_around(&self, at: usize) -> Option<&str> {
+        let (mut depth, mut found) = (0usize, None);
+        for open in (0..at).rev() {
+            match self.text(open) {
+                "}" => depth += 1,
+                "{" if depth > 0 => depth -= 1,
+                "{" => found = self.defined(open).or(found),
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// The name of the function whose body begins at `open`.
+    fn defined(&self, open: usize) -> Option<&str> {
+        let is_specifier = |at: &usize| matches!(self.text(*at), "const" | "noexcept" | "override" | "final");
+        let close = (0..open).rev().find(|at| !is_specifier(at))?;
+        let mut depth = 0usize;
+        for at in (1..=close).rev() {
+            match self.text(at) {
+                ")" => depth += 1,
+                "(" => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if depth == 0 {
+                let is_name = at < close && self.tokens[at - 1].kind == CxxKind::Name;
+                return Some(self.text(at - 1)).filter(|name| is_name && !CONTROL.contains(name));
+            }
+        }
+        None
     }
 
     /// Whether the name at `at` is a member of something.
@@ -251,13 +311,24 @@ mod tests {
             ("void go() { cudaLaunchCooperativeKernel(k, 1, 2, args); }", Some("cudaLaunchCooperativeKernel")),
             ("void go() { p.func = (void *)k; cudaGraphAddKernelNode(&n, g, 0, 0, &p); }", Some("a kernel's address")),
             ("__global__ void parent() { k<<<1, 256>>>(x); }", Some("those of device code")),
+            // Functions of the program's own, in the source and in what it includes.
+            ("void go() { enqueue(stream, k<float>, x); }", Some("and `enqueue` calls cudaLaunchKernelExC")),
+            (
+                "template <class F> void run(F f) { if (pdl) { cudaLaunchKernelEx(&c, f); } f<<<1, 2>>>(); }\nvoid go() { run(k); }",
+                Some("and `run` calls cudaLaunchKernelEx"),
+            ),
+            ("template <class F> void run(F k) { [&] { cudaLaunchKernelEx(&c, 0); }(); }", None),
+            ("void other() { cudaLaunchKernelEx(&c, f); }\nvoid go() { run(k); other(); k<<<1, 2>>>(other()); }", None),
         ];
+        let header = "struct Queue { template <class F> void enqueue(cudaStream_t s, F f) const {\nfor (;;) { cudaLaunchKernelExC(&c, f, 0); } } };\n";
         for (text, expected) in cases {
-            let found = code(&format!("__global__ void k(float *x) {{ x[0] = 1; }}\n{text}\n")).unreached("k");
+            let source = format!("__global__ void k(float *x) {{ x[0] = 1; }}\n{text}\n");
+            let read = |path: &str, text: &str| Arc::new(Source::new(path, text.as_bytes()));
+            let found = HostCode::new([read("a.cu", &source), read("queue.h", header)]).unreached("k");
             assert_eq!(found.len(), usize::from(expected.is_some()), "{text}: {found:?}");
             for warning in found {
                 assert!(warning.message.ends_with(expected.unwrap_or_default()), "{text}: {}", warning.message);
-                assert_eq!(warning.line, 2);
+                assert_eq!(warning.line as usize, 1 + text.lines().count());
             }
         }
     }

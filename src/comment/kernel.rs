@@ -24,6 +24,8 @@ pub struct Kernel {
     pub is_conditional: bool,
     /// The word `template` of a template.
     pub template: Option<Span>,
+    /// What stands between the angle brackets behind the name of an explicit specialization (`template <> ... k<float>(...)`).
+    pub arguments: Option<Span>,
 }
 
 /// Words that are a type by themselves, and so no name of a parameter.
@@ -102,30 +104,38 @@ pub(super) fn kernel(
                 let Some(close) = closing(&code, source, at) else {
                     break;
                 };
-                let is_name = code.get(at.wrapping_sub(1)).is_some_and(|token| token.kind == CxxKind::Name);
+                // Only what specializes or instantiates a template has arguments behind its name.
+                let is_instance = template.is_some_and(|at| text(at + 1) != "<" || text(at + 2) == ">");
+                let arguments = opening_angle(&code, source, at).filter(|_| is_instance);
+                let named = arguments.unwrap_or(at).wrapping_sub(1);
+                let is_name = code.get(named).is_some_and(|token| token.kind == CxxKind::Name);
                 let ends = !matches!(code.get(close + 1).map(|token| token.kind), Some(CxxKind::Name))
                     || text(close + 1) == "noexcept";
-                if !is_name || !ends || is_attribute(text(at - 1)) {
+                if !is_name || !ends || is_attribute(text(named)) {
                     at = close + 1;
                     continue;
                 }
-                let name = code[at - 1];
+                let name = code[named];
                 if text(close + 1) == ";" {
                     let message =
-                        format!("this declares `{}`; put the tuning comment above its definition", text(at - 1));
+                        format!("this declares `{}`; put the tuning comment above its definition", text(named));
                     return Err(source.error(name.span, message));
                 }
                 let lists = conditional::lists(source, &code[at..=close]);
                 let is_conditional = lists.len() > 1;
                 let (parameters, declarations) = compiled(source, lists, given).into_iter().unzip();
                 return Ok(Kernel {
-                    name: text(at - 1).to_string(),
+                    name: text(named).to_string(),
                     span: name.span,
                     line: source.line(name.span.start),
                     parameters,
                     declarations,
                     is_conditional,
                     template: template.map(|at| code[at].span),
+                    // `k<>` leaves all of them to the types of the parameters.
+                    arguments: arguments
+                        .filter(|open| open + 2 < at)
+                        .map(|open| code[open + 1].span.to(code[at - 2].span)),
                 });
             }
             _ => {}
@@ -157,6 +167,25 @@ fn closing(code: &[CxxToken], source: &Source, open: usize) -> Option<usize> {
                 }
             }
             _ => {}
+        }
+    }
+    None
+}
+
+/// The index of the `<` whose arguments end before the token at `end`; `None` where none end there.
+fn opening_angle(code: &[CxxToken], source: &Source, end: usize) -> Option<usize> {
+    let (mut angle, mut round) = (0usize, 0usize);
+    for at in (0..end).rev() {
+        match source.slice(code[at].span) {
+            ")" | "]" | "}" => round += 1,
+            "(" | "[" | "{" => round = round.saturating_sub(1),
+            // In a parenthesis they compare.
+            ">" if round == 0 => angle += 1,
+            "<" if round == 0 => angle = angle.saturating_sub(1),
+            _ => {}
+        }
+        if angle == 0 && round == 0 {
+            return (at + 1 < end && source.slice(code[at].span) == "<").then_some(at);
         }
     }
     None

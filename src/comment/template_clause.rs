@@ -8,8 +8,8 @@ use super::clause::Clauses;
 use super::diagnostic::Diagnostic;
 use super::expression::Expr;
 use super::parser::Cursor;
-use super::source::Span;
-use super::token::TokenKind;
+use super::source::{Source, Span};
+use super::token::{TokenKind, tokens};
 
 /// An instance before its names are looked for among the macros.
 #[derive(Debug)]
@@ -31,16 +31,30 @@ pub(super) fn template(
     span: Span,
     _: &mut Vec<Diagnostic>,
 ) -> Result<(), Diagnostic> {
+    clauses.instances.push(instance(&cursor, span)?);
+    Ok(())
+}
+
+fn instance(cursor: &Cursor<'_>, span: Span) -> Result<RawInstance, Diagnostic> {
     let mut arguments = Vec::new();
-    for mut item in items(&cursor) {
+    for mut item in items(cursor) {
         if item.is_empty() {
             return Err(item.expected("a template argument"));
         }
         // A comment may go over several lines, whose markers are not part of the type.
         arguments.push(RawArgument { text: item.spelled(), expression: item.whole_expression().ok() });
     }
-    clauses.instances.push(RawInstance { span, arguments });
-    Ok(())
+    Ok(RawInstance { span, arguments })
+}
+
+/// The instance that an explicit specialization is, by the arguments behind its name.
+pub(super) fn specialized(
+    source: &Source,
+    arguments: Span,
+    problems: &mut Vec<Diagnostic>,
+) -> Result<RawInstance, Diagnostic> {
+    let tokens = tokens(source, &[arguments], problems);
+    instance(&Cursor::new(source, &tokens, arguments), arguments)
 }
 
 /// The pieces between commas that are in no bracket, `<>` among them: as in C++, a comparison needs parentheses.
@@ -67,6 +81,14 @@ fn items<'a>(cursor: &Cursor<'a>) -> Vec<Cursor<'a>> {
 }
 
 impl RawInstance {
+    /// Whether the arguments begin with those of another: what a name leaves out, the types of the parameters tell.
+    pub fn begins_with(&self, other: &RawInstance) -> bool {
+        let texts = |instance: &RawInstance| -> Vec<String> {
+            instance.arguments.iter().map(|argument| argument.text.clone()).collect()
+        };
+        texts(self).starts_with(&texts(other))
+    }
+
     /// The instance with the names of macro axes understood.
     pub fn resolve(self, macros: &[MacroAxis]) -> Instance {
         let mut arguments = Vec::new();

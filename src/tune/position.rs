@@ -38,7 +38,7 @@ pub type Extents = [Option<u32>; 3];
 const MOST_TERMS: usize = 24;
 
 /// Opcodes, or beginnings of them, by which threads of a block or warp meet.
-const MEETINGS: [&str; 18] = [
+const MEETINGS: [&str; 17] = [
     "bar",
     "barrier",
     "shfl",
@@ -54,7 +54,6 @@ const MEETINGS: [&str; 18] = [
     "ldmatrix",
     "stmatrix",
     "mbarrier",
-    "griddepcontrol",
     "setmaxnreg",
     "tcgen05",
 ];
@@ -427,6 +426,8 @@ mod tests {
             (apart("not.b32 %r5, %r7;\nadd.s32 %r6, %r5, %r9;\nsub.s32 %r8, %r6, %r3;"), true),
             (apart("not.b32 %r5, %r7;\nadd.s32 %r8, %r5, %r9;"), false),
             (apart("mul.wide.u32 %rd1, %r1, %r2;\ncvt.u64.u32 %rd2, %r3;\nadd.s64 %rd3, %rd1, %rd2;\ncvt.u32.u64 %r8, %rd3;"), true),
+            // A wait is for whole other grids, and what may begin then waits in its turn for all of this one.
+            (with("griddepcontrol.launch_dependents;\ngriddepcontrol.wait;"), true),
             // What only a block knows.
             (with("setp.eq.s32 %p1, %r3, 0;"), false),
             (with("add.s32 %r5, %r1, 1;\nst.global.u32 [%rd1], %r5;"), false),

@@ -428,6 +428,27 @@ fn arguments_of_a_template_are_named_as_the_source_names_them() {
     }
 }
 
+/// A specialization is a kernel of its own, with parameters that have names of their own, beside the template's other instances.
+#[test]
+fn specializations_of_a_template_are_tuned_as_the_instances_that_they_are() {
+    let project = Project::new(&["specialized.cu"]);
+    let ran = tuned(
+        &project,
+        "specialized.cu",
+        r#"{"kernel": "_Z5shiftI6__halfEvPT_i", "label": "block=64", "time_us": 5.0},
+           {"kernel": "_Z5shiftIdEvPT_i", "label": "block=128", "time_us": 5.0},
+           {"time_us": 10.0}"#,
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+    let header = project.read("specialized.tune.h");
+    for line in
+        ["#define SHIFT_FLOAT_BLOCK_X 256", "#define SHIFT___HALF_BLOCK_X 64", "#define SHIFT_DOUBLE_BLOCK_X 128"]
+    {
+        assert!(header.contains(line), "{line}: {header}");
+    }
+}
+
 #[test]
 fn an_instance_that_the_file_does_not_make_is_named_with_those_that_it_makes() {
     let project = Project::new(&["instances.cu"]);
