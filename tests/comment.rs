@@ -114,6 +114,7 @@ const REFUSED: &[&str] = &[
     "<c>//@tune args(n = {m = 4}, a = 1, x = {p = out[4]}, y = 0) check(x.p, x, n.m, x.q, x.)\n<k>",
     // The baseline.
     "//@tune block({128, 256}) threads(n) default(block = 192)\n<k>",
+    "//@tune block({32, 4}) threads(n) default(block = {32, 4})\n<k>",
     "//@tune block({128, 256}) threads(n) default(block = 2048)\n<k>",
     "//@tune block({16, 32}, {8}) threads(n) default(block = {16, 16}, block.x = 4)\n<k>",
     "<c>//@tune regs({0, 32}) default(regs = 48)\n<k>",
