@@ -108,6 +108,7 @@ const REFUSED: &[&str] = &[
     "//@tune block(256) threads(n)\n//@tune args(n = grid.x, a = 1, x = zeros[n], y = zeros[n])\n<k>",
     "<c>//@tune args(a = n, n = a, x = zeros[n], y = zeros[n])\n<k>",
     "//@tune block(256) threads(n) args(n = 4, p = 1)\n__global__ void f(int n, int) {}\n",
+    "//@tune block(256) threads(n) args(n = 4)\n__global__ void f(int n, int = 1, Sizes) {}\n",
     "<c>//@tune check(z, rtol = -1, tol = 2, y, y)\n<k>",
     "<c>//@tune check(rtol = 1e-5)\n<k>",
     "<c>//@tune check(none, y)\n<k>",
@@ -118,6 +119,7 @@ const REFUSED: &[&str] = &[
     "<c>//@tune args(n = {m = 4}, a = 1, x = {p = out[4]}, y = 0) check(x.p, x, n.m, x.q, x.)\n<k>",
     // The baseline.
     "//@tune block({128, 256}) threads(n) default(block = 192)\n<k>",
+    "//@tune block({32, 4}) threads(n) default(block = {32, 4})\n<k>",
     "//@tune block({128, 256}) threads(n) default(block = 2048)\n<k>",
     "//@tune block({16, 32}, {8}) threads(n) default(block = {16, 16}, block.x = 4)\n<k>",
     "<c>//@tune regs({0, 32}) default(regs = 48)\n<k>",

@@ -114,9 +114,18 @@ fn launches_follow_the_clauses() {
         assert_eq!(shown, expected, "{clauses}");
         assert!(space.iter().all(|configuration| space.launch(&configuration).is_ok()), "{clauses}");
     }
-    let unmeasured = space("threads(n) block(128)");
-    let problem = unmeasured.launch(unmeasured.baseline()).expect_err("n has no value");
-    assert_eq!(problem.message, "the launch of `k` is not known: `n` has no value; add args(n = ...)");
+    for (clauses, what, remedy) in [
+        ("threads(n) block(128)", "n", "n = ..."),
+        ("threads(128) block(128) shared(4 * m) args(n = 1)", "m", "m = ..."),
+        // Fields, of which only the compiler knows.
+        ("threads(x.rows) block(128)", "x.rows", "x = {rows = ...}"),
+        ("grid(ceildiv(x.size.y, 8)) block(128) args(n = 1)", "x.size.y", "x = {size = {y = ...}}"),
+    ] {
+        let unmeasured = space(clauses);
+        let problem = unmeasured.launch(unmeasured.baseline()).expect_err("something has no value");
+        let expected = format!("the launch of `k` is not known: `{what}` has no value; add args({remedy})");
+        assert_eq!(problem.message, expected, "{clauses}");
+    }
 }
 
 #[test]

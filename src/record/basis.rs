@@ -35,13 +35,13 @@ impl Basis {
             changes.push("the files of its workload".to_owned());
         }
         if self.flags != now.flags {
-            changes.push(format!("the options of ptxas (`{}`, then `{}`)", now.flags, self.flags));
+            changes.push(format!("the options of ptxas (`{}`, locked with `{}`)", now.flags, self.flags));
         }
         if self.launches != now.launches {
-            changes.push(format!("the way to its launches (`{}`, then `{}`)", now.launches, self.launches));
+            changes.push(format!("the way to its launches (`{}`, locked with `{}`)", now.launches, self.launches));
         }
         if self.toolkit != now.toolkit {
-            changes.push(format!("the toolkit ({}, then {})", now.toolkit, self.toolkit));
+            changes.push(format!("the toolkit ({}, locked with {})", now.toolkit, self.toolkit));
         } else if self.ptx != now.ptx {
             changes.push("its code (PTX)".to_owned());
         }

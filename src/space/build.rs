@@ -1,5 +1,6 @@
 //! Annotation -> table: names become slots, clauses become axes, derived values and constraints.
 
+use super::configuration::Dim3;
 use super::limits::Limits;
 use super::shapes;
 use super::walk::{Axis, AxisSet, Constraint, Derived, Quantity, Table, Test};
@@ -125,7 +126,8 @@ impl<'a> Builder<'a> {
                     self.table.constraints.push(Constraint { expression, axes, test: Test::Truth })
                 }
                 Err(Refusal::Unbound(name, span)) => {
-                    self.error(span, format!("`{name}` has no value in `require`: add args({name} = ...)"));
+                    let remedy = given_by(&name);
+                    self.error(span, format!("`{name}` has no value in `require`: {remedy}"));
                 }
                 Err(refusal) => self.refuse(refusal),
             }
@@ -155,6 +157,21 @@ impl<'a> Builder<'a> {
                 format!(
                     "; these are its dimensions, and blocks to choose from are written block({{{}}})",
                     values.join(", ")
+                )
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// What `block({32, 4})` was meant to be, where the program's block has these as its dimensions.
+    fn meant_shape(&self, default: Dim3) -> String {
+        let shape: Vec<u32> = default.into_iter().filter(|&extent| extent > 1).collect();
+        match self.annotation.block.as_ref().map(|block| &block.value) {
+            Some(Block::Lists(lists)) if shape.len() > 1 && *lists == [shape.clone()] => {
+                let each: Vec<String> = shape.iter().map(ToString::to_string).collect();
+                format!(
+                    "; these are extents of x, and one block of such dimensions is written block({})",
+                    each.join(", ")
                 )
             }
             _ => String::new(),
@@ -193,7 +210,10 @@ impl<'a> Builder<'a> {
                 let [x, y, z] = default.value;
                 self.error(
                     default.span,
-                    format!("the default block {x} x {y} x {z} is not among the blocks of `block`: add it there, or choose one of them"),
+                    format!(
+                        "the default block {x} x {y} x {z} is not among the blocks of `block`: add it there, or choose one of them{}",
+                        self.meant_shape(default.value)
+                    ),
                 );
             }
             _ => {}
@@ -417,7 +437,7 @@ impl<'a> Builder<'a> {
     }
 
     /// A constraint on a number of the launch. `None` after an error, or where the number hangs on a parameter without
-    /// a value, which is no error: the kernel cannot be measured, but it can be tuned by the model.
+    /// a value: there is a space all the same, but no launch ([`Space::check_launch`](super::Space::check_launch)).
     fn launch_constraint(&mut self, expression: &Expr, test: Test) -> Option<usize> {
         match self.compile(expression) {
             Ok((expression, axes)) => {
@@ -503,6 +523,10 @@ fn resolve(
         Some(Meaning::Circular) => {
             problem(format!("`{name}` cannot be used here: it hangs on this expression, so that neither has a value"))
         }
+        // A field of a structure that is not given: which fields there are, only the compiler knows.
+        None if name.split_once('.').is_some_and(|(root, _)| matches!(names.get(root), Some(Meaning::Unbound))) => {
+            Err(Refusal::Unbound(name.to_string(), span))
+        }
         None => {
             let usable = |meaning: &Meaning| matches!(meaning, Meaning::Slot { .. } | Meaning::Unbound);
             let known: Vec<&str> =
@@ -518,6 +542,15 @@ fn resolve(
     }
 }
 
+/// What gives a parameter, or a field of one, a value: `add args(n = ...)`, `add args(rows = {n = ...})`.
+pub(super) fn given_by(name: &str) -> String {
+    let value = name.rsplit('.').fold(String::new(), |inner, part| match inner.is_empty() {
+        true => format!("{part} = ..."),
+        false => format!("{part} = {{{inner}}}"),
+    });
+    format!("add args({value})")
+}
+
 /// The slots of an expression of a finished space, for values that are asked for later (counts of buffers).
 pub(super) fn compile_late(
     annotation: &Annotation,
@@ -528,7 +561,7 @@ pub(super) fn compile_late(
         |refusal| match refusal {
             Refusal::Problem(problem) => *problem,
             Refusal::Unbound(name, span) => {
-                annotation.source.error(span, format!("`{name}` has no value: add args({name} = ...)"))
+                annotation.source.error(span, format!("`{name}` has no value: {}", given_by(&name)))
             }
             Refusal::Silent => {
                 annotation.source.error(expression.span, "this expression uses a name that has no value")

@@ -12,7 +12,7 @@
 //! Without `regs`, the caps are those of `regs(auto)`. Without `block`, the block stays at the default's.
 //! `block(auto)` has as many dimensions as `threads` or `grid`, and contains the default's block.
 
-use super::build::{Builder, Meaning, compile_late};
+use super::build::{Builder, Meaning, compile_late, given_by};
 use super::configuration::{Configuration, Dim3, Launch};
 use super::limits::Limits;
 use super::shapes::strangeness;
@@ -256,6 +256,17 @@ impl Space {
         macros.map(|(_, named)| named.name.clone()).collect()
     }
 
+    /// Whether it is known how anything is launched.
+    ///
+    /// # Errors
+    /// Where grid or shared memory hang on a parameter, or on the field of one, that has no value.
+    pub fn check_launch(&self) -> Result<(), Diagnostic> {
+        let Some((name, span)) = &self.unbound else { return Ok(()) };
+        let (kernel, remedy) = (&self.annotation.kernel.name, given_by(name));
+        let message = format!("the launch of `{kernel}` is not known: `{name}` has no value; {remedy}");
+        Err(self.annotation.source.error(*span, message))
+    }
+
     /// How a configuration is launched.
     ///
     /// # Errors
@@ -263,13 +274,7 @@ impl Space {
     /// than the limits allow. For a configuration of [`iter`](Space::iter) only the first of these happens.
     pub fn launch(&self, configuration: &Configuration) -> Result<Launch, Diagnostic> {
         let source = &self.annotation.source;
-        if let Some((name, span)) = &self.unbound {
-            let message = format!(
-                "the launch of `{}` is not known: `{name}` has no value; add args({name} = ...)",
-                self.annotation.kernel.name
-            );
-            return Err(source.error(*span, message));
-        }
+        self.check_launch()?;
         if !self.limits.allows(configuration.block) {
             let [x, y, z] = configuration.block;
             return Err(source.error(self.annotation.comment, format!("a block of {x} x {y} x {z} cannot be launched")));

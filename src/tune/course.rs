@@ -92,12 +92,12 @@ impl<'a> Course<'a> {
         Self { is_bounded: true, ..self }
     }
 
-    /// What is wrong with the comments' spaces, of all kernels: errors that end the call are not to come after the work for the
+    /// What is wrong with the comments' spaces and launches, of all kernels: errors that end the call are not to come after the work for the
     /// kernels before. The rest shows once the front end has run.
     pub fn wrong(&self) -> Vec<Diagnostic> {
         let kernels = self.annotations.iter().zip(&self.problems).filter(|(_, problem)| problem.is_none());
         let wrong =
-            kernels.filter_map(|(annotation, _)| match host::space(annotation, self.toolchain.architecture()) {
+            kernels.filter_map(|(annotation, _)| match host::launchable(annotation, self.toolchain.architecture()) {
                 Err(Problem::Comment(diagnostics)) => Some(diagnostics),
                 _ => None,
             });

@@ -62,7 +62,7 @@ fn another_way_to_the_launches_is_another_result() {
 
     project.write("k.cu", &format!("#if __has_include(\"k.tune.h\")\n#include \"k.tune.h\"\n#endif\n{kernel}"));
     let ran = run(project.nvtune(&arguments).env("NVTUNE", "locked"));
-    let stale = "is stale and not used: another is the way to its launches (`header`, then `remap`)";
+    let stale = "is stale and not used: another is the way to its launches (`header`, locked with `remap`)";
     assert!(ran.code == Some(0) && ran.stderr.contains(stale), "{}", ran.stderr);
     assert_eq!(count(&ran, "from the cache"), 0, "{}", ran.stderr);
     let again = tuned(&project, &arguments, SMALL_BLOCKS_WIN);

@@ -363,7 +363,7 @@ fn a_stale_entry_is_not_used_and_what_changed_is_named() {
             "struct",
             "",
             &["-Xptxas", "-O2"],
-            "another is the options of ptxas (`-arch=sm_90 -m64 -O2`, then `-arch=sm_90 -m64`)",
+            "another is the options of ptxas (`-arch=sm_90 -m64 -O2`, locked with `-arch=sm_90 -m64`)",
         ),
         ("struct", "struct", "\"toolkit\": \"12.9.1\"", &[], "another is the toolkit (13.0."),
     ];
