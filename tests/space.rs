@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 fn annotation(clauses: &str) -> Annotation {
-    let text = format!("/*@tune {clauses} */\n__global__ void k(int n, int m, float *x) {{}}\n");
+    let text = format!("/*@tune {clauses} */\n__global__ void k(int n, int m, float *x, Rows in) {{}}\n");
     let found =
         annotations(&Source::new("k.cu", text.as_bytes())).unwrap_or_else(|problems| panic!("{}", render(&problems)));
     found.into_iter().next().expect("the source has one kernel")
@@ -118,8 +118,8 @@ fn launches_follow_the_clauses() {
         ("threads(n) block(128)", "n", "n = ..."),
         ("threads(128) block(128) shared(4 * m) args(n = 1)", "m", "m = ..."),
         // Fields, of which only the compiler knows.
-        ("threads(x.rows) block(128)", "x.rows", "x = {rows = ...}"),
-        ("grid(ceildiv(x.size.y, 8)) block(128) args(n = 1)", "x.size.y", "x = {size = {y = ...}}"),
+        ("threads(in.rows) block(128)", "in.rows", "in = {rows = ...}"),
+        ("grid(ceildiv(in.size.y, 8)) block(128) args(n = 1)", "in.size.y", "in = {size = {y = ...}}"),
     ] {
         let unmeasured = space(clauses);
         let problem = unmeasured.launch(unmeasured.baseline()).expect_err("something has no value");

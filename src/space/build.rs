@@ -382,10 +382,7 @@ impl<'a> Builder<'a> {
 
     /// Whether a parameter or field can be an enumeration, as far as its declaration tells.
     fn may_be_enumeration(&self, path: &str) -> bool {
-        let kernel = &self.annotation.kernel;
-        let parameter = kernel.parameters.iter().position(|parameter| parameter.as_deref() == Some(path));
-        let kind = parameter.and_then(|at| kernel.declarations.get(at)?.strip_suffix(path));
-        match kind.map(Type::of) {
+        match declared(self.annotation, path) {
             Some(Type::Other(kind)) => !kind.contains(['*', '&', '(', '[']),
             Some(Type::Scalar(_) | Type::Pointer { .. }) => false,
             // A field's type is in another place.
@@ -497,6 +494,13 @@ fn in_turn(mut waiting: Vec<(String, &Expr)>) -> Vec<(String, &Expr)> {
     ordered
 }
 
+/// The type of a parameter, as its declaration spells it.
+fn declared(annotation: &Annotation, parameter: &str) -> Option<Type> {
+    let kernel = &annotation.kernel;
+    let at = kernel.parameters.iter().position(|name| name.as_deref() == Some(parameter))?;
+    Some(Type::of(kernel.declarations.get(at)?.strip_suffix(parameter)?))
+}
+
 fn resolve(
     annotation: &Annotation,
     names: &BTreeMap<String, Meaning>,
@@ -524,7 +528,11 @@ fn resolve(
             problem(format!("`{name}` cannot be used here: it hangs on this expression, so that neither has a value"))
         }
         // A field of a structure that is not given: which fields there are, only the compiler knows.
-        None if name.split_once('.').is_some_and(|(root, _)| matches!(names.get(root), Some(Meaning::Unbound))) => {
+        None if name.split_once('.').is_some_and(|(root, _)| {
+            matches!(names.get(root), Some(Meaning::Unbound))
+                && matches!(declared(annotation, root), Some(Type::Other(_)))
+        }) =>
+        {
             Err(Refusal::Unbound(name.to_string(), span))
         }
         None => {
