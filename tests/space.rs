@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 fn annotation(clauses: &str) -> Annotation {
-    let text = format!("/*@tune {clauses} */\n__global__ void k(int n, int m, float *x, Rows in) {{}}\n");
+    // The structure's parameter is there where the clauses use it.
+    let rows = if clauses.contains("in.") { ", Rows in" } else { "" };
+    let text = format!("/*@tune {clauses} */\n__global__ void k(int n, int m, float *x{rows}) {{}}\n");
     let found =
         annotations(&Source::new("k.cu", text.as_bytes())).unwrap_or_else(|problems| panic!("{}", render(&problems)));
     found.into_iter().next().expect("the source has one kernel")
@@ -119,7 +121,7 @@ fn launches_follow_the_clauses() {
         ("threads(128) block(128) shared(4 * m) args(n = 1)", "m", "m = ..."),
         // Fields, of which only the compiler knows.
         ("threads(in.rows) block(128)", "in.rows", "in = {rows = ...}"),
-        ("grid(ceildiv(in.size.y, 8)) block(128) args(n = 1)", "in.size.y", "in = {size = {y = ...}}"),
+        ("grid(ceildiv(in.size.y, 8)) block(128)", "in.size.y", "in = {size = {y = ...}}"),
     ] {
         let unmeasured = space(clauses);
         let problem = unmeasured.launch(unmeasured.baseline()).expect_err("something has no value");
