@@ -108,7 +108,6 @@ const REFUSED: &[&str] = &[
     "//@tune block(256) threads(n)\n//@tune args(n = grid.x, a = 1, x = zeros[n], y = zeros[n])\n<k>",
     "<c>//@tune args(a = n, n = a, x = zeros[n], y = zeros[n])\n<k>",
     "//@tune block(256) threads(n) args(n = 4, p = 1)\n__global__ void f(int n, int) {}\n",
-    "//@tune block(256) threads(n) args(n = 4)\n__global__ void f(int n, int = 1, Sizes) {}\n",
     "<c>//@tune check(z, rtol = -1, tol = 2, y, y)\n<k>",
     "<c>//@tune check(rtol = 1e-5)\n<k>",
     "<c>//@tune check(none, y)\n<k>",

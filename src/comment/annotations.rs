@@ -359,19 +359,10 @@ fn without_value(kernel: &Kernel, given: &[RawGiven]) -> Vec<String> {
             Some(format!("parameters {names} of `{}` have no value: add them to args(...)", kernel.name))
         }
     };
-    let declared = kernel.parameters.iter().zip(&kernel.declarations);
-    let nameless = (1..).zip(declared).filter(|(_, (name, declaration))| name.is_none() && !is_unread(declaration));
-    let nameless = nameless.map(|(number, _)| {
+    let nameless = (1..).zip(&kernel.parameters).filter(|(_, name)| name.is_none()).map(|(number, _)| {
         format!("parameter {number} of `{}` has no name: name it, so that args(...) can give it a value", kernel.name)
     });
     missing.into_iter().chain(nameless).collect()
-}
-
-/// Whether a parameter without a name surely has none, so that no code can read it: what is written is a number or a pointer of the language's
-/// own types, and no word of it may be a macro that stands for a name.
-fn is_unread(declaration: &str) -> bool {
-    let kind = declaration.split(" = ").next().unwrap_or(declaration);
-    !matches!(Type::of(kind), Type::Other(_))
 }
 
 /// Why a list is no value of a scalar.

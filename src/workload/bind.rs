@@ -51,10 +51,6 @@ pub fn bind(
     let mut workload = Workload::default();
     for (index, text) in entry.parameters.iter().enumerate() {
         let Some(given) = args.iter().find(|given| given.parameter == index) else {
-            if let (Some(None), Some(zeros)) = (kernel.parameters.get(index), zeros(text)) {
-                workload.arguments.push(zeros);
-                continue;
-            }
             let message = format!("parameter {} of `{}` has no value: add it to args(...)", index + 1, kernel.name);
             problems.push(source.error(kernel.span, message));
             continue;
@@ -105,16 +101,6 @@ pub fn bind(
         workload.checks = checks(annotation, &workload.buffers, &mut problems);
     }
     if problems.is_empty() { Ok(workload) } else { Err(problems) }
-}
-
-/// What is passed for a parameter without a name, which no code reads; `None` for a structure.
-fn zeros(text: &str) -> Option<Argument> {
-    let bytes = match Type::of(text) {
-        Type::Scalar(scalar) => scalar.size(),
-        Type::Pointer { .. } => size_of::<u64>(),
-        Type::Other(_) => return None,
-    };
-    Some(Argument::Scalar(vec![0; bytes]))
 }
 
 /// What to do with a parameter that takes no value.

@@ -514,18 +514,6 @@ fn a_buffer_of_structures_is_made_of_what_the_comment_says() {
 }
 
 #[test]
-fn a_parameter_that_no_code_can_read_needs_no_value() {
-    let project = Project::new(&[]);
-    let source = "//@tune threads(n) block({128, 256}) args(n = 1 << 16, x = random[n], y = out[n])\n\
-        __global__ void k(int n, int /* level */, const float *x, float *y, unsigned, float2 *, float = 1.0f) {\n\
-        int i = blockIdx.x * blockDim.x + threadIdx.x;\n if (i < n) y[i] = x[i];\n}\n";
-    project.write("k.cu", source);
-    let ran = run(&mut project.nvtune(&compile("k.cu", "k.o")));
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(ran.stderr.starts_with("nvtune: k: block="), "{}", ran.stderr);
-}
-
-#[test]
 fn a_field_that_points_to_structures_is_made_of_what_the_comment_says() {
     let project = Project::new(&[]);
     let kernel = |field: &str| {
