@@ -65,17 +65,19 @@ fn instances(
         return Vec::new();
     };
     let Kernel { name, template, arguments, .. } = &annotation.kernel;
-    if let Some(arguments) = *arguments {
-        match template_clause::specialized(source, arguments, problems) {
-            Ok(own) if instances.is_empty() => instances.push(own),
-            Ok(own) => problems.extend(instances.iter().find(|instance| !instance.begins_with(&own)).map(|other| {
+    if let Some(arguments) = *arguments
+        && let Some(own) = template_clause::specialized(source, arguments)
+    {
+        match instances.iter().find(|instance| !instance.begins_with(&own)) {
+            Some(other) => {
                 let message = format!(
                     "this is the specialization `{name}<{}>` and no other instance: remove this clause",
                     source.slice(arguments)
                 );
-                source.error(other.span, message)
-            })),
-            Err(problem) => problems.push(problem),
+                problems.push(source.error(other.span, message));
+            }
+            None if instances.is_empty() => instances.push(own),
+            None => {}
         }
     }
     match (template, instances.first()) {

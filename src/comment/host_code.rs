@@ -96,10 +96,10 @@ impl File {
                 launcher = self.closing(at + 1).map(|end| (word, end));
             }
             wrapper = wrapper.filter(|(_, end)| at <= *end);
-            if let Some(called) = wrappers.iter().find(|(name, _)| *name == word) {
-                // With a body behind it the function is defined here.
-                let end = self.closing(at + 1).filter(|end| self.text(end + 1) != "{");
-                wrapper = end.map(|end| (*called, end)).or(wrapper);
+            if let Some(called) = wrappers.iter().find(|(name, _)| *name == word)
+                && !self.is_declared(at)
+            {
+                wrapper = self.closing(at + 1).map(|end| (*called, end)).or(wrapper);
             }
             if word != kernel || matches!(self.text(at.wrapping_sub(1)), "." | ">" if self.is_member(at)) {
                 continue;
@@ -158,6 +158,17 @@ impl File {
             }
         }
         None
+    }
+
+    /// Whether the function named at `at` is declared there: its type stands before its name.
+    fn is_declared(&self, mut at: usize) -> bool {
+        while at > 1 && self.text(at - 1) == "::" && self.tokens[at - 2].kind == CxxKind::Name {
+            at -= 2;
+        }
+        let before = at.wrapping_sub(1);
+        let is_name = self.tokens.get(before).is_some_and(|token| token.kind == CxxKind::Name);
+        matches!(self.text(before), "*" | "&" | ">")
+            || is_name && !matches!(self.text(before), "return" | "else" | "do")
     }
 
     /// Whether the name at `at` is a member of something.

@@ -95,18 +95,25 @@ pub(super) fn kernel(
     };
 
     let mut template = (0..start).find(|&at| text(at) == "template");
+    // What stands between angle brackets that were passed last.
+    let mut angles = None;
     let mut at = start + 1;
     while at < code.len() {
         match text(at) {
             ";" | "}" | "{" => break,
             "template" => template = template.or(Some(at)),
+            // Only what specializes or instantiates a template has arguments behind its name.
+            "<" if template.is_some_and(|at| text(at + 1) != "<" || text(at + 2) == ">") => {
+                if let Some(close) = closing_angle(&code, source, at) {
+                    angles = Some((at, close));
+                    at = close;
+                }
+            }
             "(" => {
                 let Some(close) = closing(&code, source, at) else {
                     break;
                 };
-                // Only what specializes or instantiates a template has arguments behind its name.
-                let is_instance = template.is_some_and(|at| text(at + 1) != "<" || text(at + 2) == ">");
-                let arguments = opening_angle(&code, source, at).filter(|_| is_instance);
+                let arguments = angles.filter(|(_, close)| close + 1 == at).map(|(open, _)| open);
                 let named = arguments.unwrap_or(at).wrapping_sub(1);
                 let is_name = code.get(named).is_some_and(|token| token.kind == CxxKind::Name);
                 let ends = !matches!(code.get(close + 1).map(|token| token.kind), Some(CxxKind::Name))
@@ -172,21 +179,25 @@ fn closing(code: &[CxxToken], source: &Source, open: usize) -> Option<usize> {
     None
 }
 
-/// The index of the `<` whose arguments end before the token at `end`; `None` where none end there.
-fn opening_angle(code: &[CxxToken], source: &Source, end: usize) -> Option<usize> {
-    let (mut angle, mut round) = (0usize, 0usize);
-    for at in (0..end).rev() {
-        match source.slice(code[at].span) {
-            ")" | "]" | "}" => round += 1,
-            "(" | "[" | "{" => round = round.saturating_sub(1),
-            // In a parenthesis they compare.
-            ">" if round == 0 => angle += 1,
-            "<" if round == 0 => angle = angle.saturating_sub(1),
+/// The index of the `>` that closes the `<` at `open`.
+fn closing_angle(code: &[CxxToken], source: &Source, open: usize) -> Option<usize> {
+    let text = |at: usize| code.get(at).map_or("", |token| source.slice(token.span));
+    let (mut depth, mut at) = (0usize, open);
+    while at < code.len() {
+        match text(at) {
+            // In a bracket they compare.
+            "(" | "[" | "{" => at = closing(code, source, at)?,
+            // A shift: no argument begins with `<`.
+            "<" if text(at + 1) == "<" => at += 1,
+            "<" => depth += 1,
+            ">" => depth -= 1,
+            ";" | "}" => return None,
             _ => {}
         }
-        if angle == 0 && round == 0 {
-            return (at + 1 < end && source.slice(code[at].span) == "<").then_some(at);
+        if depth == 0 {
+            return Some(at);
         }
+        at += 1;
     }
     None
 }

@@ -47,14 +47,11 @@ fn instance(cursor: &Cursor<'_>, span: Span) -> Result<RawInstance, Diagnostic> 
     Ok(RawInstance { span, arguments })
 }
 
-/// The instance that an explicit specialization is, by the arguments behind its name.
-pub(super) fn specialized(
-    source: &Source,
-    arguments: Span,
-    problems: &mut Vec<Diagnostic>,
-) -> Result<RawInstance, Diagnostic> {
-    let tokens = tokens(source, &[arguments], problems);
-    instance(&Cursor::new(source, &tokens, arguments), arguments)
+/// The instance that an explicit specialization is, by the arguments behind its name; `None` where they hold what no clause can say.
+pub(super) fn specialized(source: &Source, arguments: Span) -> Option<RawInstance> {
+    let mut unreadable = Vec::new();
+    let tokens = tokens(source, &[arguments], &mut unreadable);
+    instance(&Cursor::new(source, &tokens, arguments), arguments).ok().filter(|_| unreadable.is_empty())
 }
 
 /// The pieces between commas that are in no bracket, `<>` among them: as in C++, a comparison needs parentheses.

@@ -434,7 +434,7 @@ impl<'a> Builder<'a> {
     }
 
     /// A constraint on a number of the launch. `None` after an error, or where the number hangs on a parameter without
-    /// a value: there is a space all the same, but no launch ([`Space::check_launch`](super::Space::check_launch)).
+    /// a value: there is a space all the same, but no launch ([`Space::launch`](super::Space::launch)).
     fn launch_constraint(&mut self, expression: &Expr, test: Test) -> Option<usize> {
         match self.compile(expression) {
             Ok((expression, axes)) => {

@@ -260,7 +260,7 @@ impl Space {
     ///
     /// # Errors
     /// Where grid or shared memory hang on a parameter, or on the field of one, that has no value.
-    pub fn check_launch(&self) -> Result<(), Diagnostic> {
+    fn check_launch(&self) -> Result<(), Diagnostic> {
         let Some((name, span)) = &self.unbound else { return Ok(()) };
         let (kernel, remedy) = (&self.annotation.kernel.name, given_by(name));
         let message = format!("the launch of `{kernel}` is not known: `{name}` has no value; {remedy}");

@@ -39,6 +39,8 @@ pub struct Course<'a> {
     baselines: Macros,
     /// The macros of each kernel: its winner's where it is decided, else its baseline's.
     each: Vec<Macros>,
+    /// The kernels that were looked at: symbol and index.
+    symbols: Vec<(String, usize)>,
     /// Whether budgets bound compiling.
     is_bounded: bool,
 }
@@ -83,6 +85,7 @@ impl<'a> Course<'a> {
             problems,
             baselines,
             each,
+            symbols: Vec::new(),
             is_bounded: false,
         })
     }
@@ -92,12 +95,12 @@ impl<'a> Course<'a> {
         Self { is_bounded: true, ..self }
     }
 
-    /// What is wrong with the comments' spaces and launches, of all kernels: errors that end the call are not to come after the work for the
-    /// kernels before. The rest shows once the front end has run.
+    /// What is wrong with the comments' spaces, of all kernels: errors that end the call are not to come after the work for the
+    /// kernels before. The rest shows once the front end has run: a launch that is not known is no error of a kernel that is not compiled.
     pub fn wrong(&self) -> Vec<Diagnostic> {
         let kernels = self.annotations.iter().zip(&self.problems).filter(|(_, problem)| problem.is_none());
         let wrong =
-            kernels.filter_map(|(annotation, _)| match host::launchable(annotation, self.toolchain.architecture()) {
+            kernels.filter_map(|(annotation, _)| match host::space(annotation, self.toolchain.architecture()) {
                 Err(Problem::Comment(diagnostics)) => Some(diagnostics),
                 _ => None,
             });
@@ -181,6 +184,10 @@ impl<'a> Course<'a> {
         let ahead = if is_promising || was_refused { Ahead::Baseline } else { Ahead::FirstRound };
         let in_force = &InForce { baselines: &self.baselines, now: &now };
         let mut subject = subject::learn(tuner, toolchain, &mut self.front_ends, annotation, in_force, ahead)?;
+        match self.symbols.iter().find(|(symbol, of)| *symbol == subject.entry.symbol && *of != index) {
+            Some((_, of)) => return Err(Problem::Twice { line: self.annotations[*of].kernel.line }),
+            None => self.symbols.push((subject.entry.symbol.clone(), index)),
+        }
         if is_promising && let Some(recall) = tuner.recall(toolchain, annotation) {
             if let Some(tuned) = recall.find(&mut subject, &mut self.front_ends, in_force, begin) {
                 launches::reach_notes(tuner, &subject);

@@ -34,13 +34,6 @@ pub fn space(annotation: &Annotation, architecture: &str) -> Result<Space, super
     Ok(Space::new(annotation, &limits(&architecture, None))?)
 }
 
-/// The same, where it is known how anything in it is launched, too.
-pub fn launchable(annotation: &Annotation, architecture: &str) -> Result<Space, super::problem::Problem> {
-    let space = space(annotation, architecture)?;
-    space.check_launch()?;
-    Ok(space)
-}
-
 /// Headers of the baselines, for a source that includes its header before anything is decided.
 pub fn baseline_headers(annotations: &[Annotation], architecture: &str) -> Vec<HeaderKernel> {
     annotations

@@ -38,6 +38,9 @@ pub enum Problem {
         "macro axis `{name}` is defined in {place} whatever nvtune sets: define it there only where it is not (#ifndef), or not at all"
     )]
     Defined { name: String, place: String },
+    /// A `template` clause may name what is specialized elsewhere.
+    #[error("the comment above the kernel at line {line} tunes this instance already: remove one of the two")]
+    Twice { line: u32 },
     #[error("macro axis `{name}` is an axis of another kernel of the file too: give each a macro of its own")]
     Shared { name: String },
     #[error(

@@ -449,6 +449,26 @@ fn specializations_of_a_template_are_tuned_as_the_instances_that_they_are() {
     }
 }
 
+/// Two comments may come to one kernel: its launches are reshaped once.
+#[test]
+fn what_is_tuned_by_one_comment_is_not_tuned_by_another() {
+    let clauses = "threads(n) block({64, 256}) regs({0}) default(block = 256) args(n = 1 << 12, x = random[n])";
+    let body = "const int i = blockIdx.x * blockDim.x + threadIdx.x;\n    if (i < n) x[i] += 1;";
+    let source = format!(
+        "//@tune template(double) name(first) {clauses}\ntemplate <typename T>\n__global__ void k(T *x, int n) {{\n    {body}\n}}\n\
+         //@tune {clauses}\ntemplate <>\n__global__ void k<double>(double *x, int n) {{\n    {body}\n}}\n\
+         void all(double *x, int n) {{ k<<<(n + 255) / 256, 256>>>(x, n); }}\n"
+    );
+    let project = Project::new(&[]);
+    project.write("twice.cu", &source);
+    let ran = tuned(&project, "twice.cu", r#"{"label": "block=64", "time_us": 5.0}, {"time_us": 10.0}"#);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("nvtune: first: block=64 (2.00x"), "{}", ran.stderr);
+    let said = "k_double: not tuned: the comment above the kernel at line 3 tunes this instance already: remove one of the two";
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    assert_eq!(project.record("twice.tune.json")["kernels"].as_array().map(Vec::len), Some(1));
+}
+
 #[test]
 fn an_instance_that_the_file_does_not_make_is_named_with_those_that_it_makes() {
     let project = Project::new(&["instances.cu"]);

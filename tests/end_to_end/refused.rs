@@ -188,21 +188,13 @@ fn what_may_be_otherwise_next_time_is_looked_at_again() {
 #[test]
 fn what_is_wrong_with_a_comment_is_said_before_the_files_other_kernels_are_tuned() {
     let entries = r#"{"label": "WORK=2", "time_us": 5.0}, {"time_us": 10.0}"#;
-    for (clauses, said) in [
-        (
-            "threads(n) block({2048}) args(n = 1 << 16, z = zeros[n])",
-            "no block of this clause can be launched: a block has at most 1024 threads",
-        ),
-        ("threads(n) block({128, 256})", "the launch of `other` is not known: `n` has no value; add args(n = ...)"),
-    ] {
-        let other = format!("//@tune {clauses}\n__global__ void other(int n, float *z) {{ z[0] = n; }}\n");
-        let watched = Watched::new(&(kernel("", ARGS) + &other), Some(&recording("", entries)));
-        let arguments = compile("k.cu", "k.o");
-        let mut build = watched.project.nvtune(&arguments);
-        let ran = run(build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
-        let first = ran.stderr.lines().next().unwrap_or_default();
-        assert!(first.starts_with(&format!("k.cu(10): error: {said}")), "{}", ran.stderr);
-        assert_eq!(ran.code, Some(2));
-        assert!(!watched.project.path("log").exists() && !watched.project.path("k.o").exists());
-    }
+    let other = "//@tune threads(n) block({2048}) args(n = 1 << 16, z = zeros[n])\n__global__ void other(int n, float *z) { z[0] = n; }\n";
+    let watched = Watched::new(&(kernel("", ARGS) + other), Some(&recording("", entries)));
+    let arguments = compile("k.cu", "k.o");
+    let mut build = watched.project.nvtune(&arguments);
+    let ran = run(build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
+    let said = "k.cu(10): error: no block of this clause can be launched: a block has at most 1024 threads";
+    assert_eq!(ran.stderr.lines().next().map(|line| line.starts_with(said)), Some(true), "{}", ran.stderr);
+    assert_eq!(ran.code, Some(2));
+    assert!(!watched.project.path("log").exists() && !watched.project.path("k.o").exists());
 }
