@@ -22,8 +22,8 @@ pub struct Profile {
     pub variables: u64,
     /// Instructions that the average warp of the grid executes (some warps leave at once).
     pub mean_instructions: f64,
-    /// Instructions of the longest warp of the average block over those of the average warp: 1 where the warps of a block do the same.
-    /// Less where it is not known.
+    /// Instructions of the longest warp of the average block over those of the average warp: 1 where the warps of a block do the same,
+    /// or where it is not known.
     pub straggling: f64,
     /// The allowance sufficed to know the average warp: what was run came to its own end, and more of the grid would tell little more.
     pub settled: bool,
@@ -33,7 +33,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// The accesses of this profile with what the warps of another execute.
+    /// The accesses of this profile, and how far the warps of a block differ, with what the warps of another execute.
     #[must_use]
     pub fn with_counts_of(&self, other: &Self) -> Self {
         Self {

@@ -58,7 +58,8 @@ impl Lender {
     fn lends(&self, own: &Profile, Job { launch, workload, .. }: &Job<'_>) -> Option<Arc<Profile>> {
         let lender = self.profile.as_ref()?;
         let rows = |launch: &Launch| launch.block[1..] == [1, 1] && launch.block[0].is_multiple_of(WARP);
-        // The same threads make up the same warps; and however others lie side by side, that tells more than nothing does.
+        // The same threads make up the same warps, though in blocks of others; and however others lie side by side, that tells more than
+        // nothing does.
         if own.accesses.is_empty()
             || (lender.settled || lender.exact && !own.exact) && rows(launch) && rows(&self.launch)
         {
