@@ -18,6 +18,7 @@ mod replay;
 mod reuse;
 pub mod ryoo;
 mod score;
+mod terms;
 mod time;
 
 pub use analysis::{Analysis, Spills, Traffic, Work};
@@ -29,4 +30,5 @@ pub use bottleneck::Bottleneck;
 pub use profile::Profile;
 pub use reuse::Reuse;
 pub use score::{Inputs, Score, score};
-pub use time::{Prediction, Terms};
+pub use terms::Terms;
+pub use time::Prediction;

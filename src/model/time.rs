@@ -13,6 +13,7 @@ use super::latency::{BARRIER_WARP, Latencies};
 use super::occupancy::{Limiter, Occupancy};
 use super::profile::VARIABLES;
 use super::reuse::Reuse;
+use super::terms::Terms;
 use crate::cubin::sass::Pipe;
 use crate::space::Launch;
 use serde::{Deserialize, Serialize};
@@ -66,9 +67,8 @@ const FEW_LINES: f64 = 4.0;
 const PARTIAL_CYCLES: f64 = 2.05;
 /// Instructions that an SM issues in a cycle.
 const ISSUES_PER_CYCLE: f64 = 4.0;
-/// Assumed: cycles from a block's start to its first instruction, and microseconds of a launch.
+/// Assumed: cycles from a block's start to its first instruction.
 const BLOCK_LATENCY: f64 = 300.0;
-const LAUNCH_US: f64 = 2.0;
 /// Cycles between the starts of two blocks anywhere on the GPU. In the recorded spaces of an H200, eight kernels whose blocks are short
 /// take 157 to 162 cycles of each of its 132 SMs for a block, whatever else they do.
 const BLOCK_INTERVAL: f64 = 1.2;
@@ -78,46 +78,6 @@ const BLOCK_INTERVAL: f64 = 1.2;
 const CONSTANT_LINES: f64 = 32.0;
 /// Cycles of an SM for a line that misses it: what the recorded space of `cp` takes on an H200 where little is computed for a line.
 const CONSTANT_MISS: f64 = 160.0;
-
-/// What a launch would take if nothing but one thing took time, in microseconds: the parts of a prediction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Terms {
-    /// A warp after the other on each of its places, alone.
-    pub latency: f64,
-    pub issue: f64,
-    /// The busiest execution unit besides the memory pipe.
-    pub pipe: f64,
-    /// Look-ups and passes of the memory pipe: shared memory and the level-1 cache.
-    pub memory_pipe: f64,
-    /// Sectors between the level-2 cache and the SMs.
-    pub cache: f64,
-    /// No time, but the share of `cache` that stores take, for which no warp waits.
-    pub stored: f64,
-    /// Bytes to and from device memory.
-    pub device: f64,
-    /// Atomic updates of the level-2 cache's lines, each of which takes one at a time.
-    pub atomics: f64,
-    /// Lines of constants that miss the constant cache.
-    pub constant: f64,
-    /// Starting blocks.
-    pub launch: f64,
-    /// No time, but the share of what memory takes that comes on top of the latency: see [`queue`].
-    pub queue: f64,
-}
-
-impl Terms {
-    /// The predicted time. An SM's own units overlap with each other; with a warp's latency the busiest of them meets in a corner, and
-    /// both with device memory. No warp waits for a store, so that the share that stores have of what moves to the level-2 cache bounds
-    /// a launch but lengthens no wait. The start of blocks waits for nothing, and nothing waits for it as long as it is not the slowest.
-    pub fn us(&self) -> f64 {
-        let read = self.cache * (1.0 - self.stored);
-        let busiest = [self.issue, self.pipe, self.memory_pipe, read, self.constant].into_iter().fold(0.0, f64::max);
-        let memory = self.memory_pipe.max(self.cache).max(self.device);
-        let latency = self.latency + self.queue * memory;
-        let moved = corner(corner(latency, busiest).max(self.cache), self.device);
-        LAUNCH_US + corner(moved, self.atomics).max(self.launch)
-    }
-}
 
 /// The bounds of a wave, in cycles, and the greatest.
 struct Wave {
@@ -192,8 +152,8 @@ pub fn predict(
     // Near a corner of two bounds the greater is named.
     let Terms { latency, issue, pipe, memory_pipe, cache, constant, .. } = terms;
     let greatest_on_chip = [latency, issue, pipe, memory_pipe, cache, constant].into_iter().fold(0.0, f64::max);
-    let without_atomics = Terms { atomics: 0.0, launch: 0.0, ..terms }.us() - LAUNCH_US;
-    let without_launch = Terms { launch: 0.0, ..terms }.us() - LAUNCH_US;
+    let without_atomics = Terms { atomics: 0.0, launch: 0.0, ..terms }.beyond_launch();
+    let without_launch = Terms { launch: 0.0, ..terms }.beyond_launch();
     let bottleneck = match bound {
         _ if terms.launch > without_launch => Bottleneck::Launch,
         _ if terms.atomics > without_atomics => Bottleneck::Atomics,
@@ -253,12 +213,6 @@ const STRAGGLERS: f64 = 0.5;
 /// place of those that are done, as soon as the last warp of them is; barriers make warps wait for each other.
 fn stay(work: &Work) -> f64 {
     if work.barriers > 0.0 { 1.0 } else { (work.activity * work.straggling.powf(STRAGGLERS)).min(1.0) }
-}
-
-/// A smooth maximum: loads wait in queues long before a bound is reached, so that the corner is a wide one. Of power means with exponents
-/// of 1 to 8, that of 2 orders the recorded spaces best as a whole.
-fn corner(a: f64, b: f64) -> f64 {
-    a.hypot(b)
 }
 
 struct Model<'a> {

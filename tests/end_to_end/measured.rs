@@ -23,6 +23,17 @@ fn tuned(project: &Project, source: &str, entries: &str) -> Ran {
     run(project.nvtune(&compile(source, &object)).env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"))
 }
 
+/// The same, where nothing is to be warned of; the header must have these lines.
+fn tuned_to(project: &Project, source: &str, entries: &str, lines: &[&str]) {
+    let ran = tuned(project, source, entries);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+    let header = project.read(&source.replace(".cu", ".tune.h"));
+    for line in lines {
+        assert!(header.contains(line), "{line}: {header}");
+    }
+}
+
 #[test]
 fn the_fastest_candidate_wins_and_the_header_says_that_it_was_measured() {
     let project = Project::new(&["saxpy.cu"]);
@@ -377,27 +388,22 @@ fn a_header_that_another_build_left_beside_the_source_is_not_used() {
 #[test]
 fn instances_of_a_template_are_tuned_each_on_its_own() {
     let project = Project::new(&["instances.cu"]);
-    let ran = tuned(
+    tuned_to(
         &project,
         "instances.cu",
         r#"{"kernel": "_ZN2ns5scaleIfEEviT_PKS1_PS1_", "label": "block=64", "time_us": 5.0},
            {"kernel": "_Z5applyIN2ns5TwiceIfEELi8EEviPKfPf", "label": "block=64 WORK=4", "time_us": 5.0},
            {"time_us": 10.0}"#,
+        &[
+            "#define SCALE_FLOAT_BLOCK_X 64",
+            "#define SCALE_FLOAT_PROVENANCE \"measured\"",
+            "struct scale_float {",
+            "#define SCALE_DOUBLE_BLOCK_X 256",
+            "#define SCALE_DOUBLE_PROVENANCE \"baseline\"",
+            "#define APPLY_TWICE_FLOAT_WORK_2_BLOCK_X 64",
+            "#define WORK 4",
+        ],
     );
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
-    let header = project.read("instances.tune.h");
-    for line in [
-        "#define SCALE_FLOAT_BLOCK_X 64",
-        "#define SCALE_FLOAT_PROVENANCE \"measured\"",
-        "struct scale_float {",
-        "#define SCALE_DOUBLE_BLOCK_X 256",
-        "#define SCALE_DOUBLE_PROVENANCE \"baseline\"",
-        "#define APPLY_TWICE_FLOAT_WORK_2_BLOCK_X 64",
-        "#define WORK 4",
-    ] {
-        assert!(header.contains(line), "{line}: {header}");
-    }
     // The winner's code is in the object, under the name that its macro gives it.
     let record = project.record("instances.tune.json");
     assert_eq!(record["kernels"][2]["symbol"], "_Z5applyIN2ns5TwiceIfEELi8EEviPKfPf");
@@ -431,22 +437,14 @@ fn arguments_of_a_template_are_named_as_the_source_names_them() {
 /// A specialization is a kernel of its own, with parameters that have names of their own, beside the template's other instances.
 #[test]
 fn specializations_of_a_template_are_tuned_as_the_instances_that_they_are() {
-    let project = Project::new(&["specialized.cu"]);
-    let ran = tuned(
-        &project,
+    tuned_to(
+        &Project::new(&["specialized.cu"]),
         "specialized.cu",
         r#"{"kernel": "_Z5shiftI6__halfEvPT_i", "label": "block=64", "time_us": 5.0},
            {"kernel": "_Z5shiftIdEvPT_i", "label": "block=128", "time_us": 5.0},
            {"time_us": 10.0}"#,
+        &["#define SHIFT_FLOAT_BLOCK_X 256", "#define SHIFT___HALF_BLOCK_X 64", "#define SHIFT_DOUBLE_BLOCK_X 128"],
     );
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
-    let header = project.read("specialized.tune.h");
-    for line in
-        ["#define SHIFT_FLOAT_BLOCK_X 256", "#define SHIFT___HALF_BLOCK_X 64", "#define SHIFT_DOUBLE_BLOCK_X 128"]
-    {
-        assert!(header.contains(line), "{line}: {header}");
-    }
 }
 
 /// Two comments may come to one kernel: its launches are reshaped once.

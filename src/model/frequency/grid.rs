@@ -238,7 +238,12 @@ impl Grid {
             let looked = self.looked(stratum, None);
             let shares = shares(stratum, &looked);
             let supposed = match base {
-                Some(base) => self.longest_like(base, &looked, &shares),
+                // What the base's warps do, and as much besides as those of these blocks that were run.
+                Some(base) => {
+                    let apart = self.looked(stratum, Some(base));
+                    let beyond: f64 = apart.iter().zip(&shares).map(|(block, share)| block.instructions * share).sum();
+                    self.lengths(&base.of).fold(0.0, f64::max) + beyond
+                }
                 None => self.longest_by_chance(&looked, &shares),
             };
             for (block, share) in looked.iter().zip(&shares) {
@@ -248,15 +253,6 @@ impl Grid {
             }
         }
         (whole > 0.0).then(|| sum / whole)
-    }
-
-    /// That of a block whose warps do what those of the base do, and as much besides as those of these blocks that were run.
-    fn longest_like(&self, base: &Base, looked: &[Looked], shares: &[f64]) -> f64 {
-        let beyond = looked.iter().zip(shares).map(|(block, share)| {
-            let apart: f64 = block.of.iter().map(|&index| self.apart(&self.samples[index], Some(base))).sum();
-            apart / block.of.len() as f64 * share
-        });
-        self.lengths(&base.of).fold(0.0, f64::max) + beyond.sum::<f64>()
     }
 
     /// That of a block whose warps are any of these blocks' warps, but no farther apart than those of blocks that were run as a whole.
