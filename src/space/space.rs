@@ -256,17 +256,6 @@ impl Space {
         macros.map(|(_, named)| named.name.clone()).collect()
     }
 
-    /// Whether it is known how anything is launched.
-    ///
-    /// # Errors
-    /// Where grid or shared memory hang on a parameter, or on the field of one, that has no value.
-    fn check_launch(&self) -> Result<(), Diagnostic> {
-        let Some((name, span)) = &self.unbound else { return Ok(()) };
-        let (kernel, remedy) = (&self.annotation.kernel.name, given_by(name));
-        let message = format!("the launch of `{kernel}` is not known: `{name}` has no value; {remedy}");
-        Err(self.annotation.source.error(*span, message))
-    }
-
     /// How a configuration is launched.
     ///
     /// # Errors
@@ -274,7 +263,12 @@ impl Space {
     /// than the limits allow. For a configuration of [`iter`](Space::iter) only the first of these happens.
     pub fn launch(&self, configuration: &Configuration) -> Result<Launch, Diagnostic> {
         let source = &self.annotation.source;
-        self.check_launch()?;
+        if let Some((name, span)) = &self.unbound {
+            let (kernel, remedy) = (&self.annotation.kernel.name, given_by(name));
+            return Err(
+                source.error(*span, format!("the launch of `{kernel}` is not known: `{name}` has no value; {remedy}"))
+            );
+        }
         if !self.limits.allows(configuration.block) {
             let [x, y, z] = configuration.block;
             return Err(source.error(self.annotation.comment, format!("a block of {x} x {y} x {z} cannot be launched")));
