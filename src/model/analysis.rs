@@ -94,10 +94,13 @@ pub struct Work {
     /// Of the memory pipe's cycles, those for shared memory, and those in which threads of a warp tell each other something.
     pub shared_cycles: f64,
     pub exchange_cycles: f64,
-    /// Sectors of local memory accessed.
-    pub local_sectors: f64,
-    /// Of these, those written.
+    /// Sectors of local memory that are loaded, and the lines in which they lie, each as often as anything of it is.
+    pub local_loaded: f64,
+    pub local_loaded_lines: f64,
+    /// The same of what is stored, and the sectors of which a store writes only a part.
     pub local_stored: f64,
+    pub local_stored_lines: f64,
+    pub local_partial: f64,
     /// Lines of constant memory that it reads one after another, each for the first time or for the first time in long.
     pub constant_lines: f64,
     pub barriers: f64,
@@ -105,6 +108,8 @@ pub struct Work {
     pub activity: f64,
     /// Instructions of the longest warp of the average block over those of the average warp; 1 at least.
     pub straggling: f64,
+    /// As in the profile: the share of the grid's blocks, its last ones, that have next to nothing to do.
+    pub idle: f64,
 }
 
 #[derive(Debug)]
@@ -202,7 +207,8 @@ impl Analysis {
         let constant_lines = profile.map_or(0.0, constant_lines);
         let conditional = profile.map_or_else(Conditional::default, |profile| Conditional::new(&code, &mean, profile));
         let straggling = profile.map_or(1.0, |profile| profile.straggling.max(1.0));
-        let mut work = Work { activity, straggling, constant_lines, ..Work::default() };
+        let idle = profile.map_or(0.0, |profile| profile.idle.clamp(0.0, 1.0));
+        let mut work = Work { activity, straggling, idle, constant_lines, ..Work::default() };
         let mut traffic: Vec<Traffic> = Vec::new();
         let blocks = flow.blocks.iter().enumerate();
         let placed = blocks.flat_map(|(block, of)| of.instructions.clone().map(move |at| (at, block)));
@@ -369,10 +375,9 @@ impl Work {
             _ => {}
         }
         if let Some(access) = access {
-            let words = f64::from(access.width.div_ceil(PASS_BYTES).max(1));
-            let passes = access.passes.max(1.0) * words;
             match access.space {
                 Space::Shared => {
+                    let words = f64::from(access.width.div_ceil(PASS_BYTES).max(1));
                     cycles = cycles.max(access.passes * words);
                     self.shared_cycles += count * cycles;
                 }
@@ -382,11 +387,17 @@ impl Work {
                     cycles = cycles.max(access.sectors / SECTORS_PER_CYCLE).max(access.passes);
                 }
                 Space::Local => {
-                    cycles = cycles.max(passes);
-                    let sectors = count * passes * SECTORS_PER_CYCLE;
-                    self.local_sectors += sectors;
-                    if access.kind == Kind::Store {
-                        self.local_stored += sectors;
+                    cycles = cycles.max(access.lines);
+                    match access.kind {
+                        Kind::Store => {
+                            self.local_stored += count * access.leaving;
+                            self.local_stored_lines += count * access.lines.min(access.leaving);
+                            self.local_partial += count * access.partial;
+                        }
+                        Kind::Load | Kind::Atomic => {
+                            self.local_loaded += count * access.sectors;
+                            self.local_loaded_lines += count * access.lines.min(access.sectors);
+                        }
                     }
                 }
                 Space::Texture | Space::Constant => {}

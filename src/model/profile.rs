@@ -25,6 +25,8 @@ pub struct Profile {
     /// Instructions of the longest warp of the average block over those of the average warp: 1 where the warps of a block do the same,
     /// or where it is not known.
     pub straggling: f64,
+    /// Share of the grid's blocks, its last ones, that have next to nothing to do.
+    pub idle: f64,
     /// The allowance sufficed to know the average warp: what was run came to its own end, and more of the grid would tell little more.
     pub settled: bool,
     /// False where a limit was reached, an instruction was unknown or control depended on data that was not

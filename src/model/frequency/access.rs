@@ -369,17 +369,20 @@ fn sectors(request: &Request) -> Vec<u64> {
     for (lane, address) in request.each() {
         let last = request.last(address);
         if request.space == Space::Local {
-            // Local memory is interleaved: the same word of neighbouring lanes lies side by side.
             for word in address / WORD..=last / WORD {
-                let physical = word.wrapping_mul(BANKS).wrapping_add(lane).wrapping_mul(WORD);
                 // Apart from global addresses.
-                sectors.push((1 << 62) | (physical / SECTOR));
+                sectors.push((1 << 62) | (in_local(word.wrapping_mul(WORD), lane) / SECTOR));
             }
         } else {
             sectors.extend(address / SECTOR..=last / SECTOR);
         }
     }
     distinct(sectors)
+}
+
+/// Where a byte of a lane's local memory is in its warp's: the same word of neighbouring lanes lies side by side.
+pub(super) fn in_local(address: u64, lane: u64) -> u64 {
+    (address / WORD).wrapping_mul(BANKS).wrapping_add(lane).wrapping_mul(WORD).wrapping_add(address % WORD)
 }
 
 /// Passes over the banks, averaged over the parts of the warp that are served together: all lanes up to 4 bytes each,

@@ -22,6 +22,10 @@ const GOOD: f64 = 0.002;
 /// Blocks at least and warps at most that are looked at.
 const FEWEST: usize = 8;
 const MOST: usize = 256;
+/// Who executes no more than this part of what the longest warp does only finds that nothing is left to do.
+const IDLE: f64 = 0.05;
+/// Fewer of the blocks than this idle are not worth mentioning.
+const FEW_IDLE: f64 = 0.02;
 /// From so many blocks on they tell whether blocks agree.
 const TELLING: usize = 6;
 /// Successive numbers times this, modulo 1, fill any range evenly: the golden ratio.
@@ -228,6 +232,25 @@ impl Grid {
         }
         mean.iter_mut().for_each(|sum| *sum = (*sum / whole).max(0.0));
         Some(mean)
+    }
+
+    /// Share of the blocks that come after the last one of which a warp does anything worth mentioning: a grid that is larger than its data.
+    pub fn idle(&self) -> f64 {
+        let longest = self.samples.iter().map(|sample| sample.instructions).fold(0.0, f64::max);
+        let works = |sample: &&Sample| sample.instructions > longest * IDLE;
+        let Some(last) = self.samples.iter().filter(works).map(|sample| sample.block).max() else { return 0.0 };
+        let after = self.samples.iter().map(|sample| sample.block).filter(|&block| block > last);
+        let Some(next) = after.min() else { return 0.0 };
+        // Somewhere between the two; what is known of a stratum says nothing of the one before.
+        let grid = self.launch.grid;
+        let strata = self.strata();
+        let of_next = strata.iter().find(|stratum| stratum.rank(unravel(next, grid)).is_some());
+        let apart = of_next.filter(|stratum| stratum.rank(unravel(last, grid)).is_none());
+        let from = apart.map_or((last + next).div_ceil(2), |stratum| stratum.block(0, grid).max(last + 1));
+        let idle = self.launch.blocks().saturating_sub(from);
+        let share = idle as f64 / self.launch.blocks().max(1) as f64;
+        // The last block of many a grid is only in part beyond the data.
+        if idle > 1 && share >= FEW_IDLE { share } else { 0.0 }
     }
 
     /// Instructions of the longest warp of the average block; `None` where no warp was run to its end.

@@ -3,7 +3,7 @@
 //! Stores of a warp to one sector leave together where little else was stored in between: the words of a structure, one after another.
 //! A sector of which not all bytes are written costs the level-2 cache more than a whole one.
 
-use super::access::{Request, SECTOR, SECTORS_PER_LINE};
+use super::access::{Request, SECTOR, SECTORS_PER_LINE, in_local};
 use super::memory::AddressMap;
 use crate::model::profile::{Kind, Space};
 use std::collections::{BTreeMap, HashMap};
@@ -56,7 +56,7 @@ pub(super) fn leaving(requests: &[Request]) -> Vec<Leaving> {
     let mut leaving = vec![Leaving::default(); requests.len()];
     let mut warps: HashMap<u32, Warp> = HashMap::new();
     let mut by_block: AddressMap<()> = AddressMap::default();
-    let stores = requests.iter().enumerate().filter(|(_, of)| of.space == Space::Global && of.kind == Kind::Store);
+    let stores = requests.iter().enumerate().filter(|(_, of)| is_written_through(of));
     for (by, request) in stores {
         let warp = warps.entry(request.warp).or_default();
         let at = warp.lines;
@@ -65,6 +65,7 @@ pub(super) fn leaving(requests: &[Request]) -> Vec<Leaving> {
             1 + stored.keys().zip(stored.keys().skip(1)).filter(|(a, b)| line(**a) != line(**b)).count() as u64;
         for (sector, bytes) in stored {
             let before = warp.sectors.get(&sector).copied().filter(|before| before.bytes & bytes == 0);
+            let before = before.filter(|_| request.space == Space::Global);
             let lines = before.map_or(f64::INFINITY, |before| (at - before.at) as f64);
             let apart = ((lines - TOGETHER) / (APART - TOGETHER)).clamp(0.0, 1.0);
             let of = &mut leaving[by];
@@ -85,6 +86,12 @@ pub(super) fn leaving(requests: &[Request]) -> Vec<Leaving> {
     leaving
 }
 
+/// Local memory is written through the level-1 cache as global memory is, and each store alone: of `attention`, `gemm_wmma` and `pns`,
+/// `ncu` counts as many sectors on their way to the level-2 cache as are stored (`kernels/results/h200/traffic.json`).
+fn is_written_through(request: &Request) -> bool {
+    matches!(request.space, Space::Global | Space::Local) && request.kind == Kind::Store
+}
+
 fn line(sector: u64) -> u64 {
     sector / SECTORS_PER_LINE
 }
@@ -92,8 +99,15 @@ fn line(sector: u64) -> u64 {
 /// The sectors of a request, with a bit for each byte.
 fn sectors(request: &Request) -> BTreeMap<u64, u32> {
     let mut sectors: BTreeMap<u64, u32> = BTreeMap::new();
-    for (_, address) in request.each() {
+    for (lane, address) in request.each() {
         let last = request.last(address);
+        if request.space == Space::Local {
+            for byte in address..=last {
+                let at = in_local(byte, lane);
+                *sectors.entry(of_warp(at / SECTOR, request.warp)).or_default() |= 1 << (at % SECTOR);
+            }
+            continue;
+        }
         for sector in address / SECTOR..=last / SECTOR {
             let from = address.max(sector * SECTOR) % SECTOR;
             let to = last.min(sector * SECTOR + SECTOR - 1) % SECTOR;
@@ -101,6 +115,11 @@ fn sectors(request: &Request) -> BTreeMap<u64, u32> {
         }
     }
     sectors
+}
+
+/// A sector of a warp's local memory, apart from those of global memory and of other warps.
+fn of_warp(sector: u64, warp: u32) -> u64 {
+    sector ^ (1 << 63) ^ (u64::from(warp) << 40)
 }
 
 #[cfg(test)]
