@@ -51,6 +51,8 @@ fn good_comments_are_left_alone() {
         ("grid({1, 2}) block(256)", Facts { outputs: Vec::new(), ..all.clone() }),
         // Every thread stores one float: enough.
         (&format!("threads(n) block(256) regs({{0, 64}}) {args}"), all.clone()),
+        // Borders that nobody writes make the buffer a third larger.
+        (&format!("threads(64 * 64 * 64 * 3) block(256) regs({{0, 64}}) {args}"), all.clone()),
         // Not known how much a thread stores.
         (&format!("threads(n / 2) block(256) {args}"), Facts { stored: None, ..all.clone() }),
         ("threads(n) block(256) regs({0, 48, 64})", Facts { bounds: None, ..all.clone() }),

@@ -52,6 +52,15 @@ const SHAPES: &[Shape] = &[
         others: &[],
     },
     Shape {
+        stem: "template_parameters",
+        source: "//@tune threads(ceildiv(n, M)) shared(M * block.x) block({64, 128}) default(block = 128) template(float, 4) template(float, 2)\n\
+                 //@tune args(n = 4099, x = random[n]) name(each)\ntemplate <typename T, int M> __global__ void scale(int n, T *x) {}\n\
+                 //@tune threads(ceildiv(n, M)) block({64, 128}) default(block = 128) define(W = {2, 4}) template(W + 1)\n\
+                 //@tune args(n = 4099, x = random[n])\ntemplate <int M> __global__ void wide(int n, float *x) {}\n",
+        types: &[("n", "int")],
+        others: &[],
+    },
+    Shape {
         stem: "spaces",
         source: "namespace a { namespace b {\n//@tune threads(n) block({64, 128}) default(block = 128)\n//@tune args(n = 65535, x = random[n])\n\
                  __global__ void scale(unsigned short n, float *x) {}\n} }\n",

@@ -12,6 +12,7 @@ use super::marker::{is_marked, opening};
 use super::source::{Source, Span};
 use super::symbol_clause;
 use super::template_clause::{self, RawInstance};
+use super::template_parameters;
 use super::token::{Token, TokenKind, tokens};
 use super::value::Value;
 use super::workload_clause::RawGiven;
@@ -104,6 +105,7 @@ fn instances(
     for raw in instances {
         let instance = raw.resolve(&annotation.macros);
         let mut annotation = annotation.clone();
+        template_parameters::give(&mut annotation, &instance);
         if several || !named {
             annotation.name.push_str(&instance.suffix());
             annotation.name_span = instance.span;

@@ -96,6 +96,32 @@ impl<N> Expr<N> {
         Ok(Expr { span: self.span, node })
     }
 
+    /// Puts expressions in place of the names that `by` knows. Each keeps the place of its name.
+    pub fn replace<'a>(&mut self, by: &impl Fn(&N) -> Option<&'a Expr<N>>)
+    where
+        N: Clone + 'a,
+    {
+        match &mut self.node {
+            Node::Value(_) => {}
+            Node::Name(name) => {
+                if let Some(expression) = by(name) {
+                    self.node = expression.node.clone();
+                }
+            }
+            Node::Unary(_, a) => a.replace(by),
+            Node::Binary(_, _, a, b) => {
+                a.replace(by);
+                b.replace(by);
+            }
+            Node::Choice(condition, a, b) => {
+                condition.replace(by);
+                a.replace(by);
+                b.replace(by);
+            }
+            Node::Call(_, arguments) => arguments.iter_mut().for_each(|a| a.replace(by)),
+        }
+    }
+
     /// Calls `visit` with every name and its place, left to right.
     pub fn names<'a>(&'a self, visit: &mut impl FnMut(&'a N, Span)) {
         match &self.node {

@@ -24,6 +24,8 @@ pub struct Kernel {
     pub is_conditional: bool,
     /// The word `template` of a template.
     pub template: Option<Span>,
+    /// Names of the template's parameters in order; `None` for a type, a template or a pack, and for one without a name.
+    pub template_parameters: Vec<Option<String>>,
     /// What stands between the angle brackets behind the name of an explicit specialization (`template <> ... k<float>(...)`).
     pub arguments: Option<Span>,
 }
@@ -139,6 +141,7 @@ pub(super) fn kernel(
                     declarations,
                     is_conditional,
                     template: template.map(|at| code[at].span),
+                    template_parameters: template.map_or_else(Vec::new, |at| template_parameters(&code, source, at)),
                     // `k<>` leaves all of them to the types of the parameters.
                     arguments: arguments
                         .filter(|open| open + 2 < at)
@@ -200,6 +203,35 @@ fn closing_angle(code: &[CxxToken], source: &Source, open: usize) -> Option<usiz
         at += 1;
     }
     None
+}
+
+/// The names of the parameters behind the word `template`; none where they cannot be told.
+fn template_parameters(code: &[CxxToken], source: &Source, template: usize) -> Vec<Option<String>> {
+    let text = |at: usize| code.get(at).map_or("", |token| source.slice(token.span));
+    let open = template + 1;
+    let Some(close) = closing_angle(code, source, open).filter(|_| text(open) == "<") else {
+        return Vec::new();
+    };
+    let name = |from: usize, to: usize| {
+        let is_value = text(from) != "template" && (from..to).all(|at| !matches!(text(at), "." | "..."));
+        parameter(source, &code[from..to]).filter(|_| is_value)
+    };
+    let (mut names, mut from, mut at) = (Vec::new(), open + 1, open + 1);
+    while at < close {
+        match text(at) {
+            "(" | "[" | "{" => at = closing(code, source, at).unwrap_or(close),
+            // Not a comparison, which would have hidden where the list ends.
+            "<" => at = closing_angle(code, source, at).unwrap_or(close),
+            "," => {
+                names.push(name(from, at));
+                from = at + 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    names.push(name(from, close));
+    names
 }
 
 /// The parameters, of which there are several lists where `#if` stands among them. Which is compiled hangs on macros that nobody

@@ -22,6 +22,7 @@ mod parser;
 mod source;
 mod symbol_clause;
 mod template_clause;
+mod template_parameters;
 mod token;
 mod value;
 mod workload_clause;

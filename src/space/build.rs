@@ -4,7 +4,9 @@ use super::configuration::Dim3;
 use super::limits::Limits;
 use super::shapes;
 use super::walk::{Axis, AxisSet, Constraint, Derived, Quantity, Table, Test};
-use crate::comment::{Annotation, Block, Diagnostic, Expr, Function, GivenValue, Grid, Node, Regs, Span, suggestion};
+use crate::comment::{
+    Annotation, Block, Diagnostic, Expr, Function, GivenValue, Grid, Node, Regs, Span, TemplateArgument, suggestion,
+};
 use crate::workload::Type;
 use std::collections::BTreeMap;
 
@@ -539,6 +541,9 @@ fn resolve(
             let usable = |meaning: &Meaning| matches!(meaning, Meaning::Slot { .. } | Meaning::Unbound);
             let known: Vec<&str> =
                 names.iter().filter(|(_, meaning)| usable(meaning)).map(|(name, _)| name.as_str()).collect();
+            if let Some(message) = template_parameter(annotation, name) {
+                return problem(message);
+            }
             if annotation.source.defines(name) {
                 return problem(format!(
                     "unknown name `{name}`: comments do not know the macros of the source, write the value"
@@ -548,6 +553,20 @@ fn resolve(
             problem(format!("unknown name `{name}`{near}"))
         }
     }
+}
+
+/// What to do about the name of a template's parameter whose argument is no number that the comment gives.
+fn template_parameter(annotation: &Annotation, name: &str) -> Option<String> {
+    let parameters = &annotation.kernel.template_parameters;
+    let at = parameters.iter().position(|parameter| parameter.as_deref() == Some(name))?;
+    Some(match annotation.instance.as_ref()?.arguments.get(at) {
+        Some(TemplateArgument::Text(text) | TemplateArgument::Value { text, .. }) => format!(
+            "`{name}` is a parameter of the template, but only the compiler knows which number `{text}` is: write the number, here or in `template`"
+        ),
+        None => format!(
+            "`{name}` is a parameter of the template that `template` gives no argument: give it one there, or write the number here"
+        ),
+    })
 }
 
 /// What gives a parameter, or a field of one, a value: `add args(n = ...)`, `add args(rows = {n = ...})`.

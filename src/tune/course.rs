@@ -104,7 +104,14 @@ impl<'a> Course<'a> {
                 Err(Problem::Comment(diagnostics)) => Some(diagnostics),
                 _ => None,
             });
-        wrong.flatten().collect()
+        // Instances of one template have one comment, and mostly one fault.
+        let mut said: Vec<Diagnostic> = Vec::new();
+        for diagnostic in wrong.flatten() {
+            if !said.contains(&diagnostic) {
+                said.push(diagnostic);
+            }
+        }
+        said
     }
 
     /// Bounds the compiling of a kernel that was begun at `begin` and will be timed. Without a GPU the same is to be compiled, and

@@ -198,3 +198,16 @@ fn what_is_wrong_with_a_comment_is_said_before_the_files_other_kernels_are_tuned
     assert_eq!(ran.code, Some(2));
     assert!(!watched.project.path("log").exists() && !watched.project.path("k.o").exists());
 }
+
+/// A template's instances share its comment, and what is wrong with it.
+#[test]
+fn what_is_wrong_with_all_instances_is_said_once() {
+    let source = "//@tune threads(ceildiv(m, N)) block({64, 128}) template(1) template(2)\n\
+                  template <int N> __global__ void k(int n) {}\n\
+                  template __global__ void k<1>(int);\ntemplate __global__ void k<2>(int);\n";
+    let watched = Watched::new(source, None);
+    let ran = run(&mut watched.project.nvtune(&compile("k.cu", "k.o")));
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.starts_with("k.cu(1): error: unknown name `m`"), "{}", ran.stderr);
+    assert!(ran.stderr.ends_with("\n1 error detected in the compilation of \"k.cu\".\n"), "{}", ran.stderr);
+}
