@@ -43,6 +43,29 @@ fn documented_spaces_have_their_sizes_and_baselines() {
         ("threads(n, m) block(auto) regs(0)", 33, 1, ([16, 16, 1], 0, None, &[])),
         ("threads(n, m) block(auto) regs(0) default(block = {8, 8})", 34, 1, ([8, 8, 1], 0, None, &[])),
         ("threads(n, m, 8) block(auto) regs(0)", 80, 1, ([8, 8, 4], 0, None, &[])),
+        // A block for each of some things has no more threads for it.
+        ("grid(ceildiv(n, block.x), m, 8) block(auto) regs(0)", 32, 1, ([256, 1, 1], 0, None, &[])),
+        (
+            "grid(ceildiv(n, block.x), m) block(auto) regs(0) default(block = {32, 8})",
+            33,
+            1,
+            ([32, 8, 1], 0, None, &[]),
+        ),
+        ("grid(n, m) block(auto) regs(0) default(block = 128)", 32, 1, ([128, 1, 1], 0, None, &[])),
+        ("grid(n, m) block(auto) regs(0)", 33, 1, ([16, 16, 1], 0, None, &[])),
+        (
+            "grid(n, m) block(auto) regs(0) require(block.y <= 4) default(block = 128)",
+            22,
+            1,
+            ([128, 1, 1], 0, None, &[]),
+        ),
+        (
+            "grid(ceildiv(n, block.x), T) block(auto) regs(0) define(T = {1, 2})",
+            33 * 2,
+            2,
+            ([16, 16, 1], 0, None, &[1]),
+        ),
+        ("grid(ceildiv(n, block.x), m, ceildiv(n, block.z)) block(auto) regs(0)", 33, 1, ([16, 1, 16], 0, None, &[])),
         ("threads(n) default(block = 96, regs = 32) regs({16, 32})", 3, 1, ([96, 1, 1], 32, None, &[])),
         ("threads(n) default(block = 96, regs = 40)", 5, 1, ([96, 1, 1], 40, None, &[])),
         // What nvcc does is always among them, and is the baseline.
@@ -153,6 +176,7 @@ fn arguments_need_each_other_in_any_order() {
         ("threads(n) block(128) args(n = n, m = 1, x = out[1])", "n", circular),
         ("threads(n) block(128) args(n = m + 1, m = n - 1, x = out[1])", "m", circular),
         ("threads(9) block(128) args(n = m + grid.x, m = n - 1, x = out[1])", "m", circular),
+        ("grid(9, n) block(auto) default(block = 128) args(n = m + 1, m = n - 1, x = out[1])", "m", circular),
         ("threads(n) block(128) args(n = m, m = grid.x, x = out[1])", "n", of_grid),
     ] {
         let problems = said(clauses).expect_err(clauses);

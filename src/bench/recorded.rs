@@ -7,7 +7,7 @@ use crate::record::{
     PointTime, RecordedSpace, Repeatability, SPACE_FORMAT, Sample, Seconds, SpaceConfiguration, SpaceError, SpaceSize,
     SpaceSource, SpaceVariant, SpaceWorkload,
 };
-use crate::tune::{Code, Laid, Prepared, Source, recorded_variant, representatives};
+use crate::tune::{Code, Laid, Prepared, Source, UNFIT, recorded_variant, representatives};
 use crate::workload::Workload;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ pub fn recorded(prepared: &Prepared<'_>, facts: Facts, times: &Times) -> Result<
         let taken = times.taken.get(&index);
         let infeasible = match &laid.variants[index] {
             Err(problem) => Some(problem.clone()),
-            Ok(_) if scored.scores[index].is_none() => Some("no block of it fits on a multiprocessor".to_owned()),
+            Ok(_) if scored.scores[index].is_none() => Some(UNFIT.to_owned()),
             Ok(_) => None,
         };
         configurations.push(SpaceConfiguration {

@@ -27,6 +27,7 @@ pub use architecture::{
     architecture_number, auto_caps,
 };
 pub use bottleneck::Bottleneck;
+pub use occupancy::Limiter;
 pub use profile::Profile;
 pub use reuse::Reuse;
 pub use score::{Inputs, Score, score};

@@ -3,6 +3,7 @@
 use super::configuration::Dim3;
 use super::limits::Limits;
 use super::shapes;
+use super::space::Counted;
 use super::walk::{Axis, AxisSet, Constraint, Derived, Quantity, Table, Test};
 use crate::comment::{
     Annotation, Block, Diagnostic, Expr, Function, GivenValue, Grid, Node, Regs, Span, TemplateArgument, suggestion,
@@ -147,6 +148,31 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// The dimensions in which the blocks of `block(auto)` extend: those of the launch, but for those of a grid whose blocks are counted
+    /// by something else, such as a block for each image. There the program's block has one thread, by `default` or, without it,
+    /// where other blocks of the grid are counted by the block.
+    fn block_dimensions(&self) -> [bool; 3] {
+        let dimensions = self.dimensions();
+        let all = [0, 1, 2].map(|at| at < dimensions.max(1));
+        let Some(Grid::Expressions(expressions)) = self.annotation.grid.as_ref().map(|grid| &grid.value) else {
+            return all;
+        };
+        let names = |expression: &Expr| Counted::by(self.annotation, expression);
+        let counted: Vec<Counted> = expressions.iter().map(names).collect();
+        let tied: Vec<Counted> = self.annotation.require.iter().map(names).collect();
+        let default = self.annotation.default.block.as_ref().map(|shape| shape.value);
+        let is_alone = match default {
+            Some(_) => true,
+            None => counted.iter().any(|counted| counted.block.contains(&true)),
+        };
+        // A macro may be the block's extent by another name.
+        let follows = |at: usize| {
+            let own = counted.get(at).is_some_and(|own| own.block[at] || !own.macros.is_empty());
+            own || tied.iter().any(|tied| tied.block[at]) || default.is_some_and(|default| default[at] > 1)
+        };
+        [0, 1, 2].map(|at| all[at] && (at == 0 || !is_alone || follows(at)))
+    }
+
     /// What `block(128, 256)` was meant to be, where each dimension has one value that is a warp or more.
     fn meant_list(&self) -> String {
         let Some(Block::Lists(lists)) = self.annotation.block.as_ref().map(|block| &block.value) else {
@@ -186,7 +212,7 @@ impl<'a> Builder<'a> {
         let (mut shapes, span) = match &self.annotation.block {
             Some(block) => match &block.value {
                 Block::Auto => {
-                    let mut shapes = shapes::auto(self.dimensions());
+                    let mut shapes = shapes::auto(self.block_dimensions());
                     // The program's own block is always worth its place.
                     shapes.extend(given.filter(|given| !shapes.contains(given)));
                     (shapes, block.span)

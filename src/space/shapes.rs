@@ -19,13 +19,14 @@ const AUTO_Y: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 const AUTO_X3: [u32; 5] = [8, 16, 32, 64, 128];
 const AUTO_YZ3: [u32; 5] = [1, 2, 4, 8, 16];
 
-/// The shapes of `block(auto)` for a grid of so many dimensions: 32 to 1024 threads in steps of a warp in one
-/// dimension; in more, shapes of whole warps with 64 to 1024 threads.
-pub(super) fn auto(dimensions: usize) -> Vec<Dim3> {
-    let shapes: Vec<Dim3> = match dimensions {
-        0 | 1 => return (1..=32).map(|warps| [warps * WARP, 1, 1]).collect(),
-        2 => product([&AUTO_X, &AUTO_Y, &[1]]),
-        _ => product([&AUTO_X3, &AUTO_YZ3, &AUTO_YZ3]),
+/// The shapes of `block(auto)` for blocks that extend in these dimensions: 32 to 1024 threads in steps of a warp in x alone; in more
+/// dimensions, shapes of whole warps with 64 to 1024 threads.
+pub(super) fn auto(extends: [bool; 3]) -> Vec<Dim3> {
+    let shapes: Vec<Dim3> = match extends {
+        [_, false, false] => return (1..=32).map(|warps| [warps * WARP, 1, 1]).collect(),
+        [_, true, false] => product([&AUTO_X, &AUTO_Y, &[1]]),
+        [_, false, true] => product([&AUTO_X, &[1], &AUTO_Y]),
+        [_, true, true] => product([&AUTO_X3, &AUTO_YZ3, &AUTO_YZ3]),
     };
     let fits = |shape: &Dim3| {
         let threads: u32 = shape.iter().product();
@@ -62,11 +63,14 @@ pub(super) fn strangeness(shape: Dim3) -> (u32, u32, Reverse<Dim3>) {
 mod tests {
     use super::{auto, strangeness};
 
+    const EXTENTS: [[bool; 3]; 4] =
+        [[true, false, false], [true, true, false], [true, true, true], [true, false, true]];
+
     #[test]
     fn automatic_shapes_are_whole_warps() {
-        let counts: Vec<usize> = (1..=3).map(|dimensions| auto(dimensions).len()).collect();
-        assert_eq!(counts, [32, 33, 80]);
-        for shape in (1..=3).flat_map(auto) {
+        let counts = EXTENTS.map(|extends| auto(extends).len());
+        assert_eq!(counts, [32, 33, 80, 33]);
+        for shape in EXTENTS.into_iter().flat_map(auto) {
             let threads: u32 = shape.iter().product();
             assert!(threads.is_multiple_of(32) && threads <= 1024, "{shape:?}");
         }
@@ -75,8 +79,8 @@ mod tests {
     #[test]
     fn the_usual_block_comes_first() {
         for (shapes, first) in [
-            (auto(1), [256, 1, 1]),
-            (auto(2), [16, 16, 1]),
+            (auto(EXTENTS[0]), [256, 1, 1]),
+            (auto(EXTENTS[1]), [16, 16, 1]),
             (vec![[100, 1, 1], [300, 1, 1]], [300, 1, 1]),
             (vec![[64, 4, 1], [32, 8, 1]], [32, 8, 1]),
             (vec![[4, 8, 1], [8, 4, 1]], [8, 4, 1]),

@@ -10,7 +10,7 @@
 //! is never changed: if a constraint excludes it, that is an error.
 //!
 //! Without `regs`, the caps are those of `regs(auto)`. Without `block`, the block stays at the default's.
-//! `block(auto)` has as many dimensions as `threads` or `grid`, and contains the default's block.
+//! `block(auto)` has the dimensions of `threads` or `grid` that the block counts, and contains the default's block.
 
 use super::build::{Builder, Meaning, compile_late, given_by};
 use super::configuration::{Configuration, Dim3, Launch};
@@ -34,6 +34,35 @@ pub struct Counted {
     pub block: [bool; 3],
     /// Macro axes.
     pub macros: BTreeSet<String>,
+}
+
+impl Counted {
+    /// What an expression of a comment names, itself or through arguments of the workload.
+    pub(super) fn by(annotation: &Annotation, expression: &Expr) -> Self {
+        let mut found = Self::default();
+        found.add(annotation, expression, &mut BTreeSet::new());
+        found
+    }
+
+    /// `seen`: the arguments that were followed, for what is computed from itself is found out later.
+    fn add(&mut self, annotation: &Annotation, expression: &Expr, seen: &mut BTreeSet<String>) {
+        expression.names(&mut |name, _| match name.as_str() {
+            "block.x" => self.block[0] = true,
+            "block.y" => self.block[1] = true,
+            "block.z" => self.block[2] = true,
+            "block.size" => self.block = [true; 3],
+            _ if annotation.macros.iter().any(|axis| axis.name == *name) => {
+                self.macros.insert(name.clone());
+            }
+            _ if seen.insert(name.clone()) => {
+                let values = annotation.values();
+                if let Some((_, GivenValue::Scalar(value))) = values.iter().find(|(path, _)| path == name) {
+                    self.add(annotation, value, seen);
+                }
+            }
+            _ => {}
+        });
+    }
 }
 
 /// All valid configurations of a kernel. Never empty.
@@ -195,48 +224,27 @@ impl Space {
     /// Under `threads` it is the block's own extent, whatever else the number of threads hangs on. Under `grid` it is what the
     /// expression names, itself or through arguments of the workload; a dimension that the clause does not give is one block.
     pub fn counted_by(&self, dimension: usize) -> Counted {
-        let mut found = Counted::default();
         match self.annotation.grid.as_ref().map(|grid| &grid.value) {
             Some(Grid::Expressions(expressions)) => {
-                if let Some(expression) = expressions.get(dimension) {
-                    self.count(expression, &mut found);
-                }
+                let counted = expressions.get(dimension).map(|expression| Counted::by(&self.annotation, expression));
+                counted.unwrap_or_default()
             }
-            _ => found.block[dimension] = true,
+            _ => Counted { block: [0, 1, 2].map(|at| at == dimension), ..Counted::default() },
         }
-        found
     }
 
     /// The macros that threads or grid hang on, themselves or through arguments of the workload.
     pub fn dividing_macros(&self) -> BTreeSet<String> {
-        let mut found = Counted::default();
         let grid = self.annotation.grid.as_ref().map(|grid| &grid.value);
         let threads = self.annotation.threads.iter().flat_map(|threads| &threads.value);
         let blocks = grid.into_iter().filter_map(|grid| match grid {
             Grid::Expressions(expressions) => Some(expressions),
             Grid::Lists(_) => None,
         });
-        threads.chain(blocks.flatten()).for_each(|expression| self.count(expression, &mut found));
-        found.macros
-    }
-
-    fn count(&self, expression: &Expr, found: &mut Counted) {
-        expression.names(&mut |name, _| match name.as_str() {
-            "block.x" => found.block[0] = true,
-            "block.y" => found.block[1] = true,
-            "block.z" => found.block[2] = true,
-            "block.size" => found.block = [true; 3],
-            // No argument of a space is computed from itself, so that this ends.
-            _ if self.annotation.macros.iter().all(|axis| axis.name != *name) => {
-                let values = self.annotation.values();
-                if let Some((_, GivenValue::Scalar(value))) = values.iter().find(|(path, _)| path == name) {
-                    self.count(value, found);
-                }
-            }
-            _ => {
-                found.macros.insert(name.clone());
-            }
-        });
+        threads
+            .chain(blocks.flatten())
+            .flat_map(|expression| Counted::by(&self.annotation, expression).macros)
+            .collect()
     }
 
     /// The macros that constraints of the comment tie to the block, itself or through other macros.

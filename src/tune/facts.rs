@@ -90,6 +90,17 @@ pub fn fixed_block(module: &Module, symbol: &str) -> Option<&'static str> {
     has(".reqntid").then_some("it is compiled for blocks of one shape (__block_size__)")
 }
 
+/// Whether the kernel's blocks wait for each other (`cooperative_groups::this_grid().sync()`), so that all of them must be resident at
+/// once: it reads where the memory is that the driver has for the barrier of a cooperative launch.
+pub fn waits_for_grid(module: &Module, symbol: &str) -> bool {
+    let reads = |function: &Function| {
+        let mut operands =
+            function.body.iter().flat_map(|body| body.instructions()).flat_map(|instruction| &instruction.operands);
+        operands.any(|operand| matches!(operand, Operand::Name(name) if matches!(&**name, "%envreg1" | "%envreg2")))
+    };
+    module.entry(symbol).is_some_and(reads) || module.functions.iter().filter(|function| !function.entry).any(reads)
+}
+
 /// The dimensions in which the kernel tells threads apart without asking how many there are. Not known, and so not told,
 /// where the kernel hands out its work by atomics or calls functions.
 fn fixed(module: &Module, entry: &Function, body: &Body) -> [bool; 3] {

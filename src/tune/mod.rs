@@ -34,7 +34,7 @@ pub use laid::{Code, Laid, Source, representatives};
 pub use measured::{ROUNDS, baseline, candidates, finalists, settled};
 pub use problem::Problem;
 pub use reach::Surroundings;
-pub use scored::{NoBaseline, Scored, score};
+pub use scored::{NoBaseline, Scored, UNFIT, score};
 pub use tuned::Tuned;
 
 use crate::comment::Annotation;

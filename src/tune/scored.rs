@@ -4,7 +4,7 @@ use super::laid::Laid;
 use super::profiles::{Known, Profiles};
 use super::variants::Macros;
 use crate::cubin::Cubin;
-use crate::model::{Analysis, Inputs, Score, score as score_of};
+use crate::model::{Analysis, Inputs, Limiter, Score, score as score_of};
 use crate::ptx::CacheOperator;
 use crate::search::{self, Point, Promise, Search, Strategy};
 use crate::space::Configuration;
@@ -15,7 +15,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 /// A space, scored.
 pub struct Scored {
     pub laid: Laid,
-    /// By configuration; `None` where there is no variant or no block of it fits on a multiprocessor.
+    /// By configuration; `None` where there is no variant, or where no block of it fits on a multiprocessor, or not all that must be on the
+    /// GPU at once.
     pub scores: Vec<Option<Score>>,
 }
 
@@ -23,6 +24,22 @@ pub struct Scored {
 pub struct NoBaseline {
     pub configuration: Configuration,
     pub reason: String,
+}
+
+/// That a launch is more than the hardware takes.
+pub const UNFIT: &str = "no block of it fits on a multiprocessor";
+
+/// Why the baseline cannot be launched, with the remedy where there is one.
+fn does_not_fit(laid: &Laid, score: &Score) -> String {
+    let [x, y, z] = laid.launches[laid.baseline].block;
+    let threads = u64::from(x) * u64::from(y) * u64::from(z);
+    match score.limiter {
+        Limiter::Registers if score.blocks_per_sm == 0 => format!(
+            "{UNFIT}: the compiler gives each of its {threads} threads {} registers; __launch_bounds__({threads}) in the source keeps these low enough",
+            score.registers
+        ),
+        _ => UNFIT.to_owned(),
+    }
 }
 
 /// Scores the whole space.
@@ -47,7 +64,7 @@ pub fn score_again(laid: Laid, known: &mut Known) -> Result<Scored, NoBaseline> 
         }
     }
     let groups: Vec<_> = groups.into_iter().collect();
-    let found: Vec<(usize, Option<Score>)> = groups
+    let found: Vec<(usize, Score)> = groups
         .par_iter()
         .flat_map_iter(|((variant, profile, assumed), members)| {
             let profile = profile.and_then(|index| profiles.get(index));
@@ -58,7 +75,7 @@ pub fn score_again(laid: Laid, known: &mut Known) -> Result<Scored, NoBaseline> 
             let analysis = kernel.map(|kernel| Analysis::assuming(kernel, profile, trips[*assumed]));
             members
                 .iter()
-                .map(|&index| {
+                .filter_map(|&index| {
                     let buffers = laid.workloads[index].as_deref().map(Workload::sizes);
                     let inputs = analysis.as_ref().map(|analysis| Inputs {
                         machine: &laid.machine,
@@ -66,20 +83,30 @@ pub fn score_again(laid: Laid, known: &mut Known) -> Result<Scored, NoBaseline> 
                         launch: &laid.launches[index],
                         buffers: buffers.as_deref(),
                     });
-                    (index, inputs.as_ref().map(score_of).filter(|score| score.feasible))
+                    inputs.as_ref().map(|inputs| (index, score_of(inputs)))
                 })
                 .collect::<Vec<_>>()
         })
         .collect();
-    let mut scores = vec![None; laid.configurations.len()];
-    for (index, score) in found {
-        scores[index] = score;
-    }
     let baseline = laid.baseline;
+    let waits_for_grid = laid.waits_for_grid();
+    // What the program launches so already fits on its GPU, whatever this one is.
+    let fits = |index: usize, score: &Score| {
+        let resident = u64::from(score.blocks_per_sm) * u64::from(laid.machine.sms);
+        !waits_for_grid || index == baseline || laid.launches[index].blocks() <= resident
+    };
+    let mut scores = vec![None; laid.configurations.len()];
+    let mut crowded = None;
+    for (index, score) in found {
+        if score.feasible && fits(index, &score) {
+            scores[index] = Some(score);
+        } else if index == baseline {
+            crowded = Some(does_not_fit(&laid, &score));
+        }
+    }
     let reason = match &laid.variants[baseline] {
         Err(problem) => Some(problem.clone()),
-        Ok(_) if scores[baseline].is_none() => Some("no block of it fits on a multiprocessor".to_owned()),
-        Ok(_) => None,
+        Ok(_) => crowded.or_else(|| scores[baseline].is_none().then(|| UNFIT.to_owned())),
     };
     match reason {
         Some(reason) => Err(NoBaseline { configuration: laid.configurations[baseline].clone(), reason }),

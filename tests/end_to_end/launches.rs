@@ -305,3 +305,30 @@ fn a_workload_too_small_to_tell_the_values_of_a_macro_apart_hides_neither_a_lack
         assert_eq!(winner(&project).1, 4, "{guard}{value}");
     }
 }
+
+#[test]
+fn a_grid_that_waits_for_itself_is_no_larger_than_the_gpu() {
+    let project = Project::new(&[]);
+    let kernel = |wait: &str| {
+        format!(
+            "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n\
+             //@tune grid({{132, 1056, 10560}}) block(256) regs({{0}}) default(block = 256, grid = 132) launch(header)\n\
+             //@tune args(n = 1 << 26, x = random[n], y = out[n])\n\
+             __global__ void root(int n, const float *x, float *y) {{\n\
+             const cg::grid_group grid = cg::this_grid();\n\
+             for (int i = grid.thread_rank(); i < n; i += grid.size()) y[i] = sqrtf(x[i]);\n\
+             {wait} }}\n"
+        )
+    };
+    // By configuration, in the order of the grids.
+    let scored = |text: &str| -> Vec<bool> {
+        project.write("root.cu", text);
+        succeed(project.nvtune(&compile("root.cu", "root.o")).env("NVTUNE", "static"));
+        let record = project.record("root.tune.json");
+        let configurations = record["kernels"][0]["configurations"].as_array().expect("a list");
+        configurations.iter().map(|found| found["score"].is_object()).collect()
+    };
+    assert_eq!(scored(&kernel("")), [true, true, true]);
+    // An H200 holds 8 blocks of 256 threads on each of 132 multiprocessors.
+    assert_eq!(scored(&kernel("grid.sync(); if (grid.thread_rank() == 0) y[0] = 0;")), [true, true, false]);
+}

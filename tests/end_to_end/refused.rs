@@ -87,6 +87,10 @@ fn what_is_refused_for_good_is_refused_from_the_cache_in_the_same_words() {
         kernel("", &format!("template(false) {ARGS}")).replace("__global__", "template <bool B>\n__global__");
     let instance = format!("{instance}template __global__ void k<true>(int, const float *, float *);\n");
     let elsewhere = kernel("__device__ float far(float);", ARGS).replace("j * x[", "far(j) * x[");
+    let many = "float a[72];\n#pragma unroll\nfor (int j = 0; j < 72; ++j) a[j] = x[(i + j * WORK) % n];\n__syncthreads();\n\
+                #pragma unroll\nfor (int j = 0; j < 72; ++j) y[i] += a[j] * a[j * 7 % 72];";
+    let crowded = kernel("", ARGS).replace("{64, 128}", "1024").replace("block = 128", "block = 1024");
+    let crowded = crowded.replace("if (i < n) for (int j = 0; j < WORK; ++j) y[i] += j * x[(i + j) % n];", many);
     // What it is, the source, the GPU, the architecture, and what is said.
     for (what, source, recorded, architecture, said) in [
         ("an instance that the file does not make", instance, None, "-arch=sm_90", "`k` has no instance <"),
@@ -103,6 +107,13 @@ fn what_is_refused_for_good_is_refused_from_the_cache_in_the_same_words() {
             None,
             "-arch=sm_90",
             "k: not tuned: its baseline (block=128 WORK=1) cannot be built or launched: it needs `_Z3farf` of another file",
+        ),
+        (
+            "a baseline of more registers than there are",
+            crowded,
+            None,
+            "-arch=sm_90",
+            "k: not tuned: its baseline (block=1024 WORK=1) cannot be built or launched: no block of it fits on a multiprocessor: the compiler gives each of its 1024 threads",
         ),
         (
             "a baseline that crashes",
