@@ -45,7 +45,7 @@ int main() {
     cudaMalloc(&shape, 3 * sizeof(unsigned));
     cudaMemcpy(x, host.data(), n * sizeof(float), cudaMemcpyHostToDevice);
     int failed = 0;
-    auto expect = [&](const char *name, cudaError_t error, unsigned grid = (n + 63) / 64, unsigned shared = 64 * sizeof(float)) {
+    auto expect = [&](const char *name, cudaError_t error, unsigned grid, unsigned shared) {
         unsigned got[3] = {};
         const cudaError_t ran = cudaDeviceSynchronize();
         cudaMemcpy(result.data(), y, n * sizeof(float), cudaMemcpyDeviceToHost);
@@ -60,7 +60,8 @@ int main() {
         cudaMemset(y, 0, n * sizeof(float));
         cudaMemset(shape, 0, 3 * sizeof(unsigned));
     };
-    expect("launch", nvtune::scale::launch(scale, nullptr, n, x, y, shape));
+    const unsigned blocks = (n + 63) / 64, bytes = 64 * sizeof(float);
+    expect("launch", nvtune::scale::launch(scale, nullptr, n, x, y, shape), blocks, bytes);
 
     cudaStream_t stream;
     cudaStreamCreate(&stream);
@@ -71,10 +72,10 @@ int main() {
     cudaStreamEndCapture(stream, &graph);
     cudaGraphInstantiate(&executable, graph, 0);
     cudaGraphLaunch(executable, stream);
-    expect("launch into a captured stream", captured);
+    expect("launch into a captured stream", captured, blocks, bytes);
 
     scale<<<nvtune::scale::grid(n), nvtune::scale::block(), nvtune::scale::shared()>>>(n, x, y, shape);
-    expect("grid, block and shared", cudaGetLastError());
+    expect("grid, block and shared", cudaGetLastError(), blocks, bytes);
 
     expect("a cooperative launch", nvtune::turn::launch(turn, nullptr, n, x, turned, y, shape), 16, 0);
     cudaMemset(turned, 0, n * sizeof(float));
