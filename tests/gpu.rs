@@ -35,6 +35,10 @@ const CASES: &[(&str, fn())] = &[
     ("timings_repeat", timings_repeat),
     ("short_kernels_are_timed_in_graphs", short_kernels_are_timed_in_graphs),
     ("graphs_keep_carve_outs_and_contents", graphs_keep_carve_outs_and_contents),
+    (
+        "kernels_that_wait_for_their_grid_are_launched_cooperatively",
+        kernels_that_wait_for_their_grid_are_launched_cooperatively,
+    ),
     ("clocks_are_watched", clocks_are_watched),
     ("one_measures_at_a_time", one_measures_at_a_time),
     ("several_gpus_share_candidates", several_gpus_share_candidates),
@@ -89,7 +93,7 @@ fn remapped_launches() {
 /// A program that launches by the functions of its header.
 fn launches_by_the_header() {
     let lines = lines_of_program(&[("header.cu", include_str!("gpu/header.cu"))], &["-std=c++17"]);
-    assert_eq!(lines.len(), 3, "{lines:#?}");
+    assert_eq!(lines.len(), 5, "{lines:#?}");
 }
 
 /// Builds a program, its first source by nvtune under the recorded decision `block=64`, and runs it; gives the lines of what it
@@ -167,6 +171,7 @@ fn candidate(kernel: &str, block: u32, workload: &Arc<Workload>) -> Candidate {
         cubin: Arc::from(&include_bytes!("gpu/kernels.ptx")[..]),
         kernel: kernel.to_owned(),
         launch: Launch { grid: [n.div_ceil(block), 1, 1], block: [block, 1, 1], shared: 0, carveout: None },
+        cooperative: false,
         workload: Arc::clone(workload),
     }
 }
@@ -615,6 +620,57 @@ fn graphs_keep_carve_outs_and_contents() {
     for (contender, samples) in contenders.iter().zip(&samples) {
         let (carveout, shared) = (contender.launch.carveout, contender.launch.shared);
         println!("carveout {carveout:?} shared {shared}: {:.3} us", median(samples).median_us);
+    }
+}
+
+fn kernels_that_wait_for_their_grid_are_launched_cooperatively() {
+    let mut process = start();
+    let sms = process.device().sms;
+    let waits = |block: u32, blocks_per_sm: u32, workload: &Arc<Workload>| {
+        let mut candidate = candidate("waits", block, workload);
+        candidate.launch.grid = [sms * blocks_per_sm, 1, 1];
+        candidate.cooperative = true;
+        candidate.label += &format!(" blocks_per_sm={blocks_per_sm}");
+        candidate
+    };
+    let large = Arc::new(workload(N, Fill::Poison));
+    let with_carveout = |carveout: u8| {
+        let mut candidate = waits(128, 1, &large);
+        candidate.launch.carveout = Some(carveout);
+        candidate
+    };
+    let plain = Candidate { cooperative: false, ..waits(128, 2, &large) };
+    let candidates = [
+        waits(128, 2, &large),
+        waits(512, 1, &large),
+        waits(256, 64, &large),
+        with_carveout(100),
+        with_carveout(0),
+        plain,
+        waits(64, 4, &large),
+    ];
+    let timings = process.time(&waits(256, 2, &large), &candidates, &plan()).unwrap();
+    let outcomes = outcomes(&timings);
+    println!("baseline {:.2} us, {outcomes:#?}", timings.baseline.median_us);
+    for right in [0, 1, 3, 4, 6] {
+        assert_eq!(outcomes[right], "timed", "{}", candidates[right].label);
+    }
+    let blocks = 64 * sms;
+    let crowded =
+        format!("its blocks wait for each other, and {blocks} of 256 threads are more than the GPU holds at once");
+    assert_eq!(outcomes[2], crowded);
+    assert!(outcomes[5].starts_with("crashed on the GPU: CUDA_ERROR_"), "{}", outcomes[5]);
+
+    // Short ones are timed in graphs, with cold caches and with warm ones.
+    let small = small();
+    let contenders = [waits(256, 1, &small), waits(128, 2, &small)];
+    for caches in [Caches::Cold, Caches::Warm] {
+        let samples = process.duel(&contenders, 21, caches).unwrap();
+        for (contender, samples) in contenders.iter().zip(&samples) {
+            let timing = median(samples);
+            println!("{caches:?}, {}: {:.3} us, spread {:.4}", contender.label, timing.median_us, timing.spread);
+            assert!((0.5..100.0).contains(&timing.median_us));
+        }
     }
 }
 

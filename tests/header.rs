@@ -121,6 +121,13 @@ const SHAPES: &[Shape] = &[
         others: &[],
     },
     Shape {
+        stem: "cooperative",
+        source: "//@tune grid({132, 264}) block({64, 128}) default(block = 128, grid = 264)\n//@tune args(n = 1000, x = random[n])\n\
+                 __global__ void waiting(int n, float *x) { auto grid = cooperative_groups::this_grid(); grid.sync(); }\n",
+        types: &[],
+        others: &[],
+    },
+    Shape {
         stem: "expressions",
         source: "//@tune grid(max(1, min(n * 1.5, 6e4)) , n > 0 && !(m == 3) ? (1 << 10) / m : ~n, (n & 7) != 0 || m % n)\n\
                  //@tune block({64, 128}) default(block = 128) args(n = 1000, m = 5, f = 2.5, x = random[n])\n\
@@ -435,6 +442,7 @@ void stencil(int, int, float *) {}
 void mixed(const int, int, float *) {}
 void strided(int, float *) {}
 void planned(const Plan, int, float *) {}
+void waiting(int, float *) {}
 template <class T, int M> void axpy(int, T, T *) {}
 int main() {
   const Plan plan = {1000, {7}};
@@ -447,6 +455,7 @@ int main() {
   printf("%d\n", nvtune::stencil::launch(stencil, 0, 1000, 100000, nullptr));
   printf("%d\n", nvtune::strided::launch(strided, 0, 1000, nullptr));
   printf("%d\n", nvtune::planned::launch(planned, 0, plan, 3, nullptr));
+  printf("%d\n", nvtune::waiting::launch(waiting, 0, 1000, nullptr));
   printf("%d\n", nvtune::axpy_float_4::launch(axpy<float, 4>, 0, 1000, 1, nullptr));
   printf("%d\n", nvtune::mixed::launch(mixed, 0, 1000, 8, nullptr));
 }
@@ -480,6 +489,8 @@ int main() {
         grid 264 1 1 block 128 1 1 shared 1056 stream (nil) attributes 0 first 1000
         0
         grid 8 21 1 block 128 1 1 shared 0 stream (nil) attributes 0 first 1000
+        0
+        grid 264 1 1 block 128 1 1 shared 0 stream (nil) attributes 1 first 1000
         0
         grid 8 1 1 block 128 1 1 shared 0 stream (nil) attributes 0 first 1000
         0

@@ -176,6 +176,9 @@ pub fn laid(space: &RecordedSpace) -> Result<Laid, SpaceError> {
         workloads.push(Arc::new(workload));
     }
     let sources = space.sources.iter().zip(parts.ptx);
+    let sources: Vec<Source> =
+        sources.map(|(source, ptx)| Source { symbol: source.symbol.clone(), ptx: ptx.map(Arc::from) }).collect();
+    let of_baseline = space.configurations.get(space.baseline).and_then(|found| sources.get(found.source));
     let codes = space.variants.iter().zip(parts.cubins);
     let launches: Vec<_> = space.configurations.iter().map(|found| found.launch).collect();
     let variants: Vec<Result<usize, String>> = space
@@ -191,9 +194,8 @@ pub fn laid(space: &RecordedSpace) -> Result<Laid, SpaceError> {
         trips: space.configurations.iter().map(|found| found.trips.clone()).collect(),
         baseline: space.baseline,
         representative: representatives(&variants, &launches, space.baseline),
-        sources: sources
-            .map(|(source, ptx)| Source { symbol: source.symbol.clone(), ptx: ptx.map(Arc::from) })
-            .collect(),
+        waits_for_grid: of_baseline.is_some_and(Source::waits_for_grid),
+        sources,
         codes: codes.map(|(variant, cubin)| Code { symbol: variant.symbol.clone(), cubin: Arc::from(cubin) }).collect(),
         launches,
         variants,

@@ -28,6 +28,9 @@ pub struct Kernel {
     pub template_parameters: Vec<Option<String>>,
     /// What stands between the angle brackets behind the name of an explicit specialization (`template <> ... k<float>(...)`).
     pub arguments: Option<Span>,
+    /// Whether its body waits for the whole grid, as far as its words tell (`this_grid().sync()`): what a header goes by where the
+    /// kernel is not compiled.
+    pub waits_for_grid: bool,
 }
 
 /// Words that are a type by themselves, and so no name of a parameter.
@@ -146,6 +149,7 @@ pub(super) fn kernel(
                     arguments: arguments
                         .filter(|open| open + 2 < at)
                         .map(|open| code[open + 1].span.to(code[at - 2].span)),
+                    waits_for_grid: waits_for_grid(&code[close..], source),
                 });
             }
             _ => {}
@@ -153,6 +157,30 @@ pub(super) fn kernel(
         at += 1;
     }
     Err(nothing())
+}
+
+/// Whether the body that begins in `code` calls a barrier of `cooperative_groups::this_grid()`, itself or by a name for it.
+fn waits_for_grid(code: &[CxxToken], source: &Source) -> bool {
+    let Some(open) = code.iter().position(|token| source.slice(token.span) == "{") else { return false };
+    let body = &code[open..closing(code, source, open).unwrap_or(code.len())];
+    let text = |at: usize| body.get(at).map_or("", |token| source.slice(token.span));
+    // A name is the grid's if the statement that brings it says so.
+    let is_grid = |name: &str| {
+        let mut statement = (0..body.len()).skip_while(|&at| text(at) != name).take_while(|&at| text(at) != ";");
+        statement.any(|at| text(at) == "this_grid")
+    };
+    (2..body.len()).any(|at| match text(at) {
+        "sync" | "barrier_arrive" | "barrier_wait" if text(at - 1) == "." => match text(at - 2) {
+            ")" => at >= 4 && text(at - 4) == "this_grid",
+            name => is_grid(name),
+        },
+        // `cg::sync(grid)`
+        "sync" if text(at + 1) == "(" => {
+            let end = closing(body, source, at + 1).unwrap_or(body.len());
+            (at + 2..end).any(|at| is_grid(text(at)))
+        }
+        _ => false,
+    })
 }
 
 /// Words whose parenthesis is an attribute's even when nothing but a bracket follows it.
@@ -319,4 +347,36 @@ fn parameter(source: &Source, tokens: &[CxxToken]) -> Option<String> {
         scoped = false;
     }
     name
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::comment::{Source, annotations};
+
+    #[test]
+    fn a_wait_for_the_whole_grid_is_seen_in_the_words_of_the_body() {
+        for (body, waits) in [
+            ("cg::this_grid().sync();", true),
+            ("auto grid = cg::this_grid(); grid.sync();", true),
+            ("const cg::grid_group g(cooperative_groups::this_grid()); if (n) { cg::sync(g); }", true),
+            ("cg::sync(cg::this_grid());", true),
+            ("auto g = this_grid(); auto token = g.barrier_arrive(); g.barrier_wait(token);", true),
+            (
+                "auto grid = cg::this_grid(); auto block = cg::this_thread_block(); block.sync(); x[grid.thread_rank()] = 0;",
+                false,
+            ),
+            ("cg::this_thread_block().sync(); // this_grid().sync()", false),
+            ("} __device__ void other() { this_grid().sync();", false),
+            ("sync(", false),
+            (".sync", false),
+            ("", false),
+        ] {
+            let text = format!(
+                "//@tune threads(n) block({{64, 128}}) default(block = 64)\n__global__ void k(int n, float *x) {{ {body} }}\n"
+            );
+            let found = annotations(&Source::new("k.cu".to_owned(), text.as_bytes()));
+            let found = found.unwrap_or_else(|problems| panic!("{problems:?}"));
+            assert_eq!(found[0].kernel.waits_for_grid, waits, "{body}");
+        }
+    }
 }

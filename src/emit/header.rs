@@ -43,6 +43,8 @@ pub struct HeaderKernel {
     /// The compute capability that this is for (`90`), and what is chosen on others; macros are the same on all.
     pub capability: u32,
     pub others: Vec<(u32, HeaderKernel)>,
+    /// Whether its blocks wait for each other, so that it must be launched cooperatively.
+    pub cooperative: bool,
     /// Preferred shared-memory carve-out in percent, -1 where the driver chooses; `None` where it is no axis, and not spoken of.
     pub carveout: Option<i32>,
 }
@@ -243,7 +245,7 @@ template <class T> struct as_declared { typedef T type; };
 template <class T> void *address(T &value) {
   return const_cast<char *>(&reinterpret_cast<const volatile char &>(value));
 }
-inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, cudaStream_t stream, void **arguments) {
+inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, bool cooperative, cudaStream_t stream, void **arguments) {
   cudaError_t error = cudaSuccess;
   if (shared > 0) {
     cudaFuncAttributes attributes;
@@ -261,6 +263,13 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
   configuration.blockDim = block;
   configuration.dynamicSmemBytes = shared;
   configuration.stream = stream;
+  cudaLaunchAttribute together = cudaLaunchAttribute();
+  if (cooperative) {
+    together.id = cudaLaunchAttributeCooperative;
+    together.val.cooperative = 1;
+    configuration.attrs = &together;
+    configuration.numAttrs = 1;
+  }
   return cudaLaunchKernelExC(&configuration, nvtune_kernel, arguments);
 }
 }  // namespace nvtune_detail
@@ -414,10 +423,11 @@ impl Text {
             if kernel.arguments == 0 { "NULL".to_owned() } else { addresses }
         ));
         self.line(format_args!(
-            "    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid({}), block(), shared({}), {}, stream, arguments);",
+            "    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid({}), block(), shared({}), {}, {}, stream, arguments);",
             from(&kernel.grid),
             from(&kernel.shared),
-            kernel.carveout.unwrap_or(-1)
+            kernel.carveout.unwrap_or(-1),
+            kernel.cooperative || kernel.others.iter().any(|(_, other)| other.cooperative)
         ));
         self.line(format_args!("  }}\n#endif"));
     }

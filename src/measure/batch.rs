@@ -77,6 +77,7 @@ impl Batch {
             label: candidate.label.clone(),
             kernel: candidate.kernel.clone(),
             launch: candidate.launch,
+            cooperative: candidate.cooperative,
             variant: catalog.variant(&candidate.cubin),
             workload: catalog.workload(&candidate.workload),
             checked: false,

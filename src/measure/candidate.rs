@@ -17,6 +17,8 @@ pub struct Candidate {
     /// The kernel's symbol in the cubin.
     pub kernel: String,
     pub launch: Launch,
+    /// Whether its blocks wait for each other, so that it must be launched cooperatively.
+    pub cooperative: bool,
     /// Sent once, however many candidates share it.
     pub workload: Arc<Workload>,
 }

@@ -15,8 +15,8 @@
 //! }
 //! ```
 //!
-//! The first entry whose conditions all hold answers a job: `kernel`, `grid`, `block` and `shared` are the launch's, and each
-//! word of `label` is a word of the candidate's label. `time_us` is its time, with a deterministic noise of up to `spread`
+//! The first entry whose conditions all hold answers a job: `kernel`, `grid`, `block`, `shared` and `cooperative` are the launch's, and
+//! each word of `label` is a word of the candidate's label. `time_us` is its time, with a deterministic noise of up to `spread`
 //! (a share of it) up and down, `short_us`, where it is given, what is found for it as a short kernel's, and `warm_us` with warm
 //! caches; `refused` refuses it; `fault` breaks the process: `die`, `hang`, `garbage`. `gpu` is the UUID of the one that runs the job: `gpus` are those of
 //! all GPUs, where there is more than the one of `device`. `start` breaks the process before it is ready: `die`, `hang`,
@@ -73,6 +73,7 @@ struct Entry {
     grid: Option<Dim3>,
     block: Option<Dim3>,
     shared: Option<u32>,
+    cooperative: Option<bool>,
     label: Option<String>,
     gpu: Option<String>,
     time_us: Option<f64>,
@@ -126,6 +127,7 @@ impl Entry {
             && is(&self.grid, &job.launch.grid)
             && is(&self.block, &job.launch.block)
             && is(&self.shared, &job.launch.shared)
+            && is(&self.cooperative, &job.cooperative)
             && self
                 .label
                 .iter()

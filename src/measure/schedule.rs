@@ -349,6 +349,7 @@ mod tests {
             label: String::new(),
             kernel: "k".to_owned(),
             launch: Launch { grid: [1; 3], block: [1; 3], shared: 0, carveout: None },
+            cooperative: false,
             variant: 0,
             workload: 0,
             checked: false,

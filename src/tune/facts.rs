@@ -91,14 +91,27 @@ pub fn fixed_block(module: &Module, symbol: &str) -> Option<&'static str> {
 }
 
 /// Whether the kernel's blocks wait for each other (`cooperative_groups::this_grid().sync()`), so that all of them must be resident at
-/// once: it reads where the memory is that the driver has for the barrier of a cooperative launch.
+/// once: it reads, itself or in what it calls, where the memory is that the driver has for the barrier of a cooperative launch.
 pub fn waits_for_grid(module: &Module, symbol: &str) -> bool {
-    let reads = |function: &Function| {
-        let mut operands =
-            function.body.iter().flat_map(|body| body.instructions()).flat_map(|instruction| &instruction.operands);
-        operands.any(|operand| matches!(operand, Operand::Name(name) if matches!(&**name, "%envreg1" | "%envreg2")))
-    };
-    module.entry(symbol).is_some_and(reads) || module.functions.iter().filter(|function| !function.entry).any(reads)
+    let mut reached: Vec<&Function> = module.entry(symbol).into_iter().collect();
+    let mut next = 0;
+    while let Some(function) = reached.get(next) {
+        let instructions = function.body.iter().flat_map(|body| body.instructions());
+        let names: HashSet<&str> = instructions
+            .flat_map(|instruction| &instruction.operands)
+            .filter_map(|operand| if let Operand::Name(name) = operand { Some(&**name) } else { None })
+            .collect();
+        if names.contains("%envreg1") || names.contains("%envreg2") {
+            return true;
+        }
+        let is_new = |function: &&Function| {
+            names.contains(&*function.name) && !reached.iter().any(|known| std::ptr::eq(*known, *function))
+        };
+        let called: Vec<&Function> = module.functions.iter().filter(is_new).collect();
+        reached.extend(called);
+        next += 1;
+    }
+    false
 }
 
 /// The dimensions in which the kernel tells threads apart without asking how many there are. Not known, and so not told,
@@ -216,7 +229,7 @@ fn is_one_of(instruction: &Instruction, names: &[&str]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::facts;
+    use super::{facts, waits_for_grid};
     use crate::comment::Bounds;
     use crate::ptx::Module;
 
@@ -229,6 +242,26 @@ mod tests {
         let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let facts = facts(&module, "k", None, None);
         (facts.bounds, facts.fixed, facts.stored)
+    }
+
+    #[test]
+    fn a_kernel_waits_for_its_grid_by_itself_or_by_what_it_calls() {
+        let reads = "mov.u32 %r1, %envreg2;";
+        for (body, first, second, waits) in [
+            (reads, "", "", true),
+            ("call.uni g, ();", "", reads, true),
+            ("call.uni g, ();", reads, "call.uni f, ();", true),
+            ("call.uni g, ();", reads, "call.uni g, ();", false),
+            ("mov.u32 %r1, %envreg3;", reads, reads, false),
+        ] {
+            let text = format!(
+                ".version 9.0\n.target sm_90\n.address_size 64\n.func f()\n{{\n{first}\nret;\n}}\n\
+                 .func g()\n{{\n{second}\nret;\n}}\n.visible .entry other()\n{{\n{reads}\nret;\n}}\n\
+                 .visible .entry k()\n{{\n{body}\nret;\n}}\n"
+            );
+            let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            assert_eq!(waits_for_grid(&module, "k"), waits, "{text}");
+        }
     }
 
     #[test]

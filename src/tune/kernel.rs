@@ -92,7 +92,8 @@ fn ahead(tuner: &Tuner<'_>, subject: &Subject<'_>, loaded: Loaded) -> Option<Can
     let (launch, workload) = subject.launch(&baseline).ok()?;
     let workload = workload.filter(|found| found.bytes() <= device.memory_bytes / AHEAD_SHARE)?;
     let (label, workload) = (baseline.to_string(), Arc::new(workload));
-    Some(Candidate { id: 0, label, cubin: Arc::from([]), kernel: String::new(), launch, workload })
+    let cooperative = subject.waits_for_grid;
+    Some(Candidate { id: 0, label, cubin: Arc::from([]), kernel: String::new(), launch, cooperative, workload })
 }
 
 /// Of a budget, what the compiling of variants may take, and of that the front end; timing them has what is left, and at least half.

@@ -30,6 +30,8 @@ pub struct Laid {
     pub source_of: Vec<usize>,
     /// Index of the baseline.
     pub baseline: usize,
+    /// Whether all blocks of a launch must be resident at once.
+    pub waits_for_grid: bool,
     /// For each configuration the first one with the same machine code and launch: they are one point for the search.
     pub representative: Vec<usize>,
     pub sources: Vec<Source>,
@@ -53,15 +55,16 @@ pub struct Code {
     pub cubin: Arc<[u8]>,
 }
 
-impl Laid {
-    /// Whether all blocks of a launch must be resident at once.
+impl Source {
+    /// Whether the kernel's blocks wait for each other.
     pub fn waits_for_grid(&self) -> bool {
-        let Source { symbol, ptx } = &self.sources[self.source_of[self.baseline]];
         // Hardly any kernel has it, and reading PTX takes a while.
-        let ptx = ptx.as_deref().filter(|ptx| ptx.contains("%envreg"));
-        ptx.and_then(|ptx| Module::parse(ptx).ok()).is_some_and(|module| facts::waits_for_grid(&module, symbol))
+        let ptx = self.ptx.as_deref().filter(|ptx| ptx.contains("%envreg"));
+        ptx.and_then(|ptx| Module::parse(ptx).ok()).is_some_and(|module| facts::waits_for_grid(&module, &self.symbol))
     }
+}
 
+impl Laid {
     /// Lays out the space of a kernel under tuning.
     pub(super) fn new(
         subject: &Subject<'_>,
@@ -143,6 +146,7 @@ impl Laid {
             trips: trips?,
             source_of,
             baseline,
+            waits_for_grid: subject.waits_for_grid,
             sources,
             codes: codes.collect(),
         })

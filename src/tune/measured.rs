@@ -33,6 +33,7 @@ fn candidate(laid: &Laid, index: usize) -> Option<Candidate> {
         cubin: Arc::clone(&code.cubin),
         kernel: code.symbol.clone(),
         launch: laid.launches[index],
+        cooperative: laid.waits_for_grid,
         workload: Arc::clone(laid.workloads[index].as_ref()?),
     })
 }

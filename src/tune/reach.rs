@@ -37,6 +37,9 @@ const MAX_GRID: Dim3 = [2_147_483_647, 65_535, 65_535];
 /// Why launches of a kernel stay whose machine code is all that is built; with the remedy.
 const WITHOUT_STUBS: &str = "a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says";
 
+/// Why launches of a kernel stay whose blocks wait for each other; with the remedy.
+const COOPERATIVE: &str = "it waits for its whole grid, and cooperative launches go by no launch stub: write launch(header), and launch there as the header says";
+
 /// What is known of the code around a source's kernels.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
@@ -137,6 +140,7 @@ impl Reach {
             _ if goes_by_header(annotation, around) => Way::Header,
             // Where all launches are alike, results are the same as those of an object, and hold for both.
             _ if !around.has_stubs && launches_vary(annotation, space) => Way::Pinned(WITHOUT_STUBS.to_owned()),
+            _ if facts::waits_for_grid(module, symbol) => Way::Pinned(COOPERATIVE.to_owned()),
             _ if entry.mangled.is_none() => {
                 Way::Pinned("the compiler makes no launch stub of it that is known".to_owned())
             }

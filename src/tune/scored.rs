@@ -89,11 +89,10 @@ pub fn score_again(laid: Laid, known: &mut Known) -> Result<Scored, NoBaseline> 
         })
         .collect();
     let baseline = laid.baseline;
-    let waits_for_grid = laid.waits_for_grid();
     // What the program launches so already fits on its GPU, whatever this one is.
     let fits = |index: usize, score: &Score| {
         let resident = u64::from(score.blocks_per_sm) * u64::from(laid.machine.sms);
-        !waits_for_grid || index == baseline || laid.launches[index].blocks() <= resident
+        !laid.waits_for_grid || index == baseline || laid.launches[index].blocks() <= resident
     };
     let mut scores = vec![None; laid.configurations.len()];
     let mut crowded = None;

@@ -28,6 +28,8 @@ pub struct Subject<'a> {
     pub machine: Machine,
     /// How a winner gets to the kernel's launches.
     pub reach: Reach,
+    /// Whether all blocks of a launch must be resident at once: it is launched cooperatively.
+    pub waits_for_grid: bool,
     /// The values of the axes' macros that were decided on another architecture.
     pub kept: Option<Macros>,
     /// The sets of the axes' macros that may not be chosen whatever the compiler makes of them.
@@ -175,9 +177,11 @@ pub fn learn<'a>(
         Some(around) => Reach::new(annotation, &space, &module, &entry, around),
         None => Reach::header(),
     };
+    let waits_for_grid = facts::waits_for_grid(&module, &entry.symbol);
     let entries = HashMap::from([(own.clone(), Ok(entry.clone()))]);
     let barred = barred(&space);
-    let subject = Subject { annotation, entry, entries, space, machine, reach, kept, barred, stale: None };
+    let subject =
+        Subject { annotation, entry, entries, space, machine, reach, waits_for_grid, kept, barred, stale: None };
     if subject.kept.is_none() {
         advise(tuner, toolchain, front_ends, &subject, in_force.now)?;
     }

@@ -77,7 +77,7 @@ impl Tuned {
         let header = |index: usize, provenance: Provenance| {
             let occupancy = decision.configurations[index].score.map(|score| (score.occupancy * 100.0).round() as u32);
             let header = host::header(subject.annotation, &types, configuration(index), provenance, &gpu);
-            HeaderKernel { occupancy, ..header }
+            HeaderKernel { occupancy, cooperative: subject.waits_for_grid, ..header }
         };
         let ticket = code.map(|digest| TicketKernel {
             source: None,

@@ -332,3 +332,55 @@ fn a_grid_that_waits_for_itself_is_no_larger_than_the_gpu() {
     // An H200 holds 8 blocks of 256 threads on each of 132 multiprocessors.
     assert_eq!(scored(&kernel("grid.sync(); if (grid.thread_rank() == 0) y[0] = 0;")), [true, true, false]);
 }
+
+#[test]
+fn a_kernel_that_waits_for_its_grid_is_launched_cooperatively() {
+    let kernel = |clauses: &str, first: &str, sync: &str| {
+        format!(
+            "#include <cooperative_groups.h>\n{first}namespace cg = cooperative_groups;\n\
+             //@tune grid(132) block({{64, 256}}) regs({{0, 32}}) default(block = 256) {clauses}\n\
+             //@tune args(n = 1 << 20, x = random[n], y = out[n])\n\
+             __global__ void root(int n, const float *x, float *y) {{\n\
+             const cg::grid_group grid = cg::this_grid();\n\
+             for (int i = grid.thread_rank(); i < n; i += grid.size()) y[i] = sqrtf(x[i]);\n\
+             {sync}; if (grid.thread_rank() == 0) y[0] = 0; }}\n"
+        )
+    };
+    let include = "#include \"root.tune.h\"\n";
+    let mut found = String::new();
+    for (clauses, first, sync, cooperative) in [
+        ("", "", "grid.sync()", true),
+        ("launch(remap)", "", "cg::this_grid().sync()", true),
+        ("launch(header)", "", "cg::sync(grid)", true),
+        ("", include, "grid.sync()", true),
+        ("", include, "cg::this_thread_block().sync()", false),
+    ] {
+        // Nothing is recorded of a launch of the other kind.
+        let small = format!(r#"{{"label": "block=64", "cooperative": {cooperative}, "time_us": 5.0, "spread": 0.01}}"#);
+        let large =
+            format!(r#"{{"label": "block=256", "cooperative": {cooperative}, "time_us": 10.0, "spread": 0.01}}"#);
+        let project = Project::new(&[]);
+        project.write("root.cu", &kernel(clauses, first, sync));
+        let ran = tuned(&project, &compile("root.cu", "root.o"), &format!("{small}, {large}"));
+        assert_eq!(ran.code, Some(0), "{clauses}: {}", ran.stderr);
+        let record = project.record("root.tune.json");
+        let kernel = &record["kernels"][0];
+        let winner = &kernel["configurations"][kernel["winner"].as_u64().expect("an index") as usize];
+        let (block, way, notes) = (&winner["block"][0], &kernel["pinned"]["launches"], &kernel["notes"]);
+        let together = |header: &str| header.contains("shared(), -1, true, stream, arguments);");
+        let told = together(&project.read("root.tune.h"));
+        found += &format!("{clauses}{} {sync}: {block} {way} {told} {notes}\n", first.trim());
+        if !first.is_empty() {
+            // Where nothing is compiled to see it, the header goes by the source's words.
+            succeed(project.nvtune(&compile("root.cu", "root.o")).env("NVTUNE", "off"));
+            assert_eq!(together(&project.read("root.tune.h")), cooperative, "{sync}");
+        }
+    }
+    expect![[r#"
+         grid.sync(): 256 "pinned grid.x:kept" true ["its launches stay as they are: it waits for its whole grid, and cooperative launches go by no launch stub: write launch(header), and launch there as the header says"]
+        launch(remap) cg::this_grid().sync(): 256 "pinned grid.x:kept" true ["its launches stay as they are: it waits for its whole grid, and cooperative launches go by no launch stub: write launch(header), and launch there as the header says"]
+        launch(header) cg::sync(grid): 64 "header" true null
+        #include "root.tune.h" grid.sync(): 64 "header" true null
+        #include "root.tune.h" cg::this_thread_block().sync(): 64 "header" false null
+    "#]].assert_eq(&found);
+}

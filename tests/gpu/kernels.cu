@@ -2,6 +2,7 @@
 //   nvcc -ptx -arch=compute_75 -o kernels.ptx kernels.cu
 // with the .version line lowered to 6.5 by hand, so that drivers older than the toolkit compile it too.
 #include <cassert>
+#include <cooperative_groups.h>
 #include <cstdio>
 
 #define INDEX (blockIdx.x * blockDim.x + threadIdx.x)
@@ -198,4 +199,15 @@ extern "C" __global__ void asserts(int n, float a, const float *x, float *y)
     int i = INDEX;
     assert(i != n / 2);
     if (i < n) y[i] = a * x[i];
+}
+
+// As scale, in any number of blocks that are there at once; wrong where a block did not wait for the others.
+extern "C" __global__ void waits(int n, float a, const float *x, float *y)
+{
+    const cooperative_groups::grid_group grid = cooperative_groups::this_grid();
+    const int stride = gridDim.x * blockDim.x;
+    for (int i = INDEX; i < n; i += stride) y[n - 1 - i] = a * x[n - 1 - i];
+    grid.sync();
+    for (int i = INDEX; i < n; i += stride)
+        if (y[i] != a * x[i]) y[i] = -1.0f;
 }

@@ -119,6 +119,7 @@ pub fn replay(arguments: &[OsString]) {
                 cubin: Arc::clone(&code.cubin),
                 kernel: code.symbol.clone(),
                 launch: laid.launches[index],
+                cooperative: laid.waits_for_grid,
                 workload: Arc::clone(laid.workloads[index].as_ref().expect("a configuration with a workload")),
             };
             // Under a profiler a launch takes long.

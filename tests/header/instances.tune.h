@@ -80,7 +80,7 @@ template <class T> struct as_declared { typedef T type; };
 template <class T> void *address(T &value) {
   return const_cast<char *>(&reinterpret_cast<const volatile char &>(value));
 }
-inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, cudaStream_t stream, void **arguments) {
+inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, bool cooperative, cudaStream_t stream, void **arguments) {
   cudaError_t error = cudaSuccess;
   if (shared > 0) {
     cudaFuncAttributes attributes;
@@ -98,6 +98,13 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
   configuration.blockDim = block;
   configuration.dynamicSmemBytes = shared;
   configuration.stream = stream;
+  cudaLaunchAttribute together = cudaLaunchAttribute();
+  if (cooperative) {
+    together.id = cudaLaunchAttributeCooperative;
+    together.val.cooperative = 1;
+    configuration.attrs = &together;
+    configuration.numAttrs = 1;
+  }
   return cudaLaunchKernelExC(&configuration, nvtune_kernel, arguments);
 }
 }  // namespace nvtune_detail
@@ -120,7 +127,7 @@ struct axpy_float_4 {
   template <class T0, class T1, class T2>
   static cudaError_t launch(void (*nvtune_kernel)(T0, T1, T2), cudaStream_t stream, typename nvtune_detail::as_declared<T0>::type p0, typename nvtune_detail::as_declared<T1>::type p1, typename nvtune_detail::as_declared<T2>::type p2) {
     void *arguments[] = {nvtune_detail::address(p0), nvtune_detail::address(p1), nvtune_detail::address(p2)};
-    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid(NVTUNE_AS(int, p0)), block(), shared(), -1, stream, arguments);
+    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid(NVTUNE_AS(int, p0)), block(), shared(), -1, false, stream, arguments);
   }
 #endif
 };
@@ -145,7 +152,7 @@ struct axpy_double_2 {
   template <class T0, class T1, class T2>
   static cudaError_t launch(void (*nvtune_kernel)(T0, T1, T2), cudaStream_t stream, typename nvtune_detail::as_declared<T0>::type p0, typename nvtune_detail::as_declared<T1>::type p1, typename nvtune_detail::as_declared<T2>::type p2) {
     void *arguments[] = {nvtune_detail::address(p0), nvtune_detail::address(p1), nvtune_detail::address(p2)};
-    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid(NVTUNE_AS(int, p0)), block(), shared(), -1, stream, arguments);
+    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid(NVTUNE_AS(int, p0)), block(), shared(), -1, false, stream, arguments);
   }
 #endif
 };

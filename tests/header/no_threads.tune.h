@@ -61,7 +61,7 @@ template <class T> struct as_declared { typedef T type; };
 template <class T> void *address(T &value) {
   return const_cast<char *>(&reinterpret_cast<const volatile char &>(value));
 }
-inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, cudaStream_t stream, void **arguments) {
+inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, bool cooperative, cudaStream_t stream, void **arguments) {
   cudaError_t error = cudaSuccess;
   if (shared > 0) {
     cudaFuncAttributes attributes;
@@ -79,6 +79,13 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
   configuration.blockDim = block;
   configuration.dynamicSmemBytes = shared;
   configuration.stream = stream;
+  cudaLaunchAttribute together = cudaLaunchAttribute();
+  if (cooperative) {
+    together.id = cudaLaunchAttributeCooperative;
+    together.val.cooperative = 1;
+    configuration.attrs = &together;
+    configuration.numAttrs = 1;
+  }
   return cudaLaunchKernelExC(&configuration, nvtune_kernel, arguments);
 }
 }  // namespace nvtune_detail
@@ -100,7 +107,7 @@ struct resident {
 #ifdef NVTUNE_LAUNCH
   static cudaError_t launch(void (*nvtune_kernel)(), cudaStream_t stream) {
     void *arguments[] = {NULL};
-    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid(), block(), shared(), -1, stream, arguments);
+    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid(), block(), shared(), -1, false, stream, arguments);
   }
 #endif
 };

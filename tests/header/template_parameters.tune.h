@@ -104,7 +104,7 @@ template <class T> struct as_declared { typedef T type; };
 template <class T> void *address(T &value) {
   return const_cast<char *>(&reinterpret_cast<const volatile char &>(value));
 }
-inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, cudaStream_t stream, void **arguments) {
+inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, bool cooperative, cudaStream_t stream, void **arguments) {
   cudaError_t error = cudaSuccess;
   if (shared > 0) {
     cudaFuncAttributes attributes;
@@ -122,6 +122,13 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
   configuration.blockDim = block;
   configuration.dynamicSmemBytes = shared;
   configuration.stream = stream;
+  cudaLaunchAttribute together = cudaLaunchAttribute();
+  if (cooperative) {
+    together.id = cudaLaunchAttributeCooperative;
+    together.val.cooperative = 1;
+    configuration.attrs = &together;
+    configuration.numAttrs = 1;
+  }
   return cudaLaunchKernelExC(&configuration, nvtune_kernel, arguments);
 }
 }  // namespace nvtune_detail
@@ -144,7 +151,7 @@ struct each_float_4 {
   template <class T0, class T1>
   static cudaError_t launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream, typename nvtune_detail::as_declared<T0>::type p0, typename nvtune_detail::as_declared<T1>::type p1) {
     void *arguments[] = {nvtune_detail::address(p0), nvtune_detail::address(p1)};
-    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid(NVTUNE_AS(int, p0)), block(), shared(), -1, stream, arguments);
+    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid(NVTUNE_AS(int, p0)), block(), shared(), -1, false, stream, arguments);
   }
 #endif
 };
@@ -169,7 +176,7 @@ struct each_float_2 {
   template <class T0, class T1>
   static cudaError_t launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream, typename nvtune_detail::as_declared<T0>::type p0, typename nvtune_detail::as_declared<T1>::type p1) {
     void *arguments[] = {nvtune_detail::address(p0), nvtune_detail::address(p1)};
-    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid(NVTUNE_AS(int, p0)), block(), shared(), -1, stream, arguments);
+    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid(NVTUNE_AS(int, p0)), block(), shared(), -1, false, stream, arguments);
   }
 #endif
 };
@@ -194,7 +201,7 @@ struct wide_W_1 {
   template <class T0, class T1>
   static cudaError_t launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream, typename nvtune_detail::as_declared<T0>::type p0, typename nvtune_detail::as_declared<T1>::type p1) {
     void *arguments[] = {nvtune_detail::address(p0), nvtune_detail::address(p1)};
-    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid(NVTUNE_AS(int, p0)), block(), shared(), -1, stream, arguments);
+    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid(NVTUNE_AS(int, p0)), block(), shared(), -1, false, stream, arguments);
   }
 #endif
 };

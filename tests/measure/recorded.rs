@@ -54,6 +54,7 @@ pub fn candidate(label: &str) -> Candidate {
         cubin: Arc::from(&b"\x7fELF"[..]),
         kernel: "saxpy".to_owned(),
         launch: Launch { grid: [8, 1, 1], block: [128, 1, 1], shared: 0, carveout: None },
+        cooperative: false,
         workload: workload(),
     }
 }

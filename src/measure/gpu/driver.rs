@@ -4,6 +4,7 @@
 //! other handles here are made after it, on that thread, and cannot leave it.
 
 use super::super::Device;
+use crate::space::Launch;
 use cudarc::driver::{DriverError, result, sys};
 use std::ffi::{CString, c_void};
 use std::marker::PhantomData;
@@ -25,6 +26,8 @@ pub(super) enum DriverFault {
     Context(DriverError),
     /// The block takes more than the device has.
     Resources,
+    /// The device does not hold all blocks of a cooperative launch at once.
+    Crowded,
     /// Memory of so many bytes does not fit; 0 where the number is not known.
     OutOfMemory(u64),
     Other(DriverError),
@@ -36,6 +39,7 @@ impl From<DriverError> for DriverFault {
         match error.0 {
             CUDA_ERROR_OUT_OF_MEMORY => DriverFault::OutOfMemory(0),
             CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES => DriverFault::Resources,
+            CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE => DriverFault::Crowded,
             CUDA_ERROR_ILLEGAL_ADDRESS
             | CUDA_ERROR_LAUNCH_TIMEOUT
             | CUDA_ERROR_CONTEXT_IS_DESTROYED
@@ -345,22 +349,22 @@ impl Function {
         }
     }
 
-    /// Launches; does not wait.
+    /// Launches, `cooperative` with all blocks at once; does not wait.
     ///
     /// # Safety
     /// There is one argument for each parameter, of its size. (What the kernel then does to memory is the kernel's: it is kept
     /// from this process's own memory by the device, and what it does to device memory is checked by digest.)
     pub unsafe fn launch(
         &self,
-        grid: [u32; 3],
-        block: [u32; 3],
-        shared: u32,
+        of: &Launch,
+        cooperative: bool,
         arguments: &mut [Vec<u8>],
         stream: Stream,
     ) -> Result<()> {
         let mut pointers: Vec<*mut c_void> = arguments.iter_mut().map(|bytes| bytes.as_mut_ptr().cast()).collect();
+        let launch = if cooperative { result::launch_cooperative_kernel } else { result::launch_kernel };
         // SAFETY: the module is loaded; the driver copies the arguments before it returns, and the caller vouches for them.
-        unsafe { result::launch_kernel(self.handle, grid.into(), block.into(), shared, stream.0, &mut pointers) }
+        unsafe { launch(self.handle, of.grid.into(), of.block.into(), of.shared, stream.0, &mut pointers) }
     }
 }
 

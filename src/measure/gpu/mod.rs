@@ -60,6 +60,7 @@ struct Step {
     variant: usize,
     kernel: String,
     launch: Launch,
+    cooperative: bool,
     arguments: Vec<Vec<u8>>,
     places: Vec<usize>,
     caches: Caches,
@@ -243,16 +244,18 @@ impl Gpu {
         kernel.prefer(launch)?;
         // SAFETY: number and sizes of the arguments were compared with the kernel's own parameters in `Kernel::admit`, as far as the
         // driver tells them.
-        let launched = unsafe {
-            kernel.function.launch(launch.grid, launch.block, launch.shared, &mut arguments, Stream::DEFAULT)
-        };
+        let launched = unsafe { kernel.function.launch(launch, job.cooperative, &mut arguments, Stream::DEFAULT) };
+        let too_many = |what: String| Halt::Refused(Reason::TooManyResources { what });
         launched.map_err(|error| match DriverFault::from(error) {
-            DriverFault::Resources => Halt::Refused(Reason::TooManyResources {
-                what: format!(
-                    "a block of {} threads takes more registers or shared memory than there are",
-                    launch.block_threads()
-                ),
-            }),
+            DriverFault::Resources => too_many(format!(
+                "a block of {} threads takes more registers or shared memory than there are",
+                launch.block_threads()
+            )),
+            DriverFault::Crowded => too_many(format!(
+                "its blocks wait for each other, and {} of {} threads are more than the GPU holds at once",
+                launch.blocks(),
+                launch.block_threads()
+            )),
             DriverFault::Context(error) => Halt::Faulted(Reason::Faulted { error: name(&error) }),
             DriverFault::OutOfMemory(_) => launch_failed("CUDA_ERROR_OUT_OF_MEMORY".to_owned()),
             DriverFault::Other(error) => launch_failed(name(&error)),
@@ -276,6 +279,7 @@ impl Gpu {
             variant: job.variant,
             kernel: job.kernel.clone(),
             launch: job.launch,
+            cooperative: job.cooperative,
             arguments: self.arguments(workload, places)?,
             places: places.to_vec(),
             caches,
@@ -283,7 +287,6 @@ impl Gpu {
         kernel.prefer(&job.launch)?;
         if self.graphs.get(&job.slot).is_none_or(|(known, _)| *known != step) {
             let globals = self.globals(job, workload, places)?;
-            let launch = &job.launch;
             let (pool, flush) = (&self.pool, &self.flush);
             let give = |stream| {
                 for slab in places.iter().filter_map(|place| pool.slabs.get(*place)).filter(|slab| slab.read()) {
@@ -300,7 +303,7 @@ impl Gpu {
                 let mut arguments = step.arguments.clone();
                 // SAFETY: as in `queue`; the captured launch keeps a copy of the arguments, and what they point at lives as long as the
                 // graph, which goes where buffers go.
-                unsafe { kernel.function.launch(launch.grid, launch.block, launch.shared, &mut arguments, stream) }
+                unsafe { kernel.function.launch(&job.launch, job.cooperative, &mut arguments, stream) }
             };
             let before = |stream| match caches {
                 Caches::Cold => give(stream).and_then(|()| flush.set(0, stream)),
@@ -574,6 +577,7 @@ fn preparing(fault: DriverFault) -> Halt {
     match fault {
         DriverFault::OutOfMemory(bytes) => Halt::Refused(Reason::OutOfMemory { bytes }),
         DriverFault::Resources => launch_failed("CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES".to_owned()),
+        DriverFault::Crowded => launch_failed("CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE".to_owned()),
         DriverFault::Context(error) | DriverFault::Other(error) => faulted(error),
     }
 }

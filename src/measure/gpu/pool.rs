@@ -4,6 +4,7 @@
 //! guard of poison where the pool is guarded, and the digest covers it; the contents before a launch can be had again.
 
 use super::driver::{Context, DriverFault, Function, Memory, Module, Result, Stream};
+use crate::space::Launch;
 use crate::workload::{Buffer, Fill, contents};
 
 /// Bytes of poison behind each buffer.
@@ -155,11 +156,12 @@ impl Pool {
             for (i, memory) in memories.iter().enumerate() {
                 let words = (memory.bytes() / 8) as u64;
                 let blocks = words.div_ceil(256).clamp(1, 1024) as u32;
+                let launch = Launch { grid: [blocks, 1, 1], block: [256, 1, 1], shared: 0, carveout: None };
                 let sum = self.sums.address() + 8 * i as u64;
                 let mut arguments = [memory.address(), words, sum].map(|n| n.to_le_bytes().to_vec());
                 // SAFETY: digest.cu takes three arguments of 8 bytes: the words, their number, and where the sum goes. Both
                 // memories hold as much.
-                unsafe { self.digester.launch([blocks, 1, 1], [256, 1, 1], 0, &mut arguments, Stream::DEFAULT) }?;
+                unsafe { self.digester.launch(&launch, false, &mut arguments, Stream::DEFAULT) }?;
             }
             let mut bytes = vec![0; memories.len() * 8];
             self.sums.read(&mut bytes)?;
