@@ -250,7 +250,8 @@ impl<'p> Tally<'p> {
         let longest = self.grid.longest_of_block().unwrap_or(mean_instructions);
         let straggling = if longest > mean_instructions { longest / mean_instructions } else { 1.0 };
         let (exact, settled) = (self.exact, self.is_settled());
-        let mut profile = Profile { exact, settled, mean_instructions, straggling, idle: self.grid.idle(), ..Profile::default() };
+        let mut profile =
+            Profile { exact, settled, mean_instructions, straggling, idle: self.grid.idle(), ..Profile::default() };
         for ((step, most), mean) in self.program.steps.iter().zip(self.counts()).zip(mean) {
             // Of further warps some may have been busier.
             for (count, counts) in [(most.max(mean), &mut profile.counts), (mean, &mut profile.mean)] {
