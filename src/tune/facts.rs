@@ -94,11 +94,32 @@ pub fn fixed_block(module: &Module, symbol: &str) -> Option<&'static str> {
 /// once: it reads where the memory is that the driver has for the barrier of a cooperative launch.
 pub fn waits_for_grid(module: &Module, symbol: &str) -> bool {
     let reads = |function: &Function| {
-        let mut operands =
-            function.body.iter().flat_map(|body| body.instructions()).flat_map(|instruction| &instruction.operands);
-        operands.any(|operand| matches!(operand, Operand::Name(name) if matches!(&**name, "%envreg1" | "%envreg2")))
+        let operands = instructions(function).flat_map(|instruction| &instruction.operands);
+        operands
+            .into_iter()
+            .any(|operand| matches!(operand, Operand::Name(name) if matches!(&**name, "%envreg1" | "%envreg2")))
     };
-    module.entry(symbol).is_some_and(reads) || module.functions.iter().filter(|function| !function.entry).any(reads)
+    // Each function that is called, once; a file may have other kernels that wait.
+    let (mut pending, mut seen): (Vec<&Function>, HashSet<&str>) =
+        (module.entry(symbol).into_iter().collect(), HashSet::new());
+    while let Some(function) = pending.pop() {
+        if reads(function) {
+            return true;
+        }
+        for name in instructions(function).filter(|instruction| instruction.is_call()).filter_map(Instruction::callee) {
+            match module.function(name) {
+                Some(called) if seen.insert(name) => pending.push(called),
+                Some(_) => {}
+                // An address, which may be that of any of them.
+                None => return module.functions.iter().filter(|function| !function.entry).any(reads),
+            }
+        }
+    }
+    false
+}
+
+fn instructions(function: &Function) -> impl Iterator<Item = &Instruction> {
+    function.body.iter().flat_map(Body::instructions)
 }
 
 /// The dimensions in which the kernel tells threads apart without asking how many there are. Not known, and so not told,

@@ -54,12 +54,14 @@ pub struct Code {
 }
 
 impl Laid {
-    /// Whether all blocks of a launch must be resident at once.
-    pub fn waits_for_grid(&self) -> bool {
-        let Source { symbol, ptx } = &self.sources[self.source_of[self.baseline]];
-        // Hardly any kernel has it, and reading PTX takes a while.
-        let ptx = ptx.as_deref().filter(|ptx| ptx.contains("%envreg"));
-        ptx.and_then(|ptx| Module::parse(ptx).ok()).is_some_and(|module| facts::waits_for_grid(&module, symbol))
+    /// By source: whether all blocks of a launch must be resident at once.
+    pub fn waits_for_grid(&self) -> Vec<bool> {
+        let waits = |Source { symbol, ptx }: &Source| {
+            // Hardly any kernel has it, and reading PTX takes a while.
+            let ptx = ptx.as_deref().filter(|ptx| ptx.contains("%envreg"));
+            ptx.and_then(|ptx| Module::parse(ptx).ok()).is_some_and(|module| facts::waits_for_grid(&module, symbol))
+        };
+        self.sources.iter().map(waits).collect()
     }
 
     /// Lays out the space of a kernel under tuning.
