@@ -148,9 +148,9 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The dimensions in which the blocks of `block(auto)` extend: those of the launch, but for those of a grid whose blocks are counted
-    /// by something else, such as a block for each image. There the program's block has one thread, by `default` or, without it,
-    /// where other blocks of the grid are counted by the block.
+    /// The dimensions in which the blocks of `block(auto)` extend: those of the launch, and those that the grid counts by name. Left out are
+    /// dimensions of a grid whose blocks are counted by something else, such as a block for each image: there the program's block has
+    /// one thread, by `default` or, without it, where other blocks of the grid are counted by the block.
     fn block_dimensions(&self) -> [bool; 3] {
         let dimensions = self.dimensions();
         let all = [0, 1, 2].map(|at| at < dimensions.max(1));
@@ -165,12 +165,14 @@ impl<'a> Builder<'a> {
             Some(_) => true,
             None => counted.iter().any(|counted| counted.block.contains(&true)),
         };
+        // `block.size` is of every shape, and says nothing of the dimensions.
+        let is_named = |by: &[Counted], at: usize| by.iter().any(|by| by.extents[at]);
         // A macro may be the block's extent by another name.
         let follows = |at: usize| {
-            let own = counted.get(at).is_some_and(|own| own.block[at] || !own.macros.is_empty());
-            own || tied.iter().any(|tied| tied.block[at]) || default.is_some_and(|default| default[at] > 1)
+            let own = counted.get(at).is_some_and(|own| !own.macros.is_empty());
+            own || is_named(&tied, at) || default.is_some_and(|default| default[at] > 1)
         };
-        [0, 1, 2].map(|at| all[at] && (at == 0 || !is_alone || follows(at)))
+        [0, 1, 2].map(|at| at == 0 || is_named(&counted, at) || all[at] && (!is_alone || follows(at)))
     }
 
     /// What `block(128, 256)` was meant to be, where each dimension has one value that is a warp or more.
