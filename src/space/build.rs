@@ -6,7 +6,8 @@ use super::shapes;
 use super::space::Counted;
 use super::walk::{Axis, AxisSet, Constraint, Derived, Quantity, Table, Test};
 use crate::comment::{
-    Annotation, Block, Diagnostic, Expr, Function, GivenValue, Grid, Node, Regs, Span, TemplateArgument, suggestion,
+    Annotation, Block, Diagnostic, Expr, Function, GivenValue, Grid, Node, Regs, Span, TemplateArgument,
+    TemplateParameter, suggestion,
 };
 use crate::workload::Type;
 use std::collections::BTreeMap;
@@ -586,7 +587,8 @@ fn resolve(
 /// What to do about the name of a template's parameter whose argument is no number that the comment gives.
 fn template_parameter(annotation: &Annotation, name: &str) -> Option<String> {
     let parameters = &annotation.kernel.template_parameters;
-    let at = parameters.iter().position(|parameter| parameter.as_deref() == Some(name))?;
+    let is_it = |parameter: &TemplateParameter| parameter.name == name && !parameter.is_type;
+    let at = parameters.iter().position(|parameter| parameter.as_ref().is_some_and(is_it))?;
     Some(match annotation.instance.as_ref()?.arguments.get(at) {
         Some(TemplateArgument::Text(text) | TemplateArgument::Value { text, .. }) => format!(
             "`{name}` is a parameter of the template, but only the compiler knows which number `{text}` is: write the number, here or in `template`"
