@@ -66,6 +66,17 @@ fn documented_spaces_have_their_sizes_and_baselines() {
             ([16, 16, 1], 0, None, &[1]),
         ),
         ("grid(ceildiv(n, block.x), m, ceildiv(n, block.z)) block(auto) regs(0)", 33, 1, ([16, 1, 16], 0, None, &[])),
+        // `block.size` is of every shape.
+        (
+            "grid(ceildiv(n, block.x), m) block(auto) regs(0) require(block.size <= 512)",
+            16,
+            1,
+            ([256, 1, 1], 0, None, &[]),
+        ),
+        ("grid(m, ceildiv(n, block.size)) block(auto) regs(0)", 32, 1, ([256, 1, 1], 0, None, &[])),
+        // Whichever dimension of the grid counts an extent: it is one of the block's.
+        ("grid(m, ceildiv(n, block.x)) block(auto) regs(0)", 32, 1, ([256, 1, 1], 0, None, &[])),
+        ("grid(ceildiv(n, block.y)) block(auto) regs(0) default(block = {32, 4})", 33, 1, ([32, 4, 1], 0, None, &[])),
         ("threads(n) default(block = 96, regs = 32) regs({16, 32})", 3, 1, ([96, 1, 1], 32, None, &[])),
         ("threads(n) default(block = 96, regs = 40)", 5, 1, ([96, 1, 1], 40, None, &[])),
         // What nvcc does is always among them, and is the baseline.

@@ -225,6 +225,28 @@ fn the_average_warp_is_that_of_the_whole_grid() {
 }
 
 #[test]
+fn blocks_behind_the_data_are_idle() {
+    let much = "add.u32 %r3, %r3, 1;\n".repeat(2000);
+    // Blocks of the grid, those at its end that only leave, and the share that is idle.
+    for (grid, leaving, idle) in [
+        (264, 166, 166.0 / 264.0),
+        (1056, 665, 665.0 / 1056.0),
+        (10_000, 9_609, 0.9609),
+        (264, 0, 0.0),
+        // The last of a grid is often only in part beyond the data.
+        (264, 1, 0.0),
+        // What is not worth a mention alone is most of the work together.
+        (20_000, 19_999, 0.0),
+    ] {
+        let leaves = format!("mov.u32 %r2, %ctaid.x; setp.ge.u32 %p1, %r2, {};", grid - leaving);
+        let mut case = Case::by_hand(256, &format!("{leaves}\n@%p1 bra E;\n{much}E:"));
+        case.launch.grid = [grid, 1, 1];
+        let found = case.profile().idle;
+        assert!((found - idle).abs() < 0.01, "{leaving} of {grid}: {found}");
+    }
+}
+
+#[test]
 fn a_block_lasts_as_long_as_the_longest_of_its_warps_wherever_that_is() {
     // A hash of the warp's number in the grid says which warps, an eighth of them, add ten times.
     let ten = "add.u32 %r3, %r3, 1;\n".repeat(10);

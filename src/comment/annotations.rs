@@ -62,7 +62,7 @@ fn instances(
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<Annotation> {
     let before = problems.len();
-    let Some((annotation, mut instances, named)) = annotation(source, parts, code, range, problems) else {
+    let Some((mut annotation, mut instances, named)) = annotation(source, parts, code, range, problems) else {
         return Vec::new();
     };
     let Kernel { name, template, arguments, .. } = &annotation.kernel;
@@ -82,7 +82,10 @@ fn instances(
         }
     }
     match (template, instances.first()) {
-        (None, None) => return vec![annotation],
+        (None, None) => {
+            template_parameters::give(&mut annotation, None, problems);
+            return vec![annotation];
+        }
         // The clause may be there, with an error.
         (Some(_), None) if problems.len() > before => {}
         (Some(_), None) => {
@@ -105,7 +108,7 @@ fn instances(
     for raw in instances {
         let instance = raw.resolve(&annotation.macros);
         let mut annotation = annotation.clone();
-        template_parameters::give(&mut annotation, &instance);
+        template_parameters::give(&mut annotation, Some(&instance), problems);
         if several || !named {
             annotation.name.push_str(&instance.suffix());
             annotation.name_span = instance.span;

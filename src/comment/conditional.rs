@@ -45,6 +45,16 @@ pub(super) fn lists(source: &Source, tokens: &[CxxToken]) -> Vec<Vec<CxxToken>> 
     (0..count).map(list).collect()
 }
 
+/// Whether an `#if` stands among the tokens.
+pub(super) fn is_among(source: &Source, tokens: &[CxxToken]) -> bool {
+    let (mut groups, mut here) = (Vec::new(), Vec::new());
+    for pair in tokens.windows(2) {
+        let between = source.slice(Span { start: pair[0].span.end, end: pair[1].span.start });
+        between.lines().for_each(|line| follow(line, &mut groups, &mut here));
+    }
+    !groups.is_empty()
+}
+
 /// Goes on to the next line.
 fn follow(line: &str, groups: &mut Vec<Group>, here: &mut Place) {
     let Some(directive) = line.trim_start().strip_prefix('#').map(str::trim_start) else { return };

@@ -24,13 +24,21 @@ pub struct Kernel {
     pub is_conditional: bool,
     /// The word `template` of a template.
     pub template: Option<Span>,
-    /// Names of the template's parameters in order; `None` for a type, a template or a pack, and for one without a name.
-    pub template_parameters: Vec<Option<String>>,
+    /// The template's parameters in order, as far as they can be told; `None` for a template, and for one without a name.
+    pub template_parameters: Vec<Option<TemplateParameter>>,
     /// What stands between the angle brackets behind the name of an explicit specialization (`template <> ... k<float>(...)`).
     pub arguments: Option<Span>,
     /// Whether its body waits for the whole grid, as far as its words tell (`this_grid().sync()`): what a header goes by where the
     /// kernel is not compiled.
     pub waits_for_grid: bool,
+}
+
+/// A parameter of a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TemplateParameter {
+    pub name: String,
+    /// Not a number. One that a concept constrains (`std::integral T`) looks like a number.
+    pub is_type: bool,
 }
 
 /// Words that are a type by themselves, and so no name of a parameter.
@@ -220,6 +228,8 @@ fn closing_angle(code: &[CxxToken], source: &Source, open: usize) -> Option<usiz
             "(" | "[" | "{" => at = closing(code, source, at)?,
             // A shift: no argument begins with `<`.
             "<" if text(at + 1) == "<" => at += 1,
+            // What has arguments has a name: `sizeof(T) < 8` compares.
+            "<" if at > open && code[at - 1].kind != CxxKind::Name => {}
             "<" => depth += 1,
             ">" => depth -= 1,
             ";" | "}" => return None,
@@ -233,33 +243,42 @@ fn closing_angle(code: &[CxxToken], source: &Source, open: usize) -> Option<usiz
     None
 }
 
-/// The names of the parameters behind the word `template`; none where they cannot be told.
-fn template_parameters(code: &[CxxToken], source: &Source, template: usize) -> Vec<Option<String>> {
+/// The parameters behind the word `template`; none where they cannot be told, nor behind what may be none or several: a
+/// macro, a pack, an `#if`.
+fn template_parameters(code: &[CxxToken], source: &Source, template: usize) -> Vec<Option<TemplateParameter>> {
     let text = |at: usize| code.get(at).map_or("", |token| source.slice(token.span));
     let open = template + 1;
     let Some(close) = closing_angle(code, source, open).filter(|_| text(open) == "<") else {
         return Vec::new();
     };
-    let name = |from: usize, to: usize| {
-        let is_value = text(from) != "template" && (from..to).all(|at| !matches!(text(at), "." | "..."));
-        parameter(source, &code[from..to]).filter(|_| is_value)
-    };
-    let (mut names, mut from, mut at) = (Vec::new(), open + 1, open + 1);
+    let mut commas = vec![open];
+    let mut at = open + 1;
     while at < close {
         match text(at) {
             "(" | "[" | "{" => at = closing(code, source, at).unwrap_or(close),
-            // Not a comparison, which would have hidden where the list ends.
-            "<" => at = closing_angle(code, source, at).unwrap_or(close),
-            "," => {
-                names.push(name(from, at));
-                from = at + 1;
-            }
+            "<" if text(at + 1) == "<" => at += 1,
+            "<" if code[at - 1].kind == CxxKind::Name => at = closing_angle(code, source, at).unwrap_or(close),
+            "," => commas.push(at),
             _ => {}
         }
         at += 1;
     }
-    names.push(name(from, close));
-    names
+    commas.push(close);
+    let counts_one = |&(from, to): &(usize, usize)| {
+        let is_pack = (from..to).any(|at| text(at) == "." && text(at + 1) == ".");
+        // A type without a name, or a macro that stands for whole parameters.
+        let is_open = matches!(code[from..to], [alone] if alone.kind == CxxKind::Name && !is_type_word(text(from)));
+        !is_pack && !is_open && !conditional::is_among(source, &code[from - 1..=to])
+    };
+    let pieces = commas.windows(2).map(|pair| (pair[0] + 1, pair[1]));
+    let one = |(from, to)| match (text(from), text(from + 2)) {
+        ("template", _) => None,
+        ("typename" | "class", after) if from + 2 <= to && (from + 2 == to || after == "=") => {
+            Some(TemplateParameter { name: text(from + 1).to_owned(), is_type: true })
+        }
+        _ => parameter(source, &code[from..to]).map(|name| TemplateParameter { name, is_type: false }),
+    };
+    pieces.take_while(counts_one).map(one).collect()
 }
 
 /// The parameters, of which there are several lists where `#if` stands among them. Which is compiled hangs on macros that nobody

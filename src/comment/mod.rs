@@ -38,7 +38,7 @@ pub use diagnostic::{Diagnostic, Severity, render, render_of};
 pub use expression::{Expr, Located, Node};
 pub use host_code::HostCode;
 pub use host_launch::{HostLaunch, LaunchedBlock};
-pub use kernel::Kernel;
+pub use kernel::{Kernel, TemplateParameter};
 pub use marker::{Mark, is_marked, mark, occurrences};
 pub use near_miss::near_misses;
 pub use source::{Source, Span};

@@ -8,38 +8,61 @@ use super::expression::{Expr, Node};
 use super::source::{Source, Span};
 use super::token::{Token, TokenKind};
 use super::value::{BINARY, Fault, Function, Math, Unary, Value};
+use crate::workload::Type;
 
 /// The deepest nesting and the most nodes of an expression.
 const MAX_DEPTH: usize = 64;
 const MAX_NODES: usize = 1_000;
 
-/// Sizes of the types that `sizeof` knows, in bytes.
-const SIZES: [(&str, i64); 24] = [
-    ("char", 1),
-    ("int8_t", 1),
-    ("uint8_t", 1),
-    ("bool", 1),
-    ("short", 2),
-    ("int16_t", 2),
-    ("uint16_t", 2),
-    ("half", 2),
-    ("__half", 2),
-    ("__nv_bfloat16", 2),
-    ("int", 4),
-    ("unsigned", 4),
-    ("int32_t", 4),
-    ("uint32_t", 4),
-    ("float", 4),
-    ("half2", 4),
-    ("double", 8),
-    ("int64_t", 8),
-    ("uint64_t", 8),
-    ("size_t", 8),
-    ("float2", 8),
-    ("float3", 12),
-    ("float4", 16),
-    ("double2", 16),
+/// Types to name where `sizeof` is asked for one that nobody knows.
+const USUAL_TYPES: [&str; 24] = [
+    "char",
+    "int8_t",
+    "uint8_t",
+    "bool",
+    "short",
+    "int16_t",
+    "uint16_t",
+    "half",
+    "__half",
+    "__nv_bfloat16",
+    "int",
+    "unsigned",
+    "int32_t",
+    "uint32_t",
+    "float",
+    "half2",
+    "double",
+    "int64_t",
+    "uint64_t",
+    "size_t",
+    "float2",
+    "float3",
+    "float4",
+    "double2",
 ];
+
+/// The size of a type in bytes, where its text tells.
+pub(super) fn type_size(kind: &str) -> Option<i64> {
+    let is_pointer = kind.trim_end().trim_end_matches("const").trim_end().ends_with('*');
+    let size = if is_pointer { Some(size_of::<u64>()) } else { Type::element(kind).map(|element| element.size()) };
+    size.and_then(|size| i64::try_from(size).ok())
+}
+
+/// The name of the size of a type that may be a parameter of the template.
+pub(super) fn size_name(kind: &str) -> String {
+    format!("sizeof({kind})")
+}
+
+/// The type whose size a name is.
+pub(super) fn size_asked(name: &str) -> Option<&str> {
+    name.strip_prefix("sizeof(")?.strip_suffix(')')
+}
+
+pub(super) fn unknown_type(kind: &str) -> String {
+    let near = suggestion(kind, USUAL_TYPES);
+    format!("unknown type `{kind}` in sizeof{near} (for another type write its size in bytes)")
+}
 
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<'a> {
@@ -370,13 +393,14 @@ impl<'a> Cursor<'a> {
         let whole = Span { start: span.start, end: inner.end.end };
         if name == "sizeof" {
             let kind = self.source.slice(inner.rest());
-            let Some((_, size)) = SIZES.iter().find(|(known, _)| *known == kind) else {
-                let near = suggestion(kind, SIZES.iter().map(|(known, _)| *known));
-                let message =
-                    format!("unknown type `{kind}` in sizeof{near} (for another type write its size in bytes)");
-                return Err(self.source.error(inner.rest(), message));
+            return match type_size(kind) {
+                Some(size) => self.make(whole, Node::Value(Value::Int(size))),
+                // Whether it is a parameter of the template is known later.
+                None if matches!(inner.tokens, [only] if only.kind == TokenKind::Name) => {
+                    self.make(inner.rest(), Node::Name(size_name(kind)))
+                }
+                None => Err(self.source.error(inner.rest(), unknown_type(kind))),
             };
-            return self.make(whole, Node::Value(Value::Int(*size)));
         }
         let math = Math::ALL.into_iter().find(|function| function.name() == name);
         let pow = (name == Function::Pow.name()).then_some(Function::Pow);
@@ -437,12 +461,15 @@ impl<'a> Cursor<'a> {
                     "`auto` stands alone, as in block(auto) and regs(auto)".to_string()
                 }
                 Fault::NoValue(name) => {
+                    if let Some(kind) = size_asked(&name) {
+                        return self.source.error(located.span, unknown_type(kind));
+                    }
                     let remedy = match what {
                         _ if self.source.defines(&name) && what != "a block dimension" => {
                             "; comments do not know the macros of the source, write the value".to_owned()
                         }
                         "a block dimension" if !name.contains('.') => {
-                            format!("; write numbers (where it is a macro axis, require(block.x == {name}) ties the block to it)")
+                            format!("; write numbers (where it is a macro axis or a parameter of the template, require(block.x == {name}) ties the block to it)")
                         }
                         _ => String::new(),
                     };

@@ -1,52 +1,101 @@
 //! The parameters of a template in its tuning comment -> what an instance gives them.
 //!
-//! With `template(4)` above `template <int N>`, `N` is 4 in every expression of the comment, as it is in the kernel. Arguments that only the
-//! compiler can evaluate leave the name as it is; the space says so where it looks names up.
+//! With `template(float, 4)` above `template <typename T, int N>`, `N` is 4 and `sizeof(T)` is 4 in every expression of the comment, as they are in
+//! the kernel. Arguments that only the compiler can evaluate leave the name of a number as it is; the space says so where it looks names
+//! up. A `sizeof` without a value is said here: no other name begins so.
 
 use super::annotation::{Annotation, GivenFill, GivenValue, Grid, Instance, TemplateArgument};
-use super::expression::Expr;
+use super::diagnostic::Diagnostic;
+use super::expression::{Expr, Node};
+use super::parser;
+use super::source::Span;
+use super::value::Value;
 
 /// The variable of `each`, which comes before a parameter of this name.
 const INDEX: &str = "index";
 
-/// Puts the arguments of an instance in place of the names of its template's parameters.
-pub(super) fn give(annotation: &mut Annotation, instance: &Instance) {
-    let Annotation { kernel, threads, grid, shared, require, trips, args, symbols, .. } = annotation;
-    let value = |name: &String| {
-        let at = kernel.template_parameters.iter().position(|parameter| parameter.as_ref() == Some(name))?;
-        match instance.arguments.get(at)? {
-            TemplateArgument::Value { expression, .. } => Some(expression),
-            TemplateArgument::Text(_) => None,
+/// Puts the arguments of an instance, which only a template has, in place of the names of its template's parameters.
+pub(super) fn give(annotation: &mut Annotation, instance: Option<&Instance>, problems: &mut Vec<Diagnostic>) {
+    let known: Vec<(String, Expr)> = instance.map_or_else(Vec::new, |instance| known(annotation, instance));
+    let mut unknown: Vec<(String, Span)> = Vec::new();
+    for (expression, is_each) in expressions(annotation) {
+        expression.replace(&|name: &String| {
+            let found = known.iter().find(|(of, _)| of == name).filter(|_| !(is_each && name == INDEX));
+            found.map(|(_, expression)| expression)
+        });
+        expression.names(&mut |name, span| {
+            unknown.extend(parser::size_asked(name).map(|kind| (kind.to_owned(), span)));
+        });
+    }
+    for (kind, span) in unknown {
+        let problem = annotation.source.error(span, no_size(annotation, instance, &kind));
+        if !problems.contains(&problem) {
+            problems.push(problem);
         }
-    };
-    let clauses = threads.iter_mut().flat_map(|threads| &mut threads.value);
-    for expression in clauses.chain(shared).chain(require).chain(trips) {
-        expression.replace(&value);
     }
-    if let Some(Grid::Expressions(expressions)) = grid.as_mut().map(|grid| &mut grid.value) {
-        expressions.iter_mut().for_each(|expression| expression.replace(&value));
-    }
-    args.iter_mut().flatten().for_each(|given| give_value(&mut given.value, &value));
-    symbols.iter_mut().for_each(|given| give_value(&mut given.value, &value));
 }
 
-fn give_value<'a>(given: &mut GivenValue, value: &impl Fn(&String) -> Option<&'a Expr>) {
+/// The names that have a value in an instance.
+fn known(annotation: &Annotation, instance: &Instance) -> Vec<(String, Expr)> {
+    let mut known = Vec::new();
+    for (parameter, argument) in annotation.kernel.template_parameters.iter().zip(&instance.arguments) {
+        let Some(parameter) = parameter else { continue };
+        match argument {
+            TemplateArgument::Value { expression, .. } => known.push((parameter.name.clone(), expression.clone())),
+            TemplateArgument::Text(text) => known.extend(parser::type_size(text).map(|size| {
+                (parser::size_name(&parameter.name), Expr { span: instance.span, node: Node::Value(Value::Int(size)) })
+            })),
+        }
+    }
+    known
+}
+
+/// Why `sizeof` of a name is not known.
+fn no_size(annotation: &Annotation, instance: Option<&Instance>, kind: &str) -> String {
+    let parameters = &annotation.kernel.template_parameters;
+    let is_it = |name: &str| name == kind;
+    let at = parameters.iter().position(|parameter| parameter.as_ref().is_some_and(|of| of.is_type && is_it(&of.name)));
+    match (at, instance.zip(at).map(|(instance, at)| instance.arguments.get(at))) {
+        (_, Some(Some(TemplateArgument::Text(text) | TemplateArgument::Value { text, .. }))) => {
+            format!("only the compiler knows the size of `{text}`, which `{kind}` is here: write it in bytes")
+        }
+        (Some(_), _) => format!(
+            "`{kind}` is a parameter of the template that `template` gives no argument: give it one there, or write its size in bytes"
+        ),
+        (None, _) => parser::unknown_type(kind),
+    }
+}
+
+/// The expressions of a comment, and whether each is one of `each(...)`.
+fn expressions(annotation: &mut Annotation) -> Vec<(&mut Expr, bool)> {
+    let Annotation { threads, grid, shared, require, trips, args, symbols, .. } = annotation;
+    let mut found: Vec<(&mut Expr, bool)> = Vec::new();
+    let clauses = threads.iter_mut().flat_map(|threads| &mut threads.value);
+    let grid = grid.iter_mut().flat_map(|grid| match &mut grid.value {
+        Grid::Expressions(expressions) => expressions.as_mut_slice(),
+        Grid::Lists(_) => &mut [],
+    });
+    found.extend(clauses.chain(grid).chain(shared).chain(require).chain(trips).map(|expression| (expression, false)));
+    let args = args.iter_mut().flatten().map(|given| &mut given.value);
+    args.chain(symbols.iter_mut().map(|given| &mut given.value)).for_each(|value| of_value(value, &mut found));
+    found
+}
+
+fn of_value<'a>(given: &'a mut GivenValue, found: &mut Vec<(&'a mut Expr, bool)>) {
     match given {
-        GivenValue::Scalar(expression) => expression.replace(value),
-        GivenValue::Struct { fields, .. } => fields.iter_mut().for_each(|field| give_value(&mut field.value, value)),
-        GivenValue::File(file) => file.count.iter_mut().for_each(|count| count.replace(value)),
+        GivenValue::Scalar(expression) => found.push((expression, false)),
+        GivenValue::Struct { fields, .. } => fields.iter_mut().for_each(|field| of_value(&mut field.value, found)),
+        GivenValue::File(file) => found.extend(file.count.iter_mut().map(|count| (count, false))),
         GivenValue::Table(table) => {
-            table.values.iter_mut().chain(&mut table.count).for_each(|expression| expression.replace(value));
+            found.extend(table.values.iter_mut().chain(&mut table.count).map(|expression| (expression, false)));
         }
         GivenValue::Null(_) => {}
         GivenValue::Buffer { fill, count, .. } => {
-            count.replace(value);
+            found.push((count, false));
             match fill {
-                GivenFill::Range(lo, hi) => [lo, hi].into_iter().for_each(|bound| bound.replace(value)),
-                GivenFill::Constant(expression) => expression.replace(value),
-                GivenFill::Each(expression) => {
-                    expression.replace(&|name: &String| value(name).filter(|_| name != INDEX));
-                }
+                GivenFill::Range(lo, hi) => found.extend([(lo, false), (hi, false)]),
+                GivenFill::Constant(expression) => found.push((expression, false)),
+                GivenFill::Each(expression) => found.push((expression, true)),
                 GivenFill::Random | GivenFill::Fill(_) => {}
             }
         }

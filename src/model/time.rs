@@ -134,8 +134,7 @@ pub fn predict(
     let left = blocks - waves * sms * at_once;
     let whole = model.wave(at_once);
     // Where the last blocks of what fits at once are idle, they take their places all the same.
-    let crowd = if waves < 1.0 && blocks < all { CROWD } else { 1.0 };
-    let tail = model.wave((left / sms * crowd).ceil().min(at_once));
+    let tail = model.wave(fullest(left / sms, at_once, waves < 1.0 && blocks < all));
     let has_tail = left > 0.0;
     let per_us = machine.clock_ghz * 1e3;
     let part =
@@ -213,6 +212,11 @@ fn queue(analysis: &Analysis, blocks: f64) -> f64 {
 /// Blocks of the fullest SM over those of the average one, when the first blocks of a grid that fits at once have their places: eight of the
 /// SMs get theirs sooner than the others (`kernels/results/h200/placement.txt`; rounded up, this gives what is seen there in every row).
 const CROWD: f64 = 1.375;
+
+/// Blocks of the fullest SM, of so many for each, where so many fit; the first ones of those that have their places at once, or all.
+fn fullest(each: f64, at_once: f64, are_first: bool) -> f64 {
+    (if are_first { each * CROWD } else { each }).ceil().min(at_once)
+}
 
 /// Of that by which the longest warp of a block exceeds the average one, the power to which it lengthens the block's stay: the longer it
 /// lasts, the more of an SM it has to itself, and the less it waits. The recorded spaces of an H200 are ordered about as well with any
@@ -563,6 +567,25 @@ mod tests {
         assert_eq!(of(0.5, 1.0, 0.0), 0.5);
         assert!(of(0.25, 4.0, 0.0) > 0.4 && of(0.25, 4.0, 0.0) <= 1.0);
         assert_eq!(of(0.25, 1.0, 2.0), 1.0);
+    }
+
+    #[test]
+    fn the_first_blocks_of_a_grid_crowd_on_some_multiprocessors() {
+        // The first of how many that fit on each of 132 SMs, and those of the fullest SM (`placement.txt`).
+        for (first, at_once, most) in [
+            (66.0, 2.0, 1.0),
+            (132.0, 2.0, 2.0),
+            (99.0, 4.0, 2.0),
+            (198.0, 4.0, 3.0),
+            (264.0, 8.0, 3.0),
+            (528.0, 8.0, 6.0),
+            (1056.0, 16.0, 11.0),
+            (2112.0, 32.0, 22.0),
+        ] {
+            assert_eq!(fullest(first / 132.0, at_once, true), most, "{first} of {at_once} each");
+        }
+        assert_eq!(fullest(2.96, 8.0, false), 3.0);
+        assert_eq!(fullest(7.0, 8.0, true), 8.0);
     }
 
     #[test]

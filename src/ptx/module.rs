@@ -252,6 +252,22 @@ pub struct Instruction {
     pub operands: Vec<Operand>,
 }
 
+impl Instruction {
+    /// Whether the opcode is `call`, with whatever modifiers.
+    pub fn is_call(&self) -> bool {
+        self.opcode.split('.').next() == Some("call")
+    }
+
+    /// What a `call` calls: a function, or the register that holds its address.
+    pub fn callee(&self) -> Option<&str> {
+        // Results stand before it in parentheses.
+        self.operands.iter().find_map(|operand| match operand {
+            Operand::Name(name) => Some(&**name),
+            _ => None,
+        })
+    }
+}
+
 /// `@p` or `@!p`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Guard {

@@ -6,7 +6,8 @@ use super::shapes;
 use super::space::Counted;
 use super::walk::{Axis, AxisSet, Constraint, Derived, Quantity, Table, Test};
 use crate::comment::{
-    Annotation, Block, Diagnostic, Expr, Function, GivenValue, Grid, Node, Regs, Span, TemplateArgument, suggestion,
+    Annotation, Block, Diagnostic, Expr, Function, GivenValue, Grid, Node, Regs, Span, TemplateArgument,
+    TemplateParameter, suggestion,
 };
 use crate::workload::Type;
 use std::collections::BTreeMap;
@@ -148,9 +149,9 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The dimensions in which the blocks of `block(auto)` extend: those of the launch, but for those of a grid whose blocks are counted
-    /// by something else, such as a block for each image. There the program's block has one thread, by `default` or, without it,
-    /// where other blocks of the grid are counted by the block.
+    /// The dimensions in which the blocks of `block(auto)` extend: those of the launch, and those that the grid counts by name. Left out are
+    /// dimensions of a grid whose blocks are counted by something else, such as a block for each image: there the program's block has
+    /// one thread, by `default` or, without it, where other blocks of the grid are counted by the block.
     fn block_dimensions(&self) -> [bool; 3] {
         let dimensions = self.dimensions();
         let all = [0, 1, 2].map(|at| at < dimensions.max(1));
@@ -165,12 +166,14 @@ impl<'a> Builder<'a> {
             Some(_) => true,
             None => counted.iter().any(|counted| counted.block.contains(&true)),
         };
+        // `block.size` is of every shape, and says nothing of the dimensions.
+        let is_named = |by: &[Counted], at: usize| by.iter().any(|by| by.extents[at]);
         // A macro may be the block's extent by another name.
         let follows = |at: usize| {
-            let own = counted.get(at).is_some_and(|own| own.block[at] || !own.macros.is_empty());
-            own || tied.iter().any(|tied| tied.block[at]) || default.is_some_and(|default| default[at] > 1)
+            let own = counted.get(at).is_some_and(|own| !own.macros.is_empty());
+            own || is_named(&tied, at) || default.is_some_and(|default| default[at] > 1)
         };
-        [0, 1, 2].map(|at| all[at] && (at == 0 || !is_alone || follows(at)))
+        [0, 1, 2].map(|at| at == 0 || is_named(&counted, at) || all[at] && (!is_alone || follows(at)))
     }
 
     /// What `block(128, 256)` was meant to be, where each dimension has one value that is a warp or more.
@@ -584,7 +587,8 @@ fn resolve(
 /// What to do about the name of a template's parameter whose argument is no number that the comment gives.
 fn template_parameter(annotation: &Annotation, name: &str) -> Option<String> {
     let parameters = &annotation.kernel.template_parameters;
-    let at = parameters.iter().position(|parameter| parameter.as_deref() == Some(name))?;
+    let is_it = |parameter: &TemplateParameter| parameter.name == name && !parameter.is_type;
+    let at = parameters.iter().position(|parameter| parameter.as_ref().is_some_and(is_it))?;
     Some(match annotation.instance.as_ref()?.arguments.get(at) {
         Some(TemplateArgument::Text(text) | TemplateArgument::Value { text, .. }) => format!(
             "`{name}` is a parameter of the template, but only the compiler knows which number `{text}` is: write the number, here or in `template`"

@@ -32,6 +32,8 @@ const MAX_CONFIGURATIONS: u64 = 1_000_000;
 pub struct Counted {
     /// By dimension: the block's extent.
     pub block: [bool; 3],
+    /// Of these, those that are named one by one, and not all at once by `block.size`.
+    pub extents: [bool; 3],
     /// Macro axes.
     pub macros: BTreeSet<String>,
 }
@@ -44,12 +46,17 @@ impl Counted {
         found
     }
 
+    fn extent(&mut self, dimension: usize) {
+        self.block[dimension] = true;
+        self.extents[dimension] = true;
+    }
+
     /// `seen`: the arguments that were followed, for what is computed from itself is found out later.
     fn add(&mut self, annotation: &Annotation, expression: &Expr, seen: &mut BTreeSet<String>) {
         expression.names(&mut |name, _| match name.as_str() {
-            "block.x" => self.block[0] = true,
-            "block.y" => self.block[1] = true,
-            "block.z" => self.block[2] = true,
+            "block.x" => self.extent(0),
+            "block.y" => self.extent(1),
+            "block.z" => self.extent(2),
             "block.size" => self.block = [true; 3],
             _ if annotation.macros.iter().any(|axis| axis.name == *name) => {
                 self.macros.insert(name.clone());

@@ -93,25 +93,33 @@ pub fn fixed_block(module: &Module, symbol: &str) -> Option<&'static str> {
 /// Whether the kernel's blocks wait for each other (`cooperative_groups::this_grid().sync()`), so that all of them must be resident at
 /// once: it reads, itself or in what it calls, where the memory is that the driver has for the barrier of a cooperative launch.
 pub fn waits_for_grid(module: &Module, symbol: &str) -> bool {
-    let mut reached: Vec<&Function> = module.entry(symbol).into_iter().collect();
-    let mut next = 0;
-    while let Some(function) = reached.get(next) {
-        let instructions = function.body.iter().flat_map(|body| body.instructions());
-        let names: HashSet<&str> = instructions
-            .flat_map(|instruction| &instruction.operands)
-            .filter_map(|operand| if let Operand::Name(name) = operand { Some(&**name) } else { None })
-            .collect();
-        if names.contains("%envreg1") || names.contains("%envreg2") {
+    let reads = |function: &Function| {
+        let operands = instructions(function).flat_map(|instruction| &instruction.operands);
+        operands
+            .into_iter()
+            .any(|operand| matches!(operand, Operand::Name(name) if matches!(&**name, "%envreg1" | "%envreg2")))
+    };
+    // Each function that is called, once; a file may have other kernels that wait.
+    let (mut pending, mut seen): (Vec<&Function>, HashSet<&str>) =
+        (module.entry(symbol).into_iter().collect(), HashSet::new());
+    while let Some(function) = pending.pop() {
+        if reads(function) {
             return true;
         }
-        let is_new = |function: &&Function| {
-            names.contains(&*function.name) && !reached.iter().any(|known| std::ptr::eq(*known, *function))
-        };
-        let called: Vec<&Function> = module.functions.iter().filter(is_new).collect();
-        reached.extend(called);
-        next += 1;
+        for name in instructions(function).filter(|instruction| instruction.is_call()).filter_map(Instruction::callee) {
+            match module.function(name) {
+                Some(called) if seen.insert(name) => pending.push(called),
+                Some(_) => {}
+                // An address, which may be that of any of them.
+                None => return module.functions.iter().filter(|function| !function.entry).any(reads),
+            }
+        }
     }
     false
+}
+
+fn instructions(function: &Function) -> impl Iterator<Item = &Instruction> {
+    function.body.iter().flat_map(Body::instructions)
 }
 
 /// The dimensions in which the kernel tells threads apart without asking how many there are. Not known, and so not told,

@@ -98,13 +98,8 @@ fn called(body: &Body, extents: Extents) -> Option<Vec<&str>> {
     let mut called = Vec::new();
     for (index, instruction) in instructions.into_iter().enumerate() {
         follower.follow(index, instruction)?;
-        if instruction.opcode.split('.').next() == Some("call") {
-            // Results stand before it in parentheses.
-            let callee = instruction.operands.iter().find_map(|operand| match operand {
-                Operand::Name(name) => Some(&**name),
-                _ => None,
-            });
-            called.push(callee?);
+        if instruction.is_call() {
+            called.push(instruction.callee()?);
         }
     }
     Some(called)

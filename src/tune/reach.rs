@@ -264,7 +264,7 @@ impl Reach {
     pub fn scale(&self, space: &Space, configuration: &Configuration) -> [Scale; 3] {
         let origin = self.origin(space, configuration);
         std::array::from_fn(|dimension| {
-            let Counted { mut block, macros } = self.counted[dimension].clone();
+            let Counted { mut block, macros, .. } = self.counted[dimension].clone();
             // `ceildiv(n, TILE)` with `require(block.x == TILE)` is counted by the block under another name.
             let follows = |name: &String| {
                 self.tied_macros.contains(name) && configuration.macros.get(name) != origin.macros.get(name)

@@ -1,6 +1,6 @@
 //! Every configuration with its launch, its variant and its score.
 
-use super::laid::Laid;
+use super::laid::{Laid, Source};
 use super::profiles::{Known, Profiles};
 use super::variants::Macros;
 use crate::cubin::Cubin;
@@ -15,8 +15,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 /// A space, scored.
 pub struct Scored {
     pub laid: Laid,
-    /// By configuration; `None` where there is no variant, or where no block of it fits on a multiprocessor, or not all that must be on the
-    /// GPU at once.
+    /// By configuration; `None` where there is no variant, or where no block of it fits on a multiprocessor.
     pub scores: Vec<Option<Score>>,
 }
 
@@ -29,14 +28,31 @@ pub struct NoBaseline {
 /// That a launch is more than the hardware takes.
 pub const UNFIT: &str = "no block of it fits on a multiprocessor";
 
+/// That a grid waits for blocks that wait for their places.
+const UNHELD: &str = "its blocks wait for each other, and the GPU does not hold so many at once";
+
+/// That macros decide whether a kernel waits for its grid.
+const OTHERWISE: &str =
+    "only one of it and the baseline waits for its whole grid, so that the program would have to launch it otherwise";
+
 /// Why the baseline cannot be launched, with the remedy where there is one.
 fn does_not_fit(laid: &Laid, score: &Score) -> String {
     let [x, y, z] = laid.launches[laid.baseline].block;
     let threads = u64::from(x) * u64::from(y) * u64::from(z);
-    match score.limiter {
-        Limiter::Registers if score.blocks_per_sm == 0 => format!(
+    // Blocks that would fit may be more than the code is compiled for.
+    let limiter = Some(score.limiter).filter(|_| score.blocks_per_sm == 0);
+    match (limiter, laid.configurations[laid.baseline].cap) {
+        (Some(Limiter::Registers), 0) => format!(
             "{UNFIT}: the compiler gives each of its {threads} threads {} registers; __launch_bounds__({threads}) in the source keeps these low enough",
             score.registers
+        ),
+        (Some(Limiter::Registers), cap) => format!(
+            "{UNFIT}: under the cap of {cap} that `default` gives, each of its {threads} threads has {} registers",
+            score.registers
+        ),
+        (Some(Limiter::SharedMemory), _) => format!(
+            "{UNFIT}: its shared memory, static and dynamic, is more than the {} bytes that a block can have",
+            laid.machine.architecture.shared_per_block
         ),
         _ => UNFIT.to_owned(),
     }
@@ -48,7 +64,7 @@ pub fn score(laid: Laid) -> Result<Scored, NoBaseline> {
 }
 
 /// Scores a space of which a part may have been scored before.
-pub fn score_again(laid: Laid, known: &mut Known) -> Result<Scored, NoBaseline> {
+pub fn score_again(mut laid: Laid, known: &mut Known) -> Result<Scored, NoBaseline> {
     let profiles = Profiles::of(&laid, known);
     // Many configurations share their machine code and profile: that pair is analysed once.
     let mut trips: Vec<&[f64]> = Vec::new();
@@ -90,17 +106,22 @@ pub fn score_again(laid: Laid, known: &mut Known) -> Result<Scored, NoBaseline> 
         .collect();
     let baseline = laid.baseline;
     // What the program launches so already fits on its GPU, whatever this one is.
-    let fits = |index: usize, score: &Score| {
+    let waits: Vec<bool> = laid.sources.iter().map(Source::waits_for_grid).collect();
+    let is_held = |laid: &Laid, index: usize, score: &Score| {
         let resident = u64::from(score.blocks_per_sm) * u64::from(laid.machine.sms);
         !laid.waits_for_grid || index == baseline || laid.launches[index].blocks() <= resident
     };
     let mut scores = vec![None; laid.configurations.len()];
     let mut crowded = None;
     for (index, score) in found {
-        if score.feasible && fits(index, &score) {
+        if !score.feasible {
+            crowded = crowded.or_else(|| (index == baseline).then(|| does_not_fit(&laid, &score)));
+        } else if waits[laid.source_of[index]] != laid.waits_for_grid {
+            laid.variants[index] = Err(OTHERWISE.to_owned());
+        } else if is_held(&laid, index, &score) {
             scores[index] = Some(score);
-        } else if index == baseline {
-            crowded = Some(does_not_fit(&laid, &score));
+        } else {
+            laid.variants[index] = Err(UNHELD.to_owned());
         }
     }
     let reason = match &laid.variants[baseline] {

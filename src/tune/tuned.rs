@@ -232,6 +232,7 @@ impl Tuned {
     fn summary(&self, several: bool) -> String {
         let decision = &self.decision;
         let gain = match decision.provenance {
+            Provenance::Baseline if decision.points == 0 => "kept: nothing is known of it as it is".to_owned(),
             Provenance::Baseline if decision.held_back(MOST).next().is_some() => {
                 "kept: no point that may be chosen is surely faster".to_owned()
             }
@@ -248,6 +249,10 @@ impl Tuned {
         }
         if self.is_recalled {
             return format!("{}{place}: {} ({gain}); from the cache", decision.name, self.winner());
+        }
+        // Nobody looked.
+        if decision.points == 0 {
+            return format!("{}{place}: {} ({gain})", decision.name, self.winner());
         }
         let resumed = match decision.resumed {
             0 => String::new(),

@@ -329,8 +329,23 @@ fn a_grid_that_waits_for_itself_is_no_larger_than_the_gpu() {
         configurations.iter().map(|found| found["score"].is_object()).collect()
     };
     assert_eq!(scored(&kernel("")), [true, true, true]);
+    // It is another kernel of the file that waits.
+    let other = format!(
+        "#include <cooperative_groups.h>\n__device__ __noinline__ void wait() {{ cooperative_groups::this_grid().sync(); }}\n\
+         __global__ void other() {{ wait(); }}\n{}",
+        kernel("")
+    );
+    assert_eq!(scored(&other), [true, true, true]);
+    // Whether it waits hangs on a macro, and with it how it must be launched.
+    let fused = kernel("if (FUSED) grid.sync(); if (grid.thread_rank() == 0) y[0] = 0;");
+    let fused = format!("#ifndef FUSED\n#define FUSED 0\n#endif\n{fused}")
+        .replace("regs({0})", "regs(0) define(FUSED = {0, 1})");
+    assert_eq!(scored(&fused), [true, true, true, false, false, false]);
     // An H200 holds 8 blocks of 256 threads on each of 132 multiprocessors.
     assert_eq!(scored(&kernel("grid.sync(); if (grid.thread_rank() == 0) y[0] = 0;")), [true, true, false]);
+    let record = project.record("root.tune.json");
+    let refused = record["kernels"][0]["configurations"][2]["refused"].as_str();
+    assert_eq!(refused, Some("its blocks wait for each other, and the GPU does not hold so many at once"));
 }
 
 #[test]

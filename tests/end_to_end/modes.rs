@@ -131,6 +131,14 @@ fn cell(project: &Project, number: usize, mode: &str, lock: Lock, cached: Cached
     };
     let found = value("PROVENANCE").trim_matches('"');
     assert!(provenance.split(" or ").any(|word| word == found), "{what}: {found}, not {provenance}: {}", ran.stderr);
+    // Without an entry a warning says it.
+    let is_unknown = mode == "locked" && lock == Lock::Stale && found == "baseline";
+    assert_eq!(
+        ran.stderr.ends_with("nvtune: saxpy: block=256 (kept: nothing is known of it as it is)\n"),
+        is_unknown,
+        "{what}: {}",
+        ran.stderr
+    );
     if let Some(block) = block {
         assert_eq!(value("BLOCK_X"), block.to_string(), "{what}");
     }

@@ -91,6 +91,9 @@ fn what_is_refused_for_good_is_refused_from_the_cache_in_the_same_words() {
                 #pragma unroll\nfor (int j = 0; j < 72; ++j) y[i] += a[j] * a[j * 7 % 72];";
     let crowded = kernel("", ARGS).replace("{64, 128}", "1024").replace("block = 128", "block = 1024");
     let crowded = crowded.replace("if (i < n) for (int j = 0; j < WORK; ++j) y[i] += j * x[(i + j) % n];", many);
+    let capped = crowded.replace("block = 1024", "block = 1024, regs = 80").replace("regs({0})", "regs(80)");
+    let tile = "__shared__ float tile[12000]; tile[threadIdx.x] = i; __syncthreads(); if (i < n) y[i] = tile[i % 128]; if (i < n)";
+    let shared = kernel("", &format!("shared(200000) {ARGS}")).replace("if (i < n)", tile);
     // What it is, the source, the GPU, the architecture, and what is said.
     for (what, source, recorded, architecture, said) in [
         ("an instance that the file does not make", instance, None, "-arch=sm_90", "`k` has no instance <"),
@@ -114,6 +117,20 @@ fn what_is_refused_for_good_is_refused_from_the_cache_in_the_same_words() {
             None,
             "-arch=sm_90",
             "k: not tuned: its baseline (block=1024 WORK=1) cannot be built or launched: no block of it fits on a multiprocessor: the compiler gives each of its 1024 threads",
+        ),
+        (
+            "a baseline of a cap that is too high",
+            capped,
+            None,
+            "-arch=sm_90",
+            "no block of it fits on a multiprocessor: under the cap of 80 that `default` gives, each of its 1024 threads has 80 registers",
+        ),
+        (
+            "a baseline of more shared memory than there is",
+            shared,
+            None,
+            "-arch=sm_90",
+            "no block of it fits on a multiprocessor: its shared memory, static and dynamic, is more than the 232448 bytes that a block can have",
         ),
         (
             "a baseline that crashes",

@@ -24,6 +24,8 @@ const FEWEST: usize = 8;
 const MOST: usize = 256;
 /// Who executes no more than this part of what the longest warp does only finds that nothing is left to do.
 const IDLE: f64 = 0.05;
+/// And all of them together no more than this part of what the others do.
+const IDLE_TOGETHER: f64 = 0.25;
 /// Fewer of the blocks than this idle are not worth mentioning.
 const FEW_IDLE: f64 = 0.02;
 /// From so many blocks on they tell whether blocks agree.
@@ -249,8 +251,14 @@ impl Grid {
         let from = apart.map_or((last + next).div_ceil(2), |stratum| stratum.block(0, grid).max(last + 1));
         let idle = self.launch.blocks().saturating_sub(from);
         let share = idle as f64 / self.launch.blocks().max(1) as f64;
-        // The last block of many a grid is only in part beyond the data.
-        if idle > 1 && share >= FEW_IDLE { share } else { 0.0 }
+        let mean = |of: &mut dyn Iterator<Item = &Sample>| {
+            let (sum, number) = of.fold((0.0, 0.0), |(sum, n), sample| (sum + sample.instructions, n + 1.0));
+            if number > 0.0 { sum / number } else { 0.0 }
+        };
+        let before = mean(&mut self.samples.iter().filter(|sample| sample.block <= last)) * (1.0 - share);
+        let after = mean(&mut self.samples.iter().filter(|sample| sample.block > last)) * share;
+        // The last block of many a grid is only in part beyond the data, and many that do little may do most of all.
+        if idle > 1 && share >= FEW_IDLE && after <= before * IDLE_TOGETHER { share } else { 0.0 }
     }
 
     /// Instructions of the longest warp of the average block; `None` where no warp was run to its end.

@@ -182,6 +182,28 @@ mod tests {
     }
 
     #[test]
+    fn each_store_to_local_memory_leaves_alone() {
+        let store = |width: u32, address: fn(u64) -> u64| Request {
+            space: Space::Local,
+            width,
+            addresses: std::array::from_fn(|lane| address(lane as u64)),
+            ..structures(1, 1)[0].clone()
+        };
+        for (what, request, sectors, partial) in [
+            ("a word of every lane, side by side", store(4, |_| 8), 4.0, 0.0),
+            ("two words, a line each", store(8, |_| 8), 8.0, 0.0),
+            ("a byte of every lane", store(1, |_| 8), 4.0, 4.0),
+            ("words of an array at the lane's index, a sector for each", store(4, |lane| lane * 4), 32.0, 32.0),
+        ] {
+            let again = Request { time: 1, ..request.clone() };
+            let beside = Request { warp: 1, time: 2, ..request.clone() };
+            for left in leaving(&[request, again, beside]) {
+                assert_eq!((left.sectors, left.partial), (sectors, partial), "{what}");
+            }
+        }
+    }
+
+    #[test]
     fn what_is_stored_twice_leaves_twice() {
         let [once] = &structures(1, 1)[..] else { panic!("one store") };
         let beside = Request { warp: 1, ..once.clone() };
