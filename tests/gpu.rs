@@ -639,27 +639,24 @@ fn kernels_that_wait_for_their_grid_are_launched_cooperatively() {
         candidate.launch.carveout = Some(carveout);
         candidate
     };
-    let plain = Candidate { cooperative: false, ..waits(128, 2, &large) };
     let candidates = [
         waits(128, 2, &large),
         waits(512, 1, &large),
         waits(256, 64, &large),
         with_carveout(100),
         with_carveout(0),
-        plain,
         waits(64, 4, &large),
     ];
     let timings = process.time(&waits(256, 2, &large), &candidates, &plan()).unwrap();
     let outcomes = outcomes(&timings);
     println!("baseline {:.2} us, {outcomes:#?}", timings.baseline.median_us);
-    for right in [0, 1, 3, 4, 6] {
+    for right in [0, 1, 3, 4, 5] {
         assert_eq!(outcomes[right], "timed", "{}", candidates[right].label);
     }
     let blocks = 64 * sms;
     let crowded =
         format!("its blocks wait for each other, and {blocks} of 256 threads are more than the GPU holds at once");
     assert_eq!(outcomes[2], crowded);
-    assert!(outcomes[5].starts_with("crashed on the GPU: CUDA_ERROR_"), "{}", outcomes[5]);
 
     // Short ones are timed in graphs, with cold caches and with warm ones.
     let small = small();

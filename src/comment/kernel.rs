@@ -218,10 +218,13 @@ fn closing(code: &[CxxToken], source: &Source, open: usize) -> Option<usize> {
     None
 }
 
-/// The index of the `>` that closes the `<` at `open`.
+/// The index of the `>` that closes the `<` at `open`; none where there is no `<`, or nothing closes it.
 fn closing_angle(code: &[CxxToken], source: &Source, open: usize) -> Option<usize> {
     let text = |at: usize| code.get(at).map_or("", |token| source.slice(token.span));
-    let (mut depth, mut at) = (0usize, open);
+    if text(open) != "<" {
+        return None;
+    }
+    let (mut depth, mut at) = (1usize, open + 1);
     while at < code.len() {
         match text(at) {
             // In a bracket they compare.
@@ -229,7 +232,7 @@ fn closing_angle(code: &[CxxToken], source: &Source, open: usize) -> Option<usiz
             // A shift: no argument begins with `<`.
             "<" if text(at + 1) == "<" => at += 1,
             // What has arguments has a name: `sizeof(T) < 8` compares.
-            "<" if at > open && code[at - 1].kind != CxxKind::Name => {}
+            "<" if code[at - 1].kind != CxxKind::Name => {}
             "<" => depth += 1,
             ">" => depth -= 1,
             ";" | "}" => return None,
@@ -248,9 +251,7 @@ fn closing_angle(code: &[CxxToken], source: &Source, open: usize) -> Option<usiz
 fn template_parameters(code: &[CxxToken], source: &Source, template: usize) -> Vec<Option<TemplateParameter>> {
     let text = |at: usize| code.get(at).map_or("", |token| source.slice(token.span));
     let open = template + 1;
-    let Some(close) = closing_angle(code, source, open).filter(|_| text(open) == "<") else {
-        return Vec::new();
-    };
+    let Some(close) = closing_angle(code, source, open) else { return Vec::new() };
     let mut commas = vec![open];
     let mut at = open + 1;
     while at < close {
