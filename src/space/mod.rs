@@ -2,12 +2,15 @@
 
 mod build;
 mod configuration;
+mod counted;
 mod limits;
+mod names;
 mod shapes;
 #[allow(clippy::module_inception)]
 mod space;
 mod walk;
 
 pub use configuration::{Configuration, Departure, Dim3, Launch, shape};
+pub use counted::Counted;
 pub use limits::Limits;
-pub use space::{Counted, Space};
+pub use space::Space;

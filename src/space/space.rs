@@ -12,12 +12,14 @@
 //! Without `regs`, the caps are those of `regs(auto)`. Without `block`, the block stays at the default's.
 //! `block(auto)` has the dimensions of `threads` or `grid` that the block counts, and contains the default's block.
 
-use super::build::{Builder, Meaning, compile_late, given_by};
+use super::build::Builder;
 use super::configuration::{Configuration, Dim3, Launch};
+use super::counted::Counted;
 use super::limits::Limits;
+use super::names::{Meaning, compile_late, given_by};
 use super::shapes::strangeness;
 use super::walk::{Axis, AxisSet, Constraint, Failure, Quantity, Table, Test, Values, Walk};
-use crate::comment::{Annotation, Diagnostic, Expr, Fault, GivenValue, Grid, Span, Value};
+use crate::comment::{Annotation, Diagnostic, Expr, Fault, Grid, Span, Value};
 use crate::ptx::CacheOperator;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,51 +28,6 @@ const PATIENCE: u64 = 2_000_000;
 
 /// The most configurations that are worth a walk: each of them is scored and written to the record.
 const MAX_CONFIGURATIONS: u64 = 1_000_000;
-
-/// What the blocks of a grid in one dimension hang on.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
-    /// By dimension: the block's extent.
-    pub block: [bool; 3],
-    /// Of these, those that are named one by one, and not all at once by `block.size`.
-    pub extents: [bool; 3],
-    /// Macro axes.
-    pub macros: BTreeSet<String>,
-}
-
-impl Counted {
-    /// What an expression of a comment names, itself or through arguments of the workload.
-    pub(super) fn by(annotation: &Annotation, expression: &Expr) -> Self {
-        let mut found = Self::default();
-        found.add(annotation, expression, &mut BTreeSet::new());
-        found
-    }
-
-    fn extent(&mut self, dimension: usize) {
-        self.block[dimension] = true;
-        self.extents[dimension] = true;
-    }
-
-    /// `seen`: the arguments that were followed, for what is computed from itself is found out later.
-    fn add(&mut self, annotation: &Annotation, expression: &Expr, seen: &mut BTreeSet<String>) {
-        expression.names(&mut |name, _| match name.as_str() {
-            "block.x" => self.extent(0),
-            "block.y" => self.extent(1),
-            "block.z" => self.extent(2),
-            "block.size" => self.block = [true; 3],
-            _ if annotation.macros.iter().any(|axis| axis.name == *name) => {
-                self.macros.insert(name.clone());
-            }
-            _ if seen.insert(name.clone()) => {
-                let values = annotation.values();
-                if let Some((_, GivenValue::Scalar(value))) = values.iter().find(|(path, _)| path == name) {
-                    self.add(annotation, value, seen);
-                }
-            }
-            _ => {}
-        });
-    }
-}
 
 /// All valid configurations of a kernel. Never empty.
 #[derive(Clone, Debug)]

@@ -370,8 +370,7 @@ fn sectors(request: &Request) -> Vec<u64> {
         let last = request.last(address);
         if request.space == Space::Local {
             for word in address / WORD..=last / WORD {
-                // Apart from global addresses.
-                sectors.push((1 << 62) | (in_local(word.wrapping_mul(WORD), lane) / SECTOR));
+                sectors.push(in_local(request.warp, lane, word.wrapping_mul(WORD)) / SECTOR);
             }
         } else {
             sectors.extend(address / SECTOR..=last / SECTOR);
@@ -380,9 +379,12 @@ fn sectors(request: &Request) -> Vec<u64> {
     distinct(sectors)
 }
 
-/// Where a byte of a lane's local memory is in its warp's: the same word of neighbouring lanes lies side by side.
-pub(super) fn in_local(address: u64, lane: u64) -> u64 {
-    (address / WORD).wrapping_mul(BANKS).wrapping_add(lane).wrapping_mul(WORD).wrapping_add(address % WORD)
+/// Where a byte of a lane's local memory is, apart from global addresses and other warps' memory: the same word of neighbouring lanes
+/// lies side by side.
+pub(super) fn in_local(warp: u32, lane: u64, address: u64) -> u64 {
+    let within =
+        (address / WORD).wrapping_mul(BANKS).wrapping_add(lane).wrapping_mul(WORD).wrapping_add(address % WORD);
+    within ^ (1 << 63) ^ (u64::from(warp) << 40)
 }
 
 /// Passes over the banks, averaged over the parts of the warp that are served together: all lanes up to 4 bytes each,

@@ -251,12 +251,9 @@ impl Grid {
         let from = apart.map_or((last + next).div_ceil(2), |stratum| stratum.block(0, grid).max(last + 1));
         let idle = self.launch.blocks().saturating_sub(from);
         let share = idle as f64 / self.launch.blocks().max(1) as f64;
-        let mean = |of: &mut dyn Iterator<Item = &Sample>| {
-            let (sum, number) = of.fold((0.0, 0.0), |(sum, n), sample| (sum + sample.instructions, n + 1.0));
-            if number > 0.0 { sum / number } else { 0.0 }
-        };
-        let before = mean(&mut self.samples.iter().filter(|sample| sample.block <= last)) * (1.0 - share);
-        let after = mean(&mut self.samples.iter().filter(|sample| sample.block > last)) * share;
+        let (before, after): (Vec<&Sample>, Vec<&Sample>) = self.samples.iter().partition(|of| of.block <= last);
+        let mean = |of: Vec<&Sample>| of.iter().map(|of| of.instructions).sum::<f64>() / of.len() as f64;
+        let (before, after) = (mean(before) * (1.0 - share), mean(after) * share);
         // The last block of many a grid is only in part beyond the data, and many that do little may do most of all.
         if idle > 1 && share >= FEW_IDLE && after <= before * IDLE_TOGETHER { share } else { 0.0 }
     }

@@ -103,8 +103,8 @@ fn sectors(request: &Request) -> BTreeMap<u64, u32> {
         let last = request.last(address);
         if request.space == Space::Local {
             for byte in address..=last {
-                let at = in_local(byte, lane);
-                *sectors.entry(of_warp(at / SECTOR, request.warp)).or_default() |= 1 << (at % SECTOR);
+                let at = in_local(request.warp, lane, byte);
+                *sectors.entry(at / SECTOR).or_default() |= 1 << (at % SECTOR);
             }
             continue;
         }
@@ -115,11 +115,6 @@ fn sectors(request: &Request) -> BTreeMap<u64, u32> {
         }
     }
     sectors
-}
-
-/// A sector of a warp's local memory, apart from those of global memory and of other warps.
-fn of_warp(sector: u64, warp: u32) -> u64 {
-    sector ^ (1 << 63) ^ (u64::from(warp) << 40)
 }
 
 #[cfg(test)]

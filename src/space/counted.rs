@@ -1,0 +1,49 @@
+//! An expression of a comment -> what of a configuration it counts by.
+
+use crate::comment::{Annotation, Expr, GivenValue};
+use std::collections::BTreeSet;
+
+/// What the blocks of a grid in one dimension hang on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// By dimension: the block's extent.
+    pub block: [bool; 3],
+    /// Of these, those that are named one by one, and not all at once by `block.size`.
+    pub extents: [bool; 3],
+    /// Macro axes.
+    pub macros: BTreeSet<String>,
+}
+
+impl Counted {
+    /// What an expression of a comment names, itself or through arguments of the workload.
+    pub(super) fn by(annotation: &Annotation, expression: &Expr) -> Self {
+        let mut found = Self::default();
+        found.add(annotation, expression, &mut BTreeSet::new());
+        found
+    }
+
+    fn extent(&mut self, dimension: usize) {
+        self.block[dimension] = true;
+        self.extents[dimension] = true;
+    }
+
+    /// `seen`: the arguments that were followed, for what is computed from itself is found out later.
+    fn add(&mut self, annotation: &Annotation, expression: &Expr, seen: &mut BTreeSet<String>) {
+        expression.names(&mut |name, _| match name.as_str() {
+            "block.x" => self.extent(0),
+            "block.y" => self.extent(1),
+            "block.z" => self.extent(2),
+            "block.size" => self.block = [true; 3],
+            _ if annotation.macros.iter().any(|axis| axis.name == *name) => {
+                self.macros.insert(name.clone());
+            }
+            _ if seen.insert(name.clone()) => {
+                let values = annotation.values();
+                if let Some((_, GivenValue::Scalar(value))) = values.iter().find(|(path, _)| path == name) {
+                    self.add(annotation, value, seen);
+                }
+            }
+            _ => {}
+        });
+    }
+}

@@ -1,0 +1,138 @@
+//! The names in a comment's expressions -> where their values are in a configuration, or what is wrong with them.
+
+use super::walk::AxisSet;
+use crate::comment::{Annotation, Diagnostic, Expr, Span, TemplateArgument, TemplateParameter, suggestion};
+use crate::workload::Type;
+use std::collections::BTreeMap;
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    Slot {
+        slot: usize,
+        axes: AxisSet,
+    },
+    /// A parameter without a value: there is no `args` clause.
+    Unbound,
+    /// A parameter that is a buffer.
+    Buffer,
+    /// A parameter that is a structure.
+    Struct,
+    /// Not known yet at this point: the grid while it is being found, and an argument that hangs on it.
+    Later,
+    /// An argument whose turn has not come: who needs it now is what it hangs on.
+    Circular,
+    /// A macro, or something else that had an error of its own.
+    Broken,
+}
+
+/// Why an expression has no slots.
+pub(super) enum Refusal {
+    Unbound(String, Span),
+    Problem(Box<Diagnostic>),
+    /// Reported elsewhere.
+    Silent,
+}
+
+/// The type of a parameter, as its declaration spells it.
+pub(super) fn declared(annotation: &Annotation, parameter: &str) -> Option<Type> {
+    let kernel = &annotation.kernel;
+    let at = kernel.parameters.iter().position(|name| name.as_deref() == Some(parameter))?;
+    Some(Type::of(kernel.declarations.get(at)?.strip_suffix(parameter)?))
+}
+
+/// The place of a name's value, and the axes that it hangs on.
+pub(super) fn resolve(
+    annotation: &Annotation,
+    names: &BTreeMap<String, Meaning>,
+    name: &str,
+    span: Span,
+) -> Result<(usize, AxisSet), Refusal> {
+    let problem = |message: String| Err(Refusal::Problem(Box::new(annotation.source.error(span, message))));
+    match names.get(name) {
+        Some(Meaning::Slot { slot, axes }) => Ok((*slot, *axes)),
+        Some(Meaning::Unbound) => Err(Refusal::Unbound(name.to_string(), span)),
+        Some(Meaning::Broken) => Err(Refusal::Silent),
+        Some(Meaning::Buffer) => {
+            problem(format!("`{name}` is a buffer and has no value in an expression: use scalar parameters and macros"))
+        }
+        Some(Meaning::Struct) => problem(format!(
+            "`{name}` is a structure and has no value in an expression: name one of its fields, `{name}.field`"
+        )),
+        Some(Meaning::Later) if name.starts_with("grid.") => {
+            problem(format!("`{name}` cannot be used here: the grid hangs on this expression"))
+        }
+        Some(Meaning::Later) => {
+            problem(format!("`{name}` cannot be used here: it hangs on the grid, and the grid on this expression"))
+        }
+        Some(Meaning::Circular) => {
+            problem(format!("`{name}` cannot be used here: it hangs on this expression, so that neither has a value"))
+        }
+        // A field of a structure that is not given: which fields there are, only the compiler knows.
+        None if name.split_once('.').is_some_and(|(root, _)| {
+            matches!(names.get(root), Some(Meaning::Unbound))
+                && matches!(declared(annotation, root), Some(Type::Other(_)))
+        }) =>
+        {
+            Err(Refusal::Unbound(name.to_string(), span))
+        }
+        None => {
+            let usable = |meaning: &Meaning| matches!(meaning, Meaning::Slot { .. } | Meaning::Unbound);
+            let known: Vec<&str> =
+                names.iter().filter(|(_, meaning)| usable(meaning)).map(|(name, _)| name.as_str()).collect();
+            if let Some(message) = template_parameter(annotation, name) {
+                return problem(message);
+            }
+            if annotation.source.defines(name) {
+                return problem(format!(
+                    "unknown name `{name}`: comments do not know the macros of the source, write the value"
+                ));
+            }
+            let near = suggestion(name, known.iter().copied());
+            problem(format!("unknown name `{name}`{near}"))
+        }
+    }
+}
+
+/// What to do about the name of a template's parameter whose argument is no number that the comment gives.
+fn template_parameter(annotation: &Annotation, name: &str) -> Option<String> {
+    let parameters = &annotation.kernel.template_parameters;
+    let is_it = |parameter: &TemplateParameter| parameter.name == name && !parameter.is_type;
+    let at = parameters.iter().position(|parameter| parameter.as_ref().is_some_and(is_it))?;
+    Some(match annotation.instance.as_ref()?.arguments.get(at) {
+        Some(TemplateArgument::Text(text) | TemplateArgument::Value { text, .. }) => format!(
+            "`{name}` is a parameter of the template, but only the compiler knows which number `{text}` is: write the number, here or in `template`"
+        ),
+        None => format!(
+            "`{name}` is a parameter of the template that `template` gives no argument: give it one there, or write the number here"
+        ),
+    })
+}
+
+/// What gives a parameter, or a field of one, a value: `add args(n = ...)`, `add args(rows = {n = ...})`.
+pub(super) fn given_by(name: &str) -> String {
+    let value = name.rsplit('.').fold(String::new(), |inner, part| match inner.is_empty() {
+        true => format!("{part} = ..."),
+        false => format!("{part} = {{{inner}}}"),
+    });
+    format!("add args({value})")
+}
+
+/// The slots of an expression of a finished space, for values that are asked for later (counts of buffers).
+pub(super) fn compile_late(
+    annotation: &Annotation,
+    names: &BTreeMap<String, Meaning>,
+    expression: &Expr,
+) -> Result<Expr<usize>, Diagnostic> {
+    expression.rename(&mut |name: &String, span| resolve(annotation, names, name, span).map(|(slot, _)| slot)).map_err(
+        |refusal| match refusal {
+            Refusal::Problem(problem) => *problem,
+            Refusal::Unbound(name, span) => {
+                annotation.source.error(span, format!("`{name}` has no value: {}", given_by(&name)))
+            }
+            Refusal::Silent => {
+                annotation.source.error(expression.span, "this expression uses a name that has no value")
+            }
+        },
+    )
+}
