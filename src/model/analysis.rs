@@ -69,6 +69,8 @@ pub struct Traffic {
     pub stored: f64,
     /// Of these, those of which not all bytes are written at once.
     pub partial: f64,
+    /// Sectors that are completed after a part of them has left.
+    pub completed: f64,
     /// Of those written, those to which a warp of the block has stored before.
     pub rewritten: f64,
     /// Nanoseconds that lines of the level-2 cache are busy with its atomics, summed over them.
@@ -104,6 +106,8 @@ pub struct Work {
     /// Lines of constant memory that it reads one after another, each for the first time or for the first time in long.
     pub constant_lines: f64,
     pub barriers: f64,
+    /// Lines that it has stored to and will store to again, at any time.
+    pub open_lines: f64,
     /// Blocks of instructions that the average warp executes over those that the busiest does.
     pub activity: f64,
     /// Instructions of the longest warp of the average block over those of the average warp; 1 at least.
@@ -208,7 +212,8 @@ impl Analysis {
         let conditional = profile.map_or_else(Conditional::default, |profile| Conditional::new(&code, &mean, profile));
         let straggling = profile.map_or(1.0, |profile| profile.straggling.max(1.0));
         let idle = profile.map_or(0.0, |profile| profile.idle.clamp(0.0, 1.0));
-        let mut work = Work { activity, straggling, idle, constant_lines, ..Work::default() };
+        let open_lines = profile.map_or(0.0, |profile| profile.open_lines);
+        let mut work = Work { open_lines, activity, straggling, idle, constant_lines, ..Work::default() };
         let mut traffic: Vec<Traffic> = Vec::new();
         let blocks = flow.blocks.iter().enumerate();
         let placed = blocks.flat_map(|(block, of)| of.instructions.clone().map(move |at| (at, block)));
@@ -359,6 +364,7 @@ impl Traffic {
             Kind::Store | Kind::Atomic => {
                 self.stored += sectors;
                 self.partial += count * access.partial;
+                self.completed += count * access.completed;
                 self.rewritten += sectors * access.stored_before;
             }
         }

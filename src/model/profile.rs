@@ -18,6 +18,8 @@ pub struct Profile {
     /// By buffer of the workload: the share of its parts (1024 of one size) in which a warp touches anything. Small where what it
     /// accesses lies together, towards 1 where it is all over the buffer.
     pub spread: BTreeMap<u32, f64>,
+    /// Lines of global memory that the average warp has stored to and will store to again, of other bytes, at any time.
+    pub open_lines: f64,
     /// Bytes of the module's own variables in global memory.
     pub variables: u64,
     /// Instructions that the average warp of the grid executes (some warps leave at once).
@@ -41,6 +43,7 @@ impl Profile {
         Self {
             accesses: self.accesses.clone(),
             spread: self.spread.clone(),
+            open_lines: self.open_lines,
             variables: self.variables,
             straggling: self.straggling,
             ..other.clone()
@@ -96,6 +99,8 @@ pub struct Access {
     pub leaving: f64,
     /// Of these, those of which not all bytes are written.
     pub partial: f64,
+    /// Of those that leave, those of which a part has left before, for the first time.
+    pub completed: f64,
     /// Share of the sectors that leave to which a warp of the block has stored before.
     pub stored_before: f64,
     /// Atomics in global memory: nanoseconds that lines of the level-2 cache are busy with one, summed over them.
@@ -133,6 +138,7 @@ impl Access {
         mix(&mut self.lines, other.lines);
         mix(&mut self.leaving, other.leaving);
         mix(&mut self.partial, other.partial);
+        mix(&mut self.completed, other.completed);
         mix(&mut self.stored_before, other.stored_before);
         mix(&mut self.busy_ns, other.busy_ns);
         mix(&mut self.passes, other.passes);

@@ -65,6 +65,11 @@ const FEW_LINES: f64 = 4.0;
 /// structures stored word by word take 10.4 cycles for each line of 4 such sectors, 5.8 for one of 2 and 4.1 for a lone one
 /// (`kernels/results/h200/stores.txt`).
 const PARTIAL_CYCLES: f64 = 2.05;
+/// Cycles of an SM more for a sector that is written in parts, if as many lines were open meanwhile as the level-2 cache holds, and so much
+/// less as there are fewer: it has to let more and more of them go before they are whole. On an H200, structures of 128 bytes that are stored
+/// 16 at a time take 582 us with 8 warps on an SM, 759 with 32 and 936 with 64 (half of whose 2, 9 and 17 MB are open at any time), those of 64
+/// bytes 372 and 518 with 8 and 64 (`kernels/results/h200/stores.txt`).
+const PARTED_CYCLES: f64 = 15.0;
 /// Instructions that an SM issues in a cycle.
 const ISSUES_PER_CYCLE: f64 = 4.0;
 /// Assumed: cycles from a block's start to its first instruction.
@@ -259,6 +264,8 @@ struct Moved {
     lines: f64,
     /// Sectors of which a store writes only a part.
     partial: f64,
+    /// Sectors that a store completes after a part of them has left.
+    completed: f64,
     /// The bytes and lines that stores move.
     stored: f64,
     stored_lines: f64,
@@ -305,8 +312,9 @@ impl Model<'_> {
             let bytes = (bytes - partial * SECTOR_BYTES).max(0.0) / self.exchange;
             bytes.max(lines * LINE_CYCLES * CACHE_BYTES_PER_CYCLE / self.exchange) + partial * PARTIAL_CYCLES
         };
-        let stored = exchanged(self.moved.stored, self.moved.stored_lines, self.moved.partial);
-        let exchanged = exchanged(cache, lines, partial);
+        let parted = self.parted(blocks * self.block_warps);
+        let stored = exchanged(self.moved.stored, self.moved.stored_lines, self.moved.partial) + parted;
+        let exchanged = exchanged(cache, lines, partial) + parted;
         let memory = work.pipes[Pipe::Memory as usize];
         let pipe = |pipe: Pipe| warps * work.pipes[pipe as usize];
         let busiest = Pipe::ALL.into_iter().filter(|pipe| *pipe != Pipe::Memory);
@@ -339,6 +347,12 @@ impl Model<'_> {
         ];
         let (bound, _) = bounds.into_iter().fold((Bottleneck::Launch, 0.0), |a, b| if b.1 > a.1 { b } else { a });
         Wave { cycles, bound }
+    }
+
+    /// Cycles of an SM, for each warp, for the sectors that it stores to in parts, with so many warps on each SM.
+    fn parted(&self, warps: f64) -> f64 {
+        let open = self.analysis.work.open_lines * LINE_BYTES * warps * f64::from(self.machine.sms);
+        PARTED_CYCLES * self.moved.completed * (open / self.machine.l2_bytes as f64).min(1.0)
     }
 
     fn latency_bound(&self) -> Bottleneck {
@@ -445,6 +459,7 @@ impl Model<'_> {
             moved.bytes += of_warp;
             moved.lines += of_warp / SECTOR_BYTES * of.lines / of.sectors;
             moved.partial += of.partial;
+            moved.completed += of.completed;
             moved.stored += of.stored * SECTOR_BYTES;
             moved.stored_lines += of.stored * of.lines / of.sectors;
         }

@@ -1,4 +1,4 @@
-// Structures of WORDS floats, read and written AT_ONCE floats at a time.
+// Structures of WORDS floats, read and written AT_ONCE floats at a time, or written only, by a grid that strides.
 struct alignas(AT_ONCE * 4) Structure {
     float word[WORDS];
 };
@@ -21,5 +21,20 @@ extern "C" __global__ void copy(const float *__restrict__ in, float *__restrict_
 #else
         out[first + word] = of.word[word];
 #endif
+    }
+}
+
+extern "C" __global__ void store(float *__restrict__ out, unsigned structures) {
+    const float value = threadIdx.x;
+    for (unsigned k = blockIdx.x * blockDim.x + threadIdx.x; k < structures; k += gridDim.x * blockDim.x) {
+        float *const first = out + size_t(k) * WORDS;
+#pragma unroll
+        for (int word = 0; word < WORDS; word += AT_ONCE) {
+#if AT_ONCE == 4
+            __stcg(reinterpret_cast<float4 *>(&first[word]), make_float4(value, value, value, value));
+#else
+            __stcg(&first[word], value);
+#endif
+        }
     }
 }

@@ -340,6 +340,7 @@ impl Sum {
             lines: of_part(self.lines),
             leaving: per_group(self.leaving.sectors) * part,
             partial: per_group(self.leaving.partial) * part,
+            completed: per_group(self.leaving.completed) * part,
             stored_before: share(self.judged_leaving.again, self.judged_leaving.sectors),
             passes: of_part(self.passes),
             busy_ns: per_group(self.busy) * part,

@@ -132,9 +132,10 @@ fn profiled(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> Profil
     let settled = profile.settled && (!requests.is_empty() || !tally.accesses_memory());
     let sizes = workload.sizes();
     let spread = access::spread(&requests, &sizes);
+    let open_lines = stores::open_lines(&requests);
     let accesses = access::accesses(program, requests, &whole, workload.buffers.len());
     let variables = program.variables.iter().filter(|variable| !variable.constant).map(|variable| variable.size).sum();
-    Profile { accesses, spread, settled, variables, ..profile }.within(&sizes)
+    Profile { accesses, spread, open_lines, settled, variables, ..profile }.within(&sizes)
 }
 
 /// What one thread, run alone, writes to the workload's buffers: known bytes by (buffer, byte offset).

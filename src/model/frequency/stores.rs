@@ -23,6 +23,8 @@ pub(super) struct Leaving {
     pub partial: f64,
     /// Those that a warp of the block has stored to before.
     pub again: f64,
+    /// Those of which a part has left before, for the first time.
+    pub completed: f64,
 }
 
 impl Leaving {
@@ -30,6 +32,7 @@ impl Leaving {
         self.sectors += other.sectors;
         self.partial += other.partial;
         self.again += other.again;
+        self.completed += other.completed;
     }
 }
 
@@ -42,6 +45,8 @@ struct Stored {
     bytes: u32,
     /// Lines that the warp had stored to before it last stored to the sector.
     at: u64,
+    /// Whether a part of it has left before another.
+    in_parts: bool,
 }
 
 /// What a warp has stored.
@@ -72,9 +77,13 @@ pub(super) fn leaving(requests: &[Request]) -> Vec<Leaving> {
             of.sectors += apart;
             of.partial += if bytes == u32::MAX { 0.0 } else { apart };
             of.again += if by_block.insert(sector, ()).is_some() { apart } else { 0.0 };
-            let mut all = Stored { by, bytes, at };
+            if before.is_some_and(|before| !before.in_parts) {
+                of.completed += apart;
+            }
+            let in_parts = before.is_some_and(|before| before.in_parts || apart > 0.5);
+            let mut all = Stored { by, bytes, at, in_parts };
             if let Some(before) = before.filter(|_| apart < 1.0) {
-                all = Stored { by: before.by, bytes: before.bytes | bytes, at };
+                all = Stored { by: before.by, bytes: before.bytes | bytes, ..all };
                 // What was a part is whole now, as far as it has not left before.
                 if all.bytes == u32::MAX {
                     leaving[before.by].partial -= 1.0 - apart;
@@ -84,6 +93,41 @@ pub(super) fn leaving(requests: &[Request]) -> Vec<Leaving> {
         }
     }
     leaving
+}
+
+/// Lines that the average warp has stored to and will store to again, of what it stores beside: as long as that is, they are not yet whole.
+pub(super) fn open_lines(requests: &[Request]) -> f64 {
+    struct Line {
+        first: u64,
+        last: u64,
+        written: [u32; SECTORS_PER_LINE as usize],
+    }
+    let mut warps: HashMap<u32, (u64, AddressMap<Line>)> = HashMap::new();
+    let mut in_order: Vec<&Request> = requests.iter().collect();
+    in_order.sort_by_key(|request| request.time);
+    for request in in_order {
+        let (life, lines) = warps.entry(request.warp).or_default();
+        *life = request.time.max(*life);
+        if request.space != Space::Global || request.kind != Kind::Store {
+            continue;
+        }
+        for (sector, bytes) in sectors(request) {
+            let new = || Line { first: request.time, last: request.time, written: [0; SECTORS_PER_LINE as usize] };
+            let line = lines.entry(line(sector)).or_insert_with(new);
+            let written = &mut line.written[(sector % SECTORS_PER_LINE) as usize];
+            // What is written once more was whole before.
+            if *written & bytes == 0 {
+                line.last = request.time;
+            }
+            *written |= bytes;
+        }
+    }
+    let open = warps.values().map(|(life, lines)| {
+        let sum: u64 = lines.values().map(|line| line.last - line.first).sum();
+        sum as f64 / (*life).max(1) as f64
+    });
+    let number = warps.len().max(1) as f64;
+    open.sum::<f64>() / number
 }
 
 /// Local memory is written through the level-1 cache as global memory is, and each store alone: of `attention`, `gemm_wmma` and `pns`,
@@ -177,6 +221,27 @@ mod tests {
     }
 
     #[test]
+    fn what_completes_a_sector_that_has_left_in_part_is_counted_once() {
+        for (words, at_once, completed) in [(1, 1, 0.0), (4, 4, 0.0), (16, 4, 1.0), (32, 4, 1.0), (32, 1, 1.0)] {
+            assert_eq!(share(&structures(words, at_once), |of| of.completed), completed, "{words} by {at_once}");
+        }
+    }
+
+    #[test]
+    fn lines_are_open_between_their_first_store_and_their_last() {
+        // Structures that begin after so many instructions; the lines that are open in the mean over all of them.
+        for (words, at_once, from, open) in
+            [(1, 1, 0, 0.0), (32, 1, 0, 32.0), (32, 4, 28, 16.0), (16, 4, 0, 16.0), (16, 4, 36, 4.0)]
+        {
+            let mut requests = structures(words, at_once);
+            requests.iter_mut().for_each(|request| request.time += from);
+            assert_eq!(open_lines(&requests), open, "{words} by {at_once}, from {from}");
+        }
+        let again = [structures(1, 1), structures(1, 1)].concat();
+        assert_eq!(open_lines(&again), 0.0, "stored twice");
+    }
+
+    #[test]
     fn each_store_to_local_memory_leaves_alone() {
         let store = |width: u32, address: fn(u64) -> u64| Request {
             space: Space::Local,
@@ -204,7 +269,7 @@ mod tests {
         let beside = Request { warp: 1, ..once.clone() };
         for (what, again) in [("by the same warp", once), ("by another", &beside)] {
             let leaving = leaving(&[once.clone(), again.clone()]);
-            assert_eq!(leaving[1], Leaving { sectors: 4.0, partial: 0.0, again: 4.0 }, "{what}");
+            assert_eq!(leaving[1], Leaving { sectors: 4.0, again: 4.0, ..Leaving::default() }, "{what}");
         }
     }
 }
