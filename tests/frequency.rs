@@ -467,6 +467,35 @@ fn with_n(body: &str, n: i32) -> Case {
 }
 
 #[test]
+fn warps_share_what_the_end_of_a_long_loops_body_loads() {
+    // Each warp loads its own words and then, after so many instructions, by what they are, those of the next: few can be run to their end.
+    for instructions in [10, 4000] {
+        let work = "add.u32 %r5, %r5, 1;\n".repeat(instructions);
+        let case = by_hand(&format!(
+            "mov.u32 %r3, %tid.x;\n\
+             mul.wide.u32 %rd2, %r3, 4;\n\
+             add.s64 %rd3, %rd1, %rd2;\n\
+             mov.u32 %r2, 0;\n\
+             L: ld.global.u32 %r4, [%rd3];\n\
+             {work}\
+             setp.eq.u32 %p2, %r4, 7;\n\
+             @%p2 bra M;\n\
+             ld.global.u32 %r4, [%rd3+128];\n\
+             M: add.s64 %rd3, %rd3, 2048;\n\
+             add.u32 %r2, %r2, 1;\n\
+             setp.lt.u32 %p1, %r2, 20;\n\
+             @%p1 bra L;\n\
+             ret;"
+        ))
+        .buffer(Scalar::U32, 1, 1 << 17, Fill::Iota)
+        .int(0);
+        let profile = case.profile([132, 1, 1], [512, 1, 1], 0);
+        let [own, next] = case.accesses(&profile, "ld.global")[..] else { panic!("two loads") };
+        assert!(own.block_reuse < 0.1 && next.block_reuse > 0.75, "{instructions}: {own:?} {next:?}");
+    }
+}
+
+#[test]
 fn a_walk_beyond_the_record_comes_back_to_what_it_has_read() {
     // 512 steps over a buffer of 64 sectors, a sector each; 32 of them are recorded, and none of these comes back.
     let case = by_hand(

@@ -24,6 +24,8 @@ const MARGIN: f64 = 1.5;
 const PARTING: f64 = 8.0;
 /// Of what is left, the part for the beginnings of warps that cannot be run to their end.
 const BESIDE: u64 = 16;
+/// The part that they may take where that does not suffice to bring each once to every step.
+const AT_MOST_BESIDE: u64 = 4;
 /// The lanes of a warp do the same where the busiest does at most so many times what the least busy one does.
 const SAME_LANES: f64 = 1.02;
 /// Lanes of a warp that are run for what all of it executes, where they are run alone.
@@ -235,7 +237,11 @@ impl Sampled<'_, '_> {
     fn look_beside(&mut self, few: &Range<u32>) {
         let all = neighbours(self.ground.launch, self.home, self.limits.warps);
         for others in [all.start..few.start, few.end..all.end].into_iter().filter(|others| !others.is_empty()) {
-            let begun = self.block(self.home.block, others.clone(), others, self.budget / STEP / BESIDE);
+            // What the body of a loop loads last lies beside nothing, if no other warp comes so far.
+            let once = self.tally.reached() * others.len() as u64;
+            let left = self.budget / STEP;
+            let steps = once.clamp(left / BESIDE, left / AT_MOST_BESIDE);
+            let begun = self.block(self.home.block, others.clone(), others, steps);
             self.record(begun.warps);
         }
     }

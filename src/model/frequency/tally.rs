@@ -157,6 +157,11 @@ impl<'p> Tally<'p> {
         self.longest
     }
 
+    /// Steps that were executed, each counted once.
+    pub fn reached(&self) -> u64 {
+        self.most.iter().filter(|count| **count > 0).count() as u64
+    }
+
     /// Forgets what was counted.
     pub fn forget(&mut self) {
         *self = Self::new(self.program, &self.launch);
