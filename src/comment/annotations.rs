@@ -3,7 +3,7 @@
 //! A tuning comment begins its line; it is one `/*@tune ... */` or as many `//@tune` lines as stand before the next code.
 //! Either every comment of the file is good, or all that is wrong with all of them is reported.
 
-use super::annotation::{Annotation, Given, GivenValue, Instance, Power, Regs};
+use super::annotation::{Annotation, Given, GivenValue, Instance, MacroAxis, Power, Regs};
 use super::clause::{Clauses, clauses};
 use super::cxx::{CxxKind, CxxToken, cxx_tokens};
 use super::diagnostic::{Diagnostic, suggestion};
@@ -234,6 +234,13 @@ fn assemble(
                 format!("macro `{}` has the name of a parameter of `{}`: rename one of them", axis.name, kernel.name);
             problems.push(source.error(axis.span, message));
         }
+        if kernel.template_parameters.iter().flatten().any(|parameter| parameter.name == axis.name) {
+            let message = format!(
+                "macro `{0}` has the name of a parameter of the template of `{1}`, where it would be replaced, too: rename it, and give it as argument in template(...)",
+                axis.name, kernel.name
+            );
+            problems.push(source.error(axis.span, message));
+        }
     }
     let args = clauses.args.map(|given| {
         let place = met("args").unwrap_or(comment);
@@ -262,9 +269,10 @@ fn assemble(
                     }));
                 }
                 None => {
-                    let near = suggestion(&given.name, names.iter().copied());
+                    let why = has_its_value_elsewhere(&kernel, &clauses.macros, &given.name)
+                        .map_or_else(|| suggestion(&given.name, names.iter().copied()), |why| format!(": {why}"));
                     problems.push(
-                        source.error(given.span, format!("`{}` has no parameter `{}`{near}", kernel.name, given.name)),
+                        source.error(given.span, format!("`{}` has no parameter `{}`{why}", kernel.name, given.name)),
                     );
                 }
             }
@@ -325,6 +333,17 @@ fn assemble(
         clauses: clauses.met,
         powers: Vec::new(),
     }
+}
+
+/// Where a name that is no parameter of the kernel gets its value, if it is one that has one.
+fn has_its_value_elsewhere(kernel: &Kernel, macros: &[MacroAxis], name: &str) -> Option<&'static str> {
+    if kernel.template_parameters.iter().flatten().any(|parameter| parameter.name == name) {
+        return Some(
+            "it is one of the template, whose arguments stand in `template`, as in template(float, 4); remove it here",
+        );
+    }
+    let is_axis = macros.iter().any(|axis| axis.name == name);
+    is_axis.then_some("it is a macro of `define`, whose baseline stands in `default`; remove it here")
 }
 
 /// Whether nothing but numbers is given to a kernel that works on buffers: they say how it is launched, and on what is left open.

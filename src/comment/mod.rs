@@ -11,6 +11,7 @@ mod conditional;
 mod cxx;
 mod default_clause;
 mod diagnostic;
+mod elsewhere;
 mod expression;
 mod host_code;
 mod host_launch;
