@@ -221,6 +221,7 @@ const ACCEPTED: &[&str] = &[
     "__constant__ int c[4];\n//@tune template(float, 4) template(double, 2, false) block({64, 128}) grid(ceildiv(n, N * block.x)) shared(N * 8) require(block.x > N)\n//@tune trips(N, 3) args(n = N << 20, range = {x = N}, x = each(N + index)[n * N], y = {N, 1}[N], z = random(-N, N)[n], q = fill(N)[n])\n//@tune symbol(c = fill(N)[N])\ntemplate <typename T, int N = std::max<int>(1, (2 > 1)), bool B = true, class U = Pair<T, 3>, int... Ns>\n__global__ void k(int n, int2 range, T *x, T *y, T *z, T *q) {}\n",
     "//@tune template(float, true, 3) block(64) threads(B + N)\ntemplate <typename T, bool B = sizeof(T) < 8, int N = 1 << 2>\n__global__ void k(int n, T *x) {}\n",
     "//@tune template(float) template(const float4 *) template(unsigned char, 2) block(64) threads(n * sizeof(T)) shared(block.x * sizeof(T) + sizeof(double))\n//@tune args(n = sizeof(T), x = each(index + sizeof(T))[n])\ntemplate <class T, int N = 1> __global__ void k(int n, T *x) {}\n",
+    "#define BLOCK 256\nnamespace ns { constexpr int ITEMS = BLOCK / 64; }\nenum class Mode { Off, On = 7 };\nstruct real;\n//@tune template(BLOCK, ns::ITEMS, Mode::On, real, ITEMS * 2 + BLOCK, -ITEMS) block(64) threads(ceildiv(n, N * M + K * (L - P)))\ntemplate <int N, int M, Mode K, class T, int L, int P> __global__ void k(int n) {}\n",
     "//@tune template(M, -1) define(M = {1, 2}) block(64) threads(N * n + index) args(n = 2, x = each(index - N)[N])\ntemplate <unsigned N, int index>\n__global__ void k(int n, int *x) {}\n",
     "<c>template <> __global__ void k<__half, ns::Op<(4 > 2), int>, 2>(int n, __half *x) {}\n",
     "<c>//@tune template(float *, true)\ntemplate <> __global__ void __launch_bounds__(N > 1 ? 256 : 128) k<float *>(int n, float *x) {}\n",
@@ -243,6 +244,7 @@ fn kind(argument: &TemplateArgument) -> String {
     match argument {
         TemplateArgument::Text(text) => format!("type {text}"),
         TemplateArgument::Value { expression, .. } => format!("value {expression}"),
+        TemplateArgument::Constant { text, value } => format!("constant {text} of {value}"),
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::annotation::{Annotation, Given, GivenValue, Instance, MacroAxis, Power, Regs};
 use super::clause::{Clauses, clauses};
+use super::constants::Constants;
 use super::cxx::{CxxKind, CxxToken, cxx_tokens};
 use super::diagnostic::{Diagnostic, suggestion};
 use super::kernel::{Kernel, kernel};
@@ -30,6 +31,7 @@ pub fn annotations(source: &Source) -> Result<Vec<Annotation>, Vec<Diagnostic>> 
     }
     let shared = Arc::new(source.clone());
     let code = cxx_tokens(&source.text);
+    let constants = Constants::new(source, &code);
     let mut found: Vec<Annotation> = Vec::new();
     let mut problems = Vec::new();
     let mut at = 0;
@@ -41,7 +43,7 @@ pub fn annotations(source: &Source) -> Result<Vec<Annotation>, Vec<Diagnostic>> 
             code[comment..next_code].iter().filter(|token| is_tuning(source, token)).map(|token| token.span).collect();
         let end = (next_code..code.len()).find(|&at| is_tuning(source, &code[at])).unwrap_or(code.len());
         at = next_code;
-        for annotation in instances(&shared, &parts, &code, next_code..end, &mut problems) {
+        for annotation in instances(&shared, &parts, &code, next_code..end, &constants, &mut problems) {
             clashes(source, &found, &annotation, &mut problems);
             found.push(annotation);
         }
@@ -59,6 +61,7 @@ fn instances(
     parts: &[Span],
     code: &[CxxToken],
     range: Range<usize>,
+    constants: &Constants<'_>,
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<Annotation> {
     let before = problems.len();
@@ -106,7 +109,7 @@ fn instances(
     let several = instances.len() > 1;
     let mut found = Vec::new();
     for raw in instances {
-        let instance = raw.resolve(&annotation.macros);
+        let instance = raw.resolve(&annotation.macros, constants);
         let mut annotation = annotation.clone();
         template_parameters::give(&mut annotation, Some(&instance), problems);
         if several || !named {

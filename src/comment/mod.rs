@@ -8,6 +8,7 @@ mod annotation;
 mod annotations;
 mod clause;
 mod conditional;
+mod constants;
 mod cxx;
 mod default_clause;
 mod diagnostic;

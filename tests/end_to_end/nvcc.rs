@@ -670,6 +670,43 @@ fn values_of_the_sources_own_types_are_given_and_checked() {
     }
 }
 
+/// Expressions take a constant for what its file defines it as; where a build makes it another one, that is said.
+#[test]
+fn constants_as_template_arguments_have_a_value_that_the_compiler_agrees_with() {
+    let project = Project::new(&[]);
+    let source = |definition: &str, argument: &str| {
+        format!(
+            "{definition}\n//@tune template({argument}) threads(ceildiv(n, N)) block({{64, 128}}) default(block = 128)\n\
+             //@tune args(n = 1 << 16, x = random[n])\ntemplate <int N>\n__global__ void k(int n, float *x) {{\n\
+             const int first = (blockIdx.x * blockDim.x + threadIdx.x) * N;\n\
+             for (int i = first; i < first + N && i < n; ++i) x[i] += 1;\n}}\n\
+             void all(int n, float *x) {{ k<{argument}><<<(n / {argument} + 127) / 128, 128>>>(n, x); }}\n"
+        )
+    };
+    for (definition, argument, macros, said) in [
+        ("constexpr int ITEMS = 1 << 3;", "ITEMS", "", ""),
+        ("enum { NONE, ITEMS = 8 };", "ITEMS", "", ""),
+        ("#define HALF 4\n#define ITEMS (HALF * 2)", "ITEMS", "", ""),
+        ("namespace ns { struct S { static constexpr int ITEMS{8}; }; }", "ns::S::ITEMS", "", ""),
+        ("#ifndef ITEMS\n#define ITEMS 8\n#endif", "ITEMS", "", ""),
+        (
+            "#ifndef ITEMS\n#define ITEMS 8\n#endif",
+            "ITEMS",
+            "-DITEMS=4",
+            "a.cu(4): warning: `ITEMS` is 4 in this build, and 8 where this file defines it: write the number in `template`; `k` is not tuned",
+        ),
+    ] {
+        project.write("a.cu", &source(definition, argument));
+        let mut call = project.nvtune(&compile("a.cu", "a.o"));
+        call.args((!macros.is_empty()).then_some(macros));
+        let ran = run(call.env("NVTUNE", "static"));
+        assert_eq!(ran.code, Some(0), "{definition}: {}", ran.stderr);
+        let tuned = format!("nvtune: k_{}", argument.replace("::", "_"));
+        assert_eq!(ran.stderr.contains(&tuned), said.is_empty(), "{definition}: {}", ran.stderr);
+        assert!(ran.stderr.contains(said), "{definition}: {}", ran.stderr);
+    }
+}
+
 #[test]
 fn errors_in_a_header_are_counted_for_the_source_that_includes_it() {
     let project = Project::new(&[]);
