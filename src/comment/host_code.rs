@@ -6,6 +6,7 @@
 use super::cxx::{CxxKind, CxxToken, cxx_tokens};
 use super::diagnostic::Diagnostic;
 use super::source::Source;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The code of a source and of what it includes with quotes.
@@ -20,6 +21,25 @@ pub(super) struct File {
     pub tokens: Vec<CxxToken>,
     /// By token: within device code.
     pub device: Vec<bool>,
+    /// The calls of launchers, and of the program's own functions that call one, in the order of the text.
+    launchers: Vec<Call>,
+    wrapped: Vec<Call>,
+}
+
+/// A call by which a kernel in its parentheses may be launched.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    /// The token of the name.
+    at: usize,
+    /// That of the parenthesis which ends the call; `None` where there is no call.
+    end: Option<usize>,
+    launcher: &'static str,
+}
+
+/// The last of these calls that begins before `at`, where that is within it.
+fn around(calls: &[Call], at: usize) -> Option<&Call> {
+    let last = calls.partition_point(|call| call.at <= at).checked_sub(1).and_then(|last| calls.get(last));
+    last.filter(|call| call.end.is_some_and(|end| at <= end))
 }
 
 /// Functions of the runtime that take a kernel's address, for which there is no launch stub.
@@ -44,9 +64,19 @@ impl HostCode {
             let mut tokens = cxx_tokens(&source.text);
             tokens.retain(|token| !matches!(token.kind, CxxKind::Comment { .. }));
             let device = device_code(&source, &tokens);
-            File { source, tokens, device }
+            let mut file = File { source, tokens, device, launchers: Vec::new(), wrapped: Vec::new() };
+            file.launchers = file.launchers();
+            file
         });
-        Self { files: files.collect() }
+        let mut files: Vec<File> = files.collect();
+        let mut wrappers: HashMap<String, &'static str> = HashMap::new();
+        for (name, launcher) in files.iter().flat_map(File::wrappers) {
+            wrappers.entry(name.to_owned()).or_insert(launcher);
+        }
+        for file in &mut files {
+            file.wrapped = file.wrapped(&wrappers);
+        }
+        Self { files }
     }
 
     /// Where host code uses the macro `name`, itself or in another macro: `a.cu(12)`.
@@ -62,8 +92,7 @@ impl HostCode {
 
     /// A warning for each launch of the kernel that does not go through its launch stub.
     pub fn unreached(&self, kernel: &str) -> Vec<Diagnostic> {
-        let wrappers: Vec<(&str, &str)> = self.files.iter().flat_map(File::wrappers).collect();
-        self.files.iter().flat_map(|file| file.unreached(kernel, &wrappers)).collect()
+        self.files.iter().flat_map(|file| file.unreached(kernel)).collect()
     }
 }
 
@@ -72,35 +101,50 @@ impl File {
         self.tokens.get(at).map_or("", |token| self.source.slice(token.span))
     }
 
-    /// The program's own functions that call a launcher, each with that: a kernel that is handed to one may be launched by it.
-    fn wrappers(&self) -> Vec<(&str, &'static str)> {
-        let calls = (0..self.tokens.len()).filter(|&at| !self.device[at]);
-        let wrapper = |at: usize| {
+    fn launchers(&self) -> Vec<Call> {
+        let call = |at: usize| {
             let launcher = LAUNCHERS.into_iter().find(|launcher| *launcher == self.text(at))?;
-            Some((self.function_around(at)?, launcher))
+            Some(Call { at, end: self.closing(at + 1), launcher })
         };
-        calls.filter_map(wrapper).collect()
+        (0..self.tokens.len()).filter_map(call).collect()
     }
 
-    fn unreached(&self, kernel: &str, wrappers: &[(&str, &str)]) -> Vec<Diagnostic> {
+    /// The calls of the program's own functions, given by name with the launchers that they call.
+    fn wrapped(&self, wrappers: &HashMap<String, &'static str>) -> Vec<Call> {
+        let call = |at: usize| {
+            let launcher = wrappers.get(self.text(at)).filter(|_| !self.is_declared(at))?;
+            Some(Call { at, end: Some(self.closing(at + 1)?), launcher })
+        };
+        (0..self.tokens.len()).filter(|_| !wrappers.is_empty()).filter_map(call).collect()
+    }
+
+    /// The program's own functions that call a launcher, each with that: a kernel that is handed to one may be launched by it. A function is
+    /// the outermost that the launcher is in.
+    fn wrappers(&self) -> Vec<(&str, &'static str)> {
+        let (mut found, mut open) = (Vec::new(), Vec::new());
+        let mut calls = self.launchers.iter().filter(|call| !self.device[call.at]).peekable();
+        for at in 0..self.tokens.len() {
+            match self.text(at) {
+                "{" => open.push(at),
+                "}" => {
+                    open.pop();
+                }
+                _ => {}
+            }
+            if let Some(call) = calls.next_if(|call| call.at == at) {
+                found.extend(open.iter().find_map(|&open| self.defined(open)).map(|name| (name, call.launcher)));
+            }
+            if calls.peek().is_none() {
+                break;
+            }
+        }
+        found
+    }
+
+    fn unreached(&self, kernel: &str) -> Vec<Diagnostic> {
         let mut found = Vec::new();
-        let mut launcher: Option<(&str, usize)> = None;
-        let mut wrapper: Option<((&str, &str), usize)> = None;
-        let has_launcher = (0..self.tokens.len()).any(|at| LAUNCHERS.contains(&self.text(at)));
         for at in 0..self.tokens.len() {
             let word = self.text(at);
-            if launcher.is_some_and(|(_, end)| at > end) {
-                launcher = None;
-            }
-            if LAUNCHERS.contains(&word) {
-                launcher = self.closing(at + 1).map(|end| (word, end));
-            }
-            wrapper = wrapper.filter(|(_, end)| at <= *end);
-            if let Some(called) = wrappers.iter().find(|(name, _)| *name == word)
-                && !self.is_declared(at)
-            {
-                wrapper = self.closing(at + 1).map(|end| (*called, end)).or(wrapper);
-            }
             if word != kernel || matches!(self.text(at.wrapping_sub(1)), "." | ">" if self.is_member(at)) {
                 continue;
             }
@@ -109,34 +153,22 @@ impl File {
                     "this launch of `{kernel}` is not reshaped: launch(remap) reaches <<<...>>> launches of host code only, not {how}"
                 )
             };
-            let message = match launcher {
+            let message = match around(&self.launchers, at) {
                 _ if self.device[at] && self.launch_mark(at).is_some() => says("those of device code"),
                 _ if self.device[at] => continue,
-                Some((name, _)) => says(name),
+                Some(call) => says(call.launcher),
                 None if self.launch_mark(at).is_some() => continue,
-                None => match wrapper {
-                    Some(((name, launcher), _)) => format!(
-                        "this launch of `{kernel}` may not be reshaped: launch(remap) reaches <<<...>>> launches of host code only, and `{name}` calls {launcher}"
+                None => match around(&self.wrapped, at) {
+                    Some(call) => format!(
+                        "this launch of `{kernel}` may not be reshaped: launch(remap) reaches <<<...>>> launches of host code only, and `{}` calls {}",
+                        self.text(call.at),
+                        call.launcher
                     ),
-                    None if has_launcher && self.is_address(at) => says("a kernel's address"),
+                    None if !self.launchers.is_empty() && self.is_address(at) => says("a kernel's address"),
                     None => continue,
                 },
             };
             found.push(self.source.warning(self.tokens[at].span, message));
-        }
-        found
-    }
-
-    /// The name of the function whose body the token at `at` is in.
-    fn function_around(&self, at: usize) -> Option<&str> {
-        let (mut depth, mut found) = (0usize, None);
-        for open in (0..at).rev() {
-            match self.text(open) {
-                "}" => depth += 1,
-                "{" if depth > 0 => depth -= 1,
-                "{" => found = self.defined(open).or(found),
-                _ => {}
-            }
         }
         found
     }
@@ -310,6 +342,18 @@ mod tests {
             assert_eq!(found, Some(format!("a.cu({line})")), "{host}");
         }
         assert_eq!(code("// WORK\nconst char *s = \"WORK\"; int WORKER;\n#define WORKERS 3\n").use_of("WORK"), None);
+    }
+
+    /// Looking from each launch back to the beginning of the text would not end.
+    #[test]
+    fn a_text_of_a_hundred_thousand_launches_is_read_once() {
+        let launches: String = (0..100_000)
+            .map(|n| format!("void go{n}() {{ cudaLaunchKernel((void *)k{n}, 1, 2, a, 0, 0); }}\n"))
+            .collect();
+        let host = code(&launches);
+        for kernel in ["k0", "k50000", "k99999"] {
+            assert_eq!(host.unreached(kernel).len(), 1, "{kernel}");
+        }
     }
 
     #[test]
