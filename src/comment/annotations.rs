@@ -3,11 +3,12 @@
 //! A tuning comment begins its line; it is one `/*@tune ... */` or as many `//@tune` lines as stand before the next code.
 //! Either every comment of the file is good, or all that is wrong with all of them is reported.
 
-use super::annotation::{Annotation, Given, GivenValue, Instance, MacroAxis, Power, Regs};
+use super::annotation::{Annotation, Given, GivenField, GivenTable, GivenValue, Instance, MacroAxis, Power, Regs};
 use super::clause::{Clauses, clauses};
 use super::constants::Constants;
 use super::cxx::{CxxKind, CxxToken, cxx_tokens};
 use super::diagnostic::{Diagnostic, suggestion};
+use super::expression::Expr;
 use super::kernel::{Kernel, kernel};
 use super::marker::{is_marked, opening};
 use super::source::{Source, Span};
@@ -17,7 +18,7 @@ use super::template_parameters;
 use super::token::{Token, TokenKind, tokens};
 use super::value::Value;
 use super::workload_clause::RawGiven;
-use crate::workload::{Type, may_be_structure, takes_no_value};
+use crate::workload::{Type, may_be_structure, takes_no_value, vector_fields};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -255,9 +256,10 @@ fn assemble(
         if whole && !cannot_time && !tells_the_launch_alone(&kernel, &given) {
             problems.extend(without_value(&kernel, &given).into_iter().map(|message| source.error(place, message)));
         }
-        for given in given {
+        for mut given in given {
             match kernel.parameters.iter().position(|parameter| parameter.as_deref() == Some(&given.name)) {
                 Some(parameter) => {
+                    given.value = given.value.map(|value| listed_fields(&kernel, parameter, &given.name, value));
                     if let Some(GivenValue::Table(table)) = &given.value
                         && declares_scalar(&kernel, parameter, &given.name)
                     {
@@ -397,6 +399,24 @@ fn without_value(kernel: &Kernel, given: &[RawGiven]) -> Vec<String> {
 /// Why a list is no value of a scalar.
 pub const ONE_VALUE: &str =
     "takes one value, not a list: what varies is a macro, the block, the grid or the register cap";
+
+/// The value of a parameter, where that is one of CUDA's vectors by its declaration with its fields by name: `{1, 2}` gives them in order.
+fn listed_fields(kernel: &Kernel, parameter: usize, name: &str, value: GivenValue) -> GivenValue {
+    let declaration = kernel.declarations.get(parameter).and_then(|declaration| declaration.strip_suffix(name));
+    let fields = declaration.map(vector_fields).unwrap_or_default();
+    match value {
+        GivenValue::Table(GivenTable { span, values, count: None }) if values.len() <= fields.len() => {
+            let field = |(name, value): (&&str, Expr)| GivenField {
+                name: (*name).to_owned(),
+                span: value.span,
+                element: None,
+                value: GivenValue::Scalar(value),
+            };
+            GivenValue::Struct { span, fields: fields.iter().zip(values).map(field).collect() }
+        }
+        value => value,
+    }
+}
 
 /// Whether a parameter is a number by its declaration alone, whose types may have names that only the compiler knows.
 fn declares_scalar(kernel: &Kernel, parameter: usize, name: &str) -> bool {

@@ -57,6 +57,9 @@ const LAUNCHERS: [&str; 8] = [
 /// Words behind which a parenthesis and a brace stand, and no function is defined.
 const CONTROL: [&str; 5] = ["if", "for", "while", "switch", "catch"];
 
+/// Words between a function's parameters and its body.
+const SPECIFIERS: [&str; 6] = ["const", "noexcept", "override", "final", "mutable", "constexpr"];
+
 impl HostCode {
     /// Reads the texts.
     pub fn new(sources: impl IntoIterator<Item = Arc<Source>>) -> Self {
@@ -119,7 +122,7 @@ impl File {
     }
 
     /// The program's own functions that call a launcher, each with that: a kernel that is handed to one may be launched by it. A function is
-    /// the outermost that the launcher is in.
+    /// the outermost that the launcher is in; besides it there are the lambdas with a name.
     fn wrappers(&self) -> Vec<(&str, &'static str)> {
         let (mut found, mut open) = (Vec::new(), Vec::new());
         let mut calls = self.launchers.iter().filter(|call| !self.device[call.at]).peekable();
@@ -132,7 +135,9 @@ impl File {
                 _ => {}
             }
             if let Some(call) = calls.next_if(|call| call.at == at) {
-                found.extend(open.iter().find_map(|&open| self.defined(open)).map(|name| (name, call.launcher)));
+                let function = open.iter().find_map(|&open| self.defined(open));
+                let lambdas = open.iter().filter_map(|&open| self.lambda(open));
+                found.extend(function.into_iter().chain(lambdas).map(|name| (name, call.launcher)));
             }
             if calls.peek().is_none() {
                 break;
@@ -175,18 +180,48 @@ impl File {
 
     /// The name of the function whose body begins at `open`.
     fn defined(&self, open: usize) -> Option<&str> {
-        let is_specifier = |at: &usize| matches!(self.text(*at), "const" | "noexcept" | "override" | "final");
-        let close = (0..open).rev().find(|at| !is_specifier(at))?;
+        let begin = self.opening(self.signature(open)?, "(", ")")?;
+        let name = begin.checked_sub(1).filter(|&name| self.tokens[name].kind == CxxKind::Name);
+        name.map(|name| self.text(name)).filter(|name| !CONTROL.contains(name))
+    }
+
+    /// The name that the lambda whose body begins at `open` is given: `auto run = [&](auto f) {`.
+    fn lambda(&self, open: usize) -> Option<&str> {
+        let last = self.signature(open)?;
+        let captured = self.opening(last, "(", ")").map_or(Some(last), |begin| begin.checked_sub(1))?;
+        let name = self.opening(captured, "[", "]")?.checked_sub(2)?;
+        let is_named = self.text(name + 1) == "=" && self.tokens[name].kind == CxxKind::Name;
+        is_named.then(|| self.text(name))
+    }
+
+    /// The last token before the body at `open` that is neither a specifier nor of `-> type`.
+    fn signature(&self, open: usize) -> Option<usize> {
+        let plain = |end: usize| (0..end).rev().find(|&at| !SPECIFIERS.contains(&self.text(at)));
+        let last = plain(open)?;
         let mut depth = 0usize;
-        for at in (1..=close).rev() {
+        for at in (1..=last).rev() {
             match self.text(at) {
                 ")" => depth += 1,
-                "(" => depth = depth.saturating_sub(1),
+                "(" if depth > 0 => depth -= 1,
+                "(" | ";" | "{" | "}" => break,
+                ">" if depth == 0 && self.text(at - 1) == "-" => return plain(at - 1),
+                _ => {}
+            }
+        }
+        Some(last)
+    }
+
+    /// The bracket that opens what the one at `close` closes.
+    fn opening(&self, close: usize, opens: &str, closes: &str) -> Option<usize> {
+        let mut depth = 0usize;
+        for at in (0..=close).rev() {
+            match self.text(at) {
+                word if word == closes => depth += 1,
+                word if word == opens => depth = depth.saturating_sub(1),
                 _ => {}
             }
             if depth == 0 {
-                let is_name = at < close && self.tokens[at - 1].kind == CxxKind::Name;
-                return Some(self.text(at - 1)).filter(|name| is_name && !CONTROL.contains(name));
+                return (at < close).then_some(at);
             }
         }
         None
@@ -372,6 +407,23 @@ mod tests {
                 "template <class F> void run(F f) { if (pdl) { cudaLaunchKernelEx(&c, f); } f<<<1, 2>>>(); }\nvoid go() { run(k); }",
                 Some("and `run` calls cudaLaunchKernelEx"),
             ),
+            (
+                "template <class F> auto run(F f) -> cudaError_t { return cudaLaunchKernelEx(&c, f); }\nvoid go() { run(k); }",
+                Some("and `run` calls cudaLaunchKernelEx"),
+            ),
+            (
+                "void go() { auto run = [&](auto f) mutable -> int { for (;;) { cudaLaunchKernelEx(&c, f); } };\nrun(k); }",
+                Some("and `run` calls cudaLaunchKernelEx"),
+            ),
+            (
+                "auto run = [] { cudaLaunchKernelEx(&c, f); };\nvoid go() { run(k); }",
+                Some("and `run` calls cudaLaunchKernelEx"),
+            ),
+            (
+                "template <class F> void run(F f, decltype(p->x) y) { cudaLaunchKernelEx(&c, f); }\nvoid go() { run(k); }",
+                Some("and `run` calls cudaLaunchKernelEx"),
+            ),
+            ("void go() { p->use(k); if (a->b) { cudaLaunchKernelEx(&c, f); } }", None),
             ("template <class F> void run(F k) { [&] { cudaLaunchKernelEx(&c, 0); }(); }", None),
             ("void other() { cudaLaunchKernelEx(&c, f); }\nvoid go() { run(k); other(); k<<<1, 2>>>(other()); }", None),
         ];

@@ -108,8 +108,12 @@ pub fn find<'a>(
         (0, _) => Err(warning(format!("the compilation has no kernel `{}`; it is not tuned", kernel.name))),
         (_, []) => {
             let count = kernel.parameters.len();
+            let is_pack = kernel.declarations.iter().any(|declaration| declaration.contains(". . ."));
             let hint = match kernel.is_conditional {
                 true => ": of those under #if the ones count that args(...) gives a value",
+                false if is_pack => {
+                    ": a parameter pack counts as one parameter, and an instance with another number of them cannot be given"
+                }
                 false => "",
             };
             Err(warning(format!(
@@ -126,10 +130,16 @@ pub fn find<'a>(
             let mut placed = several.iter().filter(here);
             match (placed.next(), placed.next()) {
                 (Some(only), None) => Ok(*only),
-                _ => Err(warning(format!(
-                    "several kernels are called `{}` and none can be told to be this one; it is not tuned",
-                    kernel.name
-                ))),
+                _ => {
+                    let fitting: Vec<String> =
+                        several.iter().map(|entry| format!("({})", entry.parameters.join(", "))).collect();
+                    Err(warning(format!(
+                        "several kernels are called `{}` and none can be told to be this one: they take {}; give the one to tune a name of its own; it is \
+                         not tuned",
+                        kernel.name,
+                        fitting.join(", ")
+                    )))
+                }
             }
         }
     }?;

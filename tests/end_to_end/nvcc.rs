@@ -566,11 +566,42 @@ fn what_takes_no_value_may_be_left_out_and_the_others_tell_the_launch() {
     assert!(short.code == Some(2) && short.stderr.contains("`h` has no value; add args(h = ...)"), "{}", short.stderr);
     let all = ran("args(w = 1920, h = 1080, rows = zeros[4], image = 0, out = out[w * h])");
     for line in [
-        "error: `rows` is of type `float *const *`: buffers hold numbers, not pointers or arrays",
+        "error: `rows` is of type `float *const *`: buffers hold numbers, not pointers",
         "error: `image` is a texture, which a comment cannot describe",
         "note: leave it out of args(...): the others then tell the launch, and `rows` is tuned by the model alone",
     ] {
         assert!(all.code == Some(2) && all.stderr.contains(line), "{line}: {}", all.stderr);
+    }
+}
+
+/// Vectors are listed as C does it, and arrays are numbers side by side, however a pointer to them is declared.
+#[test]
+fn vectors_and_pointers_to_arrays_take_values() {
+    let project = Project::new(&[]);
+    // Strictly: where a number is not what it is given, nobody does anything, which is a warning.
+    let strict = |args: &str| {
+        project.write(
+            "v.cu",
+            &format!(
+                "//@tune threads(n) block({{64, 128}}) default(block = 128) regs({{0}})\n//@tune args(n = 1 << 16, {args})\n\
+                 __global__ void k(int n, const float2 v, float4 w, float (*rows)[4], const int columns[][2][2], float3 *points) {{\n\
+                 int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+                 if (i < n && v.x == 1 && v.y == 2.5f && w.z == 3 && w.w == 0 && columns[i][1][1] == 4 * i + 3) rows[i][i % 4] += points[i].x;\n}}\n"
+            ),
+        );
+        run(project.nvtune(&compile("v.cu", "v.o")).env("NVTUNE_STRICT", "1"))
+    };
+    let good = "v = {1, 2.5}, w = {1, 2, 3}, rows = random[4 * n], columns = iota[4 * n], points = zeros[n]";
+    let ran = strict(good);
+    assert!(ran.code == Some(0) && ran.stderr.starts_with("nvtune: k: "), "{}", ran.stderr);
+    for (from, to, message) in [
+        ("{1, 2.5}", "{x = 1, y = 0}", "`k` does nothing on this workload"),
+        ("{1, 2.5}", "{1, 2.5, 3}", "`v` is of type `float2`: give its fields, as in v = {x = 1, y = 1}"),
+        ("{1, 2.5}", "1", "`v` is of type `float2`: give its fields, as in v = {x = 1, y = 1}"),
+        (", rows = random[4 * n]", "", "parameter `rows` of `k` has no value"),
+    ] {
+        let ran = strict(&good.replacen(from, to, 1));
+        assert!(ran.code != Some(0) && ran.stderr.contains(message), "{to}: {}", ran.stderr);
     }
 }
 
