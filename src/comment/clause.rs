@@ -150,9 +150,6 @@ pub(super) fn clauses(source: &Source, tokens: &[Token], comment: Span, problems
     clauses
 }
 
-/// Where more numbers stand side by side than there are dimensions.
-const IN_BRACES: &str = "; the values of one stand in braces, as in block({64, 128, 256, 512})";
-
 /// `items` one by one with `read`; at most `limit` of them.
 fn dimensions<T>(
     cursor: Cursor<'_>,
@@ -162,8 +159,10 @@ fn dimensions<T>(
 ) -> Result<Vec<T>, Diagnostic> {
     let items = cursor.items();
     if let Some(fourth) = items.get(3) {
-        let remedy = if items.iter().all(|item| item.is_last()) { IN_BRACES } else { "" };
-        let message = format!("{what} has at most three dimensions{remedy}");
+        let listed = what.strip_prefix("a ").filter(|_| items.iter().all(Cursor::is_last));
+        let remedy =
+            listed.map(|clause| format!("; the values of one stand in braces, as in {clause}({{64, 128, 256, 512}})"));
+        let message = format!("{what} has at most three dimensions{}", remedy.unwrap_or_default());
         return Err(fourth.source.error(fourth.place(), message));
     }
     let mut found = Vec::new();
