@@ -20,6 +20,7 @@ const REFUSED: &[&str] = &[
     "//@tune bock(256) threads(n)\n<k>",
     "//@tune frobnicate(1) block(32) threads(n)\n<k>",
     "//@tune block(256) threads(n)\n//@tune block(128)\n<k>",
+    "<c>//@tune maxrregcount(32) __launch_bounds__(256, 2) blockDim(256) gridDim(64) smem(48) unroll(4) tolerance(1) __MAXNREG__(4)\n<k>",
     "//@tune cahce(ca, cg) carve({0, 50}) trips(3)\n<c><k>",
     "//@tune block threads(n)\n<k>",
     "//@tune block(256 threads(n)\n<k>",
@@ -77,12 +78,14 @@ const REFUSED: &[&str] = &[
     "//@tune block({32}, {32}, {64}) threads(n)\n<k>",
     "//@tune block(2048) threads(n)\n<k>",
     "//@tune block(1, 2, 3, 4) threads(n)\n<k>",
+    "//@tune block(64..1024) threads(n) regs(16...255:8) define(A = 1..B, B = {1, ..., 4}, C = range(1, 4), D = {1, 2, ...}) shared(..)\n<k>",
     "//@tune block(auto, 4) threads(n)\n<k>",
     "<c>//@tune regs({0, 8, 300})\n<k>",
     "<c>//@tune regs({0}, {32})\n<k>",
     "<c>//@tune define(TILE = {8, 16.0}, = 4, UNROLL, min = {1, 2})\n<k>",
     "<c>//@tune define(TILE = {8, 16}, TILE = {1})\n<k>",
     "<c>//@tune define(n = {8, 16})\n<k>",
+    "<c>//@tune define(N = {8, 16}) template(N)\ntemplate <int N> __global__ void k(int n) {}\n",
     // The launch.
     "//@tune block(256)\n<k>",
     "//@tune threads(n)\n<k>",
@@ -111,6 +114,7 @@ const REFUSED: &[&str] = &[
     // The workload.
     "<c>//@tune args(n = 1 << 20, a = 2.0f, x = random[n])\n<k>",
     "<c>//@tune args(n = 4, b = 2.0f, xx = random[n], y = out[n])\n<k>",
+    "<c>//@tune template(4, float) args(n = 4, N = 4, T = 1, TILE = 8) define(TILE = {8, 16})\ntemplate <int N, typename T> __global__ void k(int n) {}\n",
     "<c>//@tune args(n = 4, n = 5, a, x = random, y = rand[n])\n<k>",
     "<c>//@tune args(n = 4, a = 1, x = random(1)[n], y = random()[n])\n<k>",
     "<c>//@tune args(n = 4, a = 1, x = file(x.bin)[n], y = fill[n])\n<k>",
@@ -217,6 +221,7 @@ const ACCEPTED: &[&str] = &[
     "__constant__ int c[4];\n//@tune template(float, 4) template(double, 2, false) block({64, 128}) grid(ceildiv(n, N * block.x)) shared(N * 8) require(block.x > N)\n//@tune trips(N, 3) args(n = N << 20, range = {x = N}, x = each(N + index)[n * N], y = {N, 1}[N], z = random(-N, N)[n], q = fill(N)[n])\n//@tune symbol(c = fill(N)[N])\ntemplate <typename T, int N = std::max<int>(1, (2 > 1)), bool B = true, class U = Pair<T, 3>, int... Ns>\n__global__ void k(int n, int2 range, T *x, T *y, T *z, T *q) {}\n",
     "//@tune template(float, true, 3) block(64) threads(B + N)\ntemplate <typename T, bool B = sizeof(T) < 8, int N = 1 << 2>\n__global__ void k(int n, T *x) {}\n",
     "//@tune template(float) template(const float4 *) template(unsigned char, 2) block(64) threads(n * sizeof(T)) shared(block.x * sizeof(T) + sizeof(double))\n//@tune args(n = sizeof(T), x = each(index + sizeof(T))[n])\ntemplate <class T, int N = 1> __global__ void k(int n, T *x) {}\n",
+    "#define BLOCK 256\nnamespace ns { constexpr int ITEMS = BLOCK / 64; }\nenum class Mode { Off, On = 7 };\nstruct real;\n//@tune template(BLOCK, ns::ITEMS, Mode::On, real, ITEMS * 2 + BLOCK, -ITEMS) block(64) threads(ceildiv(n, N * M + K * (L - P)))\ntemplate <int N, int M, Mode K, class T, int L, int P> __global__ void k(int n) {}\n",
     "//@tune template(M, -1) define(M = {1, 2}) block(64) threads(N * n + index) args(n = 2, x = each(index - N)[N])\ntemplate <unsigned N, int index>\n__global__ void k(int n, int *x) {}\n",
     "<c>template <> __global__ void k<__half, ns::Op<(4 > 2), int>, 2>(int n, __half *x) {}\n",
     "<c>//@tune template(float *, true)\ntemplate <> __global__ void __launch_bounds__(N > 1 ? 256 : 128) k<float *>(int n, float *x) {}\n",
@@ -239,6 +244,7 @@ fn kind(argument: &TemplateArgument) -> String {
     match argument {
         TemplateArgument::Text(text) => format!("type {text}"),
         TemplateArgument::Value { expression, .. } => format!("value {expression}"),
+        TemplateArgument::Constant { text, value } => format!("constant {text} of {value}"),
     }
 }
 

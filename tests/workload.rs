@@ -285,13 +285,13 @@ fn values_are_bound_to_types() {
         error: `p` is of type `Params`: give its fields, as in p = {x = 1, y = zeros[n]}
         error: `v` is of type `View<float>`: give its fields, as in v = {x = 1, y = zeros[n]}
         error: `w` is of type `View<const double> *`: say what numbers it is made of, as in float w = random[2 * n]
-        error: `pp` is of type `float **`: buffers hold numbers, not pointers or arrays
+        error: `pp` is of type `float **`: buffers hold numbers, not pointers
         error: `tile` is a reference (`float[4] &`): what it refers to lives in the host's program
         ==== args(p = 1, v = 1, w = zeros[1], pp = zeros[1], tile = 1, q = zeros[3])
         error: `p` is of type `Params`: give its fields, as in p = {x = 1, y = zeros[n]}
         error: `v` is of type `View<float>`: give its fields, as in v = {x = 1, y = zeros[n]}
         error: `w` is of type `View<const double> *`: say what numbers it is made of, as in float w = random[2 * n]
-        error: `pp` is of type `float **`: buffers hold numbers, not pointers or arrays
+        error: `pp` is of type `float **`: buffers hold numbers, not pointers
         error: `tile` is a reference (`float[4] &`): what it refers to lives in the host's program
     "#]].assert_eq(&shown);
 }

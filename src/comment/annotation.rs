@@ -219,6 +219,19 @@ pub enum TemplateArgument {
     Text(String),
     /// An integer over constants and the macros of the axes.
     Value { text: String, expression: Expr },
+    /// What the file seems to define as this number: expressions take it for that. The compiler tells the instance and whether it is so.
+    Constant { text: String, value: i64 },
+}
+
+impl TemplateArgument {
+    /// As written.
+    pub fn text(&self) -> &str {
+        match self {
+            TemplateArgument::Text(text)
+            | TemplateArgument::Value { text, .. }
+            | TemplateArgument::Constant { text, .. } => text,
+        }
+    }
 }
 
 /// The `check` clause.
@@ -303,7 +316,9 @@ impl Instance {
         for argument in &self.arguments {
             let spelled = match argument {
                 TemplateArgument::Text(text) => with_pointers(text),
-                TemplateArgument::Value { text, .. } => text.replace('-', " minus "),
+                TemplateArgument::Value { text, .. } | TemplateArgument::Constant { text, .. } => {
+                    text.replace('-', " minus ")
+                }
             };
             for word in spelled.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty())
             {
@@ -333,9 +348,6 @@ fn with_pointers(text: &str) -> String {
 /// As it is written in the clause.
 impl std::fmt::Display for Instance {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let texts = self.arguments.iter().map(|argument| match argument {
-            TemplateArgument::Text(text) | TemplateArgument::Value { text, .. } => text.as_str(),
-        });
-        f.write_str(&texts.collect::<Vec<_>>().join(", "))
+        f.write_str(&self.arguments.iter().map(TemplateArgument::text).collect::<Vec<_>>().join(", "))
     }
 }

@@ -3,10 +3,12 @@
 //! A tuning comment begins its line; it is one `/*@tune ... */` or as many `//@tune` lines as stand before the next code.
 //! Either every comment of the file is good, or all that is wrong with all of them is reported.
 
-use super::annotation::{Annotation, Given, GivenValue, Instance, Power, Regs};
+use super::annotation::{Annotation, Given, GivenField, GivenTable, GivenValue, Instance, MacroAxis, Power, Regs};
 use super::clause::{Clauses, clauses};
+use super::constants::Constants;
 use super::cxx::{CxxKind, CxxToken, cxx_tokens};
 use super::diagnostic::{Diagnostic, suggestion};
+use super::expression::Expr;
 use super::kernel::{Kernel, kernel};
 use super::marker::{is_marked, opening};
 use super::source::{Source, Span};
@@ -16,7 +18,7 @@ use super::template_parameters;
 use super::token::{Token, TokenKind, tokens};
 use super::value::Value;
 use super::workload_clause::RawGiven;
-use crate::workload::{Type, may_be_structure, takes_no_value};
+use crate::workload::{Type, may_be_structure, takes_no_value, vector_fields};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -30,6 +32,7 @@ pub fn annotations(source: &Source) -> Result<Vec<Annotation>, Vec<Diagnostic>> 
     }
     let shared = Arc::new(source.clone());
     let code = cxx_tokens(&source.text);
+    let constants = Constants::new(source, &code);
     let mut found: Vec<Annotation> = Vec::new();
     let mut problems = Vec::new();
     let mut at = 0;
@@ -41,7 +44,7 @@ pub fn annotations(source: &Source) -> Result<Vec<Annotation>, Vec<Diagnostic>> 
             code[comment..next_code].iter().filter(|token| is_tuning(source, token)).map(|token| token.span).collect();
         let end = (next_code..code.len()).find(|&at| is_tuning(source, &code[at])).unwrap_or(code.len());
         at = next_code;
-        for annotation in instances(&shared, &parts, &code, next_code..end, &mut problems) {
+        for annotation in instances(&shared, &parts, &code, next_code..end, &constants, &mut problems) {
             clashes(source, &found, &annotation, &mut problems);
             found.push(annotation);
         }
@@ -59,6 +62,7 @@ fn instances(
     parts: &[Span],
     code: &[CxxToken],
     range: Range<usize>,
+    constants: &Constants<'_>,
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<Annotation> {
     let before = problems.len();
@@ -106,7 +110,7 @@ fn instances(
     let several = instances.len() > 1;
     let mut found = Vec::new();
     for raw in instances {
-        let instance = raw.resolve(&annotation.macros);
+        let instance = raw.resolve(&annotation.macros, constants);
         let mut annotation = annotation.clone();
         template_parameters::give(&mut annotation, Some(&instance), problems);
         if several || !named {
@@ -234,6 +238,13 @@ fn assemble(
                 format!("macro `{}` has the name of a parameter of `{}`: rename one of them", axis.name, kernel.name);
             problems.push(source.error(axis.span, message));
         }
+        if kernel.template_parameters.iter().flatten().any(|parameter| parameter.name == axis.name) {
+            let message = format!(
+                "macro `{0}` has the name of a parameter of the template of `{1}`, where it would be replaced, too: rename it, and give it as argument in template(...)",
+                axis.name, kernel.name
+            );
+            problems.push(source.error(axis.span, message));
+        }
     }
     let args = clauses.args.map(|given| {
         let place = met("args").unwrap_or(comment);
@@ -245,9 +256,10 @@ fn assemble(
         if whole && !cannot_time && !tells_the_launch_alone(&kernel, &given) {
             problems.extend(without_value(&kernel, &given).into_iter().map(|message| source.error(place, message)));
         }
-        for given in given {
+        for mut given in given {
             match kernel.parameters.iter().position(|parameter| parameter.as_deref() == Some(&given.name)) {
                 Some(parameter) => {
+                    given.value = given.value.map(|value| listed_fields(&kernel, parameter, &given.name, value));
                     if let Some(GivenValue::Table(table)) = &given.value
                         && declares_scalar(&kernel, parameter, &given.name)
                     {
@@ -262,9 +274,10 @@ fn assemble(
                     }));
                 }
                 None => {
-                    let near = suggestion(&given.name, names.iter().copied());
+                    let why = has_its_value_elsewhere(&kernel, &clauses.macros, &given.name)
+                        .map_or_else(|| suggestion(&given.name, names.iter().copied()), |why| format!(": {why}"));
                     problems.push(
-                        source.error(given.span, format!("`{}` has no parameter `{}`{near}", kernel.name, given.name)),
+                        source.error(given.span, format!("`{}` has no parameter `{}`{why}", kernel.name, given.name)),
                     );
                 }
             }
@@ -327,6 +340,17 @@ fn assemble(
     }
 }
 
+/// Where a name that is no parameter of the kernel gets its value, if it is one that has one.
+fn has_its_value_elsewhere(kernel: &Kernel, macros: &[MacroAxis], name: &str) -> Option<&'static str> {
+    if kernel.template_parameters.iter().flatten().any(|parameter| parameter.name == name) {
+        return Some(
+            "it is one of the template, whose arguments stand in `template`, as in template(float, 4); remove it here",
+        );
+    }
+    let is_axis = macros.iter().any(|axis| axis.name == name);
+    is_axis.then_some("it is a macro of `define`, whose baseline stands in `default`; remove it here")
+}
+
 /// Whether nothing but numbers is given to a kernel that works on buffers: they say how it is launched, and on what is left open.
 fn tells_the_launch_alone(kernel: &Kernel, given: &[RawGiven]) -> bool {
     let is_given = |name: &String| given.iter().any(|given| given.name == *name);
@@ -375,6 +399,24 @@ fn without_value(kernel: &Kernel, given: &[RawGiven]) -> Vec<String> {
 /// Why a list is no value of a scalar.
 pub const ONE_VALUE: &str =
     "takes one value, not a list: what varies is a macro, the block, the grid or the register cap";
+
+/// The value of a parameter, where that is one of CUDA's vectors by its declaration with its fields by name: `{1, 2}` gives them in order.
+fn listed_fields(kernel: &Kernel, parameter: usize, name: &str, value: GivenValue) -> GivenValue {
+    let declaration = kernel.declarations.get(parameter).and_then(|declaration| declaration.strip_suffix(name));
+    let fields = declaration.map(vector_fields).unwrap_or_default();
+    match value {
+        GivenValue::Table(GivenTable { span, values, count: None }) if values.len() <= fields.len() => {
+            let field = |(name, value): (&&str, Expr)| GivenField {
+                name: (*name).to_owned(),
+                span: value.span,
+                element: None,
+                value: GivenValue::Scalar(value),
+            };
+            GivenValue::Struct { span, fields: fields.iter().zip(values).map(field).collect() }
+        }
+        value => value,
+    }
+}
 
 /// Whether a parameter is a number by its declaration alone, whose types may have names that only the compiler knows.
 fn declares_scalar(kernel: &Kernel, parameter: usize, name: &str) -> bool {

@@ -7,6 +7,7 @@
 use super::annotation::{Block, CheckClause, Defaults, GivenSymbol, Grid, Launching, MacroAxis, Regs, Spanned};
 use super::default_clause;
 use super::diagnostic::{Diagnostic, nearest, suggestion};
+use super::elsewhere;
 use super::expression::Expr;
 use super::parser::Cursor;
 use super::source::{Source, Span};
@@ -110,7 +111,10 @@ pub(super) fn clauses(source: &Source, tokens: &[Token], comment: Span, problems
         };
         let reader = CLAUSES.iter().find(|(known, _)| *known == word).map(|(_, reader)| reader);
         if reader.is_none() {
-            let near = suggestion(word, CLAUSES.iter().map(|(known, _)| *known));
+            let near = match elsewhere::meant(word) {
+                Some(remedy) => format!(": {remedy}"),
+                None => suggestion(word, CLAUSES.iter().map(|(known, _)| *known)),
+            };
             problems.push(source.error(span, format!("unknown clause `{word}`{near}")));
         }
         if cursor.peek_mark() != Some("(") {
@@ -155,7 +159,11 @@ fn dimensions<T>(
 ) -> Result<Vec<T>, Diagnostic> {
     let items = cursor.items();
     if let Some(fourth) = items.get(3) {
-        return Err(fourth.source.error(fourth.place(), format!("{what} has at most three dimensions")));
+        let listed = what.strip_prefix("a ").filter(|_| items.iter().all(Cursor::is_last));
+        let remedy =
+            listed.map(|clause| format!("; the values of one stand in braces, as in {clause}({{64, 128, 256, 512}})"));
+        let message = format!("{what} has at most three dimensions{}", remedy.unwrap_or_default());
+        return Err(fourth.source.error(fourth.place(), message));
     }
     let mut found = Vec::new();
     let count = items.len();

@@ -6,6 +6,7 @@
 use super::cxx::{CxxKind, CxxToken, cxx_tokens};
 use super::diagnostic::Diagnostic;
 use super::source::Source;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The code of a source and of what it includes with quotes.
@@ -20,6 +21,25 @@ pub(super) struct File {
     pub tokens: Vec<CxxToken>,
     /// By token: within device code.
     pub device: Vec<bool>,
+    /// The calls of launchers, and of the program's own functions that call one, in the order of the text.
+    launchers: Vec<Call>,
+    wrapped: Vec<Call>,
+}
+
+/// A call by which a kernel in its parentheses may be launched.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    /// The token of the name.
+    at: usize,
+    /// That of the parenthesis which ends the call; `None` where there is no call.
+    end: Option<usize>,
+    launcher: &'static str,
+}
+
+/// The last of these calls that begins before `at`, where that is within it.
+fn around(calls: &[Call], at: usize) -> Option<&Call> {
+    let last = calls.partition_point(|call| call.at <= at).checked_sub(1).and_then(|last| calls.get(last));
+    last.filter(|call| call.end.is_some_and(|end| at <= end))
 }
 
 /// Functions of the runtime that take a kernel's address, for which there is no launch stub.
@@ -37,6 +57,9 @@ const LAUNCHERS: [&str; 8] = [
 /// Words behind which a parenthesis and a brace stand, and no function is defined.
 const CONTROL: [&str; 5] = ["if", "for", "while", "switch", "catch"];
 
+/// Words between a function's parameters and its body.
+const SPECIFIERS: [&str; 6] = ["const", "noexcept", "override", "final", "mutable", "constexpr"];
+
 impl HostCode {
     /// Reads the texts.
     pub fn new(sources: impl IntoIterator<Item = Arc<Source>>) -> Self {
@@ -44,9 +67,19 @@ impl HostCode {
             let mut tokens = cxx_tokens(&source.text);
             tokens.retain(|token| !matches!(token.kind, CxxKind::Comment { .. }));
             let device = device_code(&source, &tokens);
-            File { source, tokens, device }
+            let mut file = File { source, tokens, device, launchers: Vec::new(), wrapped: Vec::new() };
+            file.launchers = file.launchers();
+            file
         });
-        Self { files: files.collect() }
+        let mut files: Vec<File> = files.collect();
+        let mut wrappers: HashMap<String, &'static str> = HashMap::new();
+        for (name, launcher) in files.iter().flat_map(File::wrappers) {
+            wrappers.entry(name.to_owned()).or_insert(launcher);
+        }
+        for file in &mut files {
+            file.wrapped = file.wrapped(&wrappers);
+        }
+        Self { files }
     }
 
     /// Where host code uses the macro `name`, itself or in another macro: `a.cu(12)`.
@@ -62,8 +95,7 @@ impl HostCode {
 
     /// A warning for each launch of the kernel that does not go through its launch stub.
     pub fn unreached(&self, kernel: &str) -> Vec<Diagnostic> {
-        let wrappers: Vec<(&str, &str)> = self.files.iter().flat_map(File::wrappers).collect();
-        self.files.iter().flat_map(|file| file.unreached(kernel, &wrappers)).collect()
+        self.files.iter().flat_map(|file| file.unreached(kernel)).collect()
     }
 }
 
@@ -72,35 +104,52 @@ impl File {
         self.tokens.get(at).map_or("", |token| self.source.slice(token.span))
     }
 
-    /// The program's own functions that call a launcher, each with that: a kernel that is handed to one may be launched by it.
-    fn wrappers(&self) -> Vec<(&str, &'static str)> {
-        let calls = (0..self.tokens.len()).filter(|&at| !self.device[at]);
-        let wrapper = |at: usize| {
+    fn launchers(&self) -> Vec<Call> {
+        let call = |at: usize| {
             let launcher = LAUNCHERS.into_iter().find(|launcher| *launcher == self.text(at))?;
-            Some((self.function_around(at)?, launcher))
+            Some(Call { at, end: self.closing(at + 1), launcher })
         };
-        calls.filter_map(wrapper).collect()
+        (0..self.tokens.len()).filter_map(call).collect()
     }
 
-    fn unreached(&self, kernel: &str, wrappers: &[(&str, &str)]) -> Vec<Diagnostic> {
+    /// The calls of the program's own functions, given by name with the launchers that they call.
+    fn wrapped(&self, wrappers: &HashMap<String, &'static str>) -> Vec<Call> {
+        let call = |at: usize| {
+            let launcher = wrappers.get(self.text(at)).filter(|_| !self.is_declared(at))?;
+            Some(Call { at, end: Some(self.closing(at + 1)?), launcher })
+        };
+        (0..self.tokens.len()).filter(|_| !wrappers.is_empty()).filter_map(call).collect()
+    }
+
+    /// The program's own functions that call a launcher, each with that: a kernel that is handed to one may be launched by it. A function is
+    /// the outermost that the launcher is in; besides it there are the lambdas with a name.
+    fn wrappers(&self) -> Vec<(&str, &'static str)> {
+        let (mut found, mut open) = (Vec::new(), Vec::new());
+        let mut calls = self.launchers.iter().filter(|call| !self.device[call.at]).peekable();
+        for at in 0..self.tokens.len() {
+            match self.text(at) {
+                "{" => open.push(at),
+                "}" => {
+                    open.pop();
+                }
+                _ => {}
+            }
+            if let Some(call) = calls.next_if(|call| call.at == at) {
+                let function = open.iter().find_map(|&open| self.defined(open));
+                let lambdas = open.iter().filter_map(|&open| self.lambda(open));
+                found.extend(function.into_iter().chain(lambdas).map(|name| (name, call.launcher)));
+            }
+            if calls.peek().is_none() {
+                break;
+            }
+        }
+        found
+    }
+
+    fn unreached(&self, kernel: &str) -> Vec<Diagnostic> {
         let mut found = Vec::new();
-        let mut launcher: Option<(&str, usize)> = None;
-        let mut wrapper: Option<((&str, &str), usize)> = None;
-        let has_launcher = (0..self.tokens.len()).any(|at| LAUNCHERS.contains(&self.text(at)));
         for at in 0..self.tokens.len() {
             let word = self.text(at);
-            if launcher.is_some_and(|(_, end)| at > end) {
-                launcher = None;
-            }
-            if LAUNCHERS.contains(&word) {
-                launcher = self.closing(at + 1).map(|end| (word, end));
-            }
-            wrapper = wrapper.filter(|(_, end)| at <= *end);
-            if let Some(called) = wrappers.iter().find(|(name, _)| *name == word)
-                && !self.is_declared(at)
-            {
-                wrapper = self.closing(at + 1).map(|end| (*called, end)).or(wrapper);
-            }
             if word != kernel || matches!(self.text(at.wrapping_sub(1)), "." | ">" if self.is_member(at)) {
                 continue;
             }
@@ -109,16 +158,18 @@ impl File {
                     "this launch of `{kernel}` is not reshaped: launch(remap) reaches <<<...>>> launches of host code only, not {how}"
                 )
             };
-            let message = match launcher {
+            let message = match around(&self.launchers, at) {
                 _ if self.device[at] && self.launch_mark(at).is_some() => says("those of device code"),
                 _ if self.device[at] => continue,
-                Some((name, _)) => says(name),
+                Some(call) => says(call.launcher),
                 None if self.launch_mark(at).is_some() => continue,
-                None => match wrapper {
-                    Some(((name, launcher), _)) => format!(
-                        "this launch of `{kernel}` may not be reshaped: launch(remap) reaches <<<...>>> launches of host code only, and `{name}` calls {launcher}"
+                None => match around(&self.wrapped, at) {
+                    Some(call) => format!(
+                        "this launch of `{kernel}` may not be reshaped: launch(remap) reaches <<<...>>> launches of host code only, and `{}` calls {}",
+                        self.text(call.at),
+                        call.launcher
                     ),
-                    None if has_launcher && self.is_address(at) => says("a kernel's address"),
+                    None if !self.launchers.is_empty() && self.is_address(at) => says("a kernel's address"),
                     None => continue,
                 },
             };
@@ -127,34 +178,50 @@ impl File {
         found
     }
 
-    /// The name of the function whose body the token at `at` is in.
-    fn function_around(&self, at: usize) -> Option<&str> {
-        let (mut depth, mut found) = (0usize, None);
-        for open in (0..at).rev() {
-            match self.text(open) {
-                "}" => depth += 1,
-                "{" if depth > 0 => depth -= 1,
-                "{" => found = self.defined(open).or(found),
+    /// The name of the function whose body begins at `open`.
+    fn defined(&self, open: usize) -> Option<&str> {
+        let begin = self.opening(self.signature(open)?, "(", ")")?;
+        let name = begin.checked_sub(1).filter(|&name| self.tokens[name].kind == CxxKind::Name);
+        name.map(|name| self.text(name)).filter(|name| !CONTROL.contains(name))
+    }
+
+    /// The name that the lambda whose body begins at `open` is given: `auto run = [&](auto f) {`.
+    fn lambda(&self, open: usize) -> Option<&str> {
+        let last = self.signature(open)?;
+        let captured = self.opening(last, "(", ")").map_or(Some(last), |begin| begin.checked_sub(1))?;
+        let name = self.opening(captured, "[", "]")?.checked_sub(2)?;
+        let is_named = self.text(name + 1) == "=" && self.tokens[name].kind == CxxKind::Name;
+        is_named.then(|| self.text(name))
+    }
+
+    /// The last token before the body at `open` that is neither a specifier nor of `-> type`.
+    fn signature(&self, open: usize) -> Option<usize> {
+        let plain = |end: usize| (0..end).rev().find(|&at| !SPECIFIERS.contains(&self.text(at)));
+        let last = plain(open)?;
+        let mut depth = 0usize;
+        for at in (1..=last).rev() {
+            match self.text(at) {
+                ")" => depth += 1,
+                "(" if depth > 0 => depth -= 1,
+                "(" | ";" | "{" | "}" => break,
+                ">" if depth == 0 && self.text(at - 1) == "-" => return plain(at - 1),
                 _ => {}
             }
         }
-        found
+        Some(last)
     }
 
-    /// The name of the function whose body begins at `open`.
-    fn defined(&self, open: usize) -> Option<&str> {
-        let is_specifier = |at: &usize| matches!(self.text(*at), "const" | "noexcept" | "override" | "final");
-        let close = (0..open).rev().find(|at| !is_specifier(at))?;
+    /// The bracket that opens what the one at `close` closes.
+    fn opening(&self, close: usize, opens: &str, closes: &str) -> Option<usize> {
         let mut depth = 0usize;
-        for at in (1..=close).rev() {
+        for at in (0..=close).rev() {
             match self.text(at) {
-                ")" => depth += 1,
-                "(" => depth = depth.saturating_sub(1),
+                word if word == closes => depth += 1,
+                word if word == opens => depth = depth.saturating_sub(1),
                 _ => {}
             }
             if depth == 0 {
-                let is_name = at < close && self.tokens[at - 1].kind == CxxKind::Name;
-                return Some(self.text(at - 1)).filter(|name| is_name && !CONTROL.contains(name));
+                return (at < close).then_some(at);
             }
         }
         None
@@ -312,6 +379,18 @@ mod tests {
         assert_eq!(code("// WORK\nconst char *s = \"WORK\"; int WORKER;\n#define WORKERS 3\n").use_of("WORK"), None);
     }
 
+    /// Looking from each launch back to the beginning of the text would not end.
+    #[test]
+    fn a_text_of_a_hundred_thousand_launches_is_read_once() {
+        let launches: String = (0..100_000)
+            .map(|n| format!("void go{n}() {{ cudaLaunchKernel((void *)k{n}, 1, 2, a, 0, 0); }}\n"))
+            .collect();
+        let host = code(&launches);
+        for kernel in ["k0", "k50000", "k99999"] {
+            assert_eq!(host.unreached(kernel).len(), 1, "{kernel}");
+        }
+    }
+
     #[test]
     fn launches_without_a_stub_are_told_with_their_places() {
         let cases = [
@@ -328,6 +407,23 @@ mod tests {
                 "template <class F> void run(F f) { if (pdl) { cudaLaunchKernelEx(&c, f); } f<<<1, 2>>>(); }\nvoid go() { run(k); }",
                 Some("and `run` calls cudaLaunchKernelEx"),
             ),
+            (
+                "template <class F> auto run(F f) -> cudaError_t { return cudaLaunchKernelEx(&c, f); }\nvoid go() { run(k); }",
+                Some("and `run` calls cudaLaunchKernelEx"),
+            ),
+            (
+                "void go() { auto run = [&](auto f) mutable -> int { for (;;) { cudaLaunchKernelEx(&c, f); } };\nrun(k); }",
+                Some("and `run` calls cudaLaunchKernelEx"),
+            ),
+            (
+                "auto run = [] { cudaLaunchKernelEx(&c, f); };\nvoid go() { run(k); }",
+                Some("and `run` calls cudaLaunchKernelEx"),
+            ),
+            (
+                "template <class F> void run(F f, decltype(p->x) y) { cudaLaunchKernelEx(&c, f); }\nvoid go() { run(k); }",
+                Some("and `run` calls cudaLaunchKernelEx"),
+            ),
+            ("void go() { p->use(k); if (a->b) { cudaLaunchKernelEx(&c, f); } }", None),
             ("template <class F> void run(F k) { [&] { cudaLaunchKernelEx(&c, 0); }(); }", None),
             ("void other() { cudaLaunchKernelEx(&c, f); }\nvoid go() { run(k); other(); k<<<1, 2>>>(other()); }", None),
         ];

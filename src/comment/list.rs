@@ -5,7 +5,7 @@
 use super::diagnostic::Diagnostic;
 use super::parser::Cursor;
 use super::source::Span;
-use super::token::TokenKind;
+use super::token::{RANGE, TokenKind};
 use std::collections::HashSet;
 
 /// The most values that one list may have.
@@ -37,6 +37,9 @@ impl Cursor<'_> {
     /// One element of a list, up to the end of its item.
     fn range(&mut self, what: &str, values: &mut Vec<(i64, Span)>) -> Result<(), Diagnostic> {
         let whole = self.rest();
+        if self.peek_mark() == Some(".") || (self.peek_name() == Some("range") && self.second_mark() == Some("(")) {
+            return Err(self.source.error(whole, format!("`{}` is no value: {RANGE}", self.source.slice(whole))));
+        }
         if self.peek_name() == Some("pow2") && self.second_mark() == Some("(") {
             self.next();
             let inner = self.group("(", ")")?;

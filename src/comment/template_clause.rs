@@ -5,6 +5,7 @@
 
 use super::annotation::{Instance, MacroAxis, TemplateArgument};
 use super::clause::Clauses;
+use super::constants::Constants;
 use super::diagnostic::Diagnostic;
 use super::expression::Expr;
 use super::parser::Cursor;
@@ -86,19 +87,22 @@ impl RawInstance {
         texts(self).starts_with(&texts(other))
     }
 
-    /// The instance with the names of macro axes understood.
-    pub fn resolve(self, macros: &[MacroAxis]) -> Instance {
+    /// The instance with the names of macro axes and of the source's constants understood.
+    pub fn resolve(self, macros: &[MacroAxis], constants: &Constants<'_>) -> Instance {
         let mut arguments = Vec::new();
         for RawArgument { text, expression } in self.arguments {
-            let Some(expression) = expression else {
-                arguments.push(TemplateArgument::Text(text));
-                continue;
-            };
             let mut is_known = true;
-            expression.names(&mut |name, _| is_known &= macros.iter().any(|axis| axis.name == *name));
-            arguments.push(match is_known {
-                true => TemplateArgument::Value { text, expression },
-                false => TemplateArgument::Text(text),
+            let names = &mut |name: &String, _| is_known &= macros.iter().any(|axis| axis.name == *name);
+            expression.iter().for_each(|expression| expression.names(names));
+            // A name with scopes is no expression of the comments' language.
+            let constant = match &expression {
+                Some(expression) => constants.evaluate(expression),
+                None => constants.value(&text),
+            };
+            arguments.push(match (expression, constant) {
+                (Some(expression), _) if is_known => TemplateArgument::Value { text, expression },
+                (_, Some(value)) => TemplateArgument::Constant { text, value },
+                (_, None) => TemplateArgument::Text(text),
             });
         }
         Instance { span: self.span, arguments }

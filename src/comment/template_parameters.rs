@@ -42,6 +42,10 @@ fn known(annotation: &Annotation, instance: &Instance) -> Vec<(String, Expr)> {
         let Some(parameter) = parameter else { continue };
         match argument {
             TemplateArgument::Value { expression, .. } => known.push((parameter.name.clone(), expression.clone())),
+            TemplateArgument::Constant { value, .. } => {
+                let expression = Expr { span: instance.span, node: Node::Value(Value::Int(*value)) };
+                known.push((parameter.name.clone(), expression));
+            }
             TemplateArgument::Text(text) => known.extend(parser::type_size(text).map(|size| {
                 (parser::size_name(&parameter.name), Expr { span: instance.span, node: Node::Value(Value::Int(size)) })
             })),
@@ -56,7 +60,8 @@ fn no_size(annotation: &Annotation, instance: Option<&Instance>, kind: &str) -> 
     let is_it = |name: &str| name == kind;
     let at = parameters.iter().position(|parameter| parameter.as_ref().is_some_and(|of| of.is_type && is_it(&of.name)));
     match (at, instance.zip(at).map(|(instance, at)| instance.arguments.get(at))) {
-        (_, Some(Some(TemplateArgument::Text(text) | TemplateArgument::Value { text, .. }))) => {
+        (_, Some(Some(argument))) => {
+            let text = argument.text();
             format!("only the compiler knows the size of `{text}`, which `{kind}` is here: write it in bytes")
         }
         (Some(_), _) => format!(

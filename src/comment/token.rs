@@ -24,6 +24,9 @@ pub(super) enum TokenKind {
     Wrong,
 }
 
+/// What to write for `64..1024`, `1, ..., 4` and `range(1, 4)`.
+pub(super) const RANGE: &str = "a range is written lo:hi or lo:hi:step, as in 64:256:64";
+
 /// The marks that are no binary operators.
 const MARKS: [&str; 14] = ["(", ")", "[", "]", "{", "}", ",", ":", "?", "=", "!", "~", ".", ";"];
 
@@ -58,9 +61,9 @@ pub(super) fn tokens(source: &Source, pieces: &[Span], problems: &mut Vec<Diagno
             let (length, kind) = next(rest).unwrap_or_else(|(length, message)| {
                 let span = Span { start: at, end: at + length };
                 problems.push(source.error(span, message));
-                // A number that is wrong still is a value, so that it is reported once.
+                // A number that is wrong still is a value, so that it is reported once: one that is right as block, cap and shift.
                 let number = rest.starts_with(|c: char| c.is_ascii_digit() || c == '.');
-                (length, if number { TokenKind::Number(Value::Int(1)) } else { TokenKind::Wrong })
+                (length, if number { TokenKind::Number(Value::Int(32)) } else { TokenKind::Wrong })
             });
             let span = Span { start: at, end: at + length };
             if kind != TokenKind::Wrong {
@@ -124,6 +127,7 @@ fn number(rest: &str) -> Result<(usize, TokenKind), (usize, String)> {
             // An `f` literal has the value that float can hold.
             Ok(value) if single => f64::from(value as f32),
             Ok(value) => value,
+            Err(_) if digits.contains("..") => return wrong(&format!("is not a number: {RANGE}")),
             Err(_) => return wrong("is not a number"),
         };
         if !value.is_finite() {

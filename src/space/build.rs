@@ -6,7 +6,9 @@ use super::limits::Limits;
 use super::names::{Meaning, Refusal, declared, given_by, resolve};
 use super::shapes;
 use super::walk::{Axis, AxisSet, Constraint, Derived, Quantity, Table, Test};
-use crate::comment::{Annotation, Block, Diagnostic, Expr, Function, GivenValue, Grid, Node, Regs, Span};
+use crate::comment::{
+    Annotation, Binary, Block, Diagnostic, Expr, Fault, Function, GivenValue, Grid, Node, Regs, Span, Value,
+};
 use crate::workload::Type;
 use std::collections::BTreeMap;
 
@@ -123,7 +125,7 @@ impl<'a> Builder<'a> {
     /// one thread, by `default` or, without it, where other blocks of the grid are counted by the block.
     fn block_dimensions(&self) -> [bool; 3] {
         let dimensions = self.dimensions();
-        let all = [0, 1, 2].map(|at| at < dimensions.max(1));
+        let all = [0, 1, 2].map(|at| at < dimensions.max(1) && !self.is_flat(at));
         let Some(Grid::Expressions(expressions)) = self.annotation.grid.as_ref().map(|grid| &grid.value) else {
             return all;
         };
@@ -142,7 +144,33 @@ impl<'a> Builder<'a> {
             let own = counted.get(at).is_some_and(|own| !own.macros.is_empty());
             own || is_named(&tied, at) || default.is_some_and(|default| default[at] > 1)
         };
-        [0, 1, 2].map(|at| at == 0 || is_named(&counted, at) || all[at] && (!is_alone || follows(at)))
+        [0, 1, 2]
+            .map(|at| at == 0 || !self.is_flat(at) && (is_named(&counted, at) || all[at] && (!is_alone || follows(at))))
+    }
+
+    /// Whether a constraint leaves blocks no other extent than 1 in y or z: `require(block.y == 1)`.
+    fn is_flat(&self, at: usize) -> bool {
+        let extent = ["", "block.y", "block.z"][at];
+        let holds = |constraint: &Expr, value: i64| {
+            let lookup = |name: &String| match name == extent {
+                true => Ok(Value::Int(value)),
+                false => Err(Fault::NoValue(name.clone())),
+            };
+            constraint.evaluate(&lookup).is_ok_and(Value::is_true)
+        };
+        let mut pending: Vec<&Expr> = self.annotation.require.iter().collect();
+        while let Some(constraint) = pending.pop() {
+            if let Node::Binary(Binary::And, _, left, right) = &constraint.node {
+                pending.extend([&**left, &**right]);
+                continue;
+            }
+            let mut is_alone = true;
+            constraint.names(&mut |name, _| is_alone &= name == extent);
+            if is_alone && holds(constraint, 1) && !(2..=shapes::MOST_ROWS).any(|rows| holds(constraint, rows)) {
+                return true;
+            }
+        }
+        false
     }
 
     /// What `block(128, 256)` was meant to be, where each dimension has one value that is a warp or more.

@@ -1,7 +1,7 @@
 //! The names in a comment's expressions -> where their values are in a configuration, or what is wrong with them.
 
 use super::walk::AxisSet;
-use crate::comment::{Annotation, Diagnostic, Expr, Span, TemplateArgument, TemplateParameter, suggestion};
+use crate::comment::{Annotation, Diagnostic, Expr, Span, TemplateParameter, suggestion};
 use crate::workload::Type;
 use std::collections::BTreeMap;
 
@@ -100,8 +100,9 @@ fn template_parameter(annotation: &Annotation, name: &str) -> Option<String> {
     let is_it = |parameter: &TemplateParameter| parameter.name == name && !parameter.is_type;
     let at = parameters.iter().position(|parameter| parameter.as_ref().is_some_and(is_it))?;
     Some(match annotation.instance.as_ref()?.arguments.get(at) {
-        Some(TemplateArgument::Text(text) | TemplateArgument::Value { text, .. }) => format!(
-            "`{name}` is a parameter of the template, but only the compiler knows which number `{text}` is: write the number, here or in `template`"
+        Some(argument) => format!(
+            "`{name}` is a parameter of the template, but only the compiler knows which number `{}` is: write the number, here or in `template`",
+            argument.text()
         ),
         None => format!(
             "`{name}` is a parameter of the template that `template` gives no argument: give it one there, or write the number here"

@@ -13,6 +13,8 @@ pub(super) const WARP: u32 = 32;
 /// contiguous elements, so rows of whole warps (16, half a warp, is the least that still fills a memory segment; 48 breaks
 /// warps and did badly); multiples of three are there since 192, 384 and 768 threads divide the 1536 threads of an SM.
 const AUTO_X: [u32; 9] = [16, 32, 64, 96, 128, 192, 256, 384, 512];
+/// The most extent of a block in y or z that `block(auto)` has.
+pub(super) const MOST_ROWS: i64 = 64;
 /// Extents in y of `block(auto)` in two dimensions.
 const AUTO_Y: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 /// Extents in x, and in y and z, of `block(auto)` in three dimensions; rows of 8 are there for the cubes that stencils use.

@@ -3,7 +3,7 @@
 use super::subject::Subject;
 use super::tuned::Tuned;
 use super::variants::{FrontEnds, Macros, merged};
-use crate::comment::{Annotation, GivenValue};
+use crate::comment::{Annotation, GivenValue, TemplateArgument};
 use crate::ptx;
 use crate::record::{Basis, Decision, Pinned, checksum, digest};
 use crate::search::Provenance;
@@ -21,13 +21,24 @@ pub fn basis(
     let macros = &subject.baseline().macros;
     let made = front_ends.made(&merged(in_force, macros))?;
     Some(Basis {
-        comment: digest([annotation.text.as_bytes()]),
+        comment: comment(annotation),
         data: data(annotation),
         flags: toolchain.assembler_options(),
         ptx: code(made, &subject.entry)?,
         toolkit: toolkit(&made.ptx).to_owned(),
         launches: subject.reach.words(),
     })
+}
+
+/// The digest of the comment, and of the source's constants that its expressions go by.
+fn comment(annotation: &Annotation) -> String {
+    let arguments = annotation.instance.iter().flat_map(|instance| &instance.arguments);
+    let constants = arguments.filter_map(|argument| match argument {
+        TemplateArgument::Constant { text, value } => Some(format!("{text} = {value}")),
+        TemplateArgument::Text(_) | TemplateArgument::Value { .. } => None,
+    });
+    let parts: Vec<String> = std::iter::once(annotation.text.clone()).chain(constants).collect();
+    digest(parts.iter().map(String::as_bytes))
 }
 
 /// The digest of the kernel under each of these sets of macros that the front end was run for.

@@ -90,38 +90,6 @@ pub fn fixed_block(module: &Module, symbol: &str) -> Option<&'static str> {
     has(".reqntid").then_some("it is compiled for blocks of one shape (__block_size__)")
 }
 
-/// Whether the kernel's blocks wait for each other (`cooperative_groups::this_grid().sync()`), so that all of them must be resident at
-/// once: it reads, itself or in what it calls, where the memory is that the driver has for the barrier of a cooperative launch.
-pub fn waits_for_grid(module: &Module, symbol: &str) -> bool {
-    let reads = |function: &Function| {
-        let operands = instructions(function).flat_map(|instruction| &instruction.operands);
-        operands
-            .into_iter()
-            .any(|operand| matches!(operand, Operand::Name(name) if matches!(&**name, "%envreg1" | "%envreg2")))
-    };
-    // Each function that is called, once; a file may have other kernels that wait.
-    let (mut pending, mut seen): (Vec<&Function>, HashSet<&str>) =
-        (module.entry(symbol).into_iter().collect(), HashSet::new());
-    while let Some(function) = pending.pop() {
-        if reads(function) {
-            return true;
-        }
-        for name in instructions(function).filter(|instruction| instruction.is_call()).filter_map(Instruction::callee) {
-            match module.function(name) {
-                Some(called) if seen.insert(name) => pending.push(called),
-                Some(_) => {}
-                // An address, which may be that of any of them.
-                None => return module.functions.iter().filter(|function| !function.entry).any(reads),
-            }
-        }
-    }
-    false
-}
-
-fn instructions(function: &Function) -> impl Iterator<Item = &Instruction> {
-    function.body.iter().flat_map(Body::instructions)
-}
-
 /// The dimensions in which the kernel tells threads apart without asking how many there are. Not known, and so not told,
 /// where the kernel hands out its work by atomics or calls functions.
 fn fixed(module: &Module, entry: &Function, body: &Body) -> [bool; 3] {
@@ -237,7 +205,7 @@ fn is_one_of(instruction: &Instruction, names: &[&str]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{facts, waits_for_grid};
+    use super::facts;
     use crate::comment::Bounds;
     use crate::ptx::Module;
 
@@ -250,26 +218,6 @@ mod tests {
         let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let facts = facts(&module, "k", None, None);
         (facts.bounds, facts.fixed, facts.stored)
-    }
-
-    #[test]
-    fn a_kernel_waits_for_its_grid_by_itself_or_by_what_it_calls() {
-        let reads = "mov.u32 %r1, %envreg2;";
-        for (body, first, second, waits) in [
-            (reads, "", "", true),
-            ("call.uni g, ();", "", reads, true),
-            ("call.uni g, ();", reads, "call.uni f, ();", true),
-            ("call.uni g, ();", reads, "call.uni g, ();", false),
-            ("mov.u32 %r1, %envreg3;", reads, reads, false),
-        ] {
-            let text = format!(
-                ".version 9.0\n.target sm_90\n.address_size 64\n.func f()\n{{\n{first}\nret;\n}}\n\
-                 .func g()\n{{\n{second}\nret;\n}}\n.visible .entry other()\n{{\n{reads}\nret;\n}}\n\
-                 .visible .entry k()\n{{\n{body}\nret;\n}}\n"
-            );
-            let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-            assert_eq!(waits_for_grid(&module, "k"), waits, "{text}");
-        }
     }
 
     #[test]

@@ -3,11 +3,11 @@
 //! In: a kernel under tuning with its variants, or a recorded space (`bench::RecordedSpace`). Out: [`Laid`], which is all that
 //! scoring looks at; so a recorded space is scored as a compile scores it. What always holds: every index is in range.
 
-use super::facts;
 use super::problem::Problem;
 use super::reach::{Asked, Blocks};
 use super::subject::Subject;
 use super::variants::{FrontEnds, Macros, Variant, Variants, merged};
+use super::{facts, grid_wait};
 use crate::cubin::Cubin;
 use crate::model::{Machine, Score};
 use crate::ptx::Module;
@@ -60,7 +60,8 @@ impl Source {
     pub fn waits_for_grid(&self) -> bool {
         // Hardly any kernel has it, and reading PTX takes a while.
         let ptx = self.ptx.as_deref().filter(|ptx| ptx.contains("%envreg"));
-        ptx.and_then(|ptx| Module::parse(ptx).ok()).is_some_and(|module| facts::waits_for_grid(&module, &self.symbol))
+        ptx.and_then(|ptx| Module::parse(ptx).ok())
+            .is_some_and(|module| grid_wait::waits_for_grid(&module, &self.symbol))
     }
 }
 

@@ -8,6 +8,7 @@ mod explored;
 mod expression;
 mod facts;
 mod files;
+mod grid_wait;
 mod host;
 mod kernel;
 mod laid;

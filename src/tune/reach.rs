@@ -9,9 +9,9 @@
 //!   the program has it.
 //! - pinned: nothing can change the launch, so that block and grid stay the baseline's.
 
-use super::facts;
 use super::position;
 use super::variants::Macros;
+use super::{facts, grid_wait};
 use crate::comment::{Annotation, Diagnostic, Expr, GivenValue, HostCode, Launching};
 use crate::emit::{Reshaped, Scale, Shape};
 use crate::model::{MAX_BLOCK_THREADS, REGISTER_UNIT, REGISTERS, SUB_CORES, WARP};
@@ -140,7 +140,7 @@ impl Reach {
             _ if goes_by_header(annotation, around) => Way::Header,
             // Where all launches are alike, results are the same as those of an object, and hold for both.
             _ if !around.has_stubs && launches_vary(annotation, space) => Way::Pinned(WITHOUT_STUBS.to_owned()),
-            _ if facts::waits_for_grid(module, symbol) => Way::Pinned(COOPERATIVE.to_owned()),
+            _ if grid_wait::waits_for_grid(module, symbol) => Way::Pinned(COOPERATIVE.to_owned()),
             _ if entry.mangled.is_none() => {
                 Way::Pinned("the compiler makes no launch stub of it that is known".to_owned())
             }

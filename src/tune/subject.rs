@@ -4,7 +4,7 @@ use super::kernel::{effort, machine, will_time};
 use super::problem::Problem;
 use super::reach::Reach;
 use super::variants::{FrontEnds, InForce, Macros, Made, merged};
-use super::{Tuner, facts, host, launches};
+use super::{Tuner, facts, grid_wait, host, launches};
 use crate::comment::{self, Annotation, Diagnostic, Facts};
 use crate::model::{Architecture, Machine, architecture_number};
 use crate::ptx;
@@ -177,7 +177,7 @@ pub fn learn<'a>(
         Some(around) => Reach::new(annotation, &space, &module, &entry, around),
         None => Reach::header(),
     };
-    let waits_for_grid = facts::waits_for_grid(&module, &entry.symbol);
+    let waits_for_grid = grid_wait::waits_for_grid(&module, &entry.symbol);
     let entries = HashMap::from([(own.clone(), Ok(entry.clone()))]);
     let barred = barred(&space);
     let subject =

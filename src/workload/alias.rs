@@ -48,7 +48,7 @@ pub fn question(
     );
     let asked = text.len();
     for (position, argument) in annotation.instance.iter().flat_map(|instance| &instance.arguments).enumerate() {
-        if let TemplateArgument::Text(argument) = argument {
+        if let TemplateArgument::Text(argument) | TemplateArgument::Constant { text: argument, .. } = argument {
             let argument = expanded(argument, macros, &bodies(definitions), &mut HashSet::new());
             let _ = writeln!(text, "template {global} {ASKER}<{position}, {argument}>(void *);");
         }

@@ -1,7 +1,7 @@
 //! What the text of a parameter's type says of the values that it takes.
 
 use super::buffer::Element;
-use super::types::Type;
+use super::types::{Type, vector_fields};
 
 /// Why a parameter of this type cannot be given a value.
 pub(super) fn refusal(name: &str, text: &str) -> String {
@@ -15,13 +15,19 @@ pub(super) fn refusal(name: &str, text: &str) -> String {
         return format!("`{name}` is of type `{text}`: an array in a structure takes a list, as in {{1, 2, 3}}");
     }
     match text.strip_suffix('*') {
-        Some(target) if unqualified(target).ends_with(['*', ']']) => {
-            format!("`{name}` is of type `{text}`: buffers hold numbers, not pointers or arrays")
+        Some(target) if target.contains('*') => {
+            format!("`{name}` is of type `{text}`: buffers hold numbers, not pointers")
         }
         Some(_) => {
             format!("`{name}` is of type `{text}`: say what numbers it is made of, as in float {name} = random[2 * n]")
         }
-        None => format!("`{name}` is of type `{text}`: give its fields, as in {name} = {{x = 1, y = zeros[n]}}"),
+        None => {
+            let fields = match vector_fields(text) {
+                [] => "x = 1, y = zeros[n]".to_owned(),
+                fields => fields.iter().map(|field| format!("{field} = 1")).collect::<Vec<_>>().join(", "),
+            };
+            format!("`{name}` is of type `{text}`: give its fields, as in {name} = {{{fields}}}")
+        }
     }
 }
 
@@ -30,7 +36,7 @@ pub(super) fn refusal(name: &str, text: &str) -> String {
 pub(super) fn told_type(name: &str, text: &str, element: Option<&str>) -> Result<Option<String>, String> {
     let Some(element) = element else { return Ok(None) };
     let target = text.trim_end().strip_suffix('*').map(unqualified);
-    if target.is_none_or(|target| target.ends_with(['*', ']', ')'])) {
+    if target.is_none_or(|target| target.contains('*') || target.ends_with(')')) {
         return Err(format!(
             "`{name}` is of type `{text}`: only a pointer to numbers or structures takes a type, `{element}`"
         ));
@@ -73,12 +79,14 @@ pub(super) fn handle(declaration: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether a parameter takes no value by its declaration alone: a texture or surface, a reference, a pointer to a function, to pointers or to
-/// arrays. Types may have other names, of which only the compiler knows what they are.
+/// Whether a parameter takes no value by its declaration alone: a texture or surface, a reference, a pointer to a function or to
+/// pointers. Types may have other names, of which only the compiler knows what they are.
 pub fn takes_no_value(declaration: &str) -> bool {
     let outer = without_arguments(declaration);
-    let to_others = outer.chars().filter(|character| matches!(character, '*' | '[')).count() > 1;
-    handle(declaration).is_some() || to_others || outer.contains(['&', '('])
+    // `float (*rows)[4]` is `float rows[][4]`: numbers side by side.
+    let is_array = outer.split_once(')').is_some_and(|(_, behind)| behind.trim_start().starts_with('['));
+    let pointers = outer.matches('*').count() + usize::from(outer.contains('[') && !is_array);
+    handle(declaration).is_some() || pointers > 1 || outer.contains('&') || outer.contains('(') && !is_array
 }
 
 /// Whether a parameter may be a structure that is passed by value, as far as its declaration tells: neither a pointer nor the like, nor a
@@ -139,7 +147,10 @@ mod tests {
             ("float **rows", true),
             ("const float *const *rows", true),
             ("float *rows[]", true),
-            ("float rows[][4]", true),
+            ("float rows[][4]", false),
+            ("const float ( * rows ) [ 4 ]", false),
+            ("float *(*rows)[4]", true),
+            ("float (&rows)[4]", true),
             ("const Params &params", true),
             ("float (*f)(float)", true),
             ("float *row", false),
@@ -154,13 +165,18 @@ mod tests {
 
     #[test]
     fn what_a_pointer_to_pointers_holds_is_not_asked_for() {
-        for text in
-            ["float **", "const float *const *", "Cell *const *", "float *__restrict__ *", "float (*)[4]", "int[2] *"]
-        {
+        for text in [
+            "float **",
+            "const float *const *",
+            "Cell *const *",
+            "float *__restrict__ *",
+            "float (*)[4]",
+            "float *[2] *",
+        ] {
             assert!(!refusal("p", text).contains("say what numbers"), "{text}");
             assert!(told_type("p", text, Some("float")).is_err(), "{text}");
         }
-        for text in ["Cell *", "const Cell *", "Cell const *", "const Myconst *"] {
+        for text in ["Cell *", "const Cell *", "Cell const *", "const Myconst *", "Cell[4] *"] {
             assert!(refusal("p", text).contains("say what numbers"), "{text}");
             assert_eq!(told_type("p", text, Some("float")), Ok(Some("float *".to_owned())), "{text}");
         }

@@ -103,13 +103,17 @@ pub fn find<'a>(
     }
     let fitting: Vec<&Entry> =
         named.iter().copied().filter(|entry| entry.parameters.len() == kernel.parameters.len()).collect();
-    match (named.len(), &fitting[..]) {
-        (_, [only]) => Ok(only),
+    let found = match (named.len(), &fitting[..]) {
+        (_, [only]) => Ok(*only),
         (0, _) => Err(warning(format!("the compilation has no kernel `{}`; it is not tuned", kernel.name))),
         (_, []) => {
             let count = kernel.parameters.len();
+            let is_pack = kernel.declarations.iter().any(|declaration| declaration.contains(". . ."));
             let hint = match kernel.is_conditional {
                 true => ": of those under #if the ones count that args(...) gives a value",
+                false if is_pack => {
+                    ": a parameter pack counts as one parameter, and an instance with another number of them cannot be given"
+                }
                 false => "",
             };
             Err(warning(format!(
@@ -125,14 +129,41 @@ pub fn find<'a>(
             };
             let mut placed = several.iter().filter(here);
             match (placed.next(), placed.next()) {
-                (Some(only), None) => Ok(only),
-                _ => Err(warning(format!(
-                    "several kernels are called `{}` and none can be told to be this one; it is not tuned",
-                    kernel.name
-                ))),
+                (Some(only), None) => Ok(*only),
+                _ => {
+                    let fitting: Vec<String> =
+                        several.iter().map(|entry| format!("({})", entry.parameters.join(", "))).collect();
+                    Err(warning(format!(
+                        "several kernels are called `{}` and none can be told to be this one: they take {}; give the one to tune a name of its own; it is \
+                         not tuned",
+                        kernel.name,
+                        fitting.join(", ")
+                    )))
+                }
             }
         }
+    }?;
+    match other_constant(annotation, found) {
+        Some(problem) => Err(problem),
+        None => Ok(found),
     }
+}
+
+/// What there is to say where an argument is another number than this file seems to define: the comment's expressions took it for that.
+fn other_constant(annotation: &Annotation, entry: &Entry) -> Option<Box<Diagnostic>> {
+    let instance = annotation.instance.as_ref()?;
+    let compiled = instance::arguments(&entry.qualified)?;
+    instance.arguments.iter().zip(compiled).find_map(|(argument, compiled)| match argument {
+        TemplateArgument::Constant { text, value } if !instance::agree(&value.to_string(), compiled) => {
+            let message = format!(
+                "`{text}` is {} in this build, and {value} where this file defines it: write the number in `template`; `{}` is not tuned",
+                instance::as_written(compiled),
+                annotation.kernel.name
+            );
+            Some(Box::new(annotation.source.warning(instance.span, message)))
+        }
+        _ => None,
+    })
 }
 
 /// Of the entries of this name those that are the instance: with all of its arguments or, where none has exactly these, with
@@ -148,7 +179,7 @@ fn instances<'a>(
     let mut texts = Vec::new();
     for argument in &instance.arguments {
         texts.push(match argument {
-            TemplateArgument::Text(text) => text.clone(),
+            TemplateArgument::Text(text) | TemplateArgument::Constant { text, .. } => text.clone(),
             TemplateArgument::Value { expression, .. } => {
                 let value = expression
                     .evaluate(&|name: &String| {
@@ -182,7 +213,7 @@ fn instances<'a>(
     let told = |(argument, value): (&TemplateArgument, &String)| {
         let mut hangs_on_macros = false;
         match argument {
-            TemplateArgument::Text(text) => instance::as_written(text),
+            TemplateArgument::Text(text) | TemplateArgument::Constant { text, .. } => instance::as_written(text),
             TemplateArgument::Value { text, expression } => {
                 expression.names(&mut |_, _| hangs_on_macros = true);
                 if hangs_on_macros { value.clone() } else { instance::as_written(text) }

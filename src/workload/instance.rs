@@ -177,12 +177,19 @@ fn tokens(text: &str) -> Vec<String> {
     joined(tokens)
 }
 
-/// Takes `(type)` from the end.
+/// Takes `(type)` from the end; that of an enumeration without a name has brackets of its own: `(::[unnamed type (instance 6)])`.
 fn uncast(tokens: &mut Vec<String>) {
-    if tokens.last().is_some_and(|last| last == ")")
-        && let Some(open) = tokens.iter().rposition(|token| token == "(")
-    {
-        tokens.truncate(open);
+    let mut depth = 0usize;
+    for at in (0..tokens.len()).rev() {
+        match tokens[at].as_str() {
+            ")" => depth += 1,
+            "(" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            tokens.truncate(if tokens[at] == "(" { at } else { tokens.len() });
+            return;
+        }
     }
 }
 
@@ -245,6 +252,7 @@ mod tests {
             ("true", "(bool)1"),
             ("7", "(unsigned int)7u"),
             ("-9", "(long long)-9ll"),
+            ("8", "(   ::[unnamed type (instance 6)])8"),
             ("half", "    ::__half"),
             ("__half2", "    ::__half2"),
             ("uint64_t", "unsigned long"),

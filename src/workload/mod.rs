@@ -27,5 +27,5 @@ pub use floating::floating;
 pub use formula::{Formula, INDEX};
 pub(crate) use instance::arguments as instance_arguments;
 pub use layout::{Field, Layout};
-pub use types::Type;
+pub use types::{Type, vector_fields};
 pub use variable::Variable;

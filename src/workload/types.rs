@@ -113,7 +113,7 @@ impl Type {
                 let element = match target.as_str() {
                     // What is behind it is counted in bytes.
                     "void" => Some(Element { scalar: Scalar::U8, lanes: 1 }),
-                    target => element(target),
+                    target => element(target).or_else(|| array_element(target)),
                 };
                 element.map_or_else(other, |element| Type::Pointer { element, is_const })
             }
@@ -137,6 +137,20 @@ fn plain(text: &str) -> (bool, String) {
     let kept = outer.iter().filter(|&&word| word != "const" && !IGNORED.contains(&word));
     let text: Vec<&str> = target.iter().chain(kept).copied().collect();
     (is_const, text.join(" ").trim_start_matches("::").to_string())
+}
+
+/// What an array (`float[4][8]`) is made of: a pointer to it is one to numbers that lie side by side.
+fn array_element(text: &str) -> Option<Element> {
+    let (stem, extents) = text.split_once('[')?;
+    element(stem.trim_end()).filter(|_| extents.ends_with(']'))
+}
+
+/// The fields of one of CUDA's vectors of several numbers; none of another type.
+pub fn vector_fields(text: &str) -> &'static [&'static str] {
+    match Type::element(text).map(|element| usize::from(element.lanes)) {
+        Some(lanes @ 2..) => ["x", "y", "z", "w"].get(..lanes).unwrap_or_default(),
+        _ => &[],
+    }
 }
 
 fn scalar(name: &str) -> Option<Scalar> {
@@ -180,6 +194,10 @@ mod tests {
             ("const __nv_bfloat162 *", "Pointer { element: Element { scalar: Bf16, lanes: 2 }, is_const: true }"),
             ("const void *", "Pointer { element: Element { scalar: U8, lanes: 1 }, is_const: true }"),
             ("bool *", "Pointer { element: Element { scalar: U8, lanes: 1 }, is_const: false }"),
+            ("float[4] *", "Pointer { element: Element { scalar: F32, lanes: 1 }, is_const: false }"),
+            ("const double2[4][8] *", "Pointer { element: Element { scalar: F64, lanes: 2 }, is_const: true }"),
+            ("float *[4] *", "Other(\"float *[4] *\")"),
+            ("Cell[4] *", "Other(\"Cell[4] *\")"),
             ("float **", "Other(\"float **\")"),
             ("float[4] &", "Other(\"float[4] &\")"),
             ("struct Params", "Other(\"struct Params\")"),

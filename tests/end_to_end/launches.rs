@@ -369,6 +369,7 @@ fn a_kernel_that_waits_for_its_grid_is_launched_cooperatively() {
         ("launch(header)", "", "cg::sync(grid)", true),
         ("", include, "grid.sync()", true),
         ("", include, "cg::this_thread_block().sync()", false),
+        ("", include, "if (!grid.is_valid()) cg::this_thread_block().sync()", false),
     ] {
         // Nothing is recorded of a launch of the other kind.
         let small = format!(r#"{{"label": "block=64", "cooperative": {cooperative}, "time_us": 5.0, "spread": 0.01}}"#);
@@ -397,5 +398,6 @@ fn a_kernel_that_waits_for_its_grid_is_launched_cooperatively() {
         launch(header) cg::sync(grid): 64 "header" true null
         #include "root.tune.h" grid.sync(): 64 "header" true null
         #include "root.tune.h" cg::this_thread_block().sync(): 64 "header" false null
+        #include "root.tune.h" if (!grid.is_valid()) cg::this_thread_block().sync(): 64 "header" false null
     "#]].assert_eq(&found);
 }

@@ -566,11 +566,42 @@ fn what_takes_no_value_may_be_left_out_and_the_others_tell_the_launch() {
     assert!(short.code == Some(2) && short.stderr.contains("`h` has no value; add args(h = ...)"), "{}", short.stderr);
     let all = ran("args(w = 1920, h = 1080, rows = zeros[4], image = 0, out = out[w * h])");
     for line in [
-        "error: `rows` is of type `float *const *`: buffers hold numbers, not pointers or arrays",
+        "error: `rows` is of type `float *const *`: buffers hold numbers, not pointers",
         "error: `image` is a texture, which a comment cannot describe",
         "note: leave it out of args(...): the others then tell the launch, and `rows` is tuned by the model alone",
     ] {
         assert!(all.code == Some(2) && all.stderr.contains(line), "{line}: {}", all.stderr);
+    }
+}
+
+/// Vectors are listed as C does it, and arrays are numbers side by side, however a pointer to them is declared.
+#[test]
+fn vectors_and_pointers_to_arrays_take_values() {
+    let project = Project::new(&[]);
+    // Strictly: where a number is not what it is given, nobody does anything, which is a warning.
+    let strict = |args: &str| {
+        project.write(
+            "v.cu",
+            &format!(
+                "//@tune threads(n) block({{64, 128}}) default(block = 128) regs({{0}})\n//@tune args(n = 1 << 16, {args})\n\
+                 __global__ void k(int n, const float2 v, float4 w, float (*rows)[4], const int columns[][2][2], float3 *points) {{\n\
+                 int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+                 if (i < n && v.x == 1 && v.y == 2.5f && w.z == 3 && w.w == 0 && columns[i][1][1] == 4 * i + 3) rows[i][i % 4] += points[i].x;\n}}\n"
+            ),
+        );
+        run(project.nvtune(&compile("v.cu", "v.o")).env("NVTUNE_STRICT", "1"))
+    };
+    let good = "v = {1, 2.5}, w = {1, 2, 3}, rows = random[4 * n], columns = iota[4 * n], points = zeros[n]";
+    let ran = strict(good);
+    assert!(ran.code == Some(0) && ran.stderr.starts_with("nvtune: k: "), "{}", ran.stderr);
+    for (from, to, message) in [
+        ("{1, 2.5}", "{x = 1, y = 0}", "`k` does nothing on this workload"),
+        ("{1, 2.5}", "{1, 2.5, 3}", "`v` is of type `float2`: give its fields, as in v = {x = 1, y = 1}"),
+        ("{1, 2.5}", "1", "`v` is of type `float2`: give its fields, as in v = {x = 1, y = 1}"),
+        (", rows = random[4 * n]", "", "parameter `rows` of `k` has no value"),
+    ] {
+        let ran = strict(&good.replacen(from, to, 1));
+        assert!(ran.code != Some(0) && ran.stderr.contains(message), "{to}: {}", ran.stderr);
     }
 }
 
@@ -667,6 +698,43 @@ fn values_of_the_sources_own_types_are_given_and_checked() {
         let ran = strict(&VALUES.replacen(from, to, 1));
         assert_ne!(ran.code, Some(0), "{to}: {}", ran.stderr);
         assert!(ran.stderr.contains(message), "{to}: {}", ran.stderr);
+    }
+}
+
+/// Expressions take a constant for what its file defines it as; where a build makes it another one, that is said.
+#[test]
+fn constants_as_template_arguments_have_a_value_that_the_compiler_agrees_with() {
+    let project = Project::new(&[]);
+    let source = |definition: &str, argument: &str| {
+        format!(
+            "{definition}\n//@tune template({argument}) threads(ceildiv(n, N)) block({{64, 128}}) default(block = 128)\n\
+             //@tune args(n = 1 << 16, x = random[n])\ntemplate <int N>\n__global__ void k(int n, float *x) {{\n\
+             const int first = (blockIdx.x * blockDim.x + threadIdx.x) * N;\n\
+             for (int i = first; i < first + N && i < n; ++i) x[i] += 1;\n}}\n\
+             void all(int n, float *x) {{ k<{argument}><<<(n / {argument} + 127) / 128, 128>>>(n, x); }}\n"
+        )
+    };
+    for (definition, argument, macros, said) in [
+        ("constexpr int ITEMS = 1 << 3;", "ITEMS", "", ""),
+        ("enum { NONE, ITEMS = 8 };", "ITEMS", "", ""),
+        ("#define HALF 4\n#define ITEMS (HALF * 2)", "ITEMS", "", ""),
+        ("namespace ns { struct S { static constexpr int ITEMS{8}; }; }", "ns::S::ITEMS", "", ""),
+        ("#ifndef ITEMS\n#define ITEMS 8\n#endif", "ITEMS", "", ""),
+        (
+            "#ifndef ITEMS\n#define ITEMS 8\n#endif",
+            "ITEMS",
+            "-DITEMS=4",
+            "a.cu(4): warning: `ITEMS` is 4 in this build, and 8 where this file defines it: write the number in `template`; `k` is not tuned",
+        ),
+    ] {
+        project.write("a.cu", &source(definition, argument));
+        let mut call = project.nvtune(&compile("a.cu", "a.o"));
+        call.args((!macros.is_empty()).then_some(macros));
+        let ran = run(call.env("NVTUNE", "static"));
+        assert_eq!(ran.code, Some(0), "{definition}: {}", ran.stderr);
+        let tuned = format!("nvtune: k_{}", argument.replace("::", "_"));
+        assert_eq!(ran.stderr.contains(&tuned), said.is_empty(), "{definition}: {}", ran.stderr);
+        assert!(ran.stderr.contains(said), "{definition}: {}", ran.stderr);
     }
 }
 

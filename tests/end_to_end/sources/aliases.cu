@@ -5,7 +5,7 @@ namespace {
 using real = float;
 constexpr int WIDTH = 2;
 
-//@tune template(real, WIDTH * STEP) threads(n / 8) block({64, 128}) default(block = 128) regs({0})
+//@tune template(real, WIDTH * STEP) threads(ceildiv(n, N)) block({64, 128}) default(block = 128) regs({0})
 //@tune args(n = 1 << 12, x = random[n], y = out[n])
 template <typename T, int N>
 __global__ void twice(int n, const T *x, T *y) {
@@ -30,7 +30,7 @@ __global__ void apply(int n, const T *x, T *y) {
 
 enum class Kind { Even, Odd };
 
-//@tune template(Kind::Odd) threads(n) block({64, 128}) default(block = 128) regs({0})
+//@tune template(Kind::Odd) threads(n * K) block({64, 128}) default(block = 128) regs({0})
 //@tune args(n = 1 << 12, x = random[n], y = out[n])
 template <Kind K>
 __global__ void pick(int n, const float *x, float *y) {
