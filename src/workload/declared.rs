@@ -21,7 +21,11 @@ pub(super) fn refusal(name: &str, text: &str) -> String {
         Some(_) => {
             format!("`{name}` is of type `{text}`: say what numbers it is made of, as in float {name} = random[2 * n]")
         }
-        None => format!("`{name}` is of type `{text}`: give its fields, as in {name} = {{x = 1, y = zeros[n]}}"),
+        None => {
+            // CUDA's vectors have numbers alone.
+            let fields = if Type::element(text).is_some() { "x = 1, y = 2" } else { "x = 1, y = zeros[n]" };
+            format!("`{name}` is of type `{text}`: give its fields, as in {name} = {{{fields}}}")
+        }
     }
 }
 

@@ -559,7 +559,7 @@ fn structures_are_given_field_by_field() {
             "structs.cu(24): error: class \"<unnamed>::Plan::<unnamed>\" has no member \"skipped\"",
         ),
         ("skip = 3", "skip = 1 << 15", "`plan.inner.skip` is of type `short` and cannot be 32768"),
-        ("a = {x = 1.5f, y = 2}", "a = 4", "`a` is of type `float2`: give its fields, as in a = {x = 1, y = zeros[n]}"),
+        ("a = {x = 1.5f, y = 2}", "a = 4", "`a` is of type `float2`: give its fields, as in a = {x = 1, y = 2}"),
         (text.as_str(), ARRAYED, "`p.v` is of type `float[4]`, and is given 5 elements"),
         (text.as_str(), TEXTURED, "`t` is a texture, which a comment cannot describe"),
     ] {
