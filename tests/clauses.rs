@@ -356,6 +356,7 @@ const CLAUSES: &[Clause] = &[
             "threads(1) args(p = {n = 1, n = 2}, y = out[1])",
             "threads(1) args(p = {n = 1} + 1, y = out[1])",
             "threads(1) args(p = {n = {{1, 2}}}, y = out[1])",
+            "threads(1) args(p = {n = {{x = 1}, {x = 2}}}, y = out[1])",
             "threads(1) args(p = {in.x = 1}, y = out[1])",
             "threads(1) args(p = {data = noise[4]}, y = out[1])",
             "threads(1) args(p = {n = p.n}, y = out[1])",

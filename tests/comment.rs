@@ -72,6 +72,11 @@ const REFUSED: &[&str] = &[
     "//@tune block(32.5) threads(n)\n<k>",
     "//@tune block(n) threads(n)\n<k>",
     "# define BLK 128\n//@tune block(BLK) regs({0, BLK}) threads(n)\n<k>",
+    "const int TILE = 32; enum Kind : int { FIRST, SECOND = 4 }; constexpr int rows{4}; int other = 3;\n//@tune block(128) grid(TILE, FIRST, rows) require(SECOND, other, Kind)\n<k>",
+    "constexpr auto TILE = 32;\n<c>//@tune regs(TILE)\n<k>",
+    // Of a header, or with another meaning here and there.
+    "<c>//@tune args(n = 1)\n__global__ void f(int n, SHARED_ARGS) {}",
+    "#define ARGS int m\n#define ARGS int k\n<c>//@tune args(n = 1)\n__global__ void f(int n, ARGS) {}",
     "#define BLK 128\n//@tune block(128) grid(BLK, BL)\n<k>",
     "//@tune define(TILE = {8, 16}) block(TILE, block.x) threads(n)\n<k>",
     "//@tune block(pow2(33, 60), pow2(0, 4), pow2(8)) threads(n)\n<k>",
@@ -237,6 +242,7 @@ const ACCEPTED: &[&str] = &[
     "static __constant__ __align__(16) const float4 a[4]; namespace ns { __device__ ns::Half b = 0; }\n<c>//@tune symbol(a = random[4],\n//@tune b = zeros[2 * 2], unsigned char ns::c = 5, elsewhere = iota[8])\n__global__ void k(int n) {}\n",
     "//@tune block(256) threads(p.n, p.inner.m) args(p = {n = 4, inner = {m = p.n * 2, data = random[p.inner.m]}}) check(p.inner.data, rtol = 0.5)\n__global__ void k(Plan p) {}\n",
     "<c>//@tune args(n = 4, a = 1, x = file(\"data/x.bin\")[n * 2], y = file(\"y.npy\"))\n<k>",
+    "#define SHARED int n, /* of all */ const float *x, \\\n  Pair<int, 2> pair // here too\n# define PLAIN\n//@tune block(256) threads(n) args(n = 4, x = zeros[n], pair = {}, y = out[n])\n__global__ void k(SHARED, float *y) {}\n",
     "int x;\n",
 ];
 

@@ -390,10 +390,21 @@ fn without_value(kernel: &Kernel, given: &[RawGiven]) -> Vec<String> {
             Some(format!("parameters {names} of `{}` have no value: add them to args(...)", kernel.name))
         }
     };
-    let nameless = (1..).zip(&kernel.parameters).filter(|(_, name)| name.is_none()).map(|(number, _)| {
-        format!("parameter {number} of `{}` has no name: name it, so that args(...) can give it a value", kernel.name)
+    let declared = kernel.parameters.iter().zip(&kernel.declarations);
+    let nameless = (1..).zip(declared).filter(|(_, (name, _))| name.is_none()).map(|(number, (_, declaration))| {
+        let remedy = match is_like_a_macro(declaration) {
+            true => format!("where `{declaration}` is a macro, write out what it stands for"),
+            false => "name it, so that args(...) can give it a value".to_owned(),
+        };
+        format!("parameter {number} of `{}` has no name: {remedy}", kernel.name)
     });
     missing.into_iter().chain(nameless).collect()
+}
+
+/// Whether a declaration is one word, in capitals as macros are.
+fn is_like_a_macro(declaration: &str) -> bool {
+    let is_capital = |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_';
+    declaration.len() > 1 && declaration.chars().all(is_capital)
 }
 
 /// Why a list is no value of a scalar.

@@ -111,7 +111,7 @@ fn block_end(bytes: &[u8], at: usize) -> usize {
 }
 
 /// The end of a preprocessor line with its continuations; block comments in it may go over lines.
-fn directive_end(bytes: &[u8], at: usize) -> usize {
+pub(super) fn directive_end(bytes: &[u8], at: usize) -> usize {
     let mut at = at;
     while let Some(&byte) = bytes.get(at) {
         at = match (byte, bytes.get(at + 1)) {

@@ -4,7 +4,7 @@
 //! launch bounds. Types come from the compiler later (see `workload::entry`).
 
 use super::conditional;
-use super::cxx::{CxxKind, CxxToken};
+use super::cxx::{CxxKind, CxxToken, cxx_tokens};
 use super::diagnostic::Diagnostic;
 use super::source::{Source, Span};
 
@@ -295,9 +295,27 @@ fn compiled(source: &Source, lists: Vec<Vec<CxxToken>>, given: &[&str]) -> Vec<(
     lists.fold(first, |best, list| if fit(&list) > fit(&best) { list } else { best })
 }
 
+/// What a word that stands alone between commas is defined as, where it is a macro that the source defines once, as for parameters that
+/// kernels share.
+fn written_out(source: &Source, alone: &CxxToken) -> Option<Vec<CxxToken>> {
+    let definitions = source.definitions(source.slice(alone.span));
+    let [body] = definitions[..] else { return None };
+    let tokens = cxx_tokens(source.slice(body)).into_iter();
+    let code = tokens.filter(|token| !matches!(token.kind, CxxKind::Comment { .. }));
+    let place = |span: Span| Span { start: body.start + span.start, end: body.start + span.end };
+    Some(code.map(|token| CxxToken { span: place(token.span), ..token }).collect())
+}
+
 /// The names and texts of parameters from the tokens between the parentheses.
 fn parameters(source: &Source, tokens: &[CxxToken]) -> Vec<(Option<String>, String)> {
     let text = |token: &CxxToken| source.slice(token.span);
+    let ends = |at: Option<usize>| at.and_then(|at| tokens.get(at)).is_none_or(|token| text(token) == ",");
+    let whole = tokens.iter().enumerate().flat_map(|(at, token)| {
+        let is_alone = token.kind == CxxKind::Name && ends(at.checked_sub(1)) && ends(Some(at + 1));
+        let body = if is_alone { written_out(source, token) } else { None };
+        body.unwrap_or_else(|| vec![*token])
+    });
+    let tokens: &[CxxToken] = &whole.collect::<Vec<_>>();
     let one = |tokens: &[CxxToken]| {
         let words: Vec<&str> = tokens.iter().map(text).collect();
         (parameter(source, tokens), words.join(" "))

@@ -464,11 +464,11 @@ impl<'a> Cursor<'a> {
                     if let Some(kind) = size_asked(&name) {
                         return self.source.error(located.span, unknown_type(kind));
                     }
-                    let remedy = match what {
-                        _ if self.source.defines(&name) && what != "a block dimension" => {
-                            "; comments do not know the macros of the source, write the value".to_owned()
+                    let remedy = match self.source.kind_of(&name) {
+                        Some(kind) if what != "a block dimension" => {
+                            format!("; comments do not know the {kind} of the source, write the value")
                         }
-                        "a block dimension" if !name.contains('.') => {
+                        _ if what == "a block dimension" && !name.contains('.') => {
                             format!("; write numbers (where it is a macro axis or a parameter of the template, require(block.x == {name}) ties the block to it)")
                         }
                         _ => String::new(),

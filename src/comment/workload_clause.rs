@@ -194,6 +194,10 @@ fn table(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
             "these braces are empty: a buffer is listed as {1, 2, 3}, and a structure is written {field = value}";
         return Err(item.source.error(span, message));
     }
+    if let Some(braced) = inner.items().into_iter().find(|value| value.peek_mark() == Some("{")) {
+        let message = "a list has no braces within: write its numbers as they lie in memory, rows and structures one after the other, as in {1, 0, 0, 1}";
+        return Err(item.source.error(braced.place(), message));
+    }
     if let Some(equals) = inner.tokens.iter().find(|token| token.kind == TokenKind::Mark("=")) {
         let message = "a structure is written {field = value, field = {field = value}}, each field by its name alone";
         return Err(item.source.error(equals.span, message));

@@ -83,9 +83,9 @@ pub(super) fn resolve(
             if let Some(message) = template_parameter(annotation, name) {
                 return problem(message);
             }
-            if annotation.source.defines(name) {
+            if let Some(kind) = annotation.source.kind_of(name) {
                 return problem(format!(
-                    "unknown name `{name}`: comments do not know the macros of the source, write the value"
+                    "unknown name `{name}`: comments do not know the {kind} of the source, write the value"
                 ));
             }
             let near = suggestion(name, known.iter().copied());

@@ -228,6 +228,36 @@ impl Space {
         macros.map(|(_, named)| named.name.clone()).collect()
     }
 
+    /// Whether a thread has more or less to do under a configuration than under the baseline, as in blocks that walk over a row each,
+    /// and `trips` does not say how much.
+    pub fn leaves_work_untold(&self, configuration: &Configuration) -> bool {
+        let baseline = &self.baseline;
+        let threads = |of: &Configuration, grid: Dim3| of.block.iter().chain(&grid).map(|&at| u128::from(at)).product();
+        let is_other = match (configuration.grid, baseline.grid) {
+            (Some(grid), Some(before)) => {
+                let (now, before): (u128, u128) = (threads(configuration, grid), threads(baseline, before));
+                now != before
+            }
+            // An extent that the grid's blocks are counted by leaves each thread its share.
+            _ => {
+                let counted: [Counted; 3] = std::array::from_fn(|dimension| self.counted_by(dimension));
+                let tied = self.tied_macros();
+                let is_tied = counted.iter().any(|by| !by.macros.is_disjoint(&tied));
+                let is_counted = |at: usize| is_tied || counted.iter().any(|by| by.block[at]);
+                (0..3).any(|at| configuration.block[at] != baseline.block[at] && !is_counted(at))
+            }
+        };
+        is_other && !self.annotation.trips.iter().any(|expression| self.follows_shape(expression))
+    }
+
+    /// Whether an expression names the block or the grid, or a macro that is tied to the block.
+    fn follows_shape(&self, expression: &Expr) -> bool {
+        let Counted { block, macros, .. } = Counted::by(&self.annotation, expression);
+        let mut names_grid = false;
+        expression.names(&mut |name, _| names_grid |= name.starts_with("grid."));
+        names_grid || block.contains(&true) || !macros.is_disjoint(&self.tied_macros())
+    }
+
     /// How a configuration is launched.
     ///
     /// # Errors

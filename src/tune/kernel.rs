@@ -291,7 +291,7 @@ fn choose(tuner: &Tuner<'_>, prepared: &Prepared<'_>, timed: Option<Timed>, deci
     decision.device = None;
     let allowed = |&index: &usize| {
         let configuration = &scored.laid.configurations[index];
-        subject.reach.refuses_predicted(&subject.space, configuration, &scored.laid.launches[index]).is_none()
+        subject.refuses_predicted(configuration, &scored.laid.launches[index]).is_none()
     };
     let choices: Vec<usize> = scored.choices(decision.strategy).into_iter().filter(allowed).collect();
     let promises = scored.promises(&choices);
@@ -316,7 +316,7 @@ fn held(Prepared { subject, variants, scored, .. }: &Prepared<'_>, by_model: boo
         }
         // That a launch cannot be so at all comes before what is wrong with its code; points that were not compiled may no more be
         // chosen than those that were.
-        let by_launch = || subject.reach.refuses_predicted(&subject.space, configuration, &laid.launches[index]);
+        let by_launch = || subject.refuses_predicted(configuration, &laid.launches[index]);
         let is_looked_at = || variants.of(configuration).is_ok() || subject.barred.contains(&configuration.macros);
         let by_code = || laid.variants[index].clone().err().filter(|_| is_looked_at());
         let reason = if by_model { by_launch().or_else(by_code) } else { by_code() };

@@ -354,6 +354,10 @@ impl<'a> Polynomial<'a> {
                 *term = term.wrapping_add(by.wrapping_mul(*times));
             }
         }
+        // A position times a position, as in the square of a distance, has terms that tell nothing one by one.
+        if is_same && is_other_same && !product.is_same(follower) {
+            return Some(Self::unknown());
+        }
         product.bounded(follower)
     }
 
@@ -421,6 +425,11 @@ mod tests {
             (apart("not.b32 %r5, %r7;\nadd.s32 %r6, %r5, %r9;\nsub.s32 %r8, %r6, %r3;"), true),
             (apart("not.b32 %r5, %r7;\nadd.s32 %r8, %r5, %r9;"), false),
             (apart("mul.wide.u32 %rd1, %r1, %r2;\ncvt.u64.u32 %rd2, %r3;\nadd.s64 %rd3, %rd1, %rd2;\ncvt.u32.u64 %r8, %rd3;"), true),
+            // The square of a distance, and what is no more than the block's part of one.
+            (apart("sub.s32 %r5, %r9, %r7;\nsub.s32 %r6, %r5, %r3;\nneg.s32 %r10, %r6;\nmul.lo.s32 %r8, %r6, %r10;"), true),
+            (with("mad.lo.s32 %r8, %r4, %r4, %r9;\nsetp.ge.s32 %p1, %r8, 9;"), true),
+            (apart("mul.lo.s32 %r8, %r7, %r7;"), false),
+            (apart("sub.s32 %r5, %r9, %r7;\nmul.lo.s32 %r8, %r5, %r3;"), false),
             // A wait is for whole other grids, and what may begin then waits in its turn for all of this one.
             (with("griddepcontrol.launch_dependents;\ngriddepcontrol.wait;"), true),
             // What only a block knows.

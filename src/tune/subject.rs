@@ -95,6 +95,27 @@ impl Subject<'_> {
         self.entries.extend(found);
     }
 
+    /// Why the model alone must not choose a configuration, which is launched so; with the remedy.
+    pub fn refuses_predicted(&self, configuration: &Configuration, launch: &Launch) -> Option<String> {
+        let refusal = self.reach.refuses_predicted(&self.space, configuration, launch);
+        refusal.or_else(|| self.leaves_work_untold(configuration))
+    }
+
+    /// Without a workload the model takes each thread's loops for equally long. Where blocks or the grid divide what there is to do, the
+    /// fewest threads would win by that alone.
+    fn leaves_work_untold(&self, configuration: &Configuration) -> Option<String> {
+        if self.annotation.has_workload() || !self.space.leaves_work_untold(configuration) {
+            return None;
+        }
+        let (by, threads) = match configuration.grid {
+            Some(_) => ("block and the grid", "block.x * grid.x"),
+            None => ("block", "block.x"),
+        };
+        Some(format!(
+            "a thread has more or less to do in them, and nothing says how much: give the iterations of its loops by the {by}, as in trips(ceildiv(n, {threads})) with a number for n"
+        ))
+    }
+
     /// The launch and the workload of a configuration; no workload where the comment has no `args`.
     pub fn launch(&self, configuration: &Configuration) -> Result<(Launch, Option<Workload>), Problem> {
         let launch = self.reach.launch(&self.space, configuration)?;

@@ -177,6 +177,53 @@ pub const DIVIDED: &str = "#ifndef PER\n#define PER 4\n#endif\n\
     GUARD\n\
     for (int i = first; i < first + PER; ++i) y[i] = sqrtf(x[i]); }\n";
 
+#[test]
+fn where_the_work_of_a_thread_is_not_known_other_shapes_are_not_chosen_for_having_fewer_threads() {
+    let project = Project::new(&[]);
+    // Rows behind pointers to pointers, which take no value: nobody knows how long they are.
+    let rows = |clauses: &str, head: &str| {
+        let text = format!(
+            "//@tune {clauses} regs({{0}}) launch(remap)\n\
+             __global__ void sums(int n, float **x, float *y) {{\n\
+             float sum = 0.0f; for (int i = {head}) sum += x[blockIdx.x][i];\n\
+             atomicAdd(y + blockIdx.x, sum); }}\n"
+        );
+        results(&project, &text)
+    };
+    let (row, whole) = (
+        "threadIdx.x; i < n; i += blockDim.x",
+        "blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x",
+    );
+    let blocks = "grid(4096) block({32, 64, 128, 256}) default(block = 256)";
+    expect![[r#"
+        nvtune: sums: block=256 (kept: no point that may be chosen is surely faster)
+        nvtune: sums: note: 3 of 4 points may not be chosen: a thread has more or less to do in them, and nothing says how much: give the iterations of its loops by the block, as in trips(ceildiv(n, block.x)) with a number for n
+          note: 3 of 4 points may not be chosen: a thread has more or less to do in them, and nothing says how much: give the iterations of its loops by the block, as in trips(ceildiv(n, block.x)) with a number for n
+    "#]]
+    .assert_eq(&rows(blocks, row));
+    // Neither numbers alone nor the same trips in every block tell it.
+    for clause in ["args(n = 4096)", "trips(20)"] {
+        let said = rows(&format!("{blocks} {clause}"), row);
+        assert!(said.contains("block=256 (kept") && said.contains("3 of 4 points may not be chosen"), "{said}");
+    }
+    let grids = "grid({132, 264, 528}) block({128, 256}) default(block = 256, grid = 528)";
+    let said = rows(grids, whole);
+    // As many threads in other blocks have as much to do: there is none here.
+    assert!(said.contains("grid=528 (kept") && said.contains("5 of 6 points may not be chosen"), "{said}");
+    assert!(said.contains("as in trips(ceildiv(n, block.x * grid.x))"), "{said}");
+    for (clauses, head) in [
+        (format!("{blocks} trips(ceildiv(4096, block.x))"), row),
+        (format!("{grids} trips((1 << 24) / (block.x * grid.x))"), whole),
+        // What covers the threads has as much for each of them.
+        ("threads(1 << 20) block({64, 128, 256}) default(block = 256)".to_owned(), row),
+        ("grid(ceildiv(1 << 20, block.x)) block({64, 128, 256}) default(block = 256)".to_owned(), row),
+        ("grid(4096, ceildiv(128, block.y)) block(32, {4, 8, 16}) default(block = {32, 8})".to_owned(), row),
+    ] {
+        let said = rows(&clauses, head);
+        assert!(!said.contains("may not be chosen"), "{clauses}: {said}");
+    }
+}
+
 /// Builds it with these timings; gives what is said, and for each value of its macro how many candidates were launched.
 fn divided(project: &Project, size: &str, guard: &str, entries: &str) -> (String, [usize; 5]) {
     let entries = format!(r#"{entries}], "log": "log.txt", "conditions": ["#);
