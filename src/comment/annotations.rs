@@ -109,8 +109,9 @@ fn instances(
     }
     let several = instances.len() > 1;
     let mut found = Vec::new();
+    let asked = template_parameters::asked(&mut annotation);
     for raw in instances {
-        let instance = raw.resolve(&annotation.macros, constants);
+        let instance = raw.resolve(&annotation, &asked, constants);
         let mut annotation = annotation.clone();
         template_parameters::give(&mut annotation, Some(&instance), problems);
         if several || !named {

@@ -5,14 +5,21 @@
 //! definition a build compiles hangs on `#if`, headers and the command line, none of which is looked at: who relies on a
 //! value has the compiler's word for it in the end (see [`TemplateArgument::Constant`](super::TemplateArgument)).
 
+use super::annotation::MacroAxis;
 use super::cxx::{CxxKind, CxxToken};
 use super::expression::{Expr, Node};
 use super::parser::Cursor;
 use super::source::{Source, Span};
 use super::token::tokens;
 use super::value::{Binary, Fault, Value};
-use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::{HashMap, HashSet};
+
+/// The most constants of which each is defined by the next.
+const DEEPEST: usize = 64;
+
+/// The most bytes of a definition: one that is longer is a table or a text, and no number.
+const LONGEST: usize = 1000;
 
 /// The constants of a source; nothing is read before one is asked for.
 pub(super) struct Constants<'a> {
@@ -21,30 +28,71 @@ pub(super) struct Constants<'a> {
     definitions: OnceCell<HashMap<&'a str, Vec<Option<Expr>>>>,
     /// What was asked for before; what is being found has no value.
     values: RefCell<HashMap<String, Option<i64>>>,
+    /// How many are being found.
+    depth: Cell<usize>,
 }
 
 impl<'a> Constants<'a> {
     /// `code` are the tokens of the source.
     pub fn new(source: &'a Source, code: &'a [CxxToken]) -> Constants<'a> {
-        Constants { source, code, definitions: OnceCell::new(), values: RefCell::default() }
+        Constants { source, code, definitions: OnceCell::new(), values: RefCell::default(), depth: Cell::new(0) }
     }
 
-    /// The value of a name, with its scopes or without.
-    pub fn value(&self, name: &str) -> Option<i64> {
-        let name = name.rsplit("::").next()?.trim();
+    /// The value of a template argument, which is an expression or a name with scopes; `None` where it hangs on a macro axis, whose
+    /// value is another one in each variant.
+    pub fn argument(&self, text: &str, expression: Option<&Expr>, axes: &[MacroAxis]) -> Option<i64> {
+        let mut pending = Vec::new();
+        let value = match expression {
+            Some(expression) => {
+                expression.names(&mut |name, _| pending.push(name.clone()));
+                self.evaluate(expression)?
+            }
+            // `ns::N`, and neither `-ns::N` nor `S<2>::N`.
+            None => {
+                let is_name = text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | ':' | ' '));
+                let name = text.rsplit("::").next().filter(|_| is_name)?.trim();
+                pending.push(name.to_owned());
+                self.value(name)?
+            }
+        };
+        let mut seen: HashSet<String> = HashSet::new();
+        while let Some(name) = pending.pop() {
+            if axes.iter().any(|axis| axis.name == name) {
+                return None;
+            }
+            if seen.insert(name.clone()) {
+                for definition in self.definitions().get(name.as_str()).into_iter().flatten().flatten() {
+                    definition.names(&mut |name, _| pending.push(name.clone()));
+                }
+            }
+        }
+        Some(value)
+    }
+
+    fn definitions(&self) -> &HashMap<&'a str, Vec<Option<Expr>>> {
+        self.definitions.get_or_init(|| definitions(self.source, self.code))
+    }
+
+    fn value(&self, name: &str) -> Option<i64> {
         if let Some(found) = self.values.borrow().get(name) {
             return *found;
         }
         self.values.borrow_mut().insert(name.to_owned(), None);
-        let definitions = self.definitions.get_or_init(|| definitions(self.source, self.code));
-        let mut values = definitions.get(name)?.iter().map(|definition| self.evaluate(definition.as_ref()?));
-        let value = values.next()?.filter(|first| values.all(|other| other == Some(*first)));
+        let depth = self.depth.get();
+        if depth == DEEPEST {
+            return None;
+        }
+        self.depth.set(depth + 1);
+        let value = self.definitions().get(name).and_then(|definitions| {
+            let mut values = definitions.iter().map(|definition| self.evaluate(definition.as_ref()?));
+            values.next()?.filter(|first| values.all(|other| other == Some(*first)))
+        });
+        self.depth.set(depth);
         self.values.borrow_mut().insert(name.to_owned(), value);
         value
     }
 
-    /// The value of an expression over constants.
-    pub fn evaluate(&self, expression: &Expr) -> Option<i64> {
+    fn evaluate(&self, expression: &Expr) -> Option<i64> {
         let lookup = |name: &String| self.value(name).map(Value::Int).ok_or_else(|| Fault::NoValue(name.clone()));
         match expression.evaluate(&lookup).ok()? {
             Value::Int(value) => Some(value),
@@ -130,19 +178,26 @@ fn macros(source: &Source) -> Vec<(Span, Span)> {
 /// The enumerators between the braces of an `enum`.
 fn enumerators(source: &Source, code: &[CxxToken]) -> Vec<(Span, Option<Expr>)> {
     let mut found: Vec<(Span, Option<Expr>)> = Vec::new();
+    // The last that is given a value, and how many come behind it.
+    let (mut given, mut behind) = (None, 0);
     let mut at = 0;
     while let Some(name) = code.get(at) {
         let end = at + initializer(source, &code[at..]);
-        let value = code[at..end].iter().position(|token| source.slice(token.span) == "=");
-        let value = match (value, found.last()) {
-            (Some(equals), _) => whole(&code[at + equals + 1..end]).and_then(|span| expression(source, span)),
-            (None, None) => Some(number(name.span, 0)),
-            (None, Some((_, before))) => before.as_ref().map(|before| {
-                let one = Box::new(number(name.span, 1));
-                Expr { span: name.span, node: Node::Binary(Binary::Add, name.span, Box::new(before.clone()), one) }
+        if let Some(equals) = code[at..end].iter().position(|token| source.slice(token.span) == "=") {
+            given = Some(whole(&code[at + equals + 1..end]).and_then(|span| expression(source, span)));
+            behind = 0;
+        }
+        let count = number(name.span, behind);
+        let value = match &given {
+            None => Some(count),
+            Some(given) if behind == 0 => given.clone(),
+            Some(given) => given.clone().map(|given| Expr {
+                span: name.span,
+                node: Node::Binary(Binary::Add, name.span, Box::new(given), Box::new(count)),
             }),
         };
         found.push((name.span, value));
+        behind += 1;
         at = end + 1;
     }
     found
@@ -189,6 +244,9 @@ fn whole(code: &[CxxToken]) -> Option<Span> {
 
 /// A piece of the source as an expression of the comments' language.
 fn expression(source: &Source, span: Span) -> Option<Expr> {
+    if span.end - span.start > LONGEST {
+        return None;
+    }
     let mut unreadable = Vec::new();
     let tokens = tokens(source, &[span], &mut unreadable);
     let expression = Cursor::new(source, &tokens, span).whole_expression().ok()?;
@@ -199,7 +257,7 @@ fn expression(source: &Source, span: Span) -> Option<Expr> {
 mod tests {
     use super::super::cxx::cxx_tokens;
     use super::Constants;
-    use crate::comment::Source;
+    use crate::comment::{Source, annotations};
 
     #[test]
     fn constants_have_the_values_that_their_definitions_tell() {
@@ -253,11 +311,11 @@ mod tests {
             ("C", Some(6)),
             ("D", Some(16)),
             ("E", Some(17)),
-            ("Mode::Slow", Some(129)),
-            ("ns::ROWS", Some(4)),
-            ("::ns::COLS", Some(32)),
+            ("Slow", Some(129)),
+            ("ROWS", Some(4)),
+            ("COLS", Some(32)),
             ("LAST", None),
-            ("S::flag", Some(1)),
+            ("flag", Some(1)),
             ("Inner", Some(-1)),
             ("MASK", Some(255)),
             ("p", None),
@@ -282,6 +340,65 @@ mod tests {
         ] {
             assert_eq!(constants.value(name), value, "{name}");
             assert_eq!(constants.value(name), value, "{name} again");
+        }
+    }
+
+    /// The value of a template argument where the macro `AXIS` is an axis.
+    fn argument(constants: &Constants<'_>, argument: &str) -> Option<i64> {
+        let text =
+            format!("//@tune define(AXIS = {{1, 2}}) block(64) threads(1)\n__global__ void k() {{}}\n{argument}");
+        let tuned = Source::new("b.cu", text.as_bytes());
+        let axes = annotations(&tuned).expect("a comment").remove(0).macros;
+        let start = text.len() - argument.len();
+        let read = super::expression(&tuned, super::Span { start, end: text.len() });
+        constants.argument(argument, read.as_ref(), &axes)
+    }
+
+    #[test]
+    fn arguments_are_names_with_scopes_or_expressions_that_hang_on_no_axis() {
+        let text = "
+            #ifndef AXIS
+            #define AXIS 2
+            #endif
+            namespace ns { constexpr int N = 4; }
+            constexpr int BY_AXIS = N * AXIS, FURTHER = BY_AXIS + 1;";
+        let source = Source::new("a.cu", text.as_bytes());
+        let code = cxx_tokens(&source.text);
+        let constants = Constants::new(&source, &code);
+        for (text, value) in [
+            ("N", Some(4)),
+            ("ns::N", Some(4)),
+            ("::ns::N", Some(4)),
+            ("N * 2 - 1", Some(7)),
+            ("-ns::N", None),
+            ("S<2>::N", None),
+            ("0 ? 1 : ns::N", None),
+            ("AXIS", None),
+            ("N * AXIS", None),
+            ("BY_AXIS", None),
+            ("ns::FURTHER", None),
+        ] {
+            assert_eq!(argument(&constants, text), value, "{text}");
+        }
+    }
+
+    /// With each in terms of all before it, memory would not hold them.
+    #[test]
+    fn long_enumerations_chains_and_tables_are_read_once() {
+        let names: String = (0..100_000).map(|at| format!("E{at}, ")).collect();
+        let chain: String = (0..50_000).map(|at| format!("#define C{at} C{} + 1\n", at + 1)).collect();
+        let table = "'a', ".repeat(100_000);
+        let text = format!(
+            "enum {{ {names} }};\nenum {{ F = 7, {}, LAST }};\n{chain}#define C50000 1\nconst Table t = {{ {table} }};",
+            names.replace('E', "G").trim_end_matches(", ")
+        );
+        let source = Source::new("a.cu", text.as_bytes());
+        let code = cxx_tokens(&source.text);
+        let constants = Constants::new(&source, &code);
+        for (name, value) in
+            [("E99999", Some(99_999)), ("LAST", Some(100_008)), ("C0", None), ("C49990", Some(11)), ("t", None)]
+        {
+            assert_eq!(constants.value(name), value, "{name}");
         }
     }
 

@@ -234,13 +234,14 @@ impl File {
         }
         let before = at.wrapping_sub(1);
         let is_name = self.tokens.get(before).is_some_and(|token| token.kind == CxxKind::Name);
-        matches!(self.text(before), "*" | "&" | ">")
+        matches!(self.text(before), "*" | "&" | ">") && !self.is_member(at)
             || is_name && !matches!(self.text(before), "return" | "else" | "do")
     }
 
     /// Whether the name at `at` is a member of something.
     fn is_member(&self, at: usize) -> bool {
-        self.text(at - 1) == "." || at > 1 && self.text(at - 2) == "-"
+        let before = |count: usize| at.checked_sub(count).map_or("", |at| self.text(at));
+        before(1) == "." || before(1) == ">" && before(2) == "-"
     }
 
     /// Where `<<<` follows the name, behind template arguments perhaps.
@@ -403,6 +404,7 @@ mod tests {
             ("__global__ void parent() { k<<<1, 256>>>(x); }", Some("those of device code")),
             // Functions of the program's own, in the source and in what it includes.
             ("void go() { enqueue(stream, k<float>, x); }", Some("and `enqueue` calls cudaLaunchKernelExC")),
+            ("void go() { queue->enqueue(stream, k<float>, x); }", Some("and `enqueue` calls cudaLaunchKernelExC")),
             (
                 "template <class F> void run(F f) { if (pdl) { cudaLaunchKernelEx(&c, f); } f<<<1, 2>>>(); }\nvoid go() { run(k); }",
                 Some("and `run` calls cudaLaunchKernelEx"),

@@ -3,7 +3,7 @@
 //! Each clause names one instance by its template arguments, types or integer expressions; the arguments are compared with
 //! the instances that the compiler made, so a type stays text here.
 
-use super::annotation::{Instance, MacroAxis, TemplateArgument};
+use super::annotation::{Annotation, Instance, TemplateArgument};
 use super::clause::Clauses;
 use super::constants::Constants;
 use super::diagnostic::Diagnostic;
@@ -11,6 +11,7 @@ use super::expression::Expr;
 use super::parser::Cursor;
 use super::source::{Source, Span};
 use super::token::{TokenKind, tokens};
+use std::collections::HashSet;
 
 /// An instance before its names are looked for among the macros.
 #[derive(Debug)]
@@ -87,22 +88,28 @@ impl RawInstance {
         texts(self).starts_with(&texts(other))
     }
 
-    /// The instance with the names of macro axes and of the source's constants understood.
-    pub fn resolve(self, macros: &[MacroAxis], constants: &Constants<'_>) -> Instance {
+    /// The instance with the names of macro axes understood, and those of the source's constants where the comment's expressions name
+    /// (`asked`) the number that they are given for: of the others the compiler alone knows what they are.
+    pub fn resolve(self, annotation: &Annotation, asked: &HashSet<String>, constants: &Constants<'_>) -> Instance {
+        let macros = &annotation.macros;
+        let mut parameters = annotation.kernel.template_parameters.iter();
         let mut arguments = Vec::new();
         for RawArgument { text, expression } in self.arguments {
+            let parameter = parameters.next().and_then(Option::as_ref);
+            let is_asked = parameter.is_some_and(|parameter| !parameter.is_type && asked.contains(&parameter.name));
             let mut is_known = true;
             let names = &mut |name: &String, _| is_known &= macros.iter().any(|axis| axis.name == *name);
             expression.iter().for_each(|expression| expression.names(names));
-            // A name with scopes is no expression of the comments' language.
-            let constant = match &expression {
-                Some(expression) => constants.evaluate(expression),
-                None => constants.value(&text),
-            };
-            arguments.push(match (expression, constant) {
-                (Some(expression), _) if is_known => TemplateArgument::Value { text, expression },
-                (_, Some(value)) => TemplateArgument::Constant { text, value },
-                (_, None) => TemplateArgument::Text(text),
+            arguments.push(match expression {
+                Some(expression) if is_known => TemplateArgument::Value { text, expression },
+                // A name with scopes is no expression of the comments' language.
+                expression => {
+                    let constant = || constants.argument(&text, expression.as_ref(), macros);
+                    match is_asked.then(constant).flatten() {
+                        Some(value) => TemplateArgument::Constant { text, value },
+                        None => TemplateArgument::Text(text),
+                    }
+                }
             });
         }
         Instance { span: self.span, arguments }

@@ -10,6 +10,7 @@ use super::expression::{Expr, Node};
 use super::parser;
 use super::source::Span;
 use super::value::Value;
+use std::collections::HashSet;
 
 /// The variable of `each`, which comes before a parameter of this name.
 const INDEX: &str = "index";
@@ -33,6 +34,15 @@ pub(super) fn give(annotation: &mut Annotation, instance: Option<&Instance>, pro
             problems.push(problem);
         }
     }
+}
+
+/// The names in the expressions of a comment.
+pub(super) fn asked(annotation: &mut Annotation) -> HashSet<String> {
+    let mut names = HashSet::new();
+    for (expression, _) in expressions(annotation) {
+        expression.names(&mut |name, _| _ = names.insert(name.clone()));
+    }
+    names
 }
 
 /// The names that have a value in an instance.

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 const BARRIER: [&str; 2] = ["%envreg1", "%envreg2"];
 
 /// Opcodes that make no address of what they are given, but a truth.
-const TESTS: [&str; 4] = ["setp", "set", "bra", "selp"];
+const TESTS: [&str; 3] = ["setp", "set", "bra"];
 
 /// Opcodes that have no result: what they are given leaves the registers.
 const SINKS: [&str; 5] = ["st", "red", "call", "ret", "cp"];
@@ -56,13 +56,13 @@ fn uses_barrier(function: &Function) -> bool {
                 _ => (None, instruction.operands.as_slice()),
             };
             let is_address = |operand: &Operand| matches!(operand, Operand::Address { .. } | Operand::Brackets(_));
+            if instruction.operands.iter().any(|operand| is_address(operand) && holds(operand, &held)) {
+                return true;
+            }
             if TESTS.contains(&operation) || !given.iter().any(|operand| holds(operand, &held)) {
                 continue;
             }
             let Some(results) = results else { return true };
-            if given.iter().any(|operand| is_address(operand) && holds(operand, &held)) {
-                return true;
-            }
             held.extend(names(results));
         }
         if held.len() == before {
@@ -115,6 +115,8 @@ mod tests {
             (asks, "", "", false),
             ("call.uni g, ();", waits, asks, false),
             (&more("add.s64 %rd6, %rd5, 4;\nld.acquire.gpu.u32 %r4, [%rd6];"), "", "", true),
+            (&more("selp.b64 %rd6, %rd5, %rd7, %p1;\natom.add.u32 %r4, [%rd6], 1;"), "", "", true),
+            (&more("prefetch.global.L2 [%rd5];"), "", "", true),
             // Where it comes from stands behind where it is used.
             (&format!("L:\nred.add.u32 [%rd6], 1;\n{}\n@%p1 bra L;", more("mov.b64 %rd6, %rd5;")), "", "", true),
             // Not followed further.

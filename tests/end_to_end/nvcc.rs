@@ -738,6 +738,36 @@ fn constants_as_template_arguments_have_a_value_that_the_compiler_agrees_with() 
     }
 }
 
+/// A comment whose expressions do not ask for a number is as good in a build that makes it another one, and a type may be called as an
+/// enumerator is.
+#[test]
+fn arguments_that_no_expression_asks_for_are_the_compilers_alone() {
+    let project = Project::new(&[]);
+    let tuned = |head: &str, macros: &str| {
+        let text = format!(
+            "#ifndef ITEMS\n#define ITEMS 8\n#endif\nstruct Half {{ float x; }};\nenum class Kind {{ Whole, Half }};\n{head}\n\
+             //@tune args(n = 1 << 16, x = random[n]) block({{64, 128}}) default(block = 128)\n\
+             template <int N, typename T>\n__global__ void k(int n, float *x) {{\n\
+             const int first = (blockIdx.x * blockDim.x + threadIdx.x) * N;\n\
+             for (int i = first; i < first + N && i < n; ++i) x[i] += sizeof(T);\n}}\n\
+             void all(int n, float *x) {{ k<ITEMS, Half><<<n / 128, 128>>>(n, x); }}\n"
+        );
+        project.write("a.cu", &text);
+        let mut call = project.nvtune(&compile("a.cu", "a.o"));
+        call.args((!macros.is_empty()).then_some(macros));
+        run(call.env("NVTUNE", "static")).stderr
+    };
+    for (head, macros) in [
+        ("//@tune template(ITEMS, Half) threads(n)", ""),
+        ("//@tune template(ITEMS, Half) threads(n)", "-DITEMS=4"),
+        ("//@tune template(ITEMS, Half) threads(ceildiv(n, N))", ""),
+        ("//@tune template(ITEMS, Half) threads(n) define(ITEMS = {8, 4})", ""),
+    ] {
+        let said = tuned(head, macros);
+        assert!(said.contains("nvtune: k_") && !said.contains("not tuned"), "{head} {macros}: {said}");
+    }
+}
+
 #[test]
 fn errors_in_a_header_are_counted_for_the_source_that_includes_it() {
     let project = Project::new(&[]);
