@@ -6,8 +6,9 @@
 //! value has the compiler's word for it in the end (see [`TemplateArgument::Constant`](super::TemplateArgument)).
 
 use super::annotation::MacroAxis;
-use super::cxx::{CxxKind, CxxToken};
+use super::cxx::{CxxKind, CxxToken, cxx_tokens};
 use super::expression::{Expr, Node};
+use super::macros::{bodies, macros};
 use super::parser::Cursor;
 use super::source::{Source, Span};
 use super::token::tokens;
@@ -101,6 +102,14 @@ impl<'a> Constants<'a> {
     }
 }
 
+/// What a name of the source is that has a value there and none in a comment: "macros", "constants".
+pub fn kind_of(source: &Source, name: &str) -> Option<&'static str> {
+    if !bodies(source, name).is_empty() {
+        return Some("macros");
+    }
+    definitions(source, &cxx_tokens(&source.text)).contains_key(name).then_some("constants")
+}
+
 /// What each constant is defined as, once for each of its definitions; `None` where that is no expression.
 fn definitions<'a>(source: &'a Source, code: &[CxxToken]) -> HashMap<&'a str, Vec<Option<Expr>>> {
     let mut found: HashMap<&str, Vec<Option<Expr>>> = HashMap::new();
@@ -151,26 +160,6 @@ fn definitions<'a>(source: &'a Source, code: &[CxxToken]) -> HashMap<&'a str, Ve
             _ => {}
         }
         at += 1;
-    }
-    found
-}
-
-/// Names and bodies of the macros without parameters.
-fn macros(source: &Source) -> Vec<(Span, Span)> {
-    let mut found = Vec::new();
-    let mut start = 0;
-    for line in source.text.split_inclusive('\n') {
-        let rest = line.trim_start().strip_prefix('#').and_then(|rest| rest.trim_start().strip_prefix("define"));
-        if let Some(rest) = rest.filter(|rest| rest.starts_with([' ', '\t'])).map(str::trim_start) {
-            let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-            let name = start + (line.len() - rest.len());
-            // A parenthesis right behind the name begins parameters, and a body over several lines is no number.
-            if !rest[length..].starts_with('(') && !rest.trim_end().ends_with('\\') {
-                let (from, to) = (name + length, start + line.trim_end().len());
-                found.push((Span { start: name, end: from }, Span { start: from, end: to.max(from) }));
-            }
-        }
-        start += line.len();
     }
     found
 }
@@ -255,8 +244,7 @@ fn expression(source: &Source, span: Span) -> Option<Expr> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cxx::cxx_tokens;
-    use super::Constants;
+    use super::{Constants, cxx_tokens};
     use crate::comment::{Source, annotations};
 
     #[test]
@@ -304,7 +292,7 @@ mod tests {
             ("HALF", Some(128)),
             ("CALL", None),
             ("EMPTY", None),
-            ("LONG", None),
+            ("LONG", Some(3)),
             ("TILE", Some(16)),
             ("A", Some(0)),
             ("B", Some(5)),

@@ -6,6 +6,7 @@
 use super::conditional;
 use super::cxx::{CxxKind, CxxToken, cxx_tokens};
 use super::diagnostic::Diagnostic;
+use super::macros;
 use super::source::{Source, Span};
 
 /// A kernel as its source declares it.
@@ -298,8 +299,7 @@ fn compiled(source: &Source, lists: Vec<Vec<CxxToken>>, given: &[&str]) -> Vec<(
 /// What a word that stands alone between commas is defined as, where it is a macro that the source defines once, as for parameters that
 /// kernels share.
 fn written_out(source: &Source, alone: &CxxToken) -> Option<Vec<CxxToken>> {
-    let definitions = source.definitions(source.slice(alone.span));
-    let [body] = definitions[..] else { return None };
+    let [body] = macros::bodies(source, source.slice(alone.span))[..] else { return None };
     let tokens = cxx_tokens(source.slice(body)).into_iter();
     let code = tokens.filter(|token| !matches!(token.kind, CxxKind::Comment { .. }));
     let place = |span: Span| Span { start: body.start + span.start, end: body.start + span.end };

@@ -18,6 +18,7 @@ mod host_code;
 mod host_launch;
 mod kernel;
 mod list;
+mod macros;
 mod marker;
 mod near_miss;
 mod parser;
@@ -35,6 +36,7 @@ pub use annotation::{
     GivenValue, Grid, Instance, Launching, MacroAxis, Power, Regs, Spanned, TemplateArgument,
 };
 pub use annotations::{ONE_VALUE, annotations};
+pub(crate) use constants::kind_of;
 pub(crate) use diagnostic::suggestion;
 pub use diagnostic::{Diagnostic, Severity, render, render_of};
 pub use expression::{Expr, Located, Node};

@@ -3,6 +3,7 @@
 //! A [`Cursor`] walks the tokens of one piece of a clause (an item between two commas) and never leaves it, so that an
 //! error in one item leaves the others to be checked. Depth and size of an expression are bounded.
 
+use super::constants::kind_of;
 use super::diagnostic::{Diagnostic, suggestion};
 use super::expression::{Expr, Node};
 use super::source::{Source, Span};
@@ -464,7 +465,7 @@ impl<'a> Cursor<'a> {
                     if let Some(kind) = size_asked(&name) {
                         return self.source.error(located.span, unknown_type(kind));
                     }
-                    let remedy = match self.source.kind_of(&name) {
+                    let remedy = match kind_of(self.source, &name) {
                         Some(kind) if what != "a block dimension" => {
                             format!("; comments do not know the {kind} of the source, write the value")
                         }

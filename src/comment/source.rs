@@ -4,7 +4,6 @@
 //! line, column and text that a message shows. Spans are byte ranges of the text and always lie on character borders.
 
 use super::Diagnostic;
-use super::cxx::{CxxKind, cxx_tokens, directive_end};
 use super::diagnostic::Severity;
 
 /// A source file.
@@ -30,69 +29,6 @@ impl Span {
 }
 
 impl Source {
-    /// What else of this source a name is that has a value there and none in a comment: "macros", "constants".
-    pub fn kind_of(&self, name: &str) -> Option<&'static str> {
-        if self.defines(name) {
-            return Some("macros");
-        }
-        self.has_constant(name).then_some("constants")
-    }
-
-    /// Whether the source defines a macro of this name.
-    fn defines(&self, name: &str) -> bool {
-        !self.definitions(name).is_empty()
-    }
-
-    /// What the source defines a macro without parameters as, each time.
-    pub(super) fn definitions(&self, name: &str) -> Vec<Span> {
-        let mut found = Vec::new();
-        let mut start = 0;
-        for line in self.text.split_inclusive('\n') {
-            let words = line.trim_start().strip_prefix('#').and_then(|rest| rest.trim_start().strip_prefix("define"));
-            let rest = words
-                .filter(|rest| rest.starts_with([' ', '\t']))
-                .and_then(|rest| rest.trim_start().strip_prefix(name))
-                .filter(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
-            if let Some(rest) = rest {
-                let body = start + line.len() - rest.len();
-                found.push(Span { start: body, end: directive_end(self.text.as_bytes(), body) });
-            }
-            start += line.len();
-        }
-        found
-    }
-
-    /// Whether the source has a `const` or `constexpr` variable of this name, anywhere, or an enumerator. By the words around it, which
-    /// is enough for those of a message.
-    fn has_constant(&self, name: &str) -> bool {
-        // By open brace: whether it is an enumeration's.
-        let mut open = Vec::new();
-        let (mut is_const, mut is_enum, mut is_named) = (false, false, false);
-        for token in cxx_tokens(&self.text) {
-            if matches!(token.kind, CxxKind::Comment { .. }) {
-                continue;
-            }
-            let text = self.slice(token.span);
-            let in_enum = open.last() == Some(&true);
-            match text {
-                "=" | "{" | "," | "}" if is_named && (is_const && text != "," && text != "}" || in_enum) => {
-                    return true;
-                }
-                "{" => open.push(std::mem::take(&mut is_enum)),
-                "}" => _ = open.pop(),
-                _ => {}
-            }
-            match text {
-                "const" | "constexpr" => is_const = true,
-                "enum" => is_enum = true,
-                ";" | "{" | "}" | "(" | ")" => (is_const, is_enum) = (false, false),
-                _ => {}
-            }
-            is_named = text == name;
-        }
-        false
-    }
-
     /// The source with these bytes; `path` is printed as it is given.
     pub fn new(path: impl Into<String>, bytes: &[u8]) -> Source {
         Source { path: path.into(), text: String::from_utf8_lossy(bytes).into_owned() }

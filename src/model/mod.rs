@@ -7,6 +7,7 @@ mod alike;
 mod analysis;
 pub mod architecture;
 mod bottleneck;
+mod caches;
 mod conservation;
 mod counts;
 pub mod frequency;

@@ -9,10 +9,9 @@
 use super::analysis::{Analysis, NEAR, Traffic, Work};
 use super::architecture::{Machine, WARP};
 use super::bottleneck::Bottleneck;
+use super::caches::{Caches, LINE_BYTES, Moved, SECTOR_BYTES};
 use super::latency::{BARRIER_WARP, Latencies};
 use super::occupancy::{Limiter, Occupancy};
-use super::profile::VARIABLES;
-use super::reuse::Reuse;
 use super::terms::Terms;
 use crate::cubin::sass::Pipe;
 use crate::space::Launch;
@@ -37,10 +36,6 @@ impl Prediction {
     }
 }
 
-/// Bytes of a line, of which device memory fetches no less for a lone sector: the kernel `scattered`, which reads and writes
-/// one sector of each, takes three to four times as long as its sectors' bytes would.
-const LINE_BYTES: f64 = 128.0;
-const SECTOR_BYTES: f64 = 32.0;
 /// Bytes that an SM and the level-2 cache exchange in a cycle when all SMs do. Measured: 5.5 to 5.7 TB/s for the 114 SMs of an H100 at 1.755 GHz
 /// (chipsandcheese.com, "Nvidia's H100: Funny L2, and Tons of Bandwidth", 2023), 1794 bytes a cycle for the 80 SMs of a V100 (accel-sim's `l2_bw`).
 const CACHE_BYTES_PER_CYCLE: f64 = 28.0;
@@ -55,8 +50,6 @@ const LINE_CYCLES: f64 = 1.8;
 /// requests, over the lines, of `spmv`, `cfd` and `hash_lookup` on an H200); part of it is
 /// among the look-ups that are counted already, and 0.3 orders the recorded spaces no worse than 0 or 0.5.
 const FILL_CYCLES: f64 = 0.3;
-/// How often the level-2 cache holds what a warp reads again, where it is in two parts: half of it lies in memory of the other part.
-const COPIES: f64 = 1.5;
 /// Lines of the level-2 cache that are updated atomically at once: at most so many, and one of so many where few are updated, for neighbours
 /// share the unit that does it (`kernels/results/h200/atomics.txt`: 8 lines 2.1 at once, 32 lines 7, 64 lines 12, many 54).
 const MOST_LINES: f64 = 54.0;
@@ -69,7 +62,7 @@ const PARTIAL_CYCLES: f64 = 2.05;
 /// less as there are fewer: it has to let more and more of them go before they are whole. On an H200, structures of 128 bytes that are stored
 /// 16 at a time take 582 us with 8 warps on an SM, 759 with 32 and 936 with 64 (half of whose 2, 9 and 17 MB are open at any time), those of 64
 /// bytes 372 and 518 with 8 and 64 (`kernels/results/h200/stores.txt`).
-const PARTED_CYCLES: f64 = 15.0;
+const PARTED_CYCLES: f64 = 13.5;
 /// Instructions that an SM issues in a cycle.
 const ISSUES_PER_CYCLE: f64 = 4.0;
 /// Assumed: cycles from a block's start to its first instruction.
@@ -108,11 +101,9 @@ pub fn predict(
     let blocks = (all * (1.0 - analysis.work.idle)).max(1.0);
     let at_once = f64::from(occupancy.blocks);
     let block_warps = f64::from(launch.block_threads().div_ceil(WARP));
-    let resident = f64::from(occupancy.warps);
-    let shared = shared_taken(machine, analysis, occupancy, launch);
+    let caches = Caches::new(machine, analysis, launch, occupancy, buffers);
     let at_hand = at_once.min((blocks / sms).ceil()) * block_warps;
-    let local_missed = local_missed(machine, analysis, at_hand, shared);
-    let warps = all * block_warps;
+    let local_missed = caches.local_missed(at_hand);
     let cycles = analysis.cycles;
     let busy = blocks.min(sms).max(1.0);
     let exchange = (CACHE_BYTES_PER_CYCLE * sms / busy).min(PORT_BYTES_PER_CYCLE);
@@ -121,17 +112,13 @@ pub fn predict(
         analysis,
         block_warps,
         local_missed,
-        shared,
-        resident,
-        warps,
-        buffers,
         cycles,
-        moved: Moved::default(),
+        moved: caches.moved(),
+        caches,
         exchange,
         working: all / blocks,
     };
-    let device = model.device();
-    model.moved = model.moved();
+    let device = model.caches.device();
     model.cycles = model.latency(blocks.min(sms * at_once) / sms * block_warps, device.near);
 
     // Whole waves, then what is left, spread over the SMs first.
@@ -180,22 +167,6 @@ pub fn predict(
     Prediction { us: terms.us(), bottleneck, cycles: model.cycles + model.extra(), terms }
 }
 
-/// Bytes of shared memory that the resident blocks of an SM take, or that a carve-out takes whether they are used or not.
-fn shared_taken(machine: &Machine, analysis: &Analysis, occupancy: &Occupancy, launch: &Launch) -> f64 {
-    let reserved = machine.architecture.shared_reserved;
-    let of_block = analysis.resources.static_shared.saturating_add(launch.shared).saturating_add(reserved);
-    let carved = launch.carveout.map_or(0, |percent| machine.architecture.preferred_shared(percent));
-    (f64::from(of_block) * f64::from(occupancy.blocks)).max(f64::from(carved))
-}
-
-/// Share of the accesses to local memory that the level-1 cache cannot hold: CRAT's rule, the resident threads' stacks over the
-/// cache that shared memory leaves.
-fn local_missed(machine: &Machine, analysis: &Analysis, warps: f64, shared: f64) -> f64 {
-    let cache = (f64::from(machine.architecture.unified_cache) - shared).max(0.0);
-    let stacks = f64::from(analysis.resources.stack_frame) * warps * f64::from(WARP);
-    if stacks <= cache { 0.0 } else { 1.0 - cache / stacks }
-}
-
 /// Part of what a block asks for at once that its warps wait for: the first is served at once and the last after all others. Half of it
 /// would be the average warp's wait; a block's place is free when its last warp is done. In the recorded spaces of an H200 the time over
 /// the prediction grows with the share of an SM that a block takes for nearly all kernels whose blocks are short, with half of it still
@@ -239,36 +210,15 @@ struct Model<'a> {
     analysis: &'a Analysis,
     block_warps: f64,
     local_missed: f64,
-    /// Shared memory of an SM that its blocks take, in bytes, and its warps.
-    shared: f64,
-    resident: f64,
-    /// Warps of the whole launch.
-    warps: f64,
-    /// Bytes of each of the workload's buffers, where it is known.
-    buffers: Option<&'a [u64]>,
     /// Cycles of a warp alone, by what serves its loads.
     cycles: f64,
     /// What a warp exchanges with the level-2 cache, but for what the level-1 cache loses.
     moved: Moved,
+    caches: Caches<'a>,
     /// Bytes that each SM may exchange with it in a cycle.
     exchange: f64,
     /// What a warp of the blocks that work does over what the average warp of the grid does.
     working: f64,
-}
-
-/// What moves between an SM and the level-2 cache.
-#[derive(Clone, Copy, Default)]
-struct Moved {
-    bytes: f64,
-    /// Lines in which these bytes lie, each as often as anything of it moves.
-    lines: f64,
-    /// Sectors of which a store writes only a part.
-    partial: f64,
-    /// Sectors that a store completes after a part of them has left.
-    completed: f64,
-    /// The bytes and lines that stores move.
-    stored: f64,
-    stored_lines: f64,
 }
 
 impl Model<'_> {
@@ -299,12 +249,12 @@ impl Model<'_> {
         let extra = self.extra();
         let alone = BLOCK_LATENCY + (self.cycles + extra) * stay(work, self.working);
 
-        let again = self.missed1(blocks * self.block_warps);
+        let again = self.caches.missed1(blocks * self.block_warps);
         // What is spilled is written through, and read again from the level-1 cache where that holds it: so say the recorded spaces of an H200.
         let local = work.local_stored + work.local_loaded * self.local_missed;
         let local_lines = work.local_stored_lines + work.local_loaded_lines * self.local_missed;
         let cache = self.moved.bytes + (again + local) * SECTOR_BYTES;
-        let lines = self.moved.lines + again * self.lines_per_sector() + local_lines;
+        let lines = self.moved.lines + again * self.caches.lines_per_sector() + local_lines;
         let partial = self.moved.partial + work.local_partial;
         // Where few SMs ask, each is served the sooner, with look-ups as with bytes; parts of sectors take an SM as long as ever (an unseen
         // kernel whose 10 to 20 blocks store lone words takes 2.5 cycles for each).
@@ -373,151 +323,19 @@ impl Model<'_> {
         let latencies = Latencies::of(self.machine.architecture.capability);
         let again: f64 = analysis.reuses.iter().map(|reuse| reuse.read).sum();
         let share = |part: f64, whole: f64| if whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 };
-        let lost1 = share(self.missed1(warps), again);
-        let lost2 = share(self.missed2(warps * f64::from(self.machine.sms), |of| of.read), again);
+        let lost1 = share(self.caches.missed1(warps), again);
+        let lost2 = share(self.caches.missed2(warps * f64::from(self.machine.sms), |of| of.read), again);
         let deeper = (latencies.dram - latencies.l2) / (latencies.l2 - latencies.l1);
         analysis.cycles + analysis.far_cycles * (lost1 + lost2 * deeper) - nearer(analysis, near)
-    }
-
-    /// Bytes of an SM's level-1 cache that shared memory leaves.
-    fn level1(&self) -> f64 {
-        (f64::from(self.machine.architecture.unified_cache) - self.shared).max(0.0)
-    }
-
-    /// Bytes that the level-2 cache holds: since compute capability 8.0 it is in two parts, each of which caches for the SMs next to it
-    /// (NVIDIA's A100 white paper), so that what all SMs read is there twice, and what a warp alone reads again twice as well where its
-    /// memory belongs to the other part.
-    fn level2(&self) -> f64 {
-        let parts = if self.machine.architecture.capability >= 80 { COPIES } else { 1.0 };
-        self.machine.l2_bytes as f64 / parts
-    }
-
-    /// Sectors that a warp reads again and that the level-1 cache has lost meanwhile: so many warps of an SM moved more than its bytes
-    /// through it.
-    fn missed1(&self, warps: f64) -> f64 {
-        // However many warps there are, they touch no more of a buffer than there is of it; and a line takes its place whole, however
-        // few of its sectors are there.
-        self.missed(
-            self.level1(),
-            |of| of.read,
-            |buffer, sectors| {
-                let whole = self.traffic(buffer).filter(|of| of.sectors > 0.0).map_or(1.0, whole);
-                (sectors * SECTOR_BYTES / whole * warps).min(self.size(buffer))
-            },
-        )
-    }
-
-    /// The same of the level-2 cache, through which all resident warps move what they read. They follow each other in the grid, so
-    /// that they share among them what the grid's warps share on average, as far as each stays in one place.
-    fn missed2(&self, warps: f64, part: fn(&Reuse) -> f64) -> f64 {
-        self.missed(self.level2(), part, |buffer, sectors| {
-            let (alone, size) = (sectors * SECTOR_BYTES * warps, self.size(buffer));
-            let together = self.traffic(buffer).filter(|_| size.is_finite()).map_or(alone, |of| {
-                let sharing = (of.fresh * SECTOR_BYTES * self.warps / size).max(1.0);
-                alone / sharing + of.spread * size
-            });
-            alone.min(together).min(size)
-        })
-    }
-
-    /// Sectors that a warp reads again and that a cache has lost meanwhile. `between` are the bytes of a buffer that come into it
-    /// while a warp touches so many sectors.
-    fn missed(&self, cache: f64, part: fn(&Reuse) -> f64, between: impl Fn(Option<u32>, f64) -> f64) -> f64 {
-        let lost = |reuse: &Reuse| {
-            let bytes = reuse.between.iter().map(|&(buffer, sectors)| between(buffer, sectors));
-            part(reuse) * lost(bytes.sum(), cache)
-        };
-        self.analysis.reuses.iter().map(lost).sum()
-    }
-
-    fn traffic(&self, buffer: Option<u32>) -> Option<&Traffic> {
-        self.analysis.traffic.iter().find(|of| of.buffer == buffer)
-    }
-
-    /// Bytes of a buffer, as far as it is known.
-    fn size(&self, buffer: Option<u32>) -> f64 {
-        if buffer == Some(VARIABLES) {
-            return self.analysis.variables as f64;
-        }
-        let known = self.buffers.zip(buffer).and_then(|(buffers, buffer)| buffers.get(buffer as usize));
-        known.map_or(f64::INFINITY, |&bytes| bytes as f64)
-    }
-
-    /// What a warp exchanges with the level-2 cache: what it writes, and what its block reads for the first time. Of a buffer
-    /// that the blocks of an SM read oftener than once, the level-1 cache keeps what its size allows.
-    fn moved(&self) -> Moved {
-        let warps = self.warps / f64::from(self.machine.sms.max(1));
-        let bytes = |sectors: f64| sectors * SECTOR_BYTES * warps;
-        let traffic = &self.analysis.traffic;
-        let total: f64 = traffic.iter().map(|of| bytes(of.fresh + of.stored)).sum();
-        let mut moved = Moved::default();
-        for of in traffic.iter().filter(|of| of.sectors > 0.0) {
-            let read = bytes(of.fresh);
-            let once = read.min(self.size(of.buffer));
-            let between = if read > 0.0 { total * once / read } else { 0.0 };
-            let of_warp = (once + (read - once) * lost(between, self.level1()) + bytes(of.stored)) / warps;
-            moved.bytes += of_warp;
-            moved.lines += of_warp / SECTOR_BYTES * of.lines / of.sectors;
-            moved.partial += of.partial;
-            moved.completed += of.completed;
-            moved.stored += of.stored * SECTOR_BYTES;
-            moved.stored_lines += of.stored * of.lines / of.sectors;
-        }
-        moved
     }
 
     /// Microseconds for the atomics of all warps on the buffer that they meet on most: as many of its lines are updated at once as there are.
     fn atomics(&self) -> f64 {
         let of = |of: &Traffic| {
-            let lines = (self.size(of.buffer) / LINE_BYTES).max(1.0);
-            of.busy_ns * self.warps / at_once(lines) / 1e3
+            let lines = (self.caches.size(of.buffer) / LINE_BYTES).max(1.0);
+            of.busy_ns * self.caches.warps / at_once(lines) / 1e3
         };
         self.analysis.traffic.iter().map(of).fold(0.0, f64::max)
-    }
-
-    /// Lines for a sector that is accessed, on average.
-    fn lines_per_sector(&self) -> f64 {
-        let sum = |part: fn(&Traffic) -> f64| self.analysis.traffic.iter().map(part).sum::<f64>();
-        let sectors = sum(|of| of.sectors);
-        if sectors > 0.0 { sum(|of| of.lines) / sectors } else { 0.0 }
-    }
-
-    /// What all warps move to and from device memory.
-    ///
-    /// Each buffer is fetched once, as far as it is touched. What is touched again comes from the level-2 cache if that holds what
-    /// passes through it between two passes over the buffer; where whole lines are accessed, threads side by side share them
-    /// soon, so that only lone sectors are far apart.
-    fn device(&self) -> Device {
-        let warps = self.warps;
-        // What a block stores to again is in the level-2 cache still, or is counted by its reuse.
-        let passing = |traffic: &Traffic| traffic.sectors - traffic.rewritten;
-        let traffic = || self.analysis.traffic.iter().filter(|traffic| passing(traffic) > 0.0);
-        let size = |traffic: &Traffic| self.size(traffic.buffer);
-        let once = |traffic: &Traffic| (passing(traffic) * SECTOR_BYTES * warps).min(size(traffic));
-        let total: f64 = traffic().map(once).sum();
-        let (mut bytes, mut read, mut near) = (0.0, 0.0, 0.0);
-        for of in traffic() {
-            let moved = passing(of) * SECTOR_BYTES * warps;
-            let whole = whole(of);
-            let once = once(of);
-            // Where half of a line is used at once, whoever uses the rest is near. Between two visits of a lone sector lies all of its
-            // buffer, and what else passes meanwhile.
-            let lone = (2.0 - whole / LONE).max(0.0);
-            let between = once * lone + (total - once * lone) * once / moved;
-            let held = (self.machine.l2_bytes as f64 / between.max(1.0)).min(1.0).max(1.0 - lone);
-            // What is written goes back, besides what was fetched.
-            for part in [of.sectors - of.stored, of.stored - of.rewritten] {
-                let moved = part * SECTOR_BYTES * warps;
-                let once = moved.min(size(of));
-                // No more than all of a buffer is fetched the first time, however few sectors of a line are used at once.
-                bytes += (once / whole).min(size(of).max(once)) + (moved - once) / whole * (1.0 - held);
-            }
-            read += of.sectors - of.stored;
-            near += (of.sectors - of.stored) * (moved - once * UNDER_WAY).max(0.0) / moved * held;
-        }
-        let resident = self.resident * f64::from(self.machine.sms);
-        let again = self.missed2(resident, |of| of.sectors) * SECTOR_BYTES * warps;
-        Device { bytes: bytes + again, near: if read > 0.0 { near / read } else { 0.0 } }
     }
 }
 
@@ -536,33 +354,6 @@ fn nearer(analysis: &Analysis, near: f64) -> f64 {
 /// How many of so many lines are updated atomically at once.
 fn at_once(lines: f64) -> f64 {
     (1.0 / (FEW_LINES / lines + 1.0 / MOST_LINES)).max(1.0)
-}
-
-/// Traffic with device memory.
-struct Device {
-    bytes: f64,
-    /// Share of what warps read for the first time that others have brought into the level-2 cache.
-    near: f64,
-}
-
-/// A cache loses the first of what is read again when this share of it has been replaced since, and the last when as much beyond all of
-/// it: sets fill unevenly, and warps do not keep step.
-const LOSES_FROM: f64 = 0.5;
-
-/// Share of what is read again that a cache has lost, so many bytes after it.
-fn lost(moved: f64, cache: f64) -> f64 {
-    (moved / cache.max(1.0) - LOSES_FROM).clamp(0.0, 1.0)
-}
-
-/// Touches of a sector that wait for device memory: the first, and the second for half as long, which comes while the first is under way.
-const UNDER_WAY: f64 = 1.5;
-
-/// Share of a line that a lone sector is.
-const LONE: f64 = SECTOR_BYTES / LINE_BYTES;
-
-/// Share of the lines of a buffer that is accessed at once.
-fn whole(of: &Traffic) -> f64 {
-    (of.sectors * SECTOR_BYTES / (of.lines * LINE_BYTES).max(f64::MIN_POSITIVE)).clamp(LONE, 1.0)
 }
 
 /// Accesses to local memory that a warp overlaps, assumed: reloads are scheduled ahead and in groups, and nothing waits for a store.

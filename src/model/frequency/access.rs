@@ -106,19 +106,18 @@ impl Whole {
     }
 }
 
-/// The accesses by PTX line; `buffers` is the number of buffers of the workload.
+/// The accesses by PTX line, from requests in the order of their time; `buffers` is the number of buffers of the workload.
 pub(super) fn accesses(
     program: &Program,
-    mut requests: Vec<Request>,
+    requests: &[Request],
     Whole { most, turns }: &Whole,
     buffers: usize,
 ) -> BTreeMap<u32, Access> {
-    let recorded = recorded(&requests);
-    requests.sort_by_key(|request| (request.time, request.warp, request.step));
+    let recorded = recorded(requests);
     let mut touched_by_warp: HashMap<u32, AddressMap<u64>> = HashMap::new();
     let mut touched = AddressMap::default();
     let mut sums: BTreeMap<u32, Sum> = BTreeMap::new();
-    let leaving = leaving(&requests);
+    let leaving = leaving(requests);
     for (request, leaving) in requests.iter().zip(leaving) {
         let sum = sums.entry(program.steps[request.step as usize].line).or_insert_with(|| Sum::new(request));
         let Recorded { last, most_warps } = recorded.get(&request.step).copied().unwrap_or_default();

@@ -127,13 +127,14 @@ fn profiled(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> Profil
     let mut sampled =
         Sampled { ground, limits, home, budget, tally, requests, whole, vague, interpreted, block_cost: 0 };
     sampled.run();
-    let Sampled { tally, requests, whole, .. } = sampled;
+    let Sampled { tally, mut requests, whole, .. } = sampled;
+    requests.sort_by_key(|request| (request.time, request.warp, request.step));
     let profile = tally.profile();
     let settled = profile.settled && (!requests.is_empty() || !tally.accesses_memory());
     let sizes = workload.sizes();
     let spread = access::spread(&requests, &sizes);
     let open_lines = stores::open_lines(&requests);
-    let accesses = access::accesses(program, requests, &whole, workload.buffers.len());
+    let accesses = access::accesses(program, &requests, &whole, workload.buffers.len());
     let variables = program.variables.iter().filter(|variable| !variable.constant).map(|variable| variable.size).sum();
     Profile { accesses, spread, open_lines, settled, variables, ..profile }.within(&sizes)
 }

@@ -95,7 +95,8 @@ pub(super) fn leaving(requests: &[Request]) -> Vec<Leaving> {
     leaving
 }
 
-/// Lines that the average warp has stored to and will store to again, of what it stores beside: as long as that is, they are not yet whole.
+/// Lines that the average warp has stored to and will store other bytes of, at any time: they are not yet whole. The requests are in the order
+/// of their time.
 pub(super) fn open_lines(requests: &[Request]) -> f64 {
     struct Line {
         first: u64,
@@ -103,9 +104,7 @@ pub(super) fn open_lines(requests: &[Request]) -> f64 {
         written: [u32; SECTORS_PER_LINE as usize],
     }
     let mut warps: HashMap<u32, (u64, AddressMap<Line>)> = HashMap::new();
-    let mut in_order: Vec<&Request> = requests.iter().collect();
-    in_order.sort_by_key(|request| request.time);
-    for request in in_order {
+    for request in requests {
         let (life, lines) = warps.entry(request.warp).or_default();
         *life = request.time.max(*life);
         if request.space != Space::Global || request.kind != Kind::Store {

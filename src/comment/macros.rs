@@ -1,0 +1,31 @@
+//! The macros without parameters that a source defines itself -> their names and bodies, whatever `#if` they stand under.
+
+use super::cxx::directive_end;
+use super::source::{Source, Span};
+
+/// Names and bodies, in their order.
+pub(super) fn macros(source: &Source) -> Vec<(Span, Span)> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    for line in source.text.split_inclusive('\n') {
+        let rest = line.trim_start().strip_prefix('#').and_then(|rest| rest.trim_start().strip_prefix("define"));
+        if let Some(rest) = rest.filter(|rest| rest.starts_with([' ', '\t'])).map(str::trim_start) {
+            let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+            let name = start + (line.len() - rest.len());
+            // A parenthesis right behind the name begins parameters.
+            if length > 0 && !rest[length..].starts_with('(') {
+                let body = name + length;
+                let end = directive_end(source.text.as_bytes(), body);
+                found.push((Span { start: name, end: body }, Span { start: body, end }));
+            }
+        }
+        start += line.len();
+    }
+    found
+}
+
+/// What a macro of this name is defined as, each time.
+pub(super) fn bodies(source: &Source, name: &str) -> Vec<Span> {
+    let of_name = macros(source).into_iter().filter(|(of, _)| source.slice(*of) == name);
+    of_name.map(|(_, body)| body).collect()
+}

@@ -1,0 +1,237 @@
+//! What the warps of a launch access -> what of it the caches hold, and what moves between them and to and from device memory.
+
+use super::analysis::{Analysis, Traffic};
+use super::architecture::{Machine, WARP};
+use super::occupancy::Occupancy;
+use super::profile::VARIABLES;
+use super::reuse::Reuse;
+use crate::space::Launch;
+
+/// Bytes of a line, of which device memory fetches no less for a lone sector: the kernel `scattered`, which reads and writes
+/// one sector of each, takes three to four times as long as its sectors' bytes would.
+pub(super) const LINE_BYTES: f64 = 128.0;
+pub(super) const SECTOR_BYTES: f64 = 32.0;
+/// How often the level-2 cache holds what a warp reads again, where it is in two parts: half of it lies in memory of the other part.
+const COPIES: f64 = 1.5;
+
+/// The caches that a launch meets, and what it does to them.
+pub(super) struct Caches<'a> {
+    machine: &'a Machine,
+    analysis: &'a Analysis,
+    /// Shared memory of an SM that its blocks take, in bytes, and its warps.
+    shared: f64,
+    resident: f64,
+    /// Warps of the whole launch.
+    pub warps: f64,
+    /// Bytes of each of the workload's buffers, where it is known.
+    buffers: Option<&'a [u64]>,
+}
+
+/// What moves between an SM and the level-2 cache.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Moved {
+    pub bytes: f64,
+    /// Lines in which these bytes lie, each as often as anything of it moves.
+    pub lines: f64,
+    /// Sectors of which a store writes only a part.
+    pub partial: f64,
+    /// Sectors that a store completes after a part of them has left.
+    pub completed: f64,
+    /// The bytes and lines that stores move.
+    pub stored: f64,
+    pub stored_lines: f64,
+}
+
+/// Traffic with device memory.
+pub(super) struct Device {
+    pub bytes: f64,
+    /// Share of what warps read for the first time that others have brought into the level-2 cache.
+    pub near: f64,
+}
+
+impl<'a> Caches<'a> {
+    pub fn new(
+        machine: &'a Machine,
+        analysis: &'a Analysis,
+        launch: &Launch,
+        occupancy: &Occupancy,
+        buffers: Option<&'a [u64]>,
+    ) -> Self {
+        let block_warps = f64::from(launch.block_threads().div_ceil(WARP));
+        Self {
+            machine,
+            analysis,
+            shared: shared_taken(machine, analysis, occupancy, launch),
+            resident: f64::from(occupancy.warps),
+            warps: launch.blocks() as f64 * block_warps,
+            buffers,
+        }
+    }
+
+    /// Share of the accesses to local memory that the level-1 cache cannot hold, of so many warps: CRAT's rule, the resident threads'
+    /// stacks over the cache that shared memory leaves.
+    pub fn local_missed(&self, warps: f64) -> f64 {
+        let stacks = f64::from(self.analysis.resources.stack_frame) * warps * f64::from(WARP);
+        if stacks <= self.level1() { 0.0 } else { 1.0 - self.level1() / stacks }
+    }
+
+    /// Bytes of an SM's level-1 cache that shared memory leaves.
+    fn level1(&self) -> f64 {
+        (f64::from(self.machine.architecture.unified_cache) - self.shared).max(0.0)
+    }
+
+    /// Bytes that the level-2 cache holds: since compute capability 8.0 it is in two parts, each of which caches for the SMs next to it
+    /// (NVIDIA's A100 white paper), so that what all SMs read is there twice, and what a warp alone reads again twice as well where its
+    /// memory belongs to the other part.
+    fn level2(&self) -> f64 {
+        let parts = if self.machine.architecture.capability >= 80 { COPIES } else { 1.0 };
+        self.machine.l2_bytes as f64 / parts
+    }
+
+    /// Sectors that a warp reads again and that the level-1 cache has lost meanwhile: so many warps of an SM moved more than its bytes
+    /// through it.
+    pub fn missed1(&self, warps: f64) -> f64 {
+        // However many warps there are, they touch no more of a buffer than there is of it; and a line takes its place whole, however
+        // few of its sectors are there.
+        self.missed(
+            self.level1(),
+            |of| of.read,
+            |buffer, sectors| {
+                let whole = self.traffic(buffer).filter(|of| of.sectors > 0.0).map_or(1.0, whole);
+                (sectors * SECTOR_BYTES / whole * warps).min(self.size(buffer))
+            },
+        )
+    }
+
+    /// The same of the level-2 cache, through which all resident warps move what they read. They follow each other in the grid, so
+    /// that they share among them what the grid's warps share on average, as far as each stays in one place.
+    pub fn missed2(&self, warps: f64, part: fn(&Reuse) -> f64) -> f64 {
+        self.missed(self.level2(), part, |buffer, sectors| {
+            let (alone, size) = (sectors * SECTOR_BYTES * warps, self.size(buffer));
+            let together = self.traffic(buffer).filter(|_| size.is_finite()).map_or(alone, |of| {
+                let sharing = (of.fresh * SECTOR_BYTES * self.warps / size).max(1.0);
+                alone / sharing + of.spread * size
+            });
+            alone.min(together).min(size)
+        })
+    }
+
+    /// Sectors that a warp reads again and that a cache has lost meanwhile. `between` are the bytes of a buffer that come into it
+    /// while a warp touches so many sectors.
+    fn missed(&self, cache: f64, part: fn(&Reuse) -> f64, between: impl Fn(Option<u32>, f64) -> f64) -> f64 {
+        let lost = |reuse: &Reuse| {
+            let bytes = reuse.between.iter().map(|&(buffer, sectors)| between(buffer, sectors));
+            part(reuse) * lost(bytes.sum(), cache)
+        };
+        self.analysis.reuses.iter().map(lost).sum()
+    }
+
+    fn traffic(&self, buffer: Option<u32>) -> Option<&Traffic> {
+        self.analysis.traffic.iter().find(|of| of.buffer == buffer)
+    }
+
+    /// Bytes of a buffer, as far as it is known.
+    pub fn size(&self, buffer: Option<u32>) -> f64 {
+        if buffer == Some(VARIABLES) {
+            return self.analysis.variables as f64;
+        }
+        let known = self.buffers.zip(buffer).and_then(|(buffers, buffer)| buffers.get(buffer as usize));
+        known.map_or(f64::INFINITY, |&bytes| bytes as f64)
+    }
+
+    /// What a warp exchanges with the level-2 cache: what it writes, and what its block reads for the first time. Of a buffer
+    /// that the blocks of an SM read oftener than once, the level-1 cache keeps what its size allows.
+    pub fn moved(&self) -> Moved {
+        let warps = self.warps / f64::from(self.machine.sms.max(1));
+        let bytes = |sectors: f64| sectors * SECTOR_BYTES * warps;
+        let traffic = &self.analysis.traffic;
+        let total: f64 = traffic.iter().map(|of| bytes(of.fresh + of.stored)).sum();
+        let mut moved = Moved::default();
+        for of in traffic.iter().filter(|of| of.sectors > 0.0) {
+            let read = bytes(of.fresh);
+            let once = read.min(self.size(of.buffer));
+            let between = if read > 0.0 { total * once / read } else { 0.0 };
+            let of_warp = (once + (read - once) * lost(between, self.level1()) + bytes(of.stored)) / warps;
+            moved.bytes += of_warp;
+            moved.lines += of_warp / SECTOR_BYTES * of.lines / of.sectors;
+            moved.partial += of.partial;
+            moved.completed += of.completed;
+            moved.stored += of.stored * SECTOR_BYTES;
+            moved.stored_lines += of.stored * of.lines / of.sectors;
+        }
+        moved
+    }
+
+    /// Lines for a sector that is accessed, on average.
+    pub fn lines_per_sector(&self) -> f64 {
+        let sum = |part: fn(&Traffic) -> f64| self.analysis.traffic.iter().map(part).sum::<f64>();
+        let sectors = sum(|of| of.sectors);
+        if sectors > 0.0 { sum(|of| of.lines) / sectors } else { 0.0 }
+    }
+
+    /// What all warps move to and from device memory.
+    ///
+    /// Each buffer is fetched once, as far as it is touched. What is touched again comes from the level-2 cache if that holds what
+    /// passes through it between two passes over the buffer; where whole lines are accessed, threads side by side share them
+    /// soon, so that only lone sectors are far apart.
+    pub fn device(&self) -> Device {
+        let warps = self.warps;
+        // What a block stores to again is in the level-2 cache still, or is counted by its reuse.
+        let passing = |traffic: &Traffic| traffic.sectors - traffic.rewritten;
+        let traffic = || self.analysis.traffic.iter().filter(|traffic| passing(traffic) > 0.0);
+        let size = |traffic: &Traffic| self.size(traffic.buffer);
+        let once = |traffic: &Traffic| (passing(traffic) * SECTOR_BYTES * warps).min(size(traffic));
+        let total: f64 = traffic().map(once).sum();
+        let (mut bytes, mut read, mut near) = (0.0, 0.0, 0.0);
+        for of in traffic() {
+            let moved = passing(of) * SECTOR_BYTES * warps;
+            let whole = whole(of);
+            let once = once(of);
+            // Where half of a line is used at once, whoever uses the rest is near. Between two visits of a lone sector lies all of its
+            // buffer, and what else passes meanwhile.
+            let lone = (2.0 - whole / LONE).max(0.0);
+            let between = once * lone + (total - once * lone) * once / moved;
+            let held = (self.machine.l2_bytes as f64 / between.max(1.0)).min(1.0).max(1.0 - lone);
+            // What is written goes back, besides what was fetched.
+            for part in [of.sectors - of.stored, of.stored - of.rewritten] {
+                let moved = part * SECTOR_BYTES * warps;
+                let once = moved.min(size(of));
+                // No more than all of a buffer is fetched the first time, however few sectors of a line are used at once.
+                bytes += (once / whole).min(size(of).max(once)) + (moved - once) / whole * (1.0 - held);
+            }
+            read += of.sectors - of.stored;
+            near += (of.sectors - of.stored) * (moved - once * UNDER_WAY).max(0.0) / moved * held;
+        }
+        let resident = self.resident * f64::from(self.machine.sms);
+        let again = self.missed2(resident, |of| of.sectors) * SECTOR_BYTES * warps;
+        Device { bytes: bytes + again, near: if read > 0.0 { near / read } else { 0.0 } }
+    }
+}
+
+/// Bytes of shared memory that the resident blocks of an SM take, or that a carve-out takes whether they are used or not.
+fn shared_taken(machine: &Machine, analysis: &Analysis, occupancy: &Occupancy, launch: &Launch) -> f64 {
+    let reserved = machine.architecture.shared_reserved;
+    let of_block = analysis.resources.static_shared.saturating_add(launch.shared).saturating_add(reserved);
+    let carved = launch.carveout.map_or(0, |percent| machine.architecture.preferred_shared(percent));
+    (f64::from(of_block) * f64::from(occupancy.blocks)).max(f64::from(carved))
+}
+
+/// A cache loses the first of what is read again when this share of it has been replaced since, and the last when as much beyond all of
+/// it: sets fill unevenly, and warps do not keep step.
+const LOSES_FROM: f64 = 0.5;
+
+/// Share of what is read again that a cache has lost, so many bytes after it.
+fn lost(moved: f64, cache: f64) -> f64 {
+    (moved / cache.max(1.0) - LOSES_FROM).clamp(0.0, 1.0)
+}
+
+/// Touches of a sector that wait for device memory: the first, and the second for half as long, which comes while the first is under way.
+const UNDER_WAY: f64 = 1.5;
+
+/// Share of a line that a lone sector is.
+const LONE: f64 = SECTOR_BYTES / LINE_BYTES;
+
+/// Share of the lines of a buffer that is accessed at once.
+fn whole(of: &Traffic) -> f64 {
+    (of.sectors * SECTOR_BYTES / (of.lines * LINE_BYTES).max(f64::MIN_POSITIVE)).clamp(LONE, 1.0)
+}
