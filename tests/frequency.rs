@@ -98,7 +98,8 @@ fn a_guard_lets_only_threads_in_range_work() {
         space: Space::Global,
         kind: Kind::Load,
         width: 4,
-        sectors: 4.0,
+        // Of 32 warps the last has 8 threads in range: 125 sectors.
+        sectors: 125.0 / 32.0,
         lines: 1.0,
         leaving: 0.0,
         partial: 0.0,
@@ -110,8 +111,8 @@ fn a_guard_lets_only_threads_in_range_work() {
         hits: 0.0,
         reuse_after: 0.0,
         block_reuse: 0.0,
-        block_sectors: 4.0,
-        lanes: 32.0,
+        block_sectors: 125.0 / 32.0,
+        lanes: 1000.0 / 32.0,
         broadcast: false,
         buffer: Some(0),
     };
@@ -555,6 +556,42 @@ fn warps_that_part_all_the_time_are_run_as_far_as_the_allowance_goes() {
         "{}",
         profile.mean_instructions
     );
+}
+
+#[test]
+fn lone_warps_that_do_more_count_by_how_many_they_are() {
+    // Of every sixteen warps of the grid one takes 400 turns and the others 10, whichever blocks they are in; and of its lanes two take part.
+    let case = with_n(
+        "mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x;\n\
+         mad.lo.u32 %r5, %r2, %r3, %r4;\n\
+         shr.u32 %r6, %r5, 5;\n\
+         and.b32 %r6, %r6, 15;\n\
+         setp.eq.u32 %p1, %r6, 5;\n\
+         selp.u32 %r7, 400, 10, %p1;\n\
+         and.b32 %r8, %r5, 15;\n\
+         setp.ne.u32 %p2, %r8, 0;\n\
+         and.pred %p2, %p1, %p2;\n\
+         @%p2 ret;\n\
+         mul.wide.u32 %rd2, %r5, 32;\n\
+         add.s64 %rd3, %rd1, %rd2;\n\
+         mov.u32 %r9, 0;\n\
+         L: ld.global.u32 %r10, [%rd3];\n\
+         add.s64 %rd3, %rd3, 128;\n\
+         add.u32 %r9, %r9, 1;\n\
+         setp.lt.u32 %p3, %r9, %r7;\n\
+         @%p3 bra L;\n\
+         ret;",
+        0,
+    );
+    let line = 1 + case.text.lines().position(|line| line.contains("ld.global.u32 %r10")).unwrap() as u32;
+    let (turns, lanes) = ((400.0 + 15.0 * 10.0) / 16.0, (400.0 * 2.0 + 15.0 * 10.0 * 32.0) / (400.0 + 15.0 * 10.0));
+    for block in [32, 64, 128, 256, 1024] {
+        let profile = case.profile([(1 << 17) / block, 1, 1], [block, 1, 1], 0);
+        let (mean, access) = (profile.mean[&line], profile.accesses[&line]);
+        assert!((mean / turns - 1.0).abs() < 0.1, "blocks of {block}: {mean} turns, not {turns}");
+        assert!((access.lanes / lanes - 1.0).abs() < 0.1, "blocks of {block}: {} lanes, not {lanes}", access.lanes);
+        assert!((access.sectors / lanes - 1.0).abs() < 0.1, "a sector for each: {access:?}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::alike::Alike;
 use super::counts::{self, BlockCounts, Code};
 use super::latency::{self, ASYNC_TENSOR_STEPS, Latencies, Throughput};
-use super::profile::{Access, Kind, Profile, Space};
+use super::profile::{Access, Kind, Profile, Space, Spread};
 use super::replay::{Cost, Replay, Served};
 use super::reuse::{self, Reuse, Touch};
 use crate::cubin::flow::Flow;
@@ -77,8 +77,8 @@ pub struct Traffic {
     pub busy_ns: f64,
     /// Sectors that it reads and that no warp of its block has read before.
     pub fresh: f64,
-    /// Share of the buffer that it touches here and there: see [`Profile::spread`].
-    pub spread: f64,
+    /// Where in the buffer warps touch it.
+    pub spread: Spread,
 }
 
 /// Local-memory instructions, by spilled registers or local arrays, in the code (not executions).
@@ -231,7 +231,7 @@ impl Analysis {
                     let spread = access.buffer.and_then(|buffer| profile?.spread.get(&buffer).copied());
                     traffic.push(Traffic {
                         buffer: access.buffer,
-                        spread: spread.unwrap_or(1.0),
+                        spread: spread.unwrap_or_default(),
                         ..Traffic::default()
                     });
                     traffic.len() - 1

@@ -110,7 +110,7 @@ impl<'a> Caches<'a> {
             let (alone, size) = (sectors * SECTOR_BYTES * warps, self.size(buffer));
             let together = self.traffic(buffer).filter(|_| size.is_finite()).map_or(alone, |of| {
                 let sharing = (of.fresh * SECTOR_BYTES * self.warps / size).max(1.0);
-                alone / sharing + of.spread * size
+                alone / sharing + of.spread.alone * size
             });
             alone.min(together).min(size)
         })
@@ -151,7 +151,10 @@ impl<'a> Caches<'a> {
             let read = bytes(of.fresh);
             let once = read.min(self.size(of.buffer));
             let between = if read > 0.0 { total * once / read } else { 0.0 };
-            let of_warp = (once + (read - once) * lost(between, self.level1()) + bytes(of.stored)) / warps;
+            // What is read side by side is read again in its turn, lone sectors here and there.
+            let in_turn = (read - once) * (1.0 - lost(between, self.level1()));
+            let kept = in_turn + (self.gathered(of, read, total) - in_turn) * lone(of);
+            let of_warp = (read - kept + bytes(of.stored)) / warps;
             moved.bytes += of_warp;
             moved.lines += of_warp / SECTOR_BYTES * of.lines / of.sectors;
             moved.partial += of.partial;
@@ -160,6 +163,27 @@ impl<'a> Caches<'a> {
             moved.stored_lines += of.stored * of.lines / of.sectors;
         }
         moved
+    }
+
+    /// Of so many bytes of a buffer that an SM reads here and there, those that its level-1 cache holds; `total` is all that it reads and
+    /// writes.
+    ///
+    /// Each sector is read at random times while the window that the SM's blocks look at passes over it, and is held if it was read before,
+    /// and no longer ago than the cache takes to be replaced: with n reads of a sector, and a cache of the part c of what passes through it
+    /// meanwhile, that is 1 - (1 - exp(-nc)) / n - (1 - c) exp(-nc) of the reads. What is held replaces nothing.
+    fn gathered(&self, of: &Traffic, read: f64, total: f64) -> f64 {
+        let reads = read / self.size(of.buffer);
+        if reads <= 0.0 {
+            return 0.0;
+        }
+        let mut held = 0.0;
+        for _ in 0..ROUNDS {
+            let passing = (total - read + read * (1.0 - held) * GATHERED) * of.spread.together;
+            let part = (self.level1() / passing.max(1.0)).min(1.0);
+            let none = (-reads * part).exp();
+            held = (1.0 - (1.0 - none) / reads - (1.0 - part) * none).clamp(0.0, 1.0);
+        }
+        read * held
     }
 
     /// Lines for a sector that is accessed, on average.
@@ -189,7 +213,7 @@ impl<'a> Caches<'a> {
             let once = once(of);
             // Where half of a line is used at once, whoever uses the rest is near. Between two visits of a lone sector lies all of its
             // buffer, and what else passes meanwhile.
-            let lone = (2.0 - whole / LONE).max(0.0);
+            let lone = lone(of);
             let between = once * lone + (total - once * lone) * once / moved;
             let held = (self.machine.l2_bytes as f64 / between.max(1.0)).min(1.0).max(1.0 - lone);
             // What is written goes back, besides what was fetched.
@@ -228,8 +252,19 @@ fn lost(moved: f64, cache: f64) -> f64 {
 /// Touches of a sector that wait for device memory: the first, and the second for half as long, which comes while the first is under way.
 const UNDER_WAY: f64 = 1.5;
 
+/// Bytes of the level-1 cache that a byte of lone sectors takes: between those of its sector and those of its line, of which others may
+/// be read soon.
+const GATHERED: f64 = 2.0;
+/// Rounds in which what is held and what therefore passes through come to agree.
+const ROUNDS: usize = 8;
+
 /// Share of a line that a lone sector is.
 const LONE: f64 = SECTOR_BYTES / LINE_BYTES;
+
+/// How far what is accessed is lone sectors: 1 where each line has one, 0 from two on.
+fn lone(of: &Traffic) -> f64 {
+    (2.0 - whole(of) / LONE).max(0.0)
+}
 
 /// Share of the lines of a buffer that is accessed at once.
 fn whole(of: &Traffic) -> f64 {

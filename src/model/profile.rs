@@ -15,9 +15,8 @@ pub struct Profile {
     pub mean: BTreeMap<u32, f64>,
     /// By PTX line of a memory instruction: what a warp's access looks like.
     pub accesses: BTreeMap<u32, Access>,
-    /// By buffer of the workload: the share of its parts (1024 of one size) in which a warp touches anything. Small where what it
-    /// accesses lies together, towards 1 where it is all over the buffer.
-    pub spread: BTreeMap<u32, f64>,
+    /// By buffer of the workload.
+    pub spread: BTreeMap<u32, Spread>,
     /// Lines of global memory that the average warp has stored to and will store to again, of other bytes, at any time.
     pub open_lines: f64,
     /// Bytes of the module's own variables in global memory.
@@ -76,6 +75,23 @@ impl Profile {
             }
         }
         self
+    }
+}
+
+/// The share of a buffer's parts (1024 of one size) in which warps touch anything. Small where what they access lies together, towards 1
+/// where it is all over the buffer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// A warp, on average.
+    pub alone: f64,
+    /// All of a block that were looked at.
+    pub together: f64,
+}
+
+impl Default for Spread {
+    /// That of what nobody looked at.
+    fn default() -> Self {
+        Self { alone: 1.0, together: 1.0 }
     }
 }
 

@@ -5,7 +5,7 @@ use super::memory::{AddressMap, MODULE_REGION, in_buffer, region};
 use super::program::Program;
 use super::stores::{Leaving, leaving};
 use super::thread::Touch;
-use crate::model::profile::{Access, Kind, Space, VARIABLES};
+use crate::model::profile::{Access, Kind, Space, Spread, VARIABLES};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Bytes of a sector, the unit of traffic between caches and memory.
@@ -89,12 +89,21 @@ pub(super) struct Whole {
     /// Executions by the busiest warp that was looked at.
     most: Vec<f64>,
     turns: Vec<Turns>,
+    /// These are those of the grid's average warp.
+    is_average: bool,
 }
 
 impl Whole {
+    /// That the average warp of the grid does this, and not what those do that were looked at.
+    pub fn average(&mut self, turns: Vec<Turns>) {
+        self.is_average = true;
+        let pairs = self.turns.iter_mut().zip(turns);
+        pairs.filter(|(_, of_grid)| of_grid.executions > 0.0).for_each(|(known, of_grid)| *known = of_grid);
+    }
+
     /// Of a program of so many steps.
     pub fn new(steps: usize) -> Self {
-        Self { most: vec![0.0; steps], turns: vec![Turns::default(); steps] }
+        Self { most: vec![0.0; steps], turns: vec![Turns::default(); steps], is_average: false }
     }
 
     /// One more warp.
@@ -110,7 +119,7 @@ impl Whole {
 pub(super) fn accesses(
     program: &Program,
     requests: &[Request],
-    Whole { most, turns }: &Whole,
+    Whole { most, turns, is_average }: &Whole,
     buffers: usize,
 ) -> BTreeMap<u32, Access> {
     let recorded = recorded(requests);
@@ -134,7 +143,9 @@ pub(super) fn accesses(
     for (step, turns) in program.steps.iter().zip(turns) {
         whole.entry(step.line).or_default().add(*turns);
     }
-    sums.into_iter().map(|(line, sum)| (line, sum.mean(whole.get(&line).copied().unwrap_or_default()))).collect()
+    sums.into_iter()
+        .map(|(line, sum)| (line, sum.mean(whole.get(&line).copied().unwrap_or_default(), *is_average)))
+        .collect()
 }
 
 /// How far the record of a step goes.
@@ -173,8 +184,8 @@ struct Judged {
 /// Parts of a buffer of which it is told whether a warp touches them.
 const PARTS: u64 = 1024;
 
-/// By buffer the share of its parts that a warp touches, on average over the warps; `buffers` are their bytes.
-pub(super) fn spread(requests: &[Request], buffers: &[u64]) -> BTreeMap<u32, f64> {
+/// By buffer the share of its parts that the warps touch; `buffers` are their bytes.
+pub(super) fn spread(requests: &[Request], buffers: &[u64]) -> BTreeMap<u32, Spread> {
     let mut touched: HashMap<(u32, usize), BTreeSet<u64>> = HashMap::new();
     for request in requests.iter().filter(|request| request.space == Space::Global) {
         for (_, address) in request.each() {
@@ -184,13 +195,17 @@ pub(super) fn spread(requests: &[Request], buffers: &[u64]) -> BTreeMap<u32, f64
             touched.entry((request.warp, buffer)).or_default().insert(part.min(PARTS - 1));
         }
     }
-    let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    let mut sums: BTreeMap<u32, (f64, f64, BTreeSet<u64>)> = BTreeMap::new();
     for ((_, buffer), parts) in touched {
-        let (sum, warps) = sums.entry(buffer as u32).or_default();
+        let (sum, warps, all) = sums.entry(buffer as u32).or_default();
         *sum += parts.len() as f64 / PARTS as f64;
         *warps += 1.0;
+        all.extend(parts);
     }
-    sums.into_iter().map(|(buffer, (sum, warps))| (buffer, sum / warps)).collect()
+    let share = |(buffer, (sum, warps, all)): (u32, (f64, f64, BTreeSet<u64>))| {
+        (buffer, Spread { alone: sum / warps, together: all.len() as f64 / PARTS as f64 })
+    };
+    sums.into_iter().map(share).collect()
 }
 
 struct Sum {
@@ -325,14 +340,19 @@ impl Sum {
     }
 
     /// The mean over the whole of what the record is a part of. A loop goes on for those of its lanes that have most to do, after the
-    /// record has ended: with so many fewer of them it touches so much less.
-    fn mean(self, whole: Turns) -> Access {
+    /// record has ended: with so many fewer of them it touches so much less. Nor have the warps that are recorded as many lanes at work as
+    /// those of other data have, which may be more (`is_average`: the whole is that of the grid's average warp).
+    fn mean(self, whole: Turns, is_average: bool) -> Access {
         let per_group = |sum: f64| sum / self.groups.max(1.0);
         let lanes = per_group(self.lanes);
         let overall = if whole.executions > 0.0 { whole.lanes / whole.executions } else { lanes };
-        let part = if self.access.broadcast || lanes <= 0.0 { 1.0 } else { (overall / lanes).min(1.0) };
+        let most = if is_average { f64::INFINITY } else { 1.0 };
+        let part = if self.access.broadcast || lanes <= 0.0 { 1.0 } else { (overall / lanes).min(most) };
         // What a single lane touches is there in every execution.
-        let of_part = |sum: f64| (per_group(sum) * part).max(per_group(sum).min(1.0));
+        let scaled = |sum: f64, part: f64| (per_group(sum) * part).max(per_group(sum).min(1.0));
+        let of_part = |sum: f64| scaled(sum, part);
+        // Whether more lanes meet in a bank hangs on where they are.
+        let passes_part = if self.access.space == Space::Shared { part.min(1.0) } else { part };
         let share = |sum: f64, of: f64| if of > 0.0 { sum / of } else { 0.0 };
         Access {
             sectors: of_part(self.sectors),
@@ -341,7 +361,7 @@ impl Sum {
             partial: per_group(self.leaving.partial) * part,
             completed: per_group(self.leaving.completed) * part,
             stored_before: share(self.judged_leaving.again, self.judged_leaving.sectors),
-            passes: of_part(self.passes),
+            passes: scaled(self.passes, passes_part),
             busy_ns: per_group(self.busy) * part,
             lanes: overall,
             reuse: share(self.again, self.judged),
@@ -447,7 +467,7 @@ mod tests {
     fn seen(request: &Request) -> Access {
         let mut sum = Sum::new(request);
         sum.add(request, ALL, 0, &mut AddressMap::default(), &mut AddressMap::default());
-        sum.mean(Turns::default())
+        sum.mean(Turns::default(), false)
     }
 
     #[test]
@@ -462,7 +482,7 @@ mod tests {
             let request = request(Space::Global, 4, |lane| lane * stride);
             let mut sum = Sum::new(&request);
             sum.add(&request, ALL, 0, &mut AddressMap::default(), &mut AddressMap::default());
-            let access = sum.mean(Turns { executions: 100.0, lanes: 100.0 * lanes });
+            let access = sum.mean(Turns { executions: 100.0, lanes: 100.0 * lanes }, false);
             assert_eq!([access.sectors, access.lines, access.passes, access.lanes], expected, "{what}");
         }
     }
@@ -476,7 +496,7 @@ mod tests {
         for request in [&first, &first, &one_is_new, &first] {
             sum.add(request, ALL, 0, &mut by_warp, &mut by_block);
         }
-        let access = sum.mean(Turns::default());
+        let access = sum.mean(Turns::default(), false);
         assert_eq!((access.hits, access.reuse), (0.5, 95.0 / 128.0));
     }
 

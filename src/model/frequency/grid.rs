@@ -5,8 +5,12 @@
 //! the warps of one block do is known from the middle block of its stratum, as far as it was run, or from that of the grid: where
 //! that tells what the same warp of other blocks does, only the difference from it is carried over to the stratum (a control
 //! variate), so that a warp that does all the work of its block, or none where a block reaches beyond the data, counts as one of so
-//! many. New places are where the blocks on both sides differ most, over the longest stretch; or,
-//! where hardly two blocks agree, in the middle of the longest.
+//! many.
+//!
+//! A few places are drawn, evenly and without a period. Where most of them do the same as their neighbours, the borders between those
+//! that do not are sought: new places are where the blocks on both sides differ most, over the longest stretch. Where hardly two
+//! agree, or one that differs lies alone among them, as a long row of a sparse matrix does, what is nearest tells nothing, and a place that was
+//! sought says no more than that it is like the one beside which it was sought: more are drawn instead, and only these count.
 
 use super::{middle, unravel};
 use crate::space::Launch;
@@ -19,8 +23,10 @@ const HIDDEN: f64 = 0.02;
 const LARGE: f64 = 0.05;
 /// An estimate is good enough when it may be off by this part.
 const GOOD: f64 = 0.002;
-/// Blocks at least and warps at most that are looked at.
+/// From so many blocks on borders are sought between them.
 const FEWEST: usize = 8;
+/// So many blocks are drawn at least, for one of a kind that only every sixteenth is of would else be missed, and warps at most looked at.
+const ENOUGH: usize = 32;
 const MOST: usize = 256;
 /// Who executes no more than this part of what the longest warp does only finds that nothing is left to do.
 const IDLE: f64 = 0.05;
@@ -30,6 +36,11 @@ const IDLE_TOGETHER: f64 = 0.25;
 const FEW_IDLE: f64 = 0.02;
 /// From so many blocks on they tell whether blocks agree.
 const TELLING: usize = 6;
+/// And that more neighbours than these differ, that they do not.
+const MOST_BORDERS: usize = 8;
+/// What the warps of one block do tells nothing of those of others where these are as much farther apart from their like there than from their
+/// mean: of two that have nothing to do with each other, the difference has twice the variance of one.
+const WORSE: f64 = 1.5;
 /// Successive numbers times this, modulo 1, fill any range evenly: the golden ratio.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
@@ -39,7 +50,9 @@ struct Sample {
     warp: u32,
     /// Executions of each step.
     counts: Vec<f64>,
-    /// All of them together.
+    /// Lanes that took part in those of each memory step, over all executions, where that was counted.
+    lanes: Option<Vec<f64>>,
+    /// All executions together.
     instructions: f64,
 }
 
@@ -47,6 +60,21 @@ struct Sample {
 pub(super) struct Grid {
     launch: Launch,
     samples: Vec<Sample>,
+    /// Blocks that were looked at for a border beside them.
+    sought: Vec<u64>,
+}
+
+/// What is known of the blocks of each stratum, and whether neighbours agree.
+struct Looks {
+    blocks: Vec<Vec<Looked>>,
+    agree: bool,
+}
+
+/// A place to look at next.
+struct Next {
+    block: u64,
+    warp: u32,
+    is_sought: bool,
 }
 
 /// Blocks of like place: along each dimension the first coordinate and how many.
@@ -100,12 +128,12 @@ struct Looked {
 
 impl Grid {
     pub fn new(launch: &Launch) -> Self {
-        Self { launch: *launch, samples: Vec::new() }
+        Self { launch: *launch, samples: Vec::new(), sought: Vec::new() }
     }
 
-    pub fn add(&mut self, block: u64, warp: u32, counts: Vec<f64>, instructions: f64) {
+    pub fn add(&mut self, block: u64, warp: u32, counts: Vec<f64>, lanes: Option<Vec<f64>>, instructions: f64) {
         if !self.samples.iter().any(|sample| (sample.block, sample.warp) == (block, warp)) {
-            self.samples.push(Sample { block, warp, counts, instructions });
+            self.samples.push(Sample { block, warp, counts, lanes, instructions });
         }
     }
 
@@ -138,54 +166,75 @@ impl Grid {
     }
 
     /// The block and warp to look at next; `None` where the mean is known well enough.
-    pub fn next(&self) -> Option<(u64, u32)> {
+    pub fn next(&mut self) -> Option<(u64, u32)> {
+        let Next { block, warp, is_sought } = self.choice()?;
+        if is_sought {
+            self.sought.push(block);
+        }
+        Some((block, warp))
+    }
+
+    fn choice(&self) -> Option<Next> {
         if self.samples.len() >= MOST || self.samples.is_empty() {
             return None;
         }
         let strata = self.strata();
-        let looked = self.all_looked(&strata);
+        let Looks { blocks: looked, agree } = self.looked(&strata, &self.bases(&strata));
         let number = self.samples.len() as f64;
         let warp = scaled((number * GOLDEN).fract(), self.warps());
-        let at = |stratum: &Stratum, rank: u64| (stratum.block(rank, self.launch.grid), warp);
+        let at = |stratum: &Stratum, rank: u64, is_sought: bool| {
+            Some(Next { block: stratum.block(rank, self.launch.grid), warp, is_sought })
+        };
         let unseen =
             strata.iter().zip(&looked).filter(|(stratum, looked)| looked.is_empty() && stratum.share >= SMALLEST);
         if let Some((stratum, _)) = unseen.max_by(|(a, _), (b, _)| a.share.total_cmp(&b.share)) {
-            return Some(at(stratum, stratum.size() / 2));
+            return at(stratum, stratum.size() / 2, false);
         }
         for (stratum, looked) in strata.iter().zip(&looked).filter(|(stratum, _)| stratum.share >= LARGE) {
             for end in [stratum.size() - 1, 0] {
                 if !looked.iter().any(|block| block.rank == end) {
-                    return Some(at(stratum, end));
+                    return at(stratum, end, false);
                 }
             }
         }
-        let mean = self.mean_of_samples();
-        let agree = agree(&looked);
+        let mean = self.instructions(&strata, &looked);
+        let known = off(&strata, &looked, agree) <= GOOD * mean;
         let blocks: usize = looked.iter().map(Vec::len).sum();
-        if blocks >= FEWEST && off(&strata, &looked, agree) <= GOOD * mean {
-            return None;
+        if !agree || known || blocks < FEWEST {
+            let enough = known && self.blocks() >= ENOUGH + self.sought.len();
+            let (block, warp) = self.drawn().filter(|_| !enough)?;
+            return Some(Next { block, warp, is_sought: false });
         }
         let mut best: Option<(f64, &Stratum, u64)> = None;
         for (stratum, looked) in strata.iter().zip(&looked) {
             for (from, to, apart) in gaps(stratum, looked) {
-                let worth = if agree { apart + HIDDEN * mean } else { 1.0 };
-                let worth = worth * (to - from) as f64 / stratum.size() as f64 * stratum.share;
+                let worth = (apart + HIDDEN * mean) * (to - from) as f64 / stratum.size() as f64 * stratum.share;
                 if best.as_ref().is_none_or(|(most, ..)| worth > *most) {
                     best = Some((worth, stratum, from + (to - from) / 2));
                 }
             }
         }
-        best.map(|(_, stratum, rank)| at(stratum, rank))
+        best.and_then(|(_, stratum, rank)| at(stratum, rank, true))
+    }
+
+    /// A warp that was not run, such that all of these are spread evenly over the launch and without a period. In launches of as many threads
+    /// they are the same ones: what they tell of the data says nothing for one shape and against another.
+    fn drawn(&self) -> Option<(u64, u32)> {
+        let warps = u64::from(self.warps());
+        let all = (self.launch.blocks() * warps) as f64;
+        let places = (1..=2 * MOST).map(|k| ((k as f64 * GOLDEN).fract() * all) as u64);
+        let mut places = places.map(|at| (at / warps, (at % warps) as u32));
+        places.find(|&place| !self.samples.iter().any(|sample| (sample.block, sample.warp) == place))
     }
 
     /// Whether more samples would hardly move the mean. That no warp was run to its end is no sign that they would.
     pub fn is_settled(&self) -> bool {
-        if self.samples.is_empty() || self.next().is_none() {
+        if self.samples.is_empty() || self.choice().is_none() {
             return true;
         }
         let strata = self.strata();
-        let looked = self.all_looked(&strata);
-        off(&strata, &looked, agree(&looked)) <= GOOD * self.mean_of_samples()
+        let looks = self.looked(&strata, &self.bases(&strata));
+        off(&strata, &looks.blocks, looks.agree) <= GOOD * self.instructions(&strata, &looks.blocks)
     }
 
     /// The number of blocks of which warps were run.
@@ -201,33 +250,47 @@ impl Grid {
         self.blocks() as u64 >= self.launch.blocks().min(FEWEST as u64)
     }
 
-    fn mean_of_samples(&self) -> f64 {
-        self.samples.iter().map(|sample| sample.instructions).sum::<f64>() / self.samples.len() as f64
+    /// Instructions of the average warp.
+    fn instructions(&self, strata: &[Stratum], looked: &[Vec<Looked>]) -> f64 {
+        let of = |(stratum, looked): (&Stratum, &Vec<Looked>)| {
+            let of_block = |block: &Looked| self.lengths(&block.of).sum::<f64>() / block.of.len() as f64;
+            let each = looked.iter().zip(shares(stratum, looked));
+            each.map(|(block, share)| of_block(block) * share).sum::<f64>() * stratum.share
+        };
+        strata.iter().zip(looked).map(of).sum()
     }
 
     /// Executions of each step by the average warp; `None` where no warp was run to its end.
     pub fn mean(&self) -> Option<Vec<f64>> {
-        let steps = self.samples.first()?.counts.len();
+        self.mean_of(|sample| Some(&sample.counts))
+    }
+
+    /// Lanes that take part in the average warp's executions of each memory step; `None` where they were not counted.
+    pub fn mean_lanes(&self) -> Option<Vec<f64>> {
+        self.mean_of(|sample| sample.lanes.as_ref())
+    }
+
+    fn mean_of<'a>(&'a self, of: impl Fn(&'a Sample) -> Option<&'a Vec<f64>>) -> Option<Vec<f64>> {
+        let values: Vec<&Vec<f64>> = self.samples.iter().map(of).collect::<Option<_>>()?;
+        let steps = values.first()?.len();
         let strata = self.strata();
         let bases = self.bases(&strata);
         let (mut mean, mut whole) = (vec![0.0; steps], 0.0);
-        for (stratum, base) in strata.iter().zip(&bases) {
-            let looked = self.looked(stratum, base.as_ref());
+        for ((stratum, base), looked) in strata.iter().zip(&bases).zip(self.looked(&strata, &bases).blocks) {
             if looked.is_empty() {
                 continue;
             }
             whole += stratum.share;
             for &index in base.iter().flat_map(|base| &base.of) {
                 let weight = stratum.share / f64::from(self.warps());
-                mean.iter_mut().zip(&self.samples[index].counts).for_each(|(sum, count)| *sum += count * weight);
+                mean.iter_mut().zip(values[index]).for_each(|(sum, count)| *sum += count * weight);
             }
             for (block, share) in looked.iter().zip(shares(stratum, &looked)) {
                 let weight = stratum.share * share / block.of.len() as f64;
                 for &index in &block.of {
-                    let sample = &self.samples[index];
-                    let expected = base.as_ref().map(|base| &self.samples[base.of[sample.warp as usize]].counts);
+                    let expected = base.as_ref().map(|base| values[base.of[self.samples[index].warp as usize]]);
                     for (at, sum) in mean.iter_mut().enumerate() {
-                        *sum += (sample.counts[at] - expected.map_or(0.0, |expected| expected[at])) * weight;
+                        *sum += (values[index][at] - expected.map_or(0.0, |expected| expected[at])) * weight;
                     }
                 }
             }
@@ -262,14 +325,13 @@ impl Grid {
     pub fn longest_of_block(&self) -> Option<f64> {
         let strata = self.strata();
         let (mut sum, mut whole) = (0.0, 0.0);
-        for (stratum, base) in strata.iter().zip(&self.bases(&strata)) {
-            let looked = self.looked(stratum, None);
+        let bases = self.bases(&strata);
+        for ((stratum, base), looked) in strata.iter().zip(&bases).zip(self.looked(&strata, &bases).blocks) {
             let shares = shares(stratum, &looked);
             let supposed = match base {
                 // What the base's warps do, and as much besides as those of these blocks that were run.
                 Some(base) => {
-                    let apart = self.looked(stratum, Some(base));
-                    let beyond: f64 = apart.iter().zip(&shares).map(|(block, share)| block.instructions * share).sum();
+                    let beyond: f64 = looked.iter().zip(&shares).map(|(block, share)| block.instructions * share).sum();
                     self.lengths(&base.of).fold(0.0, f64::max) + beyond
                 }
                 None => self.longest_by_chance(&looked, &shares),
@@ -350,7 +412,7 @@ impl Grid {
         let mean = others.iter().map(|(instructions, _)| instructions).sum::<f64>() / count.max(1.0);
         let raw: f64 = others.iter().map(|(instructions, _)| (instructions - mean).powi(2)).sum();
         let left: f64 = others.iter().map(|(_, apart)| apart.powi(2)).sum();
-        if left <= raw || count < 2.0 { bases } else { vec![None; strata.len()] }
+        if left <= raw * WORSE || count < 2.0 { bases } else { vec![None; strata.len()] }
     }
 
     /// For each warp, the sample of a block that is most like it; none where no warp of the block was run.
@@ -389,15 +451,26 @@ impl Grid {
         strata
     }
 
-    fn all_looked(&self, strata: &[Stratum]) -> Vec<Vec<Looked>> {
-        let bases = self.bases(strata);
-        strata.iter().zip(&bases).map(|(stratum, base)| self.looked(stratum, base.as_ref())).collect()
+    /// The blocks of which warps were run and that count, by stratum.
+    fn looked(&self, strata: &[Stratum], bases: &[Option<Base>]) -> Looks {
+        let of_all = |counts: &dyn Fn(&Sample) -> bool| -> Vec<Vec<Looked>> {
+            let each = strata.iter().zip(bases);
+            each.map(|(stratum, base)| self.of_stratum(stratum, base.as_ref(), counts)).collect()
+        };
+        // Of what was sought nothing is to be learnt about how blocks differ: it lies beside what it is like.
+        let drawn = of_all(&|sample| !self.sought.contains(&sample.block));
+        if !agree(&drawn) {
+            return Looks { blocks: drawn, agree: false };
+        }
+        let all = of_all(&|_| true);
+        let agree = borders(&all) <= MOST_BORDERS;
+        Looks { blocks: if agree { all } else { drawn }, agree }
     }
 
     /// The blocks of a stratum of which warps were run, in their order.
-    fn looked(&self, stratum: &Stratum, base: Option<&Base>) -> Vec<Looked> {
+    fn of_stratum(&self, stratum: &Stratum, base: Option<&Base>, counts: &dyn Fn(&Sample) -> bool) -> Vec<Looked> {
         let mut looked: Vec<Looked> = Vec::new();
-        for (index, sample) in self.samples.iter().enumerate() {
+        for (index, sample) in self.samples.iter().enumerate().filter(|(_, sample)| counts(sample)) {
             let Some(rank) = stratum.rank(unravel(sample.block, self.launch.grid)) else { continue };
             match looked.iter_mut().find(|block| block.rank == rank) {
                 Some(block) => block.of.push(index),
@@ -456,8 +529,20 @@ fn shares(stratum: &Stratum, looked: &[Looked]) -> Vec<f64> {
 fn agree(looked: &[Vec<Looked>]) -> bool {
     let pairs = || looked.iter().flat_map(|blocks| blocks.windows(2));
     let same = pairs().filter(|pair| pair[0].instructions == pair[1].instructions).count();
+    let is_alone = |three: &[Looked]| {
+        three[0].instructions == three[2].instructions && three[0].instructions != three[1].instructions
+    };
     let blocks: usize = looked.iter().map(Vec::len).sum();
-    blocks < TELLING || same * 2 >= pairs().count()
+    blocks < TELLING || same * 2 >= pairs().count() && !looked.iter().flat_map(|blocks| blocks.windows(3)).any(is_alone)
+}
+
+/// Between how many neighbours there is a border.
+fn borders(looked: &[Vec<Looked>]) -> usize {
+    looked
+        .iter()
+        .flat_map(|blocks| blocks.windows(2))
+        .filter(|pair| pair[0].instructions != pair[1].instructions)
+        .count()
 }
 
 /// How far off the mean may be, in instructions.

@@ -127,7 +127,10 @@ fn profiled(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> Profil
     let mut sampled =
         Sampled { ground, limits, home, budget, tally, requests, whole, vague, interpreted, block_cost: 0 };
     sampled.run();
-    let Sampled { tally, mut requests, whole, .. } = sampled;
+    let Sampled { tally, mut requests, mut whole, .. } = sampled;
+    if let Some(turns) = tally.turns() {
+        whole.average(turns);
+    }
     requests.sort_by_key(|request| (request.time, request.warp, request.step));
     let profile = tally.profile();
     let settled = profile.settled && (!requests.is_empty() || !tally.accesses_memory());

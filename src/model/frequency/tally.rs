@@ -142,7 +142,7 @@ impl<'p> Tally<'p> {
         self.longest = self.instructions(counts.iter().copied()).max(self.longest);
         // Lanes that were cut off at different places are no measure of each other.
         if warp.ended {
-            self.add(at, counts);
+            self.add(at, counts, None);
         }
     }
 
@@ -199,20 +199,20 @@ impl<'p> Tally<'p> {
         let alone = || {
             let mut grid = Grid::new(&self.launch);
             for (at, counts) in &self.alone {
-                self.sample(&mut grid, *at, self.widened(counts));
+                self.sample(&mut grid, *at, self.widened(counts), None);
             }
             grid.mean()
         };
         self.grid.mean().or_else(alone).unwrap_or_else(|| self.counts().collect())
     }
 
-    fn sample(&self, grid: &mut Grid, at: Place3, counts: Vec<f64>) {
+    fn sample(&self, grid: &mut Grid, at: Place3, counts: Vec<f64>, lanes: Option<Vec<f64>>) {
         let [bx, by, _] = self.launch.block.map(u64::from);
         let [gx, gy, _] = self.launch.grid.map(u64::from);
         let ([x, y, z], [tx, ty, tz]) = (at.block.map(u64::from), at.thread.map(u64::from));
         let warp = (tx + bx * (ty + by * tz)) / 32;
         let instructions = self.instructions(counts.iter().copied());
-        grid.add(x + gx * (y + gy * z), warp as u32, counts, instructions);
+        grid.add(x + gx * (y + gy * z), warp as u32, counts, lanes, instructions);
     }
 
     /// What a warp executes of which a lane, or the most of some lanes, executes this.
@@ -227,7 +227,8 @@ impl<'p> Tally<'p> {
     /// A further warp, of which only what it executes counts for the mean; its last thread is at this place.
     pub fn further(&mut self, at: Place3, ran: &Ran) {
         if ran.ended {
-            self.add(at, ran.counts.iter().map(|&count| count as f64).collect());
+            let lanes = ran.turns.iter().map(|turns| turns.lanes).collect();
+            self.add(at, ran.counts.iter().map(|&count| count as f64).collect(), Some(lanes));
         } else {
             self.cut = true;
         }
@@ -240,13 +241,19 @@ impl<'p> Tally<'p> {
 
     /// The same, of a warp of which some lanes were run alone: the most executions of each step by one of them.
     pub fn further_lanes(&mut self, at: Place3, counts: &[u64]) {
-        self.add(at, self.widened(counts));
+        self.add(at, self.widened(counts), None);
     }
 
-    fn add(&mut self, at: Place3, counts: Vec<f64>) {
+    fn add(&mut self, at: Place3, counts: Vec<f64>, lanes: Option<Vec<f64>>) {
         let mut grid = std::mem::replace(&mut self.grid, Grid::new(&self.launch));
-        self.sample(&mut grid, at, counts);
+        self.sample(&mut grid, at, counts, lanes);
         self.grid = grid;
+    }
+
+    /// How often the average warp of the grid executes each memory step, and with how many lanes; `None` where that is not known.
+    pub fn turns(&self) -> Option<Vec<Turns>> {
+        let (mean, lanes) = (self.grid.mean()?, self.grid.mean_lanes()?);
+        Some(mean.into_iter().zip(lanes).map(|(executions, lanes)| Turns { executions, lanes }).collect())
     }
 
     pub fn profile(&self) -> Profile {

@@ -54,7 +54,7 @@ pub(super) struct Ran {
     pub ended: bool,
     pub recorded: bool,
     pub requests: Vec<Request>,
-    /// Of memory steps, where it is recorded.
+    /// Of memory steps.
     pub turns: Vec<Turns>,
 }
 
@@ -155,8 +155,9 @@ pub(super) fn run(ground: &Ground<'_>, block: [u32; 3], allowance: &Allowance) -
     let mut warps: Vec<Warp<'_>> = numbers
         .into_iter()
         .map(|number| {
-            let (window, steps) = if recorded(number) { (allowance.window, program.steps.len()) } else { (0, 0) };
-            let recording = Recording { window, requests: Vec::new(), turns: vec![Turns::default(); steps] };
+            let window = if recorded(number) { allowance.window } else { 0 };
+            let turns = vec![Turns::default(); program.steps.len()];
+            let recording = Recording { window, requests: Vec::new(), turns };
             Warp::new(ground, same.clone(), block, number, recording)
         })
         .collect();
