@@ -153,7 +153,10 @@ impl<'a> Caches<'a> {
             let between = if read > 0.0 { total * once / read } else { 0.0 };
             // What is read side by side is read again in its turn, lone sectors here and there.
             let in_turn = (read - once) * (1.0 - lost(between, self.level1()));
-            let kept = in_turn + (self.gathered(of, read, total) - in_turn) * lone(of);
+            let kept = match lone(of) {
+                0.0 => in_turn,
+                lone => in_turn + (self.gathered(of, read, total) - in_turn) * lone,
+            };
             let of_warp = (read - kept + bytes(of.stored)) / warps;
             moved.bytes += of_warp;
             moved.lines += of_warp / SECTOR_BYTES * of.lines / of.sectors;
@@ -181,7 +184,11 @@ impl<'a> Caches<'a> {
             let passing = (total - read + read * (1.0 - held) * GATHERED) * of.spread.together;
             let part = (self.level1() / passing.max(1.0)).min(1.0);
             let none = (-reads * part).exp();
-            held = (1.0 - (1.0 - none) / reads - (1.0 - part) * none).clamp(0.0, 1.0);
+            let before = std::mem::replace(&mut held, 1.0 - (1.0 - none) / reads - (1.0 - part) * none);
+            held = held.clamp(0.0, 1.0);
+            if (held - before).abs() < AGREE {
+                break;
+            }
         }
         read * held
     }
@@ -255,8 +262,9 @@ const UNDER_WAY: f64 = 1.5;
 /// Bytes of the level-1 cache that a byte of lone sectors takes: between those of its sector and those of its line, of which others may
 /// be read soon.
 const GATHERED: f64 = 2.0;
-/// Rounds in which what is held and what therefore passes through come to agree.
+/// Rounds in which what is held and what therefore passes through come to agree, to this share.
 const ROUNDS: usize = 8;
+const AGREE: f64 = 0.001;
 
 /// Share of a line that a lone sector is.
 const LONE: f64 = SECTOR_BYTES / LINE_BYTES;
