@@ -341,8 +341,12 @@ fn blocks_are_counted_by_what_always_executes() {
     assert!((1.0 + 3.0 * halvings..2.0 + 4.0 * halvings).contains(&passes), "{passes}");
 }
 
-/// Cubin and PTX of `structures.cu`.
-fn structures(words: u64, at_once: u64) -> (Vec<u8>, String) {
+/// Cubin and PTX of `structures.cu`; `None`, and said, where there is no toolkit.
+fn structures(words: u64, at_once: u64) -> Option<(Vec<u8>, String)> {
+    if toolkit::bin().is_none() {
+        eprintln!("skipped: no CUDA toolkit (set NVTUNE_NVCC)");
+        return None;
+    }
     let folder = tempfile::tempdir().unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cubin/structures.cu");
     let [cubin, ptx] = ["structures.cubin", "structures.ptx"].map(|name| folder.path().join(name));
@@ -359,7 +363,7 @@ fn structures(words: u64, at_once: u64) -> (Vec<u8>, String) {
         &ptx,
     ];
     toolkit::run("nvcc", &into_ptx);
-    (std::fs::read(cubin).unwrap(), std::fs::read_to_string(ptx).unwrap())
+    Some((std::fs::read(cubin).unwrap(), std::fs::read_to_string(ptx).unwrap()))
 }
 
 /// What a kernel of `structures.cu` takes on an H200 by the model, in microseconds, with buffers of so many floats; and what it was taken to move.
@@ -391,13 +395,9 @@ fn predicted_us(
 /// Sectors that are written in parts cost the more, the more is written between (results/h200/stores.txt, columns 8 and 64 of stores alone).
 #[test]
 fn parts_of_sectors_cost_more_the_more_warps_write_such() {
-    let Some(_) = toolkit::bin() else {
-        eprintln!("skipped: no CUDA toolkit (set NVTUNE_NVCC)");
-        return;
-    };
     let floats = 1 << 27;
     for (words, measured) in [(4, 126.0 / 122.2), (8, 308.8 / 305.8), (16, 517.6 / 372.4), (32, 936.0 / 582.0)] {
-        let code = structures(words, 4);
+        let Some(code) = structures(words, 4) else { return };
         let number = (floats / words) as u32;
         let predicted =
             [8, 64].map(|warps| predicted_us(&code, "store", (264, warps * 16), (&["out"], floats), &[number]).0);
@@ -409,17 +409,13 @@ fn parts_of_sectors_cost_more_the_more_warps_write_such() {
 /// Words of a structure that are stored one after another cost what an H200 takes for them (results/h200/stores.txt, column g64).
 #[test]
 fn parts_of_sectors_cost_more_than_whole_ones() {
-    let Some(_) = toolkit::bin() else {
-        eprintln!("skipped: no CUDA toolkit (set NVTUNE_NVCC)");
-        return;
-    };
     let floats = 1 << 26;
     // Words of a structure, words of a store, and the microseconds.
     for (words, at_once, measured) in
         [(4, 4, 130.4), (4, 1, 129.3), (8, 4, 148.5), (16, 4, 198.9), (8, 1, 457.9), (12, 1, 542.4), (16, 1, 739.7)]
     {
         let blocks = (floats / words / 128) as u32;
-        let code = structures(words, at_once);
+        let Some(code) = structures(words, at_once) else { return };
         let (predicted, traffic) = predicted_us(&code, "copy", (blocks, 128), (&["in", "out"], floats), &[]);
         assert!(
             (0.65..1.35).contains(&(predicted / measured)),

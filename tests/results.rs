@@ -3,6 +3,7 @@
 use expect_test::expect;
 use nvtune::bench;
 use nvtune::cubin::Cubin;
+use nvtune::model::profile::{Kind, Space};
 use nvtune::model::{Analysis, Bottleneck, Inputs, frequency, score};
 use nvtune::ptx::Module;
 use nvtune::record::{RecordedSpace, SPACE_EXTENSION};
@@ -90,4 +91,60 @@ fn every_bottleneck_has_its_kernels() {
         shared memory bandwidth: attention, gemm_wmma, h264_me, matmul_block, matmul_rect, matmul_tiled, stencil3d
     "#]]
     .assert_eq(&table);
+}
+
+/// How far the model is off what the profiler counts of a kernel's loads from global memory on an H200, in requests and in sectors: the root mean
+/// square of the logarithms over its configurations in traffic.json.
+fn loads_off(traffic: &serde_json::Value, kernel: &str) -> [f64; 2] {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("kernels/results/h200/{kernel}{SPACE_EXTENSION}"));
+    let space = RecordedSpace::read(&path).expect("a record");
+    let laid = bench::laid(&space).expect("whole");
+    let names: Vec<&str> = traffic["metrics"].as_array().unwrap().iter().filter_map(|name| name.as_str()).collect();
+    let place = |name: &str| 2 + names.iter().position(|of| *of == name).expect("a metric");
+    let [requests, sectors] =
+        ["requests", "sectors"].map(|of| place(&format!("l1tex__t_{of}_pipe_lsu_mem_global_op_ld.sum")));
+    let rows = traffic["suite"].as_array().unwrap().iter().filter(|row| row[0] == kernel);
+    let (mut sums, mut count) = ([0.0; 2], 0.0);
+    for row in rows {
+        let index = row[1].as_u64().unwrap() as usize;
+        let (source, launch) = (&laid.sources[laid.source_of[index]], &laid.launches[index]);
+        let module = Module::parse(source.ptx.as_deref().expect("its PTX")).expect("PTX");
+        let workload = laid.workloads[index].as_deref().expect("its workload");
+        let limits = frequency::Limits::default();
+        let profile = frequency::profile(&module, &source.symbol, launch, workload, &limits).expect("a profile");
+        let warps = launch.blocks() as f64 * f64::from(launch.block_threads().div_ceil(32));
+        let loads = || profile.accesses.iter().filter(|(_, of)| (of.space, of.kind) == (Space::Global, Kind::Load));
+        let mean = |line: &u32| profile.mean.get(line).copied().unwrap_or(0.0) * warps;
+        let expected = [
+            (requests, loads().map(|(line, _)| mean(line)).sum::<f64>()),
+            (sectors, loads().map(|(line, of)| mean(line) * of.sectors).sum()),
+        ];
+        let off = expected.map(|(at, expected)| (expected / row[at].as_f64().unwrap()).ln().powi(2));
+        if off.iter().all(|off| off.is_finite()) {
+            sums = [sums[0] + off[0], sums[1] + off[1]];
+            count += 1.0;
+        }
+    }
+    sums.map(|sum: f64| (sum / f64::max(count, 1.0)).sqrt())
+}
+
+/// What a sparse matrix's rows make warps load is what the profiler counts, whatever the shape (traffic.json). NVTUNE_TEST_FULL=1 prints it for all kernels.
+#[test]
+fn what_warps_load_is_what_the_profiler_counts() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels/results/h200/traffic.json");
+    let traffic: serde_json::Value = serde_json::from_slice(&std::fs::read(path).expect("it is there")).expect("JSON");
+    let [requests, sectors] = loads_off(&traffic, "spmv");
+    assert!(requests < 0.05 && sectors < 0.15, "spmv: requests {requests:.3} off, sectors {sectors:.3}");
+    if std::env::var("NVTUNE_TEST_FULL").is_ok() {
+        let mut kernels: Vec<&str> =
+            traffic["suite"].as_array().unwrap().iter().filter_map(|row| row[0].as_str()).collect();
+        kernels.dedup();
+        let all: Vec<[f64; 2]> = kernels.iter().map(|kernel| loads_off(&traffic, kernel)).collect();
+        for (kernel, [requests, sectors]) in kernels.iter().zip(&all) {
+            println!("{kernel:20} requests {requests:.3} off, sectors {sectors:.3}");
+        }
+        let mean = [0, 1].map(|at| all.iter().map(|of| of[at]).sum::<f64>() / all.len() as f64);
+        println!("mean of {} kernels: requests {:.3}, sectors {:.3}", all.len(), mean[0], mean[1]);
+        assert!(mean[0] < 0.05 && mean[1] < 0.08, "{mean:?}");
+    }
 }

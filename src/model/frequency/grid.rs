@@ -179,34 +179,35 @@ impl Grid {
             return None;
         }
         let strata = self.strata();
-        let Looks { blocks: looked, agree } = self.looked(&strata, &self.bases(&strata));
+        let looks = self.looked(&strata, &self.bases(&strata));
+        let looked = &looks.blocks;
         let number = self.samples.len() as f64;
         let warp = scaled((number * GOLDEN).fract(), self.warps());
         let at = |stratum: &Stratum, rank: u64, is_sought: bool| {
             Some(Next { block: stratum.block(rank, self.launch.grid), warp, is_sought })
         };
         let unseen =
-            strata.iter().zip(&looked).filter(|(stratum, looked)| looked.is_empty() && stratum.share >= SMALLEST);
+            strata.iter().zip(looked).filter(|(stratum, looked)| looked.is_empty() && stratum.share >= SMALLEST);
         if let Some((stratum, _)) = unseen.max_by(|(a, _), (b, _)| a.share.total_cmp(&b.share)) {
             return at(stratum, stratum.size() / 2, false);
         }
-        for (stratum, looked) in strata.iter().zip(&looked).filter(|(stratum, _)| stratum.share >= LARGE) {
+        for (stratum, looked) in strata.iter().zip(looked).filter(|(stratum, _)| stratum.share >= LARGE) {
             for end in [stratum.size() - 1, 0] {
                 if !looked.iter().any(|block| block.rank == end) {
                     return at(stratum, end, false);
                 }
             }
         }
-        let mean = self.instructions(&strata, &looked);
-        let known = off(&strata, &looked, agree) <= GOOD * mean;
+        let known = self.is_known(&strata, &looks);
         let blocks: usize = looked.iter().map(Vec::len).sum();
-        if !agree || known || blocks < FEWEST {
+        if !looks.agree || known || blocks < FEWEST {
             let enough = known && self.blocks() >= ENOUGH + self.sought.len();
             let (block, warp) = self.drawn().filter(|_| !enough)?;
             return Some(Next { block, warp, is_sought: false });
         }
+        let mean = self.instructions(&strata, looked);
         let mut best: Option<(f64, &Stratum, u64)> = None;
-        for (stratum, looked) in strata.iter().zip(&looked) {
+        for (stratum, looked) in strata.iter().zip(looked) {
             for (from, to, apart) in gaps(stratum, looked) {
                 let worth = (apart + HIDDEN * mean) * (to - from) as f64 / stratum.size() as f64 * stratum.share;
                 if best.as_ref().is_none_or(|(most, ..)| worth > *most) {
@@ -233,8 +234,12 @@ impl Grid {
             return true;
         }
         let strata = self.strata();
-        let looks = self.looked(&strata, &self.bases(&strata));
-        off(&strata, &looks.blocks, looks.agree) <= GOOD * self.instructions(&strata, &looks.blocks)
+        self.is_known(&strata, &self.looked(&strata, &self.bases(&strata)))
+    }
+
+    /// Whether the mean can hardly be off, by what was looked at.
+    fn is_known(&self, strata: &[Stratum], Looks { blocks, agree }: &Looks) -> bool {
+        off(strata, blocks, *agree) <= GOOD * self.instructions(strata, blocks)
     }
 
     /// The number of blocks of which warps were run.

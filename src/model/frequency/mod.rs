@@ -128,11 +128,12 @@ fn profiled(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> Profil
         Sampled { ground, limits, home, budget, tally, requests, whole, vague, interpreted, block_cost: 0 };
     sampled.run();
     let Sampled { tally, mut requests, mut whole, .. } = sampled;
-    if let Some(turns) = tally.turns() {
+    let mean = tally.mean();
+    if let Some(turns) = tally.turns(&mean) {
         whole.average(turns);
     }
     requests.sort_by_key(|request| (request.time, request.warp, request.step));
-    let profile = tally.profile();
+    let profile = tally.profile(&mean);
     let settled = profile.settled && (!requests.is_empty() || !tally.accesses_memory());
     let sizes = workload.sizes();
     let spread = access::spread(&requests, &sizes);

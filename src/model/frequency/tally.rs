@@ -195,7 +195,7 @@ impl<'p> Tally<'p> {
 
     /// Executions of each step by the average warp of the grid. Where no warp was run to its end, lone threads stand for theirs, and
     /// where none of these was, all are taken for as busy as the busiest.
-    fn mean(&self) -> Vec<f64> {
+    pub fn mean(&self) -> Vec<f64> {
         let alone = || {
             let mut grid = Grid::new(&self.launch);
             for (at, counts) in &self.alone {
@@ -250,21 +250,22 @@ impl<'p> Tally<'p> {
         self.grid = grid;
     }
 
-    /// How often the average warp of the grid executes each memory step, and with how many lanes; `None` where that is not known.
-    pub fn turns(&self) -> Option<Vec<Turns>> {
-        let (mean, lanes) = (self.grid.mean()?, self.grid.mean_lanes()?);
-        Some(mean.into_iter().zip(lanes).map(|(executions, lanes)| Turns { executions, lanes }).collect())
+    /// How often the average warp of the grid executes each memory step (its `mean`), and with how many lanes; `None` where these were not
+    /// counted.
+    pub fn turns(&self, mean: &[f64]) -> Option<Vec<Turns>> {
+        let turns = |(&executions, lanes)| Turns { executions, lanes };
+        Some(mean.iter().zip(self.grid.mean_lanes()?).map(turns).collect())
     }
 
-    pub fn profile(&self) -> Profile {
-        let mean = self.mean();
+    /// The profile of a grid whose average warp executes this.
+    pub fn profile(&self, mean: &[f64]) -> Profile {
         let mean_instructions = self.instructions(mean.iter().copied());
         let longest = self.grid.longest_of_block().unwrap_or(mean_instructions);
         let straggling = if longest > mean_instructions { longest / mean_instructions } else { 1.0 };
         let (exact, settled) = (self.exact, self.is_settled());
         let mut profile =
             Profile { exact, settled, mean_instructions, straggling, idle: self.grid.idle(), ..Profile::default() };
-        for ((step, most), mean) in self.program.steps.iter().zip(self.counts()).zip(mean) {
+        for ((step, most), mean) in self.program.steps.iter().zip(self.counts()).zip(mean.iter().copied()) {
             // Of further warps some may have been busier.
             for (count, counts) in [(most.max(mean), &mut profile.counts), (mean, &mut profile.mean)] {
                 if step.line > 0 && count > 0.0 {
