@@ -2,14 +2,14 @@
 //!
 //! Points, times so far -> the next point to time; none when nothing is expected to win. What the model may be wrong about is supposed
 //! in many combinations (see [`hedge`](super::hedge)); each timing makes those that foretold it likelier. What no supposition
-//! explains is a smooth function of the configuration around each of them, a Student-t process (Shah, Wilson and Ghahramani, AISTATS
-//! 2014, equations 4 and 5): a Gaussian process (see [`gaussian`](super::gaussian)) whose deviation grows where the timings are farther
-//! off than was supposed. So a few timings tell which bound of the model is the true one, and where it is off; the next is the point with
+//! explains is a function of the configuration around each of them that changes by small leaps, a Student-t process (Shah, Wilson and
+//! Ghahramani, AISTATS 2014, equations 4 and 5): a Gaussian process (see [`gaussian`](super::gaussian)) whose deviation grows where the
+//! timings are farther off than was supposed. So a few timings tell which bound of the model is the true one, and where it is off; the next is the point with
 //! the most expected improvement, over all suppositions by their likelihood, and as likely to run as its neighbours.
 //!
 //! What always holds: the same times give the same points; a point is given once.
 
-use super::gaussian::{cholesky, covariance, expected_improvement, forward, squared};
+use super::gaussian::{cholesky, expected_improvement, forward, rough_covariance};
 use super::hedge::{Doubt, Suppositions};
 use super::strategy::Point;
 use super::task::Task;
@@ -21,17 +21,18 @@ const DOUBT: Doubt = Doubt { part: 0.35, drift: 0.075 };
 /// The likeliest suppositions, by which points are judged.
 const JUDGES: usize = 64;
 /// What no supposition explains: its standard deviation as a logarithm of time, the length over which it changes as a share of the
-/// space's extent, and the part of it without shape.
+/// space's extent, and the part of it without shape. Of the 158 recorded spaces, with the suppositions drawn anew six times and as many
+/// timings, 17 end more than 1% off and 7 more than 3%, in the mean; where it is taken to be smooth 19 and 10.
 const UNEXPLAINED: f64 = 0.1;
-const LENGTH: f64 = 0.4;
-const NOISE: f64 = 0.02;
+const LENGTH: f64 = 0.5;
+const NOISE: f64 = 0.01;
 /// Timings that the supposed deviation is worth (degrees of freedom): where more of them disagree with it, theirs counts.
 const FREEDOM: f64 = 8.0;
 /// How far a supposition is off for all points alike, as a standard deviation: it decides nothing.
 const LEVEL: f64 = 0.5;
 /// An expected improvement below this share of the best time is none: paired rounds tell differences of 1%, and who allows few
 /// timings wants none that do not pay.
-const WORTHWHILE: f64 = 6e-3;
+const WORTHWHILE: f64 = 0.013;
 /// Timings by which that may be judged, with the baseline's: from fewer it is the model's own word. Of the recorded spaces none ends worse
 /// with five than with six, nor did the nine of the suite on an H200 that end after five, ten searches each.
 const LEAST: usize = 5;
@@ -133,7 +134,7 @@ impl<'a> Few<'a> {
     /// Of what no supposition explains, between two of the points looked at.
     fn covariance(&self, a: usize, b: usize) -> f64 {
         let place = |at: usize| &self.task.places[self.suppositions.looked_at[at]];
-        UNEXPLAINED * UNEXPLAINED * covariance(squared(place(a), place(b)), LENGTH) + LEVEL * LEVEL
+        UNEXPLAINED * UNEXPLAINED * rough_covariance(place(a), place(b), LENGTH) + LEVEL * LEVEL
     }
 }
 

@@ -9,6 +9,13 @@ pub(super) fn covariance(squared: f64, length: f64) -> f64 {
     (-0.5 * squared / (length * length)).exp()
 }
 
+/// That of what changes by small leaps, along each coordinate for itself: the product of the Ornstein-Uhlenbeck process's covariances
+/// (equation 4.18 with an exponent of 1).
+pub(super) fn rough_covariance(a: &[f64], b: &[f64], length: f64) -> f64 {
+    let apart: f64 = a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum();
+    (-apart / length).exp()
+}
+
 /// The lower triangle whose product with its transpose is `matrix`, of which the lower triangle is given; `None` where it is
 /// not positive.
 pub(super) fn cholesky(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
@@ -52,4 +59,27 @@ fn normal_below(z: f64) -> f64 {
 pub(super) fn expected_improvement(least: f64, mean: f64, deviation: f64) -> f64 {
     let z = (least - mean) / deviation;
     (least - mean) * normal_below(z) + deviation * (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_leaps_a_neighbour_tells_less_than_of_a_smooth_function_and_a_far_point_more() {
+        let of = |apart: f64| {
+            (rough_covariance(&[0.3, 0.1], &[0.3, 0.1 + apart], 0.5), covariance(squared(&[0.1], &[0.1 + apart]), 0.5))
+        };
+        for (apart, is_rougher) in [(0.05, true), (0.2, true), (0.9, true), (1.2, false)] {
+            let (rough, smooth) = of(apart);
+            assert_eq!(rough < smooth, is_rougher, "{apart}: {rough} and {smooth}");
+        }
+        // Leaps along one coordinate have nothing to do with those along another.
+        let both = rough_covariance(&[0.0, 0.0], &[0.2, 0.4], 0.5);
+        let each = rough_covariance(&[0.0], &[0.2], 0.5) * rough_covariance(&[0.0], &[0.4], 0.5);
+        assert!((both - each).abs() < 1e-12, "{both} and {each}");
+        // Its difference falls in proportion to the distance.
+        let lost = |apart: f64| 1.0 - of(apart).0;
+        assert!((lost(2e-3) / lost(1e-3) - 2.0).abs() < 0.01);
+    }
 }
