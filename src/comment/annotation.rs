@@ -219,7 +219,8 @@ pub enum TemplateArgument {
     Text(String),
     /// An integer over constants and the macros of the axes.
     Value { text: String, expression: Expr },
-    /// What the file seems to define as this number: expressions take it for that. The compiler tells the instance and whether it is so.
+    /// What the source, or a file that is compiled with it, seems to define as this number: expressions take it for that. The compiler
+    /// tells the instance and whether it is so.
     Constant { text: String, value: i64 },
 }
 

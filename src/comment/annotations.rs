@@ -19,7 +19,7 @@ use super::token::{Token, TokenKind, tokens};
 use super::value::Value;
 use super::workload_clause::RawGiven;
 use crate::workload::{Type, may_be_structure, takes_no_value, vector_fields};
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// The tuning comments of a source in order.
@@ -27,12 +27,24 @@ use std::sync::Arc;
 /// # Errors
 /// Everything that is wrong with them, in no promised order (see [`render`](super::render)).
 pub fn annotations(source: &Source) -> Result<Vec<Annotation>, Vec<Diagnostic>> {
+    annotations_among(source, &Box::new(Vec::new()))
+}
+
+/// The same for a source that is compiled with others, itself perhaps among them; they are looked at where its comments name a constant
+/// that it does not define.
+///
+/// # Errors
+/// As [`annotations`] has them.
+pub fn annotations_among(
+    source: &Source,
+    others: &dyn Deref<Target = Vec<Source>>,
+) -> Result<Vec<Annotation>, Vec<Diagnostic>> {
     if !is_marked(source.text.as_bytes()) {
         return Ok(Vec::new());
     }
     let shared = Arc::new(source.clone());
     let code = cxx_tokens(&source.text);
-    let constants = Constants::new(source, &code);
+    let constants = Constants::new(source, &code, others);
     let mut found: Vec<Annotation> = Vec::new();
     let mut problems = Vec::new();
     let mut at = 0;

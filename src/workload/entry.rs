@@ -149,14 +149,14 @@ pub fn find<'a>(
     }
 }
 
-/// What there is to say where an argument is another number than this file seems to define: the comment's expressions took it for that.
+/// What there is to say where an argument is another number than the source seems to define: the comment's expressions took it for that.
 fn other_constant(annotation: &Annotation, entry: &Entry) -> Option<Box<Diagnostic>> {
     let instance = annotation.instance.as_ref()?;
     let compiled = instance::arguments(&entry.qualified)?;
     instance.arguments.iter().zip(compiled).find_map(|(argument, compiled)| match argument {
         TemplateArgument::Constant { text, value } if !instance::agree(&value.to_string(), compiled) => {
             let message = format!(
-                "`{text}` is {} in this build, and {value} where this file defines it: write the number in `template`; `{}` is not tuned",
+                "`{text}` is {} in this build, and {value} where the source defines it: write the number in `template`; `{}` is not tuned",
                 instance::as_written(compiled),
                 annotation.kernel.name
             );

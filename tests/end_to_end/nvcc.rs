@@ -701,10 +701,14 @@ fn values_of_the_sources_own_types_are_given_and_checked() {
     }
 }
 
-/// Expressions take a constant for what its file defines it as; where a build makes it another one, that is said.
+/// Expressions take a constant for what its file, or one that is included with quotes, defines it as; where a build makes it another one, that is said.
 #[test]
 fn constants_as_template_arguments_have_a_value_that_the_compiler_agrees_with() {
     let project = Project::new(&[]);
+    project.write(
+        "sizes.h",
+        "#ifndef SIZE\n#define SIZE 8\n#endif\nenum { NO_ROWS, ROWS = 8 };\nnamespace sizes { constexpr int WIDTH = ROWS; }\n",
+    );
     let source = |definition: &str, argument: &str| {
         format!(
             "{definition}\n//@tune template({argument}) threads(ceildiv(n, N)) block({{64, 128}}) default(block = 128)\n\
@@ -720,11 +724,20 @@ fn constants_as_template_arguments_have_a_value_that_the_compiler_agrees_with() 
         ("#define HALF 4\n#define ITEMS (HALF * 2)", "ITEMS", "", ""),
         ("namespace ns { struct S { static constexpr int ITEMS{8}; }; }", "ns::S::ITEMS", "", ""),
         ("#ifndef ITEMS\n#define ITEMS 8\n#endif", "ITEMS", "", ""),
+        ("#include \"sizes.h\"", "ROWS", "", ""),
+        ("#include \"sizes.h\"", "sizes::WIDTH", "", ""),
         (
             "#ifndef ITEMS\n#define ITEMS 8\n#endif",
             "ITEMS",
             "-DITEMS=4",
-            "a.cu(4): warning: `ITEMS` is 4 in this build, and 8 where this file defines it: write the number in `template`; `k` is not tuned",
+            "a.cu(4): warning: `ITEMS` is 4 in this build, and 8 where the source defines it: write the number in `template`; `k` is not tuned",
+        ),
+        ("#define SIZE 16\n#include \"sizes.h\"", "SIZE", "-DSIZE=16", ""),
+        (
+            "#include \"sizes.h\"",
+            "SIZE",
+            "-DSIZE=4",
+            "a.cu(2): warning: `SIZE` is 4 in this build, and 8 where the source defines it: write the number in `template`; `k` is not tuned",
         ),
     ] {
         project.write("a.cu", &source(definition, argument));
