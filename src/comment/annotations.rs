@@ -348,6 +348,7 @@ fn assemble(
         strategy: clauses.strategy,
         budget: clauses.budget,
         launch: clauses.launch,
+        cooperative: clauses.cooperative,
         clauses: clauses.met,
         powers: Vec::new(),
     }

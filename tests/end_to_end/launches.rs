@@ -390,9 +390,16 @@ fn a_grid_that_waits_for_itself_is_no_larger_than_the_gpu() {
     assert_eq!(scored(&fused), [true, true, true, false, false, false]);
     // An H200 holds 8 blocks of 256 threads on each of 132 multiprocessors.
     assert_eq!(scored(&kernel("grid.sync(); if (grid.thread_rank() == 0) y[0] = 0;")), [true, true, false]);
-    let record = project.record("root.tune.json");
-    let refused = record["kernels"][0]["configurations"][2]["refused"].as_str();
-    assert_eq!(refused, Some("its blocks wait for each other, and the GPU does not hold so many at once"));
+    let refused = || project.record("root.tune.json")["kernels"][0]["configurations"][2]["refused"].clone();
+    let unheld = refused();
+    // A barrier of the kernel's own is not seen, and said.
+    let own = kernel("atomicAdd(&arrived, 1); while (*(volatile int *)&arrived < gridDim.x) {} if (i == 0) y[0] = 0;")
+        .replace("//@tune grid", "__device__ int arrived;\n//@tune grid")
+        .replace("for (int i", "int i = 0; for (i");
+    assert_eq!(scored(&own), [true, true, true]);
+    assert_eq!(scored(&own.replace("launch(header)", "launch(header, cooperative)")), [true, true, false]);
+    assert_eq!(refused(), unheld);
+    assert_eq!(unheld, "its blocks wait for each other, and the GPU does not hold so many at once");
 }
 
 #[test]
@@ -417,6 +424,9 @@ fn a_kernel_that_waits_for_its_grid_is_launched_cooperatively() {
         ("", include, "grid.sync()", true),
         ("", include, "cg::this_thread_block().sync()", false),
         ("", include, "if (!grid.is_valid()) cg::this_thread_block().sync()", false),
+        ("launch(cooperative)", "", "cg::this_thread_block().sync()", true),
+        ("launch(cooperative)", include, "cg::this_thread_block().sync()", true),
+        ("launch(cooperative, header)", "", "cg::this_thread_block().sync()", true),
     ] {
         // Nothing is recorded of a launch of the other kind.
         let small = format!(r#"{{"label": "block=64", "cooperative": {cooperative}, "time_us": 5.0, "spread": 0.01}}"#);
@@ -446,5 +456,8 @@ fn a_kernel_that_waits_for_its_grid_is_launched_cooperatively() {
         #include "root.tune.h" grid.sync(): 64 "header" true null
         #include "root.tune.h" cg::this_thread_block().sync(): 64 "header" false null
         #include "root.tune.h" if (!grid.is_valid()) cg::this_thread_block().sync(): 64 "header" false null
+        launch(cooperative) cg::this_thread_block().sync(): 256 "pinned grid.x:kept" true ["its launches stay as they are: cooperative launches go by no launch stub: write launch(header, cooperative), and launch there as the header says"]
+        launch(cooperative)#include "root.tune.h" cg::this_thread_block().sync(): 64 "header" true null
+        launch(cooperative, header) cg::this_thread_block().sync(): 64 "header" true null
     "#]].assert_eq(&found);
 }
