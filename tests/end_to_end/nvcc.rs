@@ -751,6 +751,33 @@ fn constants_as_template_arguments_have_a_value_that_the_compiler_agrees_with() 
     }
 }
 
+/// Templates of one name with as many parameters are overloads, which the types of these tell apart.
+#[test]
+fn instances_of_overloaded_templates_are_told_apart_by_their_parameters() {
+    let project = Project::new(&[]);
+    let build = |launches: &str| {
+        let text = format!(
+            "//@tune template(float) threads(n) block({{64, 128}}) default(block = 128)\n//@tune args(n = 1 << 16, x = random[n])\n\
+             template <typename T> __global__ void k(T *x, int n) {{ if (threadIdx.x < n) x[blockIdx.x * blockDim.x + threadIdx.x] += 1; }}\n\
+             template <typename T> __global__ void k(double *x, T a) {{ x[blockIdx.x * blockDim.x + threadIdx.x] += a; }}\n\
+             //@tune name(numbered) template(4) threads(n) block({{64, 128}}) default(block = 128)\n//@tune args(n = 1 << 16, x = random[n])\n\
+             template <int N> __global__ void k(float *x, int n) {{ if (threadIdx.x < n) x[blockIdx.x * blockDim.x + threadIdx.x] += N; }}\n\
+             void all(int n, float *x, double *y) {{ k<4><<<n / 128, 128>>>(x, n); {launches} }}\n"
+        );
+        project.write("a.cu", &text);
+        let ran = run(project.nvtune(&compile("a.cu", "a.o")).env("NVTUNE", "static"));
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        ran.stderr
+    };
+    let said = build("k<float><<<n / 128, 128>>>(x, n); k<float><<<n / 128, 128>>>(y, 2.0f);");
+    assert!(said.contains("nvtune: k_float") && !said.contains("not tuned"), "{said}");
+    assert!(said.contains("nvtune: numbered"), "{said}");
+    // What is there is the other overload's.
+    let said = build("k<float><<<n / 128, 128>>>(y, 2.0f);");
+    let why = "a.cu(3): warning: the compilation has no kernel `k` with parameters of these types, for those of its name take (double *, float); it is not tuned";
+    assert!(said.contains(why) && said.contains("nvtune: numbered"), "{said}");
+}
+
 /// A comment whose expressions do not ask for a number is as good in a build that makes it another one, and a type may be called as an
 /// enumerator is.
 #[test]
