@@ -402,6 +402,32 @@ fn a_grid_that_waits_for_itself_is_no_larger_than_the_gpu() {
     assert_eq!(unheld, "its blocks wait for each other, and the GPU does not hold so many at once");
 }
 
+/// Who wrote a barrier that nobody sees is told what to say of it, where a grid was too large.
+#[test]
+fn a_larger_grid_that_does_not_end_may_be_one_of_blocks_that_wait() {
+    let found = |hung: [u32; 3]| {
+        let project = Project::new(&[]);
+        project.write(
+            "meet.cu",
+            "__device__ int arrived;\n//@tune grid({66, 132, 264}) block(256) regs(0) default(block = 256, grid = 132) launch(header)\n\
+             //@tune args(n = 1 << 20, x = random[n])\n\
+             __global__ void meet(int n, float *x) {\n\
+             if (threadIdx.x == 0) { atomicAdd(&arrived, 1); while (*(volatile int *)&arrived < gridDim.x) {} }\n\
+             for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) x[i] += 1; }\n",
+        );
+        let hung = format!(r#"{{"grid": {hung:?}, "refused": {{"hung": {{"limit_s": 10.0}}}}}}"#);
+        let ran =
+            tuned(&project, &compile("meet.cu", "meet.o"), &format!(r#"{hung}, {{"time_us": 10.0, "spread": 0.01}}"#));
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert!(ran.stderr.contains("did not end within 10 s"), "{}", ran.stderr);
+        ran.stderr.contains(
+            "where blocks wait for each other, as in a barrier of the kernel's own, write launch(cooperative)",
+        )
+    };
+    assert!(found([264, 1, 1]));
+    assert!(!found([66, 1, 1]));
+}
+
 #[test]
 fn a_kernel_that_waits_for_its_grid_is_launched_cooperatively() {
     let kernel = |clauses: &str, first: &str, sync: &str| {
