@@ -106,6 +106,7 @@ const REFUSED: &[&str] = &[
     "//@tune threads(n / 3.0) block(256)\n//@tune args(n = 4, a = 1, x = zeros[n], y = out[n])\n<k>",
     "//@tune threads(n - 8) block(256)\n//@tune args(n = 4, a = 1, x = zeros[n], y = out[n])\n<k>",
     "//@tune grid(1, n) block(256)\n//@tune args(n = 70000, a = 1, x = zeros[n], y = out[n])\n<k>",
+    "//@tune threads(n) block(256)\n//@tune args(n = 4, y = out[n])\n__global__ void k(int n, const float (*rows)[4], float *y) {}\n",
     // Expressions.
     "<c>//@tune require(block.x = 256)\n<k>",
     "<c>//@tune require(block.x == )\n<k>",

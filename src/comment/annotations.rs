@@ -18,7 +18,7 @@ use super::template_parameters;
 use super::token::{Token, TokenKind, tokens};
 use super::value::Value;
 use super::workload_clause::RawGiven;
-use crate::workload::{Type, may_be_structure, takes_no_value, vector_fields};
+use crate::workload::{Type, may_be_structure, points_to_arrays, takes_no_value, vector_fields};
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
@@ -388,15 +388,17 @@ fn without_value(kernel: &Kernel, given: &[RawGiven]) -> Vec<String> {
         [] => None,
         [name] => {
             let at = named().find(|(_, other)| *other == name).map(|(at, _)| at);
-            let is_structure = at.and_then(|at| kernel.declarations.get(at)).is_some_and(|text| may_be_structure(text));
-            let fields = match is_structure {
-                true => format!("; a structure takes its fields, as in `{name} = {{x = 1}}`, and `{{}}` for all 0"),
-                false => String::new(),
+            let declaration = at.and_then(|at| kernel.declarations.get(at));
+            let how = match declaration {
+                Some(text) if may_be_structure(text) => {
+                    format!("; a structure takes its fields, as in `{name} = {{x = 1}}`, and `{{}}` for all 0")
+                }
+                Some(text) if points_to_arrays(text) => {
+                    format!("; a pointer to arrays takes their numbers, as in `{name} = random[4 * 1024]`")
+                }
+                _ => String::new(),
             };
-            Some(format!(
-                "parameter `{name}` of `{}` has no value: add `{name} = ...` to args(...){fields}",
-                kernel.name
-            ))
+            Some(format!("parameter `{name}` of `{}` has no value: add `{name} = ...` to args(...){how}", kernel.name))
         }
         [ref first @ .., last] => {
             let first: Vec<String> = first.iter().map(|name| format!("`{name}`")).collect();
