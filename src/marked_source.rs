@@ -6,6 +6,7 @@ use crate::model::architecture_number;
 use crate::nvcc::{Dryrun, Found, Invocation, Loads, MarkedFile, Phase, Pipeline, marked_files, quoted_files};
 use crate::tune::{self, Surroundings};
 use crate::variant::Toolchain;
+use std::cell::LazyCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -61,10 +62,18 @@ impl MarkedSource {
 
     /// Reads the tuning comments of every marked file, and the files of data that they name below the source's own folder or
     /// `data`. What is wrong with a file's comments comes beside the annotations of the others.
-    pub fn annotations(&self, data: Option<&Path>) -> (Vec<Annotation>, Vec<Diagnostic>) {
+    pub fn annotations(&self, data: Option<&Path>, include_paths: &[PathBuf]) -> (Vec<Annotation>, Vec<Diagnostic>) {
         let (mut annotations, mut problems) = (Vec::new(), Vec::new());
+        let source = |file: &MarkedFile| Source::new(file.path.to_string_lossy(), &file.text);
+        // What nvtune writes itself is no word of the source's.
+        let header = Header::file_name(&self.stem);
+        let is_made = |file: &&MarkedFile| file.path.file_name().is_some_and(|name| name == header.as_str());
+        let compiled = LazyCell::new(|| {
+            let files = quoted_files(&self.path, include_paths);
+            files.iter().filter(|file| !is_made(file)).map(source).collect::<Vec<_>>()
+        });
         for file in &self.files {
-            match comment::annotations(&Source::new(file.path.to_string_lossy(), &file.text)) {
+            match comment::annotations_among(&source(file), &compiled) {
                 Ok(found) => annotations.extend(found),
                 Err(diagnostics) => problems.extend(diagnostics),
             }
@@ -184,7 +193,7 @@ pub fn kernel_names(folder: &Path, arguments: &[String], source: &str) -> Option
     paths.for_each(|path| *path = folder.join(&*path));
     let mut names = Vec::new();
     for marked in MarkedSource::of(&invocation) {
-        let (annotations, problems) = marked.annotations(None);
+        let (annotations, problems) = marked.annotations(None, &invocation.include_paths);
         if !problems.is_empty() {
             return None;
         }
@@ -198,4 +207,33 @@ pub fn read(arguments: &[OsString]) -> Option<Invocation> {
     let flags = |name: &str| std::env::var_os(name);
     let (prepend, append) = (flags("NVCC_PREPEND_FLAGS"), flags("NVCC_APPEND_FLAGS"));
     Invocation::new(arguments, prepend.as_deref(), append.as_deref()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MarkedSource;
+    use crate::comment::TemplateArgument;
+    use crate::nvcc::Invocation;
+
+    #[test]
+    fn constants_of_included_files_count_but_for_the_header_that_comes_of_the_call() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
+        write("sizes.h", "constexpr int OWN = 8;\n");
+        write("a.tune.h", "#define MADE 8\n");
+        write(
+            "a.cu",
+            "#include \"a.tune.h\"\n#include \"sizes.h\"\n//@tune template(OWN) template(MADE) threads(n * N) block(64)\n\
+             template <int N> __global__ void k(int n) {}\n",
+        );
+        let arguments = ["-c".into(), folder.path().join("a.cu").into()];
+        let invocation = Invocation::new(&arguments, None, None).expect("a call");
+        let marked = MarkedSource::of(&invocation).pop().expect("a marked source");
+        let (annotations, problems) = marked.annotations(None, &invocation.include_paths);
+        assert!(problems.is_empty(), "{problems:?}");
+        let arguments: Vec<_> =
+            annotations.iter().flat_map(|found| &found.instance).flat_map(|instance| &instance.arguments).collect();
+        let constant = TemplateArgument::Constant { text: "OWN".to_owned(), value: 8 };
+        assert_eq!(arguments, [&constant, &TemplateArgument::Text("MADE".to_owned())]);
+    }
 }

@@ -446,8 +446,15 @@ const CLAUSES: &[Clause] = &[
     },
     Clause {
         name: "launch",
-        accepted: &["launch(header)", "launch(remap)"],
-        refused: &["launch(stub)", "launch(header, remap)", "launch(1)", "launch(remp)"],
+        accepted: &["launch(header)", "launch(remap)", "launch(cooperative)", "launch(header, cooperative)"],
+        refused: &[
+            "launch(stub)",
+            "launch(header, remap)",
+            "launch(cooperative, remap)",
+            "launch(header cooperative)",
+            "launch(1)",
+            "launch(remp)",
+        ],
     },
     Clause {
         name: "strategy",

@@ -106,6 +106,7 @@ const REFUSED: &[&str] = &[
     "//@tune threads(n / 3.0) block(256)\n//@tune args(n = 4, a = 1, x = zeros[n], y = out[n])\n<k>",
     "//@tune threads(n - 8) block(256)\n//@tune args(n = 4, a = 1, x = zeros[n], y = out[n])\n<k>",
     "//@tune grid(1, n) block(256)\n//@tune args(n = 70000, a = 1, x = zeros[n], y = out[n])\n<k>",
+    "//@tune threads(n) block(256)\n//@tune args(n = 4, y = out[n])\n__global__ void k(int n, const float (*rows)[4], float *y) {}\n",
     // Expressions.
     "<c>//@tune require(block.x = 256)\n<k>",
     "<c>//@tune require(block.x == )\n<k>",
@@ -216,6 +217,7 @@ const ACCEPTED: &[&str] = &[
     "//@tune threads(n) default(block.x = 32, block.y = 4)\n<k>",
     "//@tune threads(n) block({96, 32:64:16, 32}) regs({64, 32})\n<k>",
     "<c>//@tune name(axpy) strategy(pos) budget(2.5) launch(remap)\n<k>",
+    "<c>//@tune launch(cooperative)\n<k>",
     "<c>//@tune shared(block.x * sizeof(float) * (n > 0 ? 2 : 1))\n<k>",
     "//@tune grid(4) block(256) args(n = grid.y * 0x10 + 020 - 0b11, a = max(1, 2, 3.5), x = 0, y = out[block.size * grid.x])\n__global__ void saxpy(int n, float a, float *x, float *y) {}\n",
     "//@tune grid(4) block(256) args(a = grid.x, b = a << 2, c = !b && (~b | 1) ^ 3, d = -b % 7 >= 1 || b != 2)\n__global__ void f(int a, int b, bool c, bool d) {}\n",
@@ -322,7 +324,7 @@ fn summary(annotation: &Annotation) -> String {
         let names: Vec<&str> = check.buffers.iter().map(|buffer| buffer.value.as_str()).collect();
         text.push_str(&format!("  check {names:?} {:?} {:?}\n", check.relative, check.absolute));
     }
-    let chosen = (&annotation.strategy, annotation.budget, annotation.launch);
+    let chosen = (&annotation.strategy, annotation.budget, annotation.launch, annotation.cooperative);
     text.push_str(&format!("  {chosen:?}\n"));
     text
 }

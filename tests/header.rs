@@ -123,7 +123,9 @@ const SHAPES: &[Shape] = &[
     Shape {
         stem: "cooperative",
         source: "//@tune grid({132, 264}) block({64, 128}) default(block = 128, grid = 264)\n//@tune args(n = 1000, x = random[n])\n\
-                 __global__ void waiting(int n, float *x) { auto grid = cooperative_groups::this_grid(); grid.sync(); }\n",
+                 __global__ void waiting(int n, float *x) { auto grid = cooperative_groups::this_grid(); grid.sync(); }\n\
+                 //@tune grid({132, 264}) block({64, 128}) default(block = 128, grid = 264) launch(cooperative)\n//@tune args(n = 1000, x = random[n])\n\
+                 __global__ void spinning(int n, float *x) {}\n",
         types: &[],
         others: &[],
     },

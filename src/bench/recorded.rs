@@ -176,8 +176,13 @@ pub fn laid(space: &RecordedSpace) -> Result<Laid, SpaceError> {
         workloads.push(Arc::new(workload));
     }
     let sources = space.sources.iter().zip(parts.ptx);
-    let sources: Vec<Source> =
-        sources.map(|(source, ptx)| Source { symbol: source.symbol.clone(), ptx: ptx.map(Arc::from) }).collect();
+    // What the comment said of launches shows in what was refused.
+    let source = |(source, ptx): (&SpaceSource, Option<String>)| Source {
+        symbol: source.symbol.clone(),
+        told_to_wait: false,
+        ptx: ptx.map(Arc::from),
+    };
+    let sources: Vec<Source> = sources.map(source).collect();
     let of_baseline = space.configurations.get(space.baseline).and_then(|found| sources.get(found.source));
     let codes = space.variants.iter().zip(parts.cubins);
     let launches: Vec<_> = space.configurations.iter().map(|found| found.launch).collect();

@@ -42,7 +42,10 @@ fn done(options: &Options) -> Result<u8, String> {
     let marked: Vec<Job> = all.into_iter().filter(is_marked).collect();
     std::env::set_current_dir(&here).map_err(|error| format!("cannot go back to '{}': {error}", here.display()))?;
     if marked.is_empty() {
-        return Err(format!("no call of nvcc in '{}' compiles a marked kernel", options.commands.display()));
+        let commands = options.commands.display();
+        return Err(format!(
+            "no call of nvcc in '{commands}' compiles a marked kernel (what is included with <> is not looked at)"
+        ));
     }
     let trust = if options.anew { Trust::Nothing } else { Trust::Timed };
     let (records, code) = jobs::run(marked, &options.workers, trust);

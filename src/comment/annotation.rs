@@ -57,7 +57,10 @@ pub struct Annotation {
     pub strategy: Option<String>,
     /// Seconds for compiling and timing its variants.
     pub budget: Option<f64>,
-    pub launch: Launching,
+    /// What the `launch` clause says of the winner's way to the launches.
+    pub launch: Option<Launching>,
+    /// Whether it says that the kernel's blocks wait for each other, so that all must be resident at once, and are launched cooperatively.
+    pub cooperative: bool,
     /// The clauses that the comment has and the places of their names.
     pub clauses: Vec<(String, Span)>,
     /// Where two decimal integers stand around a `^`.
@@ -219,7 +222,8 @@ pub enum TemplateArgument {
     Text(String),
     /// An integer over constants and the macros of the axes.
     Value { text: String, expression: Expr },
-    /// What the file seems to define as this number: expressions take it for that. The compiler tells the instance and whether it is so.
+    /// What the source, or a file that is compiled with it, seems to define as this number: expressions take it for that. The compiler
+    /// tells the instance and whether it is so.
     Constant { text: String, value: i64 },
 }
 
@@ -242,11 +246,10 @@ pub struct CheckClause {
     pub absolute: Option<f64>,
 }
 
-/// The `launch` clause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+/// The way of a winner to the launches, in the `launch` clause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Launching {
     /// The host code uses the header.
-    #[default]
     Header,
     /// Launches of the default block are reshaped in the object itself.
     Remap,
@@ -298,9 +301,9 @@ impl Annotation {
         self.args.iter().flatten().any(|given| matches!(given.value, GivenValue::Struct { .. }))
     }
 
-    /// What the `launch` clause says, where there is one.
-    pub fn told_launch(&self) -> Option<Launching> {
-        self.clauses.iter().any(|(name, _)| name == "launch").then_some(self.launch)
+    /// Whether its blocks wait for each other by its comment or, as far as they tell, by the kernel's words.
+    pub fn waits_for_grid(&self) -> bool {
+        self.cooperative || self.kernel.waits_for_grid
     }
 
     /// The place of a clause's name; that of the comment where it has no such clause.

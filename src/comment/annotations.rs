@@ -18,8 +18,8 @@ use super::template_parameters;
 use super::token::{Token, TokenKind, tokens};
 use super::value::Value;
 use super::workload_clause::RawGiven;
-use crate::workload::{Type, may_be_structure, takes_no_value, vector_fields};
-use std::ops::Range;
+use crate::workload::{Type, may_be_structure, points_to_arrays, takes_no_value, vector_fields};
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// The tuning comments of a source in order.
@@ -27,12 +27,24 @@ use std::sync::Arc;
 /// # Errors
 /// Everything that is wrong with them, in no promised order (see [`render`](super::render)).
 pub fn annotations(source: &Source) -> Result<Vec<Annotation>, Vec<Diagnostic>> {
+    annotations_among(source, &Box::new(Vec::new()))
+}
+
+/// The same for a source that is compiled with others, itself perhaps among them; they are looked at where its comments name a constant
+/// that it does not define.
+///
+/// # Errors
+/// As [`annotations`] has them.
+pub fn annotations_among(
+    source: &Source,
+    others: &dyn Deref<Target = Vec<Source>>,
+) -> Result<Vec<Annotation>, Vec<Diagnostic>> {
     if !is_marked(source.text.as_bytes()) {
         return Ok(Vec::new());
     }
     let shared = Arc::new(source.clone());
     let code = cxx_tokens(&source.text);
-    let constants = Constants::new(source, &code);
+    let constants = Constants::new(source, &code, others);
     let mut found: Vec<Annotation> = Vec::new();
     let mut problems = Vec::new();
     let mut at = 0;
@@ -336,6 +348,7 @@ fn assemble(
         strategy: clauses.strategy,
         budget: clauses.budget,
         launch: clauses.launch,
+        cooperative: clauses.cooperative,
         clauses: clauses.met,
         powers: Vec::new(),
     }
@@ -375,15 +388,17 @@ fn without_value(kernel: &Kernel, given: &[RawGiven]) -> Vec<String> {
         [] => None,
         [name] => {
             let at = named().find(|(_, other)| *other == name).map(|(at, _)| at);
-            let is_structure = at.and_then(|at| kernel.declarations.get(at)).is_some_and(|text| may_be_structure(text));
-            let fields = match is_structure {
-                true => format!("; a structure takes its fields, as in `{name} = {{x = 1}}`, and `{{}}` for all 0"),
-                false => String::new(),
+            let declaration = at.and_then(|at| kernel.declarations.get(at));
+            let how = match declaration {
+                Some(text) if may_be_structure(text) => {
+                    format!("; a structure takes its fields, as in `{name} = {{x = 1}}`, and `{{}}` for all 0")
+                }
+                Some(text) if points_to_arrays(text) => {
+                    format!("; a pointer to arrays takes their numbers, as in `{name} = random[4 * 1024]`")
+                }
+                _ => String::new(),
             };
-            Some(format!(
-                "parameter `{name}` of `{}` has no value: add `{name} = ...` to args(...){fields}",
-                kernel.name
-            ))
+            Some(format!("parameter `{name}` of `{}` has no value: add `{name} = ...` to args(...){how}", kernel.name))
         }
         [ref first @ .., last] => {
             let first: Vec<String> = first.iter().map(|name| format!("`{name}`")).collect();

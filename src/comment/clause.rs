@@ -39,7 +39,8 @@ pub(super) struct Clauses {
     pub name: Option<Spanned<String>>,
     pub strategy: Option<String>,
     pub budget: Option<f64>,
-    pub launch: Launching,
+    pub launch: Option<Launching>,
+    pub cooperative: bool,
     /// One for each `template` clause.
     pub instances: Vec<RawInstance>,
     /// Names and places of the clauses met, also of those with errors.
@@ -427,11 +428,25 @@ fn word<'a>(cursor: &mut Cursor<'a>, clause: &str, known: &[&str]) -> Result<&'a
     Err(cursor.source.error(span, format!("unknown {clause} `{found}`{near}")))
 }
 
-fn launch(clauses: &mut Clauses, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
-    clauses.launch = match word(&mut cursor, "way to launch", &["header", "remap"])? {
-        "remap" => Launching::Remap,
-        _ => Launching::Header,
-    };
+fn launch(clauses: &mut Clauses, cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
+    for mut item in cursor.items() {
+        let place = item.place();
+        let way = match word(&mut item, "way to launch", &["header", "remap", "cooperative"])? {
+            "cooperative" => {
+                clauses.cooperative = true;
+                continue;
+            }
+            "remap" => Launching::Remap,
+            _ => Launching::Header,
+        };
+        if clauses.launch.replace(way).is_some_and(|other| other != way) {
+            return Err(cursor.source.error(place, "launches go one way: remove `header` or `remap`"));
+        }
+    }
+    if clauses.cooperative && clauses.launch == Some(Launching::Remap) {
+        let message = "cooperative launches go by no launch stub that could reshape them: remove `remap`, or write `header` in its place";
+        return Err(cursor.source.error(cursor.rest(), message));
+    }
     Ok(())
 }
 

@@ -1,7 +1,8 @@
-//! The constants that a source defines itself -> their values, as far as its text tells.
+//! The constants that a source defines, or a file that is compiled with it -> their values, as far as the texts tell.
 //!
-//! `#define N 256`, `constexpr int N = 256, M{N / 2};` and enumerators, by their names without scopes. A name that the file defines
-//! twice with different values has none, and neither has one whose definition is more than an integer expression over others. Which
+//! `#define N 256`, `constexpr int N = 256, M{N / 2};` and enumerators, by their names without scopes. A name that is defined
+//! twice with different values has none, and neither has one whose definition is more than an integer expression over others. What the
+//! source defines itself counts before what stands in the other files. Which
 //! definition a build compiles hangs on `#if`, headers and the command line, none of which is looked at: who relies on a
 //! value has the compiler's word for it in the end (see [`TemplateArgument::Constant`](super::TemplateArgument)).
 
@@ -15,6 +16,7 @@ use super::token::tokens;
 use super::value::{Binary, Fault, Value};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
+use std::ops::Deref;
 
 /// The most constants of which each is defined by the next.
 const DEEPEST: usize = 64;
@@ -22,11 +24,16 @@ const DEEPEST: usize = 64;
 /// The most bytes of a definition: one that is longer is a table or a text, and no number.
 const LONGEST: usize = 1000;
 
-/// The constants of a source; nothing is read before one is asked for.
+/// What each constant is defined as, once for each of its definitions; `None` where that is no expression.
+type Definitions<'a> = HashMap<&'a str, Vec<Option<Expr>>>;
+
+/// The constants of a source; nothing is read before one is asked for, and no other file before one that the source does not define.
 pub(super) struct Constants<'a> {
     source: &'a Source,
     code: &'a [CxxToken],
-    definitions: OnceCell<HashMap<&'a str, Vec<Option<Expr>>>>,
+    others: &'a dyn Deref<Target = Vec<Source>>,
+    definitions: OnceCell<Definitions<'a>>,
+    defined_elsewhere: OnceCell<Definitions<'a>>,
     /// What was asked for before; what is being found has no value.
     values: RefCell<HashMap<String, Option<i64>>>,
     /// How many are being found.
@@ -34,9 +41,17 @@ pub(super) struct Constants<'a> {
 }
 
 impl<'a> Constants<'a> {
-    /// `code` are the tokens of the source.
-    pub fn new(source: &'a Source, code: &'a [CxxToken]) -> Constants<'a> {
-        Constants { source, code, definitions: OnceCell::new(), values: RefCell::default(), depth: Cell::new(0) }
+    /// `code` are the tokens of the source, `others` the files that are compiled with it; it may be among them.
+    pub fn new(source: &'a Source, code: &'a [CxxToken], others: &'a dyn Deref<Target = Vec<Source>>) -> Constants<'a> {
+        Constants {
+            source,
+            code,
+            others,
+            definitions: OnceCell::new(),
+            defined_elsewhere: OnceCell::new(),
+            values: RefCell::default(),
+            depth: Cell::new(0),
+        }
     }
 
     /// The value of a template argument, which is an expression or a name with scopes; `None` where it hangs on a macro axis, whose
@@ -62,7 +77,7 @@ impl<'a> Constants<'a> {
                 return None;
             }
             if seen.insert(name.clone()) {
-                for definition in self.definitions().get(name.as_str()).into_iter().flatten().flatten() {
+                for definition in self.definitions(&name).iter().flatten() {
                     definition.names(&mut |name, _| pending.push(name.clone()));
                 }
             }
@@ -70,8 +85,21 @@ impl<'a> Constants<'a> {
         Some(value)
     }
 
-    fn definitions(&self) -> &HashMap<&'a str, Vec<Option<Expr>>> {
-        self.definitions.get_or_init(|| definitions(self.source, self.code))
+    fn definitions(&self, name: &str) -> &[Option<Expr>] {
+        let own = self.definitions.get_or_init(|| definitions(self.source, self.code));
+        if let Some(found) = own.get(name) {
+            return found;
+        }
+        let elsewhere = self.defined_elsewhere.get_or_init(|| {
+            let mut found = Definitions::new();
+            for other in self.others.iter().filter(|other| other.path != self.source.path) {
+                for (name, of_file) in definitions(other, &cxx_tokens(&other.text)) {
+                    found.entry(name).or_default().extend(of_file);
+                }
+            }
+            found
+        });
+        elsewhere.get(name).map_or(&[], Vec::as_slice)
     }
 
     fn value(&self, name: &str) -> Option<i64> {
@@ -84,10 +112,8 @@ impl<'a> Constants<'a> {
             return None;
         }
         self.depth.set(depth + 1);
-        let value = self.definitions().get(name).and_then(|definitions| {
-            let mut values = definitions.iter().map(|definition| self.evaluate(definition.as_ref()?));
-            values.next()?.filter(|first| values.all(|other| other == Some(*first)))
-        });
+        let mut values = self.definitions(name).iter().map(|definition| self.evaluate(definition.as_ref()?));
+        let value = values.next().flatten().filter(|first| values.all(|other| other == Some(*first)));
         self.depth.set(depth);
         self.values.borrow_mut().insert(name.to_owned(), value);
         value
@@ -110,9 +136,8 @@ pub fn kind_of(source: &Source, name: &str) -> Option<&'static str> {
     definitions(source, &cxx_tokens(&source.text)).contains_key(name).then_some("constants")
 }
 
-/// What each constant is defined as, once for each of its definitions; `None` where that is no expression.
-fn definitions<'a>(source: &'a Source, code: &[CxxToken]) -> HashMap<&'a str, Vec<Option<Expr>>> {
-    let mut found: HashMap<&str, Vec<Option<Expr>>> = HashMap::new();
+fn definitions<'a>(source: &'a Source, code: &[CxxToken]) -> Definitions<'a> {
+    let mut found = Definitions::new();
     for (name, body) in macros(source) {
         found.entry(source.slice(name)).or_default().push(expression(source, body));
     }
@@ -246,6 +271,11 @@ fn expression(source: &Source, span: Span) -> Option<Expr> {
 mod tests {
     use super::{Constants, cxx_tokens};
     use crate::comment::{Source, annotations};
+    use std::cell::LazyCell;
+    use std::sync::LazyLock;
+
+    /// No other files.
+    static ALONE: LazyLock<Vec<Source>> = LazyLock::new(Vec::new);
 
     #[test]
     fn constants_have_the_values_that_their_definitions_tell() {
@@ -286,7 +316,7 @@ mod tests {
             enum Last { Open = 8";
         let source = Source::new("a.cu", text.as_bytes());
         let code = cxx_tokens(&source.text);
-        let constants = Constants::new(&source, &code);
+        let constants = Constants::new(&source, &code, &ALONE);
         for (name, value) in [
             ("BLOCK", Some(256)),
             ("HALF", Some(128)),
@@ -352,7 +382,7 @@ mod tests {
             constexpr int BY_AXIS = N * AXIS, FURTHER = BY_AXIS + 1;";
         let source = Source::new("a.cu", text.as_bytes());
         let code = cxx_tokens(&source.text);
-        let constants = Constants::new(&source, &code);
+        let constants = Constants::new(&source, &code, &ALONE);
         for (text, value) in [
             ("N", Some(4)),
             ("ns::N", Some(4)),
@@ -370,6 +400,33 @@ mod tests {
         }
     }
 
+    #[test]
+    fn constants_of_other_files_count_where_the_source_has_none_of_the_name() {
+        let source = Source::new("a.cu", b"constexpr int N = 4, HALF = WIDTH / 2, LATER = N * ROWS;");
+        let others = Box::new(vec![
+            Source::new("b.h", b"#define N 5\n#define WIDTH (2 * N)\n#define TWICE 1\nenum { ROWS = 3 };"),
+            Source::new("a.cu", b"constexpr int STALE = 1;"),
+            Source::new("c.h", b"constexpr int TWICE = 2, SAME = 7; static const int DEEP = HALF;"),
+            Source::new("d.h", b"#define SAME 7"),
+        ]);
+        let code = cxx_tokens(&source.text);
+        let constants = Constants::new(&source, &code, &others);
+        for (name, value) in [
+            ("N", Some(4)),
+            ("WIDTH", Some(8)),
+            ("HALF", Some(4)),
+            ("LATER", Some(12)),
+            ("DEEP", Some(4)),
+            ("SAME", Some(7)),
+            ("TWICE", None),
+            ("STALE", None),
+        ] {
+            assert_eq!(constants.value(name), value, "{name}");
+        }
+        let unread: LazyCell<Vec<Source>> = LazyCell::new(|| panic!("the source has it itself"));
+        assert_eq!(Constants::new(&source, &code, &unread).value("N"), Some(4));
+    }
+
     /// With each in terms of all before it, memory would not hold them.
     #[test]
     fn long_enumerations_chains_and_tables_are_read_once() {
@@ -382,7 +439,7 @@ mod tests {
         );
         let source = Source::new("a.cu", text.as_bytes());
         let code = cxx_tokens(&source.text);
-        let constants = Constants::new(&source, &code);
+        let constants = Constants::new(&source, &code, &ALONE);
         for (name, value) in
             [("E99999", Some(99_999)), ("LAST", Some(100_008)), ("C0", None), ("C49990", Some(11)), ("t", None)]
         {
@@ -398,7 +455,7 @@ mod tests {
                 let source = Source::new("a.cu", part.as_bytes());
                 let code = cxx_tokens(&source.text);
                 for name in ["A", "B", "C", "D", "E"] {
-                    let found = Constants::new(&source, &code).value(name);
+                    let found = Constants::new(&source, &code, &ALONE).value(name);
                     assert!(found.is_none_or(|value| value < 5), "{part}");
                 }
             }

@@ -31,15 +31,38 @@ pub(super) struct File {
 struct Call {
     /// The token of the name.
     at: usize,
-    /// That of the parenthesis which ends the call; `None` where there is no call.
+    /// That of the bracket which ends the call; `None` where there is no call.
     end: Option<usize>,
     launcher: &'static str,
+    /// The place of the call that this one is an argument of, among all.
+    outer: Option<usize>,
 }
 
-/// The last of these calls that begins before `at`, where that is within it.
+/// The innermost of these calls that `at` is within.
 fn around(calls: &[Call], at: usize) -> Option<&Call> {
-    let last = calls.partition_point(|call| call.at <= at).checked_sub(1).and_then(|last| calls.get(last));
-    last.filter(|call| call.end.is_some_and(|end| at <= end))
+    let last = calls.partition_point(|call| call.at <= at).checked_sub(1);
+    within(calls, last, at).and_then(|found| calls.get(found))
+}
+
+/// The place of the innermost call that `at` is within, of the one at `from` and those around it.
+fn within(calls: &[Call], mut from: Option<usize>, at: usize) -> Option<usize> {
+    while let Some(call) = from.and_then(|place| calls.get(place)) {
+        if call.end.is_some_and(|end| at <= end) {
+            return from;
+        }
+        from = call.outer;
+    }
+    None
+}
+
+/// Calls in the order of the text -> the same, each with the one around it.
+fn nested(calls: impl Iterator<Item = Call>) -> Vec<Call> {
+    let mut found: Vec<Call> = Vec::new();
+    for call in calls {
+        let outer = within(&found, found.len().checked_sub(1), call.at);
+        found.push(Call { outer, ..call });
+    }
+    found
 }
 
 /// Functions of the runtime that take a kernel's address, for which there is no launch stub.
@@ -107,18 +130,44 @@ impl File {
     fn launchers(&self) -> Vec<Call> {
         let call = |at: usize| {
             let launcher = LAUNCHERS.into_iter().find(|launcher| *launcher == self.text(at))?;
-            Some(Call { at, end: self.closing(at + 1), launcher })
+            let end = self.given(at).and_then(|open| self.closing(open));
+            Some(Call { at, end, launcher, outer: None })
         };
-        (0..self.tokens.len()).filter_map(call).collect()
+        nested((0..self.tokens.len()).filter_map(call))
     }
 
-    /// The calls of the program's own functions, given by name with the launchers that they call.
+    /// The calls of the program's own functions and constructors, given by name with the launchers that they call.
     fn wrapped(&self, wrappers: &HashMap<String, &'static str>) -> Vec<Call> {
         let call = |at: usize| {
-            let launcher = wrappers.get(self.text(at)).filter(|_| !self.is_declared(at))?;
-            Some(Call { at, end: Some(self.closing(at + 1)?), launcher })
+            let launcher = wrappers.get(self.text(at))?;
+            // `Run run(k)` declares a variable, and calls a constructor.
+            let open = match self.variable(at) {
+                Some(variable) => variable + 1,
+                None => self.given(at).filter(|_| !self.is_declared(at))?,
+            };
+            Some(Call { at, end: Some(self.closing(open)?), launcher, outer: None })
         };
-        (0..self.tokens.len()).filter(|_| !wrappers.is_empty()).filter_map(call).collect()
+        nested((0..self.tokens.len()).filter(|_| !wrappers.is_empty()).filter_map(call))
+    }
+
+    /// What opens the arguments of the function or constructor named at `at`, behind those of its template, or of the one that it is itself
+    /// an argument of, as in `make_unique<Run>(k)`.
+    fn given(&self, at: usize) -> Option<usize> {
+        let open = match self.text(at + 1) {
+            "<" => self.closing(at + 1)? + 1,
+            ">" => at + 2,
+            _ => at + 1,
+        };
+        matches!(self.text(open), "(" | "{").then_some(open)
+    }
+
+    /// The variable of the class named at `at` that is made with arguments there.
+    fn variable(&self, at: usize) -> Option<usize> {
+        let name = if self.text(at + 1) == "<" { self.closing(at + 1)? + 1 } else { at + 1 };
+        let is_name = self.tokens.get(name).is_some_and(|token| token.kind == CxxKind::Name);
+        // `struct Run final {`
+        let is_name = is_name && !SPECIFIERS.contains(&self.text(name));
+        (is_name && matches!(self.text(name + 1), "(" | "{")).then_some(name)
     }
 
     /// The program's own functions that call a launcher, each with that: a kernel that is handed to one may be launched by it. A function is
@@ -163,7 +212,7 @@ impl File {
                 _ if self.device[at] => continue,
                 Some(call) => says(call.launcher),
                 None if self.launch_mark(at).is_some() => continue,
-                None => match around(&self.wrapped, at) {
+                None => match around(&self.wrapped, at).filter(|_| !self.is_typed(at)) {
                     Some(call) => format!(
                         "this launch of `{kernel}` may not be reshaped: launch(remap) reaches <<<...>>> launches of host code only, and `{}` calls {}",
                         self.text(call.at),
@@ -180,9 +229,20 @@ impl File {
 
     /// The name of the function whose body begins at `open`.
     fn defined(&self, open: usize) -> Option<&str> {
-        let begin = self.opening(self.signature(open)?, "(", ")")?;
-        let name = begin.checked_sub(1).filter(|&name| self.tokens[name].kind == CxxKind::Name);
-        name.map(|name| self.text(name)).filter(|name| !CONTROL.contains(name))
+        let mut last = self.signature(open)?;
+        loop {
+            let (begin, is_brace) = match self.opening(last, "(", ")") {
+                Some(begin) => (begin, false),
+                None => (self.opening(last, "{", "}")?, true),
+            };
+            let name = begin.checked_sub(1).filter(|&name| self.tokens[name].kind == CxxKind::Name)?;
+            last = match name.checked_sub(1).map_or("", |before| self.text(before)) {
+                // What a constructor initializes stands between its parameters and its body.
+                "," => name.checked_sub(2)?,
+                ":" => self.signature(name - 1)?,
+                _ => return Some(self.text(name)).filter(|name| !is_brace && !CONTROL.contains(name)),
+            };
+        }
     }
 
     /// The name that the lambda whose body begins at `open` is given: `auto run = [&](auto f) {`.
@@ -235,7 +295,12 @@ impl File {
         let before = at.wrapping_sub(1);
         let is_name = self.tokens.get(before).is_some_and(|token| token.kind == CxxKind::Name);
         matches!(self.text(before), "*" | "&" | ">") && !self.is_member(at)
-            || is_name && !matches!(self.text(before), "return" | "else" | "do")
+            || is_name && !matches!(self.text(before), "return" | "else" | "do" | "new" | "throw")
+    }
+
+    /// Whether the name at `at` stands behind another, which is its type.
+    fn is_typed(&self, at: usize) -> bool {
+        at.checked_sub(1).is_some_and(|before| self.tokens[before].kind == CxxKind::Name)
     }
 
     /// Whether the name at `at` is a member of something.
@@ -278,18 +343,28 @@ impl File {
         }
     }
 
-    /// The index of the parenthesis that closes the one at `open`.
+    /// The index of the bracket that closes the one at `open`: a parenthesis, a brace or, of a template, an angle bracket.
     fn closing(&self, open: usize) -> Option<usize> {
-        let mut depth = 0usize;
-        for at in open..self.tokens.len() {
+        let (opens, closes) = match self.text(open) {
+            "(" => ("(", ")"),
+            "{" => ("{", "}"),
+            "<" => ("<", ">"),
+            _ => return None,
+        };
+        let (mut depth, mut at) = (0usize, open);
+        while at < self.tokens.len() {
             match self.text(at) {
-                "(" => depth += 1,
-                ")" => depth = depth.checked_sub(1)?,
+                word if word == opens => depth += 1,
+                word if word == closes => depth -= 1,
+                // What a parenthesis compares opens and closes nothing, and what ends here was a comparison, too.
+                "(" if opens == "<" => at = self.closing(at)?,
+                ";" | "{" | "}" if opens == "<" => return None,
                 _ => {}
             }
             if depth == 0 {
-                return (at > open).then_some(at);
+                return Some(at);
             }
+            at += 1;
         }
         None
     }
@@ -424,6 +499,39 @@ mod tests {
             (
                 "template <class F> void run(F f, decltype(p->x) y) { cudaLaunchKernelEx(&c, f); }\nvoid go() { run(k); }",
                 Some("and `run` calls cudaLaunchKernelEx"),
+            ),
+            // One call among the arguments of another.
+            (
+                "template <class F> void run(int n, F f) { cudaLaunchKernelEx(&c, f, size(n)); }\nvoid go() { run(run(1, 0), k); }",
+                Some("and `run` calls cudaLaunchKernelEx"),
+            ),
+            (
+                "template <int N, class F> void run(F f) { cudaLaunchKernelEx(&c, f); }\nvoid go() { run<(N > 2)>(k); }",
+                Some("and `run` calls cudaLaunchKernelEx"),
+            ),
+            // Constructors.
+            (
+                "template <class F> struct Run { Run(F f, int n) : n_(n), f_{f} { cudaLaunchKernelEx(&c, f); } };\nvoid go() { static Run<F> run(k, 1); }",
+                Some("and `Run` calls cudaLaunchKernelEx"),
+            ),
+            (
+                "struct Run { Run(F f) noexcept : Base(f) { cudaLaunchKernelEx(&c, f); } };\nvoid go() { Run run{k}; }",
+                Some("and `Run` calls cudaLaunchKernelEx"),
+            ),
+            (
+                "Run::Run(F f) { cudaLaunchKernelEx(&c, f); }\nvoid go() { auto run = new Run(k); }",
+                Some("and `Run` calls cudaLaunchKernelEx"),
+            ),
+            (
+                "Run::~Run() { cudaLaunchKernelEx(&c, f); }\nvoid go() { auto run = std::make_unique<Run>(k); }",
+                Some("and `Run` calls cudaLaunchKernelEx"),
+            ),
+            ("struct Run final { Run() { cudaLaunchKernelEx(&c, 0); }\nvoid go() { set(k); } };", None),
+            ("struct Run { Run(F k) { cudaLaunchKernelEx(&c, k_); } };", None),
+            ("Run::Run(F f) : f_(f) { cudaLaunchKernelEx(&c, f); }\nvoid go() { f_(k); }", None),
+            (
+                "Run::Run(F f) { cudaLaunchKernelEx(&c, f); }\nvoid go() { Run run(3); use(k); if (a < Run && b > (k)) {} }",
+                None,
             ),
             ("void go() { p->use(k); if (a->b) { cudaLaunchKernelEx(&c, f); } }", None),
             ("template <class F> void run(F k) { [&] { cudaLaunchKernelEx(&c, 0); }(); }", None),

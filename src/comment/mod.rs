@@ -35,7 +35,7 @@ pub use annotation::{
     Annotation, Block, CheckClause, Defaults, Given, GivenField, GivenFile, GivenFill, GivenSymbol, GivenTable,
     GivenValue, Grid, Instance, Launching, MacroAxis, Power, Regs, Spanned, TemplateArgument,
 };
-pub use annotations::{ONE_VALUE, annotations};
+pub use annotations::{ONE_VALUE, annotations, annotations_among};
 pub(crate) use constants::kind_of;
 pub(crate) use diagnostic::suggestion;
 pub use diagnostic::{Diagnostic, Severity, render, render_of};

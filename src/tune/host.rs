@@ -100,7 +100,7 @@ pub fn header(
         occupancy: None,
         capability: 0,
         others: Vec::new(),
-        cooperative: annotation.kernel.waits_for_grid,
+        cooperative: annotation.waits_for_grid(),
         carveout: annotation.carveout.as_ref().map(|_| configuration.carveout.map_or(-1, i32::from)),
     }
 }

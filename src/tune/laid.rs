@@ -43,6 +43,8 @@ pub struct Laid {
 pub struct Source {
     /// The kernel's name in it.
     pub symbol: String,
+    /// The comment says that the kernel's blocks wait for each other, whatever the code says.
+    pub told_to_wait: bool,
     /// `None` where the front end failed, or was not run.
     pub ptx: Option<Arc<str>>,
 }
@@ -58,6 +60,9 @@ pub struct Code {
 impl Source {
     /// Whether the kernel's blocks wait for each other.
     pub fn waits_for_grid(&self) -> bool {
+        if self.told_to_wait {
+            return true;
+        }
         // Hardly any kernel has it, and reading PTX takes a while.
         let ptx = self.ptx.as_deref().filter(|ptx| ptx.contains("%envreg"));
         ptx.and_then(|ptx| Module::parse(ptx).ok())
@@ -285,6 +290,7 @@ fn sources(
     }
     let sources = sets.into_iter().map(|set| Source {
         symbol: subject.entry(set).unwrap_or(&subject.entry).symbol.clone(),
+        told_to_wait: subject.annotation.cooperative,
         ptx: front_ends.made(&merged(in_force, set)).map(|front_end| Arc::from(front_end.ptx.as_str())),
     });
     (sources.collect(), of)

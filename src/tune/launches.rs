@@ -55,6 +55,7 @@ pub fn beside_the_header(subject: &Subject<'_>, around: &Surroundings, chosen: &
             block != chosen.block || chosen.grid != baseline.grid || is_divided_otherwise(subject, around, chosen)
         }
     };
+    let otherwise = if annotation.cooperative { "" } else { ", or write launch(remap) in place of launch(header)" };
     let harm = if chosen.macros == baseline.macros { "" } else { ", so that its results may be wrong" };
     let warning = |launch: &HostLaunch| {
         let own = match launch.block {
@@ -62,7 +63,7 @@ pub fn beside_the_header(subject: &Subject<'_>, around: &Surroundings, chosen: &
             LaunchedBlock::Given | LaunchedBlock::Unknown => "does not follow the header".to_owned(),
         };
         let message = format!(
-            "`{name}` is tuned to {chosen}, and this launch of it {own}{harm}: include \"{}\" and launch as nvtune::{name} says, or write launch(remap) in place of launch(header)",
+            "`{name}` is tuned to {chosen}, and this launch of it {own}{harm}: include \"{}\" and launch as nvtune::{name} says{otherwise}",
             around.header
         );
         launch.source.warning(launch.span, message)
@@ -158,7 +159,7 @@ pub fn reach_notes(tuner: &Tuner<'_>, subject: &Subject<'_>) -> Vec<String> {
                 return Vec::new();
             }
             let note = format!("{LAUNCHES_STAY}{reason}");
-            if annotation.told_launch().is_some() && subject.kept.is_none() {
+            if annotation.launch.is_some() && subject.kept.is_none() {
                 tuner.console.diagnostics(&[annotation
                     .source
                     .warning(annotation.place("launch"), format!("`{}`: {note}", annotation.name))]);

@@ -97,6 +97,9 @@ pub struct Effort {
     pub sanitize: bool,
 }
 
+/// What may keep launches of more blocks than the baseline's from ending.
+const MAY_WAIT: &str = "a launch of more blocks did not end: where blocks wait for each other, as in a barrier of the kernel's own, write launch(cooperative)";
+
 /// As [`decide_on`]; notes besides how the GPU was, and how long it was waited for.
 pub fn decide(
     scored: &Scored,
@@ -135,6 +138,7 @@ fn decide_on<M: Measurer>(
     let (clock, waited) = (Instant::now(), measurer.waited());
     let left = |measurer: &M| budget_s - (clock.elapsed() - (measurer.waited() - waited)).as_secs_f64();
     let mut tally = Tally::default();
+    let mut may_wait = false;
     let mut earlier = HashMap::new();
     if logbook.has_earlier() {
         let timings = measurer.time(&baseline, &[], &Plan { budget_s, ..Plan::default() })?;
@@ -165,6 +169,8 @@ fn decide_on<M: Measurer>(
                 match outcome {
                     Outcome::Timed(timing) => tally.candidate(laid, decision, index, Found::Timed((&timing).into())),
                     Outcome::Refused(reason) => {
+                        let more = laid.launches[index].blocks() > laid.launches[laid.baseline].blocks();
+                        may_wait |= more && !laid.waits_for_grid && matches!(reason, Reason::Hung { .. });
                         tally.candidate(laid, decision, index, Found::Refused(reason.to_string()));
                     }
                     Outcome::Skipped => decision.configurations[index].candidate = true,
@@ -182,6 +188,9 @@ fn decide_on<M: Measurer>(
             String::new()
         };
         decision.notes.push(format!("candidate refused: {first}{rest}"));
+    }
+    if may_wait {
+        decision.notes.push(MAY_WAIT.to_owned());
     }
     let (finalists, mut contenders) = candidates(laid, &finalists(&ranked));
     if finalists.is_empty() {

@@ -40,6 +40,10 @@ const WITHOUT_STUBS: &str = "a cubin or fatbin has no launch stubs, and what loa
 /// Why launches of a kernel stay whose blocks wait for each other; with the remedy.
 const COOPERATIVE: &str = "it waits for its whole grid, and cooperative launches go by no launch stub: write launch(header), and launch there as the header says";
 
+/// The same where the comment says that they wait.
+const TOLD_COOPERATIVE: &str =
+    "cooperative launches go by no launch stub: write launch(header, cooperative), and launch there as the header says";
+
 /// What is known of the code around a source's kernels.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
@@ -136,10 +140,11 @@ impl Reach {
         let varies = space.varying_extents();
         let before = space.baseline().block;
         let proven = position::is_all(module, symbol, std::array::from_fn(|at| (!varies[at]).then_some(before[at])));
-        let way = match annotation.told_launch() {
+        let way = match annotation.launch {
             _ if goes_by_header(annotation, around) => Way::Header,
             // Where all launches are alike, results are the same as those of an object, and hold for both.
             _ if !around.has_stubs && launches_vary(annotation, space) => Way::Pinned(WITHOUT_STUBS.to_owned()),
+            _ if annotation.cooperative => Way::Pinned(TOLD_COOPERATIVE.to_owned()),
             _ if grid_wait::waits_for_grid(module, symbol) => Way::Pinned(COOPERATIVE.to_owned()),
             _ if entry.mangled.is_none() => {
                 Way::Pinned("the compiler makes no launch stub of it that is known".to_owned())
@@ -509,7 +514,7 @@ fn launches_vary(annotation: &Annotation, space: &Space) -> bool {
 
 /// Whether the host code launches whatever the header says.
 fn goes_by_header(annotation: &Annotation, around: &Surroundings) -> bool {
-    match annotation.told_launch() {
+    match annotation.launch {
         Some(Launching::Header) => true,
         Some(Launching::Remap) => false,
         None => around.includes_header,

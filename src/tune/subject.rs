@@ -198,7 +198,7 @@ pub fn learn<'a>(
         Some(around) => Reach::new(annotation, &space, &module, &entry, around),
         None => Reach::header(),
     };
-    let waits_for_grid = grid_wait::waits_for_grid(&module, &entry.symbol);
+    let waits_for_grid = annotation.cooperative || grid_wait::waits_for_grid(&module, &entry.symbol);
     let entries = HashMap::from([(own.clone(), Ok(entry.clone()))]);
     let barred = barred(&space);
     let subject =

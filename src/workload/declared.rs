@@ -89,6 +89,12 @@ pub fn takes_no_value(declaration: &str) -> bool {
     handle(declaration).is_some() || pointers > 1 || outer.contains('&') || outer.contains('(') && !is_array
 }
 
+/// Whether a parameter points to arrays by its declaration: `float (*rows)[4]`, `float rows[][4]`.
+pub fn points_to_arrays(declaration: &str) -> bool {
+    let outer = without_arguments(declaration);
+    outer.matches('[').count() > usize::from(!outer.contains('(')) && !takes_no_value(declaration)
+}
+
 /// Whether a parameter may be a structure that is passed by value, as far as its declaration tells: neither a pointer nor the like, nor a
 /// number by its type's own name.
 pub fn may_be_structure(declaration: &str) -> bool {
@@ -118,7 +124,7 @@ pub(super) fn is_bool(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{may_be_structure, refusal, takes_no_value, told_type};
+    use super::{may_be_structure, points_to_arrays, refusal, takes_no_value, told_type};
 
     #[test]
     fn a_declaration_tells_what_may_be_a_structure() {
@@ -136,6 +142,22 @@ mod tests {
             ("Image<float> images[2]", false),
         ] {
             assert_eq!(may_be_structure(declaration), expected, "{declaration}");
+        }
+    }
+
+    #[test]
+    fn a_declaration_tells_what_points_to_arrays() {
+        for (declaration, expected) in [
+            ("float rows[][4]", true),
+            ("const float ( * rows ) [ 4 ]", true),
+            ("float (*rows)[4][2]", true),
+            ("float rows[4]", false),
+            ("float *row", false),
+            ("float *rows[4]", false),
+            ("float (&rows)[4]", false),
+            ("int n", false),
+        ] {
+            assert_eq!(points_to_arrays(declaration), expected, "{declaration}");
         }
     }
 

@@ -10,8 +10,9 @@ use super::alias::Spelled;
 use super::instance;
 use super::layout::Layout;
 use super::mangled::parameter_types;
+use super::types::Type;
 use super::variable::{Variable, variables};
-use crate::comment::{Annotation, Diagnostic, Fault, Instance, TemplateArgument, Value};
+use crate::comment::{Annotation, Diagnostic, Fault, Instance, TemplateArgument, TemplateParameter, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -101,11 +102,21 @@ pub fn find<'a>(
     if let Some(instance) = &annotation.instance {
         named = instances(&named, annotation, instance, macros, spelled)?;
     }
-    let fitting: Vec<&Entry> =
+    let as_many: Vec<&Entry> =
         named.iter().copied().filter(|entry| entry.parameters.len() == kernel.parameters.len()).collect();
+    let fitting: Vec<&Entry> = as_many.iter().copied().filter(|entry| !takes_others(annotation, entry)).collect();
+    let listed = |entries: &[&Entry]| {
+        let lists: Vec<String> = entries.iter().map(|entry| format!("({})", entry.parameters.join(", "))).collect();
+        lists.join(", ")
+    };
     let found = match (named.len(), &fitting[..]) {
         (_, [only]) => Ok(*only),
         (0, _) => Err(warning(format!("the compilation has no kernel `{}`; it is not tuned", kernel.name))),
+        (_, []) if !as_many.is_empty() => Err(warning(format!(
+            "the compilation has no kernel `{}` with parameters of these types, for those of its name take {}; it is not tuned",
+            kernel.name,
+            listed(&as_many)
+        ))),
         (_, []) => {
             let count = kernel.parameters.len();
             let is_pack = kernel.declarations.iter().any(|declaration| declaration.contains(". . ."));
@@ -130,16 +141,12 @@ pub fn find<'a>(
             let mut placed = several.iter().filter(here);
             match (placed.next(), placed.next()) {
                 (Some(only), None) => Ok(*only),
-                _ => {
-                    let fitting: Vec<String> =
-                        several.iter().map(|entry| format!("({})", entry.parameters.join(", "))).collect();
-                    Err(warning(format!(
-                        "several kernels are called `{}` and none can be told to be this one: they take {}; give the one to tune a name of its own; it is \
+                _ => Err(warning(format!(
+                    "several kernels are called `{}` and none can be told to be this one: they take {}; give the one to tune a name of its own; it is \
                          not tuned",
-                        kernel.name,
-                        fitting.join(", ")
-                    )))
-                }
+                    kernel.name,
+                    listed(several)
+                ))),
             }
         }
     }?;
@@ -149,14 +156,46 @@ pub fn find<'a>(
     }
 }
 
-/// What there is to say where an argument is another number than this file seems to define: the comment's expressions took it for that.
+/// Whether an entry is surely an overload of the annotation's kernel: where both types of a parameter are known, by the declaration and by
+/// the compiler, and are not the same.
+fn takes_others(annotation: &Annotation, entry: &Entry) -> bool {
+    let kernel = &annotation.kernel;
+    let declared = kernel.parameters.iter().zip(&kernel.declarations).map(|(name, declaration)| {
+        let text = declaration.strip_suffix(name.as_deref()?)?;
+        Some(Type::of(&with_arguments(annotation, text)))
+    });
+    let differ = |(declared, compiled): (Option<Type>, &String)| match (declared, Type::of(compiled)) {
+        (None | Some(Type::Other(_)), _) | (_, Type::Other(_)) => false,
+        (Some(Type::Scalar(one)), Type::Scalar(other)) => one != other,
+        (Some(Type::Pointer { element: one, .. }), Type::Pointer { element: other, .. }) => one != other,
+        (Some(Type::Scalar(_)), Type::Pointer { .. }) | (Some(Type::Pointer { .. }), Type::Scalar(_)) => true,
+    };
+    // Under `#if` the types may be those of a branch that is not compiled.
+    !kernel.is_conditional && declared.zip(&entry.parameters).any(differ)
+}
+
+/// A type of the kernel's declaration with the arguments of its instance that are numbers' types in place of their names.
+fn with_arguments(annotation: &Annotation, text: &str) -> String {
+    let arguments = annotation.instance.iter().flat_map(|instance| &instance.arguments);
+    let parameters = annotation.kernel.template_parameters.iter().zip(arguments);
+    let argument = |word: &str| {
+        let is_it =
+            |(parameter, _): &(&Option<_>, _)| parameter.as_ref().is_some_and(|of: &TemplateParameter| of.name == word);
+        let (_, argument) = parameters.clone().find(is_it)?;
+        matches!(Type::of(argument.text()), Type::Scalar(_)).then(|| argument.text().to_owned())
+    };
+    let words = text.split(' ').map(|word| argument(word).unwrap_or_else(|| word.to_owned()));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// What there is to say where an argument is another number than the source seems to define: the comment's expressions took it for that.
 fn other_constant(annotation: &Annotation, entry: &Entry) -> Option<Box<Diagnostic>> {
     let instance = annotation.instance.as_ref()?;
     let compiled = instance::arguments(&entry.qualified)?;
     instance.arguments.iter().zip(compiled).find_map(|(argument, compiled)| match argument {
         TemplateArgument::Constant { text, value } if !instance::agree(&value.to_string(), compiled) => {
             let message = format!(
-                "`{text}` is {} in this build, and {value} where this file defines it: write the number in `template`; `{}` is not tuned",
+                "`{text}` is {} in this build, and {value} where the source defines it: write the number in `template`; `{}` is not tuned",
                 instance::as_written(compiled),
                 annotation.kernel.name
             );

@@ -21,7 +21,7 @@ mod variable;
 pub use alias::Spelled;
 pub use bind::{bind, default_tolerance};
 pub use buffer::{Argument, Buffer, Check, Element, FileBytes, Fill, Scalar, Symbol, Workload};
-pub use declared::{may_be_structure, takes_no_value};
+pub use declared::{may_be_structure, points_to_arrays, takes_no_value};
 pub use entry::{Entry, entries, find};
 pub use floating::floating;
 pub use formula::{Formula, INDEX};

@@ -390,9 +390,42 @@ fn a_grid_that_waits_for_itself_is_no_larger_than_the_gpu() {
     assert_eq!(scored(&fused), [true, true, true, false, false, false]);
     // An H200 holds 8 blocks of 256 threads on each of 132 multiprocessors.
     assert_eq!(scored(&kernel("grid.sync(); if (grid.thread_rank() == 0) y[0] = 0;")), [true, true, false]);
-    let record = project.record("root.tune.json");
-    let refused = record["kernels"][0]["configurations"][2]["refused"].as_str();
-    assert_eq!(refused, Some("its blocks wait for each other, and the GPU does not hold so many at once"));
+    let refused = || project.record("root.tune.json")["kernels"][0]["configurations"][2]["refused"].clone();
+    let unheld = refused();
+    // A barrier of the kernel's own is not seen, and said.
+    let own = kernel("atomicAdd(&arrived, 1); while (*(volatile int *)&arrived < gridDim.x) {} if (i == 0) y[0] = 0;")
+        .replace("//@tune grid", "__device__ int arrived;\n//@tune grid")
+        .replace("for (int i", "int i = 0; for (i");
+    assert_eq!(scored(&own), [true, true, true]);
+    assert_eq!(scored(&own.replace("launch(header)", "launch(header, cooperative)")), [true, true, false]);
+    assert_eq!(refused(), unheld);
+    assert_eq!(unheld, "its blocks wait for each other, and the GPU does not hold so many at once");
+}
+
+/// Who wrote a barrier that nobody sees is told what to say of it, where a grid was too large.
+#[test]
+fn a_larger_grid_that_does_not_end_may_be_one_of_blocks_that_wait() {
+    let found = |hung: [u32; 3]| {
+        let project = Project::new(&[]);
+        project.write(
+            "meet.cu",
+            "__device__ int arrived;\n//@tune grid({66, 132, 264}) block(256) regs(0) default(block = 256, grid = 132) launch(header)\n\
+             //@tune args(n = 1 << 20, x = random[n])\n\
+             __global__ void meet(int n, float *x) {\n\
+             if (threadIdx.x == 0) { atomicAdd(&arrived, 1); while (*(volatile int *)&arrived < gridDim.x) {} }\n\
+             for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) x[i] += 1; }\n",
+        );
+        let hung = format!(r#"{{"grid": {hung:?}, "refused": {{"hung": {{"limit_s": 10.0}}}}}}"#);
+        let ran =
+            tuned(&project, &compile("meet.cu", "meet.o"), &format!(r#"{hung}, {{"time_us": 10.0, "spread": 0.01}}"#));
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert!(ran.stderr.contains("did not end within 10 s"), "{}", ran.stderr);
+        ran.stderr.contains(
+            "where blocks wait for each other, as in a barrier of the kernel's own, write launch(cooperative)",
+        )
+    };
+    assert!(found([264, 1, 1]));
+    assert!(!found([66, 1, 1]));
 }
 
 #[test]
@@ -417,6 +450,9 @@ fn a_kernel_that_waits_for_its_grid_is_launched_cooperatively() {
         ("", include, "grid.sync()", true),
         ("", include, "cg::this_thread_block().sync()", false),
         ("", include, "if (!grid.is_valid()) cg::this_thread_block().sync()", false),
+        ("launch(cooperative)", "", "cg::this_thread_block().sync()", true),
+        ("launch(cooperative)", include, "cg::this_thread_block().sync()", true),
+        ("launch(cooperative, header)", "", "cg::this_thread_block().sync()", true),
     ] {
         // Nothing is recorded of a launch of the other kind.
         let small = format!(r#"{{"label": "block=64", "cooperative": {cooperative}, "time_us": 5.0, "spread": 0.01}}"#);
@@ -446,5 +482,8 @@ fn a_kernel_that_waits_for_its_grid_is_launched_cooperatively() {
         #include "root.tune.h" grid.sync(): 64 "header" true null
         #include "root.tune.h" cg::this_thread_block().sync(): 64 "header" false null
         #include "root.tune.h" if (!grid.is_valid()) cg::this_thread_block().sync(): 64 "header" false null
+        launch(cooperative) cg::this_thread_block().sync(): 256 "pinned grid.x:kept" true ["its launches stay as they are: cooperative launches go by no launch stub: write launch(header, cooperative), and launch there as the header says"]
+        launch(cooperative)#include "root.tune.h" cg::this_thread_block().sync(): 64 "header" true null
+        launch(cooperative, header) cg::this_thread_block().sync(): 64 "header" true null
     "#]].assert_eq(&found);
 }

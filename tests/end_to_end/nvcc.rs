@@ -701,10 +701,14 @@ fn values_of_the_sources_own_types_are_given_and_checked() {
     }
 }
 
-/// Expressions take a constant for what its file defines it as; where a build makes it another one, that is said.
+/// Expressions take a constant for what its file, or one that is included with quotes, defines it as; where a build makes it another one, that is said.
 #[test]
 fn constants_as_template_arguments_have_a_value_that_the_compiler_agrees_with() {
     let project = Project::new(&[]);
+    project.write(
+        "sizes.h",
+        "#ifndef SIZE\n#define SIZE 8\n#endif\nenum { NO_ROWS, ROWS = 8 };\nnamespace sizes { constexpr int WIDTH = ROWS; }\n",
+    );
     let source = |definition: &str, argument: &str| {
         format!(
             "{definition}\n//@tune template({argument}) threads(ceildiv(n, N)) block({{64, 128}}) default(block = 128)\n\
@@ -720,11 +724,20 @@ fn constants_as_template_arguments_have_a_value_that_the_compiler_agrees_with() 
         ("#define HALF 4\n#define ITEMS (HALF * 2)", "ITEMS", "", ""),
         ("namespace ns { struct S { static constexpr int ITEMS{8}; }; }", "ns::S::ITEMS", "", ""),
         ("#ifndef ITEMS\n#define ITEMS 8\n#endif", "ITEMS", "", ""),
+        ("#include \"sizes.h\"", "ROWS", "", ""),
+        ("#include \"sizes.h\"", "sizes::WIDTH", "", ""),
         (
             "#ifndef ITEMS\n#define ITEMS 8\n#endif",
             "ITEMS",
             "-DITEMS=4",
-            "a.cu(4): warning: `ITEMS` is 4 in this build, and 8 where this file defines it: write the number in `template`; `k` is not tuned",
+            "a.cu(4): warning: `ITEMS` is 4 in this build, and 8 where the source defines it: write the number in `template`; `k` is not tuned",
+        ),
+        ("#define SIZE 16\n#include \"sizes.h\"", "SIZE", "-DSIZE=16", ""),
+        (
+            "#include \"sizes.h\"",
+            "SIZE",
+            "-DSIZE=4",
+            "a.cu(2): warning: `SIZE` is 4 in this build, and 8 where the source defines it: write the number in `template`; `k` is not tuned",
         ),
     ] {
         project.write("a.cu", &source(definition, argument));
@@ -736,6 +749,33 @@ fn constants_as_template_arguments_have_a_value_that_the_compiler_agrees_with() 
         assert_eq!(ran.stderr.contains(&tuned), said.is_empty(), "{definition}: {}", ran.stderr);
         assert!(ran.stderr.contains(said), "{definition}: {}", ran.stderr);
     }
+}
+
+/// Templates of one name with as many parameters are overloads, which the types of these tell apart.
+#[test]
+fn instances_of_overloaded_templates_are_told_apart_by_their_parameters() {
+    let project = Project::new(&[]);
+    let build = |launches: &str| {
+        let text = format!(
+            "//@tune template(float) threads(n) block({{64, 128}}) default(block = 128)\n//@tune args(n = 1 << 16, x = random[n])\n\
+             template <typename T> __global__ void k(T *x, int n) {{ if (threadIdx.x < n) x[blockIdx.x * blockDim.x + threadIdx.x] += 1; }}\n\
+             template <typename T> __global__ void k(double *x, T a) {{ x[blockIdx.x * blockDim.x + threadIdx.x] += a; }}\n\
+             //@tune name(numbered) template(4) threads(n) block({{64, 128}}) default(block = 128)\n//@tune args(n = 1 << 16, x = random[n])\n\
+             template <int N> __global__ void k(float *x, int n) {{ if (threadIdx.x < n) x[blockIdx.x * blockDim.x + threadIdx.x] += N; }}\n\
+             void all(int n, float *x, double *y) {{ k<4><<<n / 128, 128>>>(x, n); {launches} }}\n"
+        );
+        project.write("a.cu", &text);
+        let ran = run(project.nvtune(&compile("a.cu", "a.o")).env("NVTUNE", "static"));
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        ran.stderr
+    };
+    let said = build("k<float><<<n / 128, 128>>>(x, n); k<float><<<n / 128, 128>>>(y, 2.0f);");
+    assert!(said.contains("nvtune: k_float") && !said.contains("not tuned"), "{said}");
+    assert!(said.contains("nvtune: numbered"), "{said}");
+    // What is there is the other overload's.
+    let said = build("k<float><<<n / 128, 128>>>(y, 2.0f);");
+    let why = "a.cu(3): warning: the compilation has no kernel `k` with parameters of these types, for those of its name take (double *, float); it is not tuned";
+    assert!(said.contains(why) && said.contains("nvtune: numbered"), "{said}");
 }
 
 /// A comment whose expressions do not ask for a number is as good in a build that makes it another one, and a type may be called as an

@@ -450,6 +450,28 @@ fn a_project_is_tuned_in_one_go_and_a_second_run_has_nothing_to_do() {
 }
 
 #[test]
+fn a_project_whose_marked_kernels_are_not_seen_is_told_where_they_are_looked_for() {
+    let project = Project::new(&["saxpy.cu"]);
+    let call = |include: &str| {
+        project.write("a.cu", &format!("#include {include}\n"));
+        let entry = serde_json::json!([{
+            "directory": project.path(""), "file": "a.cu", "arguments": ["nvcc", "-arch=sm_90", "-I.", "-c", "a.cu", "-o", "a.o"],
+        }]);
+        project.write("compile_commands.json", &entry.to_string());
+        run(nvtune(&project, &["tune"]).env("NVTUNE_REPLAY", "none"))
+    };
+    let ran = call("<saxpy.cu>");
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("compiles a marked kernel (what is included with <> is not looked at)"),
+        "{}",
+        ran.stderr
+    );
+    let ran = call("\"saxpy.cu\"");
+    assert!(!ran.stderr.contains("compiles a marked kernel"), "{}", ran.stderr);
+}
+
+#[test]
 fn the_same_lock_gives_the_same_bytes_whatever_the_build() {
     let project = Project::new(&["two.cu"]);
     two(&project);

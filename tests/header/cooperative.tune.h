@@ -49,6 +49,25 @@ static inline nvtune_dim3 nvtune_waiting_grid(void) { return nvtune_detail_dim3(
 static inline size_t nvtune_waiting_shared(void) { return NVTUNE_AS(size_t, 0); }
 #endif
 
+#ifndef NVTUNE_COOPERATIVE_SPINNING_4DEC7F66
+#define NVTUNE_COOPERATIVE_SPINNING_4DEC7F66
+#ifdef NVTUNE_KERNEL_spinning
+#error "two headers of nvtune have a kernel spinning: add name(...) to the tuning comment of one of them"
+#endif
+#define NVTUNE_KERNEL_spinning
+#define SPINNING_BLOCK_X 128
+#define SPINNING_BLOCK_Y 1
+#define SPINNING_BLOCK_Z 1
+#define SPINNING_BLOCK_SIZE 128
+#define SPINNING_REGS 0
+#define SPINNING_OCCUPANCY 75
+#define SPINNING_PROVENANCE "measured"
+#define SPINNING_GPU "NVIDIA H200, sm_90"
+static inline nvtune_dim3 nvtune_spinning_block(void) { return nvtune_detail_dim3(128, 1, 1); }
+static inline nvtune_dim3 nvtune_spinning_grid(void) { return nvtune_detail_dim3(264, 1, 1); }
+static inline size_t nvtune_spinning_shared(void) { return NVTUNE_AS(size_t, 0); }
+#endif
+
 #ifndef NVTUNE_COOPERATIVE_WAS_READ
 #define NVTUNE_COOPERATIVE_WAS_READ
 #endif
@@ -104,6 +123,31 @@ struct waiting {
     return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
   }
   static size_t shared() { return nvtune_waiting_shared(); }
+#ifdef NVTUNE_LAUNCH
+  template <class T0, class T1>
+  static cudaError_t launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream, typename nvtune_detail::as_declared<T0>::type p0, typename nvtune_detail::as_declared<T1>::type p1) {
+    void *arguments[] = {nvtune_detail::address(p0), nvtune_detail::address(p1)};
+    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid(), block(), shared(), -1, true, stream, arguments);
+  }
+#endif
+};
+}  // namespace
+}  // namespace nvtune
+#endif
+#ifndef NVTUNE_COOPERATIVE_SPINNING_4DEC7F66_CXX
+#define NVTUNE_COOPERATIVE_SPINNING_4DEC7F66_CXX
+namespace nvtune {
+namespace {
+struct spinning {
+  static dim3 block() {
+    const nvtune_dim3 nvtune_made = nvtune_spinning_block();
+    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
+  }
+  static dim3 grid() {
+    const nvtune_dim3 nvtune_made = nvtune_spinning_grid();
+    return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
+  }
+  static size_t shared() { return nvtune_spinning_shared(); }
 #ifdef NVTUNE_LAUNCH
   template <class T0, class T1>
   static cudaError_t launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream, typename nvtune_detail::as_declared<T0>::type p0, typename nvtune_detail::as_declared<T1>::type p1) {
