@@ -17,6 +17,8 @@ pub struct MarkedSource {
     pub stem: String,
     pub files: Vec<MarkedFile>,
     pub includes_header: bool,
+    /// Where quoted includes are looked for, besides the folder of who includes.
+    include_paths: Vec<PathBuf>,
 }
 
 impl MarkedSource {
@@ -37,7 +39,8 @@ impl MarkedSource {
             let Found { marked: files, nearly: others, includes_header } = found;
             nearly.extend(others);
             if !files.is_empty() {
-                sources.push(Self { path: path.clone(), stem, files, includes_header });
+                let include_paths = invocation.include_paths.clone();
+                sources.push(Self { path: path.clone(), stem, files, includes_header, include_paths });
             }
         }
         nearly.sort_by(|a, b| a.path.cmp(&b.path));
@@ -63,8 +66,10 @@ impl MarkedSource {
     /// `data`. What is wrong with a file's comments comes beside the annotations of the others.
     pub fn annotations(&self, data: Option<&Path>) -> (Vec<Annotation>, Vec<Diagnostic>) {
         let (mut annotations, mut problems) = (Vec::new(), Vec::new());
+        let source = |file: &MarkedFile| Source::new(file.path.to_string_lossy(), &file.text);
+        let around = || quoted_files(&self.path, &self.include_paths).iter().map(source).collect();
         for file in &self.files {
-            match comment::annotations(&Source::new(file.path.to_string_lossy(), &file.text)) {
+            match comment::annotations_among(&source(file), &around) {
                 Ok(found) => annotations.extend(found),
                 Err(diagnostics) => problems.extend(diagnostics),
             }
