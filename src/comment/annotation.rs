@@ -179,7 +179,7 @@ pub struct GivenSymbol {
     /// As written, with as many of its namespaces as tell it apart.
     pub name: String,
     pub span: Span,
-    /// The type of an element as text: from the clause, else from the declaration in the same file.
+    /// The type of an element as text: from the clause, else from the declaration in the same file or in one around it.
     pub element: Option<String>,
     pub value: GivenValue,
 }

@@ -3,7 +3,9 @@
 //! A tuning comment begins its line; it is one `/*@tune ... */` or as many `//@tune` lines as stand before the next code.
 //! Either every comment of the file is good, or all that is wrong with all of them is reported.
 
-use super::annotation::{Annotation, Given, GivenField, GivenTable, GivenValue, Instance, MacroAxis, Power, Regs};
+use super::annotation::{
+    Annotation, Given, GivenField, GivenSymbol, GivenTable, GivenValue, Instance, MacroAxis, Power, Regs,
+};
 use super::clause::{Clauses, clauses};
 use super::constants::Constants;
 use super::cxx::{CxxKind, CxxToken, cxx_tokens};
@@ -181,8 +183,11 @@ fn annotation(
     let before = problems.len();
     let mut clauses = clauses(source, &tokens, marker, problems);
     let sound = problems.len() == before;
-    for symbol in clauses.symbols.iter_mut().filter(|symbol| symbol.element.is_none()) {
-        symbol.element = symbol_clause::declared_element(source, code, &symbol.name);
+    let mut untyped: Vec<&mut GivenSymbol> =
+        clauses.symbols.iter_mut().filter(|symbol| symbol.element.is_none()).collect();
+    declared(source, code, &mut untyped);
+    if !untyped.is_empty() {
+        known.constants.around().iter().for_each(|other| declared(other, &cxx_tokens(&other.text), &mut untyped));
     }
     let kernel = kernel.map_err(|problem| problems.push(problem)).ok()?;
     let text = tokens.iter().map(|token| source.slice(token.span)).collect::<Vec<_>>().join(" ");
@@ -200,6 +205,14 @@ fn annotation(
     let named = clauses.name.is_some();
     let annotation = assemble(source, marker, text, clauses, kernel, problems);
     Some((Annotation { powers: powers(source, &tokens), constants, ..annotation }, instances, named))
+}
+
+/// Gives variables that are declared in a file the types of their elements, and takes them from those that have none yet.
+fn declared(source: &Source, code: &[CxxToken], untyped: &mut Vec<&mut GivenSymbol>) {
+    untyped.retain_mut(|symbol| {
+        symbol.element = symbol_clause::declared_element(source, code, &symbol.name);
+        symbol.element.is_none()
+    });
 }
 
 /// Decimal integers around a `^`; who writes one of them in another base means bits.

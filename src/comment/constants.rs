@@ -90,13 +90,18 @@ impl<'a> Constants<'a> {
         false
     }
 
+    /// The files around the source.
+    pub fn around(&self) -> Vec<Source> {
+        (self.around)()
+    }
+
     /// What defines a name: the source where it does, else the files around it.
     fn definitions(&self, name: &str) -> Option<&Vec<Option<Expr>>> {
         let own = self.definitions.get_or_init(|| definitions(self.source, self.code));
         own.get(name).or_else(|| {
             let others = self.others.get_or_init(|| {
                 let mut found = Definitions::new();
-                for source in (self.around)() {
+                for source in self.around() {
                     for (name, definitions) in definitions(&source, &cxx_tokens(&source.text)) {
                         found.entry(name).or_default().extend(definitions);
                     }
