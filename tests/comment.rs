@@ -56,7 +56,7 @@ const REFUSED: &[&str] = &[
     "<c>//@tune template(double) template(float, 2)\ntemplate <> __global__ void k<float>(int n, float *x) {}\n",
     "<c>template <> __global__ void k(half2 *x, int n) {}\n",
     "<c>template <> __global__ void k<float, >(int n) {}\n",
-    "<c>template <> __global__ void k<float, 'a'>(int n) {}\n",
+    "<c>template <> __global__ void k<float, 'ab'>(int n) {}\n",
     "<c>__global__ void saxpy(int n);\n",
     "<c>template __global__ void k<float>(int, float *);\n",
     "<c>#define KERNEL __global__\nKERNEL void f(int n) {}\n",
