@@ -281,8 +281,7 @@ impl Build<'_> {
         let mut tunings = Vec::new();
         for source in marked {
             self.console.compiling(&source.name());
-            let (annotations, problems) =
-                source.annotations(self.settings.files.as_deref(), &self.invocation.include_paths);
+            let (annotations, problems) = source.annotations(self.settings.files.as_deref());
             self.console.diagnostics(&problems);
             self.console.diagnostics(&source.without_macros(&annotations));
             let (architecture, tuned, record, is_provisional) = (String::new(), Vec::new(), None, false);

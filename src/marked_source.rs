@@ -6,7 +6,6 @@ use crate::model::architecture_number;
 use crate::nvcc::{Dryrun, Found, Invocation, Loads, MarkedFile, Phase, Pipeline, marked_files, quoted_files};
 use crate::tune::{self, Surroundings};
 use crate::variant::Toolchain;
-use std::cell::LazyCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +17,8 @@ pub struct MarkedSource {
     pub stem: String,
     pub files: Vec<MarkedFile>,
     pub includes_header: bool,
+    /// Where quoted includes are looked for, besides the folder of who includes.
+    include_paths: Vec<PathBuf>,
 }
 
 impl MarkedSource {
@@ -38,7 +39,8 @@ impl MarkedSource {
             let Found { marked: files, nearly: others, includes_header } = found;
             nearly.extend(others);
             if !files.is_empty() {
-                sources.push(Self { path: path.clone(), stem, files, includes_header });
+                let include_paths = invocation.include_paths.clone();
+                sources.push(Self { path: path.clone(), stem, files, includes_header, include_paths });
             }
         }
         nearly.sort_by(|a, b| a.path.cmp(&b.path));
@@ -62,18 +64,16 @@ impl MarkedSource {
 
     /// Reads the tuning comments of every marked file, and the files of data that they name below the source's own folder or
     /// `data`. What is wrong with a file's comments comes beside the annotations of the others.
-    pub fn annotations(&self, data: Option<&Path>, include_paths: &[PathBuf]) -> (Vec<Annotation>, Vec<Diagnostic>) {
+    pub fn annotations(&self, data: Option<&Path>) -> (Vec<Annotation>, Vec<Diagnostic>) {
         let (mut annotations, mut problems) = (Vec::new(), Vec::new());
         let source = |file: &MarkedFile| Source::new(file.path.to_string_lossy(), &file.text);
         // What nvtune writes itself is no word of the source's.
         let header = Header::file_name(&self.stem);
         let is_made = |file: &&MarkedFile| file.path.file_name().is_some_and(|name| name == header.as_str());
-        let compiled = LazyCell::new(|| {
-            let files = quoted_files(&self.path, include_paths);
-            files.iter().filter(|file| !is_made(file)).map(source).collect::<Vec<_>>()
-        });
+        let around =
+            || quoted_files(&self.path, &self.include_paths).iter().filter(|file| !is_made(file)).map(source).collect();
         for file in &self.files {
-            match comment::annotations_among(&source(file), &compiled) {
+            match comment::annotations_among(&source(file), &around) {
                 Ok(found) => annotations.extend(found),
                 Err(diagnostics) => problems.extend(diagnostics),
             }
@@ -193,7 +193,7 @@ pub fn kernel_names(folder: &Path, arguments: &[String], source: &str) -> Option
     paths.for_each(|path| *path = folder.join(&*path));
     let mut names = Vec::new();
     for marked in MarkedSource::of(&invocation) {
-        let (annotations, problems) = marked.annotations(None, &invocation.include_paths);
+        let (annotations, problems) = marked.annotations(None);
         if !problems.is_empty() {
             return None;
         }
@@ -229,7 +229,7 @@ mod tests {
         let arguments = ["-c".into(), folder.path().join("a.cu").into()];
         let invocation = Invocation::new(&arguments, None, None).expect("a call");
         let marked = MarkedSource::of(&invocation).pop().expect("a marked source");
-        let (annotations, problems) = marked.annotations(None, &invocation.include_paths);
+        let (annotations, problems) = marked.annotations(None);
         assert!(problems.is_empty(), "{problems:?}");
         let arguments: Vec<_> =
             annotations.iter().flat_map(|found| &found.instance).flat_map(|instance| &instance.arguments).collect();

@@ -249,7 +249,7 @@ const CLAUSES: &[Clause] = &[
             "require(n > 1)",
             "require((block.x > 1)",
             "require(1 == 1))",
-            "require('a')",
+            "require('ab')",
             "require(08)",
             "require(1.2.3)",
         ],

@@ -56,7 +56,7 @@ const REFUSED: &[&str] = &[
     "<c>//@tune template(double) template(float, 2)\ntemplate <> __global__ void k<float>(int n, float *x) {}\n",
     "<c>template <> __global__ void k(half2 *x, int n) {}\n",
     "<c>template <> __global__ void k<float, >(int n) {}\n",
-    "<c>template <> __global__ void k<float, 'a'>(int n) {}\n",
+    "<c>template <> __global__ void k<float, 'ab'>(int n) {}\n",
     "<c>__global__ void saxpy(int n);\n",
     "<c>template __global__ void k<float>(int, float *);\n",
     "<c>#define KERNEL __global__\nKERNEL void f(int n) {}\n",
@@ -71,13 +71,13 @@ const REFUSED: &[&str] = &[
     "//@tune block(1:1000000) threads(n)\n<k>",
     "//@tune block(32.5) threads(n)\n<k>",
     "//@tune block(n) threads(n)\n<k>",
-    "# define BLK 128\n//@tune block(BLK) regs({0, BLK}) threads(n)\n<k>",
-    "const int TILE = 32; enum Kind : int { FIRST, SECOND = 4 }; constexpr int rows{4}; int other = 3;\n//@tune block(128) grid(TILE, FIRST, rows) require(SECOND, other, Kind)\n<k>",
-    "constexpr auto TILE = 32;\n<c>//@tune regs(TILE)\n<k>",
+    "# define BLK threads()\n//@tune block(BLK) regs({0, BLK}) threads(n)\n<k>",
+    "const int TILE = tile(); enum Kind : int { FIRST = f(), SECOND }; constexpr int rows{1, 2}; int other = 3;\n//@tune block(128) grid(TILE, FIRST, rows) require(SECOND, other, Kind)\n<k>",
+    "constexpr auto TILE = 32.5;\n<c>//@tune regs(TILE)\n<k>",
     // Of a header, or with another meaning here and there.
     "<c>//@tune args(n = 1)\n__global__ void f(int n, SHARED_ARGS) {}",
     "#define ARGS int m\n#define ARGS int k\n<c>//@tune args(n = 1)\n__global__ void f(int n, ARGS) {}",
-    "#define BLK 128\n//@tune block(128) grid(BLK, BL)\n<k>",
+    "#define BLK 128\n#define BLK 64\n//@tune block(128) grid(BLK, BL)\n<k>",
     "//@tune define(TILE = {8, 16}) block(TILE, block.x) threads(n)\n<k>",
     "//@tune block(pow2(33, 60), pow2(0, 4), pow2(8)) threads(n)\n<k>",
     "//@tune block({32}, {32}, {64}) threads(n)\n<k>",
@@ -190,6 +190,9 @@ fn refused_comments_say_why() {
 
 /// Sources that are accepted, with the same abbreviations.
 const ACCEPTED: &[&str] = &[
+    "#define BLK 128\nconstexpr int ROWS = 4, ITEMS{ROWS / 2}; enum class Mode { A, B = 7 }; namespace ns { const int K = 3; }\n//@tune block({BLK / 2, BLK}, ROWS:8) default(block = {BLK, ROWS}) grid(ceildiv(n, BLK * ITEMS), ns::K) shared(BLK * sizeof(int)) require(n > ROWS ? ITEMS : ROWS)\n//@tune args(n = Mode::B, a = ITEMS, x = each(index % BLK)[n * ROWS], y = fill(K)[ITEMS]) check(y)\n<k>",
+    "#define n 5\nenum { index = 9, x = 4, TILE = 8, out, nullptr_ };\n<c>//@tune define(TILE = {8, 16}) require(TILE > 4) args(n = 2, a = 1, x = each(index)[n], y = out[n])\n<k>",
+    "<c>//@tune args(n = 'a', a = '\\n', x = random('0', '9')[n], y = fill('\\'')[1'000])\n<k>",
     "<c><k>",
     "//@tune threads(n) block(64:1024:32) regs(auto)\n//@tune args(n = 1 << 24, a = 2.0f, x = random[n], y = random[n])\n<k>",
     "/*@tune threads(n)\n   block(auto) */\n<k>",

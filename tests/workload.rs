@@ -217,7 +217,7 @@ fn values_are_bound_to_types() {
         ==== args(a = 1, p = zeros[4], n = -1, s = -1, q = 0, b = fill(256)[4]) check(b, rtol = 1)
         error: `n` is of type `unsigned int` and cannot be -1: it holds 0 to 4294967295
         error: `s` is of type `unsigned long` and cannot be -1: it holds 0 to 18446744073709551615
-        error: buffer `b` is of type `unsigned char *`, which does not hold 256.0
+        error: buffer `b` is of type `unsigned char *`, which does not hold 256
         ==== args(h = 1.0, p = random[2], b = iota[2], f = random[2], g = out[2], flags = random[8], c = iota[3]) check(p, b)
         __half <- [00, 3c]
         __half * <- p: 2 of 1xF16, Random { lo: 0.0, hi: 1.0 }

@@ -116,7 +116,7 @@ impl Run<'_> {
         let invocation = Invocation::new(&arguments, None, None).map_err(|error| error.to_string())?;
         let marked = MarkedSource::of(&invocation).pop().ok_or("it has no tuning comment")?;
         self.console.compiling(&marked.name());
-        let (annotations, problems) = marked.annotations(self.settings.files.as_deref(), &invocation.include_paths);
+        let (annotations, problems) = marked.annotations(self.settings.files.as_deref());
         self.console.diagnostics(&problems);
         if !problems.is_empty() {
             return Err("its tuning comments cannot be read".to_owned());

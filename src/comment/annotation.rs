@@ -65,6 +65,18 @@ pub struct Annotation {
     pub clauses: Vec<(String, Span)>,
     /// Where two decimal integers stand around a `^`.
     pub powers: Vec<Power>,
+    /// The source's constants that the comment names, with the values that the text of their definitions tells.
+    pub constants: Vec<NamedConstant>,
+}
+
+/// A constant of the source in a tuning comment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedConstant {
+    /// Without its scopes.
+    pub name: String,
+    pub value: i64,
+    /// The first place of it in the comment.
+    pub span: Span,
 }
 
 /// `2^20`: an exclusive or of two literals, which nobody needs.
@@ -170,7 +182,7 @@ pub struct GivenSymbol {
     /// As written, with as many of its namespaces as tell it apart.
     pub name: String,
     pub span: Span,
-    /// The type of an element as text: from the clause, else from the declaration in the same file.
+    /// The type of an element as text: from the clause, else from the declaration in the same file or in one around it.
     pub element: Option<String>,
     pub value: GivenValue,
 }

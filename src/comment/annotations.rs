@@ -3,7 +3,9 @@
 //! A tuning comment begins its line; it is one `/*@tune ... */` or as many `//@tune` lines as stand before the next code.
 //! Either every comment of the file is good, or all that is wrong with all of them is reported.
 
-use super::annotation::{Annotation, Given, GivenField, GivenTable, GivenValue, Instance, MacroAxis, Power, Regs};
+use super::annotation::{
+    Annotation, Given, GivenField, GivenSymbol, GivenTable, GivenValue, Instance, MacroAxis, Power, Regs,
+};
 use super::clause::{Clauses, clauses};
 use super::constants::Constants;
 use super::cxx::{CxxKind, CxxToken, cxx_tokens};
@@ -11,6 +13,7 @@ use super::diagnostic::{Diagnostic, suggestion};
 use super::expression::Expr;
 use super::kernel::{Kernel, kernel};
 use super::marker::{is_marked, opening};
+use super::named_constants;
 use super::source::{Source, Span};
 use super::symbol_clause;
 use super::template_clause::{self, RawInstance};
@@ -19,7 +22,8 @@ use super::token::{Token, TokenKind, tokens};
 use super::value::Value;
 use super::workload_clause::RawGiven;
 use crate::workload::{Type, may_be_structure, points_to_arrays, takes_no_value, vector_fields};
-use std::ops::{Deref, Range};
+use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The tuning comments of a source in order.
@@ -27,24 +31,25 @@ use std::sync::Arc;
 /// # Errors
 /// Everything that is wrong with them, in no promised order (see [`render`](super::render)).
 pub fn annotations(source: &Source) -> Result<Vec<Annotation>, Vec<Diagnostic>> {
-    annotations_among(source, &Box::new(Vec::new()))
+    annotations_among(source, &Vec::new)
 }
 
-/// The same for a source that is compiled with others, itself perhaps among them; they are looked at where its comments name a constant
-/// that it does not define.
+/// The same where other files are around the source, those that it includes and those that include it: `around` reads them, and is
+/// asked where a comment names a constant that the source does not define.
 ///
 /// # Errors
-/// As [`annotations`] has them.
+/// As [`annotations`].
 pub fn annotations_among(
     source: &Source,
-    others: &dyn Deref<Target = Vec<Source>>,
+    around: &dyn Fn() -> Vec<Source>,
 ) -> Result<Vec<Annotation>, Vec<Diagnostic>> {
     if !is_marked(source.text.as_bytes()) {
         return Ok(Vec::new());
     }
     let shared = Arc::new(source.clone());
     let code = cxx_tokens(&source.text);
-    let constants = Constants::new(source, &code, others);
+    let constants = Constants::new(source, &code, around);
+    let axes = axes(source, &code);
     let mut found: Vec<Annotation> = Vec::new();
     let mut problems = Vec::new();
     let mut at = 0;
@@ -56,12 +61,29 @@ pub fn annotations_among(
             code[comment..next_code].iter().filter(|token| is_tuning(source, token)).map(|token| token.span).collect();
         let end = (next_code..code.len()).find(|&at| is_tuning(source, &code[at])).unwrap_or(code.len());
         at = next_code;
-        for annotation in instances(&shared, &parts, &code, next_code..end, &constants, &mut problems) {
+        let known = Known { code: &code, constants: &constants, axes: &axes };
+        for annotation in instances(&shared, &parts, known, next_code..end, &mut problems) {
             clashes(source, &found, &annotation, &mut problems);
             found.push(annotation);
         }
     }
     if problems.is_empty() { Ok(found) } else { Err(problems) }
+}
+
+/// What is known of a whole file where one of its comments is read.
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    code: &'a [CxxToken],
+    constants: &'a Constants<'a>,
+    /// The macro axes of all its comments.
+    axes: &'a HashSet<&'a str>,
+}
+
+/// The macro axes of all comments of a file.
+fn axes<'a>(source: &'a Source, code: &[CxxToken]) -> HashSet<&'a str> {
+    let comments = code.iter().filter(|token| is_tuning(source, token));
+    let bodies: Vec<Span> = comments.map(|token| body(source, token.span)).collect();
+    named_constants::axes(source, &tokens(source, &bodies, &mut Vec::new()))
 }
 
 fn is_tuning(source: &Source, token: &CxxToken) -> bool {
@@ -72,13 +94,12 @@ fn is_tuning(source: &Source, token: &CxxToken) -> bool {
 fn instances(
     source: &Arc<Source>,
     parts: &[Span],
-    code: &[CxxToken],
+    known: Known<'_>,
     range: Range<usize>,
-    constants: &Constants<'_>,
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<Annotation> {
     let before = problems.len();
-    let Some((mut annotation, mut instances, named)) = annotation(source, parts, code, range, problems) else {
+    let Some((mut annotation, mut instances, named)) = annotation(source, parts, known, range, problems) else {
         return Vec::new();
     };
     let Kernel { name, template, arguments, .. } = &annotation.kernel;
@@ -123,7 +144,7 @@ fn instances(
     let mut found = Vec::new();
     let asked = template_parameters::asked(&mut annotation);
     for raw in instances {
-        let instance = raw.resolve(&annotation, &asked, constants);
+        let instance = raw.resolve(&annotation, &asked, known.constants);
         let mut annotation = annotation.clone();
         template_parameters::give(&mut annotation, Some(&instance), problems);
         if several || !named {
@@ -141,24 +162,34 @@ fn instances(
 fn annotation(
     source: &Arc<Source>,
     parts: &[Span],
-    code: &[CxxToken],
+    known: Known<'_>,
     range: Range<usize>,
     problems: &mut Vec<Diagnostic>,
 ) -> Option<(Annotation, Vec<RawInstance>, bool)> {
+    let Known { code, constants, axes } = known;
     let first = *parts.first()?;
     let marker = Span { start: first.start, end: first.start + opening(source.slice(first)).unwrap_or(2) };
     let bodies: Vec<Span> = parts.iter().map(|part| body(source, *part)).collect();
     let tokens = tokens(source, &bodies, problems);
+    let before = code.partition_point(|token| token.span.start < first.start);
+    // Which parameters there are hangs on the names that the comment gives values, and what other names are on the parameters.
+    let named = clauses(source, &tokens, marker, &mut Vec::new());
+    let given: Vec<&str> = named.args.iter().flatten().map(|given| given.name.as_str()).collect();
+    let kernel = kernel(source, &code[..before], &code[range], &given, marker);
+    let (tokens, constants) = match &kernel {
+        Ok(kernel) => named_constants::given(source, &tokens, kernel, axes, constants),
+        Err(_) => (tokens, Vec::new()),
+    };
     let before = problems.len();
     let mut clauses = clauses(source, &tokens, marker, problems);
     let sound = problems.len() == before;
-    for symbol in clauses.symbols.iter_mut().filter(|symbol| symbol.element.is_none()) {
-        symbol.element = symbol_clause::declared_element(source, code, &symbol.name);
+    let mut untyped: Vec<&mut GivenSymbol> =
+        clauses.symbols.iter_mut().filter(|symbol| symbol.element.is_none()).collect();
+    declared(source, code, &mut untyped);
+    if !untyped.is_empty() {
+        known.constants.around().iter().for_each(|other| declared(other, &cxx_tokens(&other.text), &mut untyped));
     }
-    let before = code.partition_point(|token| token.span.start < first.start);
-    let given: Vec<&str> = clauses.args.iter().flatten().map(|given| given.name.as_str()).collect();
-    let kernel =
-        kernel(source, &code[..before], &code[range], &given, marker).map_err(|problem| problems.push(problem)).ok()?;
+    let kernel = kernel.map_err(|problem| problems.push(problem)).ok()?;
     let text = tokens.iter().map(|token| source.slice(token.span)).collect::<Vec<_>>().join(" ");
     if tokens.is_empty() {
         problems.push(source.error(
@@ -173,7 +204,15 @@ fn annotation(
     let instances = std::mem::take(&mut clauses.instances);
     let named = clauses.name.is_some();
     let annotation = assemble(source, marker, text, clauses, kernel, problems);
-    Some((Annotation { powers: powers(source, &tokens), ..annotation }, instances, named))
+    Some((Annotation { powers: powers(source, &tokens), constants, ..annotation }, instances, named))
+}
+
+/// Gives variables that are declared in a file the types of their elements, and takes them from those that have none yet.
+fn declared(source: &Source, code: &[CxxToken], untyped: &mut Vec<&mut GivenSymbol>) {
+    untyped.retain_mut(|symbol| {
+        symbol.element = symbol_clause::declared_element(source, code, &symbol.name);
+        symbol.element.is_none()
+    });
 }
 
 /// Decimal integers around a `^`; who writes one of them in another base means bits.
@@ -351,6 +390,7 @@ fn assemble(
         cooperative: clauses.cooperative,
         clauses: clauses.met,
         powers: Vec::new(),
+        constants: Vec::new(),
     }
 }
 

@@ -1,10 +1,10 @@
-//! The constants that a source defines, or a file that is compiled with it -> their values, as far as the texts tell.
+//! The constants that a source defines, or a file around it -> their values, as far as the texts tell.
 //!
-//! `#define N 256`, `constexpr int N = 256, M{N / 2};` and enumerators, by their names without scopes. A name that is defined
+//! `#define N 256`, `constexpr int N = 256, M{N / 2};` and enumerators, by their names without scopes. A name that the file defines
 //! twice with different values has none, and neither has one whose definition is more than an integer expression over others. What the
-//! source defines itself counts before what stands in the other files. Which
-//! definition a build compiles hangs on `#if`, headers and the command line, none of which is looked at: who relies on a
-//! value has the compiler's word for it in the end (see [`TemplateArgument::Constant`](super::TemplateArgument)).
+//! file itself does not define is looked for in the files around it. Which definition a build compiles hangs on `#if` and the command
+//! line, none of which is looked at: who relies on a value asks the compiler in the end (see
+//! [`TemplateArgument::Constant`](super::TemplateArgument)), or the preprocessor ([`agrees`]).
 
 use super::annotation::MacroAxis;
 use super::cxx::{CxxKind, CxxToken, cxx_tokens};
@@ -16,7 +16,6 @@ use super::token::tokens;
 use super::value::{Binary, Fault, Value};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
-use std::ops::Deref;
 
 /// The most constants of which each is defined by the next.
 const DEEPEST: usize = 64;
@@ -25,15 +24,16 @@ const DEEPEST: usize = 64;
 const LONGEST: usize = 1000;
 
 /// What each constant is defined as, once for each of its definitions; `None` where that is no expression.
-type Definitions<'a> = HashMap<&'a str, Vec<Option<Expr>>>;
+type Definitions = HashMap<String, Vec<Option<Expr>>>;
 
-/// The constants of a source; nothing is read before one is asked for, and no other file before one that the source does not define.
+/// The constants of a source; nothing is read before one is asked for.
 pub(super) struct Constants<'a> {
     source: &'a Source,
     code: &'a [CxxToken],
-    others: &'a dyn Deref<Target = Vec<Source>>,
-    definitions: OnceCell<Definitions<'a>>,
-    defined_elsewhere: OnceCell<Definitions<'a>>,
+    /// The files around the source: what it includes, and what includes it.
+    around: &'a dyn Fn() -> Vec<Source>,
+    definitions: OnceCell<Definitions>,
+    others: OnceCell<Definitions>,
     /// What was asked for before; what is being found has no value.
     values: RefCell<HashMap<String, Option<i64>>>,
     /// How many are being found.
@@ -41,17 +41,10 @@ pub(super) struct Constants<'a> {
 }
 
 impl<'a> Constants<'a> {
-    /// `code` are the tokens of the source, `others` the files that are compiled with it; it may be among them.
-    pub fn new(source: &'a Source, code: &'a [CxxToken], others: &'a dyn Deref<Target = Vec<Source>>) -> Constants<'a> {
-        Constants {
-            source,
-            code,
-            others,
-            definitions: OnceCell::new(),
-            defined_elsewhere: OnceCell::new(),
-            values: RefCell::default(),
-            depth: Cell::new(0),
-        }
+    /// `code` are the tokens of the source, and `around` reads the files around it, where a name is asked for that it does not define.
+    pub fn new(source: &'a Source, code: &'a [CxxToken], around: &'a dyn Fn() -> Vec<Source>) -> Constants<'a> {
+        let (definitions, others) = (OnceCell::new(), OnceCell::new());
+        Constants { source, code, around, definitions, others, values: RefCell::default(), depth: Cell::new(0) }
     }
 
     /// The value of a template argument, which is an expression or a name with scopes; `None` where it hangs on a macro axis, whose
@@ -71,35 +64,52 @@ impl<'a> Constants<'a> {
                 self.value(name)?
             }
         };
+        let is_axis = |name: &str| axes.iter().any(|axis| axis.name == name);
+        (!self.hangs_on(pending, &is_axis)).then_some(value)
+    }
+
+    /// The value of a constant by its name without scopes; `None` where it hangs on a name that `is_axis`.
+    pub fn named(&self, name: &str, is_axis: &dyn Fn(&str) -> bool) -> Option<i64> {
+        let value = self.value(name)?;
+        (!self.hangs_on(vec![name.to_owned()], is_axis)).then_some(value)
+    }
+
+    /// Whether one of these names is an axis, or is defined by one that is.
+    fn hangs_on(&self, mut pending: Vec<String>, is_axis: &dyn Fn(&str) -> bool) -> bool {
         let mut seen: HashSet<String> = HashSet::new();
         while let Some(name) = pending.pop() {
-            if axes.iter().any(|axis| axis.name == name) {
-                return None;
+            if is_axis(&name) {
+                return true;
             }
             if seen.insert(name.clone()) {
-                for definition in self.definitions(&name).iter().flatten() {
+                for definition in self.definitions(&name).into_iter().flatten().flatten() {
                     definition.names(&mut |name, _| pending.push(name.clone()));
                 }
             }
         }
-        Some(value)
+        false
     }
 
-    fn definitions(&self, name: &str) -> &[Option<Expr>] {
+    /// The files around the source.
+    pub fn around(&self) -> Vec<Source> {
+        (self.around)()
+    }
+
+    /// What defines a name: the source where it does, else the files around it.
+    fn definitions(&self, name: &str) -> Option<&Vec<Option<Expr>>> {
         let own = self.definitions.get_or_init(|| definitions(self.source, self.code));
-        if let Some(found) = own.get(name) {
-            return found;
-        }
-        let elsewhere = self.defined_elsewhere.get_or_init(|| {
-            let mut found = Definitions::new();
-            for other in self.others.iter().filter(|other| other.path != self.source.path) {
-                for (name, of_file) in definitions(other, &cxx_tokens(&other.text)) {
-                    found.entry(name).or_default().extend(of_file);
+        own.get(name).or_else(|| {
+            let others = self.others.get_or_init(|| {
+                let mut found = Definitions::new();
+                for source in self.around() {
+                    for (name, definitions) in definitions(&source, &cxx_tokens(&source.text)) {
+                        found.entry(name).or_default().extend(definitions);
+                    }
                 }
-            }
-            found
-        });
-        elsewhere.get(name).map_or(&[], Vec::as_slice)
+                found
+            });
+            others.get(name)
+        })
     }
 
     fn value(&self, name: &str) -> Option<i64> {
@@ -112,8 +122,10 @@ impl<'a> Constants<'a> {
             return None;
         }
         self.depth.set(depth + 1);
-        let mut values = self.definitions(name).iter().map(|definition| self.evaluate(definition.as_ref()?));
-        let value = values.next().flatten().filter(|first| values.all(|other| other == Some(*first)));
+        let value = self.definitions(name).and_then(|definitions| {
+            let mut values = definitions.iter().map(|definition| self.evaluate(definition.as_ref()?));
+            values.next()?.filter(|first| values.all(|other| other == Some(*first)))
+        });
         self.depth.set(depth);
         self.values.borrow_mut().insert(name.to_owned(), value);
         value
@@ -128,18 +140,33 @@ impl<'a> Constants<'a> {
     }
 }
 
-/// What a name of the source is that has a value there and none in a comment: "macros", "constants".
-pub fn kind_of(source: &Source, name: &str) -> Option<&'static str> {
-    if !bodies(source, name).is_empty() {
-        return Some("macros");
-    }
-    definitions(source, &cxx_tokens(&source.text)).contains_key(name).then_some("constants")
+/// Whether a constant has this value in a preprocessed source with its `#define` lines. There the last definition of a macro counts; of
+/// constants any of its name may be the one. Where no definition tells a value there is nothing against it.
+pub fn agrees(preprocessed: &Source, name: &str, value: i64) -> bool {
+    let code = cxx_tokens(&preprocessed.text);
+    let constants = Constants::new(preprocessed, &code, &Vec::new);
+    let last = bodies(preprocessed, name).pop().map(|body| vec![expression(preprocessed, body)]);
+    let definitions = last.as_ref().or_else(|| constants.definitions(name));
+    let values = definitions.into_iter().flatten().flatten().filter_map(|definition| constants.evaluate(definition));
+    let values: Vec<i64> = values.collect();
+    values.is_empty() || values.contains(&value)
 }
 
-fn definitions<'a>(source: &'a Source, code: &[CxxToken]) -> Definitions<'a> {
+/// Whether a name is one of the constants that a source defines, be it that its value is not told.
+pub fn is_defined(source: &Source, name: &str) -> bool {
+    !bodies(source, name).is_empty() || definitions(source, &cxx_tokens(&source.text)).contains_key(name)
+}
+
+/// What to say where a constant has no value in a comment.
+pub const UNTOLD: &str = "its definition in the source does not tell one number, write the value";
+
+fn definitions(source: &Source, code: &[CxxToken]) -> Definitions {
     let mut found = Definitions::new();
+    let mut define = |name: Span, value: Option<Expr>| {
+        found.entry(source.slice(name).to_owned()).or_default().push(value);
+    };
     for (name, body) in macros(source) {
-        found.entry(source.slice(name)).or_default().push(expression(source, body));
+        define(name, expression(source, body));
     }
     let is_code = |token: &&CxxToken| !matches!(token.kind, CxxKind::Comment { .. });
     let code: Vec<CxxToken> = code.iter().filter(is_code).copied().collect();
@@ -156,7 +183,7 @@ fn definitions<'a>(source: &'a Source, code: &[CxxToken]) -> Definitions<'a> {
                 if text(at) == "{" {
                     let end = closing(source, &code, at);
                     for (name, value) in enumerators(source, &code[at + 1..end]) {
-                        found.entry(source.slice(name)).or_default().push(value);
+                        define(name, value);
                     }
                     at = end;
                 }
@@ -166,7 +193,7 @@ fn definitions<'a>(source: &'a Source, code: &[CxxToken]) -> Definitions<'a> {
             "=" if is_constant && at > 0 && is_name(at - 1) => {
                 let end = at + 1 + initializer(source, &code[at + 1..]);
                 let value = whole(&code[at + 1..end]).and_then(|span| expression(source, span));
-                found.entry(source.slice(code[at - 1].span)).or_default().push(value);
+                define(code[at - 1].span, value);
                 is_constant = text(end) == ",";
                 at = end;
                 continue;
@@ -175,7 +202,7 @@ fn definitions<'a>(source: &'a Source, code: &[CxxToken]) -> Definitions<'a> {
                 let end = closing(source, &code, at);
                 if matches!(text(end + 1), "," | ";") {
                     let value = whole(&code[at + 1..end]).and_then(|span| expression(source, span));
-                    found.entry(source.slice(code[at - 1].span)).or_default().push(value);
+                    define(code[at - 1].span, value);
                     at = end;
                 } else {
                     is_constant = false;
@@ -271,11 +298,6 @@ fn expression(source: &Source, span: Span) -> Option<Expr> {
 mod tests {
     use super::{Constants, cxx_tokens};
     use crate::comment::{Source, annotations};
-    use std::cell::LazyCell;
-    use std::sync::LazyLock;
-
-    /// No other files.
-    static ALONE: LazyLock<Vec<Source>> = LazyLock::new(Vec::new);
 
     #[test]
     fn constants_have_the_values_that_their_definitions_tell() {
@@ -316,7 +338,7 @@ mod tests {
             enum Last { Open = 8";
         let source = Source::new("a.cu", text.as_bytes());
         let code = cxx_tokens(&source.text);
-        let constants = Constants::new(&source, &code, &ALONE);
+        let constants = Constants::new(&source, &code, &Vec::new);
         for (name, value) in [
             ("BLOCK", Some(256)),
             ("HALF", Some(128)),
@@ -382,7 +404,7 @@ mod tests {
             constexpr int BY_AXIS = N * AXIS, FURTHER = BY_AXIS + 1;";
         let source = Source::new("a.cu", text.as_bytes());
         let code = cxx_tokens(&source.text);
-        let constants = Constants::new(&source, &code, &ALONE);
+        let constants = Constants::new(&source, &code, &Vec::new);
         for (text, value) in [
             ("N", Some(4)),
             ("ns::N", Some(4)),
@@ -403,12 +425,13 @@ mod tests {
     #[test]
     fn constants_of_other_files_count_where_the_source_has_none_of_the_name() {
         let source = Source::new("a.cu", b"constexpr int N = 4, HALF = WIDTH / 2, LATER = N * ROWS;");
-        let others = Box::new(vec![
-            Source::new("b.h", b"#define N 5\n#define WIDTH (2 * N)\n#define TWICE 1\nenum { ROWS = 3 };"),
-            Source::new("a.cu", b"constexpr int STALE = 1;"),
-            Source::new("c.h", b"constexpr int TWICE = 2, SAME = 7; static const int DEEP = HALF;"),
-            Source::new("d.h", b"#define SAME 7"),
-        ]);
+        let others = || {
+            vec![
+                Source::new("b.h", b"#define N 5\n#define WIDTH (2 * N)\n#define TWICE 1\nenum { ROWS = 3 };"),
+                Source::new("c.h", b"constexpr int TWICE = 2, SAME = 7; static const int DEEP = HALF;"),
+                Source::new("d.h", b"#define SAME 7"),
+            ]
+        };
         let code = cxx_tokens(&source.text);
         let constants = Constants::new(&source, &code, &others);
         for (name, value) in [
@@ -419,11 +442,10 @@ mod tests {
             ("DEEP", Some(4)),
             ("SAME", Some(7)),
             ("TWICE", None),
-            ("STALE", None),
         ] {
             assert_eq!(constants.value(name), value, "{name}");
         }
-        let unread: LazyCell<Vec<Source>> = LazyCell::new(|| panic!("the source has it itself"));
+        let unread = || panic!("the source has it itself");
         assert_eq!(Constants::new(&source, &code, &unread).value("N"), Some(4));
     }
 
@@ -439,7 +461,7 @@ mod tests {
         );
         let source = Source::new("a.cu", text.as_bytes());
         let code = cxx_tokens(&source.text);
-        let constants = Constants::new(&source, &code, &ALONE);
+        let constants = Constants::new(&source, &code, &Vec::new);
         for (name, value) in
             [("E99999", Some(99_999)), ("LAST", Some(100_008)), ("C0", None), ("C49990", Some(11)), ("t", None)]
         {
@@ -455,7 +477,7 @@ mod tests {
                 let source = Source::new("a.cu", part.as_bytes());
                 let code = cxx_tokens(&source.text);
                 for name in ["A", "B", "C", "D", "E"] {
-                    let found = Constants::new(&source, &code, &ALONE).value(name);
+                    let found = Constants::new(&source, &code, &Vec::new).value(name);
                     assert!(found.is_none_or(|value| value < 5), "{part}");
                 }
             }

@@ -20,6 +20,7 @@ mod kernel;
 mod list;
 mod macros;
 mod marker;
+mod named_constants;
 mod near_miss;
 mod parser;
 mod source;
@@ -33,10 +34,10 @@ mod workload_clause;
 pub use advice::{Bounds, Facts, advice};
 pub use annotation::{
     Annotation, Block, CheckClause, Defaults, Given, GivenField, GivenFile, GivenFill, GivenSymbol, GivenTable,
-    GivenValue, Grid, Instance, Launching, MacroAxis, Power, Regs, Spanned, TemplateArgument,
+    GivenValue, Grid, Instance, Launching, MacroAxis, NamedConstant, Power, Regs, Spanned, TemplateArgument,
 };
 pub use annotations::{ONE_VALUE, annotations, annotations_among};
-pub(crate) use constants::kind_of;
+pub(crate) use constants::{UNTOLD, agrees, is_defined};
 pub(crate) use diagnostic::suggestion;
 pub use diagnostic::{Diagnostic, Severity, render, render_of};
 pub use expression::{Expr, Located, Node};

@@ -3,7 +3,7 @@
 //! A [`Cursor`] walks the tokens of one piece of a clause (an item between two commas) and never leaves it, so that an
 //! error in one item leaves the others to be checked. Depth and size of an expression are bounded.
 
-use super::constants::kind_of;
+use super::constants::{UNTOLD, is_defined};
 use super::diagnostic::{Diagnostic, suggestion};
 use super::expression::{Expr, Node};
 use super::source::{Source, Span};
@@ -465,10 +465,8 @@ impl<'a> Cursor<'a> {
                     if let Some(kind) = size_asked(&name) {
                         return self.source.error(located.span, unknown_type(kind));
                     }
-                    let remedy = match kind_of(self.source, &name) {
-                        Some(kind) if what != "a block dimension" => {
-                            format!("; comments do not know the {kind} of the source, write the value")
-                        }
+                    let remedy = match is_defined(self.source, &name) {
+                        true if what != "a block dimension" => format!("; {UNTOLD}"),
                         _ if what == "a block dimension" && !name.contains('.') => {
                             format!("; write numbers (where it is a macro axis or a parameter of the template, require(block.x == {name}) ties the block to it)")
                         }

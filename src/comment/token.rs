@@ -27,6 +27,10 @@ pub(super) enum TokenKind {
 /// What to write for `64..1024`, `1, ..., 4` and `range(1, 4)`.
 pub(super) const RANGE: &str = "a range is written lo:hi or lo:hi:step, as in 64:256:64";
 
+/// What characters behind a backslash stand for.
+const ESCAPES: [(u8, u8); 7] =
+    [(b'0', 0), (b't', b'\t'), (b'n', b'\n'), (b'r', b'\r'), (b'\'', b'\''), (b'"', b'"'), (b'\\', b'\\')];
+
 /// The marks that are no binary operators.
 const MARKS: [&str; 14] = ["(", ")", "[", "]", "{", "}", ",", ":", "?", "=", "!", "~", ".", ";"];
 
@@ -98,12 +102,28 @@ fn next(rest: &str) -> Result<(usize, TokenKind), (usize, String)> {
             None => Err((line.trim_end().len(), "this text has no closing `\"`".to_string())),
         };
     }
+    if let Some((length, value)) = character(rest) {
+        return Ok((length, TokenKind::Number(Value::Int(value))));
+    }
     // `==`, `!=`, `<=` and so on stand before their first characters.
     let operators = BINARY.iter().map(|(_, symbol, _)| *symbol);
     match operators.chain(MARKS).find(|mark| rest.starts_with(mark)) {
         Some(mark) => Ok((mark.len(), TokenKind::Mark(mark))),
         None => Err((first.len_utf8(), format!("`{first}` has no meaning in a tuning comment: remove it"))),
     }
+}
+
+/// A character of C, `'a'` or `'\n'`, and how long it is.
+fn character(rest: &str) -> Option<(usize, i64)> {
+    let (value, length) = match rest.as_bytes() {
+        [b'\'', b'\\', escaped, b'\'', ..] => {
+            let known = ESCAPES.iter().find(|(letter, _)| letter == escaped);
+            (known?.1, 4)
+        }
+        [b'\'', letter @ b' '..=b'~', b'\'', ..] if !b"'\\".contains(letter) => (*letter, 3),
+        _ => return None,
+    };
+    Some((length, i64::from(value)))
 }
 
 /// A C literal: decimal, hexadecimal, octal, binary or floating, with C's suffixes and digit separators.

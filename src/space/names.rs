@@ -1,7 +1,7 @@
 //! The names in a comment's expressions -> where their values are in a configuration, or what is wrong with them.
 
 use super::walk::AxisSet;
-use crate::comment::{Annotation, Diagnostic, Expr, Span, TemplateParameter, kind_of, suggestion};
+use crate::comment::{Annotation, Diagnostic, Expr, Span, TemplateParameter, UNTOLD, is_defined, suggestion};
 use crate::workload::Type;
 use std::collections::BTreeMap;
 
@@ -83,10 +83,8 @@ pub(super) fn resolve(
             if let Some(message) = template_parameter(annotation, name) {
                 return problem(message);
             }
-            if let Some(kind) = kind_of(&annotation.source, name) {
-                return problem(format!(
-                    "unknown name `{name}`: comments do not know the {kind} of the source, write the value"
-                ));
+            if is_defined(&annotation.source, name) {
+                return problem(format!("unknown name `{name}`: {UNTOLD}"));
             }
             let near = suggestion(name, known.iter().copied());
             problem(format!("unknown name `{name}`{near}"))

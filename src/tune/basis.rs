@@ -37,7 +37,8 @@ fn comment(annotation: &Annotation) -> String {
         TemplateArgument::Constant { text, value } => Some(format!("{text} = {value}")),
         TemplateArgument::Text(_) | TemplateArgument::Value { .. } => None,
     });
-    let parts: Vec<String> = std::iter::once(annotation.text.clone()).chain(constants).collect();
+    let named = annotation.constants.iter().map(|constant| format!("{} = {}", constant.name, constant.value));
+    let parts: Vec<String> = std::iter::once(annotation.text.clone()).chain(constants).chain(named).collect();
     digest(parts.iter().map(String::as_bytes))
 }
 

@@ -5,7 +5,7 @@ use super::problem::Problem;
 use super::reach::Reach;
 use super::variants::{FrontEnds, InForce, Macros, Made, merged};
 use super::{Tuner, facts, grid_wait, host, launches};
-use crate::comment::{self, Annotation, Diagnostic, Facts};
+use crate::comment::{self, Annotation, Diagnostic, Facts, NamedConstant, Source};
 use crate::model::{Architecture, Machine, architecture_number};
 use crate::ptx;
 use crate::record::Stale;
@@ -184,6 +184,7 @@ pub fn learn<'a>(
     if annotation.instance.is_none() && !entries.iter().any(|entry| entry.name() == annotation.kernel.name) {
         return Err(Problem::Absent);
     }
+    other_constant(toolchain, annotation, &full)?;
     let mut entry = find(toolchain, annotation, &entries, own, &full)?;
     entry.layouts = layouts(toolchain, annotation, &entry, &full)?;
     let module = ptx::Module::parse(&front_end.ptx)?;
@@ -214,6 +215,26 @@ fn barred(tuner: &Tuner<'_>, toolchain: &Toolchain, annotation: &Annotation, spa
     let by_model = !will_time(tuner, toolchain, annotation);
     let barred = tuner.surroundings().map(|around| Reach::barred(annotation, space, around, by_model));
     barred.unwrap_or_default()
+}
+
+/// Complains of a constant that is another number in this build than the text around the comment tells; `full` are the macros of the build.
+fn other_constant(toolchain: &Toolchain, annotation: &Annotation, full: &Macros) -> Result<(), Problem> {
+    if annotation.constants.is_empty() {
+        return Ok(());
+    }
+    // A source that the preprocessor cannot read was refused before.
+    let Ok(definitions) = toolchain.definitions(full) else { return Ok(()) };
+    let preprocessed = Source::new(annotation.source.path.clone(), definitions.as_bytes());
+    let differs = |constant: &&NamedConstant| !comment::agrees(&preprocessed, &constant.name, constant.value);
+    let warning = |NamedConstant { name, value, span }: &NamedConstant| {
+        let message = format!(
+            "`{name}` is another number in this build than {value}, which the source defines it as: write the number; `{}` is not tuned",
+            annotation.kernel.name
+        );
+        annotation.source.warning(*span, message)
+    };
+    let differing: Vec<Diagnostic> = annotation.constants.iter().filter(differs).map(warning).collect();
+    if differing.is_empty() { Ok(()) } else { Err(differing.into()) }
 }
 
 /// The entry of an annotation. Template arguments that are not told by their text are asked of the compiler; `full` are the

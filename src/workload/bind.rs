@@ -158,7 +158,9 @@ fn symbol(
         }
     };
     let Some(text) = &given.element else {
-        let message = format!("the type of `{name}` is not declared in this file: symbol(float {name} = ...) gives it");
+        let message = format!(
+            "the type of `{name}` is not declared in this file, nor in what the source includes with quotes: symbol(float {name} = ...) gives it"
+        );
         return Err(Box::new(source.error(*span, message)));
     };
     let Some(element) = Type::element(text) else {
@@ -512,8 +514,17 @@ impl Binding<'_> {
         match self.bounds(element.scalar) {
             Some((least, most)) => {
                 if value.fract() != 0.0 || !(least as f64..=most as f64).contains(&value) {
-                    let message =
-                        format!("buffer `{}` is of type `{}`, which does not hold {value:?}", self.name, self.text);
+                    let remedy = match value as i128 + most + 1 {
+                        // A comment has no larger numbers.
+                        wrapped if least == 0 && value < 0.0 && (0..1 << 32).contains(&wrapped) => {
+                            format!("; C makes {wrapped} of it")
+                        }
+                        _ => String::new(),
+                    };
+                    let message = format!(
+                        "buffer `{}` is of type `{}`, which does not hold {value}{remedy}",
+                        self.name, self.text
+                    );
                     return Err(self.error(expression.span, message));
                 }
             }

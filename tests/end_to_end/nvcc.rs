@@ -673,10 +673,11 @@ fn values_of_the_sources_own_types_are_given_and_checked() {
         ("m = -1)", "m = {1, 2})", "`m` is of type `short` and takes one value, not a list"),
         (
             "m = -1)",
-            "m = A)",
-            "unknown name `A`: where it is an enumerator or a constant of the source, give its value",
+            "m = C)",
+            "unknown name `C`: where it is an enumerator or a constant of the source, give its value",
         ),
-        ("m = -1)", "m = Mode::A)", "`Mode::` names something of the source, which a comment does not know"),
+        ("m = -1)", "m = Mode::C)", "`Mode::` names something of the source, which a comment does not know"),
+        ("m = -1)", "m = Mode::B)", "`k` does nothing on this workload"),
         ("{34, 5, 4}[9]", "{}", "`table` is of type `const unsigned char *`, which has no fields"),
         ("{34, 5, 4}", "{34, 500, 4}", "`table[1]` is of type `unsigned char` and cannot be 500"),
         ("4}[9]", "4}[2]", "3 values are listed for `table`, which has 2 of them"),
@@ -776,6 +777,38 @@ fn instances_of_overloaded_templates_are_told_apart_by_their_parameters() {
     let said = build("k<float><<<n / 128, 128>>>(y, 2.0f);");
     let why = "a.cu(3): warning: the compilation has no kernel `k` with parameters of these types, for those of its name take (double *, float); it is not tuned";
     assert!(said.contains(why) && said.contains("nvtune: numbered"), "{said}");
+}
+
+/// The numbers of the source's constants stand in a comment by their names; where a build makes them others, that is said.
+#[test]
+fn constants_of_the_source_and_of_what_it_includes_are_known_and_checked() {
+    let project = Project::new(&[]);
+    project.write(
+        "limits.h",
+        "#ifndef THREADS\n#define THREADS (4 * WARP)\n#endif\nenum { WARP = 32 };\n__constant__ float bias;\n",
+    );
+    project.write(
+        "a.cu",
+        "#include \"limits.h\"\nnamespace ns { constexpr int ROWS = 1 << 16; }\n\
+         //@tune block({64, THREADS}) threads(n) default(block = THREADS) regs({0})\n\
+         //@tune args(n = ns::ROWS, x = random[ROWS]) symbol(bias = 2)\n\
+         __global__ void k(int n, float *x) {\n    const int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+         if (i < n) x[i] += bias;\n}\n\
+         void all(float *x) { k<<<ns::ROWS / THREADS, THREADS>>>(ns::ROWS, x); }\n",
+    );
+    let compiled = |options: &[&str]| {
+        let mut call = project.nvtune(&compile("a.cu", "a.o"));
+        run(call.args(options).env("NVTUNE", "static"))
+    };
+    let ran = compiled(&[]);
+    assert!(ran.code == Some(0) && ran.stderr.contains("nvtune: k: block=128"), "{}", ran.stderr);
+    let ran = compiled(&["-DTHREADS=64"]);
+    let said = "a.cu(3): warning: `THREADS` is another number in this build than 128, which the source defines it as: write the number; `k` is not tuned";
+    assert!(ran.code == Some(0) && ran.stderr.contains(said), "{}", ran.stderr);
+    // What a result hangs on is the number, too.
+    project.write("limits.h", "enum { WARP = 32, THREADS = 2 * WARP };\n__constant__ float bias;\n");
+    let ran = compiled(&[]);
+    assert!(ran.stderr.contains("nvtune: k: block=64 ") && !ran.stderr.contains("from the cache"), "{}", ran.stderr);
 }
 
 /// A comment whose expressions do not ask for a number is as good in a build that makes it another one, and a type may be called as an
