@@ -136,7 +136,8 @@ impl MarkedSource {
     ) -> Result<Toolchain, String> {
         let source = self.path.to_string_lossy();
         let pipeline = dryrun.loaded(&source, device).ok_or_else(|| {
-            "nvcc makes no linked machine code of it in this call (-dlto or a virtual architecture)".to_owned()
+            "nvcc makes no linked machine code of it in this call (-dlto, or virtual architectures alone: with -arch=sm_90 rather than compute_90 it makes some)"
+                .to_owned()
         })?;
         let loads = dryrun.loads(&source, &pipeline);
         self.toolchain_of(dryrun, annotations, pipeline, Some(loads))
