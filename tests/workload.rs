@@ -146,6 +146,10 @@ fn values_are_bound_to_types() {
             "extern \"C\" __global__ void typedefs",
             "args(a = 1, p = zeros[4], n = -1, s = -1, q = 0, b = fill(256)[4]) check(b, rtol = 1)",
         ),
+        ("extern \"C\" __global__ void typedefs", "args(a = 1, p = zeros[4], n = 1, s = 1, q = 0, b = fill(-1)[4])"),
+        ("extern \"C\" __global__ void typedefs", "args(a = 1, p = zeros[4], n = 1, s = 1, q = 0, b = fill(-257)[4])"),
+        ("extern \"C\" __global__ void typedefs", "args(a = 1, p = zeros[4], n = 1, s = 1, q = 0, b = fill(-1.5)[4])"),
+        ("extern \"C\" __global__ void typedefs", "args(a = 1, p = zeros[4], n = 1, s = 1, q = 0, b = fill(1e300)[4])"),
         (
             "__global__ void packed",
             "args(h = 1.0, p = random[2], b = iota[2], f = random[2], g = out[2], flags = random[8], c = iota[3]) check(p, b)",
@@ -218,6 +222,14 @@ fn values_are_bound_to_types() {
         error: `n` is of type `unsigned int` and cannot be -1: it holds 0 to 4294967295
         error: `s` is of type `unsigned long` and cannot be -1: it holds 0 to 18446744073709551615
         error: buffer `b` is of type `unsigned char *`, which does not hold 256
+        ==== args(a = 1, p = zeros[4], n = 1, s = 1, q = 0, b = fill(-1)[4])
+        error: buffer `b` is of type `unsigned char *`, which does not hold -1; C makes 255 of it
+        ==== args(a = 1, p = zeros[4], n = 1, s = 1, q = 0, b = fill(-257)[4])
+        error: buffer `b` is of type `unsigned char *`, which does not hold -257
+        ==== args(a = 1, p = zeros[4], n = 1, s = 1, q = 0, b = fill(-1.5)[4])
+        error: buffer `b` is of type `unsigned char *`, which does not hold -1.5
+        ==== args(a = 1, p = zeros[4], n = 1, s = 1, q = 0, b = fill(1e300)[4])
+        error: buffer `b` is of type `unsigned char *`, which does not hold 1e300
         ==== args(h = 1.0, p = random[2], b = iota[2], f = random[2], g = out[2], flags = random[8], c = iota[3]) check(p, b)
         __half <- [00, 3c]
         __half * <- p: 2 of 1xF16, Random { lo: 0.0, hi: 1.0 }

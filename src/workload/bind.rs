@@ -514,15 +514,18 @@ impl Binding<'_> {
         match self.bounds(element.scalar) {
             Some((least, most)) => {
                 if value.fract() != 0.0 || !(least as f64..=most as f64).contains(&value) {
-                    let remedy = match value as i128 + most + 1 {
-                        // A comment has no larger numbers.
-                        wrapped if least == 0 && value < 0.0 && (0..1 << 32).contains(&wrapped) => {
-                            format!("; C makes {wrapped} of it")
-                        }
-                        _ => String::new(),
+                    // No type holds what is beyond, and a truth is no number that wraps.
+                    let wraps = least == 0 && most > 1 && value < 0.0 && value.fract() == 0.0;
+                    let wrapped = wraps.then(|| value as i128 + most + 1);
+                    // A comment has no larger numbers.
+                    let remedy = match wrapped.filter(|wrapped| (0..1 << 32).contains(wrapped)) {
+                        Some(wrapped) => format!("; C makes {wrapped} of it"),
+                        None => String::new(),
                     };
+                    // Integers as they were written, and what is far beyond without all of its digits.
+                    let said = if value.abs() < 1e18 { value.to_string() } else { format!("{value:?}") };
                     let message = format!(
-                        "buffer `{}` is of type `{}`, which does not hold {value}{remedy}",
+                        "buffer `{}` is of type `{}`, which does not hold {said}{remedy}",
                         self.name, self.text
                     );
                     return Err(self.error(expression.span, message));
