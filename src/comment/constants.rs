@@ -4,9 +4,9 @@
 //! twice with different values has none, and neither has one whose definition is more than an integer expression over others. What the
 //! file itself does not define is looked for in the files around it. Which definition a build compiles hangs on `#if` and the command
 //! line, none of which is looked at: who relies on a value asks the compiler in the end (see
-//! [`TemplateArgument::Constant`](super::TemplateArgument)), or the preprocessor ([`agrees`]).
+//! [`TemplateArgument::Constant`](super::TemplateArgument)), or the preprocessor ([`differing`]).
 
-use super::annotation::MacroAxis;
+use super::annotation::{MacroAxis, NamedConstant};
 use super::cxx::{CxxKind, CxxToken, cxx_tokens};
 use super::expression::{Expr, Node};
 use super::macros::{bodies, macros};
@@ -140,16 +140,19 @@ impl<'a> Constants<'a> {
     }
 }
 
-/// Whether a constant has this value in a preprocessed source with its `#define` lines. There the last definition of a macro counts; of
-/// constants any of its name may be the one. Where no definition tells a value there is nothing against it.
-pub fn agrees(preprocessed: &Source, name: &str, value: i64) -> bool {
+/// Those of these constants that have other values in a preprocessed source with its `#define` lines. There the last definition of a
+/// macro counts; of constants any of its name may be the one. Where no definition tells a value there is nothing against it.
+pub fn differing<'c>(preprocessed: &Source, named: &'c [NamedConstant]) -> Vec<&'c NamedConstant> {
     let code = cxx_tokens(&preprocessed.text);
     let constants = Constants::new(preprocessed, &code, &Vec::new);
-    let last = bodies(preprocessed, name).pop().map(|body| vec![expression(preprocessed, body)]);
-    let definitions = last.as_ref().or_else(|| constants.definitions(name));
-    let values = definitions.into_iter().flatten().flatten().filter_map(|definition| constants.evaluate(definition));
-    let values: Vec<i64> = values.collect();
-    values.is_empty() || values.contains(&value)
+    let differs = |constant: &&NamedConstant| {
+        let last = bodies(preprocessed, &constant.name).pop().map(|body| vec![expression(preprocessed, body)]);
+        let definitions = last.as_ref().or_else(|| constants.definitions(&constant.name));
+        let values = definitions.into_iter().flatten().flatten().filter_map(|found| constants.evaluate(found));
+        let values: Vec<i64> = values.collect();
+        !values.is_empty() && !values.contains(&constant.value)
+    };
+    named.iter().filter(differs).collect()
 }
 
 /// Whether a name is one of the constants that a source defines, be it that its value is not told.
@@ -296,7 +299,7 @@ fn expression(source: &Source, span: Span) -> Option<Expr> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Constants, cxx_tokens};
+    use super::{Constants, NamedConstant, Span, cxx_tokens, differing};
     use crate::comment::{Source, annotations};
 
     #[test]
@@ -447,6 +450,28 @@ mod tests {
         }
         let unread = || panic!("the source has it itself");
         assert_eq!(Constants::new(&source, &code, &unread).value("N"), Some(4));
+    }
+
+    #[test]
+    fn a_build_has_other_values_where_the_last_macro_or_every_constant_of_a_name_says_so() {
+        let text = "#define N 4\n#define N (2 * M)\nconstexpr int M = 4, R = UNSAID;\nextern const int E;\n\
+            namespace a { enum { K = 1 }; }\nnamespace b { const int K = M / 2; }";
+        let preprocessed = Source::new("a.cu", text.as_bytes());
+        for (name, value, differs) in [
+            ("N", 8, false),
+            ("N", 4, true),
+            ("M", 4, false),
+            ("M", 5, true),
+            ("K", 1, false),
+            ("K", 2, false),
+            ("K", 3, true),
+            ("R", 1, false),
+            ("E", 1, false),
+            ("nowhere", 1, false),
+        ] {
+            let named = [NamedConstant { name: name.to_owned(), value, span: Span { start: 0, end: 1 } }];
+            assert_eq!(differing(&preprocessed, &named).len(), usize::from(differs), "{name} {value}");
+        }
     }
 
     /// With each in terms of all before it, memory would not hold them.

@@ -37,7 +37,7 @@ pub use annotation::{
     GivenValue, Grid, Instance, Launching, MacroAxis, NamedConstant, Power, Regs, Spanned, TemplateArgument,
 };
 pub use annotations::{ONE_VALUE, annotations, annotations_among};
-pub(crate) use constants::{UNTOLD, agrees, is_defined};
+pub(crate) use constants::{UNTOLD, differing, is_defined};
 pub(crate) use diagnostic::suggestion;
 pub use diagnostic::{Diagnostic, Severity, render, render_of};
 pub use expression::{Expr, Located, Node};

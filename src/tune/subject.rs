@@ -225,7 +225,6 @@ fn other_constant(toolchain: &Toolchain, annotation: &Annotation, full: &Macros)
     // A source that the preprocessor cannot read was refused before.
     let Ok(definitions) = toolchain.definitions(full) else { return Ok(()) };
     let preprocessed = Source::new(annotation.source.path.clone(), definitions.as_bytes());
-    let differs = |constant: &&NamedConstant| !comment::agrees(&preprocessed, &constant.name, constant.value);
     let warning = |NamedConstant { name, value, span }: &NamedConstant| {
         let message = format!(
             "`{name}` is another number in this build than {value}, which the source defines it as: write the number; `{}` is not tuned",
@@ -233,7 +232,8 @@ fn other_constant(toolchain: &Toolchain, annotation: &Annotation, full: &Macros)
         );
         annotation.source.warning(*span, message)
     };
-    let differing: Vec<Diagnostic> = annotation.constants.iter().filter(differs).map(warning).collect();
+    let differing = comment::differing(&preprocessed, &annotation.constants);
+    let differing: Vec<Diagnostic> = differing.into_iter().map(warning).collect();
     if differing.is_empty() { Ok(()) } else { Err(differing.into()) }
 }
 
