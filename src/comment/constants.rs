@@ -32,6 +32,7 @@ pub(super) struct Constants<'a> {
     code: &'a [CxxToken],
     /// The files around the source: what it includes, and what includes it.
     around: &'a dyn Fn() -> Vec<Source>,
+    files: OnceCell<Vec<Source>>,
     definitions: OnceCell<Definitions>,
     others: OnceCell<Definitions>,
     /// What was asked for before; what is being found has no value.
@@ -43,8 +44,8 @@ pub(super) struct Constants<'a> {
 impl<'a> Constants<'a> {
     /// `code` are the tokens of the source, and `around` reads the files around it, where a name is asked for that it does not define.
     pub fn new(source: &'a Source, code: &'a [CxxToken], around: &'a dyn Fn() -> Vec<Source>) -> Constants<'a> {
-        let (definitions, others) = (OnceCell::new(), OnceCell::new());
-        Constants { source, code, around, definitions, others, values: RefCell::default(), depth: Cell::new(0) }
+        let (files, definitions, others) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Constants { source, code, around, files, definitions, others, values: RefCell::default(), depth: Cell::new(0) }
     }
 
     /// The value of a template argument, which is an expression or a name with scopes; `None` where it hangs on a macro axis, whose
@@ -90,9 +91,9 @@ impl<'a> Constants<'a> {
         false
     }
 
-    /// The files around the source.
-    pub fn around(&self) -> Vec<Source> {
-        (self.around)()
+    /// The files around the source, which are read once.
+    pub fn around(&self) -> &[Source] {
+        self.files.get_or_init(self.around)
     }
 
     /// What defines a name: the source where it does, else the files around it.
@@ -102,7 +103,7 @@ impl<'a> Constants<'a> {
             let others = self.others.get_or_init(|| {
                 let mut found = Definitions::new();
                 for source in self.around() {
-                    for (name, definitions) in definitions(&source, &cxx_tokens(&source.text)) {
+                    for (name, definitions) in definitions(source, &cxx_tokens(&source.text)) {
                         found.entry(name).or_default().extend(definitions);
                     }
                 }

@@ -41,7 +41,7 @@ pub(super) fn given(
     let own: HashSet<&str> = kernel.parameters.iter().flatten().map(String::as_str).chain(of_template).collect();
     let (mut made, mut found): (Vec<Token>, Vec<NamedConstant>) = (Vec::new(), Vec::new());
     let places: HashSet<usize> =
-        clauses(source, tokens).filter(|(_, clause)| !WORDS.contains(clause)).map(|(at, _)| at).collect();
+        clauses(source, tokens).into_iter().filter(|(_, clause)| !WORDS.contains(clause)).map(|(at, _)| at).collect();
     let mut at = 0;
     while let Some(&token) = tokens.get(at) {
         // `ns::Mode::Fast` goes up to its last name.
@@ -70,7 +70,7 @@ pub(super) fn given(
 }
 
 /// The tokens inside of clauses by their number, each with its clause.
-fn clauses<'a>(source: &'a Source, tokens: &[Token]) -> impl Iterator<Item = (usize, &'a str)> {
+fn clauses<'a>(source: &'a Source, tokens: &[Token]) -> Vec<(usize, &'a str)> {
     let (mut depth, mut clause) = (0usize, "");
     let of = |(at, token): (usize, &Token)| {
         match token.kind {
@@ -81,7 +81,7 @@ fn clauses<'a>(source: &'a Source, tokens: &[Token]) -> impl Iterator<Item = (us
         }
         (depth > 0).then_some((at, clause))
     };
-    tokens.iter().enumerate().filter_map(of).collect::<Vec<_>>().into_iter()
+    tokens.iter().enumerate().filter_map(of).collect()
 }
 
 /// Whether the name from `first` to `last` stands where a value does: what is before `=` or before another name is being given one or is
