@@ -91,6 +91,10 @@ fn ahead(tuner: &Tuner<'_>, subject: &Subject<'_>, loaded: Loaded) -> Option<Can
     let baseline = subject.baseline();
     let (launch, workload) = subject.launch(&baseline).ok()?;
     let workload = workload.filter(|found| found.bytes() <= device.memory_bytes / AHEAD_SHARE)?;
+    // What there is no room for is not timed at all.
+    if untimed::beyond_memory(&subject.annotation.name, &workload, device).is_some() {
+        return None;
+    }
     let (label, workload) = (baseline.to_string(), Arc::new(workload));
     let cooperative = subject.waits_for_grid;
     Some(Candidate { id: 0, label, cubin: Arc::from([]), kernel: String::new(), launch, cooperative, workload })

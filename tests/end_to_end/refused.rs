@@ -216,6 +216,9 @@ fn what_may_be_otherwise_next_time_is_looked_at_again() {
         let watched = Watched::new(&kernel("", ARGS), Some(&recorded));
         let first = watched.build();
         assert!(!first.said.is_empty(), "{what}: {first:?}");
+        // What there is no room for is never tried, not even ahead of the other variants' code.
+        let is_tried = !what.contains("full") && !what.contains("start");
+        assert_eq!(first.on_gpu > 0, is_tried, "{what}: {first:?}");
         let again = watched.build();
         assert_eq!((again.preprocessed, again.on_gpu), (first.preprocessed, first.on_gpu), "{what}: {again:?}");
     }
