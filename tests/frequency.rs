@@ -104,6 +104,7 @@ fn a_guard_lets_only_threads_in_range_work() {
         leaving: 0.0,
         partial: 0.0,
         completed: 0.0,
+        unfinished: 0.0,
         stored_before: 0.0,
         busy_ns: 0.0,
         passes: 1.0,

@@ -341,8 +341,13 @@ fn blocks_are_counted_by_what_always_executes() {
     assert!((1.0 + 3.0 * halvings..2.0 + 4.0 * halvings).contains(&passes), "{passes}");
 }
 
-/// Cubin and PTX of `structures.cu`; `None`, and said, where there is no toolkit.
+/// Cubin and PTX of `structures.cu`, whose structures are stored whole; `None`, and said, where there is no toolkit.
 fn structures(words: u64, at_once: u64) -> Option<(Vec<u8>, String)> {
+    stored(words, at_once, words)
+}
+
+/// The same, of which so many first words are stored.
+fn stored(words: u64, at_once: u64, stored: u64) -> Option<(Vec<u8>, String)> {
     if toolkit::bin().is_none() {
         eprintln!("skipped: no CUDA toolkit (set NVTUNE_NVCC)");
         return None;
@@ -350,14 +355,15 @@ fn structures(words: u64, at_once: u64) -> Option<(Vec<u8>, String)> {
     let folder = tempfile::tempdir().unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cubin/structures.cu");
     let [cubin, ptx] = ["structures.cubin", "structures.ptx"].map(|name| folder.path().join(name));
-    let macros = [format!("-DWORDS={words}"), format!("-DAT_ONCE={at_once}")];
+    let macros = [format!("-DWORDS={words}"), format!("-DAT_ONCE={at_once}"), format!("-DSTORED={stored}")];
     toolkit::compile(&source, 90, &macros.each_ref().map(String::as_str), &cubin);
-    let into_ptx: [&Path; 8] = [
+    let into_ptx: [&Path; 9] = [
         "-ptx".as_ref(),
         "-lineinfo".as_ref(),
         "-arch=sm_90".as_ref(),
         macros[0].as_ref(),
         macros[1].as_ref(),
+        macros[2].as_ref(),
         &source,
         "-o".as_ref(),
         &ptx,
@@ -403,6 +409,28 @@ fn parts_of_sectors_cost_more_the_more_warps_write_such() {
             [8, 64].map(|warps| predicted_us(&code, "store", (264, warps * 16), (&["out"], floats), &[number]).0);
         let ratio = predicted[1] / predicted[0];
         assert!((0.75..1.25).contains(&(ratio / measured)), "{words} words: {predicted:?} us, {ratio} for {measured}");
+    }
+}
+
+/// Sectors that are never whole cost what an H200 takes to fetch the rest of them (results/h200/stores.txt, column 8).
+#[test]
+fn what_is_never_written_whole_is_fetched_first() {
+    // Words of a structure, of a store, and those that are stored; structures, and the microseconds.
+    for (words, at_once, part, number, measured) in [
+        (36, 4, 36, 2_500_000, 464.2),
+        (36, 4, 24, 2_500_000, 516.1),
+        (8, 1, 1, 1 << 22, 73.5),
+        (16, 1, 1, 1 << 22, 102.0),
+        (32, 1, 1, 1 << 22, 186.4),
+        (64, 1, 1, 1 << 22, 245.3),
+    ] {
+        let Some(code) = stored(words, at_once, part) else { return };
+        let floats = words * u64::from(number);
+        let (predicted, traffic) = predicted_us(&code, "store", (264, 128), (&["out"], floats), &[number]);
+        assert!(
+            (0.6..1.3).contains(&(predicted / measured)),
+            "{part} of {words} words by {at_once}: {predicted} us for {measured}, {traffic:?}"
+        );
     }
 }
 

@@ -71,6 +71,10 @@ pub struct Traffic {
     pub partial: f64,
     /// Sectors that are completed after a part of them has left.
     pub completed: f64,
+    /// Lines of sectors of which its block never writes nor reads some bytes, each as often as anything of them is written.
+    pub unfinished: f64,
+    /// Bytes that it writes.
+    pub written: f64,
     /// Of those written, those to which a warp of the block has stored before.
     pub rewritten: f64,
     /// Nanoseconds that lines of the level-2 cache are busy with its atomics, summed over them.
@@ -365,6 +369,10 @@ impl Traffic {
                 self.stored += sectors;
                 self.partial += count * access.partial;
                 self.completed += count * access.completed;
+                self.written += count * access.lanes * f64::from(access.width);
+                if access.sectors > 0.0 {
+                    self.unfinished += count * access.unfinished * access.lines / access.sectors;
+                }
                 self.rewritten += sectors * access.stored_before;
             }
         }

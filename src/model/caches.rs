@@ -37,6 +37,8 @@ pub(super) struct Moved {
     pub partial: f64,
     /// Sectors that a store completes after a part of them has left.
     pub completed: f64,
+    /// Lines of which a sector is never whole.
+    pub unfinished: f64,
     /// The bytes and lines that stores move.
     pub stored: f64,
     pub stored_lines: f64,
@@ -162,10 +164,20 @@ impl<'a> Caches<'a> {
             moved.lines += of_warp / SECTOR_BYTES * of.lines / of.sectors;
             moved.partial += of.partial;
             moved.completed += of.completed;
+            moved.unfinished += of.unfinished * self.left_unfinished(of);
             moved.stored += of.stored * SECTOR_BYTES;
             moved.stored_lines += of.stored * of.lines / of.sectors;
         }
         moved
+    }
+
+    /// Of the sectors of a buffer that a block leaves unfinished, the part that the level-2 cache lets go of so. Where the grid writes all of the
+    /// buffer other blocks finish them, and soon, but for lone sectors that each block writes all over it.
+    fn left_unfinished(&self, of: &Traffic) -> f64 {
+        let size = self.size(of.buffer);
+        let is_whole = of.written * self.warps >= size * WRITTEN;
+        let apart = (of.spread.together * size / self.level2() * SOON).min(1.0);
+        if is_whole { lone(of) * apart } else { 1.0 }
     }
 
     /// Of so many bytes of a buffer that an SM reads here and there, those that its level-1 cache holds; `total` is all that it reads and
@@ -265,6 +277,12 @@ const GATHERED: f64 = 2.0;
 /// Rounds in which what is held and what therefore passes through come to agree, to this share.
 const ROUNDS: usize = 8;
 const AGREE: f64 = 0.001;
+
+/// Share of a buffer's bytes from which on all of them are taken to be written.
+const WRITTEN: f64 = 0.95;
+/// Assumed: blocks finish each other's sectors soon where what a few warps of one write lies within so small a part of what the level-2 cache
+/// holds.
+const SOON: f64 = 16.0;
 
 /// Share of a line that a lone sector is.
 const LONE: f64 = SECTOR_BYTES / LINE_BYTES;

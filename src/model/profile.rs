@@ -117,6 +117,8 @@ pub struct Access {
     pub partial: f64,
     /// Of those that leave, those of which a part has left before, for the first time.
     pub completed: f64,
+    /// Of those that leave in part, those of which some bytes are never loaded nor stored, each for the first of its stores.
+    pub unfinished: f64,
     /// Share of the sectors that leave to which a warp of the block has stored before.
     pub stored_before: f64,
     /// Atomics in global memory: nanoseconds that lines of the level-2 cache are busy with one, summed over them.
@@ -155,6 +157,7 @@ impl Access {
         mix(&mut self.leaving, other.leaving);
         mix(&mut self.partial, other.partial);
         mix(&mut self.completed, other.completed);
+        mix(&mut self.unfinished, other.unfinished);
         mix(&mut self.stored_before, other.stored_before);
         mix(&mut self.busy_ns, other.busy_ns);
         mix(&mut self.passes, other.passes);

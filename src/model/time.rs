@@ -63,6 +63,11 @@ const PARTIAL_CYCLES: f64 = 2.05;
 /// 16 at a time take 582 us with 8 warps on an SM, 759 with 32 and 936 with 64 (half of whose 2, 9 and 17 MB are open at any time), those of 64
 /// bytes 372 and 518 with 8 and 64 (`kernels/results/h200/stores.txt`).
 const PARTED_CYCLES: f64 = 13.5;
+/// Cycles of an SM for a line with a sector that leaves the level-2 cache before it is whole, as those do of which some bytes are never
+/// written: the rest has to be fetched first. On an H200, launches that store to structures with and without holes take 8.5 of them for a
+/// sector that is fetched so (32 us for a million, besides 13 us for a million requests: `kernels/results/h200/stores.txt`); a little less,
+/// for where the device memory's own time comes on top.
+const UNFINISHED_CYCLES: f64 = 7.0;
 /// Instructions that an SM issues in a cycle.
 const ISSUES_PER_CYCLE: f64 = 4.0;
 /// Assumed: cycles from a block's start to its first instruction.
@@ -262,7 +267,7 @@ impl Model<'_> {
             let bytes = (bytes - partial * SECTOR_BYTES).max(0.0) / self.exchange;
             bytes.max(lines * LINE_CYCLES * CACHE_BYTES_PER_CYCLE / self.exchange) + partial * PARTIAL_CYCLES
         };
-        let parted = self.parted(blocks * self.block_warps);
+        let parted = self.parted(blocks * self.block_warps) + UNFINISHED_CYCLES * self.moved.unfinished;
         let stored = exchanged(self.moved.stored, self.moved.stored_lines, self.moved.partial) + parted;
         let exchanged = exchanged(cache, lines, partial) + parted;
         let memory = work.pipes[Pipe::Memory as usize];

@@ -1,4 +1,7 @@
-// Structures of WORDS floats, read and written AT_ONCE floats at a time, or written only, by a grid that strides.
+// Structures of WORDS floats, read and written AT_ONCE floats at a time, or their first STORED floats written only, by a grid that strides.
+#ifndef STORED
+#define STORED WORDS
+#endif
 struct alignas(AT_ONCE * 4) Structure {
     float word[WORDS];
 };
@@ -29,7 +32,7 @@ extern "C" __global__ void store(float *__restrict__ out, unsigned structures) {
     for (unsigned k = blockIdx.x * blockDim.x + threadIdx.x; k < structures; k += gridDim.x * blockDim.x) {
         float *const first = out + size_t(k) * WORDS;
 #pragma unroll
-        for (int word = 0; word < WORDS; word += AT_ONCE) {
+        for (int word = 0; word < STORED; word += AT_ONCE) {
 #if AT_ONCE == 4
             __stcg(reinterpret_cast<float4 *>(&first[word]), make_float4(value, value, value, value));
 #else

@@ -360,6 +360,7 @@ impl Sum {
             leaving: per_group(self.leaving.sectors) * part,
             partial: per_group(self.leaving.partial) * part,
             completed: per_group(self.leaving.completed) * part,
+            unfinished: per_group(self.leaving.unfinished) * part,
             stored_before: share(self.judged_leaving.again, self.judged_leaving.sectors),
             passes: scaled(self.passes, passes_part),
             busy_ns: per_group(self.busy) * part,

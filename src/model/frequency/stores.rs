@@ -25,6 +25,8 @@ pub(super) struct Leaving {
     pub again: f64,
     /// Those of which a part has left before, for the first time.
     pub completed: f64,
+    /// Those that have left in part, and of which some bytes are never loaded nor stored.
+    pub unfinished: f64,
 }
 
 impl Leaving {
@@ -33,6 +35,7 @@ impl Leaving {
         self.partial += other.partial;
         self.again += other.again;
         self.completed += other.completed;
+        self.unfinished += other.unfinished;
     }
 }
 
@@ -61,6 +64,7 @@ pub(super) fn leaving(requests: &[Request]) -> Vec<Leaving> {
     let mut leaving = vec![Leaving::default(); requests.len()];
     let mut warps: HashMap<u32, Warp> = HashMap::new();
     let mut by_block: AddressMap<()> = AddressMap::default();
+    let finished = finished(requests);
     let stores = requests.iter().enumerate().filter(|(_, of)| is_written_through(of));
     for (by, request) in stores {
         let warp = warps.entry(request.warp).or_default();
@@ -76,7 +80,11 @@ pub(super) fn leaving(requests: &[Request]) -> Vec<Leaving> {
             let of = &mut leaving[by];
             of.sectors += apart;
             of.partial += if bytes == u32::MAX { 0.0 } else { apart };
-            of.again += if by_block.insert(sector, ()).is_some() { apart } else { 0.0 };
+            let again = by_block.insert(sector, ()).is_some();
+            of.again += if again { apart } else { 0.0 };
+            if !again && !finished.contains_key(&sector) {
+                of.unfinished += 1.0;
+            }
             if before.is_some_and(|before| !before.in_parts) {
                 of.completed += apart;
             }
@@ -93,6 +101,22 @@ pub(super) fn leaving(requests: &[Request]) -> Vec<Leaving> {
         }
     }
     leaving
+}
+
+/// The sectors of which all bytes are stored, or any are loaded: to load one brings all of it.
+fn finished(requests: &[Request]) -> AddressMap<()> {
+    let mut stored: AddressMap<u32> = AddressMap::default();
+    let mut finished: AddressMap<()> = AddressMap::default();
+    for request in requests {
+        for (sector, bytes) in sectors(request) {
+            let all = stored.entry(sector).or_default();
+            *all |= bytes;
+            if *all == u32::MAX || request.kind != Kind::Store || request.space != Space::Global {
+                finished.insert(sector, ());
+            }
+        }
+    }
+    finished
 }
 
 /// Lines that the average warp has stored to and will store other bytes of, at any time: they are not yet whole. The requests are in the order
@@ -224,6 +248,17 @@ mod tests {
         for (words, at_once, completed) in [(1, 1, 0.0), (4, 4, 0.0), (16, 4, 1.0), (32, 4, 1.0), (32, 1, 1.0)] {
             assert_eq!(share(&structures(words, at_once), |of| of.completed), completed, "{words} by {at_once}");
         }
+    }
+
+    #[test]
+    fn what_is_neither_stored_nor_loaded_leaves_a_sector_unfinished() {
+        let unfinished = |requests: &[Request]| share(requests, |of| of.unfinished);
+        assert_eq!(unfinished(&structures(12, 4)), 0.0);
+        // Three quarters of structures of 16 words: the last sector of each is half full.
+        let holes = &structures(16, 4)[..3];
+        assert_eq!(unfinished(holes), 0.5);
+        let load = Request { kind: Kind::Load, time: 0, ..structures(16, 4)[3].clone() };
+        assert_eq!(leaving(&[&[load], holes].concat()).iter().map(|of| of.unfinished).sum::<f64>(), 0.0);
     }
 
     #[test]
