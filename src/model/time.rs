@@ -153,7 +153,10 @@ pub fn predict(
     let bound = if waves >= 1.0 { whole.bound } else { tail.bound };
     // Near a corner of two bounds the greater is named.
     let Terms { latency, issue, pipe, memory_pipe, cache, constant, .. } = terms;
-    let greatest_on_chip = [latency, issue, pipe, memory_pipe, cache, constant].into_iter().fold(0.0, f64::max);
+    // What is fetched to make sectors whole comes from device memory.
+    let fetched = UNFINISHED_CYCLES * model.moved.unfinished * model.caches.warps / sms / per_us;
+    let on_chip = [latency, issue, pipe, memory_pipe, cache - fetched, constant];
+    let greatest_on_chip = on_chip.into_iter().fold(0.0, f64::max);
     let without_atomics = Terms { atomics: 0.0, launch: 0.0, ..terms }.beyond_launch();
     let without_launch = Terms { launch: 0.0, ..terms }.beyond_launch();
     let bottleneck = match bound {
