@@ -134,7 +134,7 @@ fn what_warps_load_is_what_the_profiler_counts() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels/results/h200/traffic.json");
     let traffic: serde_json::Value = serde_json::from_slice(&std::fs::read(path).expect("it is there")).expect("JSON");
     let [requests, sectors] = loads_off(&traffic, "spmv");
-    assert!(requests < 0.05 && sectors < 0.15, "spmv: requests {requests:.3} off, sectors {sectors:.3}");
+    assert!(requests < 0.05 && sectors < 0.08, "spmv: requests {requests:.3} off, sectors {sectors:.3}");
     if std::env::var("NVTUNE_TEST_FULL").is_ok() {
         let mut kernels: Vec<&str> =
             traffic["suite"].as_array().unwrap().iter().filter_map(|row| row[0].as_str()).collect();

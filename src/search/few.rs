@@ -21,8 +21,8 @@ const DOUBT: Doubt = Doubt { part: 0.35, drift: 0.075 };
 /// The likeliest suppositions, by which points are judged.
 const JUDGES: usize = 64;
 /// What no supposition explains: its standard deviation as a logarithm of time, the length over which it changes as a share of the
-/// space's extent, and the part of it without shape. Of the suite's recorded spaces (`make eval`) the worst ends 3.4% off after 8 timings,
-/// and 5.9% where it is taken to be smooth.
+/// space's extent, and the part of it without shape. Of the suite's recorded spaces (`make eval`) the worst ends 3.4% off after 8 timings;
+/// when this was chosen it did so, and 5.9% off where it was taken to be smooth.
 const UNEXPLAINED: f64 = 0.1;
 const LENGTH: f64 = 0.5;
 const NOISE: f64 = 0.01;
@@ -33,8 +33,8 @@ const LEVEL: f64 = 0.5;
 /// An expected improvement below this share of the best time is none: paired rounds tell differences of 1%, and who allows few
 /// timings wants none that do not pay.
 const WORTHWHILE: f64 = 0.012;
-/// Timings by which that may be judged, with the baseline's: from fewer it is the model's own word. With six the suite's recorded spaces end
-/// no nearer to their best (`make eval`), and 1.45% of the configurations are timed in place of 1.42%.
+/// Timings by which that may be judged, with the baseline's: from fewer it is the model's own word. With six the suite's recorded spaces ended
+/// no nearer to their best when this was chosen (`make eval`), and 1.45% of the configurations were timed in place of 1.42%.
 const LEAST: usize = 5;
 
 /// A search under way.
