@@ -416,14 +416,9 @@ fn parts_of_sectors_cost_more_the_more_warps_write_such() {
 #[test]
 fn what_is_never_written_whole_is_fetched_first() {
     // Words of a structure, of a store, and those that are stored; structures, and the microseconds.
-    for (words, at_once, part, number, measured) in [
-        (36, 4, 36, 2_500_000, 464.2),
-        (36, 4, 24, 2_500_000, 516.1),
-        (8, 1, 1, 1 << 22, 73.5),
-        (16, 1, 1, 1 << 22, 102.0),
-        (32, 1, 1, 1 << 22, 186.4),
-        (64, 1, 1, 1 << 22, 245.3),
-    ] {
+    for (words, at_once, part, number, measured) in
+        [(36, 4, 24, 2_500_000, 516.1), (8, 1, 1, 1 << 22, 73.5), (64, 1, 1, 1 << 22, 245.3)]
+    {
         let Some(code) = stored(words, at_once, part) else { return };
         let floats = words * u64::from(number);
         let (predicted, traffic) = predicted_us(&code, "store", (264, 128), (&["out"], floats), &[number]);

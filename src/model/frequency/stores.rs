@@ -64,7 +64,7 @@ pub(super) fn leaving(requests: &[Request]) -> Vec<Leaving> {
     let mut leaving = vec![Leaving::default(); requests.len()];
     let mut warps: HashMap<u32, Warp> = HashMap::new();
     let mut by_block: AddressMap<()> = AddressMap::default();
-    let finished = finished(requests);
+    let unfinished = unfinished(requests);
     let stores = requests.iter().enumerate().filter(|(_, of)| is_written_through(of));
     for (by, request) in stores {
         let warp = warps.entry(request.warp).or_default();
@@ -82,7 +82,7 @@ pub(super) fn leaving(requests: &[Request]) -> Vec<Leaving> {
             of.partial += if bytes == u32::MAX { 0.0 } else { apart };
             let again = by_block.insert(sector, ()).is_some();
             of.again += if again { apart } else { 0.0 };
-            if !again && !finished.contains_key(&sector) {
+            if !again && unfinished.contains_key(&sector) {
                 of.unfinished += 1.0;
             }
             if before.is_some_and(|before| !before.in_parts) {
@@ -103,20 +103,23 @@ pub(super) fn leaving(requests: &[Request]) -> Vec<Leaving> {
     leaving
 }
 
-/// The sectors of which all bytes are stored, or any are loaded: to load one brings all of it.
-fn finished(requests: &[Request]) -> AddressMap<()> {
-    let mut stored: AddressMap<u32> = AddressMap::default();
-    let mut finished: AddressMap<()> = AddressMap::default();
-    for request in requests {
-        for (sector, bytes) in sectors(request) {
-            let all = stored.entry(sector).or_default();
-            *all |= bytes;
-            if *all == u32::MAX || request.kind != Kind::Store || request.space != Space::Global {
-                finished.insert(sector, ());
+/// The sectors of global memory of which some bytes are stored, not all of them, and none loaded: to load one brings all of it.
+fn unfinished(requests: &[Request]) -> AddressMap<u32> {
+    let mut unfinished: AddressMap<u32> = AddressMap::default();
+    let (stores, others): (Vec<&Request>, Vec<&Request>) =
+        requests.iter().filter(|of| of.space == Space::Global).partition(|of| of.kind == Kind::Store);
+    for (sector, bytes) in stores.into_iter().flat_map(sectors) {
+        *unfinished.entry(sector).or_default() |= bytes;
+    }
+    unfinished.retain(|_, bytes| *bytes != u32::MAX);
+    if !unfinished.is_empty() {
+        for (request, (_, address)) in others.into_iter().flat_map(|of| of.each().map(move |lane| (of, lane))) {
+            for sector in address / SECTOR..=request.last(address) / SECTOR {
+                unfinished.remove(&sector);
             }
         }
     }
-    finished
+    unfinished
 }
 
 /// Lines that the average warp has stored to and will store other bytes of, at any time: they are not yet whole. The requests are in the order
