@@ -71,7 +71,7 @@ pub struct Traffic {
     pub partial: f64,
     /// Sectors that are completed after a part of them has left.
     pub completed: f64,
-    /// Lines of sectors of which its block never writes nor reads some bytes, each as often as anything of them is written.
+    /// Lines with a sector of which its block writes some bytes, and neither writes nor reads the others.
     pub unfinished: f64,
     /// Bytes that it writes.
     pub written: f64,

@@ -37,7 +37,7 @@ pub(super) struct Moved {
     pub partial: f64,
     /// Sectors that a store completes after a part of them has left.
     pub completed: f64,
-    /// Lines of which a sector is never whole.
+    /// Lines with a sector that the level-2 cache lets go of before it is whole.
     pub unfinished: f64,
     /// The bytes and lines that stores move.
     pub stored: f64,
@@ -175,9 +175,10 @@ impl<'a> Caches<'a> {
     /// buffer other blocks finish them, and soon, but for lone sectors that each block writes all over it.
     fn left_unfinished(&self, of: &Traffic) -> f64 {
         let size = self.size(of.buffer);
-        let is_whole = of.written * self.warps >= size * WRITTEN;
-        let apart = (of.spread.together * size / self.level2() * SOON).min(1.0);
-        if is_whole { lone(of) * apart } else { 1.0 }
+        if of.written * self.warps < size * WRITTEN {
+            return 1.0;
+        }
+        lone(of) * (of.spread.together * size / (self.level2() * SOON)).min(1.0)
     }
 
     /// Of so many bytes of a buffer that an SM reads here and there, those that its level-1 cache holds; `total` is all that it reads and
@@ -280,9 +281,9 @@ const AGREE: f64 = 0.001;
 
 /// Share of a buffer's bytes from which on all of them are taken to be written.
 const WRITTEN: f64 = 0.95;
-/// Assumed: blocks finish each other's sectors soon where what a few warps of one write lies within so small a part of what the level-2 cache
-/// holds.
-const SOON: f64 = 16.0;
+/// Assumed: other blocks finish a sector before the level-2 cache lets go of it, the likelier, the smaller the window is in which a few warps
+/// of a block write; not any longer where the window is this share of the cache.
+const SOON: f64 = 1.0 / 16.0;
 
 /// Share of a line that a lone sector is.
 const LONE: f64 = SECTOR_BYTES / LINE_BYTES;

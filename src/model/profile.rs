@@ -117,7 +117,8 @@ pub struct Access {
     pub partial: f64,
     /// Of those that leave, those of which a part has left before, for the first time.
     pub completed: f64,
-    /// Of those that leave in part, those of which some bytes are never loaded nor stored, each for the first of its stores.
+    /// Of those that leave, those of which the block stores some bytes and neither stores nor loads the others; each counts for the first store
+    /// to it alone.
     pub unfinished: f64,
     /// Share of the sectors that leave to which a warp of the block has stored before.
     pub stored_before: f64,

@@ -154,7 +154,7 @@ pub fn predict(
     // Near a corner of two bounds the greater is named.
     let Terms { latency, issue, pipe, memory_pipe, cache, constant, .. } = terms;
     // What is fetched to make sectors whole comes from device memory.
-    let fetched = UNFINISHED_CYCLES * model.moved.unfinished * model.caches.warps / sms / per_us;
+    let fetched = model.fetched() * model.caches.warps / sms / per_us;
     let on_chip = [latency, issue, pipe, memory_pipe, cache - fetched, constant];
     let greatest_on_chip = on_chip.into_iter().fold(0.0, f64::max);
     let without_atomics = Terms { atomics: 0.0, launch: 0.0, ..terms }.beyond_launch();
@@ -270,9 +270,9 @@ impl Model<'_> {
             let bytes = (bytes - partial * SECTOR_BYTES).max(0.0) / self.exchange;
             bytes.max(lines * LINE_CYCLES * CACHE_BYTES_PER_CYCLE / self.exchange) + partial * PARTIAL_CYCLES
         };
-        let parted = self.parted(blocks * self.block_warps) + UNFINISHED_CYCLES * self.moved.unfinished;
-        let stored = exchanged(self.moved.stored, self.moved.stored_lines, self.moved.partial) + parted;
-        let exchanged = exchanged(cache, lines, partial) + parted;
+        let in_parts = self.parted(blocks * self.block_warps) + self.fetched();
+        let stored = exchanged(self.moved.stored, self.moved.stored_lines, self.moved.partial) + in_parts;
+        let exchanged = exchanged(cache, lines, partial) + in_parts;
         let memory = work.pipes[Pipe::Memory as usize];
         let pipe = |pipe: Pipe| warps * work.pipes[pipe as usize];
         let busiest = Pipe::ALL.into_iter().filter(|pipe| *pipe != Pipe::Memory);
@@ -311,6 +311,11 @@ impl Model<'_> {
     fn parted(&self, warps: f64) -> f64 {
         let open = self.analysis.work.open_lines * LINE_BYTES * warps * f64::from(self.machine.sms);
         PARTED_CYCLES * self.moved.completed * (open / self.machine.l2_bytes as f64).min(1.0)
+    }
+
+    /// Cycles of an SM, for each warp, in which the rest of sectors is fetched that are never whole.
+    fn fetched(&self) -> f64 {
+        UNFINISHED_CYCLES * self.moved.unfinished
     }
 
     fn latency_bound(&self) -> Bottleneck {

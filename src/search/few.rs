@@ -21,8 +21,8 @@ const DOUBT: Doubt = Doubt { part: 0.35, drift: 0.075 };
 /// The likeliest suppositions, by which points are judged.
 const JUDGES: usize = 64;
 /// What no supposition explains: its standard deviation as a logarithm of time, the length over which it changes as a share of the
-/// space's extent, and the part of it without shape. Of the suite's recorded spaces (`make eval`) the worst ends 3.4% off after 8 timings;
-/// when this was chosen it did so, and 5.9% off where it was taken to be smooth.
+/// space's extent, and the part of it without shape. When these were chosen the worst of the suite's recorded spaces ended 3.4% off after
+/// 8 timings (`make eval`), and 5.9% off with a smooth function.
 const UNEXPLAINED: f64 = 0.1;
 const LENGTH: f64 = 0.5;
 const NOISE: f64 = 0.01;

@@ -26,7 +26,7 @@ const GOOD: f64 = 0.002;
 /// From so many blocks on borders are sought between them.
 const FEWEST: usize = 8;
 /// So many blocks are drawn at least, for one of a kind that only every sixteenth is of would else be missed, and warps at most looked at.
-const ENOUGH: usize = 32;
+pub(super) const ENOUGH: usize = 32;
 const MOST: usize = 256;
 /// Who executes no more than this part of what the longest warp does only finds that nothing is left to do.
 const IDLE: f64 = 0.05;

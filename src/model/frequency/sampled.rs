@@ -6,6 +6,7 @@
 
 use super::access::{Request, Turns, Whole, requests};
 use super::block::{self, Outcome, Ran};
+use super::grid::ENOUGH;
 use super::program::{Operation, Window};
 use super::tally::{Tally, Together};
 use super::thread::{Allowance, Ground, Place3, Thread};
@@ -20,8 +21,6 @@ const STEP: u64 = 8;
 /// How much longer than the busiest thread that was counted a warp is taken to be, for it goes all ways of its lanes.
 const MARGIN: f64 = 1.5;
 
-/// As many warps as tell what the average one does: where these are affordable, they are run as such.
-const MANY: f64 = 32.0;
 /// How much longer than taken to be a warp may become whose lanes part all the time.
 const PARTING: f64 = 8.0;
 /// Of what is left, the part for the beginnings of warps that cannot be run to their end.
@@ -175,9 +174,10 @@ impl Sampled<'_, '_> {
         let home = self.home.block;
         let length = self.tally.longest() * MARGIN;
         if !self.vague {
-            // Where loops could be skipped, lone lanes are cheaper; but what lanes do together they do not tell.
+            // Where loops could be skipped, lone lanes are cheaper; but they do not tell what lanes do together, so that as many warps as
+            // are enough are run, where these are affordable.
             let cost = length * STEP as f64;
-            if cost > self.interpreted as f64 * 32.0 && cost * MANY > self.budget as f64 {
+            if cost > self.interpreted as f64 * 32.0 && cost * ENOUGH as f64 > self.budget as f64 {
                 return None;
             }
             let few = self.affordable(length, self.budget)?;

@@ -25,7 +25,7 @@ pub(super) struct Leaving {
     pub again: f64,
     /// Those of which a part has left before, for the first time.
     pub completed: f64,
-    /// Those that have left in part, and of which some bytes are never loaded nor stored.
+    /// Those of which some bytes are never stored, nor any loaded, where none has left before.
     pub unfinished: f64,
 }
 
@@ -64,12 +64,17 @@ pub(super) fn leaving(requests: &[Request]) -> Vec<Leaving> {
     let mut leaving = vec![Leaving::default(); requests.len()];
     let mut warps: HashMap<u32, Warp> = HashMap::new();
     let mut by_block: AddressMap<()> = AddressMap::default();
-    let unfinished = unfinished(requests);
-    let stores = requests.iter().enumerate().filter(|(_, of)| is_written_through(of));
-    for (by, request) in stores {
+    let stores: Vec<(usize, BTreeMap<u64, u32>)> = requests
+        .iter()
+        .enumerate()
+        .filter(|(_, of)| is_written_through(of))
+        .map(|(by, of)| (by, sectors(of)))
+        .collect();
+    let unfinished = unfinished(requests, &stores);
+    for (by, stored) in stores {
+        let request = &requests[by];
         let warp = warps.entry(request.warp).or_default();
         let at = warp.lines;
-        let stored = sectors(request);
         warp.lines +=
             1 + stored.keys().zip(stored.keys().skip(1)).filter(|(a, b)| line(**a) != line(**b)).count() as u64;
         for (sector, bytes) in stored {
@@ -103,17 +108,21 @@ pub(super) fn leaving(requests: &[Request]) -> Vec<Leaving> {
     leaving
 }
 
-/// The sectors of global memory of which some bytes are stored, not all of them, and none loaded: to load one brings all of it.
-fn unfinished(requests: &[Request]) -> AddressMap<u32> {
+/// The sectors of global memory of which some bytes are stored, not all of them, and none loaded: to load one brings all of it. `stores` are those
+/// of the requests that store, by their index, with what they store.
+fn unfinished(requests: &[Request], stores: &[(usize, BTreeMap<u64, u32>)]) -> AddressMap<u32> {
     let mut unfinished: AddressMap<u32> = AddressMap::default();
-    let (stores, others): (Vec<&Request>, Vec<&Request>) =
-        requests.iter().filter(|of| of.space == Space::Global).partition(|of| of.kind == Kind::Store);
-    for (sector, bytes) in stores.into_iter().flat_map(sectors) {
-        *unfinished.entry(sector).or_default() |= bytes;
+    for (_, stored) in stores.iter().filter(|(by, _)| requests[*by].space == Space::Global) {
+        for (&sector, bytes) in stored {
+            *unfinished.entry(sector).or_default() |= bytes;
+        }
     }
     unfinished.retain(|_, bytes| *bytes != u32::MAX);
-    if !unfinished.is_empty() {
-        for (request, (_, address)) in others.into_iter().flat_map(|of| of.each().map(move |lane| (of, lane))) {
+    if unfinished.is_empty() {
+        return unfinished;
+    }
+    for request in requests.iter().filter(|of| of.space == Space::Global && of.kind != Kind::Store) {
+        for (_, address) in request.each() {
             for sector in address / SECTOR..=request.last(address) / SECTOR {
                 unfinished.remove(&sector);
             }
