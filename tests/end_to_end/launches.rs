@@ -355,51 +355,63 @@ fn a_workload_too_small_to_tell_the_values_of_a_macro_apart_hides_neither_a_lack
 
 #[test]
 fn a_grid_that_waits_for_itself_is_no_larger_than_the_gpu() {
-    let project = Project::new(&[]);
-    let kernel = |wait: &str| {
+    let kernel = |name: &str, more: &str, ways: &str, wait: &str| {
         format!(
-            "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n\
-             //@tune grid({{132, 1056, 10560}}) block(256) regs({{0}}) default(block = 256, grid = 132) launch(header)\n\
+            "//@tune grid({{132, 1056, 10560}}) block(256) regs({{0}}) {more} default(block = 256, grid = 132) launch({ways})\n\
              //@tune args(n = 1 << 26, x = random[n], y = out[n])\n\
-             __global__ void root(int n, const float *x, float *y) {{\n\
+             __global__ void {name}(int n, const float *x, float *y) {{\n\
              const cg::grid_group grid = cg::this_grid();\n\
-             for (int i = grid.thread_rank(); i < n; i += grid.size()) y[i] = sqrtf(x[i]);\n\
+             int i = grid.thread_rank(); for (; i < n; i += grid.size()) y[i] = sqrtf(x[i]);\n\
              {wait} }}\n"
         )
     };
-    // By configuration, in the order of the grids.
-    let scored = |text: &str| -> Vec<bool> {
-        project.write("root.cu", text);
+    // Of each kernel of a file, by configuration in the order of the grids: whether it has a score, and why not.
+    let scored = |head: &str, kernels: &[String]| -> Vec<(Vec<bool>, serde_json::Value)> {
+        let project = Project::new(&[]);
+        let include = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;";
+        project.write("root.cu", &format!("{include}\n{head}\n{}", kernels.concat()));
         succeed(project.nvtune(&compile("root.cu", "root.o")).env("NVTUNE", "static"));
         let record = project.record("root.tune.json");
-        let configurations = record["kernels"][0]["configurations"].as_array().expect("a list");
-        configurations.iter().map(|found| found["score"].is_object()).collect()
+        let of_kernel = |kernel: &serde_json::Value| {
+            let configurations = kernel["configurations"].as_array().expect("a list");
+            let scored = configurations.iter().map(|found| found["score"].is_object()).collect();
+            (scored, configurations[2]["refused"].clone())
+        };
+        record["kernels"].as_array().expect("a list").iter().map(of_kernel).collect()
     };
-    assert_eq!(scored(&kernel("")), [true, true, true]);
-    // It is another kernel of the file that waits.
-    let other = format!(
-        "#include <cooperative_groups.h>\n__device__ __noinline__ void wait() {{ cooperative_groups::this_grid().sync(); }}\n\
-         __global__ void other() {{ wait(); }}\n{}",
-        kernel("")
-    );
-    assert_eq!(scored(&other), [true, true, true]);
-    // Whether it waits hangs on a macro, and with it how it must be launched.
-    let fused = kernel("if (FUSED) grid.sync(); if (grid.thread_rank() == 0) y[0] = 0;");
-    let fused = format!("#ifndef FUSED\n#define FUSED 0\n#endif\n{fused}")
-        .replace("regs({0})", "regs(0) define(FUSED = {0, 1})");
-    assert_eq!(scored(&fused), [true, true, true, false, false, false]);
+    let all = vec![true, true, true];
     // An H200 holds 8 blocks of 256 threads on each of 132 multiprocessors.
-    assert_eq!(scored(&kernel("grid.sync(); if (grid.thread_rank() == 0) y[0] = 0;")), [true, true, false]);
-    let refused = || project.record("root.tune.json")["kernels"][0]["configurations"][2]["refused"].clone();
-    let unheld = refused();
-    // A barrier of the kernel's own is not seen, and said.
-    let own = kernel("atomicAdd(&arrived, 1); while (*(volatile int *)&arrived < gridDim.x) {} if (i == 0) y[0] = 0;")
-        .replace("//@tune grid", "__device__ int arrived;\n//@tune grid")
-        .replace("for (int i", "int i = 0; for (i");
-    assert_eq!(scored(&own), [true, true, true]);
-    assert_eq!(scored(&own.replace("launch(header)", "launch(header, cooperative)")), [true, true, false]);
-    assert_eq!(refused(), unheld);
-    assert_eq!(unheld, "its blocks wait for each other, and the GPU does not hold so many at once");
+    let (held, unheld) =
+        (vec![true, true, false], "its blocks wait for each other, and the GPU does not hold so many at once");
+
+    // In the first file nothing waits that the compiler knows of: a barrier of the kernel's own is not seen, and said.
+    let own = "atomicAdd(&arrived, 1); while (*(volatile int *)&arrived < gridDim.x) {} if (i == 0) y[0] = 0;";
+    let found = scored(
+        "__device__ int arrived;",
+        &[
+            kernel("alone", "", "header", ""),
+            kernel("own", "", "header", own),
+            kernel("told", "", "header, cooperative", own),
+        ],
+    );
+    assert_eq!(found.iter().map(|(scored, _)| scored).collect::<Vec<_>>(), [&all, &all, &held]);
+    assert_eq!(found[2].1, unheld);
+
+    // In the second one others wait beside the first kernel; whether the second waits hangs on a macro, and with it how it must be
+    // launched.
+    let wait = "grid.sync(); if (grid.thread_rank() == 0) y[0] = 0;";
+    let found = scored(
+        "#ifndef FUSED\n#define FUSED 0\n#endif\n\
+         __device__ __noinline__ void wait() { cg::this_grid().sync(); }\n__global__ void other() { wait(); }",
+        &[
+            kernel("beside", "", "header", ""),
+            kernel("fused", "define(FUSED = {0, 1})", "header", &format!("if (FUSED) {wait}")),
+            kernel("waits", "", "header", wait),
+        ],
+    );
+    let by_macro = vec![true, true, true, false, false, false];
+    assert_eq!(found.iter().map(|(scored, _)| scored).collect::<Vec<_>>(), [&all, &by_macro, &held]);
+    assert_eq!(found[2].1, unheld);
 }
 
 /// Who wrote a barrier that nobody sees is told what to say of it, where a grid was too large.
@@ -430,60 +442,86 @@ fn a_larger_grid_that_does_not_end_may_be_one_of_blocks_that_wait() {
 
 #[test]
 fn a_kernel_that_waits_for_its_grid_is_launched_cooperatively() {
-    let kernel = |clauses: &str, first: &str, sync: &str| {
-        format!(
-            "#include <cooperative_groups.h>\n{first}namespace cg = cooperative_groups;\n\
-             //@tune grid(132) block({{64, 256}}) regs({{0, 32}}) default(block = 256) {clauses}\n\
-             //@tune args(n = 1 << 20, x = random[n], y = out[n])\n\
-             __global__ void root(int n, const float *x, float *y) {{\n\
-             const cg::grid_group grid = cg::this_grid();\n\
-             for (int i = grid.thread_rank(); i < n; i += grid.size()) y[i] = sqrtf(x[i]);\n\
-             {sync}; if (grid.thread_rank() == 0) y[0] = 0; }}\n"
-        )
-    };
     let include = "#include \"root.tune.h\"\n";
     let mut found = String::new();
-    for (clauses, first, sync, cooperative) in [
-        ("", "", "grid.sync()", true),
-        ("launch(remap)", "", "cg::this_grid().sync()", true),
-        ("launch(header)", "", "cg::sync(grid)", true),
-        ("", include, "grid.sync()", true),
-        ("", include, "cg::this_thread_block().sync()", false),
-        ("", include, "if (!grid.is_valid()) cg::this_thread_block().sync()", false),
-        ("launch(cooperative)", "", "cg::this_thread_block().sync()", true),
-        ("launch(cooperative)", include, "cg::this_thread_block().sync()", true),
-        ("launch(cooperative, header)", "", "cg::this_thread_block().sync()", true),
+    // Whether the file includes the header, and the clauses and the barrier of each of its kernels.
+    for (first, kernels) in [
+        (
+            "",
+            &[
+                ("", "grid.sync()", true),
+                ("launch(remap)", "cg::this_grid().sync()", true),
+                ("launch(header)", "cg::sync(grid)", true),
+                ("launch(cooperative)", "cg::this_thread_block().sync()", true),
+                ("launch(cooperative, header)", "cg::this_thread_block().sync()", true),
+            ][..],
+        ),
+        (
+            include,
+            &[
+                ("", "grid.sync()", true),
+                ("", "cg::this_thread_block().sync()", false),
+                ("", "if (!grid.is_valid()) cg::this_thread_block().sync()", false),
+                ("launch(cooperative)", "cg::this_thread_block().sync()", true),
+            ],
+        ),
     ] {
-        // Nothing is recorded of a launch of the other kind.
-        let small = format!(r#"{{"label": "block=64", "cooperative": {cooperative}, "time_us": 5.0, "spread": 0.01}}"#);
-        let large =
-            format!(r#"{{"label": "block=256", "cooperative": {cooperative}, "time_us": 10.0, "spread": 0.01}}"#);
+        let mut text = format!("#include <cooperative_groups.h>\n{first}namespace cg = cooperative_groups;\n");
+        let mut entries = Vec::new();
+        for (number, (clauses, sync, cooperative)) in kernels.iter().enumerate() {
+            text += &format!(
+                "//@tune grid(132) block({{64, 256}}) regs({{0, 32}}) default(block = 256) {clauses}\n\
+                 //@tune args(n = 1 << 20, x = random[n], y = out[n])\n\
+                 __global__ void root{number}(int n, const float *x, float *y) {{\n\
+                 const cg::grid_group grid = cg::this_grid();\n\
+                 for (int i = grid.thread_rank(); i < n; i += grid.size()) y[i] = sqrtf(x[i]);\n\
+                 {sync}; if (grid.thread_rank() == 0) y[0] = 0; }}\n"
+            );
+            // Nothing is recorded of a launch of the other kind.
+            entries.extend([(64, 5.0), (256, 10.0)].map(|(block, us)| {
+                format!(
+                    r#"{{"kernel": "_Z5root{number}iPKfPf", "label": "block={block}", "cooperative": {cooperative}, "time_us": {us}, "spread": 0.01}}"#
+                )
+            }));
+        }
         let project = Project::new(&[]);
-        project.write("root.cu", &kernel(clauses, first, sync));
-        let ran = tuned(&project, &compile("root.cu", "root.o"), &format!("{small}, {large}"));
-        assert_eq!(ran.code, Some(0), "{clauses}: {}", ran.stderr);
-        let record = project.record("root.tune.json");
-        let kernel = &record["kernels"][0];
-        let winner = &kernel["configurations"][kernel["winner"].as_u64().expect("an index") as usize];
-        let (block, way, notes) = (&winner["block"][0], &kernel["pinned"]["launches"], &kernel["notes"]);
-        let together = |header: &str| header.contains("shared(), -1, true, stream, arguments);");
-        let told = together(&project.read("root.tune.h"));
-        found += &format!("{clauses}{} {sync}: {block} {way} {told} {notes}\n", first.trim());
+        project.write("root.cu", &text);
+        let together = || -> Vec<bool> {
+            let header = project.read("root.tune.h");
+            let told = |number: usize| {
+                let of_kernel = header.split(&format!("struct root{number} {{")).nth(1).expect("it is in the header");
+                of_kernel
+                    .split("\n};")
+                    .next()
+                    .is_some_and(|own| own.contains("shared(), -1, true, stream, arguments);"))
+            };
+            (0..kernels.len()).map(told).collect()
+        };
+        let ran = tuned(&project, &compile("root.cu", "root.o"), &entries.join(", "));
+        assert_eq!(ran.code, Some(0), "{first}: {}", ran.stderr);
+        let (record, told) = (project.record("root.tune.json"), together());
+        for (number, (clauses, sync, _)) in kernels.iter().enumerate() {
+            let kernel = &record["kernels"][number];
+            let winner = &kernel["configurations"][kernel["winner"].as_u64().expect("an index") as usize];
+            let (block, way, notes) = (&winner["block"][0], &kernel["pinned"]["launches"], &kernel["notes"]);
+            found += &format!("{clauses}{} {sync}: {block} {way} {} {notes}\n", first.trim(), told[number]);
+        }
         if !first.is_empty() {
             // Where nothing is compiled to see it, the header goes by the source's words.
             succeed(project.nvtune(&compile("root.cu", "root.o")).env("NVTUNE", "off"));
-            assert_eq!(together(&project.read("root.tune.h")), cooperative, "{sync}");
+            let expected: Vec<bool> = kernels.iter().map(|&(.., cooperative)| cooperative).collect();
+            assert_eq!(together(), expected);
         }
     }
     expect![[r#"
          grid.sync(): 256 "pinned grid.x:kept" true ["its launches stay as they are: it waits for its whole grid, and cooperative launches go by no launch stub: write launch(header), and launch there as the header says"]
         launch(remap) cg::this_grid().sync(): 256 "pinned grid.x:kept" true ["its launches stay as they are: it waits for its whole grid, and cooperative launches go by no launch stub: write launch(header), and launch there as the header says"]
         launch(header) cg::sync(grid): 64 "header" true null
+        launch(cooperative) cg::this_thread_block().sync(): 256 "pinned grid.x:kept" true ["its launches stay as they are: cooperative launches go by no launch stub: write launch(header, cooperative), and launch there as the header says"]
+        launch(cooperative, header) cg::this_thread_block().sync(): 64 "header" true null
         #include "root.tune.h" grid.sync(): 64 "header" true null
         #include "root.tune.h" cg::this_thread_block().sync(): 64 "header" false null
         #include "root.tune.h" if (!grid.is_valid()) cg::this_thread_block().sync(): 64 "header" false null
-        launch(cooperative) cg::this_thread_block().sync(): 256 "pinned grid.x:kept" true ["its launches stay as they are: cooperative launches go by no launch stub: write launch(header, cooperative), and launch there as the header says"]
         launch(cooperative)#include "root.tune.h" cg::this_thread_block().sync(): 64 "header" true null
-        launch(cooperative, header) cg::this_thread_block().sync(): 64 "header" true null
     "#]].assert_eq(&found);
 }
