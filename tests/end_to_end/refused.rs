@@ -187,30 +187,60 @@ fn what_is_refused_for_good_is_refused_from_the_cache_in_the_same_words() {
 
 #[test]
 fn what_may_be_otherwise_next_time_is_looked_at_again() {
-    let entry = |what: &str| format!("{{{what}}}");
-    // What there is no room for is never tried, not even ahead of the other variants' code.
-    for (what, recorded, is_tried) in [
+    let entry = |kernel: &str, what: &str| format!(r#"{{"kernel": "_Z{}{kernel}iPKfPf", {what}}}"#, kernel.len());
+    let hangs = entry("hangs", r#""refused": {"hung": {"limit_s": 1.0}}"#);
+    let lacks = entry("lacks", r#""refused": {"out_of_memory": {"bytes": 7}}"#);
+    let broken = r#"{"refused": {"faulted": {"error": "CUDA_ERROR_ECC_UNCORRECTABLE"}}}"#;
+    let small = ARGS.replace("16", "12");
+    // What they are, the source, the GPU, and of each kernel what is said and the baseline that is tried: what there is no room for
+    // never is, not even ahead of the other variants' code.
+    for (what, source, recorded, kernels) in [
         (
-            "a GPU that is full",
-            recording(r#", "memory_bytes": 150000000, "free_bytes": 140000"#, &entry(r#""time_us": 10.0"#)),
-            false,
+            "a GPU that is full, a baseline that took too long, and memory that was lacking",
+            named("large", "W1", "", ARGS) + &named("hangs", "W2", "", &small) + &named("lacks", "W3", "", &small),
+            recording(r#", "memory_bytes": 150000000, "free_bytes": 140000"#, &format!("{hangs}, {lacks}")),
+            &[
+                ("0 MiB free: make them smaller; `large` is not timed", None),
+                ("hangs: not timed: the baseline cannot be measured: did not end", Some("block=128 W2=1")),
+                ("lacks: not timed: the baseline cannot be measured: its buffers", Some("block=128 W3=1")),
+            ][..],
         ),
-        ("a baseline that took too long", recording("", &entry(r#""refused": {"hung": {"limit_s": 1.0}}"#)), true),
-        ("a process that died", recording("", &entry(r#""fault": "die""#)), true),
-        ("memory that was lacking", recording("", &entry(r#""refused": {"out_of_memory": {"bytes": 7}}"#)), true),
+        (
+            "a process that died",
+            kernel("", ARGS),
+            recording("", r#"{"fault": "die"}"#),
+            &[("k: not timed: the baseline cannot be measured: the measuring process died", Some("block=128 WORK=1"))],
+        ),
         (
             "a broken GPU",
-            recording("", &entry(r#""refused": {"faulted": {"error": "CUDA_ERROR_ECC_UNCORRECTABLE"}}"#)),
-            true,
+            kernel("", ARGS),
+            recording("", broken),
+            &[("k: not timed: the baseline cannot be measured: crashed", Some("block=128 WORK=1"))],
         ),
-        ("a process that does not start", recording("", "").replace(r#""log""#, r#""start": "die", "log""#), false),
+        (
+            "a process that does not start",
+            kernel("", ARGS),
+            recording("", "").replace(r#""log":"#, r#""start": "die", "log":"#),
+            &[("nothing is timed, the model chooses: the measuring process", None)],
+        ),
     ] {
-        let watched = Watched::new(&kernel("", ARGS), Some(&recorded));
+        let watched = Watched::new(&source, Some(&recorded));
+        let tried = || -> Vec<String> {
+            let log = watched.project.read("log");
+            let mut baselines: Vec<String> =
+                log.lines().filter_map(|line| line.strip_prefix("baseline ")).map(str::to_owned).collect();
+            baselines.sort();
+            baselines
+        };
         let first = watched.build();
-        assert!(!first.said.is_empty(), "{what}: {first:?}");
-        assert_eq!(first.on_gpu > 0, is_tried, "{what}: {first:?}");
+        for (said, _) in kernels {
+            assert!(first.said.iter().any(|line| line.contains(said)), "{said}: {first:?}");
+        }
+        let expected: Vec<&str> = kernels.iter().filter_map(|&(_, tried)| tried).collect();
+        assert_eq!(tried(), expected, "{what}");
         let again = watched.build();
-        assert_eq!((again.preprocessed, again.on_gpu), (first.preprocessed, first.on_gpu), "{what}: {again:?}");
+        assert_eq!(again.preprocessed, first.preprocessed, "{what}: {again:?}");
+        assert_eq!(tried(), expected, "{what}");
     }
 }
 
