@@ -7,11 +7,16 @@ use std::process::Command;
 
 /// A build of `saxpy.cu` on a recording with these entries.
 fn build(project: &Project, entries: &str) -> Command {
+    build_of(project, "saxpy.cu", entries)
+}
+
+/// A build of this source.
+fn build_of(project: &Project, source: &str, entries: &str) -> Command {
     project.write(
         "recorded.json",
         &format!(r#"{{"device": {{"name": "NVIDIA H200", "compute_capability": 90}}, "entries": [{entries}]}}"#),
     );
-    let mut command = project.nvtune(&compile("saxpy.cu", "saxpy.o"));
+    let mut command = project.nvtune(&compile(source, &source.replace(".cu", ".o")));
     command.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json");
     command
 }
@@ -50,19 +55,34 @@ fn of_twelve_faults_none_wins_each_is_named_and_the_build_passes() {
         ("misaligned access", faulted("CUDA_ERROR_MISALIGNED_ADDRESS"), "CUDA_ERROR_MISALIGNED_ADDRESS"),
         ("device assert", faulted("CUDA_ERROR_ASSERT"), "CUDA_ERROR_ASSERT"),
     ];
-    let project = Project::new(&["saxpy.cu"]);
-    for (fault, refused, said) in faults {
+    // A kernel for each.
+    let project = Project::new(&[]);
+    let kernel = |number: usize| {
+        format!(
+            "//@tune threads(n) block({{256, 512, 1024}}) regs({{0}}) default(block = 256)\n\
+             //@tune args(n = 1 << 20, x = random[n], y = random[n])\n\
+             __global__ void fault{number}(int n, const float *x, float *y) {{\n\
+             const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] += x[i]; }}\n"
+        )
+    };
+    project.write("faults.cu", &(0..faults.len()).map(kernel).collect::<String>());
+    let entries = faults.iter().enumerate().map(|(number, (_, refused, _))| {
         // It would be the fastest by far; a slower one is right.
-        let entries = format!(
-            r#"{{"label": "block=512", "refused": {refused}, "time_us": 1.0}},
-               {{"label": "block=1024", "time_us": 50.0}}, {{"time_us": 100.0}}"#
-        );
-        let ran = run(&mut build(&project, &entries));
-        assert_eq!(ran.code, Some(0), "{fault}: {}", ran.stderr);
-        let warning = ran.stderr.lines().find(|line| line.starts_with("nvtune warning")).unwrap_or_default();
+        let symbol = format!("_Z{}fault{number}iPKfPf", format!("fault{number}").len());
+        format!(
+            r#"{{"kernel": "{symbol}", "label": "block=512", "refused": {refused}, "time_us": 1.0}},
+               {{"kernel": "{symbol}", "label": "block=1024", "time_us": 50.0}},
+               {{"kernel": "{symbol}", "time_us": 100.0}}"#
+        )
+    });
+    let ran = run(&mut build_of(&project, "faults.cu", &entries.collect::<Vec<_>>().join(",")));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(project.path("faults.o").is_file(), "an object was built");
+    for (number, (fault, _, said)) in faults.iter().enumerate() {
+        let warned = format!("nvtune warning : fault{number}: ");
+        let warning = ran.stderr.lines().find(|line| line.starts_with(&warned)).unwrap_or_default();
         assert!(warning.contains("refused: block=512: ") && warning.contains(said), "{fault}: {}", ran.stderr);
-        assert!(ran.stderr.contains("nvtune: saxpy: block=1024 (2.00x"), "{fault}: {}", ran.stderr);
-        std::fs::remove_file(project.path("saxpy.o")).expect("an object was built");
+        assert!(ran.stderr.contains(&format!("nvtune: fault{number}: block=1024 (2.00x")), "{fault}: {}", ran.stderr);
     }
 }
 
