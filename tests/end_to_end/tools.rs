@@ -78,15 +78,16 @@ fn a_tool_that_hangs_costs_the_tuning_and_not_the_build() {
     let hang = "case \"$*\" in */nvtune-*) sleep 1000;; esac\nexec \"$real\" \"$@\"";
     for tool in ["ptxas", "cudafe++"] {
         let project = Project::new(&[]);
-        project.write("hidden.cu", HIDDEN_NAMES);
+        // Few runs at once, so that those which do not hang end in time on a busy machine too.
+        project.write("hidden.cu", &HIDDEN_NAMES.replace("{1, 2, 3, 4, 5, 6}", "{1, 2}"));
         let nvcc = toolkit(&project.path("bin"), tool, hang);
         let mut build = project.nvtune(&compile("hidden.cu", "hidden.o"));
         let begin = Instant::now();
-        let ran = run(build.env("NVTUNE_NVCC", nvcc).env("NVTUNE_PATIENCE", "6").env("NVTUNE_CACHE_SIZE", "0"));
+        let ran = run(build.env("NVTUNE_NVCC", nvcc).env("NVTUNE_PATIENCE", "3").env("NVTUNE_CACHE_SIZE", "0"));
         assert!(begin.elapsed() < Duration::from_secs(300), "{tool}: {:?}", begin.elapsed());
         assert_eq!(ran.code, Some(0), "{tool}: {}", ran.stderr);
         let said =
-            format!("nvtune warning : k: not tuned: {tool} did not end within 6 s (NVTUNE_PATIENCE) and was stopped\n");
+            format!("nvtune warning : k: not tuned: {tool} did not end within 3 s (NVTUNE_PATIENCE) and was stopped\n");
         assert_eq!(ran.stderr, said, "{tool}");
         assert!(project.path("hidden.o").exists(), "{tool}");
         assert!(!project.path("hidden.tune.json").exists(), "{tool}: no record of what was not decided");
