@@ -710,45 +710,58 @@ fn constants_as_template_arguments_have_a_value_that_the_compiler_agrees_with() 
         "sizes.h",
         "#ifndef SIZE\n#define SIZE 8\n#endif\nenum { NO_ROWS, ROWS = 8 };\nnamespace sizes { constexpr int WIDTH = ROWS; }\n",
     );
-    let source = |definition: &str, argument: &str| {
+    let source = |name: &str, definition: &str, argument: &str| {
         format!(
             "{definition}\n//@tune template({argument}) threads(ceildiv(n, N)) block({{64, 128}}) default(block = 128)\n\
-             //@tune args(n = 1 << 16, x = random[n])\ntemplate <int N>\n__global__ void k(int n, float *x) {{\n\
+             //@tune args(n = 1 << 16, x = random[n])\ntemplate <int N>\n__global__ void {name}(int n, float *x) {{\n\
              const int first = (blockIdx.x * blockDim.x + threadIdx.x) * N;\n\
              for (int i = first; i < first + N && i < n; ++i) x[i] += 1;\n}}\n\
-             void all(int n, float *x) {{ k<{argument}><<<(n / {argument} + 127) / 128, 128>>>(n, x); }}\n"
+             void all_{name}(int n, float *x) {{ {name}<{argument}><<<(n / {argument} + 127) / 128, 128>>>(n, x); }}\n"
         )
     };
-    for (definition, argument, macros, said) in [
-        ("constexpr int ITEMS = 1 << 3;", "ITEMS", "", ""),
-        ("enum { NONE, ITEMS = 8 };", "ITEMS", "", ""),
-        ("#define HALF 4\n#define ITEMS (HALF * 2)", "ITEMS", "", ""),
-        ("namespace ns { struct S { static constexpr int ITEMS{8}; }; }", "ns::S::ITEMS", "", ""),
-        ("#ifndef ITEMS\n#define ITEMS 8\n#endif", "ITEMS", "", ""),
-        ("#include \"sizes.h\"", "ROWS", "", ""),
-        ("#include \"sizes.h\"", "sizes::WIDTH", "", ""),
+    let given = "#ifndef GIVEN\n#define GIVEN 8\n#endif";
+    // The macros of a build, and of each kernel of its file the definition, the argument and what is said.
+    for (macros, kernels) in [
         (
-            "#ifndef ITEMS\n#define ITEMS 8\n#endif",
-            "ITEMS",
-            "-DITEMS=4",
-            "a.cu(4): warning: `ITEMS` is 4 in this build, and 8 where the source defines it: write the number in `template`; `k` is not tuned",
+            &[][..],
+            &[
+                ("constexpr int ITEMS = 1 << 3;", "ITEMS", ""),
+                ("enum { NONE, ENTRIES = 8 };", "ENTRIES", ""),
+                ("#define HALF 4\n#define WHOLE (HALF * 2)", "WHOLE", ""),
+                ("namespace ns { struct S { static constexpr int WITHIN{8}; }; }", "ns::S::WITHIN", ""),
+                (given, "GIVEN", ""),
+                ("#include \"sizes.h\"", "ROWS", ""),
+                ("", "sizes::WIDTH", ""),
+            ][..],
         ),
-        ("#define SIZE 16\n#include \"sizes.h\"", "SIZE", "-DSIZE=16", ""),
         (
-            "#include \"sizes.h\"",
-            "SIZE",
-            "-DSIZE=4",
-            "a.cu(2): warning: `SIZE` is 4 in this build, and 8 where the source defines it: write the number in `template`; `k` is not tuned",
+            &["-DGIVEN=4", "-DSIZE=4"],
+            &[
+                (
+                    given,
+                    "GIVEN",
+                    "a.cu(4): warning: `GIVEN` is 4 in this build, and 8 where the source defines it: write the number in `template`; `k0` is not tuned",
+                ),
+                (
+                    "#include \"sizes.h\"",
+                    "SIZE",
+                    "a.cu(13): warning: `SIZE` is 4 in this build, and 8 where the source defines it: write the number in `template`; `k1` is not tuned",
+                ),
+            ],
         ),
+        (&["-DSIZE=16"], &[("#define SIZE 16\n#include \"sizes.h\"", "SIZE", "")]),
     ] {
-        project.write("a.cu", &source(definition, argument));
-        let mut call = project.nvtune(&compile("a.cu", "a.o"));
-        call.args((!macros.is_empty()).then_some(macros));
-        let ran = run(call.env("NVTUNE", "static"));
-        assert_eq!(ran.code, Some(0), "{definition}: {}", ran.stderr);
-        let tuned = format!("nvtune: k_{}", argument.replace("::", "_"));
-        assert_eq!(ran.stderr.contains(&tuned), said.is_empty(), "{definition}: {}", ran.stderr);
-        assert!(ran.stderr.contains(said), "{definition}: {}", ran.stderr);
+        let text = |(number, &(definition, argument, _)): (usize, &(&str, &str, &str))| {
+            source(&format!("k{number}"), definition, argument)
+        };
+        project.write("a.cu", &kernels.iter().enumerate().map(text).collect::<String>());
+        let ran = run(project.nvtune(&compile("a.cu", "a.o")).args(macros).env("NVTUNE", "static"));
+        assert_eq!(ran.code, Some(0), "{macros:?}: {}", ran.stderr);
+        for (number, (definition, argument, said)) in kernels.iter().enumerate() {
+            let tuned = format!("nvtune: k{number}_{}", argument.replace("::", "_"));
+            assert_eq!(ran.stderr.contains(&tuned), said.is_empty(), "{definition}: {}", ran.stderr);
+            assert!(ran.stderr.contains(said), "{definition}: {}", ran.stderr);
+        }
     }
 }
 
