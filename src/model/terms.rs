@@ -37,10 +37,21 @@ impl Terms {
         LAUNCH_US + self.beyond_launch()
     }
 
-    /// That beyond what any launch takes. An SM's own units overlap with each other; with a warp's latency the busiest of them meets in a corner, and
+    /// The same, did its parts meet in corners that are power means with another `exponent` than the model's 2: the greater, the less do two parts that
+    /// are near each other add to the time.
+    pub fn us_with(&self, exponent: f64) -> f64 {
+        LAUNCH_US + self.cornered(|a, b| mean(a, b, exponent))
+    }
+
+    /// That beyond what any launch takes.
+    pub(super) fn beyond_launch(&self) -> f64 {
+        self.cornered(corner)
+    }
+
+    /// An SM's own units overlap with each other; with a warp's latency the busiest of them meets in a corner, and
     /// both with device memory. No warp waits for a store, so that the share that stores have of what moves to the level-2 cache bounds
     /// a launch but lengthens no wait. The start of blocks waits for nothing, and nothing waits for it as long as it is not the slowest.
-    pub(super) fn beyond_launch(&self) -> f64 {
+    fn cornered(&self, corner: impl Fn(f64, f64) -> f64) -> f64 {
         let read = self.cache * (1.0 - self.stored);
         let busiest = [self.issue, self.pipe, self.memory_pipe, read, self.constant].into_iter().fold(0.0, f64::max);
         let memory = self.memory_pipe.max(self.cache).max(self.device);
@@ -54,4 +65,30 @@ impl Terms {
 /// of 1 to 8, that of 2 orders the recorded spaces best as a whole.
 fn corner(a: f64, b: f64) -> f64 {
     a.hypot(b)
+}
+
+/// The power mean of two numbers that are not negative, but for its factor: their sum with an exponent of 1, the greater with an infinite one.
+fn mean(a: f64, b: f64, exponent: f64) -> f64 {
+    let greater = a.max(b);
+    // Nothing or infinity: nothing adds to it.
+    if !(greater > 0.0 && greater.is_finite()) {
+        return greater;
+    }
+    greater * (1.0 + (a.min(b) / greater).powf(exponent)).powf(exponent.recip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn with_the_models_exponent_another_mean_is_the_corner_and_a_greater_one_is_less() {
+        let terms = Terms { latency: 30.0, issue: 40.0, device: 120.0, ..Terms::default() };
+        assert!((terms.us_with(2.0) - terms.us()).abs() < 1e-9 && (terms.us() - 132.0).abs() < 1e-9);
+        assert!((terms.us_with(1.0) - 192.0).abs() < 1e-9);
+        assert!(terms.us_with(4.0) < terms.us() && terms.us_with(4.0) > 122.0);
+        for (latency, us) in [(0.0, LAUNCH_US), (f64::INFINITY, f64::INFINITY)] {
+            assert_eq!(Terms { latency, ..Terms::default() }.us_with(3.0), us);
+        }
+    }
 }

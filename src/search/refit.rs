@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 const FIRST: usize = 16;
 /// How wrong the model is supposed to be where the first round is chosen. It has no timings to correct it, so that great doubts would only
 /// scatter it.
-const DOUBT: Doubt = Doubt { part: 0.2, drift: 0.075 };
+const DOUBT: Doubt = Doubt { part: 0.2, drift: 0.06, corner: 0.0 };
 /// Points of each further round.
 const ROUND: usize = 8;
 /// Points that are timed at most, the baseline among them.

@@ -33,7 +33,7 @@ impl fmt::Display for Provenance {
 }
 
 /// How wrong the model is supposed to be: a choice must bear it.
-const DOUBT: Doubt = Doubt { part: 0.35, drift: 0.1 };
+const DOUBT: Doubt = Doubt { part: 0.35, drift: 0.1, corner: 0.0 };
 /// A choice is slower than the baseline in at most this share of them.
 const RISK: f64 = 0.3;
 /// And it promises at least this gain, the geometric mean over them.
