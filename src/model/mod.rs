@@ -32,5 +32,5 @@ pub use occupancy::Limiter;
 pub use profile::Profile;
 pub use reuse::Reuse;
 pub use score::{Inputs, Score, score};
-pub use terms::Terms;
+pub use terms::{CORNER, Terms};
 pub use time::Prediction;

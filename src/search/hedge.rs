@@ -9,15 +9,13 @@
 
 use super::strategy::sort_by_prediction;
 use super::task::Task;
-use crate::model::{Score, Terms};
+use crate::model::{CORNER, Score, Terms};
 
 /// Points that are looked at: those of least predicted time, and the baseline.
 const LOOKED_AT: usize = 2_000;
 /// Combinations of what the model may be wrong about. A choice hangs on which they happen to be: over 24 draws of 256 of them the first 8 of the
 /// suite's recorded spaces were 0.64% off on average and 7.3% at worst, of 1,024 of them 0.58% and 5.4%; these take half the time of the latter.
 const SUPPOSITIONS: usize = 512;
-/// The exponent of the model's own corners.
-const CORNER: f64 = 2.0;
 /// A loss beyond this share counts no more.
 const MOST_LOSS: f64 = 0.3;
 
