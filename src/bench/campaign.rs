@@ -213,6 +213,12 @@ impl Run<'_> {
                 Err(error) => self.console.warning(&format!("{name}: not timed again: {error}")),
             }
         }
+        if complete {
+            let plan = timed::plan(self.campaign.budget_s / 2.0);
+            if let Err(error) = timed::scattering(scored, measurer, &mut times.taken, &plan) {
+                self.console.warning(&format!("{name}: what scatters is not timed more often: {error}"));
+            }
+        }
         times.seconds = clock.elapsed().as_secs_f64() + earlier.map_or(0.0, |space| space.seconds.measure);
         times.sample = sample.map(|sample| (sample, points));
         let space = recorded(prepared, facts, &times)?;

@@ -112,7 +112,7 @@ pub struct Work {
     pub barriers: f64,
     /// Lines that it has stored to and will store to again, at any time.
     pub open_lines: f64,
-    /// Blocks of instructions that the average warp executes over those that the busiest does.
+    /// Cycles of the average warp over those of the busiest, each alone.
     pub activity: f64,
     /// Instructions of the longest warp of the average block over those of the average warp; 1 at least.
     pub straggling: f64,
@@ -211,7 +211,8 @@ impl Analysis {
         let throughput = Throughput::of(decoded.architecture);
         let issued = issued_by(flow, &counts);
         let of_mean = issued_by(flow, &mean);
-        let activity = if issued > 0.0 && of_mean > 0.0 { (of_mean / issued).min(1.0) } else { 1.0 };
+        let of_mean_cycles: f64 = costs.iter().zip(&mean).map(|(cost, count)| cost.cycles * count).sum();
+        let activity = if cycles > 0.0 && of_mean_cycles > 0.0 { (of_mean_cycles / cycles).min(1.0) } else { 1.0 };
         let constant_lines = profile.map_or(0.0, constant_lines);
         let conditional = profile.map_or_else(Conditional::default, |profile| Conditional::new(&code, &mean, profile));
         let straggling = profile.map_or(1.0, |profile| profile.straggling.max(1.0));

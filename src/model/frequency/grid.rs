@@ -334,10 +334,12 @@ impl Grid {
         for ((stratum, base), looked) in strata.iter().zip(&bases).zip(self.looked(&strata, &bases).blocks) {
             let shares = shares(stratum, &looked);
             let supposed = match base {
-                // What the base's warps do, and as much besides as those of these blocks that were run.
+                // What the base's warps do, and as much besides as those of these blocks that were run; but these may be longer than
+                // any of the base's, as every 64th row of a sparse matrix that the base has none of.
                 Some(base) => {
                     let beyond: f64 = looked.iter().zip(&shares).map(|(block, share)| block.instructions * share).sum();
-                    self.lengths(&base.of).fold(0.0, f64::max) + beyond
+                    let longest = self.lengths(&base.of).fold(0.0, f64::max) + beyond;
+                    longest.max(self.longest_by_chance(&looked, &shares))
                 }
                 None => self.longest_by_chance(&looked, &shares),
             };
