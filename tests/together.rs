@@ -264,6 +264,20 @@ fn a_block_lasts_as_long_as_the_longest_of_its_warps_wherever_that_is() {
 }
 
 #[test]
+fn the_longest_warp_of_a_block_may_be_one_that_the_middle_block_has_not() {
+    // Every eighth warp of the grid adds a hundred times, and is none of the middle block's.
+    let hundred = "add.u32 %r3, %r3, 1;\n".repeat(100);
+    let leaves = "mov.u32 %r2, %ctaid.x; mov.u32 %r4, %tid.x; shr.u32 %r4, %r4, 5; mad.lo.u32 %r2, %r2, %r5, %r4;\n\
+                  and.b32 %r2, %r2, 7; setp.ne.u32 %p1, %r2, 7;";
+    let mut case = Case::by_hand(128, &format!("mov.u32 %r5, 4;\n{leaves}\n@%p1 bra E;\n{hundred}E:"));
+    case.launch.grid = [4096, 1, 1];
+    let profile = case.profile();
+    let found = profile.mean_instructions * profile.straggling - (4.0 + 1.0 + 6.0 + 1.0 + 2.0);
+    // One of two blocks has such a warp; by the average warp alone it would be an eighth of the additions.
+    assert!(found > 20.0 && found < 60.0, "{found}");
+}
+
+#[test]
 fn blocks_that_reach_beyond_the_data_count_by_their_warps() {
     let ten = "add.u32 %r3, %r3, 1;\n".repeat(10);
     // Rows of 160 elements, in blocks of so many rows of so many threads: warps beyond a row's end do nothing.

@@ -259,6 +259,19 @@ mod tests {
         assert!(searched(&[], 8, |_| None).is_empty());
     }
 
+    #[test]
+    fn where_nothing_can_win_any_more_a_search_ends() {
+        let falling = |at: f64| Terms { issue: 60.0, latency: 100.0 - at, ..Terms::default() };
+        let points = line(60, falling);
+        let predicted = |index: usize| Some(points[index].score.predicted_us);
+        // All take what their instructions do, to 1%; all take the same, far from that; they take what is predicted.
+        assert_eq!(searched(&points, 12, |index| Some(60.0 + 0.01 * index as f64)).len(), LEAST);
+        assert!(searched(&points, 12, |_| Some(400.0)).len() < 12);
+        let without_bound: Vec<Point> = line(60, |at| Terms { latency: 160.0 - at, ..Terms::default() });
+        assert!(searched(&without_bound, 12, |index| Some(60.0 + 0.01 * index as f64)).len() >= LEAST);
+        assert!(searched(&points, 12, predicted).len() >= LEAST);
+    }
+
     proptest! {
         #[test]
         fn whatever_the_times_no_point_is_given_twice(

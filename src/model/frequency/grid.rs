@@ -334,12 +334,15 @@ impl Grid {
         for ((stratum, base), looked) in strata.iter().zip(&bases).zip(self.looked(&strata, &bases).blocks) {
             let shares = shares(stratum, &looked);
             let supposed = match base {
-                // What the base's warps do, and as much besides as those of these blocks that were run; but these may be longer than
-                // any of the base's, as every 64th row of a sparse matrix that the base has none of.
+                // What the base's warps do, and as much besides as those of these blocks that were run.
                 Some(base) => {
                     let beyond: f64 = looked.iter().zip(&shares).map(|(block, share)| block.instructions * share).sum();
-                    let longest = self.lengths(&base.of).fold(0.0, f64::max) + beyond;
-                    longest.max(self.longest_by_chance(&looked, &shares))
+                    let of_base = self.lengths(&base.of).fold(0.0, f64::max);
+                    // Where others are longer than any of the base's, as every 64th row of a sparse matrix is, it has none of their kind.
+                    let lacks_some =
+                        looked.iter().flat_map(|block| self.lengths(&block.of)).any(|length| length > of_base);
+                    let by_chance = if lacks_some { self.longest_by_chance(&looked, &shares) } else { 0.0 };
+                    by_chance.max(of_base + beyond)
                 }
                 None => self.longest_by_chance(&looked, &shares),
             };
