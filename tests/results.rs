@@ -7,6 +7,7 @@ use nvtune::model::profile::{Kind, Space};
 use nvtune::model::{Analysis, Bottleneck, Inputs, frequency, score};
 use nvtune::ptx::Module;
 use nvtune::record::{RecordedSpace, SPACE_EXTENSION};
+use nvtune::tune;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -146,5 +147,30 @@ fn what_warps_load_is_what_the_profiler_counts() {
         let mean = [0, 1].map(|at| all.iter().map(|of| of[at]).sum::<f64>() / all.len() as f64);
         println!("mean of {} kernels: requests {:.3}, sectors {:.3}", all.len(), mean[0], mean[1]);
         assert!(mean[0] < 0.05 && mean[1] < 0.08, "{mean:?}");
+    }
+}
+
+/// The average warp of a sparse matrix's rows is gone long before the busiest, and sooner than its instructions say: the busiest unrolls its row. So sixteen
+/// lanes a row are predicted to be faster than eight, as they are.
+#[test]
+fn how_long_the_average_warp_stays_hangs_on_its_cycles() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("kernels/results/h200/spmv{SPACE_EXTENSION}"));
+    let space = RecordedSpace::read(&path).expect("a record");
+    let Ok(scored) = tune::score(bench::laid(&space).expect("whole")) else { panic!("its baseline fits") };
+    // The predicted and the recorded time with so many lanes in blocks of so many threads.
+    let times = |lanes: i64, threads: u32| {
+        let is_it = |index: &usize| {
+            let found = &scored.laid.configurations[*index];
+            let macros = (found.macros.get("LANES"), found.macros.get("UNROLL"));
+            macros == (Some(&lanes), Some(&4)) && scored.laid.launches[*index].block[0] == threads && found.cap == 0
+        };
+        let index = (0..space.configurations.len()).find(is_it).expect("a configuration");
+        let recorded = space.configurations[index].time.expect("a time").us();
+        (scored.scores[index].expect("a score").predicted_us, recorded)
+    };
+    for threads in [128, 256] {
+        let (sixteen, eight) = (times(16, threads), times(8, threads));
+        assert!(sixteen.1 < eight.1 && sixteen.0 < eight.0, "{threads}: {sixteen:?} {eight:?}");
+        assert!((sixteen.0 / sixteen.1 - 1.0).abs() < 0.06, "{threads}: {sixteen:?}");
     }
 }
