@@ -18,8 +18,6 @@ use super::task::Task;
 const FIRST: usize = 2;
 /// How wrong the model is supposed to be.
 const DOUBT: Doubt = Doubt { part: 0.3, drift: 0.075, corner: 0.7 };
-/// Combinations of what it may be wrong about.
-const SUPPOSITIONS: usize = 512;
 /// The likeliest suppositions, by which points are judged.
 const JUDGES: usize = 128;
 /// What no supposition explains: its standard deviation as a logarithm of time, the length over which it changes as a share of the
@@ -59,7 +57,7 @@ impl<'a> Few<'a> {
     /// A search over `points` from the one with index `baseline`, of `most` of them at most.
     pub fn new(points: &'a [Point], baseline: usize, most: usize) -> Self {
         let task = Task::new(points, baseline, most);
-        let suppositions = Suppositions::new(&task, DOUBT, SUPPOSITIONS);
+        let suppositions = Suppositions::new(&task, DOUBT);
         Self { task, suppositions, given: Vec::new() }
     }
 

@@ -20,9 +20,6 @@ const FIRST: usize = 16;
 /// How wrong the model is supposed to be where the first round is chosen. It has no timings to correct it, so that great doubts would only
 /// scatter it.
 const DOUBT: Doubt = Doubt { part: 0.2, drift: 0.06, corner: 0.0 };
-/// Combinations of what it may be wrong about. The first choices hang on which they happen to be: over 24 draws of 256 of them the first 8 of the suite's
-/// recorded spaces were 0.64% off on average and 7.3% at worst, of 1,024 of them 0.58% and 5.4%; these take half the time of the latter.
-const SUPPOSITIONS: usize = 512;
 /// Points of each further round.
 const ROUND: usize = 8;
 /// Points that are timed at most, the baseline among them.
@@ -66,7 +63,7 @@ impl<'a> Refit<'a> {
     }
 
     fn first(&self) -> Vec<usize> {
-        let hedged = Suppositions::new(&self.task, DOUBT, SUPPOSITIONS).hedged(FIRST / 2 + 1);
+        let hedged = Suppositions::new(&self.task, DOUBT).hedged(FIRST / 2 + 1);
         let mut chosen = self.task.begin(hedged, FIRST / 2);
         let distance = |index: usize, to: usize| squared(&self.task.places[index], &self.task.places[to]);
         let nearest = |index: usize| chosen.iter().map(|&to| distance(index, to)).fold(f64::INFINITY, f64::min);

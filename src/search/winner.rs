@@ -34,8 +34,6 @@ impl fmt::Display for Provenance {
 
 /// How wrong the model is supposed to be: a choice must bear it.
 const DOUBT: Doubt = Doubt { part: 0.35, drift: 0.1, corner: 0.0 };
-/// Combinations of that.
-const SUPPOSITIONS: usize = 512;
 /// A choice is slower than the baseline in at most this share of them.
 const RISK: f64 = 0.3;
 /// And it promises at least this gain, the geometric mean over them.
@@ -61,7 +59,7 @@ pub fn promises(points: &[Point], baseline: usize) -> Vec<(usize, Promise)> {
         return Vec::new();
     }
     let task = Task::new(points, baseline, usize::MAX);
-    let Suppositions { looked_at, times } = Suppositions::new(&task, DOUBT, SUPPOSITIONS);
+    let Suppositions { looked_at, times } = Suppositions::new(&task, DOUBT);
     let Some(at_baseline) = looked_at.iter().position(|&index| index == baseline) else { return Vec::new() };
     let gains = |at: usize| times.iter().map(move |times| times[at_baseline] - times[at]);
     let promise = |at: usize| {
