@@ -174,3 +174,19 @@ fn how_long_the_average_warp_stays_hangs_on_its_cycles() {
         assert!((sixteen.0 / sixteen.1 - 1.0).abs() < 0.06, "{threads}: {sixteen:?}");
     }
 }
+
+/// The coefficients of a finite element model are a few lines more than the first constant cache holds. Its loops load displacements besides, so that
+/// constants bound none of its configurations, and the one that is predicted to be the fastest is nearly so.
+#[test]
+fn constants_cost_little_where_warps_wait_for_memory_besides() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("kernels/results/h200/fem{SPACE_EXTENSION}"));
+    let space = RecordedSpace::read(&path).expect("a record");
+    let Ok(scored) = tune::score(bench::laid(&space).expect("whole")) else { panic!("its baseline fits") };
+    let scores = || scored.scores.iter().enumerate().filter_map(|(index, score)| Some((index, score.as_ref()?)));
+    assert!(scores().all(|(_, score)| score.bottleneck != Bottleneck::ConstantCache));
+    let time = |index: usize| space.configurations[index].time.map(|time| time.us());
+    let timed = || scores().filter_map(|(index, score)| Some((score.predicted_us, time(index)?)));
+    let best = timed().map(|(_, us)| us).fold(f64::INFINITY, f64::min);
+    let (_, chosen) = timed().min_by(|a, b| a.0.total_cmp(&b.0)).expect("timed points");
+    assert!(chosen <= best * 1.06, "{chosen} us for {best}");
+}

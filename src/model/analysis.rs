@@ -1,6 +1,7 @@
 //! One variant's kernel and its profile -> what a warp of it does, for any block shape.
 
 use super::alike::Alike;
+use super::constants::Constants;
 use super::counts::{self, BlockCounts, Code};
 use super::latency::{self, ASYNC_TENSOR_STEPS, Latencies, Throughput};
 use super::profile::{Access, Kind, Profile, Space, Spread};
@@ -107,8 +108,7 @@ pub struct Work {
     pub local_stored: f64,
     pub local_stored_lines: f64,
     pub local_partial: f64,
-    /// Lines of constant memory that it reads one after another, each for the first time or for the first time in long.
-    pub constant_lines: f64,
+    pub constants: Constants,
     pub barriers: f64,
     /// Lines that it has stored to and will store to again, at any time.
     pub open_lines: f64,
@@ -213,12 +213,12 @@ impl Analysis {
         let of_mean = issued_by(flow, &mean);
         let of_mean_cycles: f64 = costs.iter().zip(&mean).map(|(cost, count)| cost.cycles * count).sum();
         let activity = if cycles > 0.0 && of_mean_cycles > 0.0 { (of_mean_cycles / cycles).min(1.0) } else { 1.0 };
-        let constant_lines = profile.map_or(0.0, constant_lines);
+        let constants = profile.map_or_else(Constants::default, Constants::of);
         let conditional = profile.map_or_else(Conditional::default, |profile| Conditional::new(&code, &mean, profile));
         let straggling = profile.map_or(1.0, |profile| profile.straggling.max(1.0));
         let idle = profile.map_or(0.0, |profile| profile.idle.clamp(0.0, 1.0));
         let open_lines = profile.map_or(0.0, |profile| profile.open_lines);
-        let mut work = Work { open_lines, activity, straggling, idle, constant_lines, ..Work::default() };
+        let mut work = Work { open_lines, activity, straggling, idle, constants, ..Work::default() };
         let mut traffic: Vec<Traffic> = Vec::new();
         let blocks = flow.blocks.iter().enumerate();
         let placed = blocks.flat_map(|(block, of)| of.instructions.clone().map(move |at| (at, block)));
@@ -335,16 +335,6 @@ fn access(instruction: &Instruction, line: Option<u32>, profile: Option<&Profile
         lanes: 32.0,
         ..Access::default()
     }))
-}
-
-/// Many loads of constants are operands of other instructions, so the PTX is asked.
-fn constant_lines(profile: &Profile) -> f64 {
-    let constant = profile.accesses.iter().filter(|(_, access)| access.space == Space::Constant);
-    let lines = constant.map(|(line, access)| {
-        let count = profile.counts.get(line).copied().unwrap_or(0.0);
-        count * access.lines * (1.0 - access.reuse.clamp(0.0, 1.0))
-    });
-    lines.sum()
 }
 
 fn is_cached(space: Space) -> bool {

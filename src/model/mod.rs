@@ -9,6 +9,7 @@ pub mod architecture;
 mod bottleneck;
 mod caches;
 mod conservation;
+mod constants;
 mod counts;
 pub mod frequency;
 pub mod latency;

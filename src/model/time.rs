@@ -76,11 +76,13 @@ const BLOCK_LATENCY: f64 = 300.0;
 /// take 157 to 162 cycles of each of its 132 SMs for a block, whatever else they do.
 const BLOCK_INTERVAL: f64 = 1.2;
 
-/// Lines that the first constant cache of an SM holds: 2 KiB of 64 bytes each (Jia et al., table 3.1). A warp that reads more, one after
-/// another, finds none of them again, nor do others find those that it brought, unless they keep step.
-const CONSTANT_LINES: f64 = 32.0;
-/// Cycles of an SM for a line that misses it: what the recorded space of `cp` takes on an H200 where little is computed for a line.
-const CONSTANT_MISS: f64 = 160.0;
+/// Cycles of an SM for a line that misses its first constant cache (`kernels/results/h200/constants.txt`).
+const CONSTANT_LINE: f64 = 5.5;
+/// The same where a loop has nothing else that its warps wait for: what one of them brings the others have not come to or are beyond, unless they keep
+/// step. What the recorded space of `cp` takes on an H200 where little is computed for a line; loops like it take 12 to 260.
+const CONSTANT_LINE_ALONE: f64 = 160.0;
+/// Cycles that a warp waits for such a line if it is alone.
+const CONSTANT_LATENCY: f64 = 80.0;
 
 /// The bounds of a wave, in cycles, and the greatest.
 struct Wave {
@@ -230,9 +232,9 @@ struct Model<'a> {
 }
 
 impl Model<'_> {
-    /// What barriers and spilled values that the level-1 cache lost add to a warp's cycles.
+    /// What barriers, constants, and spilled values that the level-1 cache lost, add to a warp's cycles.
     fn extra(&self) -> f64 {
-        self.barriers() + self.overflow()
+        self.barriers() + self.overflow() + self.analysis.work.constants.missed * CONSTANT_LATENCY
     }
 
     fn barriers(&self) -> f64 {
@@ -286,7 +288,7 @@ impl Model<'_> {
             stored: if exchanged > 0.0 { (stored / exchanged).min(1.0) } else { 0.0 },
             device: 0.0,
             atomics: 0.0,
-            constant: warps * (work.constant_lines - CONSTANT_LINES).max(0.0) * CONSTANT_MISS,
+            constant: warps * (work.constants.missed * CONSTANT_LINE).max(work.constants.alone * CONSTANT_LINE_ALONE),
             launch: blocks * self.working * BLOCK_INTERVAL * f64::from(self.machine.sms),
             queue: 0.0,
         };
