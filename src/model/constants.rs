@@ -17,7 +17,7 @@ const CAPACITY: f64 = 32.0;
 /// Iterations of a loop whose lines it finds again when the loop is run once more: where a register has the address, four values of it are held
 /// and no fifth, however few their lines are (`kernels/results/h200/constants.txt`).
 const HELD_ITERATIONS: f64 = 4.0;
-/// Executions of the average warp that differ by no more than this quotient are taken for those of one loop.
+/// Numbers of executions that differ by no more than this quotient are taken for those of one loop.
 const ONE_LOOP: f64 = 1.01;
 /// Part of a loop's iterations in which it has to load anything from memory for its warps to have other things to wait for.
 const BESIDES: f64 = 0.5;
