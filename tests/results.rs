@@ -30,6 +30,12 @@ fn records() -> Vec<PathBuf> {
         .collect()
 }
 
+/// That of a kernel of the suite on an H200.
+fn recorded(kernel: &str) -> RecordedSpace {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("kernels/results/h200/{kernel}{SPACE_EXTENSION}"));
+    RecordedSpace::read(&path).expect("a record")
+}
+
 #[test]
 fn every_record_is_valid_and_complete() {
     let mut size = 0;
@@ -97,8 +103,7 @@ fn every_bottleneck_has_its_kernels() {
 /// How far the model is off what the profiler counts of a kernel's loads from global memory on an H200, in requests and in sectors: the root mean
 /// square of the logarithms over its configurations in traffic.json.
 fn loads_off(traffic: &serde_json::Value, kernel: &str) -> [f64; 2] {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("kernels/results/h200/{kernel}{SPACE_EXTENSION}"));
-    let space = RecordedSpace::read(&path).expect("a record");
+    let space = recorded(kernel);
     let laid = bench::laid(&space).expect("whole");
     let names: Vec<&str> = traffic["metrics"].as_array().unwrap().iter().filter_map(|name| name.as_str()).collect();
     let place = |name: &str| 2 + names.iter().position(|of| *of == name).expect("a metric");
@@ -154,8 +159,7 @@ fn what_warps_load_is_what_the_profiler_counts() {
 /// lanes a row are predicted to be faster than eight, as they are.
 #[test]
 fn how_long_the_average_warp_stays_hangs_on_its_cycles() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("kernels/results/h200/spmv{SPACE_EXTENSION}"));
-    let space = RecordedSpace::read(&path).expect("a record");
+    let space = recorded("spmv");
     let Ok(scored) = tune::score(bench::laid(&space).expect("whole")) else { panic!("its baseline fits") };
     // The predicted and the recorded time with so many lanes in blocks of so many threads.
     let times = |lanes: i64, threads: u32| {
@@ -179,8 +183,7 @@ fn how_long_the_average_warp_stays_hangs_on_its_cycles() {
 /// constants bound none of its configurations, and the one that is predicted to be the fastest is nearly so.
 #[test]
 fn constants_cost_little_where_warps_wait_for_memory_besides() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("kernels/results/h200/fem{SPACE_EXTENSION}"));
-    let space = RecordedSpace::read(&path).expect("a record");
+    let space = recorded("fem");
     let Ok(scored) = tune::score(bench::laid(&space).expect("whole")) else { panic!("its baseline fits") };
     let scores = || scored.scores.iter().enumerate().filter_map(|(index, score)| Some((index, score.as_ref()?)));
     assert!(scores().all(|(_, score)| score.bottleneck != Bottleneck::ConstantCache));

@@ -7,7 +7,7 @@ use super::profile::{Kind, Profile, Space};
 pub struct Constants {
     /// Those that the first cache misses.
     pub missed: f64,
-    /// Those that it misses where a loop reads a line or less in each iteration and loads nothing from memory besides.
+    /// Those beyond its capacity where a loop reads a line or less in each iteration and loads nothing from memory besides.
     pub alone: f64,
 }
 

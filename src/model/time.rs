@@ -77,10 +77,10 @@ const BLOCK_LATENCY: f64 = 300.0;
 const BLOCK_INTERVAL: f64 = 1.2;
 
 /// Cycles of an SM for a line that misses its first constant cache (`kernels/results/h200/constants.txt`).
-const CONSTANT_LINE: f64 = 5.5;
+const CONSTANT_CYCLES: f64 = 5.5;
 /// The same where a loop has nothing else that its warps wait for: what one of them brings the others have not come to or are beyond, unless they keep
 /// step. What the recorded space of `cp` takes on an H200 where little is computed for a line; loops like it take 12 to 260.
-const CONSTANT_LINE_ALONE: f64 = 160.0;
+const CONSTANT_CYCLES_ALONE: f64 = 160.0;
 /// Cycles that a warp waits for such a line if it is alone.
 const CONSTANT_LATENCY: f64 = 80.0;
 
@@ -234,7 +234,11 @@ struct Model<'a> {
 impl Model<'_> {
     /// What barriers, constants, and spilled values that the level-1 cache lost, add to a warp's cycles.
     fn extra(&self) -> f64 {
-        self.barriers() + self.overflow() + self.analysis.work.constants.missed * CONSTANT_LATENCY
+        self.barriers() + self.constants() + self.overflow()
+    }
+
+    fn constants(&self) -> f64 {
+        self.analysis.work.constants.missed * CONSTANT_LATENCY
     }
 
     fn barriers(&self) -> f64 {
@@ -288,7 +292,8 @@ impl Model<'_> {
             stored: if exchanged > 0.0 { (stored / exchanged).min(1.0) } else { 0.0 },
             device: 0.0,
             atomics: 0.0,
-            constant: warps * (work.constants.missed * CONSTANT_LINE).max(work.constants.alone * CONSTANT_LINE_ALONE),
+            constant: warps
+                * (work.constants.missed * CONSTANT_CYCLES).max(work.constants.alone * CONSTANT_CYCLES_ALONE),
             launch: blocks * self.working * BLOCK_INTERVAL * f64::from(self.machine.sms),
             queue: 0.0,
         };
@@ -322,14 +327,16 @@ impl Model<'_> {
 
     fn latency_bound(&self) -> Bottleneck {
         let (cycles, memory) = (self.cycles, self.analysis.memory_cycles);
-        if self.overflow().max(self.barriers()) <= memory.max(cycles / 2.0) {
-            if memory * 2.0 > cycles { Bottleneck::GlobalLatency } else { Bottleneck::Latency }
-        } else if self.barriers() > self.overflow() {
-            Bottleneck::Barrier
-        } else {
+        let waits = [
             // More registers would not have been spilled.
-            Bottleneck::RegisterCapacity
-        }
+            (Bottleneck::RegisterCapacity, self.overflow()),
+            (Bottleneck::Barrier, self.barriers()),
+            (Bottleneck::ConstantCache, self.constants()),
+        ];
+        let of_memory = if memory * 2.0 > cycles { Bottleneck::GlobalLatency } else { Bottleneck::Latency };
+        let (bound, _) =
+            waits.into_iter().fold((of_memory, memory.max(cycles / 2.0)), |a, b| if b.1 > a.1 { b } else { a });
+        bound
     }
 
     /// Cycles of a warp alone, of so many on each SM, where that share of what it reads for the first time is near.
