@@ -109,6 +109,7 @@ fn a_guard_lets_only_threads_in_range_work() {
         busy_ns: 0.0,
         passes: 1.0,
         reuse: 0.0,
+        at_hand: 0.0,
         hits: 0.0,
         reuse_after: 0.0,
         block_reuse: 0.0,

@@ -17,7 +17,7 @@ use std::sync::Arc;
 const SECTORS_PER_BYTE: f64 = 1.0;
 /// Bytes that a thread accesses in one pass over shared memory's banks, or through the level-1 cache.
 const PASS_BYTES: u32 = 4;
-/// Sectors that the level-1 cache delivers in a cycle.
+/// Sectors of a store that leave the level-1 cache in a cycle.
 const SECTORS_PER_CYCLE: f64 = 4.0;
 
 /// Shares of lines for which a warp's cycles are found; between them they lie on straight lines.
@@ -330,7 +330,7 @@ fn access(instruction: &Instruction, line: Option<u32>, profile: Option<&Profile
         sectors: f64::from(width) * SECTORS_PER_BYTE,
         lines: f64::from(width.div_ceil(PASS_BYTES)),
         leaving: f64::from(width) * SECTORS_PER_BYTE,
-        passes: 1.0,
+        passes: if space == Space::Global { f64::from(width.div_ceil(PASS_BYTES).max(1)) } else { 1.0 },
         block_sectors: f64::from(width) * SECTORS_PER_BYTE,
         lanes: 32.0,
         ..Access::default()
@@ -387,9 +387,10 @@ impl Work {
                     self.shared_cycles += count * cycles;
                 }
                 Space::Global => {
-                    // One look-up in a cycle: 8x8, 16x16 and 32x8 blocks of a naive matrix multiplication, with 2.5, 1.5 and 1
-                    // look-ups for a load, take 5.2, 3.2 and 2.5 ms on an H200.
-                    cycles = cycles.max(access.sectors / SECTORS_PER_CYCLE).max(access.passes);
+                    cycles = cycles.max(access.passes);
+                    if access.kind != Kind::Load {
+                        cycles = cycles.max(access.sectors / SECTORS_PER_CYCLE);
+                    }
                 }
                 Space::Local => {
                     cycles = cycles.max(access.lines);

@@ -70,6 +70,7 @@ impl Profile {
                 access.reuse_after = (reuse * access.reuse_after + (again - reuse) * a_walk) / again;
                 access.hits =
                     if reuse < 1.0 { 1.0 - (1.0 - access.hits) * (1.0 - again) / (1.0 - reuse) } else { access.hits };
+                access.at_hand = access.at_hand.max(again);
                 access.reuse = again;
                 access.block_reuse = access.block_reuse.max(again);
             }
@@ -126,12 +127,15 @@ pub struct Access {
     pub busy_ns: f64,
     /// Shared memory: passes needed for bank conflicts (1 is none; the passes that 8- and 16-byte accesses need in any
     /// case are not counted, but where pairs of lanes share their address they need half of them: 0.5). Constant memory:
-    /// distinct words, which are read one after the other. Global and local memory: look-ups of lines that the level-1 cache makes one after the other.
+    /// distinct words, which are read one after the other. Local memory: look-ups of lines that the level-1 cache makes one after the other; global
+    /// memory: cycles that it takes for these, or for the words of a load.
     pub passes: f64,
     /// Share of the sectors that the same warp touched before: 0 is streaming, towards 1 is reuse in cache. Where a
     /// line is executed more often than was recorded, it is that of the second half of the record.
     pub reuse: f64,
-    /// Share of the accesses of which the same warp touched every sector before.
+    /// Share of the sectors that are at hand: the same warp touched them before, or another of its block so long before that they have come.
+    pub at_hand: f64,
+    /// Share of the accesses of which every sector is at hand.
     pub hits: f64,
     /// PTX instructions that the thread executes between a reuse and the last access to the sector, on average; 0 without reuse.
     pub reuse_after: f64,
@@ -163,6 +167,7 @@ impl Access {
         mix(&mut self.busy_ns, other.busy_ns);
         mix(&mut self.passes, other.passes);
         mix(&mut self.reuse, other.reuse);
+        mix(&mut self.at_hand, other.at_hand);
         mix(&mut self.hits, other.hits);
         mix(&mut self.reuse_after, other.reuse_after);
         mix(&mut self.block_reuse, other.block_reuse);

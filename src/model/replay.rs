@@ -205,7 +205,7 @@ impl Replay<'_> {
     /// the rim another warp has brought.
     fn global(&self, access: Option<&Access>) -> (f64, Chance) {
         let (lines, sectors, again) = access.map_or((1.0, TOGETHER, 0.0), |access| {
-            let again = if access.lines > GATHERED { access.hits } else { access.reuse };
+            let again = if access.lines > GATHERED { access.hits } else { access.at_hand };
             (access.lines, access.sectors, again.clamp(0.0, 1.0))
         });
         let new = (lines * (1.0 - again)).max(1.0);

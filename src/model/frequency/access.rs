@@ -6,20 +6,27 @@ use super::program::Program;
 use super::stores::{Leaving, leaving};
 use super::thread::Touch;
 use crate::model::profile::{Access, Kind, Space, Spread, VARIABLES};
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Bytes of a sector, the unit of traffic between caches and memory.
 pub(super) const SECTOR: u64 = 32;
 pub(super) const SECTORS_PER_LINE: u64 = 4;
-/// Parts of the level-1 cache's tags, by the lines' numbers, that are looked up at once. Found in the recorded spaces of an H200: lines that
-/// follow each other cost a quarter of what lines do that lie a large power of two apart (`sad` and `spmv` against
-/// `matmul_naive`).
-const TAG_BANKS: u64 = 4;
+/// Parts of the level-1 cache's tags that are looked up at once, each for one line.
+const TAG_BANKS: usize = 4;
+/// What each bit of a line's number, from the lowest on, contributes to the number of its part: the exclusive or of those that are set. Found on an
+/// H200 by lines that differ in one bit, and with it the cycles of lines at random are told to 0.2% (`kernels/results/h200/lookups.txt`).
+const TAG_BANK: [u8; 27] = [3, 2, 3, 2, 1, 3, 2, 1, 2, 3, 2, 3, 1, 3, 1, 2, 3, 1, 3, 1, 2, 1, 3, 1, 3, 2, 1];
 /// Bytes of a line of the constant cache (Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, table 3.1).
 const CONSTANT_LINE: u64 = 64;
 /// Banks of shared memory and bytes of a bank's word.
 const BANKS: u64 = 32;
 const WORD: u64 = 4;
+
+/// Instructions of a warp in which what another warp of its block asked for has come, though warps do not keep step. The searches of the
+/// recorded spaces of an H200 find the same with 224 to 384 of them; without any of this, variants that load in many small groups
+/// (`stencil3d` in 40 registers) are taken to wait for the level-2 cache in each of them.
+const OTHERS_AGO: u64 = 256;
 
 /// One execution of a memory step by one warp.
 #[derive(Clone, Debug)]
@@ -215,10 +222,11 @@ struct Sum {
     lines: f64,
     passes: f64,
     lanes: f64,
-    /// Sectors in the part of the record that counts for reuse, and those of them that were touched before.
+    /// Sectors in the part of the record that counts for reuse, those of them that were touched before, and those that are at hand.
     judged: f64,
     again: f64,
-    /// Accesses in that part, and those of them of which every sector was touched before.
+    at_hand: f64,
+    /// Accesses in that part, and those of them of which every sector is at hand.
     decided: f64,
     hits: f64,
     /// Nanoseconds that lines of the level-2 cache are busy with atomic updates.
@@ -249,6 +257,7 @@ impl Sum {
             lanes: 0.0,
             judged: 0.0,
             again: 0.0,
+            at_hand: 0.0,
             decided: 0.0,
             hits: 0.0,
             busy: 0.0,
@@ -269,7 +278,7 @@ impl Sum {
         judged: Judged,
         buffers: usize,
         by_warp: &mut AddressMap<u64>,
-        by_block: &mut AddressMap<()>,
+        by_block: &mut AddressMap<u64>,
     ) {
         self.groups += 1.0;
         self.lanes += f64::from(request.lanes.count_ones());
@@ -295,7 +304,8 @@ impl Sum {
                 if self.access.space == Space::Local {
                     lines.len() as f64
                 } else {
-                    f64::from(busiest::<{ TAG_BANKS as usize }>(&lines))
+                    let looked_up = f64::from(busiest::<TAG_BANKS>(lines.iter().map(|&line| tag_bank(line))));
+                    looked_up.max(if self.access.kind == Kind::Load { words_passes(request) } else { 0.0 })
                 }
             }
             Space::Texture => 1.0,
@@ -306,11 +316,21 @@ impl Sum {
             self.distinct.insert(sector, ());
             let before = by_warp.insert(sector, request.time);
             let again = before.is_some();
-            hit &= again;
-            let again_in_block = by_block.insert(sector, ()).is_some();
+            // When a warp of the block touched it first.
+            let first_in_block = match by_block.entry(sector) {
+                Entry::Occupied(first) => Some(*first.get()),
+                Entry::Vacant(place) => {
+                    place.insert(request.time);
+                    None
+                }
+            };
+            let again_in_block = first_in_block.is_some();
+            let at_hand = again || first_in_block.is_some_and(|first| request.time >= first + OTHERS_AGO);
+            hit &= at_hand;
             if judged.alone {
                 self.judged += 1.0;
                 self.again += f64::from(u8::from(again));
+                self.at_hand += f64::from(u8::from(at_hand));
                 self.after += before.map_or(0, |before| request.time.saturating_sub(before)) as f64;
             }
             if judged.beside {
@@ -366,6 +386,7 @@ impl Sum {
             busy_ns: per_group(self.busy) * part,
             lanes: overall,
             reuse: share(self.again, self.judged),
+            at_hand: share(self.at_hand, self.judged),
             hits: share(self.hits, self.decided),
             reuse_after: self.after / self.again.max(1.0),
             block_reuse: share(self.again_in_block, self.judged_in_block),
@@ -413,11 +434,7 @@ pub(super) fn in_local(warp: u32, lane: u64, address: u64) -> u64 {
 /// lanes are served together, and a pass counts half (Greg Smith of NVIDIA, forums.developer.nvidia.com, "Unexpected shared
 /// memory bank conflict").
 fn shared_passes(request: &Request) -> f64 {
-    let parts = match request.width {
-        0..=4 => 1,
-        5..=8 => 2,
-        _ => 4,
-    };
+    let parts = parts(request.width);
     let packed = if parts > 1 && request.kind == Kind::Load && is_in_pairs(request) { 2 } else { 1 };
     let together = 32 / parts * packed;
     let (mut total, mut served) = (0, 0);
@@ -426,11 +443,32 @@ fn shared_passes(request: &Request) -> f64 {
         let words = within.flat_map(|(_, address)| address / WORD..=request.last(address) / WORD);
         let words = distinct(words.collect());
         if !words.is_empty() {
-            total += busiest::<{ BANKS as usize }>(&words);
+            total += busiest::<{ BANKS as usize }>(words.iter().map(|word| bank(*word)));
             served += 1;
         }
     }
     f64::from(total) / f64::from(served.max(1)) / packed as f64
+}
+
+/// Cycles in which the level-1 cache hands out the words of a load, of which it has as many banks as shared memory (it is the same memory):
+/// 32 lanes are served together, or 16 with 8 bytes each, or 8 with 16.
+fn words_passes(request: &Request) -> f64 {
+    let parts = parts(request.width);
+    let of_part = |part: u64| {
+        let within = request.each().filter(|(lane, _)| lane * parts / 32 == part);
+        let words = within.flat_map(|(_, address)| address / WORD..=request.last(address) / WORD);
+        busiest::<{ BANKS as usize }>(distinct(words.collect()).into_iter().map(bank))
+    };
+    f64::from((0..parts).map(of_part).sum::<u32>())
+}
+
+/// Parts of a warp that are served one after the other where each lane accesses so many bytes.
+fn parts(width: u32) -> u64 {
+    match width {
+        0..=4 => 1,
+        5..=8 => 2,
+        _ => 4,
+    }
 }
 
 /// Whether each lane has the address of its neighbour, or each that of the next but one; lanes that take no part have any.
@@ -444,13 +482,20 @@ fn is_in_pairs(request: &Request) -> bool {
     })
 }
 
-/// The most of these that meet in one of so many banks.
-fn busiest<const COUNT: usize>(places: &[u64]) -> u32 {
-    let mut banks = [0u32; COUNT];
-    for place in places {
-        banks[(place % COUNT as u64) as usize] += 1;
-    }
-    banks.into_iter().max().unwrap_or(0)
+/// The most that meet in one of so many banks.
+fn busiest<const COUNT: usize>(banks: impl Iterator<Item = usize>) -> u32 {
+    let mut met = [0u32; COUNT];
+    banks.for_each(|bank| met[bank] += 1);
+    met.into_iter().max().unwrap_or(0)
+}
+
+fn bank(word: u64) -> usize {
+    (word % BANKS) as usize
+}
+
+fn tag_bank(line: u64) -> usize {
+    let set = TAG_BANK.iter().enumerate().filter(|(bit, _)| line >> bit & 1 != 0);
+    usize::from(set.fold(0, |all, (_, one)| all ^ one))
 }
 
 #[cfg(test)]
@@ -475,7 +520,7 @@ mod tests {
     fn what_lanes_that_drop_out_would_have_touched_is_not_counted() {
         // Sectors, lines, passes and lanes where so many lanes took part on average, of which the record knows the first execution alone.
         let rows: [(&str, u64, f64, [f64; 4]); 3] = [
-            ("a line for each lane", 128, 4.0, [4.0, 4.0, 1.0, 4.0]),
+            ("a line for each lane", 128, 4.0, [4.0, 4.0, 4.0, 4.0]),
             ("side by side", 4, 8.0, [1.0, 1.0, 1.0, 8.0]),
             ("one address for all", 0, 4.0, [1.0, 1.0, 1.0, 4.0]),
         ];
@@ -518,17 +563,44 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_looked_up_in_four_banks_of_tags() {
-        let rows: [(&str, u64, u64, f64, f64); 5] = [
-            ("side by side", 4, 4, 1.0, 1.0),
-            ("every second word", 4, 8, 2.0, 1.0),
-            ("a line for each lane", 4, 128, 32.0, 8.0),
-            ("every fourth line", 4, 512, 32.0, 32.0),
-            ("16 bytes each", 16, 16, 4.0, 1.0),
+    fn a_load_takes_what_its_lines_or_its_words_take() {
+        // Rows of `lookups.txt`: cycles of an SM that are not those of the loop around.
+        type Address = fn(u64) -> u64;
+        let rows: [(&str, u32, Address, f64, f64); 13] = [
+            ("side by side", 4, |lane| lane * 4, 1.0, 1.0),
+            ("every second word", 4, |lane| lane * 8, 2.0, 2.0),
+            ("every third word", 4, |lane| lane * 12, 3.0, 1.0),
+            ("every eighth word", 4, |lane| lane * 32, 8.0, 8.0),
+            ("a word of each line", 4, |lane| lane * 128, 32.0, 32.0),
+            ("a line for each lane, another word of each", 4, |lane| lane * 132, 32.0, 8.0),
+            ("every sixteenth line, another word of each", 4, |lane| lane * 2052, 32.0, 8.0),
+            ("rows of eight", 4, |lane| lane / 8 * 1536 + lane % 8 * 4, 4.0, 4.0),
+            ("8 bytes each", 8, |lane| lane * 8, 2.0, 2.0),
+            ("every third 8 bytes", 8, |lane| lane * 24, 6.0, 2.0),
+            ("16 bytes each", 16, |lane| lane * 16, 4.0, 4.0),
+            ("every third 16 bytes", 16, |lane| lane * 48, 12.0, 4.0),
+            ("16 bytes, all the same", 16, |_| 0, 1.0, 4.0),
         ];
-        for (what, width, stride, lines, passes) in rows {
-            let access = seen(&request(Space::Global, width as u32, |lane| lane * stride));
+        for (what, width, address, lines, passes) in rows {
+            let access = seen(&request(Space::Global, width, address));
             assert_eq!((access.lines, access.passes), (lines, passes), "{what}");
+        }
+        // Lines that differ in one bit fall into another part, whichever it is; those whose bits cancel out into the same.
+        assert!((0..27).all(|bit| tag_bank(1 << bit) != tag_bank(0)));
+        assert_eq!(tag_bank(0b101), tag_bank(0));
+    }
+
+    #[test]
+    fn what_another_warp_brought_long_before_is_at_hand() {
+        let of = |warp: u32, time: u64| Request { warp, time, ..request(Space::Global, 4, |lane| lane * 4) };
+        for (after, at_hand) in [(0, 0.0), (OTHERS_AGO - 1, 0.0), (OTHERS_AGO, 1.0)] {
+            let mut by_block = AddressMap::default();
+            let (first, second) = (of(0, 10), of(1, 10 + after));
+            Sum::new(&first).add(&first, ALL, 0, &mut AddressMap::default(), &mut by_block);
+            let mut sum = Sum::new(&second);
+            sum.add(&second, ALL, 0, &mut AddressMap::default(), &mut by_block);
+            let access = sum.mean(Turns::default(), false);
+            assert_eq!((access.at_hand, access.hits, access.reuse), (at_hand, at_hand, 0.0), "{after}");
         }
     }
 
