@@ -201,6 +201,20 @@ mod tests {
         (0..count).map(make).collect()
     }
 
+    #[test]
+    fn what_is_unexplained_is_less_alike_the_more_occupancy_differs() {
+        let mut points = line(4, |_| Terms { latency: 100.0, ..Terms::default() });
+        for (point, in_flight) in points.iter_mut().zip([0.5, 0.5, 0.625, 0.75]) {
+            point.coordinates = vec![0.0];
+            point.score.in_flight = in_flight;
+        }
+        let search = Few::new(&points, 0, 8);
+        let at = |index: usize| search.suppositions.looked_at.iter().position(|&other| other == index).unwrap();
+        let [same, near, far] = [1, 2, 3].map(|other| search.covariance(at(0), at(other), UNEXPLAINED));
+        assert_eq!(same, search.covariance(at(0), at(0), UNEXPLAINED));
+        assert!(same > near && near > far && far > LEVEL * LEVEL, "{same} {near} {far}");
+    }
+
     /// Runs a search to its end: the points given, in order.
     fn searched(points: &[Point], most: usize, time: impl Fn(usize) -> Option<f64>) -> Vec<usize> {
         let mut search = Few::new(points, 0, most);

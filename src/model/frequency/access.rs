@@ -2,6 +2,7 @@
 
 use super::atomics::busy;
 use super::memory::{AddressMap, MODULE_REGION, in_buffer, region};
+use super::passes;
 use super::program::Program;
 use super::stores::{Leaving, leaving};
 use super::thread::Touch;
@@ -12,16 +13,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// Bytes of a sector, the unit of traffic between caches and memory.
 pub(super) const SECTOR: u64 = 32;
 pub(super) const SECTORS_PER_LINE: u64 = 4;
-/// Parts of the level-1 cache's tags that are looked up at once, each for one line.
-const TAG_BANKS: usize = 4;
-/// What each bit of a line's number, from the lowest on, contributes to the number of its part: the exclusive or of those that are set. Found on an
-/// H200 by lines that differ in one bit; with it what loads from lines at random take is told to 1%, of all patterns to 5% (`kernels/results/h200/lookups.txt`).
-const TAG_BANK: [u8; 27] = [3, 2, 3, 2, 1, 3, 2, 1, 2, 3, 2, 3, 1, 3, 1, 2, 3, 1, 3, 1, 2, 1, 3, 1, 3, 2, 1];
+/// Lanes of a warp.
+const WARP: u64 = 32;
 /// Bytes of a line of the constant cache (Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, table 3.1).
 const CONSTANT_LINE: u64 = 64;
-/// Banks of shared memory and bytes of a bank's word.
-const BANKS: u64 = 32;
-const WORD: u64 = 4;
+/// Bytes of a bank's word.
+pub(super) const WORD: u64 = 4;
 
 /// Instructions of a warp in which what another warp of its block asked for has come, though warps do not keep step. The searches of the
 /// recorded spaces of an H200 find the same with 224 to 384 of them; without any of this, variants that load in many small groups
@@ -293,7 +290,7 @@ impl Sum {
             Space::Shared | Space::Texture => Vec::new(),
         };
         self.passes += match self.access.space {
-            Space::Shared => shared_passes(request),
+            Space::Shared => passes::shared(request),
             Space::Constant => {
                 self.lines += sectors.len() as f64;
                 distinct(request.each().map(|(_, address)| address / WORD).collect()).len() as f64
@@ -301,12 +298,7 @@ impl Sum {
             Space::Global | Space::Local => {
                 let lines = distinct(sectors.iter().map(|sector| sector / SECTORS_PER_LINE).collect());
                 self.lines += lines.len() as f64;
-                if self.access.space == Space::Local {
-                    lines.len() as f64
-                } else {
-                    let looked_up = f64::from(busiest::<TAG_BANKS>(lines.iter().map(|&line| tag_bank(line))));
-                    looked_up.max(if self.access.kind == Kind::Load { words_passes(request) } else { 0.0 })
-                }
+                if self.access.space == Space::Local { lines.len() as f64 } else { passes::global(request, &lines) }
             }
             Space::Texture => 1.0,
         };
@@ -400,7 +392,7 @@ impl Sum {
     }
 }
 
-fn distinct(mut values: Vec<u64>) -> Vec<u64> {
+pub(super) fn distinct(mut values: Vec<u64>) -> Vec<u64> {
     values.sort_unstable();
     values.dedup();
     values
@@ -424,85 +416,15 @@ fn sectors(request: &Request) -> Vec<u64> {
 /// Where a byte of a lane's local memory is, apart from global addresses and other warps' memory: the same word of neighbouring lanes
 /// lies side by side.
 pub(super) fn in_local(warp: u32, lane: u64, address: u64) -> u64 {
-    let within =
-        (address / WORD).wrapping_mul(BANKS).wrapping_add(lane).wrapping_mul(WORD).wrapping_add(address % WORD);
+    let within = (address / WORD).wrapping_mul(WARP).wrapping_add(lane).wrapping_mul(WORD).wrapping_add(address % WORD);
     within ^ (1 << 63) ^ (u64::from(warp) << 40)
 }
 
-/// Passes over the banks, averaged over the parts of the warp that are served together: all lanes up to 4 bytes each,
-/// halves for 8 bytes, quarters for 16. Where neighbouring lanes, or every second ones, load from one address in pairs, twice as many
-/// lanes are served together, and a pass counts half (Greg Smith of NVIDIA, forums.developer.nvidia.com, "Unexpected shared
-/// memory bank conflict").
-fn shared_passes(request: &Request) -> f64 {
-    let parts = parts(request.width);
-    let packed = if parts > 1 && request.kind == Kind::Load && is_in_pairs(request) { 2 } else { 1 };
-    let together = 32 / parts * packed;
-    let (mut total, mut served) = (0, 0);
-    for part in 0..parts / packed {
-        let within = request.each().filter(|(lane, _)| lane / together == part);
-        let words = within.flat_map(|(_, address)| address / WORD..=request.last(address) / WORD);
-        let words = distinct(words.collect());
-        if !words.is_empty() {
-            total += busiest::<{ BANKS as usize }>(words.iter().map(|word| bank(*word)));
-            served += 1;
-        }
-    }
-    f64::from(total) / f64::from(served.max(1)) / packed as f64
-}
-
-/// Cycles in which the level-1 cache hands out the words of a load, of which it has as many banks as shared memory (it is the same memory):
-/// 32 lanes are served together, or 16 with 8 bytes each, or 8 with 16.
-fn words_passes(request: &Request) -> f64 {
-    let parts = parts(request.width);
-    let of_part = |part: u64| {
-        let within = request.each().filter(|(lane, _)| lane * parts / 32 == part);
-        let words = within.flat_map(|(_, address)| address / WORD..=request.last(address) / WORD);
-        busiest::<{ BANKS as usize }>(distinct(words.collect()).into_iter().map(bank))
-    };
-    f64::from((0..parts).map(of_part).sum::<u32>())
-}
-
-/// Parts of a warp that are served one after the other where each lane accesses so many bytes.
-fn parts(width: u32) -> u64 {
-    match width {
-        0..=4 => 1,
-        5..=8 => 2,
-        _ => 4,
-    }
-}
-
-/// Whether each lane has the address of its neighbour, or each that of the next but one; lanes that take no part have any.
-fn is_in_pairs(request: &Request) -> bool {
-    let taking_part = |lane: u64| request.lanes >> lane & 1 != 0;
-    [1, 2].into_iter().any(|apart| {
-        request.each().all(|(lane, address)| {
-            let other = lane ^ apart;
-            !taking_part(other) || request.addresses[other as usize] == address
-        })
-    })
-}
-
-/// The most that meet in one of so many banks.
-fn busiest<const COUNT: usize>(banks: impl Iterator<Item = usize>) -> u32 {
-    let mut met = [0u32; COUNT];
-    banks.for_each(|bank| met[bank] += 1);
-    met.into_iter().max().unwrap_or(0)
-}
-
-fn bank(word: u64) -> usize {
-    (word % BANKS) as usize
-}
-
-fn tag_bank(line: u64) -> usize {
-    let set = TAG_BANK.iter().enumerate().filter(|(bit, _)| line >> bit & 1 != 0);
-    usize::from(set.fold(0, |all, (_, one)| all ^ one))
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn request(space: Space, width: u32, address: impl Fn(u64) -> u64) -> Request {
+    pub fn request(space: Space, width: u32, address: impl Fn(u64) -> u64) -> Request {
         let addresses = std::array::from_fn(|lane| address(lane as u64));
         let kind = Kind::Load;
         Request { step: 0, warp: 0, execution: 1, time: 0, space, kind, width, lanes: u32::MAX, addresses }
@@ -510,7 +432,7 @@ mod tests {
 
     const ALL: Judged = Judged { alone: true, beside: true };
 
-    fn seen(request: &Request) -> Access {
+    pub fn seen(request: &Request) -> Access {
         let mut sum = Sum::new(request);
         sum.add(request, ALL, 0, &mut AddressMap::default(), &mut AddressMap::default());
         sum.mean(Turns::default(), false)
@@ -563,34 +485,6 @@ mod tests {
     }
 
     #[test]
-    fn a_load_takes_what_its_lines_or_its_words_take() {
-        // Rows of `lookups.txt`: cycles of an SM that are not those of the loop around.
-        type Address = fn(u64) -> u64;
-        let rows: [(&str, u32, Address, f64, f64); 13] = [
-            ("side by side", 4, |lane| lane * 4, 1.0, 1.0),
-            ("every second word", 4, |lane| lane * 8, 2.0, 2.0),
-            ("every third word", 4, |lane| lane * 12, 3.0, 1.0),
-            ("every eighth word", 4, |lane| lane * 32, 8.0, 8.0),
-            ("a word of each line", 4, |lane| lane * 128, 32.0, 32.0),
-            ("a line for each lane, another word of each", 4, |lane| lane * 132, 32.0, 8.0),
-            ("every sixteenth line, another word of each", 4, |lane| lane * 2052, 32.0, 8.0),
-            ("rows of eight", 4, |lane| lane / 8 * 1536 + lane % 8 * 4, 4.0, 4.0),
-            ("8 bytes each", 8, |lane| lane * 8, 2.0, 2.0),
-            ("every third 8 bytes", 8, |lane| lane * 24, 6.0, 2.0),
-            ("16 bytes each", 16, |lane| lane * 16, 4.0, 4.0),
-            ("every third 16 bytes", 16, |lane| lane * 48, 12.0, 4.0),
-            ("16 bytes, all the same", 16, |_| 0, 1.0, 4.0),
-        ];
-        for (what, width, address, lines, passes) in rows {
-            let access = seen(&request(Space::Global, width, address));
-            assert_eq!((access.lines, access.passes), (lines, passes), "{what}");
-        }
-        // Lines that differ in one bit fall into another part, whichever it is; those whose bits cancel out into the same.
-        assert!((0..27).all(|bit| tag_bank(1 << bit) != tag_bank(0)));
-        assert_eq!(tag_bank(0b101), tag_bank(0));
-    }
-
-    #[test]
     fn what_another_warp_brought_long_before_is_at_hand() {
         let of = |warp: u32, time: u64| Request { warp, time, ..request(Space::Global, 4, |lane| lane * 4) };
         for (after, at_hand) in [(0, 0.0), (OTHERS_AGO - 1, 0.0), (OTHERS_AGO, 1.0)] {
@@ -602,27 +496,6 @@ mod tests {
             let access = sum.mean(Turns::default(), false);
             assert_eq!((access.at_hand, access.hits, access.reuse), (at_hand, at_hand, 0.0), "{after}");
         }
-    }
-
-    #[test]
-    fn wide_loads_of_pairs_of_lanes_take_half_as_many_passes() {
-        type Address = fn(u64) -> u64;
-        let rows: [(&str, u32, Address, f64); 8] = [
-            ("one word for all", 4, |_| 0, 1.0),
-            ("two words of a bank", 4, |lane| lane % 2 * 128, 2.0),
-            ("16 bytes, all the same", 16, |_| 0, 0.5),
-            ("16 bytes, neighbours alike", 16, |lane| lane / 2 * 16, 0.5),
-            ("16 bytes, every second lane alike", 16, |lane| lane % 2 * 16, 0.5),
-            ("16 bytes, every fourth lane alike", 16, |lane| lane % 4 * 16, 1.0),
-            ("16 bytes each", 16, |lane| lane * 16, 1.0),
-            ("8 bytes, neighbours alike", 8, |lane| lane / 2 * 8, 0.5),
-        ];
-        for (what, width, address, passes) in rows {
-            assert_eq!(seen(&request(Space::Shared, width, address)).passes, passes, "{what}");
-        }
-        // Stores are not packed.
-        let store = Request { kind: Kind::Store, ..request(Space::Shared, 16, |lane| lane / 2 * 16) };
-        assert_eq!(seen(&store).passes, 1.0);
     }
 
     #[test]

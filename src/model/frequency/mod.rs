@@ -21,6 +21,7 @@ mod loops;
 mod memory;
 mod operation;
 mod order;
+mod passes;
 mod path;
 mod program;
 mod sampled;
