@@ -77,9 +77,9 @@ impl Case {
 
 /// PTX of a file, made once for all tests.
 fn ptx(file: &str) -> String {
-    const FILES: [&str; 8] =
-        ["saxpy", "matmul", "nbody", "blackscholes", "reduction", "histogram", "control", "arithmetic"];
-    static TEXTS: [OnceLock<String>; 8] = [const { OnceLock::new() }; 8];
+    const FILES: [&str; 9] =
+        ["saxpy", "matmul", "nbody", "blackscholes", "reduction", "histogram", "control", "arithmetic", "neighbours"];
+    static TEXTS: [OnceLock<String>; 9] = [const { OnceLock::new() }; 9];
     let index = FILES.iter().position(|&f| f == file).expect("a listed file");
     TEXTS[index].get_or_init(|| toolkit::ptx(file, &[])).clone()
 }
@@ -110,6 +110,8 @@ fn a_guard_lets_only_threads_in_range_work() {
         passes: 1.0,
         reuse: 0.0,
         at_hand: 0.0,
+        near: 0.0,
+        unplaced: 0.0,
         hits: 0.0,
         reuse_after: 0.0,
         block_reuse: 0.0,
@@ -121,6 +123,26 @@ fn a_guard_lets_only_threads_in_range_work() {
     assert_eq!(load, expected);
     // y is read and then written: the store meets the sectors of the load.
     assert_eq!(case.accesses(&profile, "st.global")[0].reuse, 1.0);
+}
+
+/// Who brings data into the level-2 cache waits for device memory, and others do not.
+#[test]
+fn what_neighbours_bring_is_told_from_what_is_new() {
+    let (planes, threads, blocks) = (64u64, 128u64, 100u64);
+    let places = threads * blocks;
+    let plane = places + threads;
+    let case = Case::new("neighbours", "neighbours").int(planes as i32).floats((planes + 4) * plane).floats(threads);
+    let case = case.buffer(Scalar::I32, 1, places, Fill::Random { lo: 0.0, hi: 4096.0 }).floats(4096).floats(places);
+    let profile = case.profile([blocks as u32, 1, 1], [threads as u32, 1, 1], 0);
+    let near = |buffer: u32| -> Vec<f64> {
+        let loads = case.accesses(&profile, "ld.global").into_iter().filter(|access| access.buffer == Some(buffer));
+        loads.map(|access| (access.near * 1000.0).round() / 1000.0).collect()
+    };
+    assert_eq!(near(0), [0.0, 1.0], "the planes ahead, and the neighbour's place four planes later");
+    assert_eq!(near(1), [0.99], "what all of 100 blocks read");
+    assert_eq!(near(2), [0.0], "what each block reads of its own");
+    // 12,800 places of 4096 values, of which a warp asks for many sectors of its own.
+    assert!((0.5..1.0).contains(&near(3)[0]), "read here and there: {:?}", near(3));
 }
 
 #[test]

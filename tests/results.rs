@@ -175,7 +175,7 @@ fn how_long_the_average_warp_stays_hangs_on_its_cycles() {
     for threads in [128, 256] {
         let (sixteen, eight) = (times(16, threads), times(8, threads));
         assert!(sixteen.1 < eight.1 && sixteen.0 < eight.0, "{threads}: {sixteen:?} {eight:?}");
-        assert!((sixteen.0 / sixteen.1 - 1.0).abs() < 0.06, "{threads}: {sixteen:?}");
+        assert!((sixteen.0 / sixteen.1 - 1.0).abs() < 0.16, "{threads}: {sixteen:?}");
     }
 }
 

@@ -20,8 +20,8 @@ const PASS_BYTES: u32 = 4;
 /// Sectors of a store that leave the level-1 cache in a cycle.
 const SECTORS_PER_CYCLE: f64 = 4.0;
 
-/// Shares of lines for which a warp's cycles are found; between them they lie on straight lines.
-pub const NEAR: [f64; 2] = [0.9, 1.0];
+/// Shares of what is near for which a warp's cycles are found; between them they lie on straight lines.
+pub const HELD: [f64; 2] = [0.9, 1.0];
 
 /// A kernel of one variant: all that scoring needs to know of its code.
 #[derive(Clone, Debug)]
@@ -35,8 +35,8 @@ pub struct Analysis {
     pub memory_cycles: f64,
     /// Cycles besides, were what is read again in the level-2 cache and not in the level-1 cache.
     pub far_cycles: f64,
-    /// Cycles less, were these shares ([`NEAR`]) of what is read for the first time in the level-2 cache already and not in device memory.
-    pub near_cycles: [f64; NEAR.len()],
+    /// Cycles less, where the level-2 cache still holds these shares ([`HELD`]) of what others have brought into it, and not none.
+    pub held_cycles: [f64; HELD.len()],
     /// Instructions that a thread executes.
     pub instructions: f64,
     /// Instructions that the average warp of the grid executes.
@@ -82,6 +82,8 @@ pub struct Traffic {
     pub busy_ns: f64,
     /// Sectors that it reads and that no warp of its block has read before.
     pub fresh: f64,
+    /// Those of them that other blocks have read before.
+    pub near: f64,
     /// Where in the buffer warps touch it.
     pub spread: Spread,
 }
@@ -186,8 +188,8 @@ impl Analysis {
         };
         let latencies = Latencies::of(decoded.architecture);
         let special_blocks = !executed().any(|(at, _)| is_long(instructions[at].opcode.class));
-        let replay = |again: f64, near: f64| {
-            let served = Served { again, near };
+        let replay = |again: f64, held: f64| {
+            let served = Served { again, held };
             let (accesses, counts) = (accesses.as_slice(), counts.as_slice());
             Replay { instructions, accesses, flow, counts, latencies, served, special_blocks }.run()
         };
@@ -198,7 +200,7 @@ impl Analysis {
         let cycles = total(&costs, |c| c.cycles);
         let (memory_cycles, blocking) = (total(&costs, |c| c.memory), total(&costs, |c| c.blocking));
         let far_cycles = total(&replay(latencies.l2, 0.0), |c| c.cycles) - cycles;
-        let near_cycles = NEAR.map(|near| cycles - total(&replay(latencies.l1, near), |c| c.cycles));
+        let held_cycles = HELD.map(|held| cycles - total(&replay(latencies.l1, held), |c| c.cycles));
 
         let mut spills = Spills::default();
         for index in flow.blocks.iter().flat_map(|block| block.instructions.clone()) {
@@ -255,7 +257,7 @@ impl Analysis {
             cycles,
             memory_cycles,
             far_cycles,
-            near_cycles,
+            held_cycles,
             instructions: issued,
             mean_instructions: of_mean + again,
             regions: blocking + 1.0,
@@ -354,7 +356,9 @@ impl Traffic {
         self.lines += count * access.lines.min(access.sectors) * new;
         match access.kind {
             Kind::Load => {
-                self.fresh += count * access.sectors * (1.0 - access.reuse.max(access.block_reuse).clamp(0.0, 1.0))
+                let fresh = count * access.sectors * (1.0 - access.reuse.max(access.block_reuse).clamp(0.0, 1.0));
+                self.fresh += fresh;
+                self.near += fresh * access.near.clamp(0.0, 1.0);
             }
             Kind::Store | Kind::Atomic => {
                 self.stored += sectors;

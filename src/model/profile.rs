@@ -49,16 +49,34 @@ impl Profile {
         }
     }
 
+    /// The same, where so many warps share buffers of so many bytes: what they bring into the level-2 cache beyond a buffer's size somebody has
+    /// brought before, as far as it is not known what.
+    #[must_use]
+    pub fn shared(mut self, buffers: &[u64], warps: f64) -> Self {
+        let brought = |(line, access): (&u32, &Access)| {
+            let new = 1.0 - access.reuse.max(access.block_reuse).clamp(0.0, 1.0);
+            let is_read = access.kind == Kind::Load && access.space == Space::Global;
+            is_read.then(|| (access.buffer, self.mean.get(line).copied().unwrap_or(0.0) * access.sectors * new * warps))
+        };
+        let mut by_buffer: BTreeMap<Option<u32>, f64> = BTreeMap::new();
+        for (buffer, sectors) in self.accesses.iter().filter_map(brought) {
+            *by_buffer.entry(buffer).or_default() += sectors;
+        }
+        for access in self.accesses.values_mut() {
+            let sectors = bytes(access.buffer, buffers, self.variables).map(|bytes| bytes as f64 / SECTOR_BYTES as f64);
+            let once = sectors.zip(by_buffer.get(&access.buffer)).map_or(1.0, |(sectors, brought)| sectors / brought);
+            access.near += std::mem::take(&mut access.unplaced) * (1.0 - once).max(0.0);
+        }
+        self
+    }
+
     /// The same, for a workload whose buffers have so many bytes. A record ends long before a loop that walks over a buffer again and
     /// again comes to its end; yet nobody touches more sectors of a buffer for the first time than it has.
     #[must_use]
     pub fn within(mut self, buffers: &[u64]) -> Self {
         let instructions: f64 = self.counts.values().sum();
         for (line, access) in &mut self.accesses {
-            let of = access.buffer.and_then(|buffer| match buffer {
-                VARIABLES => Some(self.variables),
-                buffer => buffers.get(buffer as usize).copied(),
-            });
+            let of = bytes(access.buffer, buffers, self.variables);
             let (Some(bytes), Some(&count)) = (of, self.counts.get(line)) else { continue };
             // It may begin within a sector.
             let sectors = bytes.div_ceil(SECTOR_BYTES) as f64 + 1.0;
@@ -76,6 +94,14 @@ impl Profile {
             }
         }
         self
+    }
+}
+
+/// Bytes of one of the workload's buffers, or of the module's variables, if it is known which.
+fn bytes(buffer: Option<u32>, buffers: &[u64], variables: u64) -> Option<u64> {
+    match buffer? {
+        VARIABLES => Some(variables),
+        buffer => buffers.get(buffer as usize).copied(),
     }
 }
 
@@ -135,6 +161,11 @@ pub struct Access {
     pub reuse: f64,
     /// Share of the sectors that are at hand: the same warp touched them before, or another of its block so long before that they have come.
     pub at_hand: f64,
+    /// Share of the sectors that are not at hand which the level-2 cache has: another warp of the block asked for them shortly before, or
+    /// other blocks did.
+    pub near: f64,
+    /// The share of which it is not known whether other blocks did, as they are not regularly apart.
+    pub unplaced: f64,
     /// Share of the accesses of which every sector is at hand.
     pub hits: f64,
     /// PTX instructions that the thread executes between a reuse and the last access to the sector, on average; 0 without reuse.
@@ -168,6 +199,8 @@ impl Access {
         mix(&mut self.passes, other.passes);
         mix(&mut self.reuse, other.reuse);
         mix(&mut self.at_hand, other.at_hand);
+        mix(&mut self.near, other.near);
+        mix(&mut self.unplaced, other.unplaced);
         mix(&mut self.hits, other.hits);
         mix(&mut self.reuse_after, other.reuse_after);
         mix(&mut self.block_reuse, other.block_reuse);

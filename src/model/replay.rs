@@ -34,8 +34,8 @@ pub(super) struct Cost {
 pub(super) struct Served {
     /// Latency of what the warp has touched before.
     pub again: f64,
-    /// Share of what it has not that others have brought into the level-2 cache; the rest comes from device memory.
-    pub near: f64,
+    /// Share of what others have brought into the level-2 cache that is still there; the rest comes from device memory.
+    pub held: f64,
 }
 
 /// What a load's wait grows by when it is for more than that: one is done when its last sector is there, and so are several that are
@@ -210,8 +210,9 @@ impl Replay<'_> {
         });
         let new = (lines * (1.0 - again)).max(1.0);
         // Whether any of its lines comes from device memory, and then how many sectors do.
-        let far = 1.0 - self.served.near.powf(new);
-        let of_far = if far > 0.0 { (sectors * (1.0 - again) * (1.0 - self.served.near) / far).max(1.0) } else { 1.0 };
+        let near = access.map_or(0.0, |access| access.near.clamp(0.0, 1.0)) * self.served.held;
+        let far = 1.0 - near.powf(new);
+        let of_far = if far > 0.0 { (sectors * (1.0 - again) * (1.0 - near) / far).max(1.0) } else { 1.0 };
         let (dram, dram_doubling) = self.latencies.device_memory(of_far);
         let (l2, l2_doubling) = self.latencies.level2(new);
         let first = far * dram + (1.0 - far) * l2;

@@ -6,7 +6,7 @@
 //! reached: a power mean rounds the corner. Absolute times are rough (static models are 20 to 50 %
 //! off); what counts is the order of a kernel's configurations.
 
-use super::analysis::{Analysis, NEAR, Traffic, Work};
+use super::analysis::{Analysis, HELD, Traffic, Work};
 use super::architecture::{Machine, WARP};
 use super::bottleneck::Bottleneck;
 use super::caches::{Caches, LINE_BYTES, Moved, SECTOR_BYTES};
@@ -126,7 +126,7 @@ pub fn predict(
         working: all / blocks,
     };
     let device = model.caches.device();
-    model.cycles = model.latency(blocks.min(sms * at_once) / sms * block_warps, device.near);
+    model.cycles = model.latency(blocks.min(sms * at_once) / sms * block_warps, device.held);
 
     // Whole waves, then what is left, spread over the SMs first.
     let waves = (blocks / (sms * at_once)).floor();
@@ -339,8 +339,8 @@ impl Model<'_> {
         bound
     }
 
-    /// Cycles of a warp alone, of so many on each SM, where that share of what it reads for the first time is near.
-    fn latency(&self, warps: f64, near: f64) -> f64 {
+    /// Cycles of a warp alone, of so many on each SM, where the level-2 cache holds that share of what others have brought into it.
+    fn latency(&self, warps: f64, held: f64) -> f64 {
         let analysis = self.analysis;
         let latencies = Latencies::of(self.machine.architecture.capability);
         let again: f64 = analysis.reuses.iter().map(|reuse| reuse.read).sum();
@@ -348,7 +348,7 @@ impl Model<'_> {
         let lost1 = share(self.caches.missed1(warps), again);
         let lost2 = share(self.caches.missed2(warps * f64::from(self.machine.sms), |of| of.read), again);
         let deeper = (latencies.dram - latencies.l2) / (latencies.l2 - latencies.l1);
-        analysis.cycles + analysis.far_cycles * (lost1 + lost2 * deeper) - nearer(analysis, near)
+        analysis.cycles + analysis.far_cycles * (lost1 + lost2 * deeper) - sooner(analysis, held)
     }
 
     /// Microseconds for the atomics of all warps on the buffer that they meet on most: as many of its lines are updated at once as there are.
@@ -361,12 +361,12 @@ impl Model<'_> {
     }
 }
 
-/// Cycles less of a warp, of which that share of what it reads for the first time is near.
-fn nearer(analysis: &Analysis, near: f64) -> f64 {
+/// Cycles that a warp waits less for the level-2 cache's holding that share of what others have brought into it.
+fn sooner(analysis: &Analysis, held: f64) -> f64 {
     let (mut share, mut cycles) = (0.0, 0.0);
-    for (to, of) in NEAR.into_iter().zip(analysis.near_cycles) {
-        if near <= to {
-            return cycles + (of - cycles) * (near - share) / (to - share);
+    for (to, of) in HELD.into_iter().zip(analysis.held_cycles) {
+        if held <= to {
+            return cycles + (of - cycles) * (held - share) / (to - share);
         }
         (share, cycles) = (to, of);
     }

@@ -1,6 +1,7 @@
 //! What a few warps accessed -> how each memory line looks to the memory system.
 
 use super::atomics::busy;
+use super::beside::Beside;
 use super::memory::{AddressMap, MODULE_REGION, in_buffer, region};
 use super::passes;
 use super::program::Program;
@@ -13,6 +14,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// Bytes of a sector, the unit of traffic between caches and memory.
 pub(super) const SECTOR: u64 = 32;
 pub(super) const SECTORS_PER_LINE: u64 = 4;
+/// Sectors come from device memory in pairs that differ in this bit of their number: on an H200 4.2 million lone sectors are 268 MB
+/// (`dram__bytes_read.sum` of `scattered`, `kernels/results/h200/traffic.json`).
+const FETCHED_WITH: u64 = 1;
 /// Lanes of a warp.
 const WARP: u64 = 32;
 /// Bytes of a line of the constant cache (Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, table 3.1).
@@ -119,12 +123,14 @@ impl Whole {
     }
 }
 
-/// The accesses by PTX line, from requests in the order of their time; `buffers` is the number of buffers of the workload.
+/// The accesses by PTX line, from requests in the order of their time; `buffers` is the number of buffers of the workload, `beside` knows the
+/// blocks beside this one.
 pub(super) fn accesses(
     program: &Program,
     requests: &[Request],
     Whole { most, turns, is_average }: &Whole,
     buffers: usize,
+    mut beside: Beside,
 ) -> BTreeMap<u32, Access> {
     let recorded = recorded(requests);
     let mut touched_by_warp: HashMap<u32, AddressMap<u64>> = HashMap::new();
@@ -139,7 +145,8 @@ pub(super) fn accesses(
             alone: complete(last) || request.execution > last / 2,
             beside: complete(most_warps) || (request.execution > most_warps / 2 && request.execution <= most_warps),
         };
-        sum.add(request, judged, buffers, touched_by_warp.entry(request.warp).or_default(), &mut touched);
+        let by_warp = touched_by_warp.entry(request.warp).or_default();
+        sum.add(request, judged, buffers, by_warp, &mut touched, &mut beside);
         sum.stored(leaving, judged);
         sum.busy += busy(request, &program.steps[request.step as usize].operation);
     }
@@ -223,7 +230,12 @@ struct Sum {
     judged: f64,
     again: f64,
     at_hand: f64,
-    /// Accesses in that part, and those of them of which every sector is at hand.
+    /// In the part of the record that counts for what the block shares: sectors that are not at hand, those of them that are near, and those of
+    /// which nobody knows whether other blocks have brought them.
+    waited: f64,
+    near: f64,
+    unplaced: f64,
+    /// Accesses in the part that counts for reuse, and those of them of which every sector is at hand.
     decided: f64,
     hits: f64,
     /// Nanoseconds that lines of the level-2 cache are busy with atomic updates.
@@ -255,6 +267,9 @@ impl Sum {
             judged: 0.0,
             again: 0.0,
             at_hand: 0.0,
+            waited: 0.0,
+            near: 0.0,
+            unplaced: 0.0,
             decided: 0.0,
             hits: 0.0,
             busy: 0.0,
@@ -276,6 +291,7 @@ impl Sum {
         buffers: usize,
         by_warp: &mut AddressMap<u64>,
         by_block: &mut AddressMap<u64>,
+        beside: &mut Beside,
     ) {
         self.groups += 1.0;
         self.lanes += f64::from(request.lanes.count_ones());
@@ -308,6 +324,9 @@ impl Sum {
             self.distinct.insert(sector, ());
             let before = by_warp.insert(sector, request.time);
             let again = before.is_some();
+            let is_fetched = by_block.get(&(sector ^ FETCHED_WITH)).is_some_and(|&first| first < request.time);
+            let is_new = self.access.space == Space::Global && !by_block.contains_key(&sector);
+            let by_others = if is_new { beside.touched_before(sector, by_block) } else { None };
             // When a warp of the block touched it first.
             let first_in_block = match by_block.entry(sector) {
                 Entry::Occupied(first) => Some(*first.get()),
@@ -324,6 +343,11 @@ impl Sum {
                 self.again += f64::from(u8::from(again));
                 self.at_hand += f64::from(u8::from(at_hand));
                 self.after += before.map_or(0, |before| request.time.saturating_sub(before)) as f64;
+            }
+            if judged.beside && !at_hand {
+                self.waited += 1.0;
+                self.near += f64::from(u8::from(again_in_block || is_fetched || by_others == Some(true)));
+                self.unplaced += f64::from(u8::from(!again_in_block && !is_fetched && by_others.is_none()));
             }
             if judged.beside {
                 self.judged_in_block += 1.0;
@@ -379,6 +403,8 @@ impl Sum {
             lanes: overall,
             reuse: share(self.again, self.judged),
             at_hand: share(self.at_hand, self.judged),
+            near: share(self.near, self.waited),
+            unplaced: share(self.unplaced, self.waited),
             hits: share(self.hits, self.decided),
             reuse_after: self.after / self.again.max(1.0),
             block_reuse: share(self.again_in_block, self.judged_in_block),
@@ -434,7 +460,8 @@ pub(super) mod tests {
 
     pub fn seen(request: &Request) -> Access {
         let mut sum = Sum::new(request);
-        sum.add(request, ALL, 0, &mut AddressMap::default(), &mut AddressMap::default());
+        let (mut by_warp, mut by_block) = Default::default();
+        sum.add(request, ALL, 0, &mut by_warp, &mut by_block, &mut Beside::default());
         sum.mean(Turns::default(), false)
     }
 
@@ -449,7 +476,8 @@ pub(super) mod tests {
         for (what, stride, lanes, expected) in rows {
             let request = request(Space::Global, 4, |lane| lane * stride);
             let mut sum = Sum::new(&request);
-            sum.add(&request, ALL, 0, &mut AddressMap::default(), &mut AddressMap::default());
+            let (mut by_warp, mut by_block) = Default::default();
+            sum.add(&request, ALL, 0, &mut by_warp, &mut by_block, &mut Beside::default());
             let access = sum.mean(Turns { executions: 100.0, lanes: 100.0 * lanes }, false);
             assert_eq!([access.sectors, access.lines, access.passes, access.lanes], expected, "{what}");
         }
@@ -462,7 +490,7 @@ pub(super) mod tests {
         let (mut by_warp, mut by_block) = (AddressMap::default(), AddressMap::default());
         let mut sum = Sum::new(&first);
         for request in [&first, &first, &one_is_new, &first] {
-            sum.add(request, ALL, 0, &mut by_warp, &mut by_block);
+            sum.add(request, ALL, 0, &mut by_warp, &mut by_block, &mut Beside::default());
         }
         let access = sum.mean(Turns::default(), false);
         assert_eq!((access.hits, access.reuse), (0.5, 95.0 / 128.0));
@@ -490,12 +518,29 @@ pub(super) mod tests {
         for (after, at_hand) in [(0, 0.0), (OTHERS_AGO - 1, 0.0), (OTHERS_AGO, 1.0)] {
             let mut by_block = AddressMap::default();
             let (first, second) = (of(0, 10), of(1, 10 + after));
-            Sum::new(&first).add(&first, ALL, 0, &mut AddressMap::default(), &mut by_block);
+            let beside = &mut Beside::default();
+            Sum::new(&first).add(&first, ALL, 0, &mut AddressMap::default(), &mut by_block, beside);
             let mut sum = Sum::new(&second);
-            sum.add(&second, ALL, 0, &mut AddressMap::default(), &mut by_block);
+            sum.add(&second, ALL, 0, &mut AddressMap::default(), &mut by_block, beside);
             let access = sum.mean(Turns::default(), false);
             assert_eq!((access.at_hand, access.hits, access.reuse), (at_hand, at_hand, 0.0), "{after}");
+            assert_eq!(access.near, 1.0 - at_hand, "{after}: until then it is in the level-2 cache");
         }
+    }
+
+    #[test]
+    fn sectors_come_from_device_memory_in_pairs() {
+        // The second of four accesses asks for what the first one's sectors were fetched with, the others for what nobody has asked for.
+        let sectors = |from: u64| request(Space::Global, 4, move |lane| (from + 2 * (lane / 8)) * SECTOR);
+        let (mut by_warp, mut by_block) = Default::default();
+        let near = [0, 1, 8, 17].map(|from| {
+            let at = Request { time: from + 1, ..sectors(from) };
+            let mut sum = Sum::new(&at);
+            sum.add(&at, ALL, 1, &mut by_warp, &mut by_block, &mut Beside::default());
+            let access = sum.mean(Turns::default(), false);
+            (access.near, access.unplaced)
+        });
+        assert_eq!(near, [(0.0, 1.0), (1.0, 0.0), (0.0, 1.0), (0.0, 1.0)]);
     }
 
     #[test]

@@ -11,6 +11,7 @@
 mod access;
 mod arithmetic;
 mod atomics;
+mod beside;
 mod block;
 mod decode;
 mod flat;
@@ -34,6 +35,7 @@ use crate::ptx::Module;
 use crate::space::Launch;
 use crate::workload::Workload;
 use access::Whole;
+use beside::Beside;
 use memory::{Initial, Overlay};
 use program::{Passing, Program};
 use sampled::{Home, Sampled};
@@ -128,6 +130,7 @@ fn profiled(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> Profil
     let mut sampled =
         Sampled { ground, limits, home, budget, tally, requests, whole, vague, interpreted, block_cost: 0 };
     sampled.run();
+    let beside = Beside::new(ground, home.ends(launch), limits.window);
     let Sampled { tally, mut requests, mut whole, .. } = sampled;
     let mean = tally.mean();
     if let Some(turns) = tally.turns(&mean) {
@@ -139,9 +142,10 @@ fn profiled(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> Profil
     let sizes = workload.sizes();
     let spread = access::spread(&requests, &sizes);
     let open_lines = stores::open_lines(&requests);
-    let accesses = access::accesses(program, &requests, &whole, workload.buffers.len());
+    let accesses = access::accesses(program, &requests, &whole, workload.buffers.len(), beside);
+    let warps = launch.blocks().saturating_mul(u64::from(launch.block_threads().div_ceil(32)));
     let variables = program.variables.iter().filter(|variable| !variable.constant).map(|variable| variable.size).sum();
-    Profile { accesses, spread, open_lines, settled, variables, ..profile }.within(&sizes)
+    Profile { accesses, spread, open_lines, settled, variables, ..profile }.within(&sizes).shared(&sizes, warps as f64)
 }
 
 /// What one thread, run alone, writes to the workload's buffers: known bytes by (buffer, byte offset).

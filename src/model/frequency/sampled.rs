@@ -52,6 +52,15 @@ pub(super) struct Home {
 }
 
 impl Home {
+    /// The first and the last thread of the warp.
+    pub fn ends(&self, launch: &Launch) -> [Place3; 2] {
+        let ends = [self.warp * 32, (self.warp * 32 + 31).min(launch.block_threads() - 1)];
+        ends.map(|thread| Place3 {
+            block: unravel(self.block, launch.grid),
+            thread: unravel(u64::from(thread), launch.block),
+        })
+    }
+
     /// The warp of a thread.
     pub fn of(at: Place3, launch: &Launch) -> Self {
         let linear = |index: [u32; 3], [x, y, _]: [u32; 3]| {
