@@ -215,7 +215,7 @@ impl<'a> Caches<'a> {
 
     /// Share of a buffer that the blocks that an SM has at once look at, of which each looks at such a share. Blocks are dealt to the SMs in turn,
     /// so that those of one are apart by as many as there are SMs, and what they look at as far as these advance through the buffer. On an
-    /// H200 `spmv` hits less, the more rows a block has: 28% of the vector's sectors with 16 lanes for each, 22, 17, 14 and none with 8 to 1.
+    /// H200 `spmv` hits less, the more rows a block has: 28% of the vector's sectors with 16 lanes for each, 22, 17, 14 and none with 8 to 1 (`traffic.json`).
     fn window(&self, of_block: f64) -> f64 {
         let advance = (1.0 - of_block) / self.in_all.max(1.0);
         (of_block + (self.at_once - 1.0) * advance.min(of_block)).min(1.0)
