@@ -155,6 +155,30 @@ fn what_warps_load_is_what_the_profiler_counts() {
     }
 }
 
+/// How often a sparse matrix's rows ask the level-2 cache is what the profiler counts, to 16% on average (traffic.json): the blocks of an SM gather from
+/// parts of the vector that are the farther apart, the more rows a block has. Were they all at one place it would be 29%.
+#[test]
+fn what_blocks_gather_far_apart_misses_as_the_profiler_counts() {
+    // Cycles of an SM for a look-up, as the model has them.
+    const LOOK_UP: f64 = 1.8;
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels/results/h200/traffic.json");
+    let traffic: serde_json::Value = serde_json::from_slice(&std::fs::read(path).expect("it is there")).expect("JSON");
+    let requests = traffic["metrics"].as_array().unwrap().iter().position(|name| *name == "lts__t_requests.sum");
+    let place = 2 + requests.expect("a metric");
+    let space = recorded("spmv");
+    let Ok(scored) = tune::score(bench::laid(&space).expect("whole")) else { panic!("its baseline fits") };
+    let machine = &scored.laid.machine;
+    let of = |row: &serde_json::Value| -> Option<f64> {
+        let us = scored.scores[row[1].as_u64()? as usize]?.terms.cache;
+        let counted = row[place].as_f64()? * LOOK_UP / f64::from(machine.sms) / (machine.clock_ghz * 1e3);
+        Some((us / counted).ln().abs())
+    };
+    let off: Vec<f64> =
+        traffic["suite"].as_array().unwrap().iter().filter(|row| row[0] == "spmv").filter_map(of).collect();
+    let mean = off.iter().sum::<f64>() / off.len() as f64;
+    assert!(off.len() > 12 && mean < 0.18, "{mean:.3} off: {off:.2?}");
+}
+
 /// The average warp of a sparse matrix's rows is gone long before the busiest, and sooner than its instructions say: the busiest unrolls its row. So sixteen
 /// lanes a row are predicted to be faster than eight, as they are.
 #[test]
@@ -175,6 +199,7 @@ fn how_long_the_average_warp_stays_hangs_on_its_cycles() {
     for threads in [128, 256] {
         let (sixteen, eight) = (times(16, threads), times(8, threads));
         assert!(sixteen.1 < eight.1 && sixteen.0 < eight.0, "{threads}: {sixteen:?} {eight:?}");
+        // It takes 13 and 15% longer by the model: look-ups of the level-2 cache bind it alone, where the model rounds the corner to what it waits.
         assert!((sixteen.0 / sixteen.1 - 1.0).abs() < 0.16, "{threads}: {sixteen:?}");
     }
 }

@@ -82,7 +82,7 @@ pub struct Traffic {
     pub busy_ns: f64,
     /// Sectors that it reads and that no warp of its block has read before.
     pub fresh: f64,
-    /// Those of them that other blocks have read before.
+    /// Those of them that others have brought into the level-2 cache before.
     pub near: f64,
     /// Where in the buffer warps touch it.
     pub spread: Spread,
@@ -356,7 +356,7 @@ impl Traffic {
         self.lines += count * access.lines.min(access.sectors) * new;
         match access.kind {
             Kind::Load => {
-                let fresh = count * access.sectors * (1.0 - access.reuse.max(access.block_reuse).clamp(0.0, 1.0));
+                let fresh = count * access.fresh();
                 self.fresh += fresh;
                 self.near += fresh * access.near.clamp(0.0, 1.0);
             }

@@ -54,9 +54,8 @@ impl Profile {
     #[must_use]
     pub fn shared(mut self, buffers: &[u64], warps: f64) -> Self {
         let brought = |(line, access): (&u32, &Access)| {
-            let new = 1.0 - access.reuse.max(access.block_reuse).clamp(0.0, 1.0);
             let is_read = access.kind == Kind::Load && access.space == Space::Global;
-            is_read.then(|| (access.buffer, self.mean.get(line).copied().unwrap_or(0.0) * access.sectors * new * warps))
+            is_read.then(|| (access.buffer, self.mean.get(line).copied().unwrap_or(0.0) * access.fresh() * warps))
         };
         let mut by_buffer: BTreeMap<Option<u32>, f64> = BTreeMap::new();
         for (buffer, sectors) in self.accesses.iter().filter_map(brought) {
@@ -185,6 +184,11 @@ pub struct Access {
 }
 
 impl Access {
+    /// Sectors of one access that no warp of the block has touched before.
+    pub(super) fn fresh(&self) -> f64 {
+        self.sectors * (1.0 - self.reuse.max(self.block_reuse).clamp(0.0, 1.0))
+    }
+
     /// Becomes the mean of itself and another, which has this share.
     pub(super) fn mix(&mut self, other: &Self, share: f64) {
         let mix = |a: &mut f64, b: f64| *a += (b - *a) * share;

@@ -3,16 +3,15 @@
 //! Where each block does what its neighbours do, a fixed number of bytes further on, the block that is looked at tells when another one touches a
 //! sector: as late in its life as this one touches what lies as far back. The blocks of a GPU begin together and keep step on the whole, so
 //! whoever comes to a sector earlier in its life finds it in device memory, and the others find it in the level-2 cache. Loads of a halo are
-//! told from those that bring what is new, though both are new to the block.
+//! told from those that bring what is new, though both are new to the block (`stencil3d` on an H200: `kernels/results/h200/waits.txt`).
 
 use super::access::SECTOR;
 use super::memory::{AddressMap, region};
+use super::sampled::LANE;
 use super::thread::{Allowance, Ground, Place3, Thread, Touch};
 use crate::model::profile::Space;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// Instructions that a thread may take: enough to fill the record of its accesses.
-const STEPS: u64 = 1 << 14;
 /// Of the accesses to a buffer, the part that has to be as far from its like as most are, as a quotient: at a rim indices are held back.
 const ALIKE: (u32, u32) = (3, 4);
 /// Touches of one place within the distance of blocks that are remembered, the last ones.
@@ -39,12 +38,14 @@ pub(super) struct Beside {
 
 impl Beside {
     /// The neighbours of a block of which these are threads; so many executions of each step are looked at.
-    pub fn new(ground: &Ground<'_>, threads: [Place3; 2], window: u32) -> Self {
-        let run = |block: [u32; 3]| {
-            let allowance = Allowance { steps: STEPS, window, warmup: u64::from(window), path: false };
-            threads.map(|thread| Thread::new(ground, Place3 { block, ..thread }, allowance).run().touches)
+    pub fn new(ground: &Ground<'_>, threads: &[Place3], window: u32) -> Self {
+        let Some(&Place3 { block, .. }) = threads.first() else { return Self::default() };
+        let run = |block: [u32; 3]| -> Vec<Vec<Touch>> {
+            let allowance = Allowance { steps: LANE, window, warmup: u64::from(window), path: false };
+            let touches = |thread: &Place3| Thread::new(ground, Place3 { block, ..*thread }, allowance).run().touches;
+            threads.iter().map(touches).collect()
         };
-        let (grid, [Place3 { block, .. }, _]) = (ground.launch.grid, threads);
+        let grid = ground.launch.grid;
         let own = run(block);
         let along = |axis: usize| -> HashMap<u64, Row> {
             let (before, after) = (i64::from(block[axis]), i64::from(grid[axis] - 1 - block[axis]));

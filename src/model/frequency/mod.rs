@@ -130,7 +130,7 @@ fn profiled(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> Profil
     let mut sampled =
         Sampled { ground, limits, home, budget, tally, requests, whole, vague, interpreted, block_cost: 0 };
     sampled.run();
-    let beside = Beside::new(ground, home.ends(launch), limits.window);
+    let beside = Beside::new(ground, &home.ends(launch), limits.window);
     let Sampled { tally, mut requests, mut whole, .. } = sampled;
     let mean = tally.mean();
     if let Some(turns) = tally.turns(&mean) {

@@ -15,7 +15,7 @@ use crate::space::Launch;
 use std::ops::Range;
 
 /// Instructions that a lane of a further warp may take: enough to fill the record of its accesses.
-const LANE: u64 = 1 << 14;
+pub(super) const LANE: u64 = 1 << 14;
 /// What a step of a warp costs, in instructions of a lone thread.
 const STEP: u64 = 8;
 /// How much longer than the busiest thread that was counted a warp is taken to be, for it goes all ways of its lanes.
@@ -53,12 +53,9 @@ pub(super) struct Home {
 
 impl Home {
     /// The first and the last thread of the warp.
-    pub fn ends(&self, launch: &Launch) -> [Place3; 2] {
-        let ends = [self.warp * 32, (self.warp * 32 + 31).min(launch.block_threads() - 1)];
-        ends.map(|thread| Place3 {
-            block: unravel(self.block, launch.grid),
-            thread: unravel(u64::from(thread), launch.block),
-        })
+    pub fn ends(&self, launch: &Launch) -> Vec<Place3> {
+        let places = warp_places(launch, self.block, self.warp);
+        places.first().into_iter().chain(places.last()).map(|(_, at)| *at).collect()
     }
 
     /// The warp of a thread.
