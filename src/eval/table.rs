@@ -6,11 +6,22 @@ use crate::search::Strategy;
 /// What counts as near the best.
 const NEAR: f64 = 0.01;
 
-/// The tables of every kernel, and over all of them.
+/// The tables of every kernel and over all of them, for each GPU.
 pub fn text(judged: &[Judged]) -> String {
-    if judged.is_empty() {
-        return String::new();
+    let mut devices: Vec<&str> = Vec::new();
+    for kernel in judged {
+        if !devices.contains(&kernel.device.as_str()) {
+            devices.push(&kernel.device);
+        }
     }
+    let of_each = devices.into_iter().map(|device| {
+        let its_own: Vec<Judged> = judged.iter().filter(|kernel| kernel.device == device).cloned().collect();
+        format!("## {device}\n\n{}", of_device(&its_own))
+    });
+    of_each.collect::<Vec<_>>().join("\n")
+}
+
+fn of_device(judged: &[Judged]) -> String {
     let mut text = String::from(
         "Each strategy's cell: regret (points timed, share of the space). *Best* is the best of the space over the default.\n\n",
     );

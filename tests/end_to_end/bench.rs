@@ -133,6 +133,7 @@ fn strategies_are_judged_by_the_recorded_times() {
     let ran = nvtune(&project, &["eval", "results"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(ran.stdout.contains("| saxpy "), "{}", ran.stdout);
+    assert!(ran.stdout.starts_with(&format!("## {}\n", judged.device)), "{}", ran.stdout);
     for word in ["posf", "PO set", "predicted time", "within 1%"] {
         assert!(ran.stdout.contains(word), "{word}: {}", ran.stdout);
     }

@@ -12,7 +12,7 @@ use std::ffi::{CString, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Every record below `kernels/results/`, of this folder or of the checkout.
+/// A record of each kernel below `kernels/results/`, of this folder or of the checkout: what was timed on several GPUs is the same code.
 fn records() -> Vec<PathBuf> {
     let places = [PathBuf::from("kernels/results"), Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels/results")];
     let results = places.iter().find(|place| place.is_dir()).expect("kernels/results");
@@ -22,6 +22,8 @@ fn records() -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = inside(results).iter().flat_map(|folder| inside(folder)).collect();
     found.retain(|path| path.to_string_lossy().ends_with(SPACE_EXTENSION));
     found.sort();
+    let mut names = BTreeSet::new();
+    found.retain(|path| names.insert(path.file_name().map(OsString::from)));
     found
 }
 
