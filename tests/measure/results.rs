@@ -93,6 +93,70 @@ fn results_agree_by_type() {
     }
 }
 
+/// The value of a float by its fields, as IEEE 754 has them (bfloat16 as the upper half of a float).
+fn value(bits: u64, exponent: u32, fraction: u32) -> f64 {
+    let field = |at: u32, length: u32| bits >> at & ((1 << length) - 1);
+    let (raised, below) = (field(fraction, exponent), field(0, fraction) as f64 / 2f64.powi(fraction as i32));
+    let bias = (1 << (exponent - 1)) - 1;
+    let magnitude = match raised {
+        0 => below * 2f64.powi(1 - bias),
+        all if all == (1 << exponent) - 1 => {
+            if below == 0.0 {
+                f64::INFINITY
+            } else {
+                f64::NAN
+            }
+        }
+        // In two steps: the least powers are below what one step makes.
+        raised => {
+            (1.0 + below)
+                * 2f64.powi((raised as i32 - bias) / 2)
+                * 2f64.powi(raised as i32 - bias - (raised as i32 - bias) / 2)
+        }
+    };
+    if field(fraction + exponent, 1) == 1 { -magnitude } else { magnitude }
+}
+
+proptest! {
+    /// Buffers are compared in runs, most numbers of which need no look of their own: each counts as by itself, also where the
+    /// tolerance is just above or below how far the farthest is off.
+    #[test]
+    fn floats_agree_as_their_values_do(
+        kind in 0usize..4,
+        of_farthest in prop_oneof![Just(0.0), Just(0.5), Just(0.999), Just(1.001)],
+        absolute in prop_oneof![3 => Just(0.0), 1 => 1e-9..1e-3f64],
+        // Numbers of any bits, and from 1 to 2; what is got has another low bit.
+        numbers in prop_oneof![
+            prop::collection::vec((any::<u64>(), Just(false), 0u32..12), 1..700),
+            prop::collection::vec((any::<u64>(), any::<bool>(), 0u32..12), 1..4),
+            prop::collection::vec((any::<u64>(), any::<bool>(), 0u32..12), 200..700),
+        ],
+    ) {
+        let (scalar, bytes, exponent, fraction) =
+            [(Scalar::F16, 2, 5, 10), (Scalar::Bf16, 2, 8, 7), (Scalar::F32, 4, 8, 23), (Scalar::F64, 8, 11, 52)][kind];
+        let one = ((1u64 << (exponent - 1)) - 1) << fraction;
+        let pairs: Vec<[u64; 2]> = numbers
+            .into_iter()
+            .map(|(bits, any, flipped)| {
+                let bits = if any { bits } else { one | bits & ((1 << fraction) - 1) };
+                [bits, bits ^ ((1 << flipped) >> 1)].map(|bits| bits & (u64::MAX >> (64 - 8 * bytes)))
+            })
+            .collect();
+        let values: Vec<[f64; 2]> = pairs.iter().map(|pair| pair.map(|bits| value(bits, exponent, fraction))).collect();
+        let farthest = values.iter().map(|[a, b]| ((b - a) / a).abs()).filter(|off| off.is_finite()).fold(0.0, f64::max);
+        let relative = of_farthest * farthest;
+        let agree = |&&[a, b]: &&[f64; 2]| {
+            let is_close = a.is_finite() && b.is_finite() && (b - a).abs() <= absolute + relative * a.abs();
+            a.is_nan() && b.is_nan() || a == b || is_close
+        };
+        let differing = values.len() - values.iter().filter(agree).count();
+        let of = |which: usize| pairs.iter().flat_map(|pair| pair[which].to_le_bytes()[..bytes].to_vec()).collect::<Vec<u8>>();
+        let tolerance = Tolerance { relative, absolute: Some(absolute) };
+        let found = compare("y", &Element { scalar, lanes: 1 }, tolerance, &of(0), &of(1));
+        prop_assert_eq!(found.map_or(0, |difference| difference.count), differing as u64);
+    }
+}
+
 #[test]
 fn large_results_are_compared_whole_and_in_order() {
     let expected: Vec<i32> = (0..2_000_000).collect();
