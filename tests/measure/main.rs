@@ -1,6 +1,7 @@
 //! Measuring without a GPU: the child answers from recorded timings, everything else is what runs with one.
 
 mod gpus;
+mod mig;
 mod process;
 mod recorded;
 mod results;

@@ -126,14 +126,11 @@ fn describe(ordinal: sys::CUdevice) -> Result<Device> {
     let mut version = 0;
     // SAFETY: `version` is a place for the one integer that is written.
     unsafe { sys::cuDriverGetVersion(&mut version) }.result()?;
-    let uuid = result::device::get_uuid(ordinal)?;
-    let hex: String = uuid.bytes.iter().map(|byte| format!("{:02x}", *byte as u8)).collect();
-    let group = |range: std::ops::Range<usize>| hex.get(range).unwrap_or_default();
     let (clock, width) =
         (get(A::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE), get(A::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH));
     Ok(Device {
         name: result::device::get_name(ordinal)?,
-        uuid: format!("GPU-{}-{}-{}-{}-{}", group(0..8), group(8..12), group(12..16), group(16..20), group(20..32)),
+        uuid: uuid(ordinal, version)?,
         compute_capability: 10 * get(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
             + get(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
         driver: u32::try_from(version).unwrap_or(0),
@@ -155,6 +152,24 @@ fn describe(ordinal: sys::CUdevice) -> Result<Device> {
         blocks_per_sm: get(A::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR),
         threads_per_block: get(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
     })
+}
+
+/// The first driver, as it numbers itself, that tells the instances of a divided GPU apart.
+const NAMES_INSTANCES: i32 = 11_040;
+
+/// A device's UUID, as NVIDIA's tools write it: that of a GPU, or of an instance of one that is divided (MIG). Of these `cuDeviceGetUuid`
+/// names the GPU and `cuDeviceGetUuid_v2` the instance (CUDA Driver API, Device Management).
+fn uuid(ordinal: sys::CUdevice, driver: i32) -> Result<String> {
+    let whole = result::device::get_uuid(ordinal)?;
+    let mut instance = whole;
+    if driver >= NAMES_INSTANCES {
+        // SAFETY: `ordinal` is a device that the driver gave, and `instance` a place for the UUID that is written.
+        unsafe { sys::cuDeviceGetUuid_v2(&mut instance, ordinal) }.result()?;
+    }
+    let kind = if instance.bytes == whole.bytes { "GPU" } else { "MIG" };
+    let hex: String = instance.bytes.iter().map(|byte| format!("{:02x}", *byte as u8)).collect();
+    let group = |range: std::ops::Range<usize>| hex.get(range).unwrap_or_default();
+    Ok(format!("{kind}-{}-{}-{}-{}-{}", group(0..8), group(8..12), group(12..16), group(16..20), group(20..32)))
 }
 
 /// Device memory. All operations are in order on the default stream.
