@@ -117,15 +117,16 @@ impl<'a> Course<'a> {
     /// Bounds the compiling of a kernel that was begun at `begin` and will be timed. Without a GPU the same is to be compiled, and
     /// chosen, on a slow machine as on a fast one.
     fn bound(&mut self, tuner: &Tuner<'_>, annotation: &Annotation, begin: Instant) {
-        if self.is_bounded && kernel::will_time(tuner, self.toolchain, annotation) {
+        let is_bounded = self.is_bounded && kernel::will_time(tuner, self.toolchain, annotation);
+        let bounds = is_bounded.then(|| {
             let budget = kernel::budget(annotation, tuner.settings.budget);
             // More than a year is no bound, and no time that a clock can tell.
             let share = |share: f64| Duration::from_secs_f64((budget * share).min(1e8));
             let (front_ends, variants) = (share(kernel::FRONT_END_SHARE), share(kernel::COMPILE_SHARE));
             let least = variants.saturating_sub(front_ends);
-            let bounds = Bounds { front_ends: begin + front_ends, variants: begin + variants, least };
-            self.front_ends.bound(Some(bounds));
-        }
+            Bounds { front_ends: begin + front_ends, variants: begin + variants, least }
+        });
+        self.front_ends.bound(bounds);
     }
 
     /// Looks a kernel up, and compiles and scores its space where nothing is known of it.
@@ -183,7 +184,7 @@ impl<'a> Course<'a> {
             return Ok(Standing::Nothing(baseline.macros));
         }
         if !is_promising {
-            tuner.start();
+            tuner.begin();
             self.bound(tuner, annotation, begin);
         }
         let now = joined(&self.each);

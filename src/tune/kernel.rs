@@ -105,10 +105,13 @@ fn ahead(tuner: &Tuner<'_>, subject: &Subject<'_>, loaded: Loaded) -> Option<Can
 pub const COMPILE_SHARE: f64 = 0.5;
 pub const FRONT_END_SHARE: f64 = 0.3;
 
-/// Whether candidates of a kernel are timed here.
+/// Whether candidates of a kernel are timed here, as far as that is known.
 pub fn will_time(tuner: &Tuner<'_>, toolchain: &Toolchain, annotation: &Annotation) -> bool {
-    let loaded = toolchain.loaded(tuner.device_architecture());
-    tuner.device().is_some() && annotation.has_workload() && loaded != Loaded::Nothing
+    let can_time = match tuner.device_architecture() {
+        Some(device) => toolchain.loaded(Some(device)) != Loaded::Nothing,
+        None => tuner.is_starting(),
+    };
+    can_time && annotation.has_workload()
 }
 
 /// All of a space is compiled where it will be timed.

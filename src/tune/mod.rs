@@ -51,7 +51,7 @@ use logbook::Logbook;
 use recalled::Recall;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::thread::ScopedJoinHandle;
+use std::thread::{JoinHandle, ScopedJoinHandle};
 pub use variants::Macros;
 
 /// Tunes the kernels of a compile; holds the measuring process for all of them.
@@ -63,6 +63,8 @@ pub struct Tuner<'a> {
     /// What it times them on; known also while it is lent to a thread.
     device: Option<Device>,
     is_started: bool,
+    /// The measuring process while it is being started.
+    starting: Option<JoinHandle<Result<Pool, measure::Error>>>,
     /// What the front end read so far.
     files: BTreeSet<String>,
     /// Where results of earlier builds are looked up and kept; none for who wants to know it all anew.
@@ -84,6 +86,7 @@ impl<'a> Tuner<'a> {
             measurer: None,
             device: None,
             is_started: false,
+            starting: None,
             files: BTreeSet::new(),
             results: None,
             surroundings: None,
@@ -97,14 +100,32 @@ impl<'a> Tuner<'a> {
         Self { results: Some(results), ..self }
     }
 
-    /// Starts the measuring process where the mode asks for it and there is a GPU; the first call alone does anything.
+    /// Begins to start the measuring process where the mode asks for it and there seems to be a GPU: a driver takes a quarter of a second,
+    /// and a runner some, in which something can be compiled. Elsewhere as [`Self::start`].
+    fn begin(&mut self) {
+        let may_be_there = self.results.is_some_and(|results| results.present.is_there());
+        if !self.is_started && self.settings.mode == Mode::Measure && may_be_there {
+            self.is_started = true;
+            self.starting = Some(std::thread::spawn(start));
+        }
+        if self.starting.is_none() {
+            self.start();
+        }
+    }
+
+    /// Starts the measuring process where the mode asks for it and there is a GPU, and waits for it; the first call alone does anything.
     pub fn start(&mut self) {
-        if std::mem::replace(&mut self.is_started, true) {
+        let starting = self.starting.take();
+        if std::mem::replace(&mut self.is_started, true) && starting.is_none() {
             return;
         }
+        let started = || match starting {
+            Some(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            None => start(),
+        };
         let (settings, console) = (self.settings, self.console);
         self.measurer = match settings.mode {
-            Mode::Measure => match start() {
+            Mode::Measure => match started() {
                 Ok(measurer) => Some(measurer),
                 // A farm without GPUs is nothing to warn of: the provenance says `predicted`.
                 Err(measure::Error::NoDevice(_)) => {
@@ -120,6 +141,11 @@ impl<'a> Tuner<'a> {
             Mode::Off | Mode::Locked | Mode::Static => None,
         };
         self.device = self.measurer.as_ref().map(|measurer| measurer.device().clone());
+    }
+
+    /// Whether there seems to be a GPU, of which nothing more is known yet.
+    fn is_starting(&self) -> bool {
+        self.starting.is_some()
     }
 
     /// The GPU that candidates are timed on.
@@ -300,13 +326,14 @@ impl<'a> Tuner<'a> {
     ) -> Vec<Tuned> {
         let (measurer, device) = (self.measurer.take(), self.device.take());
         // Nothing is timed here: no other measuring process is to be started in its place.
-        let is_started = std::mem::replace(&mut self.is_started, true);
+        let (is_started, starting) = (std::mem::replace(&mut self.is_started, true), self.starting.take());
         self.kept = tuned.iter().map(|tuned| (tuned.decision.name.clone(), tuned.winner().macros.clone())).collect();
         let left = annotations.iter().filter(|annotation| self.kept.contains_key(&annotation.name));
         let left: Vec<Annotation> = left.cloned().collect();
         let found = self.tune(toolchain, &left, around);
         self.kept.clear();
-        (self.measurer, self.device, self.is_started) = (measurer, device, is_started);
+        (self.measurer, self.device) = (measurer, device);
+        (self.is_started, self.starting) = (is_started, starting);
         found
     }
 

@@ -95,6 +95,51 @@ fn the_next_kernel_is_compiled_while_one_is_timed_and_a_signal_ends_both() {
     assert_eq!(names(&project.path("bin/cache/v1/tmp")), [""; 0]);
 }
 
+/// The runner gives up where nothing is compiled before it lets the measuring process begin.
+#[test]
+fn all_sets_of_macros_are_compiled_while_the_measuring_process_starts() {
+    let source = "\
+//@tune threads(n) block({64, 128}) regs({0}) define(ITEMS = {1, 2, 4}) default(block = 128, ITEMS = 1)
+//@tune args(n = 1 << 12, x = random[n], y = out[n])
+#ifndef ITEMS
+#define ITEMS 1
+#endif
+__global__ void scaled(int n, const float *x, float *y) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] * ITEMS;
+}
+";
+    let project = project("scaled.cu", source, r#"{"label": "block=64 ITEMS=4", "time_us": 50}, {"time_us": 100}"#);
+    let script = |name: &str, text: String| {
+        project.write(name, &text);
+        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(project.path(name), executable).expect("set");
+        project.path(name).display().to_string()
+    };
+    std::fs::create_dir(project.path("host")).expect("a folder");
+    let sets = project.path("sets").display().to_string();
+    let compiler = script(
+        "host/g++",
+        format!(
+            "#!/bin/sh\ncase \"$*\" in *-D__CUDA_ARCH__=*-E*|*-E*-D__CUDA_ARCH__=*) echo set >> '{sets}';; esac\nexec g++ \"$@\"\n"
+        ),
+    );
+    let runner = script(
+        "runner.sh",
+        format!(
+            "#!/bin/sh\nfor i in $(seq 600); do\n  [ \"$(grep -c set '{sets}' 2>/dev/null)\" = 3 ] && exec {} measure --replay '{}'\n  sleep 0.1\ndone\nexit 1\n",
+            env!("CARGO_BIN_EXE_nvtune"),
+            project.path("recorded.json").display()
+        ),
+    );
+    let mut words = compile("scaled.cu", "scaled.o");
+    words.extend(["-ccbin".to_owned(), compiler]);
+    let mut build = project.nvtune(&words);
+    build.env("NVTUNE", "measure").env("NVTUNE_RUNNER", runner).env("NVTUNE_WAIT", "90");
+    let ran = succeed(&mut build);
+    assert!(ran.stderr.contains("nvtune: scaled: block=64 ITEMS=4 (2.00x"), "{}", ran.stderr);
+}
+
 #[test]
 fn what_is_said_of_kernels_comes_in_their_order() {
     let crash = r#""refused": {"faulted": {"error": "CUDA_ERROR_ILLEGAL_ADDRESS"}}"#;
