@@ -28,7 +28,7 @@ pub fn run(paths: &[PathBuf]) -> u8 {
     for problem in &problems {
         say!("nvtune warning : {problem}");
     }
-    say!("nvtune: {} kernels judged in {:.1} s", judged.len(), clock.elapsed().as_secs_f64());
+    say!("nvtune: {} spaces judged in {:.1} s", judged.len(), clock.elapsed().as_secs_f64());
     u8::from(judged.is_empty() || !problems.is_empty())
 }
 

@@ -2,7 +2,7 @@
 //!
 //! In: the baseline's bytes and a candidate's, the element type and how closely they must agree. Out: a [`Difference`] or
 //! nothing. Pure. Integers must agree exactly; floats within |got - expected| <= absolute + relative * |expected|. A NaN agrees
-//! with a NaN only, an infinity with the same infinity only. Padding within elements is not looked at.
+//! with a NaN only, an infinity with the same infinity only.
 //!
 //! Where no absolute tolerance is given it follows the numbers that a buffer is made of: what is left where large terms cancel may
 //! differ by the terms' rounding, in a buffer of millions as in one of millionths.
@@ -115,11 +115,6 @@ impl Layout {
         let scalar = element.scalar.size();
         Layout { stride, scalar, lanes: usize::from(element.lanes.max(1)).min(stride / scalar) }
     }
-
-    /// Whether there is no padding.
-    fn is_full(self) -> bool {
-        self.lanes * self.scalar == self.stride
-    }
 }
 
 /// What one thread found: how many elements differ, and the first (index, lane, expected, got).
@@ -135,7 +130,7 @@ fn scan(scalar: Scalar, layout: Layout, tolerance: Bounds, first_index: u64, exp
     let mut part = Part::default();
     let run = RUN * layout.stride;
     for (r, (expected, got)) in expected.chunks(run).zip(got.chunks(run)).enumerate() {
-        if expected == got || layout.is_full() && all_near(scalar, tolerance, expected, got) {
+        if expected == got || all_near(scalar, tolerance, expected, got) {
             continue;
         }
         let elements = expected.chunks_exact(layout.stride).zip(got.chunks_exact(layout.stride));

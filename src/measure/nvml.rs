@@ -42,22 +42,17 @@ impl Watch {
         if let Some(starting) = self.starting.take() {
             self.nvml = starting.join().ok().flatten();
         }
-        self.nvml.as_ref().and_then(|nvml| condition(nvml, &self.uuid)).unwrap_or_default()
+        let device = self.nvml.as_ref().and_then(|nvml| nvml.device_by_uuid(self.uuid.as_str()).ok());
+        let Some(device) = device else { return Condition::default() };
+        let clock = |clock| device.clock_info(clock).unwrap_or(0);
+        let reasons = device.current_throttle_reasons().unwrap_or(ThrottleReasons::NONE);
+        Condition {
+            sm_mhz: clock(Clock::SM),
+            memory_mhz: clock(Clock::Memory),
+            temperature_c: device.temperature(TemperatureSensor::Gpu).unwrap_or(0),
+            throttled: names(reasons),
+        }
     }
-}
-
-/// How a GPU is now; the instances of one that is divided (MIG) have its clocks.
-fn condition(nvml: &Nvml, uuid: &str) -> Option<Condition> {
-    let device = nvml.device_by_uuid(uuid).ok()?;
-    let device = if uuid.starts_with("MIG-") { device.mig_parent_device().ok()? } else { device };
-    let clock = |clock| device.clock_info(clock).unwrap_or(0);
-    let reasons = device.current_throttle_reasons().unwrap_or(ThrottleReasons::NONE);
-    Some(Condition {
-        sm_mhz: clock(Clock::SM),
-        memory_mhz: clock(Clock::Memory),
-        temperature_c: device.temperature(TemperatureSensor::Gpu).unwrap_or(0),
-        throttled: names(reasons),
-    })
 }
 
 fn open() -> Option<Nvml> {
@@ -68,7 +63,7 @@ fn names(reasons: ThrottleReasons) -> Vec<String> {
     PASSING.iter().filter(|(reason, _)| reasons.contains(*reason)).map(|(_, name)| (*name).to_owned()).collect()
 }
 
-/// Bytes of a GPU's memory that are free, before there is a context on it; `None` where nobody tells.
+/// Bytes of memory that are free on a GPU, or on an instance of a divided one, before there is a context on it; `None` where nobody tells.
 pub(super) fn free_bytes(uuid: &str) -> Option<u64> {
     let nvml = open()?;
     let memory = nvml.device_by_uuid(uuid).ok()?.memory_info().ok()?;
@@ -86,23 +81,6 @@ mod tests {
         assert_eq!(names(set | ThrottleReasons::SW_POWER_CAP), ["power cap"]);
         let hot = ThrottleReasons::HW_SLOWDOWN | ThrottleReasons::HW_THERMAL_SLOWDOWN;
         assert_eq!(names(hot), ["hardware slowdown", "hardware thermal slowdown"]);
-    }
-
-    /// By what stands in for the library, which knows the clocks of the GPU and not of its instance.
-    #[test]
-    fn an_instance_of_a_gpu_is_as_the_gpu_is() {
-        let folder = tempfile::tempdir().unwrap();
-        let (source, library) =
-            (concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stubs/mig.cpp"), folder.path().join("nvml.so"));
-        let made = std::process::Command::new("c++").args(["-shared", "-fPIC", source, "-o"]).arg(&library).status();
-        assert!(made.unwrap().success());
-        let nvml = Nvml::builder().lib_path(library.as_os_str()).init().unwrap();
-        let is = |uuid| condition(&nvml, uuid);
-        let whole = is("GPU-11111111-1111-1111-1111-111111111111");
-        assert_eq!(whole.as_ref().map(|now| (now.sm_mhz, now.temperature_c)), Some((1500, 50)));
-        assert_eq!(whole.as_ref().map(|now| now.throttled.clone()), Some(vec!["power cap".to_owned()]));
-        assert_eq!(is("MIG-22222222-2222-2222-2222-222222222222"), whole);
-        assert_eq!(is("MIG-11111111-1111-1111-1111-111111111111"), None);
     }
 
     #[test]

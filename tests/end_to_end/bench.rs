@@ -137,6 +137,14 @@ fn strategies_are_judged_by_the_recorded_times() {
     for word in ["posf", "PO set", "predicted time", "within 1%"] {
         assert!(ran.stdout.contains(word), "{word}: {}", ran.stdout);
     }
+    // Another GPU has tables of its own.
+    let mut other = space;
+    other.device.name = "NVIDIA Z9".to_owned();
+    std::fs::create_dir(project.path("results/z9")).expect("a folder");
+    other.write(&project.path("results/z9/saxpy.json.gz")).expect("written");
+    let both = nvtune(&project, &["eval", "results"]).stdout;
+    let second = ran.stdout.replace(&format!("## {}\n", judged.device), "## NVIDIA Z9\n");
+    assert_eq!(both, format!("{}\n{second}", ran.stdout));
 }
 
 #[test]

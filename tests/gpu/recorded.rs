@@ -7,12 +7,12 @@ use nvtune::measure::{Candidate, Measurer, Options, Plan, Process};
 use nvtune::model::Architecture;
 use nvtune::model::occupancy::{Demand, occupancy};
 use nvtune::record::{RecordedSpace, SPACE_EXTENSION};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::{CString, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A record of each kernel below `kernels/results/`, of this folder or of the checkout: what was timed on several GPUs is the same code.
+/// Every record below `kernels/results/`, of this folder or of the checkout.
 fn records() -> Vec<PathBuf> {
     let places = [PathBuf::from("kernels/results"), Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels/results")];
     let results = places.iter().find(|place| place.is_dir()).expect("kernels/results");
@@ -22,8 +22,6 @@ fn records() -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = inside(results).iter().flat_map(|folder| inside(folder)).collect();
     found.retain(|path| path.to_string_lossy().ends_with(SPACE_EXTENSION));
     found.sort();
-    let mut names = BTreeSet::new();
-    found.retain(|path| names.insert(path.file_name().map(OsString::from)));
     found
 }
 
@@ -42,12 +40,14 @@ pub fn occupancy_is_the_drivers() {
     let architecture = Architecture::find(capability).expect("an architecture of the table");
 
     let (mut compared, mut variants, mut wrong) = (0, 0, Vec::new());
+    // What was timed on several GPUs is the same code in each of their records.
+    let mut seen = HashSet::new();
     for path in records() {
         let space = RecordedSpace::read(&path).unwrap_or_else(|error| panic!("{} {error}", path.display()));
         let laid = laid(&space).unwrap_or_else(|error| panic!("{} {error}", path.display()));
         for (number, code) in laid.codes.iter().enumerate() {
             let cubin = Cubin::parse(&code.cubin).expect("a cubin that was timed");
-            if cubin.architecture() != capability {
+            if cubin.architecture() != capability || !seen.insert((space.kernel.clone(), Arc::clone(&code.cubin))) {
                 continue;
             }
             let kernel = cubin.kernel(&code.symbol).expect("its kernel");

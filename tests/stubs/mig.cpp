@@ -1,6 +1,6 @@
 // A driver and its management library of a GPU, of which this process sees one instance (MIG=1) or all: no more than what is asked
 // before a context is made. In MIG mode cuDeviceGetUuid names the GPU and cuDeviceGetUuid_v2 the instance (CUDA Driver API); memory is the
-// instance's, and clocks are the GPU's.
+// instance's.
 #include <cstdlib>
 #include <cstring>
 
@@ -31,23 +31,10 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, void **device)
     else return 6; // NVML_ERROR_NOT_FOUND
     return 0;
 }
-int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void *device, void **whole)
-{
-    if (device != &instance) return 2; // NVML_ERROR_INVALID_ARGUMENT
-    *whole = &gpu;
-    return 0;
-}
 struct Memory { unsigned version; unsigned long long total, reserved, free, used; };
 int nvmlDeviceGetMemoryInfo_v2(void *device, Memory *memory)
 {
     *memory = device == &instance ? Memory{2, 10, 0, 9, 1} : Memory{2, 80, 0, 70, 10};
     return 0;
-}
-int nvmlDeviceGetClockInfo(void *device, int, unsigned *mhz) { *mhz = 1500; return device == &gpu ? 0 : 3; }
-int nvmlDeviceGetTemperature(void *device, int, unsigned *celsius) { *celsius = 50; return device == &gpu ? 0 : 3; }
-int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *reasons)
-{
-    *reasons = 4; // nvmlClocksThrottleReasonSwPowerCap
-    return device == &gpu ? 0 : 3; // NVML_ERROR_NOT_SUPPORTED
 }
 }

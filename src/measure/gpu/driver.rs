@@ -130,7 +130,9 @@ fn describe(ordinal: sys::CUdevice) -> Result<Device> {
         (get(A::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE), get(A::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH));
     Ok(Device {
         name: result::device::get_name(ordinal)?,
-        uuid: uuid(ordinal, version)?,
+        // Instances of a divided GPU are not told apart by it: they share its clocks, and some its memory, so that one is to wait for
+        // the other.
+        uuid: uuid("GPU", result::device::get_uuid(ordinal)?),
         compute_capability: 10 * get(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
             + get(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
         driver: u32::try_from(version).unwrap_or(0),
@@ -157,19 +159,25 @@ fn describe(ordinal: sys::CUdevice) -> Result<Device> {
 /// The first driver, as it numbers itself, that tells the instances of a divided GPU apart.
 const NAMES_INSTANCES: i32 = 11_040;
 
-/// A device's UUID, as NVIDIA's tools write it: that of a GPU, or of an instance of one that is divided (MIG). Of these `cuDeviceGetUuid`
-/// names the GPU and `cuDeviceGetUuid_v2` the instance (CUDA Driver API, Device Management).
-fn uuid(ordinal: sys::CUdevice, driver: i32) -> Result<String> {
-    let whole = result::device::get_uuid(ordinal)?;
+/// The UUID of the instance of a divided GPU (MIG) that a device is, as NVIDIA's tools write it; `None` where it is a whole GPU. Of an
+/// instance `cuDeviceGetUuid` names the GPU and `cuDeviceGetUuid_v2` the instance (CUDA Driver API, Device Management).
+pub(super) fn instance(index: i32) -> Option<String> {
+    let mut version = 0;
+    // SAFETY: `version` is a place for the one integer that is written.
+    unsafe { sys::cuDriverGetVersion(&mut version) }.result().ok().filter(|()| version >= NAMES_INSTANCES)?;
+    let ordinal = result::device::get(index).ok()?;
+    let whole = result::device::get_uuid(ordinal).ok()?;
     let mut instance = whole;
-    if driver >= NAMES_INSTANCES {
-        // SAFETY: `ordinal` is a device that the driver gave, and `instance` a place for the UUID that is written.
-        unsafe { sys::cuDeviceGetUuid_v2(&mut instance, ordinal) }.result()?;
-    }
-    let kind = if instance.bytes == whole.bytes { "GPU" } else { "MIG" };
-    let hex: String = instance.bytes.iter().map(|byte| format!("{:02x}", *byte as u8)).collect();
+    // SAFETY: `ordinal` is a device that the driver gave, and `instance` a place for the UUID that is written.
+    unsafe { sys::cuDeviceGetUuid_v2(&mut instance, ordinal) }.result().ok()?;
+    (instance.bytes != whole.bytes).then(|| uuid("MIG", instance))
+}
+
+/// A UUID as NVIDIA's tools write it.
+fn uuid(kind: &str, uuid: sys::CUuuid) -> String {
+    let hex: String = uuid.bytes.iter().map(|byte| format!("{:02x}", *byte as u8)).collect();
     let group = |range: std::ops::Range<usize>| hex.get(range).unwrap_or_default();
-    Ok(format!("{kind}-{}-{}-{}-{}-{}", group(0..8), group(8..12), group(12..16), group(16..20), group(20..32)))
+    format!("{kind}-{}-{}-{}-{}-{}", group(0..8), group(8..12), group(12..16), group(16..20), group(20..32))
 }
 
 /// Device memory. All operations are in order on the default stream.

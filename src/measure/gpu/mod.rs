@@ -28,7 +28,8 @@ const TOGETHER: usize = 8;
 pub(super) fn visible() -> Result<Vec<Device>, String> {
     let mut devices = driver::devices()?;
     if let Some(first) = devices.first_mut() {
-        first.free_bytes = nvml::free_bytes(&first.uuid).unwrap_or(0);
+        let uuid = driver::instance(0).unwrap_or_else(|| first.uuid.clone());
+        first.free_bytes = nvml::free_bytes(&uuid).unwrap_or(0);
     }
     Ok(devices)
 }
