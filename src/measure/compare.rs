@@ -76,6 +76,13 @@ struct Bounds {
     absolute: f64,
 }
 
+impl Bounds {
+    /// Whether a finite `got` is no farther off than that.
+    fn allow(self, expected: f64, got: f64) -> bool {
+        (got - expected).abs() <= self.absolute + self.relative * expected.abs()
+    }
+}
+
 /// The median magnitude of the finite numbers of a buffer that are not 0, of a sample where there are many; 0 where there are none.
 fn magnitude(scalar: Scalar, layout: Layout, bytes: &[u8]) -> f64 {
     let count = bytes.len() / layout.stride;
@@ -160,10 +167,8 @@ fn all_near(scalar: Scalar, tolerance: Bounds, expected: &[u8], got: &[u8]) -> b
     match scalar {
         Scalar::F64 => near(tolerance, expected, got, f64::from_le_bytes),
         Scalar::F32 => near(tolerance, expected, got, |bytes| f32::from_le_bytes(bytes).into()),
-        Scalar::Bf16 => {
-            near(tolerance, expected, got, |bytes| f32::from_bits(u32::from(u16::from_le_bytes(bytes)) << 16).into())
-        }
-        Scalar::F16 => near(tolerance, expected, got, |bytes| quick_half(u16::from_le_bytes(bytes))),
+        Scalar::Bf16 => near(tolerance, expected, got, |bytes| bfloat(u16::from_le_bytes(bytes))),
+        Scalar::F16 => near(tolerance, expected, got, |bytes| half(u16::from_le_bytes(bytes))),
         Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64 | Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64 => {
             false
         }
@@ -171,28 +176,14 @@ fn all_near(scalar: Scalar, tolerance: Bounds, expected: &[u8], got: &[u8]) -> b
 }
 
 /// [`all_near`] for floats of `SIZE` bytes, without a branch in the loop.
-fn near<const SIZE: usize>(
-    Bounds { relative, absolute }: Bounds,
-    expected: &[u8],
-    got: &[u8],
-    decode: impl Fn([u8; SIZE]) -> f64,
-) -> bool {
+fn near<const SIZE: usize>(tolerance: Bounds, expected: &[u8], got: &[u8], decode: impl Fn([u8; SIZE]) -> f64) -> bool {
     let ((expected, []), (got, [])) = (expected.as_chunks::<SIZE>(), got.as_chunks::<SIZE>()) else { return false };
     let is_near = |(&a, &b): (&[u8; SIZE], &[u8; SIZE])| {
         let (a, b) = (decode(a), decode(b));
-        let distance = (b - a).abs();
         // Neither a NaN nor an infinity is near anything.
-        (distance <= absolute + relative * a.abs()) & (distance < f64::INFINITY)
+        tolerance.allow(a, b) & ((b - a).abs() < f64::INFINITY)
     };
     expected.len() == got.len() && expected.iter().zip(got).fold(true, |all, pair| all & is_near(pair))
-}
-
-/// IEEE 754 binary16; NaN for an infinity, too.
-fn quick_half(bits: u16) -> f64 {
-    // Exponents are 112 less in a half than in a float, whose subnormal numbers take those of the half for what they are.
-    let magnitude = f32::from_bits(u32::from(bits & 0x7fff) << 13) * f32::from_bits((127 + 112) << 23);
-    let magnitude = if bits & 0x7c00 == 0x7c00 { f32::NAN } else { magnitude };
-    f64::from(f32::from_bits(magnitude.to_bits() | u32::from(bits & 0x8000) << 16))
 }
 
 /// A scalar of a buffer.
@@ -217,7 +208,7 @@ impl Value {
             Scalar::I32 => Value::Integer((bits as i32).into()),
             Scalar::I64 => Value::Integer((bits as i64).into()),
             Scalar::F16 => Value::Float(half(bits as u16)),
-            Scalar::Bf16 => Value::Float(f32::from_bits((bits as u32) << 16).into()),
+            Scalar::Bf16 => Value::Float(bfloat(bits as u16)),
             Scalar::F32 => Value::Float(f32::from_bits(bits as u32).into()),
             Scalar::F64 => Value::Float(f64::from_bits(bits)),
         }
@@ -237,21 +228,23 @@ impl Value {
         match (self, got) {
             (Value::Float(a), Value::Float(b)) if a.is_nan() || b.is_nan() => a.is_nan() && b.is_nan(),
             (Value::Float(a), Value::Float(b)) if a.is_infinite() || b.is_infinite() => a == b,
-            (Value::Float(a), Value::Float(b)) => (b - a).abs() <= tolerance.absolute + tolerance.relative * a.abs(),
+            (Value::Float(a), Value::Float(b)) => tolerance.allow(a, b),
             (Value::Integer(a), Value::Integer(b)) => a == b,
             _ => false,
         }
     }
 }
 
-/// IEEE 754 binary16.
+/// IEEE 754 binary16, without a branch.
 fn half(bits: u16) -> f64 {
-    let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
-    let fraction = f64::from(bits & 0x3ff);
-    sign * match bits >> 10 & 0x1f {
-        0 => fraction * 2f64.powi(-24),
-        0x1f if fraction == 0.0 => f64::INFINITY,
-        0x1f => f64::NAN,
-        exponent => (1.0 + fraction / 1024.0) * 2f64.powi(i32::from(exponent) - 15),
-    }
+    // Exponents are 112 less in a half than in a float, whose subnormal numbers take those of the half for what they are.
+    let magnitude = f32::from_bits(u32::from(bits & 0x7fff) << 13) * f32::from_bits((127 + 112) << 23);
+    let beyond = if bits & 0x3ff == 0 { f32::INFINITY } else { f32::NAN };
+    let magnitude = if bits & 0x7c00 == 0x7c00 { beyond } else { magnitude };
+    f64::from(f32::from_bits(magnitude.to_bits() | u32::from(bits & 0x8000) << 16))
+}
+
+/// The upper half of an IEEE 754 binary32.
+fn bfloat(bits: u16) -> f64 {
+    f32::from_bits(u32::from(bits) << 16).into()
 }

@@ -100,8 +100,8 @@ impl<'a> Tuner<'a> {
         Self { results: Some(results), ..self }
     }
 
-    /// Begins to start the measuring process where the mode asks for it and there seems to be a GPU: a driver takes a quarter of a second,
-    /// and a runner some, in which something can be compiled. Elsewhere as [`Self::start`].
+    /// Begins to start the measuring process where the mode asks for it and there seems to be a GPU: a driver takes a quarter of a second
+    /// (`kernels/results/h200/test-gpu.txt`), and a runner some, in which something can be compiled. Elsewhere as [`Self::start`].
     fn begin(&mut self) {
         let may_be_there = self.results.is_some_and(|results| results.present.is_there());
         if !self.is_started && self.settings.mode == Mode::Measure && may_be_there {
