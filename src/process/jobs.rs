@@ -2,7 +2,8 @@
 //!
 //! Every process that make starts owns one token unasked. Each further tool that runs beside the first takes one from the
 //! jobserver and gives it back when it is done. Without a make as many tools run as there are cores. A process that measures keeps a
-//! core busy and counts as a tool: what else runs is not to be in the way of its launches.
+//! core busy and counts as a tool: what else runs is not to be in the way of its launches. Who asks first has leave first: who runs one tool
+//! after the other does not keep out who waits.
 
 use jobserver::{Acquired, Client};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
@@ -25,9 +26,17 @@ enum Limit {
 #[derive(Debug)]
 struct Jobs {
     limit: Limit,
+    queue: Mutex<Queue>,
+    moved: Condvar,
+}
+
+#[derive(Debug)]
+struct Queue {
     /// Tools that may run beside those that run, without anybody being asked.
-    free: Mutex<usize>,
-    freed: Condvar,
+    free: usize,
+    /// How many have asked, and how many of them were given leave.
+    asked: u64,
+    given: u64,
 }
 
 /// Leave for one tool, as long as this is held.
@@ -62,32 +71,70 @@ impl Jobs {
             },
         };
         let own = if matches!(limit, Limit::Cores) { rayon::current_num_threads().max(1) } else { 1 };
-        Self { limit, free: Mutex::new(own), freed: Condvar::new() }
+        Self { limit, queue: Mutex::new(Queue { free: own, asked: 0, given: 0 }), moved: Condvar::new() }
     }
 
     fn permit(&'static self) -> Permit {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            if *free > 0 {
-                *free -= 1;
-                return Permit(Token::Own(self));
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = queue.asked;
+        queue.asked += 1;
+        let token = loop {
+            let is_next = queue.given == place;
+            if is_next && queue.free > 0 {
+                queue.free -= 1;
+                break Token::Own(self);
             }
             if let Limit::Tokens(client) = &self.limit
+                && is_next
                 && let Ok(Some(token)) = client.try_acquire()
             {
-                return Permit(Token::Made(token));
+                break Token::Made(token);
             }
-            let waited = self.freed.wait_timeout(free, PAUSE);
-            free = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
+            let waited = self.moved.wait_timeout(queue, PAUSE);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        };
+        queue.given += 1;
+        self.moved.notify_all();
+        Permit(token)
     }
 }
 
 impl Drop for Token {
     fn drop(&mut self) {
         if let Self::Own(jobs) = self {
-            *jobs.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-            jobs.freed.notify_one();
+            jobs.queue.lock().unwrap_or_else(PoisonError::into_inner).free += 1;
+            jobs.moved.notify_all();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn who_asks_first_has_leave_first() {
+        let queue = Mutex::new(Queue { free: 1, asked: 0, given: 0 });
+        let jobs: &'static Jobs = Box::leak(Box::new(Jobs { limit: Limit::Cores, queue, moved: Condvar::new() }));
+        let held = jobs.permit();
+        let (sender, order) = mpsc::channel();
+        let waiting: Vec<_> = (0..4)
+            .map(|number| {
+                let sender = sender.clone();
+                let thread = std::thread::spawn(move || {
+                    let _permit = jobs.permit();
+                    sender.send(number).unwrap();
+                });
+                // It has its place before the next one asks.
+                while jobs.queue.lock().unwrap().asked < number + 2 {
+                    std::thread::yield_now();
+                }
+                thread
+            })
+            .collect();
+        drop(held);
+        waiting.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(order.try_iter().collect::<Vec<_>>(), [0, 1, 2, 3]);
     }
 }
