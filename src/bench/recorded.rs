@@ -191,6 +191,11 @@ pub fn laid(space: &RecordedSpace) -> Result<Laid, SpaceError> {
         .iter()
         .map(|found| found.variant.ok_or_else(|| found.infeasible.clone().unwrap_or_default()))
         .collect();
+    let code = |(variant, cubin): (&SpaceVariant, Vec<u8>)| Code {
+        symbol: variant.symbol.clone(),
+        digest: variant.variant.digest.clone(),
+        cubin: Arc::from(cubin),
+    };
     Ok(Laid {
         machine: Machine::of_device(architecture, &space.device),
         configurations: space.configurations.iter().map(|found| found.configuration.clone()).collect(),
@@ -201,7 +206,7 @@ pub fn laid(space: &RecordedSpace) -> Result<Laid, SpaceError> {
         representative: representatives(&variants, &launches, space.baseline),
         waits_for_grid: of_baseline.is_some_and(Source::waits_for_grid),
         sources,
-        codes: codes.map(|(variant, cubin)| Code { symbol: variant.symbol.clone(), cubin: Arc::from(cubin) }).collect(),
+        codes: codes.map(code).collect(),
         launches,
         variants,
     })

@@ -113,7 +113,7 @@ impl Truth<'_> {
     /// What a strategy sends to the GPU in all its rounds.
     fn sent(&self, strategy: Strategy, most: usize) -> Vec<usize> {
         let mut sent = Vec::new();
-        let Ok(()) = self.scored.search(strategy, most, |round| {
+        let Ok(()) = self.scored.search(strategy, most, &[], |round| {
             sent.extend_from_slice(round);
             Ok::<_, std::convert::Infallible>(round.iter().map(|&index| self.time(index)).collect())
         });

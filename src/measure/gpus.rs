@@ -119,9 +119,14 @@ impl Gpus {
     /// Gives a borrowed GPU back, and keeps what is in its memory.
     pub fn give_back(&mut self) {
         if std::mem::take(&mut self.is_borrowed) {
-            self.claimed = false;
-            self.claim = None;
+            self.pause();
         }
+    }
+
+    /// Gives the claimed GPU back, and keeps what is in its memory.
+    pub fn pause(&mut self) {
+        self.claimed = false;
+        self.claim = None;
     }
 
     /// A number for the bench of the GPU that is open, which another one does not have.
@@ -134,8 +139,7 @@ impl Gpus {
         if let Some(open) = &mut self.open {
             open.bench.clear();
         }
-        self.claimed = false;
-        self.claim = None;
+        self.pause();
     }
 
     /// Claims the first GPU that is free, the open one before all others, and opens it. False where none is.

@@ -88,6 +88,14 @@ pub trait Measurer {
     /// meanwhile, where a GPU is free.
     fn ahead(&mut self, _baseline: &Candidate) {}
 
+    /// Claims a GPU for what follows, and says whether there was one that is free just now.
+    fn claim_free(&mut self) -> Result<bool, Error> {
+        Ok(true)
+    }
+
+    /// Lets others have the GPU for a moment. Unlike at a [`rest`](Self::rest), what was sent there stays: no more than others can spare.
+    fn pause(&mut self) {}
+
     /// How long all this has waited for a GPU that others measured on: it counts against no budget.
     fn waited(&self) -> Duration {
         Duration::ZERO

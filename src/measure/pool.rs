@@ -167,6 +167,16 @@ impl Measurer for Pool {
         self.first.ahead(baseline);
     }
 
+    fn claim_free(&mut self) -> Result<bool, Error> {
+        self.first.claim_free()
+    }
+
+    fn pause(&mut self) {
+        self.first.pause();
+        self.others.iter_mut().for_each(Process::rest);
+        self.asked = false;
+    }
+
     fn waited(&self) -> Duration {
         self.first.waited()
     }

@@ -68,6 +68,8 @@ pub struct Process {
     link: Option<Link>,
     /// Whether the running process has claimed a GPU.
     claimed: bool,
+    /// Whether what it was sent is on the GPU that it claimed before.
+    paused: bool,
     /// Requests of [`Measurer::ahead`] of which nothing was heard yet.
     ahead: usize,
     /// What the process knows by number.
@@ -92,6 +94,7 @@ impl Process {
             patience: Duration::ZERO,
             link: None,
             claimed: false,
+            paused: false,
             ahead: 0,
             catalog: Catalog::default(),
             conditions: Conditions::default(),
@@ -113,6 +116,7 @@ impl Process {
             return Ok(());
         }
         self.claimed = false;
+        self.paused = false;
         self.ahead = 0;
         self.catalog.sent_nothing();
         let link = Link::start(self.options.command()?)
@@ -137,6 +141,10 @@ impl Process {
 
     /// Claims a GPU where none is; waits for it, which counts against no budget.
     pub(super) fn claim(&mut self) -> Result<(), Error> {
+        self.claim_within(self.options.wait())
+    }
+
+    fn claim_within(&mut self, wait: Duration) -> Result<(), Error> {
         self.hear_of_ahead();
         self.ensure()?;
         if self.claimed {
@@ -145,7 +153,7 @@ impl Process {
         // `ensure` has put one there.
         let Some(link) = self.link.take() else { return Ok(()) };
         let begin = Instant::now();
-        let (wait, silence) = (self.options.wait(), self.options.silence());
+        let silence = self.options.silence();
         link.send(frame(&Request::Claim { wait_s: wait.as_secs_f64() }, &[])?);
         let mut waiting = false;
         let outcome = loop {
@@ -161,6 +169,9 @@ impl Process {
                 }
                 Incoming::Reply(Reply::Working) => {}
                 Incoming::Reply(Reply::Claimed(device)) => {
+                    if std::mem::take(&mut self.paused) && device.uuid != self.device.uuid {
+                        self.catalog.sent_nothing();
+                    }
                     self.device = device;
                     self.claimed = true;
                     break Ok(());
@@ -418,6 +429,22 @@ impl Measurer for Process {
         }
     }
 
+    fn claim_free(&mut self) -> Result<bool, Error> {
+        match self.claim_within(Duration::ZERO) {
+            Ok(()) => Ok(true),
+            Err(Error::Busy { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn pause(&mut self) {
+        if let (Some(link), true, Ok(frame)) = (&self.link, self.claimed, frame(&Request::Pause, &[])) {
+            link.send(frame);
+            self.claimed = false;
+            self.paused = true;
+        }
+    }
+
     fn waited(&self) -> Duration {
         self.waited
     }
@@ -429,6 +456,7 @@ impl Measurer for Process {
     fn rest(&mut self) {
         self.catalog = Catalog::default();
         self.claimed = false;
+        self.paused = false;
         self.patience = Duration::ZERO;
         if let (Some(link), Ok(frame)) = (&self.link, frame(&Request::Rest, &[])) {
             link.send(frame);

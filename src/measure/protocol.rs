@@ -12,7 +12,7 @@ use std::io::{self, Read, Write};
 
 /// The version of the protocol. It rises with every change of [`Request`] or [`Reply`], and of what they carry: the two sides
 /// must have the same.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// What the first line begins with.
 const NAME: &str = "nvtune-measure ";
@@ -31,7 +31,8 @@ pub(super) fn greeted(line: &str) -> Option<u32> {
 const TEXT_LIMIT: u32 = 64 << 20;
 const PAYLOAD_LIMIT: u32 = 512 << 20;
 
-/// From the caller. Variants and workloads are numbered from 0 in the order sent, until a [`Request::Rest`].
+/// From the caller. Variants and workloads are numbered from 0 in the order sent, until a [`Request::Rest`], or
+/// until another GPU is claimed than before a [`Request::Pause`].
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Request {
     /// A GPU is needed for what follows, and nobody else is to measure on it meanwhile. It may be waited for so many seconds.
@@ -40,6 +41,8 @@ pub(super) enum Request {
     },
     /// The GPU is not needed for now: others may have it. Variants and workloads are forgotten.
     Rest,
+    /// The same for a moment: what the GPU was given stays there.
+    Pause,
     /// Machine code, in the payload.
     Variant,
     /// The bytes of its files are in the payload.

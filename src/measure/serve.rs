@@ -108,6 +108,10 @@ fn answer(mut gpus: Gpus, requests: &mpsc::Receiver<(Request, Vec<u8>)>, stdout:
                 gpus.rest();
                 continue;
             }
+            Request::Pause => {
+                gpus.pause();
+                continue;
+            }
             Request::Ahead { baseline } => {
                 // A GPU that is claimed will be given all of it by the next request.
                 let served = match gpus.borrow().filter(|_| ahead.is_none()) {

@@ -19,6 +19,11 @@ pub struct Edits {
 }
 
 impl Edits {
+    /// Whether code that is edited so is compiled before all others of its space: as it is, or under the baseline's cap.
+    pub fn is_natural(&self, baseline: Edits) -> bool {
+        (self.cap == 0 || self.cap == baseline.cap) && self.cache == baseline.cache
+    }
+
     /// True where nothing is changed.
     pub fn is_none(&self) -> bool {
         *self == Self::default()

@@ -15,7 +15,8 @@ use super::strategy::{Point, sort_by_prediction};
 use super::task::Task;
 use std::collections::BTreeSet;
 
-/// Points of the first round besides the baseline: half that hedge the prediction, half far from all others.
+/// Points of the first round besides the baseline: half that hedge the prediction, half far from all others. They are natural ones, which
+/// can be timed while the others are compiled; half as many that hedge the prediction over all points follow.
 const FIRST: usize = 16;
 /// How wrong the model is supposed to be where the first round is chosen. It has no timings to correct it, so that great doubts would only
 /// scatter it.
@@ -38,11 +39,24 @@ const LENGTHS: [f64; 4] = [0.2, 0.4, 0.8, 1.5];
 const SHARES: [f64; 3] = [0.0, 0.5, 1.0];
 const NOISES: [f64; 2] = [1e-4, 1e-2];
 
+/// What the next round is chosen by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// A spread over natural points, which can be timed while the others are compiled.
+    Natural,
+    /// What else hedges the prediction, now that all points are known.
+    Hedge,
+    Fit,
+}
+
 /// A search under way.
 #[derive(Debug)]
 pub struct Refit<'a> {
     task: Task<'a>,
     given: BTreeSet<usize>,
+    turn: Turn,
+    /// The first round, where it was chosen before.
+    begun: Option<Vec<usize>>,
     /// The points whose neighbours have had their turn.
     settled: BTreeSet<usize>,
 }
@@ -51,20 +65,54 @@ impl<'a> Refit<'a> {
     /// A search over `points` from the one with index `baseline`, of `most` of them at most.
     pub fn new(points: &'a [Point], baseline: usize, most: usize) -> Self {
         let task = Task::new(points, baseline, most.min(MOST));
-        Self { task, given: BTreeSet::new(), settled: BTreeSet::new() }
+        Self { task, given: BTreeSet::new(), turn: Turn::Natural, begun: None, settled: BTreeSet::new() }
     }
 
     /// The points to time next, by their indices; `times` are those so far, in any unit, `None` for what is not timed or was
     /// refused. Empty: the search is over.
     pub fn next(&mut self, times: &[Option<f64>]) -> Vec<usize> {
-        let next = if self.given.is_empty() { self.first() } else { self.further(times) };
+        let next = match self.turn {
+            Turn::Natural => self.begun.take().unwrap_or_else(|| self.natural()),
+            Turn::Hedge => Some(self.hedge()).filter(|hedge| !hedge.is_empty()).unwrap_or_else(|| self.further(times)),
+            Turn::Fit => self.further(times),
+        };
+        let is_all_natural = || self.task.points.iter().all(|point| point.natural);
+        self.turn = if self.turn == Turn::Natural && !is_all_natural() { Turn::Hedge } else { Turn::Fit };
         self.given.extend(&next);
         next
     }
 
-    fn first(&self) -> Vec<usize> {
-        let hedged = Suppositions::new(&self.task, DOUBT).hedged(FIRST / 2 + 1);
-        let mut chosen = self.task.begin(hedged, FIRST / 2);
+    /// The same with these points for the first round.
+    pub fn begun(self, first: Vec<usize>) -> Self {
+        Self { begun: Some(first), ..self }
+    }
+
+    /// A spread over the natural points and the baseline.
+    fn natural(&self) -> Vec<usize> {
+        let points = self.task.points;
+        let kept: Vec<usize> =
+            (0..points.len()).filter(|&index| points[index].natural || index == self.task.baseline).collect();
+        let natural: Vec<Point> = kept.iter().map(|&index| points[index].clone()).collect();
+        let baseline = kept.iter().position(|&index| index == self.task.baseline).unwrap_or(natural.len());
+        let spread = Refit::new(&natural, baseline, self.task.most).spread();
+        spread.into_iter().map(|index| kept[index]).collect()
+    }
+
+    /// What hedges the prediction, but for what was given.
+    fn hedge(&self) -> Vec<usize> {
+        let mut hedged = self.hedged();
+        hedged.retain(|index| !self.given.contains(index));
+        hedged.truncate(self.task.most.saturating_sub(self.given.len()));
+        hedged
+    }
+
+    fn hedged(&self) -> Vec<usize> {
+        self.task.begin(Suppositions::new(&self.task, DOUBT).hedged(FIRST / 2 + 1), FIRST / 2)
+    }
+
+    /// Points that hedge the prediction, and others that are far from all.
+    pub fn spread(&self) -> Vec<usize> {
+        let mut chosen = self.hedged();
         let distance = |index: usize, to: usize| squared(&self.task.places[index], &self.task.places[to]);
         let nearest = |index: usize| chosen.iter().map(|&to| distance(index, to)).fold(f64::INFINITY, f64::min);
         let mut distances: Vec<f64> = (0..self.task.points.len()).map(nearest).collect();
@@ -231,7 +279,7 @@ mod tests {
             feasible: true,
             exact: true,
         };
-        Point { threads: 1, variant: 0, policy: 0, score, coordinates: coordinates.to_vec() }
+        Point { threads: 1, variant: 0, policy: 0, natural: true, score, coordinates: coordinates.to_vec() }
     }
 
     /// Two axes of eleven values.
@@ -266,6 +314,29 @@ mod tests {
         for corner in [10, 110, 120] {
             assert!(first.contains(&corner), "{corner} of {first:?}");
         }
+    }
+
+    #[test]
+    fn the_first_round_is_natural_and_what_hedges_the_prediction_over_all_points_comes_next() {
+        // What is not natural is predicted to be faster.
+        let mut points = plane(|x, y| 10.0 + x + y);
+        points.iter_mut().enumerate().for_each(|(index, point)| point.natural = index >= 55 || index == 0);
+        let times = vec![Some(10.0); points.len()];
+        let mut search = Refit::new(&points, 0, MOST);
+        let first = search.next(&[]);
+        assert_eq!(first.len(), FIRST + 1);
+        assert!(first.iter().all(|&index| points[index].natural), "{first:?}");
+        // It is that of a search which knows of nothing else.
+        let natural: Vec<usize> = (0..points.len()).filter(|&index| points[index].natural).collect();
+        let known: Vec<Point> = natural.iter().map(|&index| points[index].clone()).collect();
+        let alone = Refit::new(&known, 0, MOST).next(&[]);
+        assert_eq!(alone.into_iter().map(|index| natural[index]).collect::<Vec<_>>(), first);
+        let second = search.next(&times);
+        assert!(second.contains(&1) && second.len() <= FIRST / 2, "{second:?}");
+        assert!(second.iter().all(|index| !first.contains(index)));
+        // A first round that was chosen before is taken as it is.
+        let mut begun = Refit::new(&points, 0, MOST).begun(first.clone());
+        assert_eq!((begun.next(&[]), begun.next(&times)), (first, second));
     }
 
     #[test]

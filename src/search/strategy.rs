@@ -73,6 +73,8 @@ pub struct Point {
     /// Identity of cache operator and carve-out. The model knows next to nothing of caches, so POSF and Ryoo choose among the points
     /// of each as if they were alone.
     pub policy: usize,
+    /// Whether it has code that is there before that of the others: see [`crate::ptx::Edits::is_natural`].
+    pub natural: bool,
     pub score: Score,
     /// Where in the space it is: numbers in which configurations that behave alike are near, the same ones for all points.
     pub coordinates: Vec<f64>,
@@ -120,6 +122,19 @@ impl<'a> Search<'a> {
         Self::Once(all)
     }
 
+    /// Whether the first round of such a search is among natural points, and is known before the others are.
+    pub fn begins_early(strategy: Strategy, most: usize) -> bool {
+        strategy == Strategy::Refit && most >= FEW
+    }
+
+    /// The same with these points for the first round, where [`Self::begins_early`].
+    pub fn begun(self, first: Vec<usize>) -> Self {
+        match self {
+            Self::Refit(search) => Self::Refit(search.begun(first)),
+            other => other,
+        }
+    }
+
     /// The points to time next; `times` are those so far, `None` for what is not timed or was refused. Empty: the search is over.
     pub fn next(&mut self, times: &[Option<f64>]) -> Vec<usize> {
         match self {
@@ -136,7 +151,7 @@ pub fn candidates(strategy: Strategy, points: &[Point]) -> Vec<usize> {
     let mut chosen = match strategy {
         Strategy::Es => (0..points.len()).collect(),
         // The safest first.
-        Strategy::Refit => return Refit::new(points, points.len(), usize::MAX).next(&[]),
+        Strategy::Refit => return Refit::new(points, points.len(), usize::MAX).spread(),
         Strategy::Ros => highest_ro(points),
         Strategy::Pos => po_pareto(points, |_| true),
         Strategy::Posf => {
@@ -296,7 +311,7 @@ pub(super) mod tests {
             feasible: true,
             exact: true,
         };
-        Point { threads, variant, policy: 0, score, coordinates: vec![f64::from(threads as u32), c] }
+        Point { threads, variant, policy: 0, natural: true, score, coordinates: vec![f64::from(threads as u32), c] }
     }
 
     /// A point with these parts of its prediction.

@@ -3,7 +3,8 @@
 //! What always holds: each kernel is looked at under the macros that the ones before it were decided to have, for macros hold for the
 //! whole file. A kernel without macro axes leaves the others alone: the next one can be prepared while it is timed.
 
-use super::kernel::{self, Prepared};
+use super::early::Early;
+use super::kernel::{self, Prepared, Preparing};
 use super::problem::Problem;
 use super::recalled::Recall;
 use super::subject::{self, Ahead};
@@ -19,7 +20,8 @@ use std::time::{Duration, Instant};
 /// What there is of a kernel before it is decided.
 pub enum Standing<'a> {
     Known(Box<Tuned>),
-    Prepared(Arc<Prepared<'a>>),
+    /// And what was timed of it meanwhile.
+    Prepared(Arc<Prepared<'a>>, Option<Early>),
     /// Nothing, and the mode asks for no more: the baseline's macros.
     Nothing(Macros),
 }
@@ -41,8 +43,8 @@ pub struct Course<'a> {
     each: Vec<Macros>,
     /// The kernels that were looked at: symbol and index.
     symbols: Vec<(String, usize)>,
-    /// Whether budgets bound compiling.
-    is_bounded: bool,
+    /// Whether they are decided by a search within their budgets.
+    is_searched: bool,
 }
 
 impl<'a> Course<'a> {
@@ -86,13 +88,13 @@ impl<'a> Course<'a> {
             baselines,
             each,
             symbols: Vec::new(),
-            is_bounded: false,
+            is_searched: false,
         })
     }
 
-    /// The same where no kernel may take more than its budget.
-    pub fn bounded(self) -> Self {
-        Self { is_bounded: true, ..self }
+    /// The same where each is decided by a search, and none may take more than its budget.
+    pub fn searched(self) -> Self {
+        Self { is_searched: true, ..self }
     }
 
     /// What is wrong with the comments' spaces, of all kernels: errors that end the call are not to come after the work for the
@@ -117,7 +119,7 @@ impl<'a> Course<'a> {
     /// Bounds the compiling of a kernel that was begun at `begin` and will be timed. Without a GPU the same is to be compiled, and
     /// chosen, on a slow machine as on a fast one.
     fn bound(&mut self, tuner: &Tuner<'_>, annotation: &Annotation, begin: Instant) {
-        let is_bounded = self.is_bounded && kernel::will_time(tuner, self.toolchain, annotation);
+        let is_bounded = self.is_searched && kernel::will_time(tuner, self.toolchain, annotation);
         let bounds = is_bounded.then(|| {
             let budget = kernel::budget(annotation, tuner.settings.budget);
             // More than a year is no bound, and no time that a clock can tell.
@@ -210,9 +212,9 @@ impl<'a> Course<'a> {
         tuner.start();
         self.bound(tuner, annotation, begin);
         let in_force = &InForce { baselines: &self.baselines, now: &now };
-        let prepared =
-            kernel::prepare(tuner, toolchain, &mut self.front_ends, subject, in_force, (was_refused, begin))?;
-        Ok(Standing::Prepared(Arc::new(prepared)))
+        let preparing = Preparing { was_refused, is_searched: self.is_searched, begin };
+        let (prepared, early) = kernel::prepare(tuner, toolchain, &mut self.front_ends, subject, in_force, preparing)?;
+        Ok(Standing::Prepared(Arc::new(prepared), early))
     }
 
     /// Whether other kernels are compiled otherwise by what is decided for this one.

@@ -7,6 +7,7 @@ use super::scored::{self, Scored};
 use super::screen;
 use super::subject::Subject;
 use super::variants::{First, FrontEnds, Macros, Variants, Written};
+use crate::ptx::Edits;
 use crate::variant::Toolchain;
 use std::time::{Duration, Instant};
 
@@ -37,15 +38,23 @@ impl Effort {
     }
 }
 
-/// Compiles and scores. `in_force` are the macros of the file's other kernels; `first` is shown the baseline's code. Where a kernel
-/// `was_refused`, its baseline is compiled and scored before the others.
+/// Who is shown what as it comes.
+pub struct Shown<'a> {
+    /// The baseline's code.
+    pub first: First<'a>,
+    /// The space of which the natural variants are compiled and scored, before the others are. `None`: all are compiled at once.
+    pub natural: Option<&'a mut dyn FnMut(Scored)>,
+}
+
+/// Compiles and scores. `in_force` are the macros of the file's other kernels. Where a kernel `was_refused`, its baseline is compiled and
+/// scored before the others.
 pub fn explore(
     front_ends: &mut FrontEnds<'_>,
     toolchain: &Toolchain,
     subject: &mut Subject<'_>,
     (effort, was_refused): (Effort, bool),
     in_force: &Macros,
-    first: First<'_>,
+    Shown { first, natural: shown }: Shown<'_>,
 ) -> Result<Explored, Problem> {
     let sets = subject.macro_sets();
     let all = Written { caps: subject.space.caps().to_vec(), operators: subject.space.cache_operators() };
@@ -65,7 +74,8 @@ pub fn explore(
         round(subject, &[baseline.macros], &alone)?;
     }
     let scored = if effort == Effort::Screened && sets.len() > 1 {
-        let natural = Written { caps: vec![0, subject.space.baseline().cap], operators: vec![None] };
+        let Edits { cap, cache } = subject.baseline().edits();
+        let natural = Written { caps: vec![0, cap], operators: vec![cache] };
         let mut scored = round(subject, &seen, &natural)?;
         let second = screen::together(&sets, &seen, |macros| scored.least_time(macros));
         if !second.is_empty() {
@@ -75,6 +85,10 @@ pub fn explore(
         let best = screen::best(&seen, |macros| scored.least_time(macros));
         round(subject, &best, &all)?
     } else {
+        let natural = all.natural(subject.baseline().edits());
+        if let Some((shown, natural)) = shown.zip(natural) {
+            shown(round(subject, &seen, &natural)?);
+        }
         round(subject, &seen, &all)?
     };
     Ok(Explored { variants, scored, sets: (seen.len(), sets.len()), model })

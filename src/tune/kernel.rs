@@ -1,7 +1,8 @@
 //! One kernel: annotation -> winner.
 
 use super::basis;
-use super::explored::{self, Effort, Explored};
+use super::early::{Early, Planned};
+use super::explored::{self, Effort, Explored, Shown};
 use super::launches::{self, reach_notes, warn_of_launches};
 use super::logbook::Logbook;
 use super::problem::Problem;
@@ -13,14 +14,17 @@ use super::variants::{Assembly, FrontEnds, InForce, Macros, Variant, Variants, o
 use super::{Tuner, measured};
 use crate::comment::Annotation;
 use crate::cubin::Cubin;
-use crate::measure::{self, Candidate, Measurer};
+use crate::measure::{self, Candidate, Measurer, Pool};
 use crate::model::{Analysis, Architecture, Machine};
 use crate::nvcc::Loaded;
 use crate::record::{Basis, Decision, Held, RecordedConfiguration, RecordedVariant, Seconds};
-use crate::search::{Provenance, Strategy};
+use crate::search::{Provenance, Search, Strategy};
+use crate::settings::Trust;
 use crate::variant::{ToolError, Toolchain};
 use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 
 /// A kernel with its space compiled and scored.
@@ -39,15 +43,26 @@ pub struct Prepared<'a> {
     pub loaded: Loaded,
 }
 
-/// Compiles and scores the space of one kernel, which took from `begin` on. Where it `was_refused`, its baseline comes first, alone.
+/// How a kernel's space is compiled.
+#[derive(Clone, Copy, Debug)]
+pub struct Preparing {
+    /// Its baseline comes first, alone.
+    pub was_refused: bool,
+    /// A search follows, whose first round may be timed meanwhile.
+    pub is_searched: bool,
+    /// Since when.
+    pub begin: Instant,
+}
+
+/// Compiles and scores the space of one kernel, and times of it what can be timed meanwhile.
 pub fn prepare<'a>(
     tuner: &mut Tuner<'_>,
     toolchain: &Toolchain,
     front_ends: &mut FrontEnds<'_>,
     mut subject: Subject<'a>,
     in_force: &InForce<'_>,
-    (was_refused, begin): (bool, Instant),
-) -> Result<Prepared<'a>, Problem> {
+    Preparing { was_refused, is_searched, begin }: Preparing,
+) -> Result<(Prepared<'a>, Option<Early>), Problem> {
     let in_force = in_force.now;
     let loaded = toolchain.loaded(tuner.device_architecture());
     let effort = effort(tuner, toolchain, subject.annotation);
@@ -64,22 +79,58 @@ pub fn prepare<'a>(
             measurer.ahead(baseline);
         }
     };
-    let explored = explored::explore(front_ends, toolchain, &mut subject, (effort, was_refused), in_force, &first);
+    let strategy = strategy(subject.annotation, tuner.settings.strategy);
+    let (most, budget_s) = (tuner.settings.candidates, budget(subject.annotation, tuner.settings.budget));
+    let begins_early = is_searched && Search::begins_early(strategy, most);
+    let basis = tuner.results.and_then(|_| basis::basis(&subject, front_ends, toolchain, in_force));
+    let name = subject.annotation.name.as_str();
+    let (recall, device) = (tuner.recall(toolchain, subject.annotation), tuner.device());
+    let cache = tuner.results.and_then(|results| results.cache.clone());
+    let is_trusted = tuner.settings.trust != Trust::Nothing;
+    let is_compiled = AtomicBool::new(false);
+    let (explored, early, overtime) = std::thread::scope(|scope| {
+        let mut thread = None;
+        let mut natural = |scored: Scored| {
+            let mut lent = lent.lock().unwrap_or_else(PoisonError::into_inner);
+            let planned = Planned::new(name, scored, strategy, most, budget_s * (1.0 - COMPILE_SHARE));
+            let Some(planned) = planned else { return };
+            let Some((mut measurer, _)) = lent.take_if(|(_, ahead)| ahead.is_some()) else { return };
+            let place = recall.as_ref().zip(basis.as_ref()).zip(device);
+            let place = place.and_then(|((recall, basis), device)| recall.search(planned.laid(), basis, device));
+            let planned = planned.kept_at(cache.clone().zip(place), is_trusted);
+            let is_compiled = &is_compiled;
+            thread = Some(scope.spawn(move || {
+                let early = planned.time(&mut measurer, is_compiled);
+                (measurer, early)
+            }));
+        };
+        let natural: Option<&mut dyn FnMut(Scored)> = if begins_early { Some(&mut natural) } else { None };
+        let shown = Shown { first: &first, natural };
+        let explored = explored::explore(front_ends, toolchain, &mut subject, (effort, was_refused), in_force, shown);
+        is_compiled.store(true, Ordering::Relaxed);
+        let clock = Instant::now();
+        let early = thread.and_then(|thread: ScopedJoinHandle<'_, (Pool, Option<Early>)>| {
+            let (measurer, early) = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            *lent.lock().unwrap_or_else(PoisonError::into_inner) = Some((measurer, None));
+            early
+        });
+        (explored, early, clock.elapsed().as_secs_f64())
+    });
     if let Some((measurer, _)) = lent.into_inner().unwrap_or_else(PoisonError::into_inner) {
         tuner.measurer = Some(measurer);
     }
     let Explored { variants, mut scored, sets, model } = explored?;
     let model = model.as_secs_f64();
-    let seconds = Seconds { compile: begin.elapsed().as_secs_f64() - model, model, ..Seconds::default() };
+    let compile = begin.elapsed().as_secs_f64() - model - overtime;
+    let seconds = Seconds { compile, model, measure: overtime, ..Seconds::default() };
     if will_time(tuner, toolchain, subject.annotation) && loaded == Loaded::Ptx {
         send_ptx(&mut scored, &variants, front_ends);
     }
-    let (mut basis, mut digests) = (None, Vec::new());
+    let mut digests = Vec::new();
     if tuner.results.is_some() {
-        basis = basis::basis(&subject, front_ends, toolchain, in_force);
         digests = basis::sets(&subject, front_ends, subject.space.macro_sets(), in_force);
     }
-    Ok(Prepared { subject, variants, scored, sets, seconds, basis, digests, loaded })
+    Ok((Prepared { subject, variants, scored, sets, seconds, basis, digests, loaded }, early))
 }
 
 /// Of the GPU's memory, what may be taken before the GPU is claimed: others may measure there meanwhile.
@@ -190,18 +241,18 @@ pub fn draft(tuner: &Tuner<'_>, toolchain: &Toolchain, prepared: &Prepared<'_>) 
 /// Times the candidates of a kernel; what is found goes into the draft, and into the logbook as it comes.
 pub fn time(
     prepared: &Prepared<'_>,
-    mut draft: Draft,
+    (mut draft, early): (Draft, Option<Early>),
     effort: measured::Effort,
     measurer: &mut measure::Pool,
     mut logbook: Logbook<'_>,
 ) -> (Draft, Timed) {
     let clock = Instant::now();
     let decision = &mut draft.decision;
-    let result = measured::decide(&prepared.scored, effort, measurer, &mut logbook, decision);
+    let result = measured::decide(&prepared.scored, early, effort, measurer, &mut logbook, decision);
     if result.is_ok() && decision.provenance == Provenance::Measured {
         probe_surplus(&prepared.subject, &prepared.scored, measurer, decision);
     }
-    decision.seconds.measure = clock.elapsed().as_secs_f64();
+    decision.seconds.measure += clock.elapsed().as_secs_f64();
     (draft, Timed { result, unkept: logbook.close() })
 }
 

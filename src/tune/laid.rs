@@ -54,6 +54,8 @@ pub struct Source {
 pub struct Code {
     /// The kernel's name in it.
     pub symbol: String,
+    /// Of the code, whatever its file says besides.
+    pub digest: String,
     pub cubin: Arc<[u8]>,
 }
 
@@ -140,7 +142,11 @@ impl Laid {
             *variant = reason.flatten().map_or_else(|| compiled(configuration), Err);
         }
         let codes = variants.all.iter();
-        let codes = codes.map(|variant| Code { symbol: variant.symbol.clone(), cubin: Arc::clone(&variant.cubin) });
+        let codes = codes.map(|Variant { symbol, digest, cubin, .. }| Code {
+            symbol: symbol.clone(),
+            digest: digest.clone(),
+            cubin: Arc::clone(cubin),
+        });
         let representative = representatives(&of, &launches, baseline);
         Ok(Self {
             machine: subject.machine,

@@ -4,10 +4,10 @@
 //! runner), in the units of now. What always holds: times of before say only what is worth timing and who is a finalist, for the finalists
 //! meet the baseline in rounds of this compile; a cache that cannot be written costs a warning.
 
-use super::kernel::Prepared;
+use super::laid::Laid;
 use crate::measure::{Device, Outcome, Reason, Timing};
 use crate::process;
-use crate::record::{Cache, Found, Journal, RecordedTiming, Searched, Tried, digest};
+use crate::record::{Basis, Cache, Found, Journal, RecordedTiming, Searched, Tried, digest};
 use crate::space::Configuration;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -25,7 +25,9 @@ const SAME: f64 = 1.05;
 
 /// The logbook of one kernel's search.
 pub struct Logbook<'a> {
-    prepared: &'a Prepared<'a>,
+    /// The kernel's name and space.
+    name: &'a str,
+    laid: &'a Laid,
     /// Where it is kept, if it is.
     place: Option<(Cache, String)>,
     /// What an earlier compile found.
@@ -43,10 +45,11 @@ pub struct Logbook<'a> {
 
 impl<'a> Logbook<'a> {
     /// The logbook of a kernel, at a place of a cache, if anywhere. With `is_trusted`, it goes on where an earlier one ended.
-    pub fn open(prepared: &'a Prepared<'a>, place: Option<(Cache, String)>, is_trusted: bool) -> Self {
+    pub fn open((name, laid): (&'a str, &'a Laid), place: Option<(Cache, String)>, is_trusted: bool) -> Self {
         let earlier = place.as_ref().filter(|_| is_trusted).and_then(|(cache, place)| Journal::read(cache, place));
         Self {
-            prepared,
+            name,
+            laid,
             place,
             earlier,
             baseline_us: None,
@@ -69,7 +72,7 @@ impl<'a> Logbook<'a> {
         (self.baseline_us, self.samples) = (Some(baseline_us), baseline.samples_us.len());
         let Some(Journal { baseline_us: then, tried }) = self.earlier.take() else { return HashMap::new() };
         let scale = then.map(|then| baseline_us / then).filter(|scale| (1.0 / SAME..=SAME).contains(scale));
-        let laid = &self.prepared.scored.laid;
+        let laid = self.laid;
         let numbers: HashMap<&Configuration, usize> = laid.configurations.iter().zip(0..).collect();
         for earlier in tried {
             let Some(&index) = numbers.get(&earlier.configuration) else { continue };
@@ -82,7 +85,7 @@ impl<'a> Logbook<'a> {
                 (Found::Timed(_), None) => continue,
                 (refused, _) => refused,
             };
-            if let Some(now) = tried_as(self.prepared, index, found).filter(|now| now.identity == earlier.identity) {
+            if let Some(now) = tried_as(self.laid, index, found).filter(|now| now.identity == earlier.identity) {
                 self.tried.insert(index, now);
             }
         }
@@ -110,7 +113,7 @@ impl<'a> Logbook<'a> {
                 None => {
                     // What hangs takes its time, and the next compile is not to wait for it again.
                     is_urgent |= matches!(found, Found::Refused(_));
-                    self.tried.extend(tried_as(self.prepared, index, found).map(|tried| (index, tried)));
+                    self.tried.extend(tried_as(self.laid, index, found).map(|tried| (index, tried)));
                 }
             }
         }
@@ -124,7 +127,7 @@ impl<'a> Logbook<'a> {
         let Some((cache, place)) = &self.place else { return };
         let begin = Instant::now();
         let journal = Journal { baseline_us: self.baseline_us, tried: self.tried.values().cloned().collect() };
-        let (name, count) = (&self.prepared.subject.annotation.name, journal.tried.len());
+        let (name, count) = (self.name, journal.tried.len());
         let words = format!(
             "{name}: interrupted; what is known of {count} points is kept, the next compile goes on from there"
         );
@@ -148,34 +151,24 @@ impl<'a> Logbook<'a> {
 
 /// The place of a kernel's logbook; `None` where not all is known that it hangs on.
 pub fn place(
-    prepared: &Prepared<'_>,
-    architecture: &str,
-    present: &str,
-    images: &str,
+    (name, laid): (&str, &Laid),
+    basis: &Basis,
+    (architecture, present, images): (&str, &str, &str),
     device: &Device,
 ) -> Option<String> {
-    let searched = Searched {
-        kernel: &prepared.subject.annotation.name,
-        architecture,
-        basis: prepared.basis.as_ref()?,
-        baseline: &identity(prepared, prepared.scored.laid.baseline)?,
-        present,
-        device,
-        images,
-    };
-    searched.place().ok()
+    let baseline = &identity(laid, laid.baseline)?;
+    Searched { kernel: name, architecture, basis, baseline, present, device, images }.place().ok()
 }
 
 /// A point with what came of it; `None` where it has no code.
-fn tried_as(prepared: &Prepared<'_>, index: usize, found: Found) -> Option<Tried> {
-    let configuration = prepared.scored.laid.configurations[index].clone();
-    Some(Tried { configuration, identity: identity(prepared, index)?, found })
+fn tried_as(laid: &Laid, index: usize, found: Found) -> Option<Tried> {
+    let configuration = laid.configurations[index].clone();
+    Some(Tried { configuration, identity: identity(laid, index)?, found })
 }
 
 /// Digest of what is run for a configuration.
-fn identity(prepared: &Prepared<'_>, index: usize) -> Option<String> {
-    let laid = &prepared.scored.laid;
-    let code = &prepared.variants.all[*laid.variants[index].as_ref().ok()?].digest;
+fn identity(laid: &Laid, index: usize) -> Option<String> {
+    let code = &laid.codes[*laid.variants[index].as_ref().ok()?].digest;
     let launch = serde_json::to_vec(&(laid.launches[index], laid.workloads[index].as_deref())).ok()?;
     Some(digest([code.as_bytes(), &launch]))
 }

@@ -1,5 +1,6 @@
 //! Candidates on the GPU: who wins.
 
+use super::early::{Early, Found as FoundEarly};
 use super::laid::Laid;
 use super::logbook::Logbook;
 use super::scored::Scored;
@@ -10,7 +11,7 @@ use crate::measure::{
 use crate::record::{Decision, Found, RecordedTiming};
 use crate::search::Provenance;
 use crate::workload::{Buffer, Fill, Workload};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -103,6 +104,7 @@ const MAY_WAIT: &str = "a launch of more blocks did not end: where blocks wait f
 /// As [`decide_on`]; notes besides how the GPU was, and how long it was waited for.
 pub fn decide(
     scored: &Scored,
+    early: Option<Early>,
     effort: Effort,
     measurer: &mut impl Measurer,
     logbook: &mut Logbook<'_>,
@@ -111,9 +113,10 @@ pub fn decide(
     let waited = measurer.waited();
     // What earlier kernels saw is theirs.
     measurer.conditions();
-    let decided = decide_on(scored, effort, measurer, logbook, decision);
+    let conditions = early.as_ref().map(|early| early.conditions.clone()).unwrap_or_default();
+    let decided = decide_on(scored, early, effort, measurer, logbook, decision);
     decision.seconds.waited = (measurer.waited() - waited).as_secs_f64();
-    decision.conditions = Some(measurer.conditions()).filter(Conditions::is_known);
+    decision.conditions = Some(conditions.and(measurer.conditions())).filter(Conditions::is_known);
     if let Some(conditions) = decision.conditions.as_ref().filter(|conditions| conditions.doubtful > 0) {
         let (doubtful, rounds) = (conditions.doubtful, conditions.rounds);
         let reasons = conditions.throttled.join(", ");
@@ -124,10 +127,11 @@ pub fn decide(
     decided
 }
 
-/// Times what the strategy sends, for at most so many seconds, then the fastest of it against the baseline in paired rounds, and
-/// writes the outcome into the decision. In doubt the baseline stays.
+/// Times what the strategy sends, for at most so many seconds, but for what was timed early; then the fastest of it against the baseline
+/// in paired rounds, and writes the outcome into the decision. In doubt the baseline stays.
 fn decide_on<M: Measurer>(
     scored: &Scored,
+    early: Option<Early>,
     Effort { budget_s, most, sanitize }: Effort,
     measurer: &mut M,
     logbook: &mut Logbook<'_>,
@@ -138,17 +142,32 @@ fn decide_on<M: Measurer>(
     let (clock, waited) = (Instant::now(), measurer.waited());
     let left = |measurer: &M| budget_s - (clock.elapsed() - (measurer.waited() - waited)).as_secs_f64();
     let mut tally = Tally::default();
-    let mut may_wait = false;
+    let early = early.map(|early| early.found(laid)).transpose()?;
     let mut earlier = HashMap::new();
     if logbook.has_earlier() {
-        let timings = measurer.time(&baseline, &[], &Plan { budget_s, ..Plan::default() })?;
-        tally.baseline(laid, decision, &timings.baseline);
-        earlier = logbook.resume(&timings.baseline);
+        let now = match &early {
+            Some(early) => early.baseline.clone(),
+            None => measurer.time(&baseline, &[], &Plan { budget_s, ..Plan::default() })?.baseline,
+        };
+        tally.baseline(laid, decision, &now);
+        earlier = logbook.resume(&now);
     }
-    scored.search(decision.strategy, most, |round| {
+    let mut begun = Vec::new();
+    if let Some(FoundEarly { round, baseline, indices, outcomes }) = early {
+        tally.baseline(laid, decision, &baseline);
+        logbook.note(&indices, &[&[Outcome::Timed(baseline)], outcomes.as_slice()].concat());
+        for (index, outcome) in indices.into_iter().zip(outcomes) {
+            tally.outcome(laid, decision, index, outcome);
+        }
+        begun = round;
+    }
+    scored.search(decision.strategy, most, &begun, |round| {
         // The baseline is timed with every round; what is known already, or what there is no time for, is not sent.
         let mut unknown = Vec::new();
         for &index in round.iter().filter(|&&index| index != laid.baseline) {
+            if tally.is_known(index) {
+                continue;
+            }
             match earlier.remove(&index) {
                 Some(found) => {
                     decision.resumed += 1;
@@ -166,21 +185,13 @@ fn decide_on<M: Measurer>(
             let timings = measurer.time_watched(trial, watch)?;
             tally.baseline(laid, decision, &timings.baseline);
             for (&index, outcome) in indices.iter().zip(timings.candidates) {
-                match outcome {
-                    Outcome::Timed(timing) => tally.candidate(laid, decision, index, Found::Timed((&timing).into())),
-                    Outcome::Refused(reason) => {
-                        let more = laid.launches[index].blocks() > laid.launches[laid.baseline].blocks();
-                        may_wait |= more && !laid.waits_for_grid && matches!(reason, Reason::Hung { .. });
-                        tally.candidate(laid, decision, index, Found::Refused(reason.to_string()));
-                    }
-                    Outcome::Skipped => decision.configurations[index].candidate = true,
-                }
+                tally.outcome(laid, decision, index, outcome);
             }
         }
         decision.timed = 1 + tally.ranked.len();
         Ok::<_, Error>(round.iter().map(|index| tally.times.get(index).copied()).collect())
     })?;
-    let Tally { ranked, refused, .. } = tally;
+    let Tally { ranked, refused, may_wait, .. } = tally;
     if let Some(first) = refused.first() {
         let rest = if refused.len() > 1 {
             format!(" (and {} more, see the record)", refused.len() - 1)
@@ -276,8 +287,11 @@ struct Tally {
     times: HashMap<usize, f64>,
     /// Those of the candidates, in the order in which they came.
     ranked: Vec<(usize, f64)>,
-    /// In words.
+    /// In words, and which these are.
     refused: Vec<String>,
+    out: HashSet<usize>,
+    /// Whether one of more blocks than the baseline's hung.
+    may_wait: bool,
 }
 
 impl Tally {
@@ -287,6 +301,23 @@ impl Tally {
             record(laid, decision, laid.baseline, &timing.into());
         }
         self.times.insert(laid.baseline, timing.median_us);
+    }
+
+    /// Whether it is known what came of a configuration.
+    fn is_known(&self, index: usize) -> bool {
+        self.times.contains_key(&index) || self.out.contains(&index)
+    }
+
+    fn outcome(&mut self, laid: &Laid, decision: &mut Decision, index: usize, outcome: Outcome) {
+        match outcome {
+            Outcome::Timed(timing) => self.candidate(laid, decision, index, Found::Timed((&timing).into())),
+            Outcome::Refused(reason) => {
+                let more = laid.launches[index].blocks() > laid.launches[laid.baseline].blocks();
+                self.may_wait |= more && !laid.waits_for_grid && matches!(reason, Reason::Hung { .. });
+                self.candidate(laid, decision, index, Found::Refused(reason.to_string()));
+            }
+            Outcome::Skipped => decision.configurations[index].candidate = true,
+        }
     }
 
     fn candidate(&mut self, laid: &Laid, decision: &mut Decision, index: usize, found: Found) {
@@ -299,6 +330,7 @@ impl Tally {
             }
             Found::Refused(reason) => {
                 self.refused.push(format!("{}: {reason}", laid.configurations[index]));
+                self.out.insert(index);
                 decision.configurations[index].refused = Some(reason);
             }
         }

@@ -4,6 +4,7 @@ mod axes;
 mod basis;
 mod caps;
 mod course;
+mod early;
 mod explored;
 mod expression;
 mod facts;
@@ -46,6 +47,7 @@ use crate::results::Results;
 use crate::settings::{Mode, Settings, Trust};
 use crate::variant::Toolchain;
 use course::{Course, Standing};
+use early::Early;
 use kernel::{Draft, Timed};
 use logbook::Logbook;
 use recalled::Recall;
@@ -192,7 +194,7 @@ impl<'a> Tuner<'a> {
     pub fn tune(&mut self, toolchain: &Toolchain, annotations: &[Annotation], around: Surroundings) -> Vec<Tuned> {
         self.surroundings = Some(around);
         let mut tuned = Vec::new();
-        let course = Course::new(self, toolchain, annotations).map(Course::bounded);
+        let course = Course::new(self, toolchain, annotations).map(Course::searched);
         let wrong = course.as_ref().map(Course::wrong).unwrap_or_default();
         self.console.diagnostics(&wrong);
         if let Some(mut course) = course.filter(|_| wrong.is_empty()) {
@@ -211,8 +213,8 @@ impl<'a> Tuner<'a> {
                         self.console.say(held);
                     }
                     match found {
-                        Ok(Standing::Prepared(prepared)) => {
-                            before = Some(self.time(scope, toolchain, index, prepared));
+                        Ok(Standing::Prepared(prepared, early)) => {
+                            before = Some(self.time(scope, toolchain, index, (prepared, early)));
                         }
                         Ok(Standing::Known(found)) => {
                             course.settle(self, index, Ok(found.winner().macros.clone()));
@@ -241,10 +243,11 @@ impl<'a> Tuner<'a> {
         scope: &'s std::thread::Scope<'s, '_>,
         toolchain: &Toolchain,
         index: usize,
-        prepared: Arc<Prepared<'b>>,
+        (prepared, early): (Arc<Prepared<'b>>, Option<Early>),
     ) -> Timing<'s, 'b> {
         let search = self.recall(toolchain, prepared.subject.annotation).zip(self.device());
-        let search = search.and_then(|(recall, device)| recall.search(&prepared, device));
+        let search = search.zip(prepared.basis.as_ref());
+        let search = search.and_then(|((recall, device), basis)| recall.search(&prepared.scored.laid, basis, device));
         let draft = kernel::draft(self, toolchain, &prepared);
         let lent = draft.effort.and_then(|effort| Some((effort, self.measurer.take()?)));
         let Some((effort, mut measurer)) = lent else {
@@ -256,8 +259,9 @@ impl<'a> Tuner<'a> {
         let permit = measurer.runs_here().then(process::permit);
         let thread = scope.spawn(move || {
             let _permit = permit;
-            let logbook = Logbook::open(&sent, place, is_trusted);
-            let (draft, timed) = kernel::time(&sent, draft, effort, &mut measurer, logbook);
+            let of = (sent.subject.annotation.name.as_str(), &sent.scored.laid);
+            let logbook = Logbook::open(of, place, is_trusted && early.is_none());
+            let (draft, timed) = kernel::time(&sent, (draft, early), effort, &mut measurer, logbook);
             // What comes now needs no GPU: another compile may have it.
             measurer.rest();
             (measurer, draft, timed)
@@ -349,7 +353,7 @@ impl<'a> Tuner<'a> {
         for index in 0..annotations.len() {
             let decided = course.find(self, index).and_then(|found| match found {
                 Standing::Known(tuned) => Ok(tuned.winner().macros.clone()),
-                Standing::Prepared(prepared) => decide(self, &prepared),
+                Standing::Prepared(prepared, _) => decide(self, &prepared),
                 Standing::Nothing(macros) => Ok(macros),
             });
             self.rest();

@@ -1,8 +1,7 @@
 //! A kernel whose winner is known already: from the lock file, else from the cache, where all that it hangs on is as it was.
 
 use super::basis;
-use super::kernel::Prepared;
-use super::laid;
+use super::laid::{self, Laid};
 use super::launches;
 use super::logbook;
 use super::subject::Subject;
@@ -301,9 +300,10 @@ impl Recall<'_> {
     }
 
     /// Where in the cache the search of a kernel is kept while it is timed on `device`.
-    pub fn search(&self, prepared: &Prepared<'_>, device: &Device) -> Option<String> {
-        let (architecture, present) = (self.toolchain.architecture(), &self.results.present.identity);
-        logbook::place(prepared, architecture, present, &self.toolchain.images(), device)
+    pub fn search(&self, laid: &Laid, basis: &Basis, device: &Device) -> Option<String> {
+        let (images, present) = (self.toolchain.images(), &self.results.present.identity);
+        let under = (self.toolchain.architecture(), present.as_str(), images.as_str());
+        logbook::place((&self.annotation.name, laid), basis, under, device)
     }
 
     /// Keeps a decision for later builds, unless it is only what was left when timing failed. It takes the place of what is kept of

@@ -147,6 +147,10 @@ impl Scored {
         let laid = &self.laid;
         let policies: BTreeSet<Policy> = laid.configurations.iter().map(policy_of).collect();
         let policies: Vec<Policy> = policies.into_iter().collect();
+        let baseline = laid.configurations[laid.baseline].edits();
+        let natural =
+            (0..laid.configurations.len()).filter(|&index| laid.configurations[index].edits().is_natural(baseline));
+        let natural: HashSet<usize> = natural.map(|index| laid.representative[index]).collect();
         (0..laid.configurations.len())
             .filter(|&index| laid.representative[index] == index)
             .filter_map(|index| {
@@ -155,7 +159,8 @@ impl Scored {
                 let policy = policies.binary_search(&policy_of(&laid.configurations[index])).ok()?;
                 let coordinates = laid.coordinates(index, &score);
                 let threads = laid.launches[index].threads();
-                Some((index, Point { threads, variant, policy, score, coordinates }))
+                let natural = natural.contains(&index);
+                Some((index, Point { threads, variant, policy, natural, score, coordinates }))
             })
             .unzip()
     }
@@ -179,7 +184,19 @@ impl Scored {
         search::candidates(strategy, &points).into_iter().map(|point| indices[point]).collect()
     }
 
-    /// Runs a strategy, of which at most `most` configurations are timed: `time` is given the configurations of each round and gives their times, `None` for those without one.
+    /// What a search begins with where that can be timed before all is scored that it goes on with; else nothing.
+    pub fn early(&self, strategy: Strategy, most: usize) -> Vec<usize> {
+        if !Search::begins_early(strategy, most) {
+            return Vec::new();
+        }
+        let (indices, points) = self.points();
+        let baseline = indices.iter().position(|&index| index == self.laid.baseline).unwrap_or(points.len());
+        let first = Search::new(strategy, &points, baseline, most).next(&vec![None; points.len()]);
+        first.into_iter().map(|point| indices[point]).collect()
+    }
+
+    /// Runs a strategy, of which at most `most` configurations are timed: `time` is given the configurations of each round and gives
+    /// their times, `None` for those without one. The first round is `early`, if that is not empty.
     ///
     /// # Errors
     /// The first of `time`.
@@ -187,12 +204,17 @@ impl Scored {
         &self,
         strategy: Strategy,
         most: usize,
+        early: &[usize],
         mut time: impl FnMut(&[usize]) -> Result<Vec<Option<f64>>, E>,
     ) -> Result<(), E> {
         let (indices, points) = self.points();
         let baseline = indices.iter().position(|&index| index == self.laid.baseline).unwrap_or(points.len());
         let mut search = Search::new(strategy, &points, baseline, most);
         let mut times = vec![None; points.len()];
+        if !early.is_empty() {
+            let point = |&index: &usize| indices.iter().position(|&point| point == self.laid.representative[index]);
+            search = search.begun(early.iter().filter_map(point).collect());
+        }
         loop {
             let round = search.next(&times);
             if round.is_empty() {

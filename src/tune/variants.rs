@@ -76,6 +76,13 @@ impl<'a> FrontEnds<'a> {
         self.bounds = bounds;
     }
 
+    /// From when on no variant is compiled that can be done without; what they have in any case begins when this is asked first.
+    fn until(&mut self) -> Option<Instant> {
+        let bounds = self.bounds.as_mut()?;
+        bounds.variants = bounds.variants.max(Instant::now() + std::mem::take(&mut bounds.least));
+        Some(bounds.variants)
+    }
+
     /// As [`Self::get`], for as long as there is time: the first set in any case, then those that differ from it in the fewest macros,
     /// and of these a spread. The others are [`ToolError::OutOfTime`] this time.
     pub fn get_in_time(&mut self, sets: &[Macros]) -> Vec<Made> {
@@ -138,6 +145,21 @@ pub struct Written {
     pub operators: Vec<Option<CacheOperator>>,
 }
 
+impl Written {
+    /// The part of it that is natural; `None` where that is all, or lacks the baseline.
+    pub fn natural(&self, baseline: Edits) -> Option<Self> {
+        let is_natural = |cap, cache| Edits { cap, cache }.is_natural(baseline);
+        let (caps, operators) = (self.caps.iter().copied(), self.operators.iter().copied());
+        let natural = Self {
+            caps: caps.filter(|&cap| is_natural(cap, baseline.cache)).collect(),
+            operators: operators.filter(|&cache| is_natural(baseline.cap, cache)).collect(),
+        };
+        let is_part = natural.caps.len() < self.caps.len() || natural.operators.len() < self.operators.len();
+        let has_baseline = natural.caps.contains(&baseline.cap) && natural.operators.contains(&baseline.cache);
+        (is_part && has_baseline).then_some(natural)
+    }
+}
+
 /// Every variant of a kernel that was compiled.
 #[derive(Default)]
 pub struct Variants {
@@ -161,7 +183,7 @@ impl Variants {
         let full: Vec<Macros> = axes.iter().map(|set| merged(in_force, set)).collect();
         let made = front_ends.get_in_time(&full);
         let toolchain = front_ends.toolchain;
-        let until = front_ends.bounds.map(|bounds| bounds.variants.max(Instant::now() + bounds.least));
+        let until = front_ends.until();
         let baseline = subject.baseline();
         let jobs: Vec<(usize, Option<CacheOperator>, Vec<u32>)> = (0..axes.len())
             .flat_map(|set| written.operators.iter().map(move |&cache| (set, cache)))

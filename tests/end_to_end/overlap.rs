@@ -2,6 +2,7 @@
 
 use crate::nvcc::compile;
 use crate::project::{Project, succeed};
+use crate::tools::toolkit;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -27,7 +28,7 @@ fn project(name: &str, source: &str, entries: &str) -> Project {
     let project = Project::new(&[]);
     std::fs::create_dir(project.path("tmp")).expect("a folder");
     project.write(name, source);
-    let device = r#"{"name": "NVIDIA H200", "compute_capability": 90, "driver": 13000, "sms": 132}"#;
+    let device = r#"{"name": "NVIDIA H200", "compute_capability": 90, "driver": 13000, "sms": 132, "memory_bytes": 150000000000}"#;
     project.write("recorded.json", &format!(r#"{{"device": {device}, "log": "log", "entries": [{entries}]}}"#));
     project
 }
@@ -141,6 +142,56 @@ exit 1
     build.env("NVTUNE", "measure").env("NVTUNE_RUNNER", runner).env("NVTUNE_WAIT", "90");
     let ran = succeed(&mut build);
     assert!(ran.stderr.contains("nvtune: scaled: block=64 ITEMS=4 (2.00x"), "{}", ran.stderr);
+}
+
+/// ptxas gives up under a cap where no variant without one is on the GPU before it ends.
+#[test]
+fn variants_without_caps_are_timed_while_the_others_are_compiled() {
+    let source = "\
+//@tune threads(n) block({64, 128, 256}) regs({0, 16, 24, 32}) default(block = 128)
+//@tune args(n = 1 << 12, x = random[n], y = out[n])
+__global__ void scaled(int n, const float *x, float *y) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] * 2.0f;
+}
+";
+    let slow = r#"{"time_us": 100}"#;
+    for (entries, winner) in [
+        (r#"{"label": "block=64", "time_us": 50}"#, "nvtune: scaled: block=64 (2.00x"),
+        // What is refused early is not asked for again, and said.
+        (
+            r#"{"label": "block=64", "refused": {"faulted": {"error": "CUDA_ERROR_ILLEGAL_ADDRESS"}}}, {"label": "block=256", "time_us": 50}"#,
+            "candidate refused: block=64",
+        ),
+    ] {
+        let project = project("scaled.cu", source, &format!("{entries}, {slow}"));
+        let log = project.path("log").display().to_string();
+        let wait = format!(
+            "\
+for word in \"$@\"; do case \"$word\" in *.ptx) input=$word;; esac; done
+grep -q maxnreg \"$input\" || exec \"$real\" \"$@\"
+for i in $(seq 600); do
+  grep -qs check '{log}' && exec \"$real\" \"$@\"
+  sleep 0.1
+done
+exit 1"
+        );
+        let nvcc = toolkit(&project.path("kit"), "ptxas", &wait);
+        let ran = succeed(build(&project, "scaled.cu").env("NVTUNE_NVCC", nvcc).env("RAYON_NUM_THREADS", "4"));
+        assert!(ran.stderr.contains(winner), "{}", ran.stderr);
+        let record = project.record("scaled.tune.json");
+        let kernel = &record["kernels"][0];
+        let rows = kernel["configurations"].as_array().expect("a list");
+        assert_eq!(rows.iter().filter(|row| row["variant"].is_u64()).count(), 3 * 4, "{kernel}");
+        assert_eq!(kernel["provenance"], "measured");
+        // Each is looked at once.
+        let log = std::fs::read_to_string(log).expect("a log");
+        let mut checked: Vec<&str> = log.lines().filter(|line| line.starts_with("check ")).collect();
+        let count = checked.len();
+        checked.sort_unstable();
+        checked.dedup();
+        assert_eq!(checked.len(), count, "{log}");
+    }
 }
 
 #[test]

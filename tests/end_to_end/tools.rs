@@ -19,7 +19,7 @@ const HIDDEN_NAMES: &str = "#ifndef WORK\n#define WORK 1\n#endif\n\
     }\n";
 
 /// The toolkit with the script `before` in front of the tool `bin/TOOL`, whose words it has as `$@`; its nvcc.
-fn toolkit(folder: &Path, tool: &str, before: &str) -> PathBuf {
+pub fn toolkit(folder: &Path, tool: &str, before: &str) -> PathBuf {
     let real = nvcc().parent().and_then(Path::parent).expect("a toolkit").canonicalize().expect("it is there");
     let root = folder.join("toolkit");
     fs::create_dir_all(root.join("bin")).expect("a folder");

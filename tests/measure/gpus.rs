@@ -151,6 +151,58 @@ fn a_baseline_that_is_sent_ahead_is_run_once_where_a_gpu_is_free_and_leaves_that
 }
 
 #[test]
+fn a_paused_gpu_is_for_others_and_keeps_what_it_was_given() {
+    let [first, second] = uuids();
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let on = |uuids: &[String]| {
+        let (list, log) = (serde_json::to_string(uuids).unwrap(), log.to_str().unwrap());
+        Recorded::new(&format!(
+            r#"{{"device": {{"name": "NVIDIA H200"}}, "gpus": {list}, "log": "{log}", "entries": [{{"time_us": 30}}]}}"#
+        ))
+    };
+    let runs = || {
+        let text = std::fs::read_to_string(&log).unwrap_or_default();
+        text.lines().filter(|line| *line == "baseline default").count()
+    };
+    let [one, both] = [on(std::slice::from_ref(&first)), on(&[first.clone(), second])];
+    let claim = |process: &mut Process| {
+        // Who has just looked at a GPU, or let go of it, may still have it.
+        let begin = std::time::Instant::now();
+        while !process.claim_free().unwrap() {
+            assert!(begin.elapsed() < Duration::from_secs(20));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    let (mut process, mut other) = (one.start(), one.start());
+    claim(&mut process);
+    assert_eq!(time(&mut process, &["a"], &plan()), ["5 x 30.0"]);
+    assert!(!other.claim_free().unwrap(), "it is the first one's");
+    process.pause();
+    claim(&mut other);
+    assert!(!process.claim_free().unwrap());
+    assert_eq!(time(&mut other, &["a"], &plan()), ["5 x 30.0"]);
+    assert_eq!(runs(), 2);
+    other.rest();
+    assert_eq!(time(&mut process, &["a", "b"], &plan()), ["5 x 30.0"; 2]);
+    assert_eq!(runs(), 2, "its results are there");
+    process.rest();
+
+    // Who has to go on with another GPU is given all there.
+    let mut process = both.start();
+    claim(&mut process);
+    let before = process.device().uuid.clone();
+    assert_eq!(time(&mut process, &["a"], &plan()), ["5 x 30.0"]);
+    process.pause();
+    let taken = on(std::slice::from_ref(&before));
+    let mut other = taken.start();
+    claim(&mut other);
+    assert_eq!(time(&mut process, &["a", "b"], &plan()), ["5 x 30.0"; 2]);
+    assert_ne!(process.device().uuid, before);
+    assert_eq!(runs(), 4);
+}
+
+#[test]
 fn several_gpus_share_candidates_and_times_are_scaled_by_the_baseline() {
     let uuids = uuids::<3>();
     // The second GPU is 10% slower; a launch takes a while, so that others are worth calling.
