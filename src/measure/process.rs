@@ -415,7 +415,7 @@ impl Measurer for Process {
     }
 
     fn ahead(&mut self, baseline: &Candidate) {
-        let (Some(link), false) = (&self.link, self.claimed) else { return };
+        let (Some(link), false) = (&self.link, self.claimed || self.paused) else { return };
         let batch = Batch::new(&mut self.catalog, [baseline]);
         // What cannot be sent cannot be timed either, which is said then.
         let frames = batch.jobs.into_iter().next().and_then(|baseline| {

@@ -26,13 +26,15 @@ enum Limit {
 #[derive(Debug)]
 struct Jobs {
     limit: Limit,
+    /// Tools that may run without anybody being asked.
+    own: usize,
     queue: Mutex<Queue>,
     moved: Condvar,
 }
 
 #[derive(Debug)]
 struct Queue {
-    /// Tools that may run beside those that run, without anybody being asked.
+    /// How many of them may run beside those that run.
     free: usize,
     /// How many have asked, and how many of them were given leave.
     asked: u64,
@@ -59,6 +61,11 @@ pub fn permit() -> Permit {
     JOBS.get_or_init(Jobs::from_environment).permit()
 }
 
+/// The same for what is done beside tools: it never takes the leave of the last of them, and gives up when `is_over`.
+pub fn permit_beside(is_over: impl Fn() -> bool) -> Option<Permit> {
+    JOBS.get_or_init(Jobs::from_environment).permit_beside(is_over)
+}
+
 impl Jobs {
     fn from_environment() -> Self {
         // SAFETY: nothing else of this process owns the files that make names; that they are pipes is checked.
@@ -71,7 +78,25 @@ impl Jobs {
             },
         };
         let own = if matches!(limit, Limit::Cores) { rayon::current_num_threads().max(1) } else { 1 };
-        Self { limit, queue: Mutex::new(Queue { free: own, asked: 0, given: 0 }), moved: Condvar::new() }
+        Self { limit, own, queue: Mutex::new(Queue { free: own, asked: 0, given: 0 }), moved: Condvar::new() }
+    }
+
+    fn permit_beside(&'static self, is_over: impl Fn() -> bool) -> Option<Permit> {
+        if self.own > 1 {
+            return Some(self.permit()).filter(|_| !is_over());
+        }
+        while !is_over() {
+            match &self.limit {
+                Limit::Cores | Limit::One => return None,
+                Limit::Tokens(client) => {
+                    if let Ok(Some(token)) = client.try_acquire() {
+                        return Some(Permit(Token::Made(token)));
+                    }
+                }
+            }
+            std::thread::sleep(PAUSE);
+        }
+        None
     }
 
     fn permit(&'static self) -> Permit {
@@ -116,7 +141,8 @@ mod tests {
     #[test]
     fn who_asks_first_has_leave_first() {
         let queue = Mutex::new(Queue { free: 1, asked: 0, given: 0 });
-        let jobs: &'static Jobs = Box::leak(Box::new(Jobs { limit: Limit::Cores, queue, moved: Condvar::new() }));
+        let jobs: &'static Jobs =
+            Box::leak(Box::new(Jobs { limit: Limit::Cores, own: 1, queue, moved: Condvar::new() }));
         let held = jobs.permit();
         let (sender, order) = mpsc::channel();
         let waiting: Vec<_> = (0..4)
@@ -133,6 +159,7 @@ mod tests {
                 thread
             })
             .collect();
+        assert!(jobs.permit_beside(|| false).is_none(), "it would take the leave of the last");
         drop(held);
         waiting.into_iter().for_each(|thread| thread.join().unwrap());
         assert_eq!(order.try_iter().collect::<Vec<_>>(), [0, 1, 2, 3]);

@@ -15,6 +15,6 @@ mod temporary;
 pub use began::began;
 pub use hand_over::{hand_over, ignore_broken_pipes};
 pub use interrupt::{set_last_words, set_undo, spawn, status, uninterrupted, wait_where_interrupted, watch, worker};
-pub use jobs::{permit, prepare as prepare_jobs};
+pub use jobs::{Permit, permit, permit_beside, prepare as prepare_jobs};
 pub use patience::{output, patience, seconds};
 pub use temporary::Temporary;

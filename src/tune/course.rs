@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 pub enum Standing<'a> {
     Known(Box<Tuned>),
     /// And what was timed of it meanwhile.
-    Prepared(Arc<Prepared<'a>>, Option<Early>),
+    Prepared(Arc<Prepared<'a>>, Option<Box<Early>>),
     /// Nothing, and the mode asks for no more: the baseline's macros.
     Nothing(Macros),
 }
@@ -214,7 +214,7 @@ impl<'a> Course<'a> {
         let in_force = &InForce { baselines: &self.baselines, now: &now };
         let preparing = Preparing { was_refused, is_searched: self.is_searched, begin };
         let (prepared, early) = kernel::prepare(tuner, toolchain, &mut self.front_ends, subject, in_force, preparing)?;
-        Ok(Standing::Prepared(Arc::new(prepared), early))
+        Ok(Standing::Prepared(Arc::new(prepared), early.map(Box::new)))
     }
 
     /// Whether other kernels are compiled otherwise by what is decided for this one.

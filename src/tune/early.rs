@@ -3,6 +3,7 @@
 //! What always holds: it takes a GPU that is free just then, and lets others have it where it has to wait for the compiler; what could not
 //! be timed so is timed when its turn comes, and the same points are asked for either way.
 
+use super::kernel::AHEAD_SHARE;
 use super::laid::Laid;
 use super::logbook::Logbook;
 use super::measured;
@@ -14,6 +15,7 @@ use crate::search::Strategy;
 use crate::space::Configuration;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// A first round that is to be timed.
 pub struct Planned<'a> {
@@ -37,12 +39,18 @@ pub struct Early {
     round: Vec<Configuration>,
     sent: Vec<Configuration>,
     result: Result<Timings, Error>,
+    /// The GPU, and how it was.
+    gpu: String,
     pub conditions: Conditions,
+    /// How long a GPU was waited for.
+    pub waited: Duration,
 }
 
 /// The same in a space that has been compiled whole: by index of the configuration that stands for its like.
 pub struct Found {
     pub round: Vec<usize>,
+    /// The UUID of the GPU.
+    pub gpu: String,
     pub baseline: Timing,
     /// Those that were sent, and what came of each.
     pub indices: Vec<usize>,
@@ -80,13 +88,18 @@ impl<'a> Planned<'a> {
         if logbook.has_earlier() {
             return None;
         }
-        // It keeps a core busy, as a tool of the compiler does.
-        let _permit = measurer.runs_here().then(process::permit);
-        if is_compiled.load(Ordering::Relaxed) {
+        let is_compiled = || is_compiled.load(Ordering::Relaxed);
+        // It keeps a core busy, as a tool of the compiler does, but is not to keep the compiler from its work.
+        let _permit = match measurer.runs_here() {
+            true => Some(process::permit_beside(is_compiled)?),
+            false => None,
+        };
+        if is_compiled() {
             return None;
         }
         // What earlier kernels saw is theirs.
         measurer.conditions();
+        let waited = measurer.waited();
         let result = match measurer.claim_free() {
             Ok(false) => return None,
             Ok(true) => {
@@ -95,11 +108,21 @@ impl<'a> Planned<'a> {
             }
             Err(error) => Err(error),
         };
-        if !is_compiled.load(Ordering::Relaxed) {
-            measurer.pause();
+        // Who was given another process to go on with may have to wait for its GPU: later.
+        if matches!(result, Err(Error::Busy { .. })) {
+            return None;
         }
+        if !is_compiled() {
+            let spared = measurer.device().memory_bytes / AHEAD_SHARE;
+            match candidates.iter().all(|candidate| candidate.workload.bytes() <= spared) {
+                true => measurer.pause(),
+                false => measurer.rest(),
+            }
+        }
+        let (gpu, waited) = (measurer.device().uuid.clone(), measurer.waited() - waited);
         let named = |indices: &[usize]| indices.iter().map(|&index| laid.configurations[index].clone()).collect();
-        Some(Early { round: named(&round), sent: named(&sent), result, conditions: measurer.conditions() })
+        let conditions = measurer.conditions();
+        Some(Early { round: named(&round), sent: named(&sent), result, gpu, conditions, waited })
     }
 }
 
@@ -116,6 +139,6 @@ impl Early {
         let outcomes = self.sent.iter().zip(candidates);
         let (indices, outcomes) =
             outcomes.filter_map(|(configuration, outcome)| Some((number(configuration)?, outcome))).unzip();
-        Ok(Found { round, baseline, indices, outcomes })
+        Ok(Found { round, gpu: self.gpu, baseline, indices, outcomes })
     }
 }

@@ -17,6 +17,7 @@ use crate::cubin::Cubin;
 use crate::measure::{self, Candidate, Measurer, Pool};
 use crate::model::{Analysis, Architecture, Machine};
 use crate::nvcc::Loaded;
+use crate::process;
 use crate::record::{Basis, Decision, Held, RecordedConfiguration, RecordedVariant, Seconds};
 use crate::search::{Provenance, Search, Strategy};
 use crate::settings::Trust;
@@ -119,10 +120,13 @@ pub fn prepare<'a>(
     if let Some((measurer, _)) = lent.into_inner().unwrap_or_else(PoisonError::into_inner) {
         tuner.measurer = Some(measurer);
     }
-    let Explored { variants, mut scored, sets, model } = explored?;
+    // Nobody goes on from what was timed early where the rest cannot be compiled.
+    let explored = explored.inspect_err(|_| process::set_last_words(None))?;
+    let Explored { variants, mut scored, sets, model } = explored;
     let model = model.as_secs_f64();
     let compile = begin.elapsed().as_secs_f64() - model - overtime;
-    let seconds = Seconds { compile, model, measure: overtime, ..Seconds::default() };
+    let waited = early.as_ref().map_or(0.0, |early| early.waited.as_secs_f64().min(overtime));
+    let seconds = Seconds { compile, model, measure: overtime, waited };
     if will_time(tuner, toolchain, subject.annotation) && loaded == Loaded::Ptx {
         send_ptx(&mut scored, &variants, front_ends);
     }
@@ -134,7 +138,7 @@ pub fn prepare<'a>(
 }
 
 /// Of the GPU's memory, what may be taken before the GPU is claimed: others may measure there meanwhile.
-const AHEAD_SHARE: u64 = 16;
+pub(super) const AHEAD_SHARE: u64 = 16;
 
 /// The baseline without its code, where candidates will be timed as they are and its buffers are in nobody's way.
 fn ahead(tuner: &Tuner<'_>, subject: &Subject<'_>, loaded: Loaded) -> Option<Candidate> {
@@ -231,7 +235,8 @@ pub fn draft(tuner: &Tuner<'_>, toolchain: &Toolchain, prepared: &Prepared<'_>) 
     decision.notes.extend(cut_note(scored, budget_s));
     decision.notes.extend(idle_macros_note(prepared));
     let effort = can_time(tuner, prepared, &mut decision).then(|| measured::Effort {
-        budget_s: (budget_s - seconds.total()).max(budget_s * (1.0 - COMPILE_SHARE)),
+        budget_s: (budget_s - (seconds.total() - seconds.waited))
+            .max(budget_s * (1.0 - COMPILE_SHARE) - (seconds.measure - seconds.waited)),
         most: tuner.settings.candidates,
         sanitize: tuner.settings.sanitize,
     });

@@ -115,7 +115,7 @@ pub fn decide(
     measurer.conditions();
     let conditions = early.as_ref().map(|early| early.conditions.clone()).unwrap_or_default();
     let decided = decide_on(scored, early, effort, measurer, logbook, decision);
-    decision.seconds.waited = (measurer.waited() - waited).as_secs_f64();
+    decision.seconds.waited += (measurer.waited() - waited).as_secs_f64();
     decision.conditions = Some(conditions.and(measurer.conditions())).filter(Conditions::is_known);
     if let Some(conditions) = decision.conditions.as_ref().filter(|conditions| conditions.doubtful > 0) {
         let (doubtful, rounds) = (conditions.doubtful, conditions.rounds);
@@ -153,7 +153,9 @@ fn decide_on<M: Measurer>(
         earlier = logbook.resume(&now);
     }
     let mut begun = Vec::new();
-    if let Some(FoundEarly { round, baseline, indices, outcomes }) = early {
+    let mut timed_on = None;
+    if let Some(FoundEarly { round, gpu, baseline, indices, outcomes }) = early {
+        timed_on = Some((gpu, baseline.median_us));
         tally.baseline(laid, decision, &baseline);
         logbook.note(&indices, &[&[Outcome::Timed(baseline)], outcomes.as_slice()].concat());
         for (index, outcome) in indices.into_iter().zip(outcomes) {
@@ -183,6 +185,11 @@ fn decide_on<M: Measurer>(
             let watch = &mut |outcomes: &[Outcome]| logbook.note(&indices, outcomes);
             let trial = Trial { baseline: &baseline, candidates: &sent, plan: &plan };
             let timings = measurer.time_watched(trial, watch)?;
+            if let Some((gpu, before)) = timed_on.take()
+                && gpu != measurer.device().uuid
+            {
+                tally.scale(timings.baseline.median_us / before);
+            }
             tally.baseline(laid, decision, &timings.baseline);
             for (&index, outcome) in indices.iter().zip(timings.candidates) {
                 tally.outcome(laid, decision, index, outcome);
@@ -301,6 +308,12 @@ impl Tally {
             record(laid, decision, laid.baseline, &timing.into());
         }
         self.times.insert(laid.baseline, timing.median_us);
+    }
+
+    /// Takes what was timed so far for times of another GPU, on which the baseline takes so many times as long.
+    fn scale(&mut self, ratio: f64) {
+        self.times.values_mut().for_each(|time| *time *= ratio);
+        self.ranked.iter_mut().for_each(|(_, time)| *time *= ratio);
     }
 
     /// Whether it is known what came of a configuration.

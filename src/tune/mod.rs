@@ -243,7 +243,7 @@ impl<'a> Tuner<'a> {
         scope: &'s std::thread::Scope<'s, '_>,
         toolchain: &Toolchain,
         index: usize,
-        (prepared, early): (Arc<Prepared<'b>>, Option<Early>),
+        (prepared, early): (Arc<Prepared<'b>>, Option<Box<Early>>),
     ) -> Timing<'s, 'b> {
         let search = self.recall(toolchain, prepared.subject.annotation).zip(self.device());
         let search = search.zip(prepared.basis.as_ref());
@@ -261,7 +261,8 @@ impl<'a> Tuner<'a> {
             let _permit = permit;
             let of = (sent.subject.annotation.name.as_str(), &sent.scored.laid);
             let logbook = Logbook::open(of, place, is_trusted && early.is_none());
-            let (draft, timed) = kernel::time(&sent, (draft, early), effort, &mut measurer, logbook);
+            let (draft, timed) =
+                kernel::time(&sent, (draft, early.map(|early| *early)), effort, &mut measurer, logbook);
             // What comes now needs no GPU: another compile may have it.
             measurer.rest();
             (measurer, draft, timed)

@@ -76,11 +76,14 @@ impl<'a> FrontEnds<'a> {
         self.bounds = bounds;
     }
 
-    /// From when on no variant is compiled that can be done without; what they have in any case begins when this is asked first.
-    fn until(&mut self) -> Option<Instant> {
+    /// From when on no variant is compiled that can be done without; what they have in any case begins when this is asked for several.
+    fn until(&mut self, is_several: bool) -> Option<Instant> {
         let bounds = self.bounds.as_mut()?;
-        bounds.variants = bounds.variants.max(Instant::now() + std::mem::take(&mut bounds.least));
-        Some(bounds.variants)
+        let until = bounds.variants.max(Instant::now() + bounds.least);
+        if is_several {
+            (bounds.variants, bounds.least) = (until, Duration::ZERO);
+        }
+        Some(until)
     }
 
     /// As [`Self::get`], for as long as there is time: the first set in any case, then those that differ from it in the fewest macros,
@@ -183,7 +186,7 @@ impl Variants {
         let full: Vec<Macros> = axes.iter().map(|set| merged(in_force, set)).collect();
         let made = front_ends.get_in_time(&full);
         let toolchain = front_ends.toolchain;
-        let until = front_ends.until();
+        let until = front_ends.until(axes.len() * written.caps.len() * written.operators.len() > 1);
         let baseline = subject.baseline();
         let jobs: Vec<(usize, Option<CacheOperator>, Vec<u32>)> = (0..axes.len())
             .flat_map(|set| written.operators.iter().map(move |&cache| (set, cache)))
