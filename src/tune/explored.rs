@@ -7,7 +7,6 @@ use super::scored::{self, Scored};
 use super::screen;
 use super::subject::Subject;
 use super::variants::{First, FrontEnds, Macros, Variants, Written};
-use crate::ptx::Edits;
 use crate::variant::Toolchain;
 use std::time::{Duration, Instant};
 
@@ -73,19 +72,18 @@ pub fn explore(
         let alone = Written { caps: vec![baseline.cap], operators: vec![baseline.cache] };
         round(subject, &[baseline.macros], &alone)?;
     }
+    let natural = all.natural(subject.baseline().edits());
     let scored = if effort == Effort::Screened && sets.len() > 1 {
-        let Edits { cap, cache } = subject.baseline().edits();
-        let natural = Written { caps: vec![0, cap], operators: vec![cache] };
-        let mut scored = round(subject, &seen, &natural)?;
+        let natural = natural.as_ref().unwrap_or(&all);
+        let mut scored = round(subject, &seen, natural)?;
         let second = screen::together(&sets, &seen, |macros| scored.least_time(macros));
         if !second.is_empty() {
-            scored = round(subject, &second, &natural)?;
+            scored = round(subject, &second, natural)?;
             seen.extend(second);
         }
         let best = screen::best(&seen, |macros| scored.least_time(macros));
         round(subject, &best, &all)?
     } else {
-        let natural = all.natural(subject.baseline().edits());
         if let Some((shown, natural)) = shown.zip(natural) {
             shown(round(subject, &seen, &natural)?);
         }

@@ -234,9 +234,10 @@ pub fn draft(tuner: &Tuner<'_>, toolchain: &Toolchain, prepared: &Prepared<'_>) 
     let budget_s = budget(annotation, tuner.settings.budget);
     decision.notes.extend(cut_note(scored, budget_s));
     decision.notes.extend(idle_macros_note(prepared));
+    // What was timed early beside the compiler is none of this; what it took longer than the compiler is.
+    let (compiled, timed) = (seconds.compile + seconds.model, seconds.measure - seconds.waited);
     let effort = can_time(tuner, prepared, &mut decision).then(|| measured::Effort {
-        budget_s: (budget_s - (seconds.total() - seconds.waited))
-            .max(budget_s * (1.0 - COMPILE_SHARE) - (seconds.measure - seconds.waited)),
+        budget_s: (budget_s - compiled).max(budget_s * (1.0 - COMPILE_SHARE)) - timed,
         most: tuner.settings.candidates,
         sanitize: tuner.settings.sanitize,
     });

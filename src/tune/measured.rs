@@ -11,7 +11,7 @@ use crate::measure::{
 use crate::record::{Decision, Found, RecordedTiming};
 use crate::search::Provenance;
 use crate::workload::{Buffer, Fill, Workload};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -145,12 +145,9 @@ fn decide_on<M: Measurer>(
     let early = early.map(|early| early.found(laid)).transpose()?;
     let mut earlier = HashMap::new();
     if logbook.has_earlier() {
-        let now = match &early {
-            Some(early) => early.baseline.clone(),
-            None => measurer.time(&baseline, &[], &Plan { budget_s, ..Plan::default() })?.baseline,
-        };
-        tally.baseline(laid, decision, &now);
-        earlier = logbook.resume(&now);
+        let timings = measurer.time(&baseline, &[], &Plan { budget_s, ..Plan::default() })?;
+        tally.baseline(laid, decision, &timings.baseline);
+        earlier = logbook.resume(&timings.baseline);
     }
     let mut begun = Vec::new();
     let mut timed_on = None;
@@ -167,7 +164,8 @@ fn decide_on<M: Measurer>(
         // The baseline is timed with every round; what is known already, or what there is no time for, is not sent.
         let mut unknown = Vec::new();
         for &index in round.iter().filter(|&&index| index != laid.baseline) {
-            if tally.is_known(index) {
+            let row = &decision.configurations[index];
+            if row.timing.is_some() || row.refused.is_some() {
                 continue;
             }
             match earlier.remove(&index) {
@@ -294,9 +292,8 @@ struct Tally {
     times: HashMap<usize, f64>,
     /// Those of the candidates, in the order in which they came.
     ranked: Vec<(usize, f64)>,
-    /// In words, and which these are.
+    /// In words.
     refused: Vec<String>,
-    out: HashSet<usize>,
     /// Whether one of more blocks than the baseline's hung.
     may_wait: bool,
 }
@@ -314,11 +311,6 @@ impl Tally {
     fn scale(&mut self, ratio: f64) {
         self.times.values_mut().for_each(|time| *time *= ratio);
         self.ranked.iter_mut().for_each(|(_, time)| *time *= ratio);
-    }
-
-    /// Whether it is known what came of a configuration.
-    fn is_known(&self, index: usize) -> bool {
-        self.times.contains_key(&index) || self.out.contains(&index)
     }
 
     fn outcome(&mut self, laid: &Laid, decision: &mut Decision, index: usize, outcome: Outcome) {
@@ -343,7 +335,6 @@ impl Tally {
             }
             Found::Refused(reason) => {
                 self.refused.push(format!("{}: {reason}", laid.configurations[index]));
-                self.out.insert(index);
                 decision.configurations[index].refused = Some(reason);
             }
         }

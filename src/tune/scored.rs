@@ -184,13 +184,19 @@ impl Scored {
         search::candidates(strategy, &points).into_iter().map(|point| indices[point]).collect()
     }
 
+    /// The points, and which of them is the baseline: none, where that is beyond them.
+    fn task(&self) -> (Vec<usize>, Vec<Point>, usize) {
+        let (indices, points) = self.points();
+        let baseline = indices.iter().position(|&index| index == self.laid.baseline).unwrap_or(points.len());
+        (indices, points, baseline)
+    }
+
     /// What a search begins with where that can be timed before all is scored that it goes on with; else nothing.
     pub fn early(&self, strategy: Strategy, most: usize) -> Vec<usize> {
         if !Search::begins_early(strategy, most) {
             return Vec::new();
         }
-        let (indices, points) = self.points();
-        let baseline = indices.iter().position(|&index| index == self.laid.baseline).unwrap_or(points.len());
+        let (indices, points, baseline) = self.task();
         let first = Search::new(strategy, &points, baseline, most).next(&vec![None; points.len()]);
         first.into_iter().map(|point| indices[point]).collect()
     }
@@ -207,8 +213,7 @@ impl Scored {
         early: &[usize],
         mut time: impl FnMut(&[usize]) -> Result<Vec<Option<f64>>, E>,
     ) -> Result<(), E> {
-        let (indices, points) = self.points();
-        let baseline = indices.iter().position(|&index| index == self.laid.baseline).unwrap_or(points.len());
+        let (indices, points, baseline) = self.task();
         let mut search = Search::new(strategy, &points, baseline, most);
         let mut times = vec![None; points.len()];
         if !early.is_empty() {

@@ -54,6 +54,28 @@ fn on_gpus(uuids: &[String], entries: &str) -> Recorded {
     Recorded::new(&format!(r#"{{"device": {{"name": "NVIDIA H200"}}, "gpus": {list}, "entries": [{entries}]}}"#))
 }
 
+/// Recordings that say in one file what was run.
+struct Logged(tempfile::TempDir);
+
+impl Logged {
+    fn log(&self) -> std::path::PathBuf {
+        self.0.path().join("log")
+    }
+
+    fn on(&self, uuids: &[String]) -> Recorded {
+        let (list, log) = (serde_json::to_string(uuids).unwrap(), self.log().display().to_string());
+        Recorded::new(&format!(
+            r#"{{"device": {{"name": "NVIDIA H200"}}, "gpus": {list}, "log": "{log}", "entries": [{{"time_us": 30}}]}}"#
+        ))
+    }
+
+    /// How often the baseline was run for its results.
+    fn runs(&self) -> usize {
+        let text = std::fs::read_to_string(self.log()).unwrap_or_default();
+        text.lines().filter(|line| *line == "baseline default").count()
+    }
+}
+
 #[test]
 fn one_process_measures_on_a_gpu_at_a_time() {
     let uuids = uuids::<2>();
@@ -95,19 +117,8 @@ fn one_process_measures_on_a_gpu_at_a_time() {
 #[test]
 fn a_baseline_that_is_sent_ahead_is_run_once_where_a_gpu_is_free_and_leaves_that_to_others() {
     let [first, second] = uuids();
-    let folder = tempfile::tempdir().unwrap();
-    let log = folder.path().join("log");
-    let on = |uuids: &[String]| {
-        let list = serde_json::to_string(uuids).unwrap();
-        let log = log.to_str().unwrap();
-        Recorded::new(&format!(
-            r#"{{"device": {{"name": "NVIDIA H200"}}, "gpus": {list}, "log": "{log}", "entries": [{{"time_us": 30}}]}}"#
-        ))
-    };
-    let runs = || {
-        let text = std::fs::read_to_string(&log).unwrap_or_default();
-        text.lines().filter(|line| *line == "baseline default").count()
-    };
+    let logged = Logged(tempfile::tempdir().unwrap());
+    let (on, runs) = (|uuids: &[String]| logged.on(uuids), || logged.runs());
     // Who has just let go of the GPU, or looked at it, may still have it: then it is not waited for, and is asked for again.
     let is_run_ahead = |process: &mut Process, count: usize| {
         let begin = std::time::Instant::now();
@@ -153,18 +164,8 @@ fn a_baseline_that_is_sent_ahead_is_run_once_where_a_gpu_is_free_and_leaves_that
 #[test]
 fn a_paused_gpu_is_for_others_and_keeps_what_it_was_given() {
     let [first, second] = uuids();
-    let folder = tempfile::tempdir().unwrap();
-    let log = folder.path().join("log");
-    let on = |uuids: &[String]| {
-        let (list, log) = (serde_json::to_string(uuids).unwrap(), log.to_str().unwrap());
-        Recorded::new(&format!(
-            r#"{{"device": {{"name": "NVIDIA H200"}}, "gpus": {list}, "log": "{log}", "entries": [{{"time_us": 30}}]}}"#
-        ))
-    };
-    let runs = || {
-        let text = std::fs::read_to_string(&log).unwrap_or_default();
-        text.lines().filter(|line| *line == "baseline default").count()
-    };
+    let logged = Logged(tempfile::tempdir().unwrap());
+    let (on, runs) = (|uuids: &[String]| logged.on(uuids), || logged.runs());
     let [one, both] = [on(std::slice::from_ref(&first)), on(&[first.clone(), second])];
     let claim = |process: &mut Process| {
         // Who has just looked at a GPU, or let go of it, may still have it.
