@@ -4,6 +4,8 @@
 //! Called as `gpu measure` it is the measuring process, which it starts itself; as `gpu replay RECORD[@INDEX,...]...` it launches
 //! these configurations of each recorded space, or its baseline, as they were timed, for profilers. No GPU is a failure here, not a pass.
 
+#[path = "gpu/device_code.rs"]
+mod device_code;
 #[path = "gpu/recorded.rs"]
 mod recorded;
 
@@ -28,6 +30,12 @@ const CASES: &[(&str, fn())] = &[
     ("too_many_resources", too_many_resources),
     ("baselines_that_cannot_serve", baselines_that_cannot_serve),
     ("checks_say_what_is_compared", checks_say_what_is_compared),
+    ("contents_are_made_on_the_gpu_as_on_the_host", device_code::contents_are_made_on_the_gpu_as_on_the_host),
+    ("results_are_compared_on_the_gpu_as_on_the_host", device_code::results_are_compared_on_the_gpu_as_on_the_host),
+    (
+        "results_that_do_not_fit_beside_a_candidate_go_to_the_host",
+        device_code::results_that_do_not_fit_beside_a_candidate_go_to_the_host,
+    ),
     ("workloads_may_differ", workloads_may_differ),
     ("variables_have_their_contents", variables_have_their_contents),
     ("structures_hold_addresses", structures_hold_addresses),
@@ -41,6 +49,7 @@ const CASES: &[(&str, fn())] = &[
     ),
     ("clocks_are_watched", clocks_are_watched),
     ("one_measures_at_a_time", one_measures_at_a_time),
+    ("a_paused_gpu_is_free_for_others_and_keeps_what_it_has", a_paused_gpu_is_free_for_others_and_keeps_what_it_has),
     ("several_gpus_share_candidates", several_gpus_share_candidates),
     ("a_second_request_runs_no_baseline_again", a_second_request_runs_no_baseline_again),
     ("a_baseline_sent_ahead_is_not_waited_for", a_baseline_sent_ahead_is_not_waited_for),
@@ -735,16 +744,40 @@ fn several_gpus_share_candidates() {
     assert!(worst < 0.1 && compared > 1000 && shared_s < one_s);
 }
 
+/// Between two requests others may have the GPU.
+fn a_paused_gpu_is_free_for_others_and_keeps_what_it_has() {
+    let mut first = start();
+    if first.gpus() > 1 {
+        return println!("there are {} GPUs: not looked at", first.gpus());
+    }
+    assert!(first.claim_free().unwrap());
+    assert_eq!(outcomes(&against_scale(&mut first, &[("scale", 64)])), ["timed"]);
+    let mut second = Process::start(Options { wait: Some(Duration::from_millis(300)), ..Options::default() }).unwrap();
+    assert!(!second.claim_free().unwrap(), "it is not free yet");
+    first.pause();
+    assert_eq!(outcomes(&against_scale(&mut second, &[("scale", 64)])), ["timed"]);
+    assert!(!first.claim_free().unwrap(), "the other has it");
+    second.rest();
+    assert!(first.claim_free().unwrap());
+    let said = outcomes(&against_scale(&mut first, &[("scale", 64), ("wrong_at_96", 96)]));
+    assert!(said[0] == "timed" && said[1].contains("differ from the baseline's"), "{said:?}");
+}
+
 /// While variants would be compiled, the buffers get their contents, and the baseline its results.
 fn a_baseline_sent_ahead_is_not_waited_for() {
+    // Contents that come from the host, which takes a while.
+    let mut tabled = workload(N, Fill::Poison);
+    tabled.buffers[0].fill = Fill::Table(vec![0x3f80_0000; 8]);
+    let tabled = Arc::new(tabled);
+    let of = |kernel, block| candidate(kernel, block, &tabled);
     let [after, before] = [false, true].map(|is_ahead| {
         let mut process = start();
         if is_ahead {
-            process.ahead(&candidate("scale", 256, &Arc::new(workload(N, Fill::Poison))));
+            process.ahead(&of("scale", 256));
         }
         std::thread::sleep(Duration::from_secs(3));
         let begin = Instant::now();
-        let timings = against_scale(&mut process, &[("scale", 64), ("wrong_at_96", 96)]);
+        let timings = process.time(&of("scale", 256), &[of("scale", 64), of("wrong_at_96", 96)], &plan()).unwrap();
         let taken = begin.elapsed();
         let said = outcomes(&timings);
         assert!(said[0] == "timed" && said[1].contains("differ from the baseline's"), "{said:?}");

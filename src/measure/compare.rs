@@ -29,23 +29,33 @@ impl Tolerance {
     pub fn default_for(scalar: Scalar) -> Tolerance {
         Tolerance { relative: default_tolerance(scalar), absolute: None }
     }
+
+    /// Whether it hangs on the magnitude of what a buffer holds.
+    pub fn wants_magnitude(self) -> bool {
+        self.absolute.is_none() && self.relative > 0.0
+    }
+
+    /// What it comes to in a buffer of this [`magnitude`], which counts where it is wanted.
+    pub fn bounds(self, magnitude: f64) -> Bounds {
+        let absolute = self.absolute.unwrap_or(SHARE * self.relative * magnitude);
+        Bounds { relative: self.relative, absolute }
+    }
 }
 
 /// Compares `got` with `expected`, both the contents of a buffer called `name`. Buffers of different length differ at the
 /// first element that only one has.
 pub fn compare(name: &str, element: &Element, tolerance: Tolerance, expected: &[u8], got: &[u8]) -> Option<Difference> {
     let layout = Layout::of(element);
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(16));
-    // A slice for each thread, whole elements, and none so small that starting the thread costs more than it saves.
-    let absolute = tolerance.absolute.unwrap_or_else(|| match tolerance.relative > 0.0 && expected != got {
-        true => SHARE * tolerance.relative * magnitude(element.scalar, layout, expected),
+    let bounds = tolerance.bounds(match tolerance.wants_magnitude() && expected != got {
+        true => magnitude(element, expected),
         false => 0.0,
     });
-    let tolerance = Bounds { relative: tolerance.relative, absolute };
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(16));
+    // A slice for each thread, whole elements, and none so small that starting the thread costs more than it saves.
     let slice = (expected.len() / threads).max(1 << 20).next_multiple_of(layout.stride);
     let pairs: Vec<_> = expected.chunks(slice).zip(got.chunks(slice)).enumerate().collect();
     let scan = |&(i, (expected, got)): &(usize, (&[u8], &[u8]))| {
-        scan(element.scalar, layout, tolerance, (i * slice / layout.stride) as u64, expected, got)
+        scan(element.scalar, layout, bounds, (i * slice / layout.stride) as u64, expected, got)
     };
     let parts: Vec<Part> = if pairs.len() <= 1 {
         pairs.iter().map(scan).collect()
@@ -69,11 +79,11 @@ pub fn compare(name: &str, element: &Element, tolerance: Tolerance, expected: &[
     Some(Difference { buffer: name.to_owned(), index, lane, expected, got, count, of })
 }
 
-/// How far a float may be off.
-#[derive(Clone, Copy)]
-struct Bounds {
-    relative: f64,
-    absolute: f64,
+/// How far a float of a buffer may be off.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounds {
+    pub relative: f64,
+    pub absolute: f64,
 }
 
 impl Bounds {
@@ -84,28 +94,31 @@ impl Bounds {
 }
 
 /// The median magnitude of the finite numbers of a buffer that are not 0, of a sample where there are many; 0 where there are none.
-fn magnitude(scalar: Scalar, layout: Layout, bytes: &[u8]) -> f64 {
+pub fn magnitude(element: &Element, bytes: &[u8]) -> f64 {
+    let layout = Layout::of(element);
     let count = bytes.len() / layout.stride;
-    let of = |index: usize| {
-        let first = bytes.get(index * layout.stride..)?.get(..layout.scalar)?;
-        match Value::decode(scalar, first) {
-            Value::Float(value) if value.is_finite() && value != 0.0 => Some(value.abs()),
-            _ => None,
-        }
-    };
+    let of = |index: usize| bytes.get(index * layout.stride..)?.get(..layout.scalar);
+    median_magnitude(element.scalar, sample(count).filter_map(of))
+        .or_else(|| median_magnitude(element.scalar, (0..count).filter_map(of)))
+        .unwrap_or(0.0)
+}
+
+/// The elements of a buffer of so many whose first scalars stand for all.
+pub fn sample(count: usize) -> impl Iterator<Item = usize> {
     // A step that has no factor in common with the rows of a matrix: else a sample may be a column of it.
-    let step = |number: usize| (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize % count.max(1);
-    let mut found: Vec<f64> = match count > SAMPLE {
-        true => (0..SAMPLE).filter_map(|number| of(step(number))).collect(),
-        false => (0..count).filter_map(of).collect(),
+    let step = move |number: usize| (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize % count.max(1);
+    (0..count.min(SAMPLE)).map(move |number| if count > SAMPLE { step(number) } else { number })
+}
+
+/// The median magnitude of the first of these scalars that are finite and not 0; `None` where none is.
+pub fn median_magnitude(scalar: Scalar, scalars: impl Iterator<Item = impl AsRef<[u8]>>) -> Option<f64> {
+    let of = |bytes: &[u8]| match Value::decode(scalar, bytes) {
+        Value::Float(value) if value.is_finite() && value != 0.0 => Some(value.abs()),
+        _ => None,
     };
-    if found.is_empty() {
-        found.extend((0..count).filter_map(of).take(SAMPLE));
-    }
-    match found.len() {
-        0 => 0.0,
-        count => *found.select_nth_unstable_by((count - 1) / 2, f64::total_cmp).1,
-    }
+    let mut found: Vec<f64> = scalars.filter_map(|bytes| of(bytes.as_ref())).take(SAMPLE).collect();
+    let middle = found.len().checked_sub(1)? / 2;
+    Some(*found.select_nth_unstable_by(middle, f64::total_cmp).1)
 }
 
 /// Where scalars lie in an element.

@@ -38,8 +38,13 @@ pub fn fill_bytes(buffer: &Buffer, range: Range<u64>, bytes: &mut [u8]) -> bool 
         let part = start.and_then(|start| file.bytes().get(start..start.checked_add(bytes.len())?));
         return part.map(|part| bytes.copy_from_slice(part)).is_some();
     }
+    let recipe = recipe(buffer);
     for (lane, into) in (first..).zip(bytes.chunks_exact_mut(size)) {
-        into.copy_from_slice(&scalar_bits(buffer, lane).to_le_bytes()[..size]);
+        let bits = match recipe {
+            Some(recipe) => recipe.bits(buffer.element.scalar, buffer.seed, lane),
+            None => scalar_bits(buffer, lane),
+        };
+        into.copy_from_slice(&bits.to_le_bytes()[..size]);
     }
     true
 }
@@ -98,6 +103,55 @@ pub fn encode(scalar: Scalar, value: f64) -> u64 {
     }
 }
 
+/// How the scalars of a buffer follow from its seed and their positions, where no more than these is needed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Recipe {
+    /// All have these bits.
+    Bits(u64),
+    /// Each is its own position.
+    Iota,
+    /// Random numbers of [lo, hi).
+    Floats { lo: f64, hi: f64 },
+    /// Random integers of which `lo` is the least (its low 64 bits) and of which there are `span` (0: 2^64).
+    Integers { lo: u64, span: u64 },
+}
+
+/// The recipe of a buffer; `None` where the contents are a file's, a table's or a formula's.
+pub fn recipe(buffer: &Buffer) -> Option<Recipe> {
+    let scalar = buffer.element.scalar;
+    Some(match buffer.fill {
+        Fill::File(_) | Fill::Table(_) | Fill::Each(_) => return None,
+        Fill::Zeros => Recipe::Bits(0),
+        Fill::Poison => Recipe::Bits(poison(scalar)),
+        Fill::Constant(value) => Recipe::Bits(encode(scalar, value)),
+        Fill::Iota => Recipe::Iota,
+        Fill::Random { lo, hi } => match scalar.bounds() {
+            None => Recipe::Floats { lo, hi },
+            Some((least, most)) => {
+                let (lo, hi) = ((lo.ceil() as i128).clamp(least, most), (hi.floor() as i128).clamp(least, most));
+                Recipe::Integers { lo: lo as u64, span: ((hi - lo).max(0) as u128 + 1) as u64 }
+            }
+        },
+    })
+}
+
+impl Recipe {
+    /// The bits of a scalar, counted over the lanes of all elements.
+    fn bits(self, scalar: Scalar, seed: u64, lane: u64) -> u64 {
+        let random = || mix(seed.wrapping_add(lane.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        match self {
+            Recipe::Bits(bits) => bits,
+            Recipe::Iota if scalar.is_float() => encode(scalar, lane as f64),
+            Recipe::Iota => lane,
+            Recipe::Floats { lo, hi } => random_float(scalar, random(), lo, hi),
+            Recipe::Integers { lo, span } => lo.wrapping_add(match span {
+                0 => random(),
+                _ => ((u128::from(random()) * u128::from(span)) >> 64) as u64,
+            }),
+        }
+    }
+}
+
 fn scalar_bits(buffer: &Buffer, lane: u64) -> u64 {
     let scalar = buffer.element.scalar;
     match buffer.fill {
@@ -106,25 +160,15 @@ fn scalar_bits(buffer: &Buffer, lane: u64) -> u64 {
             let bytes = start.and_then(|start| file.bytes().get(start..start.checked_add(scalar.size())?));
             bytes.unwrap_or_default().iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte))
         }
-        Fill::Zeros => 0,
         Fill::Table(ref bits) => usize::try_from(lane).ok().and_then(|lane| bits.get(lane).copied()).unwrap_or(0),
-        Fill::Poison => poison(scalar),
-        Fill::Constant(value) => encode(scalar, value),
         Fill::Each(ref formula) => match formula.value(lane) {
             Some(Value::Int(value)) if !scalar.is_float() => value as u64,
             Some(value) => encode(scalar, value.as_f64()),
             // The elements that were probed have values (see `Formula::new`).
             None => 0,
         },
-        Fill::Iota if scalar.is_float() => encode(scalar, lane as f64),
-        Fill::Iota => lane,
-        Fill::Random { lo, hi } => {
-            let random = mix(buffer.seed.wrapping_add(lane.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
-            if scalar.is_float() {
-                random_float(scalar, random, lo, hi)
-            } else {
-                random_integer(scalar, random, lo, hi)
-            }
+        Fill::Zeros | Fill::Poison | Fill::Constant(_) | Fill::Iota | Fill::Random { .. } => {
+            recipe(buffer).map_or(0, |recipe| recipe.bits(scalar, buffer.seed, lane))
         }
     }
 }
@@ -134,15 +178,6 @@ fn random_float(scalar: Scalar, random: u64, lo: f64, hi: f64) -> u64 {
     let unit = (random >> 11) as f64 / (1u64 << 53) as f64;
     let bits = encode(scalar, lo + unit * (hi - lo));
     if decode(scalar, bits) < hi { bits } else { encode(scalar, lo) }
-}
-
-/// An integer of [lo, hi].
-fn random_integer(scalar: Scalar, random: u64, lo: f64, hi: f64) -> u64 {
-    let (least, most) = scalar.bounds().unwrap_or((0, 0));
-    let (lo, hi) = ((lo.ceil() as i128).clamp(least, most), (hi.floor() as i128).clamp(least, most));
-    let span = (hi - lo).max(0) as u128 + 1;
-    let offset = (u128::from(random) * span) >> 64;
-    (lo + offset as i128) as u64
 }
 
 fn poison(scalar: Scalar) -> u64 {

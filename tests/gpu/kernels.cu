@@ -14,6 +14,13 @@ extern "C" __global__ void scale(int n, float a, const float *x, float *y)
     if (i < n) y[i] = a * x[i];
 }
 
+// Words, whatever they are.
+extern "C" __global__ void copies(int n, float a, const unsigned *x, unsigned *y)
+{
+    int i = INDEX;
+    if (i < n) y[i] = x[i];
+}
+
 // y is read and written: each launch must find it as it was.
 extern "C" __global__ void saxpy(int n, float a, const float *x, float *y)
 {

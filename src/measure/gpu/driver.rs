@@ -220,14 +220,14 @@ impl Memory {
         unsafe { result::memcpy_htod_sync(self.address + offset as u64, bytes) }
     }
 
-    /// Copies its beginning into all of `bytes`, or as much as there is; waits.
-    pub fn read(&self, bytes: &mut [u8]) -> Result<()> {
-        let length = bytes.len().min(self.bytes);
+    /// Copies what lies at `offset` into all of `bytes`, or as much as there is; waits.
+    pub fn read(&self, offset: usize, bytes: &mut [u8]) -> Result<()> {
+        let length = bytes.len().min(self.bytes.saturating_sub(offset));
         if length == 0 {
             return Ok(());
         }
-        // SAFETY: the length is within this allocation, and the destination is a slice of that length.
-        unsafe { result::memcpy_dtoh_sync(&mut bytes[..length], self.address) }
+        // SAFETY: `offset` and the length lie within this allocation, and the destination is a slice of that length.
+        unsafe { result::memcpy_dtoh_sync(&mut bytes[..length], self.address + offset as u64) }
     }
 
     /// Copies the contents of `other`, as much as fits; does not wait.

@@ -4,21 +4,23 @@
 //! have them when it is sampled; a candidate that wrote where the baseline does not is refused, and what it spoiled is made good
 //! before the next.
 
+mod device_code;
 mod driver;
 mod kernel;
 mod pool;
+mod reference;
 
 use super::bench::{Bench, Halt, Sampling};
-use super::compare::{Tolerance, compare};
 use super::nvml::{self, Watch};
 use super::outcome::quantile;
 use super::protocol::Job;
 use super::{Caches, Condition, Device, Reason};
 use crate::space::Launch;
-use crate::workload::{Check, Workload};
+use crate::workload::Workload;
 use driver::{Context, DriverFault, Event, Global, Graph, Memory, Module, Stream, name};
 use kernel::{Kernel, launch_failed};
 use pool::{Pool, Slab};
+use reference::Reference;
 use std::collections::HashMap;
 
 /// Launches of a short kernel that are timed together.
@@ -67,22 +69,6 @@ struct Step {
     caches: Caches,
 }
 
-/// What the baseline left behind.
-struct Reference {
-    variant: usize,
-    launch: Launch,
-    workload: usize,
-    /// For each buffer of its workload, what it wrote; `None` where it wrote nothing.
-    results: Vec<Option<Written>>,
-}
-
-/// The contents that the baseline gave a buffer.
-struct Written {
-    digest: u64,
-    /// For a buffer that is compared: its bytes, guard included, and how closely they must agree.
-    compared: Option<(Vec<u8>, Tolerance)>,
-}
-
 impl Gpu {
     /// Opens the visible device of this number, with buffers that are `guarded` or not. The error says why that cannot be.
     pub fn open(ordinal: usize, guarded: bool) -> Result<Gpu, String> {
@@ -116,13 +102,16 @@ impl Gpu {
     }
 
     /// The places of a workload's buffers, and after them of its variables' contents, made where they are missing, with copies of those that kernels are known to write.
-    /// Where they do not fit beside the buffers of candidates before, these go.
+    /// Where they do not fit beside the buffers of candidates before, these go, and the baseline's results to the host.
     fn places(&mut self, number: usize, workload: &Workload, alive: &mut dyn FnMut()) -> Result<Vec<usize>, Halt> {
         let mut taken = self.pool.take(&self.context, workload.all_buffers(), alive);
         if matches!(taken, Err(DriverFault::OutOfMemory(_))) {
             // Memory that is freed may come back as another buffer's.
             self.graphs.clear();
             self.pool.keep_only(workload.all_buffers());
+            if let Some(reference) = &mut self.reference {
+                reference.leave_device()?;
+            }
             taken = self.pool.take(&self.context, workload.all_buffers(), alive);
         }
         let places = taken.map_err(preparing)?;
@@ -169,7 +158,7 @@ impl Gpu {
         Ok(())
     }
 
-    /// Remembers what a run of a job wrote, and puts it back.
+    /// Remembers what a run of a job wrote, so that it can be put back.
     fn remember(&mut self, job: &Job, learned: &Learned, alive: &mut dyn FnMut()) -> Result<(), Halt> {
         let written = learned.changed.iter().map(Option::is_some).collect();
         self.written.insert(job.workload, written);
@@ -178,7 +167,7 @@ impl Gpu {
                 self.pool.keep_copy(&self.context, *place, alive).map_err(preparing)?;
             }
         }
-        self.restore(&learned.places, |_| true)
+        Ok(())
     }
 
     /// The kernel of a job, loaded, with as much shared memory as it asks for.
@@ -344,58 +333,6 @@ impl Gpu {
         }
         Ok(Learned { us, workload, kernel, places, changed })
     }
-
-    /// The bytes of a slab, guard included.
-    fn bytes(&self, place: usize) -> Result<Vec<u8>, Halt> {
-        let Some(slab) = self.pool.slabs.get(place) else {
-            return Err(Halt::Failed("a buffer was lost".to_owned()));
-        };
-        let mut bytes = vec![0; slab.live.bytes()];
-        slab.live.read(&mut bytes).map_err(faulted)?;
-        Ok(bytes)
-    }
-
-    /// Compares the buffers as they are now with what the baseline left.
-    fn differs(
-        &self,
-        reference: &Reference,
-        workload: &Workload,
-        places: &[usize],
-        alive: &mut dyn FnMut(),
-    ) -> Result<Option<Reason>, Halt> {
-        let digests = self.pool.digests(places).map_err(faulted)?;
-        for (((buffer, place), digest), result) in
-            workload.buffers.iter().zip(places).zip(digests).zip(&reference.results)
-        {
-            let Some(slab) = self.pool.slabs.get(*place) else {
-                continue;
-            };
-            let stray = || Reason::Stray { buffer: buffer.name.clone() };
-            match result {
-                None if digest != slab.digest => return Ok(Some(stray())),
-                Some(Written { digest: expected, compared: Some((bytes, tolerance)) }) if digest != *expected => {
-                    alive();
-                    let got = self.bytes(*place)?;
-                    let end = slab.used();
-                    let (Some((expected, expected_guard)), Some((got, got_guard))) =
-                        (bytes.split_at_checked(end), got.split_at_checked(end))
-                    else {
-                        return Ok(Some(stray()));
-                    };
-                    alive();
-                    let difference = compare(&buffer.name, &buffer.element, *tolerance, expected, got);
-                    if let Some(difference) = difference {
-                        return Ok(Some(Reason::Differs(difference)));
-                    }
-                    if expected_guard != got_guard {
-                        return Ok(Some(stray()));
-                    }
-                }
-                _ => {}
-            }
-        }
-        Ok(None)
-    }
 }
 
 /// What one run of a job showed.
@@ -426,10 +363,7 @@ impl Bench for Gpu {
     }
 
     fn has_reference(&self, job: &Job) -> bool {
-        let same = |known: &Reference| {
-            (known.variant, known.launch, known.workload) == (job.variant, job.launch, job.workload)
-        };
-        self.reference.as_ref().is_some_and(same)
+        self.reference.as_ref().is_some_and(|reference| reference.is_of(job))
     }
 
     fn condition(&mut self) -> Condition {
@@ -440,37 +374,16 @@ impl Bench for Gpu {
         self.reference = None;
         let learned = self.learn(job, alive)?;
         let (workload, places) = (&learned.workload, &learned.places);
-        let mut results = Vec::with_capacity(places.len());
-        for (index, (changed, place)) in learned.changed.iter().zip(places).enumerate() {
-            let Some(digest) = *changed else {
-                results.push(None);
-                continue;
-            };
-            let tolerance = match &workload.checks {
-                None => Some(None),
-                Some(checks) => checks.iter().find(|c| c.buffer == index).map(Some),
-            };
-            let compared = match (tolerance, workload.buffers.get(index)) {
-                (Some(check), Some(buffer)) => {
-                    alive();
-                    let bytes = self.bytes(*place)?;
-                    let own = Tolerance::default_for(buffer.element.scalar);
-                    let tolerance = check
-                        .map_or(own, |check: &Check| Tolerance { relative: check.relative, absolute: check.absolute });
-                    Some((bytes, tolerance))
-                }
-                _ => None,
-            };
-            results.push(Some(Written { digest, compared }));
-        }
-        let reference = Reference { variant: job.variant, launch: job.launch, workload: job.workload, results };
+        // Results are kept on the device in what is left beside the copies.
         self.remember(job, &learned, alive)?;
+        let reference = Reference::of(&self.context, &self.pool, job, workload, places, &learned.changed)?;
+        self.restore(places, |_| true)?;
         // Once more: results that change from run to run cannot tell a wrong candidate from a right one.
         self.give(job, workload, places)?;
         self.context.synchronize().map_err(faulted)?;
         self.launch(&learned.kernel, job, workload, places)?;
         alive();
-        if let Some(reason) = self.differs(&reference, workload, places, alive)? {
+        if let Some(reason) = reference.differs(&self.pool, workload, places, alive)? {
             let reason = match reason {
                 Reason::Differs(difference) => Reason::Unsteady(difference),
                 other => other,
@@ -483,12 +396,29 @@ impl Bench for Gpu {
 
     fn check(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<f64, Halt> {
         let workload = self.workload(job)?;
-        let Some(reference) = self.reference.take() else {
-            return Err(Halt::Failed("there is no baseline to compare with".to_owned()));
+        let lost = || Halt::Failed("there is no baseline to compare with".to_owned());
+        let reference = self.reference.as_ref().ok_or_else(lost)?;
+        let baseline = self.workloads.get(reference.workload()).ok_or_else(lost)?;
+        if let Some(buffer) = reference.incomparable(baseline, &workload) {
+            return Err(Halt::Refused(Reason::Incomparable { buffer: buffer.name.clone() }));
+        }
+        // Its buffers are taken to be written where the baseline writes its own.
+        let written = reference.written();
+        let kernel = self.kernel(job, &workload)?;
+        self.written.entry(job.workload).or_insert(written);
+        let places = self.places(job.workload, &workload, alive)?;
+        self.restore(&places, |_| true)?;
+        self.give(job, &workload, &places)?;
+        self.context.synchronize().map_err(faulted)?;
+        let us = self.launch(&kernel, job, &workload, &places)?;
+        alive();
+        let reference = self.reference.as_ref().ok_or_else(lost)?;
+        let Some(reason) = reference.differs(&self.pool, &workload, &places, alive)? else {
+            return Ok(us);
         };
-        let result = self.check_against(&reference, job, &workload, alive);
-        self.reference = Some(reference);
-        result
+        let all: Vec<usize> = (0..self.pool.slabs.len()).collect();
+        self.pool.repair(&all, alive).map_err(preparing)?;
+        Err(Halt::Refused(reason))
     }
 
     fn warm(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<(), Halt> {
@@ -498,7 +428,8 @@ impl Bench for Gpu {
             return self.places(job.workload, &workload, alive).map(drop);
         }
         let learned = self.learn(job, alive)?;
-        self.remember(job, &learned, alive)
+        self.remember(job, &learned, alive)?;
+        self.restore(&learned.places, |_| true)
     }
 
     fn sample(&mut self, job: &Job, Sampling { short, caches }: Sampling) -> Result<f64, Halt> {
@@ -521,50 +452,6 @@ impl Bench for Gpu {
             }
         }
         self.launch(&kernel, job, &workload, &places)
-    }
-}
-
-impl Gpu {
-    fn check_against(
-        &mut self,
-        reference: &Reference,
-        job: &Job,
-        workload: &Workload,
-        alive: &mut dyn FnMut(),
-    ) -> Result<f64, Halt> {
-        let baseline = self
-            .workloads
-            .get(reference.workload)
-            .ok_or_else(|| Halt::Failed("the baseline's workload was lost".to_owned()))?;
-        // Buffers are compared by their place in the workload, so those that are compared must be of one shape there.
-        let buffers = baseline.buffers.iter().zip(&reference.results);
-        for (index, (expected, result)) in buffers.enumerate() {
-            let compared = result.as_ref().is_some_and(|r| r.compared.is_some());
-            let alike =
-                workload.buffers.get(index).is_some_and(|b| b.element == expected.element && b.count == expected.count);
-            if compared && !alike {
-                return Err(Halt::Refused(Reason::Incomparable { buffer: expected.name.clone() }));
-            }
-        }
-        let kernel = self.kernel(job, workload)?;
-        // Its buffers are taken to be written where the baseline writes its own.
-        let written = reference.results.iter().map(Option::is_some);
-        self.written.entry(job.workload).or_insert_with(|| written.collect());
-        let places = self.places(job.workload, workload, alive)?;
-        self.restore(&places, |_| true)?;
-        self.give(job, workload, &places)?;
-        self.context.synchronize().map_err(faulted)?;
-        let us = self.launch(&kernel, job, workload, &places)?;
-        alive();
-        let reason = self.differs(reference, workload, &places, alive)?;
-        match reason {
-            None => Ok(us),
-            Some(reason) => {
-                let all: Vec<usize> = (0..self.pool.slabs.len()).collect();
-                self.pool.repair(&all, alive).map_err(preparing)?;
-                Err(Halt::Refused(reason))
-            }
-        }
     }
 }
 

@@ -3,8 +3,8 @@
 //! In: descriptions of buffers. Out: memory with their contents, and digests of it. What always holds: behind each buffer lies a
 //! guard of poison where the pool is guarded, and the digest covers it; the contents before a launch can be had again.
 
-use super::driver::{Context, DriverFault, Function, Memory, Module, Result, Stream};
-use crate::space::Launch;
+use super::device_code::DeviceCode;
+use super::driver::{Context, DriverFault, Memory, Result, Stream};
 use crate::workload::{Buffer, Fill, contents};
 
 /// Bytes of poison behind each buffer.
@@ -49,28 +49,16 @@ impl Slab {
 /// All buffers in device memory.
 pub(super) struct Pool {
     pub slabs: Vec<Slab>,
-    digester: Function,
-    /// Keeps `digester` loaded.
-    _module: Module,
-    sums: Memory,
+    pub code: DeviceCode,
     /// Bytes of poison behind each buffer.
     guard: usize,
 }
 
-/// Sums that one read-back of digests holds.
-const SUMS: usize = 256;
-
 impl Pool {
     /// An empty pool; `guarded` where its buffers are to have a guard behind them.
     pub fn new(context: &Context, guarded: bool) -> Result<Pool> {
-        let module = Module::load(context, include_bytes!("digest.ptx"))?;
-        Ok(Pool {
-            slabs: Vec::new(),
-            digester: module.function("nvtune_digest")?,
-            _module: module,
-            sums: Memory::allocate(context, SUMS * 8)?,
-            guard: if guarded { GUARD } else { 0 },
-        })
+        let code = DeviceCode::load(context)?;
+        Ok(Pool { slabs: Vec::new(), code, guard: if guarded { GUARD } else { 0 } })
     }
 
     /// Frees what none of `buffers` describes.
@@ -94,7 +82,7 @@ impl Pool {
                 Some(place) => place,
                 None => {
                     let live = allocate(context, buffer, self.guard)?;
-                    upload(buffer, &live, alive)?;
+                    make(&self.code, buffer, &live, alive)?;
                     let slab = Slab { digest: 0, used: size(buffer), buffer: buffer.clone(), live, pristine: None };
                     self.slabs.push(slab);
                     let place = self.slabs.len() - 1;
@@ -121,21 +109,21 @@ impl Pool {
             && slab.pristine.is_none()
         {
             let pristine = allocate(context, &slab.buffer, self.guard)?;
-            upload(&slab.buffer, &pristine, alive)?;
+            make(&self.code, &slab.buffer, &pristine, alive)?;
             slab.pristine = Some(pristine);
         }
         Ok(())
     }
 
-    /// Uploads anew what of the slabs a stray write has changed, copies included.
+    /// Makes anew what of the slabs a stray write has changed, copies included.
     pub fn repair(&mut self, places: &[usize], alive: &mut dyn FnMut()) -> std::result::Result<(), DriverFault> {
         for &place in places {
             let Some(slab) = self.slabs.get(place) else {
                 continue;
             };
             let memory = slab.pristine.as_ref().unwrap_or(&slab.live);
-            if self.digest_all(&[memory])?.first() != Some(&slab.digest) {
-                upload(&slab.buffer, memory, alive)?;
+            if self.code.digests(&[memory])?.first() != Some(&slab.digest) {
+                make(&self.code, &slab.buffer, memory, alive)?;
             }
             slab.restore(Stream::DEFAULT)?;
         }
@@ -146,30 +134,7 @@ impl Pool {
     pub fn digests(&self, places: &[usize]) -> Result<Vec<u64>> {
         let memories: Vec<&Memory> =
             places.iter().filter_map(|place| self.slabs.get(*place)).map(|slab| &slab.live).collect();
-        self.digest_all(&memories)
-    }
-
-    fn digest_all(&self, memories: &[&Memory]) -> Result<Vec<u64>> {
-        let mut digests = Vec::with_capacity(memories.len());
-        for memories in memories.chunks(SUMS) {
-            self.sums.set(0, Stream::DEFAULT)?;
-            for (i, memory) in memories.iter().enumerate() {
-                let words = (memory.bytes() / 8) as u64;
-                let blocks = words.div_ceil(256).clamp(1, 1024) as u32;
-                let launch = Launch { grid: [blocks, 1, 1], block: [256, 1, 1], shared: 0, carveout: None };
-                let sum = self.sums.address() + 8 * i as u64;
-                let mut arguments = [memory.address(), words, sum].map(|n| n.to_le_bytes().to_vec());
-                // SAFETY: digest.cu takes three arguments of 8 bytes: the words, their number, and where the sum goes. Both
-                // memories hold as much.
-                unsafe { self.digester.launch(&launch, false, &mut arguments, Stream::DEFAULT) }?;
-            }
-            let mut bytes = vec![0; memories.len() * 8];
-            self.sums.read(&mut bytes)?;
-            digests.extend(
-                bytes.chunks_exact(8).map(|word| word.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))),
-            );
-        }
-        Ok(digests)
+        self.code.digests(&memories)
     }
 }
 
@@ -192,9 +157,18 @@ fn allocate(context: &Context, buffer: &Buffer, guard: usize) -> std::result::Re
     })
 }
 
-/// Makes the contents of a buffer, by several threads, and uploads them and the guard.
-fn upload(buffer: &Buffer, to: &Memory, alive: &mut dyn FnMut()) -> Result<()> {
+/// Makes the contents of a buffer, and the guard behind it: where they follow a recipe, on the device.
+fn make(code: &DeviceCode, buffer: &Buffer, to: &Memory, alive: &mut dyn FnMut()) -> Result<()> {
     to.set(GUARD_BYTE, Stream::DEFAULT)?;
+    let scalars = usize::try_from(buffer.count).unwrap_or(usize::MAX).saturating_mul(buffer.element.lanes.into());
+    match contents::recipe(buffer) {
+        Some(recipe) if code.fill(to, scalars, buffer.element.scalar, recipe, buffer.seed)? => Ok(()),
+        _ => upload(buffer, to, alive),
+    }
+}
+
+/// Makes the contents of a buffer, by several threads, and uploads them.
+fn upload(buffer: &Buffer, to: &Memory, alive: &mut dyn FnMut()) -> Result<()> {
     let size = buffer.element.size().max(1);
     let total = usize::try_from(buffer.count).unwrap_or(usize::MAX);
     let elements = (CHUNK / size).max(1);
