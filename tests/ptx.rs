@@ -11,6 +11,7 @@ use nvtune::ptx::{
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fs;
+use std::process::Command;
 
 /// Assembles PTX; gives registers and SASS of each kernel.
 fn assemble(text: &str, options: &[&str]) -> BTreeMap<String, (u32, String)> {
@@ -423,7 +424,11 @@ fn committed_ptx_is_of_its_source() {
     for file in ["src/measure/gpu/device", "tests/gpu/kernels"] {
         let folder = tempfile::tempdir().unwrap();
         let made = folder.path().join("made.ptx").to_string_lossy().into_owned();
-        toolkit::run("nvcc", &["-ptx", "-arch=compute_75", "-o", &made, &format!("{file}.cu")]);
+        // From where the source is, for its name is in the text of an assertion.
+        let (beside, name) = file.rsplit_once('/').unwrap();
+        let mut nvcc = Command::new(toolkit::program("nvcc"));
+        nvcc.args(["-ptx", "-arch=compute_75", "-o", &made, &format!("{name}.cu")]).current_dir(beside);
+        assert!(nvcc.status().unwrap().success(), "{file}.cu");
         let (made, committed) = (fs::read_to_string(made).unwrap(), fs::read_to_string(format!("{file}.ptx")).unwrap());
         let release = |text: &str| text.lines().find(|line| line.contains(", release ")).map(str::to_owned);
         let same_release = release(&made) == release(&committed);
