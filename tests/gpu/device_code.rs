@@ -72,7 +72,7 @@ pub fn contents_are_made_on_the_gpu_as_on_the_host() {
                 random(1.0, 1.0 + f64::EPSILON),
                 random(0.0, f64::MAX),
                 random(f64::MIN, f64::MAX),
-                Fill::Constant(f64::NAN),
+                random(5.0, 5.0),
             ]),
         }
         for (fill, lanes) in fills.into_iter().zip([1, 3, 4].into_iter().cycle()) {

@@ -39,19 +39,13 @@ impl DeviceCode {
     /// Makes the first `count` scalars of a buffer of this seed, as many as fit; does not wait. False, with nothing done, where the
     /// recipe is one for the host.
     pub fn fill(&self, to: &Memory, count: usize, scalar: Scalar, recipe: Recipe, seed: u64) -> Result<bool> {
-        let (kind, a, b) = match recipe {
-            Recipe::Bits(bits) => (0, bits, 0),
-            Recipe::Iota => (1, 0, 0),
-            Recipe::Floats { lo, hi } if (hi - lo).is_finite() => (2, lo.to_bits(), hi.to_bits()),
-            Recipe::Floats { .. } => return Ok(false),
-            Recipe::Integers { lo, span } => (3, lo, span),
-        };
+        let Some((kind, a, b)) = numbers(recipe) else { return Ok(false) };
         let count = count.min(to.bytes() / scalar.size()) as u64;
         let mut arguments = [
             to.address().to_le_bytes().to_vec(),
             count.to_le_bytes().to_vec(),
             format(scalar).to_le_bytes().to_vec(),
-            u32::to_le_bytes(kind).to_vec(),
+            kind.to_le_bytes().to_vec(),
             a.to_le_bytes().to_vec(),
             b.to_le_bytes().to_vec(),
             seed.to_le_bytes().to_vec(),
@@ -125,8 +119,122 @@ fn format(scalar: Scalar) -> u32 {
     }
 }
 
+/// A recipe in `device.cu`: its kind and two numbers; `None` for one of the host alone.
+fn numbers(recipe: Recipe) -> Option<(u32, u64, u64)> {
+    match recipe {
+        Recipe::Bits(bits) => Some((0, bits, 0)),
+        Recipe::Iota => Some((1, 0, 0)),
+        Recipe::Floats { lo, hi } => (hi - lo).is_finite().then(|| (2, lo.to_bits(), hi.to_bits())),
+        Recipe::Integers { lo, span } => Some((3, lo, span)),
+    }
+}
+
 /// A launch of threads that stride over so many numbers.
 fn grid_over(count: u64) -> Launch {
     let blocks = count.div_ceil(THREADS.into()).clamp(1, MOST_BLOCKS.into()) as u32;
     Launch { grid: [blocks, 1, 1], block: [THREADS, 1, 1], shared: 0, carveout: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::compare::{Tolerance, compare};
+    use super::{format, numbers};
+    use crate::workload::contents::{encode, fill_bytes, recipe};
+    use crate::workload::{Buffer, Element, Fill, Scalar};
+    use std::io::Write;
+    use std::path::{Path, PathBuf};
+    use std::process::{Command, Stdio};
+
+    /// `device.cu` as a program of the host (`tests/stubs/device.cpp`).
+    fn on_host(folder: &Path) -> PathBuf {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stubs/device.cpp");
+        let program = folder.join("device");
+        let compiler = which::which("c++").or_else(|_| which::which("g++")).expect("nvcc's own host compiler");
+        let options = ["-std=c++17", "-O1", "-ffp-contract=off", "-o"];
+        let status = Command::new(compiler).args(options).args([&program, &source]).status().unwrap();
+        assert!(status.success());
+        program
+    }
+
+    fn output(program: &Path, words: &[String], input: &[u8]) -> Vec<u8> {
+        let mut command = Command::new(program);
+        let mut child = command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{words:?}");
+        output.stdout
+    }
+
+    #[test]
+    fn contents_are_those_of_the_host() {
+        use Scalar::*;
+        let folder = tempfile::tempdir().unwrap();
+        let program = on_host(folder.path());
+        let random = |lo, hi| Fill::Random { lo, hi };
+        for scalar in [I8, U8, I16, U16, I32, U32, I64, U64, F16, Bf16, F32, F64] {
+            let mut fills = vec![Fill::Zeros, Fill::Poison, Fill::Iota, Fill::Constant(42.4), random(0.0, 100.0)];
+            match scalar.bounds() {
+                Some((least, most)) => {
+                    fills.extend([random(least as f64, most as f64), random(-7.5, 3.5), random(9.0, 2.0)]);
+                }
+                None => fills.extend([
+                    random(-1.0, 1.0),
+                    random(0.0, 1e-7),
+                    random(-1e300, 1e300),
+                    random(1.0, 1.0 + f64::EPSILON),
+                    random(0.0, f64::MAX),
+                    random(5.0, 5.0),
+                ]),
+            }
+            for (seed, fill) in (1..).zip(fills) {
+                let element = Element { scalar, lanes: 1 };
+                let buffer = Buffer { name: "x".into(), element, count: 70_000, fill, seed };
+                let (kind, a, b) = numbers(recipe(&buffer).unwrap()).unwrap();
+                let words = [format(scalar).into(), kind.into(), a, b, seed, buffer.count].map(|n: u64| n.to_string());
+                let made = output(&program, &[&["fill".to_owned()], &words[..]].concat(), &[]);
+                let mut expected = vec![0; buffer.bytes() as usize];
+                assert!(fill_bytes(&buffer, 0..buffer.count, &mut expected));
+                assert!(made == expected, "{buffer:?}");
+            }
+        }
+        for unbounded in [random(f64::MIN, f64::MAX), random(0.0, f64::INFINITY)] {
+            let element = Element { scalar: F64, lanes: 1 };
+            let buffer = Buffer { name: "x".into(), element, count: 1, fill: unbounded, seed: 1 };
+            assert_eq!(recipe(&buffer).and_then(numbers), None, "the host's alone");
+        }
+    }
+
+    #[test]
+    fn verdicts_are_those_of_the_host() {
+        const VALUES: [f64; 12] =
+            [0.0, -0.0, 1.0, -2.5, 1e-7, 6e-8, 60000.0, 65504.0, 1e30, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+        let folder = tempfile::tempdir().unwrap();
+        let program = on_host(folder.path());
+        for scalar in [Scalar::F16, Scalar::Bf16, Scalar::F32, Scalar::F64] {
+            for (relative, absolute) in [(0.01, 0.0), (0.01, 0.0015), (0.0, 0.25), (0.125, 0.125)] {
+                let (mut expected, mut got) = (Vec::new(), Vec::new());
+                for value in VALUES {
+                    // What is at the bounds, and its neighbours; and what no bound holds for.
+                    let off = relative * value.abs() + absolute;
+                    let near = [value + off, value - off, value - 1.001 * off, -value];
+                    for bits in near.into_iter().chain(VALUES).map(|near| encode(scalar, near)) {
+                        for bits in [bits.wrapping_sub(1), bits, bits.wrapping_add(1)] {
+                            expected.extend(&encode(scalar, value).to_le_bytes()[..scalar.size()]);
+                            got.extend(&bits.to_le_bytes()[..scalar.size()]);
+                        }
+                    }
+                }
+                let count = expected.len() / scalar.size();
+                let tolerance = Tolerance { relative, absolute: Some(absolute) };
+                let bounds = tolerance.bounds(0.0);
+                let element = Element { scalar, lanes: 1 };
+                let differing = compare("y", &element, tolerance, &expected, &got).unwrap().count;
+                let words = ["compare".to_owned(), format(scalar).to_string()];
+                let numbers = [bounds.relative.to_string(), bounds.absolute.to_string(), count.to_string()];
+                let said = output(&program, &[&words[..], &numbers].concat(), &[expected, got].concat());
+                assert_eq!(String::from_utf8(said).unwrap().trim(), differing.to_string(), "{scalar:?} {tolerance:?}");
+                assert!((count as u64 / 4..count as u64).contains(&differing));
+            }
+        }
+    }
 }
