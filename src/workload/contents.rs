@@ -40,11 +40,7 @@ pub fn fill_bytes(buffer: &Buffer, range: Range<u64>, bytes: &mut [u8]) -> bool 
     }
     let recipe = recipe(buffer);
     for (lane, into) in (first..).zip(bytes.chunks_exact_mut(size)) {
-        let bits = match recipe {
-            Some(recipe) => recipe.bits(buffer.element.scalar, buffer.seed, lane),
-            None => scalar_bits(buffer, lane),
-        };
-        into.copy_from_slice(&bits.to_le_bytes()[..size]);
+        into.copy_from_slice(&scalar_bits(buffer, recipe, lane).to_le_bytes()[..size]);
     }
     true
 }
@@ -52,10 +48,10 @@ pub fn fill_bytes(buffer: &Buffer, range: Range<u64>, bytes: &mut [u8]) -> bool 
 /// One element; the first [`size`](super::Element::size) bytes are its own, the rest is 0.
 pub fn element_bytes(buffer: &Buffer, index: u64) -> [u8; MAX_ELEMENT] {
     let size = buffer.element.scalar.size();
-    let lanes = u64::from(buffer.element.lanes);
+    let (lanes, recipe) = (u64::from(buffer.element.lanes), recipe(buffer));
     let mut bytes = [0; MAX_ELEMENT];
     for (lane, into) in (0..lanes).zip(bytes.chunks_exact_mut(size)) {
-        let bits = scalar_bits(buffer, index.wrapping_mul(lanes).wrapping_add(lane));
+        let bits = scalar_bits(buffer, recipe, index.wrapping_mul(lanes).wrapping_add(lane));
         into.copy_from_slice(&bits.to_le_bytes()[..size]);
     }
     bytes
@@ -63,7 +59,7 @@ pub fn element_bytes(buffer: &Buffer, index: u64) -> [u8; MAX_ELEMENT] {
 
 /// The value of one scalar, counted over the lanes of all elements. Poison in a floating type is not a number.
 pub fn value(buffer: &Buffer, lane: u64) -> f64 {
-    decode(buffer.element.scalar, scalar_bits(buffer, lane))
+    decode(buffer.element.scalar, scalar_bits(buffer, recipe(buffer), lane))
 }
 
 /// The value of the low bits as a scalar.
@@ -105,7 +101,7 @@ pub fn encode(scalar: Scalar, value: f64) -> u64 {
 
 /// How the scalars of a buffer follow from its seed and their positions, where no more than these is needed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Recipe {
+pub(crate) enum Recipe {
     /// All have these bits.
     Bits(u64),
     /// Each is its own position.
@@ -117,7 +113,7 @@ pub enum Recipe {
 }
 
 /// The recipe of a buffer; `None` where the contents are a file's, a table's or a formula's.
-pub fn recipe(buffer: &Buffer) -> Option<Recipe> {
+pub(crate) fn recipe(buffer: &Buffer) -> Option<Recipe> {
     let scalar = buffer.element.scalar;
     Some(match buffer.fill {
         Fill::File(_) | Fill::Table(_) | Fill::Each(_) => return None,
@@ -152,24 +148,26 @@ impl Recipe {
     }
 }
 
-fn scalar_bits(buffer: &Buffer, lane: u64) -> u64 {
+/// The bits of a scalar of a buffer with this [`recipe`], counted over the lanes of all elements.
+fn scalar_bits(buffer: &Buffer, recipe: Option<Recipe>, lane: u64) -> u64 {
     let scalar = buffer.element.scalar;
-    match buffer.fill {
-        Fill::File(ref file) => {
+    if let Some(recipe) = recipe {
+        return recipe.bits(scalar, buffer.seed, lane);
+    }
+    match &buffer.fill {
+        Fill::File(file) => {
             let start = usize::try_from(lane).ok().and_then(|lane| lane.checked_mul(scalar.size()));
             let bytes = start.and_then(|start| file.bytes().get(start..start.checked_add(scalar.size())?));
             bytes.unwrap_or_default().iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte))
         }
-        Fill::Table(ref bits) => usize::try_from(lane).ok().and_then(|lane| bits.get(lane).copied()).unwrap_or(0),
-        Fill::Each(ref formula) => match formula.value(lane) {
+        Fill::Table(bits) => usize::try_from(lane).ok().and_then(|lane| bits.get(lane).copied()).unwrap_or(0),
+        Fill::Each(formula) => match formula.value(lane) {
             Some(Value::Int(value)) if !scalar.is_float() => value as u64,
             Some(value) => encode(scalar, value.as_f64()),
             // The elements that were probed have values (see `Formula::new`).
             None => 0,
         },
-        Fill::Zeros | Fill::Poison | Fill::Constant(_) | Fill::Iota | Fill::Random { .. } => {
-            recipe(buffer).map_or(0, |recipe| recipe.bits(scalar, buffer.seed, lane))
-        }
+        Fill::Zeros | Fill::Poison | Fill::Constant(_) | Fill::Iota | Fill::Random { .. } => 0,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Measuring without a GPU: the child answers from recorded timings, everything else is what runs with one.
 
+mod driver;
 mod gpus;
 mod mig;
 mod process;

@@ -1,22 +1,9 @@
 //! A GPU that is divided (multi-instance GPU): what stands in for the driver shows one instance, or the whole.
 
+use crate::driver::stand_in;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
-
-/// Makes a library of `tests/stubs/mig.cpp` that programs take for the driver and for its management library.
-fn stand_in(folder: &Path) {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stubs/mig.cpp");
-    let compiler = which::which("c++").or_else(|_| which::which("g++")).expect("nvcc's own host compiler");
-    let driver = folder.join("libcuda.so.1");
-    let made =
-        Command::new(compiler).args(["-shared", "-fPIC", "-o"]).arg(&driver).arg(source).status().expect("it runs");
-    assert!(made.success());
-    // The names that are looked for first, lest the machine's own be found.
-    for name in ["libcuda.so", "libnvidia-ml.so.1"] {
-        std::fs::copy(&driver, folder.join(name)).expect("a copy");
-    }
-}
 
 /// What the measuring process says of the GPU when it is ready.
 fn ready(folder: &Path, is_instance: bool) -> serde_json::Value {

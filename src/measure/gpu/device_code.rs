@@ -186,11 +186,12 @@ mod tests {
                     random(5.0, 5.0),
                 ]),
             }
-            for (seed, fill) in (1..).zip(fills) {
-                let element = Element { scalar, lanes: 1 };
-                let buffer = Buffer { name: "x".into(), element, count: 70_000, fill, seed };
+            for ((seed, fill), lanes) in (1..).zip(fills).zip([1, 3, 4].into_iter().cycle()) {
+                let element = Element { scalar, lanes };
+                let buffer = Buffer { name: "x".into(), element, count: 70_001, fill, seed };
                 let (kind, a, b) = numbers(recipe(&buffer).unwrap()).unwrap();
-                let words = [format(scalar).into(), kind.into(), a, b, seed, buffer.count].map(|n: u64| n.to_string());
+                let words = [format(scalar).into(), kind.into(), a, b, seed, u64::from(lanes) * buffer.count]
+                    .map(|n: u64| n.to_string());
                 let made = output(&program, &[&["fill".to_owned()], &words[..]].concat(), &[]);
                 let mut expected = vec![0; buffer.bytes() as usize];
                 assert!(fill_bytes(&buffer, 0..buffer.count, &mut expected));

@@ -90,8 +90,14 @@ impl Context {
         let context = unsafe { result::primary_ctx::retain(ordinal) }.map_err(failed("making a context on the GPU"))?;
         // SAFETY: `context` was just made and is not released.
         unsafe { result::ctx::set_current(context) }.map_err(failed("making a context on the GPU"))?;
-        let free_bytes = result::mem_get_info().map_or(0, |(free, _)| free as u64);
-        Ok(Context { device: Device { free_bytes, ..device }, ordinal, _here: PhantomData })
+        let mut context = Context { device, ordinal, _here: PhantomData };
+        context.device.free_bytes = context.free_bytes();
+        Ok(context)
+    }
+
+    /// Bytes of memory that are free now; 0 where the driver does not say.
+    pub fn free_bytes(&self) -> u64 {
+        result::mem_get_info().map_or(0, |(free, _)| free as u64)
     }
 
     /// Waits for all that was launched.

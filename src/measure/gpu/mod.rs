@@ -20,7 +20,7 @@ use crate::workload::Workload;
 use driver::{Context, DriverFault, Event, Global, Graph, Memory, Module, Stream, name};
 use kernel::{Kernel, launch_failed};
 use pool::{Pool, Slab};
-use reference::Reference;
+use reference::{Reference, Verdict};
 use std::collections::HashMap;
 
 /// Launches of a short kernel that are timed together.
@@ -101,27 +101,38 @@ impl Gpu {
         self.workloads.get(job.workload).cloned().ok_or_else(missing)
     }
 
-    /// The places of a workload's buffers, and after them of its variables' contents, made where they are missing, with copies of those that kernels are known to write.
-    /// Where they do not fit beside the buffers of candidates before, these go, and the baseline's results to the host.
-    fn places(&mut self, number: usize, workload: &Workload, alive: &mut dyn FnMut()) -> Result<Vec<usize>, Halt> {
-        let mut taken = self.pool.take(&self.context, workload.all_buffers(), alive);
-        if matches!(taken, Err(DriverFault::OutOfMemory(_))) {
+    /// Makes something in device memory for a job of this workload. Where it does not fit, the buffers of candidates before go, and
+    /// after them the baseline's results, to the host.
+    fn make_room<T>(
+        &mut self,
+        workload: &Workload,
+        alive: &mut dyn FnMut(),
+        make: impl Fn(&mut Pool, &Context, &mut dyn FnMut()) -> Result<T, DriverFault>,
+    ) -> Result<T, Halt> {
+        let mut made = make(&mut self.pool, &self.context, alive);
+        if matches!(made, Err(DriverFault::OutOfMemory(_))) {
             // Memory that is freed may come back as another buffer's.
             self.graphs.clear();
             self.pool.keep_only(workload.all_buffers());
-            if let Some(reference) = &mut self.reference {
-                reference.leave_device()?;
-            }
-            taken = self.pool.take(&self.context, workload.all_buffers(), alive);
+            made = make(&mut self.pool, &self.context, alive);
         }
-        let places = taken.map_err(preparing)?;
-        let written = self.written.get(&number).map_or(&[][..], Vec::as_slice);
-        for (place, written) in places.iter().zip(written) {
-            if *written {
-                self.pool.keep_copy(&self.context, *place, alive).map_err(preparing)?;
-            }
+        if let (Err(DriverFault::OutOfMemory(_)), Some(reference)) = (&made, &mut self.reference) {
+            reference.leave_device(alive)?;
+            made = make(&mut self.pool, &self.context, alive);
         }
-        Ok(places)
+        made.map_err(preparing)
+    }
+
+    /// The places of a workload's buffers, and after them of its variables' contents, made where they are missing, with copies of those that kernels are known to write.
+    fn places(&mut self, number: usize, workload: &Workload, alive: &mut dyn FnMut()) -> Result<Vec<usize>, Halt> {
+        let written = self.written.get(&number).cloned().unwrap_or_default();
+        self.make_room(workload, alive, |pool, context, alive| {
+            let places = pool.take(context, workload.all_buffers(), alive)?;
+            for (place, _) in places.iter().zip(&written).filter(|(_, written)| **written) {
+                pool.keep_copy(context, *place, alive)?;
+            }
+            Ok(places)
+        })
     }
 
     /// Puts back the contents before a launch, of what kernels write.
@@ -158,15 +169,11 @@ impl Gpu {
         Ok(())
     }
 
-    /// Remembers what a run of a job wrote, so that it can be put back.
-    fn remember(&mut self, job: &Job, learned: &Learned, alive: &mut dyn FnMut()) -> Result<(), Halt> {
+    /// Remembers which buffers a run of a job wrote, and makes copies of them as they were before.
+    fn remember(&mut self, job: &Job, learned: &mut Learned, alive: &mut dyn FnMut()) -> Result<(), Halt> {
         let written = learned.changed.iter().map(Option::is_some).collect();
         self.written.insert(job.workload, written);
-        for (place, changed) in learned.places.iter().zip(&learned.changed) {
-            if changed.is_some() {
-                self.pool.keep_copy(&self.context, *place, alive).map_err(preparing)?;
-            }
-        }
+        learned.places = self.places(job.workload, &learned.workload, alive)?;
         Ok(())
     }
 
@@ -333,6 +340,32 @@ impl Gpu {
         }
         Ok(Learned { us, workload, kernel, places, changed })
     }
+
+    /// Runs the baseline and keeps its results; microseconds of the launch. `None` where another run of it writes over them.
+    fn keep_results(&mut self, job: &Job, on_device: bool, alive: &mut dyn FnMut()) -> Result<Option<f64>, Halt> {
+        self.reference = None;
+        let mut learned = self.learn(job, alive)?;
+        // Results are kept on the device in what is left beside the copies.
+        self.remember(job, &mut learned, alive)?;
+        let Learned { us, workload, kernel, places, changed } = &learned;
+        let gpu = (&self.context, &self.pool);
+        let reference = Reference::of(gpu, job, workload, (places, changed), on_device, alive)?;
+        self.restore(places, |_| true)?;
+        // Once more: results that change from run to run cannot tell a wrong candidate from a right one.
+        self.give(job, workload, places)?;
+        self.context.synchronize().map_err(faulted)?;
+        self.launch(kernel, job, workload, places)?;
+        alive();
+        match reference.compare(&self.pool, workload, places, alive)? {
+            Verdict::Agrees => {
+                self.reference = Some(reference);
+                Ok(Some(*us))
+            }
+            Verdict::Differs(Reason::Differs(difference)) => Err(Halt::Refused(Reason::Unsteady(difference))),
+            Verdict::Differs(reason) => Err(Halt::Refused(reason)),
+            Verdict::Spoiled(_) => Ok(None),
+        }
+    }
 }
 
 /// What one run of a job showed.
@@ -371,27 +404,13 @@ impl Bench for Gpu {
     }
 
     fn reference(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<f64, Halt> {
-        self.reference = None;
-        let learned = self.learn(job, alive)?;
-        let (workload, places) = (&learned.workload, &learned.places);
-        // Results are kept on the device in what is left beside the copies.
-        self.remember(job, &learned, alive)?;
-        let reference = Reference::of(&self.context, &self.pool, job, workload, places, &learned.changed)?;
-        self.restore(places, |_| true)?;
-        // Once more: results that change from run to run cannot tell a wrong candidate from a right one.
-        self.give(job, workload, places)?;
-        self.context.synchronize().map_err(faulted)?;
-        self.launch(&learned.kernel, job, workload, places)?;
-        alive();
-        if let Some(reason) = reference.differs(&self.pool, workload, places, alive)? {
-            let reason = match reason {
-                Reason::Differs(difference) => Reason::Unsteady(difference),
-                other => other,
-            };
-            return Err(Halt::Refused(reason));
+        // A baseline that itself writes beyond its buffers may write over results that lie on the device.
+        for on_device in [true, false] {
+            if let Some(us) = self.keep_results(job, on_device, alive)? {
+                return Ok(us);
+            }
         }
-        self.reference = Some(reference);
-        Ok(learned.us)
+        Err(Halt::Failed("the baseline's results were lost".to_owned()))
     }
 
     fn check(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<f64, Halt> {
@@ -413,12 +432,16 @@ impl Bench for Gpu {
         let us = self.launch(&kernel, job, &workload, &places)?;
         alive();
         let reference = self.reference.as_ref().ok_or_else(lost)?;
-        let Some(reason) = reference.differs(&self.pool, &workload, &places, alive)? else {
-            return Ok(us);
-        };
-        let all: Vec<usize> = (0..self.pool.slabs.len()).collect();
-        self.pool.repair(&all, alive).map_err(preparing)?;
-        Err(Halt::Refused(reason))
+        match reference.compare(&self.pool, &workload, &places, alive)? {
+            Verdict::Agrees => Ok(us),
+            Verdict::Differs(reason) => {
+                let all: Vec<usize> = (0..self.pool.slabs.len()).collect();
+                self.pool.repair(&all, alive).map_err(preparing)?;
+                Err(Halt::Refused(reason))
+            }
+            // There is nothing to compare others with any more.
+            Verdict::Spoiled(reason) => Err(Halt::Faulted(reason)),
+        }
     }
 
     fn warm(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<(), Halt> {
@@ -427,8 +450,8 @@ impl Bench for Gpu {
             self.kernel(job, &workload)?;
             return self.places(job.workload, &workload, alive).map(drop);
         }
-        let learned = self.learn(job, alive)?;
-        self.remember(job, &learned, alive)?;
+        let mut learned = self.learn(job, alive)?;
+        self.remember(job, &mut learned, alive)?;
         self.restore(&learned.places, |_| true)
     }
 

@@ -1,19 +1,27 @@
 //! What the baseline left in its buffers, and whether a candidate left the same.
 //!
-//! What always holds: that a candidate's results differ is said by the host alone, which names the first that does; the device only
-//! says that they agree, by the same rule, so that no buffer has to be brought to the host for that.
+//! What always holds: that the numbers of a buffer differ is said by the host alone, which names the first that does; the device only
+//! says that they agree, by the same rule, so that no buffer has to be brought to the host for that. What lies on the device is in
+//! reach of the kernels that are compared: it counts only as long as it is what the baseline left.
 
 use super::super::Reason;
 use super::super::bench::Halt;
-use super::super::compare::{Bounds, Tolerance, compare, magnitude, median_magnitude, sample};
+use super::super::compare::{Bounds, SAMPLE, Tolerance, compare, magnitude, median_magnitude, sample};
 use super::super::protocol::Job;
-use super::driver::{Context, Memory, Stream};
+use super::driver::{Context, DriverFault, Memory, Stream};
 use super::faulted;
 use super::pool::{Pool, Slab};
 use crate::space::Launch;
 use crate::workload::{Buffer, Workload};
 use std::borrow::Cow;
 use std::cell::OnceCell;
+
+/// Results stay on the device where they take no more than this share of the memory that is free: code, local memory and the buffers of
+/// other candidates have to fit there as well.
+const DEVICE_SHARE: u64 = 4;
+
+/// Bytes that are brought to the host at a time.
+const PIECE: usize = 256 << 20;
 
 /// What the baseline left behind.
 pub(super) struct Reference {
@@ -40,40 +48,29 @@ struct Compared {
     bounds: OnceCell<Bounds>,
 }
 
-/// On the device, where it has room for them.
 enum Expected {
     Device(Memory),
     Host(Vec<u8>),
 }
 
-impl Expected {
-    fn of(context: &Context, slab: &Slab) -> Result<Expected, Halt> {
-        match Memory::allocate(context, slab.live.bytes()) {
-            Ok(memory) => {
-                memory.copy_from(&slab.live, Stream::DEFAULT).map_err(faulted)?;
-                Ok(Expected::Device(memory))
-            }
-            Err(_) => whole(&slab.live).map(Expected::Host),
-        }
-    }
-
-    fn bytes(&self) -> Result<Cow<'_, [u8]>, Halt> {
-        match self {
-            Expected::Device(memory) => whole(memory).map(Cow::Owned),
-            Expected::Host(bytes) => Ok(Cow::Borrowed(bytes)),
-        }
-    }
+/// What a comparison came to.
+pub(super) enum Verdict {
+    Agrees,
+    Differs(Reason),
+    /// The baseline's results themselves were written over since they were compared with last.
+    Spoiled(Reason),
 }
 
 impl Reference {
-    /// Keeps what `job`, the baseline, has left in its buffers: of each that it wrote, `changed` has the digest.
+    /// Keeps what `job`, the baseline, has left in its buffers, `on_device` where there is room: of each that it wrote, `changed` has the
+    /// digest.
     pub fn of(
-        context: &Context,
-        pool: &Pool,
+        (context, pool): (&Context, &Pool),
         job: &Job,
         workload: &Workload,
-        places: &[usize],
-        changed: &[Option<u64>],
+        (places, changed): (&[usize], &[Option<u64>]),
+        on_device: bool,
+        alive: &mut dyn FnMut(),
     ) -> Result<Reference, Halt> {
         let mut results = Vec::with_capacity(places.len());
         for (index, (changed, place)) in changed.iter().zip(places).enumerate() {
@@ -81,11 +78,16 @@ impl Reference {
                 results.push(None);
                 continue;
             };
-            let compared = match (tolerance(workload, index), pool.slabs.get(*place)) {
-                (Some(tolerance), Some(slab)) => {
-                    Some(Compared { expected: Expected::of(context, slab)?, tolerance, bounds: OnceCell::new() })
+            let compared = match tolerance(workload, index) {
+                Some(tolerance) => {
+                    let slab = slab(pool, *place)?;
+                    let expected = match on_device.then(|| copy(context, slab)).flatten() {
+                        Some(memory) => Expected::Device(memory),
+                        None => Expected::Host(read(&slab.live, 0, slab.live.bytes(), alive)?),
+                    };
+                    Some(Compared { expected, tolerance, bounds: OnceCell::new() })
                 }
-                _ => None,
+                None => None,
             };
             results.push(Some(Written { digest, compared }));
         }
@@ -113,104 +115,135 @@ impl Reference {
         let is_alike = |index: usize, buffer: &Buffer| {
             other.buffers.get(index).is_some_and(|b| b.element == buffer.element && b.count == buffer.count)
         };
-        let compared = |result: &Option<Written>| result.as_ref().is_some_and(|written| written.compared.is_some());
+        let is_compared = |result: &Option<Written>| result.as_ref().is_some_and(|written| written.compared.is_some());
         let mut buffers = own.buffers.iter().zip(&self.results).enumerate();
-        buffers
-            .find(|(index, (buffer, result))| compared(result) && !is_alike(*index, buffer))
-            .map(|(_, (buffer, _))| buffer)
+        let (_, (buffer, _)) =
+            buffers.find(|(index, (buffer, result))| is_compared(result) && !is_alike(*index, buffer))?;
+        Some(buffer)
     }
 
     /// Makes room on the device.
-    pub fn leave_device(&mut self) -> Result<(), Halt> {
+    pub fn leave_device(&mut self, alive: &mut dyn FnMut()) -> Result<(), Halt> {
         for compared in self.results.iter_mut().flatten().filter_map(|written| written.compared.as_mut()) {
             if let Expected::Device(memory) = &compared.expected {
-                compared.expected = Expected::Host(whole(memory)?);
+                compared.expected = Expected::Host(read(memory, 0, memory.bytes(), alive)?);
             }
         }
         Ok(())
     }
 
     /// Compares the buffers as they are now with what the baseline left.
-    pub fn differs(
+    pub fn compare(
         &self,
         pool: &Pool,
         workload: &Workload,
         places: &[usize],
         alive: &mut dyn FnMut(),
-    ) -> Result<Option<Reason>, Halt> {
+    ) -> Result<Verdict, Halt> {
+        let stray = |buffer: &Buffer| Reason::Stray { buffer: buffer.name.clone() };
+        if let Some(buffer) = self.spoiled(pool, workload)? {
+            return Ok(Verdict::Spoiled(stray(buffer)));
+        }
         let digests = pool.digests(places).map_err(faulted)?;
         for (((buffer, place), digest), result) in workload.buffers.iter().zip(places).zip(digests).zip(&self.results) {
-            let Some(slab) = pool.slabs.get(*place) else {
-                continue;
-            };
-            let stray = || Reason::Stray { buffer: buffer.name.clone() };
+            let slab = slab(pool, *place)?;
             match result {
-                None if digest != slab.digest => return Ok(Some(stray())),
+                None if digest != slab.digest => return Ok(Verdict::Differs(stray(buffer))),
                 Some(Written { digest: expected, compared: Some(compared) }) if digest != *expected => {
                     alive();
-                    if compared.agrees(pool, slab)? {
-                        continue;
+                    if !compared.agrees_on_device(pool, slab, alive)? {
+                        let end = slab.used();
+                        let (expected, got) =
+                            (compared.expected.read(0, end, alive)?, read(&slab.live, 0, end, alive)?);
+                        let difference = compare(&buffer.name, &buffer.element, compared.tolerance, &expected, &got);
+                        if let Some(difference) = difference {
+                            return Ok(Verdict::Differs(Reason::Differs(difference)));
+                        }
                     }
-                    let (expected, got) = (compared.expected.bytes()?, whole(&slab.live)?);
-                    let end = slab.used();
-                    let (Some((expected, expected_guard)), Some((got, got_guard))) =
-                        (expected.split_at_checked(end), got.split_at_checked(end))
-                    else {
-                        return Ok(Some(stray()));
-                    };
-                    alive();
-                    let difference = compare(&buffer.name, &buffer.element, compared.tolerance, expected, got);
-                    if let Some(difference) = difference {
-                        return Ok(Some(Reason::Differs(difference)));
-                    }
-                    if expected_guard != got_guard {
-                        return Ok(Some(stray()));
+                    if !compared.guard_agrees(slab, alive)? {
+                        return Ok(Verdict::Differs(stray(buffer)));
                     }
                 }
                 _ => {}
             }
         }
-        Ok(None)
+        Ok(Verdict::Agrees)
+    }
+
+    /// The first of the buffers whose results, as they lie on the device, are not what the baseline left.
+    fn spoiled<'a>(&self, pool: &Pool, workload: &'a Workload) -> Result<Option<&'a Buffer>, Halt> {
+        let mut kept: Vec<(&Buffer, u64, &Memory)> = Vec::new();
+        for (buffer, written) in workload.buffers.iter().zip(&self.results) {
+            if let Some(Written { digest, compared: Some(Compared { expected: Expected::Device(memory), .. }) }) =
+                written
+            {
+                kept.push((buffer, *digest, memory));
+            }
+        }
+        let memories: Vec<&Memory> = kept.iter().map(|(_, _, memory)| *memory).collect();
+        let digests = pool.code.digests(&memories).map_err(faulted)?;
+        let is_spoiled = kept.iter().zip(digests).find(|((_, digest, _), now)| digest != now);
+        Ok(is_spoiled.map(|((buffer, _, _), _)| *buffer))
     }
 }
 
 impl Compared {
-    /// Whether a slab holds what is expected, guard included, as far as the device can tell.
-    fn agrees(&self, pool: &Pool, slab: &Slab) -> Result<bool, Halt> {
+    /// Whether the numbers of a slab are close enough to what is expected, as far as the device can tell.
+    fn agrees_on_device(&self, pool: &Pool, slab: &Slab, alive: &mut dyn FnMut()) -> Result<bool, Halt> {
         let Expected::Device(expected) = &self.expected else { return Ok(false) };
-        let (scalar, end) = (slab.buffer.element.scalar, slab.used());
+        let scalar = slab.buffer.element.scalar;
         let bounds = match self.bounds.get() {
             Some(bounds) => *bounds,
             None => {
-                let bounds = self.tolerance.bounds(self.magnitude(expected, slab)?);
+                let bounds = self.tolerance.bounds(self.magnitude(expected, slab, alive)?);
                 *self.bounds.get_or_init(|| bounds)
             }
         };
-        if !pool.code.agree(expected, &slab.live, end / scalar.size(), scalar, bounds).map_err(faulted)? {
-            return Ok(false);
+        match pool.code.agree(expected, &slab.live, slab.used() / scalar.size(), scalar, bounds) {
+            Ok(agree) => Ok(agree),
+            Err(error) => match DriverFault::from(error) {
+                DriverFault::OutOfMemory(_) => Ok(false),
+                _ => Err(faulted(error)),
+            },
         }
-        let guard = |memory: &Memory| {
-            let mut bytes = vec![0; memory.bytes().saturating_sub(end)];
-            memory.read(end, &mut bytes).map(|()| bytes).map_err(faulted)
-        };
-        Ok(guard(expected)? == guard(&slab.live)?)
     }
 
     /// The magnitude that [`Tolerance::bounds`] wants.
-    fn magnitude(&self, expected: &Memory, slab: &Slab) -> Result<f64, Halt> {
+    fn magnitude(&self, expected: &Memory, slab: &Slab, alive: &mut dyn FnMut()) -> Result<f64, Halt> {
         if !self.tolerance.wants_magnitude() {
             return Ok(0.0);
         }
         let element = slab.buffer.element;
-        let mut scalars = Vec::new();
-        for index in sample(slab.used() / element.size().max(1)) {
-            let mut bytes = vec![0; element.scalar.size()];
-            expected.read(index * element.size(), &mut bytes).map_err(faulted)?;
-            scalars.push(bytes);
+        let count = slab.used() / element.size().max(1);
+        if count > SAMPLE {
+            let mut scalars = Vec::with_capacity(SAMPLE);
+            for index in sample(count) {
+                scalars.push(read(expected, index * element.size(), element.scalar.size(), &mut || {})?);
+            }
+            alive();
+            if let Some(magnitude) = median_magnitude(element.scalar, scalars.iter()) {
+                return Ok(magnitude);
+            }
         }
-        match median_magnitude(element.scalar, scalars.iter()) {
-            Some(magnitude) => Ok(magnitude),
-            None => Ok(magnitude(&element, whole(expected)?.get(..slab.used()).unwrap_or_default())),
+        Ok(magnitude(&element, &read(expected, 0, slab.used(), alive)?))
+    }
+
+    /// Whether what lies behind a slab is as the baseline left it.
+    fn guard_agrees(&self, slab: &Slab, alive: &mut dyn FnMut()) -> Result<bool, Halt> {
+        let (end, length) = (slab.used(), slab.live.bytes().saturating_sub(slab.used()));
+        Ok(*self.expected.read(end, length, alive)? == *read(&slab.live, end, length, alive)?)
+    }
+}
+
+impl Expected {
+    /// So many bytes from this one on, or as many as there are.
+    fn read(&self, from: usize, length: usize, alive: &mut dyn FnMut()) -> Result<Cow<'_, [u8]>, Halt> {
+        match self {
+            Expected::Device(memory) => read(memory, from, length, alive).map(Cow::Owned),
+            Expected::Host(bytes) => {
+                let bytes = bytes.get(from..).unwrap_or_default();
+                Ok(Cow::Borrowed(bytes.get(..length).unwrap_or(bytes)))
+            }
         }
     }
 }
@@ -227,9 +260,27 @@ fn tolerance(workload: &Workload, index: usize) -> Option<Tolerance> {
     }
 }
 
-/// All that a memory holds.
-fn whole(memory: &Memory) -> Result<Vec<u8>, Halt> {
-    let mut bytes = vec![0; memory.bytes()];
-    memory.read(0, &mut bytes).map_err(faulted)?;
+fn slab(pool: &Pool, place: usize) -> Result<&Slab, Halt> {
+    pool.slabs.get(place).ok_or_else(|| Halt::Failed("a buffer was lost".to_owned()))
+}
+
+/// A copy of a slab on the device; `None` where there is no room for it. (A context that is broken is so for what comes next, too.)
+fn copy(context: &Context, slab: &Slab) -> Option<Memory> {
+    let bytes = slab.live.bytes();
+    if bytes as u64 > context.free_bytes() / DEVICE_SHARE {
+        return None;
+    }
+    let memory = Memory::allocate(context, bytes).ok()?;
+    memory.copy_from(&slab.live, Stream::DEFAULT).ok()?;
+    Some(memory)
+}
+
+/// So many bytes of a memory from this one on, or as many as there are.
+fn read(memory: &Memory, from: usize, length: usize, alive: &mut dyn FnMut()) -> Result<Vec<u8>, Halt> {
+    let mut bytes = vec![0; length.min(memory.bytes().saturating_sub(from))];
+    for (number, piece) in bytes.chunks_mut(PIECE).enumerate() {
+        alive();
+        memory.read(from + number * PIECE, piece).map_err(faulted)?;
+    }
     Ok(bytes)
 }

@@ -1,0 +1,172 @@
+//! The measuring process on what stands in for a driver: buffers, their contents and their comparison, where memory is short and where
+//! kernels write beyond what is theirs.
+
+use nvtune::measure::{Candidate, Error, Measurer, Options, Outcome, Plan, Process};
+use nvtune::space::Launch;
+use nvtune::workload::contents::fill_bytes;
+use nvtune::workload::{Argument, Buffer, Element, FileBytes, Fill, Scalar, Workload};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+/// Makes a library of `tests/stubs/driver.cpp` that programs take for the driver and for its management library.
+pub fn stand_in(folder: &Path) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stubs/driver.cpp");
+    let compiler = which::which("c++").or_else(|_| which::which("g++")).expect("nvcc's own host compiler");
+    let driver = folder.join("libcuda.so.1");
+    let options = ["-std=c++17", "-O1", "-ffp-contract=off", "-shared", "-fPIC", "-o"];
+    let made = Command::new(compiler).args(options).arg(&driver).arg(source).status().expect("it runs");
+    assert!(made.success());
+    // The names that are looked for first, lest the machine's own be found.
+    for name in ["libcuda.so", "libnvidia-ml.so.1"] {
+        std::fs::copy(&driver, folder.join(name)).expect("a copy");
+    }
+}
+
+/// Elements of `y`: 8 MB.
+const COUNT: u64 = 2 << 20;
+
+/// A GPU with so many bytes of memory.
+struct Gpu {
+    folder: tempfile::TempDir,
+    memory: u64,
+}
+
+impl Gpu {
+    fn new(memory: u64) -> Gpu {
+        let folder = tempfile::tempdir().expect("a folder");
+        stand_in(folder.path());
+        Gpu { folder, memory }
+    }
+
+    fn start(&self) -> Process {
+        let library_path = format!("LD_LIBRARY_PATH={}", self.folder.path().display());
+        let runner = ["/usr/bin/env".to_owned(), library_path, format!("MEMORY={}", self.memory)];
+        let program = Some(PathBuf::from(env!("CARGO_BIN_EXE_nvtune")));
+        Process::start(Options { runner: runner.to_vec(), program, ..Options::default() }).expect("it starts")
+    }
+}
+
+fn buffer(name: &str, scalar: Scalar, count: u64, fill: Fill) -> Buffer {
+    Buffer { name: name.to_owned(), element: Element { scalar, lanes: 1 }, count, fill, seed: 3 }
+}
+
+/// `(int n, float a, const unsigned *x, unsigned *y)`: a kernel that makes the words of `y` of those of `x`.
+fn makes(kernel: &str, x: Buffer, y: Buffer) -> Candidate {
+    let words = (x.bytes().min(y.bytes()) / 4) as i32;
+    let scalars = [words.to_le_bytes(), 0f32.to_le_bytes()].map(|bytes| Argument::Scalar(bytes.to_vec()));
+    let arguments = scalars.into_iter().chain([Argument::Buffer(0), Argument::Buffer(1)]).collect();
+    Candidate {
+        id: 0,
+        label: kernel.to_owned(),
+        cubin: Arc::from(&b".version"[..]),
+        kernel: kernel.to_owned(),
+        launch: Launch { grid: [1; 3], block: [128, 1, 1], shared: 0, carveout: None },
+        cooperative: false,
+        workload: Arc::new(Workload { arguments, buffers: vec![x, y], symbols: vec![], checks: None }),
+    }
+}
+
+/// The same on random numbers, beside so many more of them.
+fn beside(kernel: &str, more: u64, poisoned: bool) -> Candidate {
+    let x = buffer("x", Scalar::F32, COUNT + more / 4, Fill::Random { lo: 1.0, hi: 2.0 });
+    makes(kernel, x, buffer("y", Scalar::F32, COUNT, if poisoned { Fill::Poison } else { Fill::Zeros }))
+}
+
+fn of(kernel: &str) -> Candidate {
+    beside(kernel, 0, true)
+}
+
+fn plan() -> Plan {
+    Plan { rounds: 1, ..Plan::default() }
+}
+
+/// What came of each candidate: `timed`, or why it was refused.
+fn outcomes(process: &mut Process, baseline: &Candidate, candidates: &[Candidate]) -> Vec<String> {
+    let timings = process.time(baseline, candidates, &plan()).expect("the baseline serves");
+    let short = |outcome: Outcome| match outcome {
+        Outcome::Timed(_) => "timed".to_owned(),
+        Outcome::Refused(reason) => reason.to_string(),
+        Outcome::Skipped => "skipped".to_owned(),
+    };
+    timings.candidates.into_iter().map(short).collect()
+}
+
+const DIFFERS: &str = "1 of 2097152 elements of `y` differ from the baseline's: y[1048576] is ";
+const STRAY: &str = "writes to `y` where the baseline leaves it alone (an index out of bounds?)";
+
+#[test]
+fn results_that_are_rounded_otherwise_agree_and_others_are_refused() {
+    let gpu = Gpu::new(1 << 30);
+    let said = outcomes(&mut gpu.start(), &of("copies"), &["rounded", "wrong", "overruns", "copies"].map(of));
+    assert_eq!([&said[0], &said[2], &said[3]], ["timed", STRAY, "timed"]);
+    assert!(said[1].starts_with(DIFFERS), "{}", said[1]);
+}
+
+#[test]
+fn buffers_hold_what_the_host_says_they_do() {
+    let gpu = Gpu::new(1 << 30);
+    let mut process = gpu.start();
+    let random = Fill::Random { lo: -3.0, hi: 100.0 };
+    for scalar in
+        [Scalar::U8, Scalar::I16, Scalar::U32, Scalar::I64, Scalar::F16, Scalar::Bf16, Scalar::F32, Scalar::F64]
+    {
+        for fill in
+            [Fill::Zeros, Fill::Poison, Fill::Iota, Fill::Constant(42.4), random.clone(), Fill::Table(vec![1, 2])]
+        {
+            let contents = buffer("x", scalar, 1000, fill);
+            let mut bytes = vec![0; contents.bytes() as usize];
+            assert!(fill_bytes(&contents, 0..contents.count, &mut bytes));
+            let onto = || buffer("y", Scalar::U32, contents.bytes() / 4, Fill::Constant(77.0));
+            let file = buffer("x", scalar, 1000, Fill::File(FileBytes::new(Arc::from(bytes), 0)));
+            let candidates = [makes("copies", contents.clone(), onto()), makes("wrong", contents.clone(), onto())];
+            let said = outcomes(&mut process, &makes("copies", file, onto()), &candidates);
+            assert!(said[0] == "timed" && said[1].contains("elements of `y` differ"), "{contents:?}: {said:?}");
+        }
+    }
+}
+
+/// Results lie on the GPU, in reach of what is compared with them.
+#[test]
+fn a_kernel_that_writes_over_the_baselines_results_is_refused_and_no_other() {
+    let gpu = Gpu::new(1 << 30);
+    let said = outcomes(&mut gpu.start(), &of("copies"), &["rounded", "sprays", "rounded", "wrong"].map(of));
+    assert_eq!([&said[0], &said[1], &said[2]], ["timed", STRAY, "timed"]);
+    assert!(said[3].starts_with(DIFFERS), "{}", said[3]);
+    // A baseline that does so has always been compared with: what it leaves is on the host.
+    let said = outcomes(&mut gpu.start(), &of("sprays"), &["sprays", "copies"].map(of));
+    assert!(said[0] == "timed" && said[1].contains("elements of `y` differ"), "{said:?}");
+}
+
+#[test]
+fn results_make_room_for_candidates() {
+    // Of 256 MB the measuring process has 32 for itself; `x` takes 100, and `y`, a copy of it and its results take 8 each.
+    let gpu = Gpu::new(256 << 20);
+    let mut process = gpu.start();
+    let baseline = beside("copies", 92 << 20, true);
+    let with = |kernel, more: u64| beside(kernel, more << 20, false);
+    let said = outcomes(
+        &mut process,
+        &baseline,
+        &[
+            // Fits where the baseline's buffers go.
+            with("rounded", 120),
+            // Leaves room for its `y`, and for a copy of that where the results go.
+            with("rounded", 194),
+            with("wrong", 194),
+            with("rounded", 300),
+            beside("rounded", 92 << 20, true),
+        ],
+    );
+    println!("{said:#?}");
+    assert_eq!([&said[0], &said[1], &said[4]], ["timed"; 3]);
+    assert!(said[2].starts_with(DIFFERS), "{}", said[2]);
+    assert!(said[3].contains("do not fit into the GPU's memory"), "{}", said[3]);
+    // Results that would leave too little for others are on the host from the start.
+    let crowded = beside("copies", 172 << 20, true);
+    let said =
+        outcomes(&mut process, &crowded, &[beside("rounded", 172 << 20, true), beside("wrong", 172 << 20, true)]);
+    assert!(said[0] == "timed" && said[1].starts_with(DIFFERS), "{said:?}");
+    let huge = process.time(&beside("copies", 300 << 20, true), &[], &plan());
+    assert!(matches!(huge, Err(Error::Baseline(_))), "{huge:?}");
+}
