@@ -215,7 +215,7 @@ impl Advisor<'_> {
 
     /// A block that the code cannot know of: results would hang on it.
     fn fixed_block(&mut self, seen: &Seen, facts: &Facts) {
-        if self.is_told_its_block() {
+        if self.annotation.tells_block() {
             return;
         }
         let wrong = (0..3).filter(|&dimension| facts.fixed[dimension] && seen.varies[dimension]);
@@ -230,16 +230,6 @@ impl Advisor<'_> {
             );
             self.warn(self.annotation.place("block"), message);
         }
-    }
-
-    /// The block reaches the kernel as an argument (`size = block.x`).
-    fn is_told_its_block(&self) -> bool {
-        self.annotation.values().into_iter().any(|(_, value)| {
-            let GivenValue::Scalar(expression) = value else { return false };
-            let mut found = false;
-            expression.names(&mut |name, _| found |= name.starts_with("block."));
-            found
-        })
     }
 
     /// The highest cap that the comment lists, where that is above `most`.

@@ -302,6 +302,16 @@ impl Annotation {
         values
     }
 
+    /// Whether the block reaches the kernel as an argument (`size = block.x`).
+    pub fn tells_block(&self) -> bool {
+        self.values().into_iter().any(|(_, value)| {
+            let GivenValue::Scalar(expression) = value else { return false };
+            let mut found = false;
+            expression.names(&mut |name, _| found |= name.starts_with("block."));
+            found
+        })
+    }
+
     /// True where the comment says what to launch the kernel on: a value for each of its parameters.
     pub fn has_workload(&self) -> bool {
         let is_given = |parameter| self.args.iter().flatten().any(|given| given.parameter == parameter);

@@ -29,8 +29,9 @@ impl Span {
 }
 
 impl Source {
-    /// The source with these bytes; `path` is printed as it is given.
+    /// The source with these bytes; `path` is printed as it is given. A byte order mark is none of the text.
     pub fn new(path: impl Into<String>, bytes: &[u8]) -> Source {
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         Source { path: path.into(), text: String::from_utf8_lossy(bytes).into_owned() }
     }
 
@@ -77,6 +78,22 @@ impl Source {
             severity,
             message: message.into(),
             notes: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::annotations;
+    use super::Source;
+
+    #[test]
+    fn a_byte_order_mark_is_no_code_before_the_first_comment() {
+        for mark in ["", "\u{feff}"] {
+            let text = format!("{mark}//@tune threads(n) block(auto)\n__global__ void k(int n) {{}}\n");
+            let source = Source::new("a.cu", text.as_bytes());
+            let found = annotations(&source).unwrap_or_else(|problems| panic!("{problems:?}"));
+            assert_eq!((found.len(), source.text.starts_with("//@")), (1, true));
         }
     }
 }

@@ -11,9 +11,11 @@ use super::subject::{self, Ahead};
 use super::tuned::Tuned;
 use super::variants::{Bounds, FrontEnds, InForce, Macros};
 use super::{Tuner, axes, host, launches};
-use crate::comment::{Annotation, Diagnostic};
+use crate::comment::{Annotation, Diagnostic, HostCode};
+use crate::ptx::Module;
 use crate::settings::Mode;
 use crate::variant::{ToolError, Toolchain};
+use crate::workload;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -242,6 +244,52 @@ impl<'a> Course<'a> {
         } else if let Some(recall) = tuner.recall(self.toolchain, annotation) {
             recall.note_refusal();
         }
+    }
+
+    /// Warns where a macro by which one kernel's work is divided changes another kernel: macros hold for the whole file, and launches of
+    /// the other that do not know of it leave work undone.
+    pub fn divided_others(&self, host: &HostCode) -> Vec<Diagnostic> {
+        let mut found = Vec::new();
+        for (annotation, own) in self.annotations.iter().zip(&self.each) {
+            let is_changed = |name: &str| own.get(name) != self.baselines.get(name);
+            if !own.keys().any(|name| is_changed(name)) {
+                continue;
+            }
+            let Ok(space) = host::space(annotation, self.toolchain.architecture()) else { continue };
+            let dividing = space.dividing_macros();
+            for axis in annotation.macros.iter().filter(|axis| dividing.contains(&axis.name)) {
+                // Launches that are written with the macro follow it.
+                let Some(value) = own.get(&axis.name).filter(|_| is_changed(&axis.name)) else { continue };
+                let others = self.changed_by(&axis.name);
+                if others.is_empty() || host.use_of(&axis.name).is_some() {
+                    continue;
+                }
+                let message = format!(
+                    "{}={value} holds for the whole file, and changes {} too, whose launches know nothing of it: give the macro of `{}` a name that no other kernel uses, or launch by it",
+                    axis.name,
+                    others.join(" and "),
+                    annotation.kernel.name
+                );
+                found.push(annotation.source.warning(axis.span, message));
+            }
+        }
+        found
+    }
+
+    /// The kernels whose code is other than under the baselines' macros, and whose comments do not have this one.
+    fn changed_by(&self, name: &str) -> Vec<String> {
+        let now = joined(&self.each);
+        let made = [&self.baselines, &now].map(|set| self.front_ends.made(set));
+        let [Some(before), Some(after)] = made else { return Vec::new() };
+        let [Ok(first), Ok(second)] = [before, after].map(|made| Module::parse(&made.ptx)) else { return Vec::new() };
+        let has_it = |symbol: &str| {
+            let known = self.symbols.iter().filter(|(known, _)| known == symbol);
+            known.into_iter().any(|(_, index)| self.annotations[*index].macros.iter().any(|axis| axis.name == name))
+        };
+        let others = workload::entries(&before.stub).into_iter().filter(|entry| !has_it(&entry.symbol));
+        let is_other =
+            |symbol: &str| second.canonical(symbol).is_some_and(|text| first.canonical(symbol) != Some(text));
+        others.filter(|entry| is_other(&entry.symbol)).map(|entry| format!("`{}`", entry.qualified)).collect()
     }
 
     /// The files that the front end read.

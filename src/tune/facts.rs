@@ -101,16 +101,26 @@ fn fixed(module: &Module, entry: &Function, body: &Body) -> [bool; 3] {
         module.functions.iter().filter(|function| !function.entry).filter_map(|function| function.body.as_ref());
     let all = || functions.clone().chain([body]);
     [".x", ".y", ".z"].map(|dimension| {
-        let reads = |body: &Body, register: &str| {
-            body.instructions().flat_map(|instruction| &instruction.operands).any(|operand| match operand {
-                // Without a dimension: all of them, as a vector.
-                Operand::Name(name) => {
-                    name.strip_prefix(register).is_some_and(|rest| rest == dimension || rest.is_empty())
-                }
-                _ => false,
-            })
-        };
+        let reads = |body: &Body, register: &str| reads(body, register, dimension);
         reads(body, "%tid") && !all().any(|body| reads(body, "%ntid"))
+    })
+}
+
+/// By dimension: the kernel, or what it may call, asks how many blocks there are.
+pub fn asks_for_blocks(module: &Module, symbol: &str) -> [bool; 3] {
+    let own = module.entry(symbol).and_then(|entry| entry.body.as_ref());
+    let others =
+        module.functions.iter().filter(|function| !function.entry).filter_map(|function| function.body.as_ref());
+    let bodies: Vec<&Body> = own.into_iter().chain(others).collect();
+    [".x", ".y", ".z"].map(|dimension| bodies.iter().any(|body| reads(body, "%nctaid", dimension)))
+}
+
+/// Whether a special register is read in this dimension.
+fn reads(body: &Body, register: &str, dimension: &str) -> bool {
+    body.instructions().flat_map(|instruction| &instruction.operands).any(|operand| match operand {
+        // Without a dimension: all of them, as a vector.
+        Operand::Name(name) => name.strip_prefix(register).is_some_and(|rest| rest == dimension || rest.is_empty()),
+        _ => false,
     })
 }
 

@@ -12,7 +12,7 @@ use super::tuned::Tuned;
 use super::untimed;
 use super::variants::{Assembly, FrontEnds, InForce, Macros, Variant, Variants, options};
 use super::{Tuner, measured};
-use crate::comment::Annotation;
+use crate::comment::{Annotation, Diagnostic};
 use crate::cubin::Cubin;
 use crate::measure::{self, Candidate, Measurer, Pool};
 use crate::model::{Analysis, Architecture, Machine};
@@ -21,6 +21,7 @@ use crate::process;
 use crate::record::{Basis, Decision, Held, RecordedConfiguration, RecordedVariant, Seconds};
 use crate::search::{Provenance, Search, Strategy};
 use crate::settings::Trust;
+use crate::space::Configuration;
 use crate::variant::{ToolError, Toolchain};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -275,6 +276,7 @@ pub fn conclude(
     if by_model && let Some(note) = idle_macros_note(prepared) {
         tuner.console.warning(&format!("{}: {note}", decision.name));
     }
+    tuner.console.diagnostics(&inert_axes(prepared));
     decision.held = held(prepared, by_model);
     decision.notes.extend(notes);
     if !by_model {
@@ -454,6 +456,44 @@ fn idle_macros_note(Prepared { subject, variants, scored, .. }: &Prepared<'_>) -
         let reason = reason.strip_prefix(&format!("with {values}: ")).unwrap_or(reason);
         format!("its macros are varied in vain: no value but the baseline's gives code, with {values} because {reason}")
     })
+}
+
+/// Warns of macros no value of which changes the kernel or its launch: a name that the source does not know, most of all.
+fn inert_axes(Prepared { subject, scored, .. }: &Prepared<'_>) -> Vec<Diagnostic> {
+    let (laid, baseline) = (&scored.laid, subject.space.baseline());
+    // In the baseline's shape the macros alone make a difference.
+    let like_baseline = |found: &Configuration| {
+        let shaped = Configuration { macros: baseline.macros.clone(), ..found.clone() };
+        shaped == *baseline
+    };
+    let code = |index: usize| Some(&laid.codes.get(*laid.variants.get(index)?.as_ref().ok()?)?.digest);
+    let compiled: Vec<usize> = (0..laid.configurations.len())
+        .filter(|&index| code(index).is_some() && like_baseline(&laid.configurations[index]))
+        .collect();
+    let mut found = Vec::new();
+    for axis in &subject.annotation.macros {
+        let mut firsts: BTreeMap<Macros, usize> = BTreeMap::new();
+        let (mut compared, mut alike) = (0, 0);
+        for &index in &compiled {
+            let mut others = laid.configurations[index].macros.clone();
+            others.remove(&axis.name);
+            let first = *firsts.entry(others).or_insert(index);
+            compared += usize::from(first != index);
+            let is_alike = code(first) == code(index)
+                && laid.launches[first] == laid.launches[index]
+                && laid.workloads[first] == laid.workloads[index]
+                && laid.trips[first] == laid.trips[index];
+            alike += usize::from(first != index && is_alike);
+        }
+        if compared > 0 && alike == compared {
+            let message = format!(
+                "no value of macro `{}` changes `{}` or its launch: is it the name that the source has, and not defined there without #ifndef?",
+                axis.name, subject.annotation.kernel.name
+            );
+            found.push(subject.annotation.source.warning(axis.span, message));
+        }
+    }
+    found
 }
 
 fn recorded(scored: &Scored, candidates: &[usize]) -> Vec<RecordedConfiguration> {

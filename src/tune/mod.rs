@@ -231,6 +231,9 @@ impl<'a> Tuner<'a> {
                     self.conclude(toolchain, timing, &mut course, &mut tuned);
                 }
             });
+            if let Some(around) = &self.surroundings {
+                self.console.diagnostics(&course.divided_others(&around.host));
+            }
             self.files.extend(course.files().cloned());
         }
         self.surroundings = None;

@@ -94,6 +94,11 @@ pub struct Reach {
     pub proven: bool,
     /// By dimension: the code needs the baseline's extent.
     fixed: [bool; 3],
+    /// By dimension: fewer threads than the baseline's do less, for the kernel knows them by their position alone and asks for no number
+    /// of blocks.
+    each_counts: [bool; 3],
+    /// The block reaches the kernel as an argument.
+    is_told_its_block: bool,
     /// Threads that a block can have at most by the kernel's launch bounds.
     most: u32,
     /// Macros that host code uses too: its launches follow them.
@@ -120,6 +125,8 @@ impl Reach {
             way: Way::Header,
             proven: false,
             fixed: [false; 3],
+            each_counts: [false; 3],
+            is_told_its_block: false,
             most: MAX_BLOCK_THREADS,
             host_macros: BTreeSet::new(),
             kept_macros: Vec::new(),
@@ -140,6 +147,8 @@ impl Reach {
         let varies = space.varying_extents();
         let before = space.baseline().block;
         let proven = position::is_all(module, symbol, std::array::from_fn(|at| (!varies[at]).then_some(before[at])));
+        let each_counts = facts::asks_for_blocks(module, symbol).map(|asks| proven && !asks);
+        let is_told_its_block = annotation.tells_block();
         let way = match annotation.launch {
             _ if goes_by_header(annotation, around) => Way::Header,
             // Where all launches are alike, results are the same as those of an object, and hold for both.
@@ -157,7 +166,7 @@ impl Reach {
                 None => Way::Remap { told: told.is_some() },
             },
         };
-        let mut reach = Self { fixed, most, proven, way, ..Self::header() };
+        let mut reach = Self { fixed, each_counts, is_told_its_block, most, proven, way, ..Self::header() };
         if reach.way != Way::Header {
             reach.look_at_macros(annotation, space, &around.host);
             reach.following = following(annotation);
@@ -375,8 +384,11 @@ impl Reach {
 
     /// Why the model alone must not choose a configuration, which is launched so; with the remedy.
     pub fn refuses_predicted(&self, space: &Space, configuration: &Configuration, launch: &Launch) -> Option<String> {
+        if let Some(reason) = self.starves(space, configuration, launch) {
+            return Some(reason);
+        }
         if self.way == Way::Header {
-            return None;
+            return self.mistakes_block(space, configuration);
         }
         if let Some(reason) = self.refuses_macros(space, configuration) {
             return Some(reason);
@@ -425,6 +437,33 @@ impl Reach {
         }
         // What is proven is of as many threads.
         (!told && !is_axis && threads(launch) != threads(&before)).then(untold)
+    }
+
+    /// That a launch has fewer threads than the baseline's, under the same macros, of a kernel that each of them counts for.
+    fn starves(&self, space: &Space, configuration: &Configuration, launch: &Launch) -> Option<String> {
+        let like_baseline = Configuration { macros: configuration.macros.clone(), ..space.baseline().clone() };
+        let before = threads(&self.launch(space, &like_baseline).ok()?);
+        // A grid that the block counts covers what there is to do, whatever is left over.
+        let is_counted = |at: usize| configuration.grid.is_none() && (0..3).any(|of| space.counted_by(of).block[at]);
+        let fewer = |at: &usize| self.each_counts[*at] && threads(launch)[*at] < before[*at] && !is_counted(*at);
+        let name = NAMES[(0..3).find(fewer)?];
+        Some(format!(
+            "fewer threads in {name} than the baseline's would do less, for the kernel asks for no gridDim.{name}: let the grid follow the block, as in threads(n) or grid(ceildiv(n, block.{name}))"
+        ))
+    }
+
+    /// That the block is another than the code of a configuration can know of.
+    fn mistakes_block(&self, space: &Space, configuration: &Configuration) -> Option<String> {
+        let baseline = space.baseline();
+        let tied = space.tied_macros();
+        // A macro that is tied to the block tells the code of it.
+        let is_told = tied.iter().any(|name| configuration.macros.get(name) != baseline.macros.get(name));
+        if self.is_told_its_block || is_told {
+            return None;
+        }
+        let other = |at: &usize| self.fixed[*at] && configuration.block[*at] != baseline.block[*at];
+        let name = NAMES[(0..3).find(other)?];
+        Some(format!("the kernel reads threadIdx.{name} and never blockDim.{name}"))
     }
 
     /// Whether a launch is what the comment asks for under a configuration, as far as the workload tells. The program's grid knows

@@ -167,6 +167,111 @@ fn why_most_of_a_space_may_not_be_chosen_is_said_with_the_remedy() {
     assert!(!free.contains("may not be chosen"), "{free}");
 }
 
+/// What is said of a build without a GPU.
+fn predicted(project: &Project, text: &str) -> String {
+    project.write("predicted.cu", text);
+    let ran = run(&mut project.nvtune(&compile("predicted.cu", "predicted.o")));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    ran.stderr
+}
+
+#[test]
+fn where_nothing_is_timed_a_shape_that_leaves_work_undone_is_not_chosen() {
+    let project = Project::new(&[]);
+    // Each thread has one element, and the grid does not follow the block; a kernel that strides over the grid has all of them.
+    const ONE: &str = "if (i < n)";
+    const STRIDED: &str = "for (; i < n; i += gridDim.x * blockDim.x)";
+    let of = |launch: &str, grid: &str, each: &str| {
+        predicted(
+            &project,
+            &format!(
+                "//@tune {grid} block({{32, 64, 128, 256}}) regs({{0}}) default(block = 256) launch({launch})\n\
+                 //@tune args(n = 1 << 20, x = random[n], y = out[n])\n\
+                 __global__ void k(int n, const float *x, float *y) {{\n\
+                 int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+                 {each} {{ float s = x[i]; for (int j = 0; j < 64; ++j) s = sinf(s) + s * x[j]; y[i] = s; }} }}\n"
+            ),
+        )
+    };
+    for launch in ["header", "remap"] {
+        let said = of(launch, "grid((n + 255) / 256)", ONE);
+        let why = "3 of 4 points may not be chosen: fewer threads in x than the baseline's would do less, for the kernel asks for no gridDim.x";
+        assert!(said.contains("block=256 (kept") && said.contains(why), "{said}");
+        for (grid, each) in [("grid(ceildiv(n, block.x))", ONE), ("threads(n)", ONE), ("grid(1024)", STRIDED)] {
+            let said = of(launch, grid, each);
+            assert!(!said.contains("fewer threads"), "{grid}: {said}");
+        }
+    }
+    // A block that the code does not know of, and one that a macro tells it of.
+    let tiled = |clauses: &str| {
+        let kernel = "__global__ void tile(int n, const float *in, float *out) {\n\
+            const int x = blockIdx.x * TILE + threadIdx.x, y = blockIdx.y * 8 + threadIdx.y;\n\
+            if (x < n && y < n) out[y * n + x] = in[y * n + x] * 2; }\n";
+        predicted(
+            &project,
+            &format!(
+                "#ifndef TILE\n#define TILE 16\n#endif\n//@tune threads(n, n) regs({{0}}) launch(header) {clauses}\n\
+                 //@tune args(n = 4096, in = random[n * n], out = out[n * n])\n{kernel}"
+            ),
+        )
+    };
+    let said = tiled("block({16, 32, 64}, {8}) default(block = {16, 8})");
+    let why = "2 of 3 points may not be chosen: the kernel reads threadIdx.x and never blockDim.x";
+    assert!(said.contains("block=16x8 (kept") && said.contains(why), "{said}");
+    let tied = "block({16, 32, 64}, {8}) define(TILE = {16, 32, 64}) require(block.x == TILE) default(block = {16, 8}, TILE = 16)";
+    assert!(!tiled(tied).contains("may not be chosen"));
+}
+
+#[test]
+fn a_macro_that_changes_nothing_or_other_kernels_is_told_at_its_place() {
+    let project = Project::new(&[]);
+    let of = |name: &str, host: &str| {
+        predicted(
+            &project,
+            &format!(
+                "#ifndef TILE\n#define TILE 16\n#endif\n\
+                 //@tune define({name} = {{1, 2, 16}}) threads(ceildiv(n, {name})) block(256) regs({{0}}) launch(header)\n\
+                 //@tune default(block = 256, {name} = 16) args(n = 1 << 20, x = random[n], y = out[n])\n\
+                 __global__ void k(int n, const float *x, float *y) {{\n\
+                 const int first = (blockIdx.x * blockDim.x + threadIdx.x) * TILE;\n\
+                 for (int i = first; i < first + TILE && i < n; ++i) y[i] = sinf(x[i]); }}\n\
+                 __global__ void k2(int n, float *y) {{\n\
+                 const int first = (blockIdx.x * blockDim.x + threadIdx.x) * TILE;\n\
+                 for (int i = first; i < first + TILE && i < n; ++i) y[i] *= 2; }}\n{host}\n"
+            ),
+        )
+    };
+    expect![[r#"
+        predicted.cu(4): warning: TILE=2 holds for the whole file, and changes `k2` too, whose launches know nothing of it: give the macro of `k` a name that no other kernel uses, or launch by it
+          //@tune define(TILE = {1, 2, 16}) threads(ceildiv(n, TILE)) block(256) regs({0}) launch(header)
+                         ^~~~
+
+    "#]]
+    .assert_eq(&warnings(&of("TILE", "void go(int n, float *y) { k2<<<(n + 4095) / 4096, 256>>>(n, y); }")));
+    let by_macro = "void go(int n, float *y) { k2<<<(n + 256 * TILE - 1) / (256 * TILE), 256>>>(n, y); }";
+    assert_eq!(warnings(&of("TILE", by_macro)), "");
+    let mistyped = predicted(
+        &project,
+        "#ifndef UNROLL\n#define UNROLL 4\n#endif\n\
+         //@tune threads(n) block({128, 256}) regs({0}) define(UNROL = {1, 2, 4}) default(block = 256)\n\
+         //@tune args(n = 1 << 20, x = random[n], y = out[n]) launch(header)\n\
+         __global__ void k(int n, const float *x, float *y) {\n\
+         const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = UNROLL * x[i]; }\n",
+    );
+    expect![[r#"
+        predicted.cu(4): warning: no value of macro `UNROL` changes `k` or its launch: is it the name that the source has, and not defined there without #ifndef?
+          //@tune threads(n) block({128, 256}) regs({0}) define(UNROL = {1, 2, 4}) default(block = 256)
+                                                                ^~~~~
+
+    "#]]
+    .assert_eq(&warnings(&mistyped));
+}
+
+/// The same without the lines of results.
+fn warnings(said: &str) -> String {
+    said.lines().filter(|line| !line.starts_with("nvtune: ")).fold(String::new(), |all, line| all + line + "\n")
+}
+
 /// A kernel whose work a macro divides, in a source that does not launch it. A block beyond those it needs leaves at once where `GUARD`
 /// says so.
 pub const DIVIDED: &str = "#ifndef PER\n#define PER 4\n#endif\n\
