@@ -248,20 +248,23 @@ impl<'a> Course<'a> {
 
     /// Warns where a macro by which one kernel's work is divided changes another kernel: macros hold for the whole file, and launches of
     /// the other that do not know of it leave work undone.
-    pub fn divided_others(&self, host: &HostCode) -> Vec<Diagnostic> {
-        let mut found = Vec::new();
-        for (annotation, own) in self.annotations.iter().zip(&self.each) {
-            let is_changed = |name: &str| own.get(name) != self.baselines.get(name);
-            if !own.keys().any(|name| is_changed(name)) {
+    pub fn divided_others(&mut self, host: &HostCode) -> Vec<Diagnostic> {
+        let (annotations, mut found) = (self.annotations, Vec::new());
+        for (annotation, own) in annotations.iter().zip(self.each.clone()) {
+            if own.iter().all(|(name, value)| self.baselines.get(name) == Some(value)) {
                 continue;
             }
             let Ok(space) = host::space(annotation, self.toolchain.architecture()) else { continue };
             let dividing = space.dividing_macros();
             for axis in annotation.macros.iter().filter(|axis| dividing.contains(&axis.name)) {
                 // Launches that are written with the macro follow it.
-                let Some(value) = own.get(&axis.name).filter(|_| is_changed(&axis.name)) else { continue };
-                let others = self.changed_by(&axis.name);
-                if others.is_empty() || host.use_of(&axis.name).is_some() {
+                let is_changed = |value: &&i64| self.baselines.get(&axis.name) != Some(*value);
+                let Some(&value) = own.get(&axis.name).filter(is_changed) else { continue };
+                if host.use_of(&axis.name).is_some() {
+                    continue;
+                }
+                let others = self.changed_by(&axis.name, value);
+                if others.is_empty() {
                     continue;
                 }
                 let message = format!(
@@ -270,21 +273,38 @@ impl<'a> Course<'a> {
                     others.join(" and "),
                     annotation.kernel.name
                 );
-                found.push(annotation.source.warning(axis.span, message));
+                let warning = annotation.source.warning(axis.span, message);
+                // Instances of a template have one comment.
+                if !found.contains(&warning) {
+                    found.push(warning);
+                }
             }
         }
         found
     }
 
-    /// The kernels whose code is other than under the baselines' macros, and whose comments do not have this one.
-    fn changed_by(&self, name: &str) -> Vec<String> {
+    /// The kernels whose code is other by this macro alone, and whose comments do not have it.
+    fn changed_by(&mut self, name: &str, value: i64) -> Vec<String> {
         let now = joined(&self.each);
-        let made = [&self.baselines, &now].map(|set| self.front_ends.made(set));
+        let mut alone = self.baselines.clone();
+        alone.insert(name.to_owned(), value);
+        let changed = self.other_under(name, &now);
+        if changed.is_empty() || alone == now {
+            return changed;
+        }
+        self.front_ends.get(std::slice::from_ref(&alone));
+        self.other_under(name, &alone)
+    }
+
+    /// The kernels whose code is other under these macros than under the baselines', and whose comments do not have the one of this name.
+    /// None where the front end was not run for both: then it is not known.
+    fn other_under(&self, name: &str, macros: &Macros) -> Vec<String> {
+        let made = [&self.baselines, macros].map(|set| self.front_ends.made(set));
         let [Some(before), Some(after)] = made else { return Vec::new() };
         let [Ok(first), Ok(second)] = [before, after].map(|made| Module::parse(&made.ptx)) else { return Vec::new() };
         let has_it = |symbol: &str| {
-            let known = self.symbols.iter().filter(|(known, _)| known == symbol);
-            known.into_iter().any(|(_, index)| self.annotations[*index].macros.iter().any(|axis| axis.name == name))
+            let mut known = self.symbols.iter().filter(|(known, _)| known == symbol);
+            known.any(|(_, index)| self.annotations[*index].macros.iter().any(|axis| axis.name == name))
         };
         let others = workload::entries(&before.stub).into_iter().filter(|entry| !has_it(&entry.symbol));
         let is_other =
