@@ -116,6 +116,18 @@ impl HostCode {
         })
     }
 
+    /// Whether code or a directive has this name, outside comments.
+    pub fn names(&self, name: &str) -> bool {
+        self.files.iter().any(|File { source, tokens, .. }| {
+            let is_it = |token: &CxxToken| token.kind == CxxKind::Name && source.slice(token.span) == name;
+            let in_directive = |line: &str| {
+                let mut words = line.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+                line.trim_start().starts_with('#') && words.any(|word| word == name)
+            };
+            tokens.iter().any(is_it) || source.text.replace("\\\n", "  ").lines().any(in_directive)
+        })
+    }
+
     /// A warning for each launch of the kernel that does not go through its launch stub.
     pub fn unreached(&self, kernel: &str) -> Vec<Diagnostic> {
         self.files.iter().flat_map(|file| file.unreached(kernel)).collect()

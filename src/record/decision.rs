@@ -60,6 +60,9 @@ pub struct Decision {
     /// Why nothing was timed on the GPU at hand, where the same inputs will meet the same again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untimed: Option<Untimed>,
+    /// Macros no value of which changes the kernel or its launch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unused: Vec<String>,
     /// Configurations of the space, and how many of them the search timed.
     pub points: usize,
     pub timed: usize,

@@ -1,8 +1,10 @@
 //! Macro axes -> the problem with one that cannot be an axis: nvtune sets a macro with `-D` for a whole file, which does
 //! nothing where the source defines it all the same, and does too much where two kernels want a value each.
 
+use super::Tuner;
 use super::problem::Problem;
 use super::variants::Macros;
+use crate::comment::Annotation;
 use crate::variant::Toolchain;
 use std::collections::BTreeMap;
 
@@ -50,6 +52,18 @@ pub fn problem(own: &Macros, all: &[Macros], elsewhere: &Definitions) -> Option<
         let kernels = all.iter().filter(|macros| macros.contains_key(name)).count();
         (kernels > 1).then(|| Problem::Shared { name: name.clone() })
     })
+}
+
+/// Warns of those of these macros, no value of which changes the kernel or its launch, that the source does not name.
+pub fn warn_of_unused(tuner: &Tuner<'_>, annotation: &Annotation, unused: &[String]) {
+    let is_named = |name: &str| tuner.surroundings().is_none_or(|around| around.host.names(name));
+    for axis in annotation.macros.iter().filter(|axis| unused.contains(&axis.name) && !is_named(&axis.name)) {
+        let message = format!(
+            "no value of macro `{}` changes `{}` or its launch, and the source does not name it: write the name that the source has",
+            axis.name, annotation.kernel.name
+        );
+        tuner.console.diagnostics(&[annotation.source.warning(axis.span, message)]);
+    }
 }
 
 #[cfg(test)]

@@ -204,6 +204,7 @@ impl<'a> Course<'a> {
             if let Some(tuned) = recall.find(&mut subject, &mut self.front_ends, in_force, begin) {
                 launches::reach_notes(tuner, &subject);
                 launches::warn_of_launches(tuner, &subject, tuned.winner());
+                axes::warn_of_unused(tuner, annotation, &tuned.decision.unused);
                 return Ok(Standing::Known(Box::new(tuned)));
             }
             if is_locked {

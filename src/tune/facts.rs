@@ -106,13 +106,15 @@ fn fixed(module: &Module, entry: &Function, body: &Body) -> [bool; 3] {
     })
 }
 
-/// By dimension: the kernel, or what it may call, asks how many blocks there are.
-pub fn asks_for_blocks(module: &Module, symbol: &str) -> [bool; 3] {
-    let own = module.entry(symbol).and_then(|entry| entry.body.as_ref());
-    let others =
-        module.functions.iter().filter(|function| !function.entry).filter_map(|function| function.body.as_ref());
-    let bodies: Vec<&Body> = own.into_iter().chain(others).collect();
-    [".x", ".y", ".z"].map(|dimension| bodies.iter().any(|body| reads(body, "%nctaid", dimension)))
+/// By dimension: the kernel knows each of its threads, and not how many blocks there are. Not known, and so not told, where it hands out
+/// its work by atomics or calls functions.
+pub fn each_counts(module: &Module, symbol: &str) -> [bool; 3] {
+    let Some(body) = module.entry(symbol).and_then(|entry| entry.body.as_ref()) else { return [false; 3] };
+    let is_elsewhere = body.instructions().any(|instruction| is_one_of(instruction, &["atom", "call"]));
+    [".x", ".y", ".z"].map(|dimension| {
+        let reads = |register: &str| reads(body, register, dimension);
+        !is_elsewhere && reads("%tid") && reads("%ctaid") && !reads("%nctaid")
+    })
 }
 
 /// Whether a special register is read in this dimension.

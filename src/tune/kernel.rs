@@ -3,6 +3,7 @@
 use super::basis;
 use super::early::{Early, Planned};
 use super::explored::{self, Effort, Explored, Shown};
+use super::laid::Laid;
 use super::launches::{self, reach_notes, warn_of_launches};
 use super::logbook::Logbook;
 use super::problem::Problem;
@@ -11,8 +12,8 @@ use super::subject::Subject;
 use super::tuned::Tuned;
 use super::untimed;
 use super::variants::{Assembly, FrontEnds, InForce, Macros, Variant, Variants, options};
-use super::{Tuner, measured};
-use crate::comment::{Annotation, Diagnostic};
+use super::{Tuner, axes, measured};
+use crate::comment::Annotation;
 use crate::cubin::Cubin;
 use crate::measure::{self, Candidate, Measurer, Pool};
 use crate::model::{Analysis, Architecture, Machine};
@@ -220,6 +221,7 @@ pub fn draft(tuner: &Tuner<'_>, toolchain: &Toolchain, prepared: &Prepared<'_>) 
         surplus: false,
         provisional: false,
         untimed: None,
+        unused: Vec::new(),
         points: scored.laid.configurations.len(),
         timed: 0,
         resumed: 0,
@@ -276,7 +278,8 @@ pub fn conclude(
     if by_model && let Some(note) = idle_macros_note(prepared) {
         tuner.console.warning(&format!("{}: {note}", decision.name));
     }
-    tuner.console.diagnostics(&inert_axes(prepared));
+    decision.unused = unused_macros(prepared);
+    axes::warn_of_unused(tuner, prepared.subject.annotation, &decision.unused);
     decision.held = held(prepared, by_model);
     decision.notes.extend(notes);
     if !by_model {
@@ -458,42 +461,31 @@ fn idle_macros_note(Prepared { subject, variants, scored, .. }: &Prepared<'_>) -
     })
 }
 
-/// Warns of macros no value of which changes the kernel or its launch: a name that the source does not know, most of all.
-fn inert_axes(Prepared { subject, scored, .. }: &Prepared<'_>) -> Vec<Diagnostic> {
-    let (laid, baseline) = (&scored.laid, subject.space.baseline());
-    // In the baseline's shape the macros alone make a difference.
-    let like_baseline = |found: &Configuration| {
-        let shaped = Configuration { macros: baseline.macros.clone(), ..found.clone() };
-        shaped == *baseline
+/// The macros no value of which changes the kernel or its launch.
+fn unused_macros(Prepared { subject, scored, .. }: &Prepared<'_>) -> Vec<String> {
+    let axes = subject.annotation.macros.iter().filter(|axis| axis.values.len() > 1);
+    axes.filter(|axis| is_inert(&scored.laid, &axis.name)).map(|axis| axis.name.clone()).collect()
+}
+
+/// Whether the code and the launch are the same for all values of a macro, wherever the rest is the baseline's.
+fn is_inert(laid: &Laid, name: &str) -> bool {
+    let baseline = &laid.configurations[laid.baseline];
+    let is_other_in_it_alone = |found: &Configuration| {
+        let is_like = |(other, value): (&String, &i64)| other == name || baseline.macros.get(other) == Some(value);
+        let shape = |of: &Configuration| (of.block, of.grid, of.cap, of.cache, of.carveout);
+        shape(found) == shape(baseline) && found.macros.iter().all(is_like)
     };
-    let code = |index: usize| Some(&laid.codes.get(*laid.variants.get(index)?.as_ref().ok()?)?.digest);
-    let compiled: Vec<usize> = (0..laid.configurations.len())
-        .filter(|&index| code(index).is_some() && like_baseline(&laid.configurations[index]))
-        .collect();
-    let mut found = Vec::new();
-    for axis in &subject.annotation.macros {
-        let mut firsts: BTreeMap<Macros, usize> = BTreeMap::new();
-        let (mut compared, mut alike) = (0, 0);
-        for &index in &compiled {
-            let mut others = laid.configurations[index].macros.clone();
-            others.remove(&axis.name);
-            let first = *firsts.entry(others).or_insert(index);
-            compared += usize::from(first != index);
-            let is_alike = code(first) == code(index)
-                && laid.launches[first] == laid.launches[index]
-                && laid.workloads[first] == laid.workloads[index]
-                && laid.trips[first] == laid.trips[index];
-            alike += usize::from(first != index && is_alike);
-        }
-        if compared > 0 && alike == compared {
-            let message = format!(
-                "no value of macro `{}` changes `{}` or its launch: is it the name that the source has, and not defined there without #ifndef?",
-                axis.name, subject.annotation.kernel.name
-            );
-            found.push(subject.annotation.source.warning(axis.span, message));
-        }
-    }
-    found
+    let code = |index: usize| Some(&laid.codes.get(*laid.variants[index].as_ref().ok()?)?.digest);
+    let is_same = |index: usize| {
+        code(index).is_some()
+            && code(index) == code(laid.baseline)
+            && laid.launches[index] == laid.launches[laid.baseline]
+            && laid.workloads[index] == laid.workloads[laid.baseline]
+            && laid.trips[index] == laid.trips[laid.baseline]
+    };
+    let found: Vec<usize> =
+        (0..laid.configurations.len()).filter(|&index| is_other_in_it_alone(&laid.configurations[index])).collect();
+    found.len() > 1 && found.into_iter().all(is_same)
 }
 
 fn recorded(scored: &Scored, candidates: &[usize]) -> Vec<RecordedConfiguration> {

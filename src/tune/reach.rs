@@ -147,7 +147,9 @@ impl Reach {
         let varies = space.varying_extents();
         let before = space.baseline().block;
         let proven = position::is_all(module, symbol, std::array::from_fn(|at| (!varies[at]).then_some(before[at])));
-        let each_counts = facts::asks_for_blocks(module, symbol).map(|asks| proven && !asks);
+        // A kernel may have its share told, as in args(stride = grid.x * block.x).
+        let is_told_its_share = !following(annotation).is_empty();
+        let each_counts = facts::each_counts(module, symbol).map(|counts| counts && proven && !is_told_its_share);
         let is_told_its_block = annotation.tells_block();
         let way = match annotation.launch {
             _ if goes_by_header(annotation, around) => Way::Header,
@@ -441,12 +443,23 @@ impl Reach {
 
     /// That a launch has fewer threads than the baseline's, under the same macros, of a kernel that each of them counts for.
     fn starves(&self, space: &Space, configuration: &Configuration, launch: &Launch) -> Option<String> {
+        if self.each_counts == [false; 3] {
+            return None;
+        }
         let like_baseline = Configuration { macros: configuration.macros.clone(), ..space.baseline().clone() };
         let before = threads(&self.launch(space, &like_baseline).ok()?);
-        // A grid that the block counts covers what there is to do, whatever is left over.
-        let is_counted = |at: usize| configuration.grid.is_none() && (0..3).any(|of| space.counted_by(of).block[at]);
-        let fewer = |at: &usize| self.each_counts[*at] && threads(launch)[*at] < before[*at] && !is_counted(*at);
-        let name = NAMES[(0..3).find(fewer)?];
+        let fewer = |at: &usize| self.each_counts[*at] && threads(launch)[*at] < before[*at];
+        let at = (0..3).find(fewer)?;
+        // A grid that the block counts, itself or as a macro that is tied to it, covers what there is to do, whatever is left over.
+        let tied = space.tied_macros();
+        let is_counted = |of: usize| {
+            let Counted { block, macros, .. } = space.counted_by(of);
+            block[at] || macros.iter().any(|name| tied.contains(name))
+        };
+        if configuration.grid.is_none() && (0..3).any(is_counted) {
+            return None;
+        }
+        let name = NAMES[at];
         Some(format!(
             "fewer threads in {name} than the baseline's would do less, for the kernel asks for no gridDim.{name}: let the grid follow the block, as in threads(n) or grid(ceildiv(n, block.{name}))"
         ))
@@ -455,14 +468,13 @@ impl Reach {
     /// That the block is another than the code of a configuration can know of.
     fn mistakes_block(&self, space: &Space, configuration: &Configuration) -> Option<String> {
         let baseline = space.baseline();
-        let tied = space.tied_macros();
-        // A macro that is tied to the block tells the code of it.
-        let is_told = tied.iter().any(|name| configuration.macros.get(name) != baseline.macros.get(name));
-        if self.is_told_its_block || is_told {
-            return None;
-        }
         let other = |at: &usize| self.fixed[*at] && configuration.block[*at] != baseline.block[*at];
         let name = NAMES[(0..3).find(other)?];
+        // A macro that is tied to the block tells the code of it.
+        let differs = |macro_name: &String| configuration.macros.get(macro_name) != baseline.macros.get(macro_name);
+        if self.is_told_its_block || space.tied_macros().iter().any(differs) {
+            return None;
+        }
         Some(format!("the kernel reads threadIdx.{name} and never blockDim.{name}"))
     }
 

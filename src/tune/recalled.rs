@@ -218,6 +218,7 @@ impl Recall<'_> {
             surplus: pinned.surplus,
             provisional: false,
             untimed: None,
+            unused: Vec::new(),
             points: pinned.points,
             timed: 0,
             resumed: 0,

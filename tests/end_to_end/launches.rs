@@ -202,6 +202,32 @@ fn where_nothing_is_timed_a_shape_that_leaves_work_undone_is_not_chosen() {
             assert!(!said.contains("fewer threads"), "{grid}: {said}");
         }
     }
+    // Threads that are told their share, that take it from a queue, or that a macro counts which is tied to the block.
+    let told = |clauses: &str, parameter: &str, body: &str| {
+        let text = format!(
+            "#ifndef TILE\n#define TILE 256\n#endif\n\
+             //@tune {clauses} regs({{0}}) launch(header) args(n = 1 << 20, x = random[n], y = out[n], {parameter})\n\
+             __global__ void k(int n, const float *x, float *y, int {}) {{\n\
+             int i = blockIdx.x * blockDim.x + threadIdx.x; {body} }}\n",
+            parameter.split(' ').next().unwrap_or_default()
+        );
+        predicted(&project, &text)
+    };
+    for (clauses, parameter, body) in [
+        (
+            "grid({132, 264, 528, 1056}) block({64, 256}) default(block = 256, grid = 1056)",
+            "stride = grid.x * block.x",
+            "for (; i < n; i += stride) y[i] = sinf(x[i]);",
+        ),
+        (
+            "define(TILE = {64, 128, 256}) require(block.x == TILE) grid(ceildiv(n, TILE)) block({64, 128, 256}) default(block = 256, TILE = 256)",
+            "m = 1",
+            "if (i < n) y[i] = TILE * x[i];",
+        ),
+    ] {
+        let said = told(clauses, parameter, body);
+        assert!(!said.contains("fewer threads"), "{clauses}: {said}");
+    }
     // A block that the code does not know of, and one that a macro tells it of.
     let tiled = |clauses: &str| {
         let kernel = "__global__ void tile(int n, const float *in, float *out) {\n\
@@ -250,21 +276,21 @@ fn a_macro_that_changes_nothing_or_other_kernels_is_told_at_its_place() {
     .assert_eq(&warnings(&of("TILE", "void go(int n, float *y) { k2<<<(n + 4095) / 4096, 256>>>(n, y); }")));
     let by_macro = "void go(int n, float *y) { k2<<<(n + 256 * TILE - 1) / (256 * TILE), 256>>>(n, y); }";
     assert_eq!(warnings(&of("TILE", by_macro)), "");
-    let mistyped = predicted(
-        &project,
-        "#ifndef UNROLL\n#define UNROLL 4\n#endif\n\
+    const MISTYPED: &str = "#ifndef UNROLL\n#define UNROLL 4\n#endif\n\
          //@tune threads(n) block({128, 256}) regs({0}) define(UNROL = {1, 2, 4}) default(block = 256)\n\
          //@tune args(n = 1 << 20, x = random[n], y = out[n]) launch(header)\n\
          __global__ void k(int n, const float *x, float *y) {\n\
-         const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = UNROLL * x[i]; }\n",
-    );
+         const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = UNROLL * x[i]; }\n";
     expect![[r#"
-        predicted.cu(4): warning: no value of macro `UNROL` changes `k` or its launch: is it the name that the source has, and not defined there without #ifndef?
+        predicted.cu(4): warning: no value of macro `UNROL` changes `k` or its launch, and the source does not name it: write the name that the source has
           //@tune threads(n) block({128, 256}) regs({0}) define(UNROL = {1, 2, 4}) default(block = 256)
                                                                 ^~~~~
 
     "#]]
-    .assert_eq(&warnings(&mistyped));
+    .assert_eq(&warnings(&predicted(&project, MISTYPED)));
+    assert_eq!(warnings(&predicted(&project, MISTYPED)).matches("UNROL`").count(), 1, "what is known is told as well");
+    let named = MISTYPED.replace("= UNROLL", "= 4").replace("UNROLL", "UNROL");
+    assert_eq!(warnings(&predicted(&project, &named)), "", "it may be for another architecture");
 }
 
 /// The same without the lines of results.

@@ -169,6 +169,12 @@ impl Gpu {
         Ok(())
     }
 
+    /// Makes good what a kernel may have spoiled.
+    fn repair(&mut self, alive: &mut dyn FnMut()) -> Result<(), Halt> {
+        let all: Vec<usize> = (0..self.pool.slabs.len()).collect();
+        self.pool.repair(&all, alive).map_err(preparing)
+    }
+
     /// Remembers which buffers a run of a job wrote, and makes copies of them as they were before.
     fn remember(&mut self, job: &Job, learned: &mut Learned, alive: &mut dyn FnMut()) -> Result<(), Halt> {
         let written = learned.changed.iter().map(Option::is_some).collect();
@@ -409,6 +415,7 @@ impl Bench for Gpu {
             if let Some(us) = self.keep_results(job, on_device, alive)? {
                 return Ok(us);
             }
+            self.repair(alive)?;
         }
         Err(Halt::Failed("the baseline's results were lost".to_owned()))
     }
@@ -435,8 +442,7 @@ impl Bench for Gpu {
         match reference.compare(&self.pool, &workload, &places, alive)? {
             Verdict::Agrees => Ok(us),
             Verdict::Differs(reason) => {
-                let all: Vec<usize> = (0..self.pool.slabs.len()).collect();
-                self.pool.repair(&all, alive).map_err(preparing)?;
+                self.repair(alive)?;
                 Err(Halt::Refused(reason))
             }
             // There is nothing to compare others with any more.
