@@ -310,20 +310,6 @@ fn values_are_bound_to_types() {
 
 #[test]
 fn contents_are_the_same_alone_and_together() {
-    let scalars = [
-        Scalar::I8,
-        Scalar::U8,
-        Scalar::I16,
-        Scalar::U16,
-        Scalar::I32,
-        Scalar::U32,
-        Scalar::I64,
-        Scalar::U64,
-        Scalar::F16,
-        Scalar::Bf16,
-        Scalar::F32,
-        Scalar::F64,
-    ];
     let file = Fill::File(FileBytes::new((0..=255u8).cycle().take(3 + 50 * contents::MAX_ELEMENT).collect(), 3));
     let annotation =
         annotation("__global__ void plain", "block(32) grid(4) args(n = 64, a = 1, x = 0, y = each(index * 7 % n)[n])");
@@ -334,7 +320,7 @@ fn contents_are_the_same_alone_and_together() {
     let random = Fill::Random { lo: 2.0, hi: 100.0 };
     let table = Fill::Table(vec![1, 2, 3, 4, 5]);
     let fills = [Fill::Poison, Fill::Zeros, Fill::Iota, Fill::Constant(3.0), random, file, table, each];
-    for scalar in scalars {
+    for scalar in Scalar::ALL {
         for fill in &fills {
             for lanes in 1..=4 {
                 let element = Element { scalar, lanes };

@@ -106,19 +106,8 @@ fn fixed(module: &Module, entry: &Function, body: &Body) -> [bool; 3] {
     })
 }
 
-/// By dimension: the kernel knows each of its threads, and not how many blocks there are. Not known, and so not told, where it hands out
-/// its work by atomics or calls functions.
-pub fn each_counts(module: &Module, symbol: &str) -> [bool; 3] {
-    let Some(body) = module.entry(symbol).and_then(|entry| entry.body.as_ref()) else { return [false; 3] };
-    let is_elsewhere = body.instructions().any(|instruction| is_one_of(instruction, &["atom", "call"]));
-    [".x", ".y", ".z"].map(|dimension| {
-        let reads = |register: &str| reads(body, register, dimension);
-        !is_elsewhere && reads("%tid") && reads("%ctaid") && !reads("%nctaid")
-    })
-}
-
 /// Whether a special register is read in this dimension.
-fn reads(body: &Body, register: &str, dimension: &str) -> bool {
+pub fn reads(body: &Body, register: &str, dimension: &str) -> bool {
     body.instructions().flat_map(|instruction| &instruction.operands).any(|operand| match operand {
         // Without a dimension: all of them, as a vector.
         Operand::Name(name) => name.strip_prefix(register).is_some_and(|rest| rest == dimension || rest.is_empty()),
@@ -210,7 +199,7 @@ fn width(opcode: &str) -> Option<u64> {
 }
 
 /// True for an opcode that is one of these or one of these with modifiers.
-fn is_one_of(instruction: &Instruction, names: &[&str]) -> bool {
+pub fn is_one_of(instruction: &Instruction, names: &[&str]) -> bool {
     let rest = |name: &&str| instruction.opcode.strip_prefix(*name);
     names.iter().filter_map(rest).any(|rest| rest.is_empty() || rest.starts_with('.'))
 }

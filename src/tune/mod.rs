@@ -23,6 +23,7 @@ mod reach;
 mod recalled;
 mod scored;
 mod screen;
+mod shares;
 mod subject;
 mod tuned;
 mod untimed;

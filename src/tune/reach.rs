@@ -10,6 +10,7 @@
 //! - pinned: nothing can change the launch, so that block and grid stay the baseline's.
 
 use super::position;
+use super::shares::{Shares, threads};
 use super::variants::Macros;
 use super::{facts, grid_wait};
 use crate::comment::{Annotation, Diagnostic, Expr, GivenValue, HostCode, Launching};
@@ -25,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const FREE_SHARED: u32 = 48 << 10;
 
 /// The dimensions of a grid or block.
-const NAMES: [&str; 3] = ["x", "y", "z"];
+pub const NAMES: [&str; 3] = ["x", "y", "z"];
 
 /// How many times as large as the workload the problems are on which a lack of blocks must show, too: one block may do for all of a
 /// small workload whatever a macro is. A much larger one may be beyond what can be computed, or launched.
@@ -94,9 +95,7 @@ pub struct Reach {
     pub proven: bool,
     /// By dimension: the code needs the baseline's extent.
     fixed: [bool; 3],
-    /// By dimension: fewer threads than the baseline's do less, for the kernel knows them by their position alone and asks for no number
-    /// of blocks.
-    each_counts: [bool; 3],
+    shares: Shares,
     /// The block reaches the kernel as an argument.
     is_told_its_block: bool,
     /// Threads that a block can have at most by the kernel's launch bounds.
@@ -125,7 +124,7 @@ impl Reach {
             way: Way::Header,
             proven: false,
             fixed: [false; 3],
-            each_counts: [false; 3],
+            shares: Shares::default(),
             is_told_its_block: false,
             most: MAX_BLOCK_THREADS,
             host_macros: BTreeSet::new(),
@@ -149,7 +148,7 @@ impl Reach {
         let proven = position::is_all(module, symbol, std::array::from_fn(|at| (!varies[at]).then_some(before[at])));
         // A kernel may have its share told, as in args(stride = grid.x * block.x).
         let is_told_its_share = !following(annotation).is_empty();
-        let each_counts = facts::each_counts(module, symbol).map(|counts| counts && proven && !is_told_its_share);
+        let shares = if proven && !is_told_its_share { Shares::of(module, symbol) } else { Shares::default() };
         let is_told_its_block = annotation.tells_block();
         let way = match annotation.launch {
             _ if goes_by_header(annotation, around) => Way::Header,
@@ -168,7 +167,7 @@ impl Reach {
                 None => Way::Remap { told: told.is_some() },
             },
         };
-        let mut reach = Self { fixed, each_counts, is_told_its_block, most, proven, way, ..Self::header() };
+        let mut reach = Self { fixed, shares, is_told_its_block, most, proven, way, ..Self::header() };
         if reach.way != Way::Header {
             reach.look_at_macros(annotation, space, &around.host);
             reach.following = following(annotation);
@@ -350,8 +349,7 @@ impl Reach {
         let tied = configuration.macros != baseline.macros;
         let fixed = (0..3).find(|&at| !tied && self.fixed[at] && configuration.block[at] != baseline.block[at]);
         if let Some(dimension) = fixed {
-            let dimension = NAMES[dimension];
-            return Some(format!("the kernel reads threadIdx.{dimension} and never blockDim.{dimension}"));
+            return Some(unaware_of_block(dimension));
         }
         if let Some(reason) = self.refuses_macros(space, configuration) {
             return Some(reason);
@@ -386,7 +384,8 @@ impl Reach {
 
     /// Why the model alone must not choose a configuration, which is launched so; with the remedy.
     pub fn refuses_predicted(&self, space: &Space, configuration: &Configuration, launch: &Launch) -> Option<String> {
-        if let Some(reason) = self.starves(space, configuration, launch) {
+        let made = |of: &Configuration| self.launch(space, of).ok();
+        if let Some(reason) = self.shares.left_undone(space, configuration, launch, made) {
             return Some(reason);
         }
         if self.way == Way::Header {
@@ -441,41 +440,17 @@ impl Reach {
         (!told && !is_axis && threads(launch) != threads(&before)).then(untold)
     }
 
-    /// That a launch has fewer threads than the baseline's, under the same macros, of a kernel that each of them counts for.
-    fn starves(&self, space: &Space, configuration: &Configuration, launch: &Launch) -> Option<String> {
-        if self.each_counts == [false; 3] {
-            return None;
-        }
-        let like_baseline = Configuration { macros: configuration.macros.clone(), ..space.baseline().clone() };
-        let before = threads(&self.launch(space, &like_baseline).ok()?);
-        let fewer = |at: &usize| self.each_counts[*at] && threads(launch)[*at] < before[*at];
-        let at = (0..3).find(fewer)?;
-        // A grid that the block counts, itself or as a macro that is tied to it, covers what there is to do, whatever is left over.
-        let tied = space.tied_macros();
-        let is_counted = |of: usize| {
-            let Counted { block, macros, .. } = space.counted_by(of);
-            block[at] || macros.iter().any(|name| tied.contains(name))
-        };
-        if configuration.grid.is_none() && (0..3).any(is_counted) {
-            return None;
-        }
-        let name = NAMES[at];
-        Some(format!(
-            "fewer threads in {name} than the baseline's would do less, for the kernel asks for no gridDim.{name}: let the grid follow the block, as in threads(n) or grid(ceildiv(n, block.{name}))"
-        ))
-    }
-
     /// That the block is another than the code of a configuration can know of.
     fn mistakes_block(&self, space: &Space, configuration: &Configuration) -> Option<String> {
         let baseline = space.baseline();
         let other = |at: &usize| self.fixed[*at] && configuration.block[*at] != baseline.block[*at];
-        let name = NAMES[(0..3).find(other)?];
+        let dimension = (0..3).find(other)?;
         // A macro that is tied to the block tells the code of it.
-        let differs = |macro_name: &String| configuration.macros.get(macro_name) != baseline.macros.get(macro_name);
+        let differs = |name: &String| configuration.macros.get(name) != baseline.macros.get(name);
         if self.is_told_its_block || space.tied_macros().iter().any(differs) {
             return None;
         }
-        Some(format!("the kernel reads threadIdx.{name} and never blockDim.{name}"))
+        Some(unaware_of_block(dimension))
     }
 
     /// Whether a launch is what the comment asks for under a configuration, as far as the workload tells. The program's grid knows
@@ -586,8 +561,10 @@ fn following(annotation: &Annotation) -> Vec<(String, Expr)> {
     given.filter(|(_, expression)| of_launch(expression)).map(|(name, expression)| (name, expression.clone())).collect()
 }
 
-fn threads(launch: &Launch) -> [u64; 3] {
-    std::array::from_fn(|at| u64::from(launch.grid[at]) * u64::from(launch.block[at]))
+/// Why code in which the block's extent is the baseline's is not launched with another.
+fn unaware_of_block(dimension: usize) -> String {
+    let name = NAMES[dimension];
+    format!("the kernel reads threadIdx.{name} and never blockDim.{name}")
 }
 
 /// Threads that a block of code with so many registers can have.

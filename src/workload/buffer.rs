@@ -22,6 +22,11 @@ pub enum Scalar {
 }
 
 impl Scalar {
+    pub const ALL: [Scalar; 12] = {
+        use Scalar::*;
+        [I8, U8, I16, U16, I32, U32, I64, U64, F16, Bf16, F32, F64]
+    };
+
     /// Bytes.
     pub fn size(self) -> usize {
         match self {

@@ -7,20 +7,7 @@ use nvtune::workload::contents::{encode, fill_bytes};
 use nvtune::workload::{Argument, Buffer, Check, Element, FileBytes, Fill, Scalar, Workload};
 use std::sync::Arc;
 
-const SCALARS: [Scalar; 12] = [
-    Scalar::I8,
-    Scalar::U8,
-    Scalar::I16,
-    Scalar::U16,
-    Scalar::I32,
-    Scalar::U32,
-    Scalar::I64,
-    Scalar::U64,
-    Scalar::F16,
-    Scalar::Bf16,
-    Scalar::F32,
-    Scalar::F64,
-];
+include!("cases.rs");
 
 /// A launch that copies the words of `x` to `y`.
 fn copies(x: Buffer, y: Buffer, check: Option<Check>) -> Candidate {
@@ -58,24 +45,11 @@ fn looked_at(process: &mut Process, baseline: &Candidate, candidates: &[Candidat
 pub fn contents_are_made_on_the_gpu_as_on_the_host() {
     let mut process = start();
     let mut number = 0;
-    for scalar in SCALARS {
-        let random = |lo, hi| Fill::Random { lo, hi };
-        let mut fills = vec![Fill::Zeros, Fill::Poison, Fill::Iota, Fill::Constant(42.4), random(0.0, 100.0)];
-        match scalar.bounds() {
-            Some((least, most)) => {
-                fills.extend([random(least as f64, most as f64), random(-7.5, 3.5), random(9.0, 2.0)])
-            }
-            None => fills.extend([
-                random(-1.0, 1.0),
-                random(0.0, 1e-7),
-                random(-1e300, 1e300),
-                random(1.0, 1.0 + f64::EPSILON),
-                random(0.0, f64::MAX),
-                random(f64::MIN, f64::MAX),
-                random(5.0, 5.0),
-            ]),
-        }
-        for (fill, lanes) in fills.into_iter().zip([1, 3, 4].into_iter().cycle()) {
+    for scalar in Scalar::ALL {
+        // And one that is left to the host.
+        let unbounded = Fill::Random { lo: f64::MIN, hi: f64::MAX };
+        let fills = fills(scalar).into_iter().chain(scalar.is_float().then_some(unbounded));
+        for (fill, lanes) in fills.zip([1, 3, 4].into_iter().cycle()) {
             number += 1;
             let element = Element { scalar, lanes };
             let contents = Buffer { element, ..buffer("x", 40_000, fill, number) };
@@ -101,7 +75,6 @@ pub fn contents_are_made_on_the_gpu_as_on_the_host() {
 pub fn results_are_compared_on_the_gpu_as_on_the_host() {
     const COUNT: u64 = 6000;
     const FIRST: usize = 5001;
-    const VALUES: [f64; 10] = [0.0, -0.0, 1.0, -2.5, 1e-7, 60000.0, 1e30, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
     let mut process = start();
     let (mut agreed, mut differed) = (0, 0);
     for scalar in [Scalar::F16, Scalar::Bf16, Scalar::F32, Scalar::F64] {
@@ -120,15 +93,10 @@ pub fn results_are_compared_on_the_gpu_as_on_the_host() {
             let tolerance = Tolerance { relative, absolute };
             let mut others: Vec<Vec<u8>> = Vec::new();
             for (index, value) in VALUES.into_iter().enumerate() {
-                // What is at the bounds, and its neighbours; and what no bound holds for.
-                let off = relative * value.abs() + absolute.unwrap_or(0.0015);
-                let near = [value + off, value - off, value - 1.001 * off, -value, 0.0, f64::INFINITY, f64::NAN];
-                for bits in near.map(|near| encode(scalar, near)) {
-                    for bits in [bits.wrapping_sub(1), bits, bits.wrapping_add(1)] {
-                        let mut other = expected.clone();
-                        put(&mut other, FIRST + index, bits);
-                        others.push(other);
-                    }
+                for bits in near(scalar, value, relative * value.abs() + absolute.unwrap_or(0.0015)) {
+                    let mut other = expected.clone();
+                    put(&mut other, FIRST + index, bits);
+                    others.push(other);
                 }
             }
             let copied = |bytes: &[u8]| {

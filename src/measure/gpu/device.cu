@@ -6,10 +6,10 @@
 
 typedef unsigned long long u64;
 
-// Of scalars, by DeviceCode::format in device_code.rs.
+// Of scalars, as `format` in device_code.rs numbers them.
 enum Format { BYTE, SHORT, WORD, LONG, HALF, BFLOAT, FLOAT, DOUBLE };
 
-// Of contents, by DeviceCode::fill.
+// Of contents, as `numbers` in device_code.rs has them.
 enum Kind { BITS, IOTA, FLOATS, INTEGERS };
 
 __device__ inline unsigned size_of(unsigned format)

@@ -145,6 +145,8 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::process::{Command, Stdio};
 
+    include!("../../../tests/gpu/cases.rs");
+
     /// `device.cu` as a program of the host (`tests/stubs/device.cpp`).
     fn on_host(folder: &Path) -> PathBuf {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stubs/device.cpp");
@@ -167,26 +169,10 @@ mod tests {
 
     #[test]
     fn contents_are_those_of_the_host() {
-        use Scalar::*;
         let folder = tempfile::tempdir().unwrap();
         let program = on_host(folder.path());
-        let random = |lo, hi| Fill::Random { lo, hi };
-        for scalar in [I8, U8, I16, U16, I32, U32, I64, U64, F16, Bf16, F32, F64] {
-            let mut fills = vec![Fill::Zeros, Fill::Poison, Fill::Iota, Fill::Constant(42.4), random(0.0, 100.0)];
-            match scalar.bounds() {
-                Some((least, most)) => {
-                    fills.extend([random(least as f64, most as f64), random(-7.5, 3.5), random(9.0, 2.0)]);
-                }
-                None => fills.extend([
-                    random(-1.0, 1.0),
-                    random(0.0, 1e-7),
-                    random(-1e300, 1e300),
-                    random(1.0, 1.0 + f64::EPSILON),
-                    random(0.0, f64::MAX),
-                    random(5.0, 5.0),
-                ]),
-            }
-            for ((seed, fill), lanes) in (1..).zip(fills).zip([1, 3, 4].into_iter().cycle()) {
+        for scalar in Scalar::ALL {
+            for ((seed, fill), lanes) in (1..).zip(fills(scalar)).zip([1, 3, 4].into_iter().cycle()) {
                 let element = Element { scalar, lanes };
                 let buffer = Buffer { name: "x".into(), element, count: 70_001, fill, seed };
                 let (kind, a, b) = numbers(recipe(&buffer).unwrap()).unwrap();
@@ -198,31 +184,24 @@ mod tests {
                 assert!(made == expected, "{buffer:?}");
             }
         }
-        for unbounded in [random(f64::MIN, f64::MAX), random(0.0, f64::INFINITY)] {
-            let element = Element { scalar: F64, lanes: 1 };
-            let buffer = Buffer { name: "x".into(), element, count: 1, fill: unbounded, seed: 1 };
+        for (lo, hi) in [(f64::MIN, f64::MAX), (0.0, f64::INFINITY)] {
+            let element = Element { scalar: Scalar::F64, lanes: 1 };
+            let buffer = Buffer { name: "x".into(), element, count: 1, fill: Fill::Random { lo, hi }, seed: 1 };
             assert_eq!(recipe(&buffer).and_then(numbers), None, "the host's alone");
         }
     }
 
     #[test]
     fn verdicts_are_those_of_the_host() {
-        const VALUES: [f64; 12] =
-            [0.0, -0.0, 1.0, -2.5, 1e-7, 6e-8, 60000.0, 65504.0, 1e30, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
         let folder = tempfile::tempdir().unwrap();
         let program = on_host(folder.path());
         for scalar in [Scalar::F16, Scalar::Bf16, Scalar::F32, Scalar::F64] {
             for (relative, absolute) in [(0.01, 0.0), (0.01, 0.0015), (0.0, 0.25), (0.125, 0.125)] {
                 let (mut expected, mut got) = (Vec::new(), Vec::new());
                 for value in VALUES {
-                    // What is at the bounds, and its neighbours; and what no bound holds for.
-                    let off = relative * value.abs() + absolute;
-                    let near = [value + off, value - off, value - 1.001 * off, -value];
-                    for bits in near.into_iter().chain(VALUES).map(|near| encode(scalar, near)) {
-                        for bits in [bits.wrapping_sub(1), bits, bits.wrapping_add(1)] {
-                            expected.extend(&encode(scalar, value).to_le_bytes()[..scalar.size()]);
-                            got.extend(&bits.to_le_bytes()[..scalar.size()]);
-                        }
+                    for bits in near(scalar, value, relative * value.abs() + absolute) {
+                        expected.extend(&encode(scalar, value).to_le_bytes()[..scalar.size()]);
+                        got.extend(&bits.to_le_bytes()[..scalar.size()]);
                     }
                 }
                 let count = expected.len() / scalar.size();

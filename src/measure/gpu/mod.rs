@@ -328,16 +328,29 @@ impl Gpu {
         Ok(quantile(&times, 0.5))
     }
 
+    /// One launch on buffers as they were before, timed.
+    fn run(
+        &self,
+        kernel: &Kernel,
+        job: &Job,
+        workload: &Workload,
+        places: &[usize],
+        alive: &mut dyn FnMut(),
+    ) -> Result<f64, Halt> {
+        self.restore(places, |_| true)?;
+        self.give(job, workload, places)?;
+        self.context.synchronize().map_err(faulted)?;
+        let us = self.launch(kernel, job, workload, places)?;
+        alive();
+        Ok(us)
+    }
+
     /// Runs a job to find which of its buffers it writes. They are left as the kernel left them.
     fn learn(&mut self, job: &Job, alive: &mut dyn FnMut()) -> Result<Learned, Halt> {
         let workload = self.workload(job)?;
         let kernel = self.kernel(job, &workload)?;
         let places = self.places(job.workload, &workload, alive)?;
-        self.restore(&places, |_| true)?;
-        self.give(job, &workload, &places)?;
-        self.context.synchronize().map_err(faulted)?;
-        let us = self.launch(&kernel, job, &workload, &places)?;
-        alive();
+        let us = self.run(&kernel, job, &workload, &places, alive)?;
         let digests = self.pool.digests(&places).map_err(faulted)?;
         let mut changed = Vec::with_capacity(places.len());
         for (place, digest) in places.iter().zip(digests) {
@@ -356,12 +369,8 @@ impl Gpu {
         let Learned { us, workload, kernel, places, changed } = &learned;
         let gpu = (&self.context, &self.pool);
         let reference = Reference::of(gpu, job, workload, (places, changed), on_device, alive)?;
-        self.restore(places, |_| true)?;
         // Once more: results that change from run to run cannot tell a wrong candidate from a right one.
-        self.give(job, workload, places)?;
-        self.context.synchronize().map_err(faulted)?;
-        self.launch(kernel, job, workload, places)?;
-        alive();
+        self.run(kernel, job, workload, places, alive)?;
         match reference.compare(&self.pool, workload, places, alive)? {
             Verdict::Agrees => {
                 self.reference = Some(reference);
@@ -433,11 +442,7 @@ impl Bench for Gpu {
         let kernel = self.kernel(job, &workload)?;
         self.written.entry(job.workload).or_insert(written);
         let places = self.places(job.workload, &workload, alive)?;
-        self.restore(&places, |_| true)?;
-        self.give(job, &workload, &places)?;
-        self.context.synchronize().map_err(faulted)?;
-        let us = self.launch(&kernel, job, &workload, &places)?;
-        alive();
+        let us = self.run(&kernel, job, &workload, &places, alive)?;
         let reference = self.reference.as_ref().ok_or_else(lost)?;
         match reference.compare(&self.pool, &workload, &places, alive)? {
             Verdict::Agrees => Ok(us),
