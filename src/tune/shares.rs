@@ -16,8 +16,8 @@ impl Shares {
     /// None where the kernel may hand out its work by atomics, or in functions that it calls.
     pub fn of(module: &Module, symbol: &str) -> Self {
         let body = module.entry(symbol).and_then(|entry| entry.body.as_ref());
-        let is_told_of = |body: &&Body| !body.instructions().any(|found| is_one_of(found, &["atom", "call"]));
-        let Some(body) = body.filter(is_told_of) else { return Self::default() };
+        let is_certain = |body: &&Body| !body.instructions().any(|found| is_one_of(found, &["atom", "call"]));
+        let Some(body) = body.filter(is_certain) else { return Self::default() };
         Self([".x", ".y", ".z"].map(|dimension| {
             let reads = |register: &str| reads(body, register, dimension);
             reads("%tid") && reads("%ctaid") && !reads("%nctaid")
