@@ -29,7 +29,7 @@ pub struct Job {
 /// How jobs are run.
 #[derive(Clone, Debug, Default)]
 pub struct Workers {
-    /// Processes at once; one for each GPU where not given.
+    /// Processes at once; [`SHARING`] for each GPU where not given.
     pub jobs: Option<usize>,
     /// In place of `NVTUNE_RUNNER`.
     pub runner: Option<String>,
@@ -41,7 +41,7 @@ pub fn run(jobs: Vec<Job>, workers: &Workers, trust: Trust) -> (Vec<Record>, u8)
     let kept = "interrupted; what was decided and timed is kept, the same command goes on from there";
     process::set_last_words(Some(kept.to_owned()).filter(|_| trust != Trust::Nothing));
     let gpus = gpus(workers);
-    let count = workers.jobs.unwrap_or(gpus.len()).clamp(1, jobs.len().max(1));
+    let count = workers.jobs.unwrap_or_else(|| usual(workers, gpus.len())).clamp(1, jobs.len().max(1));
     let progress = Progress { all: jobs.len(), done: AtomicUsize::new(0), begin: Instant::now() };
     let (next, records, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()), AtomicUsize::new(0));
     std::thread::scope(|scope| {
@@ -73,10 +73,31 @@ pub fn run(jobs: Vec<Job>, workers: &Workers, trust: Trust) -> (Vec<Record>, u8)
     (records.into_inner().unwrap_or_default(), u8::from(failed > 0))
 }
 
+/// Sources that share a GPU: it times those of one, while the others compile (`kernels/results/h100-80gb-hbm3/tune.txt`: 116 s for the
+/// suite one by one, 72 with two at once, 54 with four, with winners as good).
+const SHARING: usize = 4;
+
+/// How many jobs run at once where nobody has said: no more than there are cores, and one behind a runner, for only who gave it knows how
+/// many GPUs it has.
+fn usual(workers: &Workers, gpus: usize) -> usize {
+    if has_runner(workers) {
+        return 1;
+    }
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    (SHARING * gpus.max(1)).min(cores).max(gpus)
+}
+
+fn is_set(name: &str) -> bool {
+    std::env::var_os(name).is_some_and(|value| !value.is_empty())
+}
+
+fn has_runner(workers: &Workers) -> bool {
+    workers.runner.is_some() || is_set("NVTUNE_RUNNER")
+}
+
 /// The GPUs of this machine as CUDA_VISIBLE_DEVICES names them; none behind a runner, which gives one itself.
 fn gpus(workers: &Workers) -> Vec<String> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    if workers.runner.is_some() || set("NVTUNE_RUNNER").is_some() || set("NVTUNE_REPLAY").is_some() {
+    if has_runner(workers) || is_set("NVTUNE_REPLAY") {
         return Vec::new();
     }
     match std::env::var("CUDA_VISIBLE_DEVICES") {
@@ -138,6 +159,6 @@ impl Progress {
     fn sums_up(&self, workers: usize, failed: usize) {
         let seconds = self.begin.elapsed().as_secs_f64();
         let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
-        say!("{} sources in {seconds:.1} s by {workers} processes at once{failed}", self.all);
+        say!("{} sources in {seconds:.1} s, up to {workers} at once{failed}", self.all);
     }
 }

@@ -19,6 +19,10 @@ const WARM: Duration = Duration::from_millis(500);
 /// Where the baseline takes less than so many microseconds, what a launch itself takes would swamp what candidates differ by.
 pub(super) const SHORT_US: f64 = 20.0;
 
+/// The host holds up launches of a few microseconds now and then, at times for so many: only several in a row are taken at their word.
+const HELD_UP_US: f64 = 400.0;
+const LOOKS: u32 = 10;
+
 /// Share of the budget after which no further candidate is checked, so that some is left for those that were.
 const CHECK_SHARE: f64 = 0.7;
 
@@ -32,11 +36,18 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(super) struct Pace {
     /// When the last request was served.
     served: Option<Instant>,
+    /// Whether the baseline is short, whose results the bench has: times of different requests are compared with each other.
+    short: Option<bool>,
 }
 
 impl Pace {
     fn is_warm(&self) -> bool {
         self.served.is_some_and(|served| served.elapsed() < WARM)
+    }
+
+    /// Whether the baseline is short, whose fastest launch took so many microseconds now.
+    fn is_short(&mut self, us: f64) -> bool {
+        *self.short.get_or_insert(us < SHORT_US)
     }
 }
 
@@ -56,7 +67,7 @@ pub(super) fn time(
         return Ok(());
     };
 
-    if !bench.has_reference(baseline) && !reference(bench, baseline, send)? {
+    if !has_results(bench, baseline, pace, send)? {
         send(Reply::Done);
         return Ok(());
     }
@@ -64,7 +75,7 @@ pub(super) fn time(
         send(Reply::Done);
         return Ok(());
     };
-    let sampling = Sampling { short: us < SHORT_US, ..Sampling::default() };
+    let sampling = Sampling { short: pace.is_short(us), ..Sampling::default() };
 
     // Each candidate is sampled right after its check: it is loaded and warm, and each has a sample however short the budget.
     let mut field: Vec<Sampled<'_>> = Vec::with_capacity(jobs.len());
@@ -123,15 +134,26 @@ pub(super) fn time(
 }
 
 /// Serves [`Request::Ahead`](super::protocol::Request::Ahead): runs the baseline for its results, where they are not there.
-pub(super) fn ahead(bench: &mut dyn Bench, baseline: &Job, send: &mut dyn FnMut(Reply)) -> Result<(), Unusable> {
-    if !bench.has_reference(baseline) {
-        reference(bench, baseline, send)?;
-    }
-    Ok(())
+pub(super) fn ahead(
+    bench: &mut dyn Bench,
+    baseline: &Job,
+    pace: &mut Pace,
+    send: &mut dyn FnMut(Reply),
+) -> Result<(), Unusable> {
+    has_results(bench, baseline, pace, send).map(drop)
 }
 
-/// Runs the baseline for its results. False where it was refused.
-fn reference(bench: &mut dyn Bench, baseline: &Job, send: &mut dyn FnMut(Reply)) -> Result<bool, Unusable> {
+/// Runs the baseline for its results, where they are not there. False where it was refused.
+fn has_results(
+    bench: &mut dyn Bench,
+    baseline: &Job,
+    pace: &mut Pace,
+    send: &mut dyn FnMut(Reply),
+) -> Result<bool, Unusable> {
+    if bench.has_reference(baseline) {
+        return Ok(true);
+    }
+    pace.short = None;
     send(Reply::Running(baseline.slot));
     let first = bench.reference(baseline, &mut || send(Reply::Working));
     let us = tell(baseline, first, send)?;
@@ -166,7 +188,9 @@ pub(super) fn duel(
         }
         if let Some(us) = warm_up(bench, job, pace.is_warm(), send)? {
             // The first is the baseline, here too.
-            sampling.short |= field.is_empty() && us < SHORT_US;
+            if field.is_empty() {
+                sampling.short = if bench.has_reference(job) { pace.is_short(us) } else { us < SHORT_US };
+            }
             field.push((job, true));
             pace.served = Some(Instant::now());
         }
@@ -203,8 +227,8 @@ fn round_counts(bench: &mut dyn Bench, repeats: &mut u32, time_is_left: bool, se
 #[derive(Debug)]
 pub(super) struct Unusable;
 
-/// Runs `job` until the clocks have risen, or once where they are up; gives the microseconds of its fastest launch. `None` where
-/// it was refused.
+/// Runs `job` until the clocks have risen, or where they are up until it is known whether it is short; gives the microseconds of its
+/// fastest launch. `None` where it was refused.
 fn warm_up(
     bench: &mut dyn Bench,
     job: &Job,
@@ -213,14 +237,15 @@ fn warm_up(
 ) -> Result<Option<f64>, Unusable> {
     let begin = Instant::now();
     let mut fastest = f64::INFINITY;
-    for _ in 0..WARM_UP_LAUNCHES {
+    for launch in 1..=WARM_UP_LAUNCHES {
         send(Reply::Running(job.slot));
         let result = bench.sample(job, Sampling::default());
         let Some(us) = tell(job, result, send)? else {
             return Ok(None);
         };
         fastest = fastest.min(us);
-        if is_warm || begin.elapsed() > WARM_UP {
+        let is_doubtful = (SHORT_US..HELD_UP_US).contains(&fastest) && launch < LOOKS;
+        if (is_warm || begin.elapsed() > WARM_UP) && !is_doubtful {
             break;
         }
     }
@@ -300,6 +325,10 @@ mod tests {
         conditions: Vec<Condition>,
         /// So many samples of the second job are held up.
         held_up: u32,
+        /// How long the baseline is held up, launch by launch, the first one last, and then takes this long.
+        baseline: (Vec<f64>, Option<f64>),
+        /// Whether the samples of the last request were a short kernel's.
+        short: bool,
     }
 
     fn us(job: &Job) -> f64 {
@@ -330,7 +359,11 @@ mod tests {
             self.check(job, alive).map(drop)
         }
 
-        fn sample(&mut self, job: &Job, _: Sampling) -> Result<f64, Halt> {
+        fn sample(&mut self, job: &Job, sampling: Sampling) -> Result<f64, Halt> {
+            self.short = sampling.short;
+            if let (0, Some(us)) = (job.slot, self.baseline.1) {
+                return Ok(us + self.baseline.0.pop().unwrap_or_default());
+            }
             if job.slot == 1 && self.held_up > 0 {
                 self.held_up -= 1;
                 return Ok(10.0 * us(job));
@@ -412,6 +445,35 @@ mod tests {
         let mut bench = Steady { held_up: 1, ..Steady::default() };
         time(&mut bench, &jobs(2), &plan, &mut Pace::default(), &mut |reply| replies.push(reply)).unwrap();
         assert_eq!(samples(&replies, false).iter().filter(|&&slot| slot == 1).count(), 6);
+    }
+
+    #[test]
+    fn a_kernel_is_short_in_all_requests_or_in_none() {
+        for (baseline_us, expected) in [(5.0, true), (19.0, true), (21.0, false), (500.0, false)] {
+            let (mut bench, mut pace) = (Steady::default(), Pace::default());
+            let mut known = jobs(2);
+            for (held_up_us, is_duel) in [(0.0, false), (19.0, false), (19.0, true), (300.0, false), (-10.0, true)] {
+                bench.baseline = (vec![held_up_us], Some(baseline_us));
+                match is_duel {
+                    true => duel(&mut bench, &known, rounds(3), &mut pace, &mut |_| {}).unwrap(),
+                    false => time(&mut bench, &known, &Plan::default(), &mut pace, &mut |_| {}).unwrap(),
+                }
+                assert_eq!(bench.short, expected, "{baseline_us} us, held up {held_up_us} us");
+                known[0].checked = true;
+            }
+        }
+        // The next one's results are not known, or it has none.
+        for is_duel in [true, false] {
+            let (mut bench, mut pace) =
+                (Steady { baseline: (vec![], Some(500.0)), ..Steady::default() }, Pace::default());
+            time(&mut bench, &jobs(2), &Plan::default(), &mut pace, &mut |_| {}).unwrap();
+            bench.baseline = (vec![19.0], Some(5.0));
+            match is_duel {
+                true => duel(&mut bench, &jobs(2), rounds(3), &mut pace, &mut |_| {}).unwrap(),
+                false => time(&mut bench, &jobs(2), &Plan::default(), &mut pace, &mut |_| {}).unwrap(),
+            }
+            assert!(bench.short);
+        }
     }
 
     #[test]

@@ -117,7 +117,7 @@ fn answer(mut gpus: Gpus, requests: &mpsc::Receiver<(Request, Vec<u8>)>, stdout:
                 let served = match gpus.borrow().filter(|_| ahead.is_none()) {
                     Some(bench) => {
                         bench.load(variants.clone(), workloads.clone());
-                        let served = schedule::ahead(bench, &baseline, &mut tell);
+                        let served = schedule::ahead(bench, &baseline, &mut pace, &mut tell);
                         ahead = Some((gpus.opened(), variants.len(), workloads.len()));
                         served
                     }

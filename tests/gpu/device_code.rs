@@ -75,8 +75,9 @@ pub fn contents_are_made_on_the_gpu_as_on_the_host() {
 pub fn results_are_compared_on_the_gpu_as_on_the_host() {
     const COUNT: u64 = 6000;
     const FIRST: usize = 5001;
+    const PART: usize = 7;
     let mut process = start();
-    let (mut agreed, mut differed) = (0, 0);
+    let (mut agreed, mut differed, mut turn) = (0, 0, 0);
     for scalar in [Scalar::F16, Scalar::Bf16, Scalar::F32, Scalar::F64] {
         let element = Element { scalar, lanes: 1 };
         let size = scalar.size();
@@ -91,14 +92,22 @@ pub fn results_are_compared_on_the_gpu_as_on_the_host() {
         }
         for (relative, absolute) in [(0.01, Some(0.0)), (0.01, None), (0.0, Some(0.25)), (0.125, Some(0.125))] {
             let tolerance = Tolerance { relative, absolute };
-            let mut others: Vec<Vec<u8>> = Vec::new();
-            for (index, value) in VALUES.into_iter().enumerate() {
-                for bits in near(scalar, value, relative * value.abs() + absolute.unwrap_or(0.0015)) {
+            let near = |value: f64| near(scalar, value, relative * value.abs() + absolute.unwrap_or(0.0015));
+            let deviations = VALUES
+                .into_iter()
+                .enumerate()
+                .flat_map(|(index, value)| near(value).into_iter().map(move |bits| (index, bits)));
+            // A part of them, another one with each tolerance, for each takes a launch: the host tries all.
+            turn += 1;
+            let others: Vec<Vec<u8>> = deviations
+                .skip(turn % PART)
+                .step_by(PART)
+                .map(|(index, bits)| {
                     let mut other = expected.clone();
                     put(&mut other, FIRST + index, bits);
-                    others.push(other);
-                }
-            }
+                    other
+                })
+                .collect();
             let copied = |bytes: &[u8]| {
                 let check = Check { buffer: 1, relative, absolute };
                 copies(of_file(bytes, element), written("y", COUNT, element), Some(check))
@@ -120,7 +129,7 @@ pub fn results_are_compared_on_the_gpu_as_on_the_host() {
         }
     }
     println!("{agreed} that agree, {differed} that differ");
-    assert!(agreed > 500 && differed > 500);
+    assert!(agreed > 200 && differed > 200);
 }
 
 pub fn results_that_do_not_fit_beside_a_candidate_go_to_the_host() {
