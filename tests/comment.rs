@@ -59,7 +59,7 @@ const REFUSED: &[&str] = &[
     "<c>template <> __global__ void k<float, 'ab'>(int n) {}\n",
     "<c>__global__ void saxpy(int n);\n",
     "<c>template __global__ void k<float>(int, float *);\n",
-    "<c>#define KERNEL __global__\nKERNEL void f(int n) {}\n",
+    "<c>#define KERNEL __device__\nKERNEL void f(int n) {}\n",
     "<c>MAKE_KERNEL(f, float)\n",
     "//@tune block(256) threads(n)\nnamespace a {\n//@tune regs(auto)\nint x;\n__global__ void f(int n) {}\n}\n",
     // Lists and blocks.
@@ -191,6 +191,8 @@ fn refused_comments_say_why() {
 /// Sources that are accepted, with the same abbreviations.
 const ACCEPTED: &[&str] = &[
     "#define BLK 128\nconstexpr int ROWS = 4, ITEMS{ROWS / 2}; enum class Mode { A, B = 7 }; namespace ns { const int K = 3; }\n//@tune block({BLK / 2, BLK}, ROWS:8) default(block = {BLK, ROWS}) grid(ceildiv(n, BLK * ITEMS), ns::K) shared(BLK * sizeof(int)) require(n > ROWS ? ITEMS : ROWS)\n//@tune args(n = Mode::B, a = ITEMS, x = each(index % BLK)[n * ROWS], y = fill(K)[ITEMS]) check(y)\n<k>",
+    "#define KERNEL extern \"C\" __global__ void\n<c>KERNEL __launch_bounds__(256) f(int n, float *x) {}\n",
+    "<c>#define KERNEL __global__\nKERNEL void f(int n) {}\n",
     "#define n 5\nenum { index = 9, x = 4, TILE = 8, out, nullptr_ };\n<c>//@tune define(TILE = {8, 16}) require(TILE > 4) args(n = 2, a = 1, x = each(index)[n], y = out[n])\n<k>",
     "<c>//@tune args(n = 'a', a = '\\n', x = random('0', '9')[n], y = fill('\\'')[1'000])\n<k>",
     "<c><k>",

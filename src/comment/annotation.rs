@@ -318,11 +318,6 @@ impl Annotation {
         self.args.is_some() && (0..self.kernel.parameters.len()).all(is_given)
     }
 
-    /// True where a parameter is given as a structure.
-    pub fn has_structures(&self) -> bool {
-        self.args.iter().flatten().any(|given| matches!(given.value, GivenValue::Struct { .. }))
-    }
-
     /// Whether its blocks wait for each other by its comment or, as far as they tell, by the kernel's words.
     pub fn waits_for_grid(&self) -> bool {
         self.cooperative || self.kernel.waits_for_grid

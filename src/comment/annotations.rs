@@ -175,7 +175,7 @@ fn annotation(
     // Which parameters there are hangs on the names that the comment gives values, and what other names are on the parameters.
     let named = clauses(source, &tokens, marker, &mut Vec::new());
     let given: Vec<&str> = named.args.iter().flatten().map(|given| given.name.as_str()).collect();
-    let kernel = kernel(source, &code[..before], &code[range], &given, marker);
+    let kernel = kernel(source, &code[..before], &code[range], &given, &|| constants.around(), marker);
     let (tokens, constants) = match &kernel {
         Ok(kernel) => named_constants::given(source, &tokens, kernel, axes, constants),
         Err(_) => (tokens, Vec::new()),

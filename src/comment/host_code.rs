@@ -5,6 +5,7 @@
 
 use super::cxx::{CxxKind, CxxToken, cxx_tokens};
 use super::diagnostic::Diagnostic;
+use super::macros;
 use super::source::Source;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -386,9 +387,10 @@ impl File {
 fn device_code(source: &Source, tokens: &[CxxToken]) -> Vec<bool> {
     let text = |at: usize| tokens.get(at).map_or("", |token: &CxxToken| source.slice(token.span));
     let mut device = vec![false; tokens.len()];
+    let of_kernels = macros::of_kernels(source);
     let mut at = 0;
     while at < tokens.len() {
-        if !matches!(text(at), "__global__" | "__device__") {
+        if !matches!(text(at), "__global__" | "__device__") && !of_kernels.contains(&text(at)) {
             at += 1;
             continue;
         }

@@ -73,12 +73,13 @@ fn is_type_word(word: &str) -> bool {
 
 /// The kernel that begins in `tokens`, the code after the tuning comment at `comment`; no tuning comment is in them. `before` is the
 /// code above the comment, which may begin the declaration already (`template <typename T>`). `given` are the parameters that have a
-/// value.
-pub(super) fn kernel(
-    source: &Source,
+/// value. `around` are the files around the source, which may define a macro that stands for `__global__`.
+pub(super) fn kernel<'a>(
+    source: &'a Source,
     before: &[CxxToken],
     tokens: &[CxxToken],
     given: &[&str],
+    around: &dyn Fn() -> &'a [Source],
     comment: Span,
 ) -> Result<Kernel, Diagnostic> {
     let is_code = |token: &&CxxToken| !matches!(token.kind, CxxKind::Comment { .. });
@@ -103,8 +104,13 @@ pub(super) fn kernel(
         }
         source.error(comment, message)
     };
-    let start = (0..code.len()).find(|&at| text(at) == "__global__" || matches!(text(at), ";" | "}"));
-    let Some(start) = start.filter(|&at| text(at) == "__global__") else {
+    let declaration = 0..(0..code.len()).find(|&at| matches!(text(at), ";" | "}")).unwrap_or(code.len());
+    let start = declaration.clone().find(|&at| text(at) == "__global__").or_else(|| {
+        let sources = || std::iter::once(source).chain(around());
+        let names: Vec<&str> = sources().flat_map(macros::of_kernels).collect();
+        declaration.clone().find(|&at| names.contains(&text(at)))
+    });
+    let Some(start) = start else {
         return Err(nothing());
     };
 

@@ -24,6 +24,13 @@ pub(super) fn macros(source: &Source) -> Vec<(Span, Span)> {
     found
 }
 
+/// The names of macros that declare kernels: `#define KERNEL extern "C" __global__ void`.
+pub(super) fn of_kernels(source: &Source) -> Vec<&str> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let declares = |body: Span| source.slice(body).split(|c| !is_word(c)).any(|word| word == "__global__");
+    macros(source).into_iter().filter(|(_, body)| declares(*body)).map(|(name, _)| source.slice(name)).collect()
+}
+
 /// What a macro of this name is defined as, each time.
 pub(super) fn bodies(source: &Source, name: &str) -> Vec<Span> {
     let of_name = macros(source).into_iter().filter(|(of, _)| source.slice(*of) == name);

@@ -19,7 +19,7 @@ use super::limits::Limits;
 use super::names::{Meaning, compile_late, given_by};
 use super::shapes::strangeness;
 use super::walk::{Axis, AxisSet, Constraint, Failure, Quantity, Table, Test, Values, Walk};
-use crate::comment::{Annotation, Diagnostic, Expr, Fault, Grid, Span, Value};
+use crate::comment::{Annotation, Diagnostic, Expr, Fault, Given, GivenValue, Grid, Span, Value};
 use crate::ptx::CacheOperator;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -514,7 +514,31 @@ impl Space {
                 }
             },
         };
-        source.error(constraint.span(), message)
+        let problem = source.error(constraint.span(), message);
+        match constraint.test {
+            Test::Within { of: Quantity::Grid(_), .. } => self.where_given(constraint.span(), problem),
+            _ => problem,
+        }
+    }
+
+    /// A problem of a launch with the places of the numbers that the expression there is made of.
+    fn where_given(&self, span: Span, mut problem: Diagnostic) -> Diagnostic {
+        let Annotation { source, threads, grid, args, .. } = &self.annotation;
+        let grid = grid.iter().flat_map(|grid| match &grid.value {
+            Grid::Expressions(expressions) => expressions.as_slice(),
+            Grid::Lists(_) => &[],
+        });
+        let mut names = BTreeSet::new();
+        for expression in threads.iter().flat_map(|threads| &threads.value).chain(grid).filter(|own| own.span == span) {
+            expression.names(&mut |name, _| {
+                names.insert(name);
+            });
+        }
+        let is_one = |given: &&Given| matches!(given.value, GivenValue::Scalar(_)) && names.contains(&given.name);
+        for given in args.iter().flatten().filter(is_one) {
+            problem = problem.with(source.note(given.span, format!("`{}` is given here", given.name)));
+        }
+        problem
     }
 }
 

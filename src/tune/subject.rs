@@ -11,7 +11,8 @@ use crate::ptx;
 use crate::record::Stale;
 use crate::space::{Configuration, Launch, Space};
 use crate::variant::{FrontEnd, ToolError, Toolchain};
-use crate::workload::{self, Entry, Layout, Spelled, Workload, alias, layout};
+use crate::workload::layout::{self, Asked};
+use crate::workload::{self, Entry, Layout, Spelled, Workload, alias};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -24,6 +25,8 @@ pub struct Subject<'a> {
     /// The kernel under each set of the axes' macros: they may be arguments of a template, and so change its name. `Err` is
     /// why there is none.
     entries: HashMap<Macros, Result<Entry, String>>,
+    /// What the compiler says of the parameters' types.
+    layouts: BTreeMap<usize, Layout>,
     pub space: Space,
     pub machine: Machine,
     /// How a winner gets to the kernel's launches.
@@ -87,7 +90,7 @@ impl Subject<'_> {
                 let found = find(toolchain, self.annotation, &entries, set, &merged(in_force, set));
                 // The kernel is, under other values.
                 let found = found.map_err(|problem| problem.message.replace("; it is not tuned", ""))?;
-                Ok(Entry { layouts: self.entry.layouts.clone(), ..found })
+                Ok(found.with_layouts(self.layouts.clone()))
             });
             (set.clone(), entry)
         });
@@ -118,7 +121,7 @@ impl Subject<'_> {
 
     /// The launch and the workload of a configuration; no workload where the comment has no `args`.
     pub fn launch(&self, configuration: &Configuration) -> Result<(Launch, Option<Workload>), Problem> {
-        let launch = self.reach.launch(&self.space, configuration)?;
+        // What is wrong with a value is told at the value, and not where a launch is made of it.
         let workload = match self.annotation.has_workload() {
             true => {
                 let entry = self.entry(&configuration.macros).unwrap_or(&self.entry);
@@ -127,6 +130,7 @@ impl Subject<'_> {
             }
             false => None,
         };
+        let launch = self.reach.launch(&self.space, configuration)?;
         Ok((launch, workload))
     }
 }
@@ -185,8 +189,9 @@ pub fn learn<'a>(
         return Err(Problem::Absent);
     }
     other_constant(toolchain, annotation, &full)?;
-    let mut entry = find(toolchain, annotation, &entries, own, &full)?;
-    entry.layouts = layouts(toolchain, annotation, &entry, &full)?;
+    let entry = find(toolchain, annotation, &entries, own, &full)?;
+    let layouts = layouts(toolchain, annotation, &entry, &full)?;
+    let entry = entry.with_layouts(layouts.clone());
     let module = ptx::Module::parse(&front_end.ptx)?;
     if plain.is_some_and(|plain| !is_plain(front_ends, plain.ok(), in_force.baselines, &entry.symbol)) {
         return Err(Problem::Default { configuration: baseline });
@@ -202,8 +207,19 @@ pub fn learn<'a>(
     let waits_for_grid = annotation.cooperative || grid_wait::waits_for_grid(&module, &entry.symbol);
     let entries = HashMap::from([(own.clone(), Ok(entry.clone()))]);
     let barred = barred(&space);
-    let subject =
-        Subject { annotation, entry, entries, space, machine, reach, waits_for_grid, kept, barred, stale: None };
+    let subject = Subject {
+        annotation,
+        entry,
+        entries,
+        layouts,
+        space,
+        machine,
+        reach,
+        waits_for_grid,
+        kept,
+        barred,
+        stale: None,
+    };
     if subject.kept.is_none() {
         advise(tuner, toolchain, front_ends, &subject, in_force.now)?;
     }
@@ -270,11 +286,17 @@ fn layouts(
     entry: &Entry,
     macros: &Macros,
 ) -> Result<BTreeMap<usize, Layout>, Problem> {
-    let Some(question) = layout::question(annotation, entry) else { return Ok(BTreeMap::new()) };
-    match toolchain.ask(macros, &question) {
-        Ok(stub) => Ok(layout::answer(annotation, &stub)),
+    let ask = |asked| match layout::question(annotation, entry, asked) {
+        Some(question) => toolchain.ask(macros, &question),
+        None => Ok(String::new()),
+    };
+    let answered = match ask(Asked::All) {
         // What has no name in the source cannot be asked for, and takes no value.
-        Err(ToolError::Failed { .. }) if !annotation.has_structures() => Ok(BTreeMap::new()),
+        Err(ToolError::Failed { .. }) => ask(Asked::Fields),
+        answered => answered,
+    };
+    match answered {
+        Ok(stub) => Ok(layout::answer(annotation, &stub)),
         Err(ToolError::Failed { message, .. }) => {
             // The source alone was compiled before, so the question is at fault: a field that does not exist, or cannot be named.
             let said = message.lines().find_map(|line| line.split_once("error: ")).map_or("", |(_, said)| said);

@@ -69,10 +69,7 @@ pub fn bind(
                 continue;
             }
         };
-        // What an enumeration is kept in is a type like any other.
-        let kept = layout.and_then(|layout| layout.fields.get("")).map(|field| field.kind.as_str());
-        let kept = kept.filter(|kind| matches!(Type::of(kind), Type::Scalar(_)));
-        let text = told.as_deref().or(kept).unwrap_or(text);
+        let text = told.as_deref().unwrap_or(text);
         let binding = Binding { annotation, space, configuration, name, span: given.span, text, layout };
         match binding.argument(&given.value, &mut workload.buffers) {
             Ok(argument) => workload.arguments.push(argument),

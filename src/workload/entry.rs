@@ -44,6 +44,21 @@ impl Entry {
         let plain = self.qualified.split('<').next().unwrap_or("").trim_end();
         plain.rsplit("::").next().unwrap_or(plain)
     }
+
+    /// The same with what the compiler says of its parameters' types: what an enumeration is kept in, or a typedef stands for, takes its
+    /// place.
+    pub fn with_layouts(mut self, mut layouts: BTreeMap<usize, Layout>) -> Self {
+        layouts.retain(|&index, layout| {
+            let (Some(own), Some(kept)) = (self.parameters.get_mut(index), layout.fields.get("")) else { return true };
+            let is_structure = matches!(Type::of(&kept.kind), Type::Other(_)) && !kept.kind.ends_with('*');
+            if !is_structure {
+                own.clone_from(&kept.kind);
+            }
+            is_structure
+        });
+        self.layouts = layouts;
+        self
+    }
 }
 
 /// All kernels of a stub file, in the order of their registration.

@@ -34,9 +34,17 @@ const ASKER: &str = "nvtune_layout";
 /// The name of the template that gives an enumeration's underlying type, and any other type itself.
 const PLAIN: &str = "nvtune_enumeration";
 
-/// C++ text that asks for the layouts of the structures that the comment gives values to, and for what enumerations are kept in;
-/// `None` where it gives none.
-pub fn question(annotation: &Annotation, entry: &Entry) -> Option<String> {
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// Fields of the structures that the comment gives values to, and what other types are that take a value.
+    All,
+    Fields,
+}
+
+/// C++ text that asks for the layouts of the structures that the comment gives values to, and for what enumerations are kept in and
+/// typedefs stand for; `None` where it gives none.
+pub fn question(annotation: &Annotation, entry: &Entry, asked: Asked) -> Option<String> {
     let mut text = format!(
         "\ntemplate <class nvtune_kind, bool = __is_enum(nvtune_kind)> struct {PLAIN} {{ typedef nvtune_kind type; }};\n\
          template <class nvtune_kind> struct {PLAIN}<nvtune_kind, true> {{ typedef __underlying_type(nvtune_kind) type; }};\n\
@@ -50,7 +58,8 @@ pub fn question(annotation: &Annotation, entry: &Entry) -> Option<String> {
             continue;
         };
         let (field, offset) = match path.as_str() {
-            "" if kind.ends_with(['*', '&', ']', ')']) => continue,
+            "" if asked == Asked::Fields && !is_structure(annotation, *parameter) => continue,
+            "" if kind.ends_with(['&', ']', ')']) || points_beyond(kind) => continue,
             "" => (nameable(kind), "0".to_owned()),
             path => {
                 let kind = nameable(kind);
@@ -106,7 +115,18 @@ pub fn place(annotation: &Annotation, message: &str) -> Span {
     found.or_else(|| structures.clone().next().map(|(span, _)| span)).unwrap_or(annotation.comment)
 }
 
-/// Parameter and path of each field that has a value of its own, and of what may be an enumeration.
+/// Whether the comment gives a parameter fields.
+fn is_structure(annotation: &Annotation, parameter: usize) -> bool {
+    let mut given = annotation.args.iter().flatten().filter(|given| given.parameter == parameter);
+    given.any(|given| matches!(given.value, GivenValue::Struct { .. }))
+}
+
+/// Whether a type is a pointer to what is not a name: pointers, arrays, functions.
+fn points_beyond(kind: &str) -> bool {
+    kind.strip_suffix('*').is_some_and(|target| target.trim_end().ends_with(['*', ']', ')', '&']))
+}
+
+/// Parameter and path of each field that has a value of its own, and of what may be an enumeration or a typedef.
 fn paths(annotation: &Annotation) -> Vec<(usize, String)> {
     fn descend(prefix: &str, fields: &[GivenField], visit: &mut impl FnMut(String)) {
         for field in fields {
@@ -123,8 +143,8 @@ fn paths(annotation: &Annotation) -> Vec<(usize, String)> {
             // Its size is to be known all the same.
             GivenValue::Struct { fields, .. } if fields.is_empty() => found.push((given.parameter, String::new())),
             GivenValue::Struct { fields, .. } => descend("", fields, &mut |path| found.push((given.parameter, path))),
-            GivenValue::Scalar(_) | GivenValue::Table(_) => found.push((given.parameter, String::new())),
-            _ => {}
+            _ if given.element.is_some() => {}
+            _ => found.push((given.parameter, String::new())),
         }
     }
     found

@@ -1,294 +1,127 @@
 //! A mangled function name -> its parameter types as C++ text.
 //!
-//! The stub file spells a typedef as the source does (`real`, `uint32_t`), but its symbols are mangled from canonical types.
-//! Reads the part of the Itanium C++ ABI (section 5.1) that kernels' parameters need; a name that goes beyond it (member
-//! pointers, decltype, packs) gives `None`, never a wrong type.
+//! The stub file spells a typedef as the source does (`real`, `uint32_t`), but its symbols are mangled from canonical types. What
+//! demanglers print is put as the rest of nvtune has it: `float const (*) [4]` becomes `const float[4] *`.
 
-/// The builtin types by their codes.
-const BUILTINS: [(u8, &str); 21] = [
-    (b'v', "void"),
-    (b'w', "wchar_t"),
-    (b'b', "bool"),
-    (b'c', "char"),
-    (b'a', "signed char"),
-    (b'h', "unsigned char"),
-    (b's', "short"),
-    (b't', "unsigned short"),
-    (b'i', "int"),
-    (b'j', "unsigned int"),
-    (b'l', "long"),
-    (b'm', "unsigned long"),
-    (b'x', "long long"),
-    (b'y', "unsigned long long"),
-    (b'n', "__int128"),
-    (b'o', "unsigned __int128"),
-    (b'f', "float"),
-    (b'd', "double"),
-    (b'e', "long double"),
-    (b'g', "__float128"),
-    (b'z', "..."),
-];
+use super::entry::split;
+use cpp_demangle::{DemangleOptions, Symbol};
 
-/// How deep types may nest.
-const MAX_DEPTH: usize = 64;
-
-/// The types of the parameters of a function (none for `(void)`).
+/// The types of the parameters of a function (none for `(void)`); `None` for a name that is not a function's, or cannot be read:
+/// never a wrong type.
 pub(super) fn parameter_types(symbol: &str) -> Option<Vec<String>> {
-    let mut reader =
-        Reader { bytes: symbol.strip_prefix("_Z")?.as_bytes(), seen: Vec::new(), arguments: Vec::new(), depth: 0 };
-    let template = reader.function_name()?;
-    if template {
-        // The mangled name of a template's instance begins with its return type.
-        reader.kind()?;
+    // Of an expanded `T *...` the crate forgets the mark.
+    if symbol.match_indices("Dp").any(|(at, code)| !symbol[at + code.len()..].starts_with('T')) {
+        return None;
     }
-    let mut types = Vec::new();
-    while !reader.bytes.is_empty() && reader.bytes[0] != b'.' {
-        types.push(reader.kind()?);
+    let options = DemangleOptions::new().hide_expression_literal_types();
+    let function = Symbol::new(symbol).ok()?.demangle_with_options(&options).ok()?;
+    // A namespace without a name needs none in the source either.
+    let function = function.replace("(anonymous namespace)::", "");
+    let (_, parameters) = last_group(&function)?;
+    match split(parameters).as_slice() {
+        [""] => Some(Vec::new()),
+        types => Some(types.iter().map(|text| in_order(text)).collect()),
     }
-    if types == ["void"] {
-        types.clear();
-    }
-    Some(types)
 }
 
-struct Reader<'a> {
-    bytes: &'a [u8],
-    /// What `S_`, `S0_`, ... stand for.
-    seen: Vec<String>,
-    /// What `T_`, `T0_`, ... stand for.
-    arguments: Vec<String>,
-    depth: usize,
+/// What stands before the bracket that closes at the end, and between the two.
+fn last_group(text: &str) -> Option<(&str, &str)> {
+    let inner = text.strip_suffix(')')?;
+    let mut depth = 0usize;
+    let open = inner.char_indices().rev().find_map(|(at, c)| match c {
+        ')' => {
+            depth += 1;
+            None
+        }
+        '(' if depth == 0 => Some(at),
+        '(' => {
+            depth -= 1;
+            None
+        }
+        _ => None,
+    })?;
+    Some((&inner[..open], &inner[open + 1..]))
 }
 
-impl Reader<'_> {
-    fn peek(&self) -> Option<u8> {
-        self.bytes.first().copied()
-    }
-
-    fn eat(&mut self, text: &str) -> bool {
-        match self.bytes.strip_prefix(text.as_bytes()) {
-            Some(rest) => {
-                self.bytes = rest;
-                true
+/// A type with its qualifiers before what they qualify, and the mark of a pointer to an array or a function behind that.
+fn in_order(text: &str) -> String {
+    if let Some((target, marks, rest)) = declarator(text) {
+        let extents = match rest.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
+            Some(parameters) => {
+                let parameters: Vec<String> = split(parameters).into_iter().map(in_order).collect();
+                format!("({})", parameters.join(", "))
             }
-            None => false,
+            None => rest.to_owned(),
+        };
+        return format!("{}{extents} {marks}", in_order(target));
+    }
+    let text = text.trim();
+    let (mut base, mut marks) = (text, Vec::new());
+    loop {
+        const MARKS: [(&str, &str); 6] = [
+            ("&&", "&&"),
+            ("&", "&"),
+            ("*", "*"),
+            (" const", "const"),
+            (" volatile", "volatile"),
+            (" restrict", "__restrict__"),
+        ];
+        let Some((rest, mark)) = MARKS.iter().find_map(|(end, mark)| Some((base.strip_suffix(end)?, *mark))) else {
+            break;
+        };
+        // A member of a class is pointed to.
+        if rest.ends_with("::") {
+            break;
         }
+        base = rest.trim_end();
+        marks.insert(0, mark);
     }
+    let own = marks.iter().take_while(|mark| !mark.starts_with(['*', '&'])).count();
+    let mut words: Vec<String> = marks[..own].iter().map(|&word| word.to_owned()).collect();
+    words.push(arguments_in_order(base));
+    let text = words.join(" ");
+    marks[own..].iter().fold(text, |text, mark| {
+        let is_together = text.ends_with(['*', '&']);
+        format!("{text}{}{mark}", if is_together { "" } else { " " })
+    })
+}
 
-    fn keep(&mut self, text: String) -> String {
-        self.seen.push(text.clone());
-        text
+/// Target, marks and extents or parameters of `float (*) [4]`, `int (&)[4]` and `void (*)(int)`.
+fn declarator(text: &str) -> Option<(&str, &str, &str)> {
+    let open = text.find("(*").or_else(|| text.find("(&"))?;
+    let target = &text[..open];
+    // Within the arguments of a template it is another type's.
+    if target.matches('<').count() != target.matches('>').count() {
+        return None;
     }
+    let marks = &text[open + 1..];
+    let close = marks.find(')')?;
+    Some((target, &marks[..close], marks[close + 1..].trim()))
+}
 
-    /// The function's own name; true where it is an instance of a template.
-    fn function_name(&mut self) -> Option<bool> {
-        if self.peek() == Some(b'N') {
-            let (_, template) = self.nested(true)?;
-            return Some(template);
+/// A name whose template arguments are put in order.
+fn arguments_in_order(name: &str) -> String {
+    let (Some(open), Some(close)) = (name.find('<'), name.rfind('>')) else { return name.to_owned() };
+    if close < open {
+        return name.to_owned();
+    }
+    let mut depth = 0usize;
+    let inner = &name[open + 1..];
+    let end = inner.char_indices().find_map(|(at, c)| match c {
+        '<' => {
+            depth += 1;
+            None
         }
-        self.eat("St");
-        let name = self.source_name()?;
-        if self.peek() != Some(b'I') {
-            return Some(false);
+        '>' if depth == 0 => Some(at),
+        '>' => {
+            depth -= 1;
+            None
         }
-        self.keep(name);
-        self.arguments = self.template_arguments()?;
-        Some(true)
-    }
-
-    fn source_name(&mut self) -> Option<String> {
-        // `L` marks internal linkage in names that GCC makes.
-        self.eat("L");
-        let length = self.number()?;
-        if length > self.bytes.len() {
-            return None;
-        }
-        let (name, rest) = self.bytes.split_at(length);
-        self.bytes = rest;
-        String::from_utf8(name.to_vec()).ok()
-    }
-
-    fn number(&mut self) -> Option<usize> {
-        let digits = self.bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let number = std::str::from_utf8(&self.bytes[..digits]).ok()?.parse().ok()?;
-        self.bytes = &self.bytes[digits..];
-        Some(number)
-    }
-
-    /// `N ... E`; the name, and whether it ends in template arguments, to which `T_` refers where it is the function's.
-    fn nested(&mut self, is_function: bool) -> Option<(String, bool)> {
-        self.bytes = self.bytes.strip_prefix(b"N")?;
-        while self.eat("r") || self.eat("V") || self.eat("K") {}
-        let mut name = String::new();
-        let mut template = false;
-        loop {
-            template = match self.peek()? {
-                b'E' => {
-                    self.bytes = &self.bytes[1..];
-                    return Some((name, template));
-                }
-                b'S' if self.bytes.starts_with(b"St") => {
-                    self.bytes = &self.bytes[2..];
-                    name = "std".to_string();
-                    continue;
-                }
-                b'S' => {
-                    name = self.substitution()?;
-                    continue;
-                }
-                b'I' => {
-                    let arguments = self.template_arguments()?;
-                    name = format!("{name}<{}>", arguments.join(", "));
-                    if is_function {
-                        self.arguments = arguments;
-                    }
-                    true
-                }
-                _ => {
-                    let part = self.source_name()?;
-                    name = if name.is_empty() { part } else { format!("{name}::{part}") };
-                    false
-                }
-            };
-            // The whole name is not a candidate as a function's name; as a type it is kept by `kind`.
-            if self.peek() != Some(b'E') {
-                self.seen.push(name.clone());
-            }
-        }
-    }
-
-    fn template_arguments(&mut self) -> Option<Vec<String>> {
-        self.bytes = self.bytes.strip_prefix(b"I")?;
-        let mut arguments = Vec::new();
-        while !self.eat("E") {
-            arguments.push(match self.peek()? {
-                b'L' => self.literal()?,
-                b'X' | b'J' => return None,
-                _ => self.kind()?,
-            });
-        }
-        Some(arguments)
-    }
-
-    /// `Li4E`: a value of an integral type.
-    fn literal(&mut self) -> Option<String> {
-        self.bytes = self.bytes.strip_prefix(b"L")?;
-        self.kind()?;
-        let sign = if self.eat("n") { "-" } else { "" };
-        let value = self.number()?;
-        self.eat("E").then(|| format!("{sign}{value}"))
-    }
-
-    fn substitution(&mut self) -> Option<String> {
-        self.bytes = self.bytes.strip_prefix(b"S")?;
-        let index = self.sequence()?;
-        self.seen.get(index).cloned()
-    }
-
-    /// `_` is 0, `0_` is 1, in base 36.
-    fn sequence(&mut self) -> Option<usize> {
-        let length = self.bytes.iter().position(|&byte| byte == b'_')?;
-        let text = std::str::from_utf8(&self.bytes[..length]).ok()?;
-        let index = if text.is_empty() { 0 } else { usize::from_str_radix(text, 36).ok()?.checked_add(1)? };
-        self.bytes = &self.bytes[length + 1..];
-        Some(index)
-    }
-
-    fn kind(&mut self) -> Option<String> {
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return None;
-        }
-        let kind = self.kind_inside();
-        self.depth -= 1;
-        kind
-    }
-
-    fn kind_inside(&mut self) -> Option<String> {
-        let code = self.peek()?;
-        if let Some((_, name)) = BUILTINS.iter().find(|(known, _)| *known == code) {
-            self.bytes = &self.bytes[1..];
-            return Some(name.to_string());
-        }
-        match code {
-            b'P' | b'R' | b'O' => {
-                self.bytes = &self.bytes[1..];
-                let target = self.kind()?;
-                let mark = match code {
-                    b'P' => "*",
-                    b'R' => "&",
-                    _ => "&&",
-                };
-                let blank = if target.ends_with(['*', '&']) { "" } else { " " };
-                Some(self.keep(format!("{target}{blank}{mark}")))
-            }
-            b'K' | b'V' | b'r' => {
-                let mut words = Vec::new();
-                while let Some((_, word)) = [("r", "__restrict__"), ("V", "volatile"), ("K", "const")]
-                    .into_iter()
-                    .find(|(code, _)| self.eat(code))
-                {
-                    words.insert(0, word);
-                }
-                let target = self.kind()?;
-                let words = words.join(" ");
-                let text = if target.ends_with('*') { format!("{target}{words}") } else { format!("{words} {target}") };
-                Some(self.keep(text))
-            }
-            b'A' => {
-                self.bytes = &self.bytes[1..];
-                let length = self.number().map(|length| length.to_string()).unwrap_or_default();
-                if !self.eat("_") {
-                    return None;
-                }
-                let element = self.kind()?;
-                Some(self.keep(format!("{element}[{length}]")))
-            }
-            b'F' => {
-                self.bytes = &self.bytes[1..];
-                self.eat("Y");
-                let mut parts = Vec::new();
-                while !self.eat("E") {
-                    parts.push(self.kind()?);
-                }
-                let (result, parameters) = parts.split_first()?;
-                Some(self.keep(format!("{result}({})", parameters.join(", "))))
-            }
-            b'D' => {
-                let codes = [("Ds", "char16_t"), ("Di", "char32_t"), ("Du", "char8_t"), ("Dn", "decltype(nullptr)")];
-                codes.into_iter().find(|(code, _)| self.eat(code)).map(|(_, name)| name.to_string())
-            }
-            b'T' => {
-                self.bytes = &self.bytes[1..];
-                let index = self.sequence()?;
-                let argument = self.arguments.get(index).cloned()?;
-                Some(self.keep(argument))
-            }
-            b'S' if !self.bytes.starts_with(b"St") => {
-                let name = self.substitution()?;
-                self.instance(name)
-            }
-            b'N' => {
-                let (name, _) = self.nested(false)?;
-                Some(self.keep(name))
-            }
-            _ => {
-                let scope = if self.eat("St") { "std::" } else { "" };
-                let name = self.source_name()?;
-                let name = self.keep(format!("{scope}{name}"));
-                self.instance(name)
-            }
-        }
-    }
-
-    /// The name with template arguments, if some follow.
-    fn instance(&mut self, name: String) -> Option<String> {
-        if self.peek() != Some(b'I') {
-            return Some(name);
-        }
-        let arguments = self.template_arguments()?;
-        Some(self.keep(format!("{name}<{}>", arguments.join(", "))))
-    }
+        _ => None,
+    });
+    let Some(end) = end else { return name.to_owned() };
+    let arguments: Vec<String> = split(&inner[..end]).into_iter().map(in_order).collect();
+    format!("{}<{}>{}", &name[..open], arguments.join(", "), arguments_in_order(&inner[end + 1..]))
 }
 
 #[cfg(test)]
@@ -307,6 +140,8 @@ mod tests {
             ),
             ("_Z5templIfLi4EEvPT_i", "float *; int"),
             ("_Z4statPcPbPKPKiRA4_fPVKi", "char *; bool *; const int *const *; float[4] &; const volatile int *"),
+            ("_Z1kPrKf", "const __restrict__ float *"),
+            ("_Z1kPA4_A2_KfPA4_PfPFvPA4_iE", "const float[4][2] *; float *[4] *; void(int[4] *) *"),
             // Arguments that are instances of templates in a namespace themselves.
             (
                 "_ZN1a1b1kIfLi4ENS0_1VIfLi4EEEEEviPKT1_PS4_S4_",
@@ -317,10 +152,23 @@ mod tests {
                 "_Z4view4ViewIfEPS_IKdEPPfPFviERA4_fS_IS0_Efj",
                 "View<float>; View<const double> *; float **; void(int) *; float[4] &; View<View<float>>; float; unsigned int",
             ),
+            // Types that hang on the arguments of the template.
+            ("_Z1kILi4EEvi3VecIXT_EEPf", "int; Vec<4>; float *"),
+            ("_Z2k2IfEviN2TrIT_E3accEPf", "int; Tr<float>::acc; float *"),
+            ("_Z2k3ILb1EEviSt17integral_constantIbXT_EEPf", "int; std::integral_constant<bool, true>; float *"),
+            ("_Z2k4IfJiiEEvjPf", "unsigned int; float *"),
+            ("_Z1kIJifEEvDpT_", "int; float"),
+            ("_Z2k5IXadL_Z5twicefEEEvjPf", "unsigned int; float *"),
+            ("_Z2k6I4ModeLS0_1EEvT_Pf", "Mode; float *"),
+            (
+                "_Z2k2ILi4EEviN42_GLOBAL__N__f4b2dc96_4_b_cu_4b96af60_181403VecIXT_EfEENS0_4ModeEPf",
+                "int; Vec<4, float>; Mode; float *",
+            ),
+            ("_Z1fM1Af", "float A::*"),
         ] {
             assert_eq!(parameter_types(symbol).map(|types| types.join("; ")).as_deref(), Some(types), "{symbol}");
         }
-        for symbol in ["cee", "_Z", "_Z99x", "_Z1fM1Af", "_Z1fS9_", "_Z1fPPP", "_Z1fT_"] {
+        for symbol in ["cee", "_Z", "_Z99x", "_Z1fS9_", "_Z1fPPP", "_Z1fT_", "_Z1kIJifEEvDpPT_", "_ZTI1A", "_ZN1a1bE"] {
             assert_eq!(parameter_types(symbol), None, "{symbol}");
         }
     }

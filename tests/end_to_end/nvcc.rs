@@ -636,6 +636,47 @@ fn structures_of_namespaces_without_a_name_and_constant_ones_are_given() {
     assert!(ran.code == Some(2) && ran.stderr.contains(said), "{}", ran.stderr);
 }
 
+/// Parameters whose types hang on arguments of the template: a class of a number, typedefs of a class, of numbers and of pointers, in the
+/// company of a function and a pack among the arguments.
+const DEPENDENT: &str = "\
+namespace { template <int N, class T> struct Tuple { T v[N]; }; enum class Mode : short { A = 1, B }; }
+template <class T> struct Traits { typedef const T *in; using out = T *; typedef unsigned number; typedef double sum; };
+struct Cell { float a, b; };
+__device__ float twice(float a) { return 2 * a; }
+//@tune template(4, float, twice, int, char) threads(n) block({64, 256}) default(block = 256) regs({0})
+//@tune args(n = 1 << 18, p = {v = {1, 2, 3, 4}}, mode = 2, sum = 1.5, x = random[n], y = out[n])
+template <int N, class T, float (*F)(float), class... A>
+__global__ void k(typename Traits<T>::number n, Tuple<N, T> p, Mode mode, typename Traits<T>::sum sum, typename Traits<T>::in x, typename Traits<T>::out y) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n && p.v[3] == 4 && mode == Mode::B && sum == 1.5) y[i] = F(x[i]) + sizeof...(A);
+}
+void go(int n, const float *x, float *y) { k<4, float, twice, int, char><<<n / 256, 256>>>(n, {}, Mode::A, 1, x, y); }
+";
+
+#[test]
+fn types_that_hang_on_the_arguments_of_a_template_are_the_compilers() {
+    let project = Project::new(&[]);
+    let strict = |text: &str| {
+        project.write("dependent.cu", text);
+        run(project.nvtune(&compile("dependent.cu", "dependent.o")).env("NVTUNE_STRICT", "1"))
+    };
+    // Strictly: where one of the values were another, nobody would do anything, which is a warning.
+    let ran = strict(DEPENDENT);
+    assert!(ran.code == Some(0) && ran.stderr.starts_with("nvtune: k_4_float_twice_int_char: "), "{}", ran.stderr);
+    for (from, to, message) in [
+        ("sum = 1.5,", "sum = 1,", "does nothing on this workload"),
+        ("mode = 2", "mode = 1", "does nothing on this workload"),
+        ("n = 1 << 18", "n = -1", "note: `n` is given here"),
+        ("{v = {1", "{w = {1", "class \"<unnamed>::Tuple<4, float>\" has no member \"w\""),
+        ("x = random[n]", "x = 1", "`x` is of type `const float *` and takes a buffer"),
+        ("typename Traits<T>::in x", "const typename Traits<Cell>::out x", "`x` is of type `Cell *`: say what numbers"),
+    ] {
+        assert!(DEPENDENT.contains(from), "{from}");
+        let ran = strict(&DEPENDENT.replacen(from, to, 1));
+        assert!(ran.code != Some(0) && ran.stderr.contains(message), "{to}: {}", ran.stderr);
+    }
+}
+
 /// Enumerations, an array in a structure, lists and the instances of a variable template, with what must not be said of them.
 const VALUES: &str = "\
 enum class Mode : short { A = -1, B };
