@@ -141,10 +141,12 @@ impl Advisor<'_> {
                 [] => "nothing".to_owned(),
                 axes => format!("nothing but {}", axes.join(" and ")),
             };
+            // One comment may have several.
+            let of = annotation.instance.as_ref().map(|_| format!(" of `{}`", annotation.name)).unwrap_or_default();
             self.warn(cut, match annotation.require.is_empty() {
-                true => format!("of these values only the baseline ({baseline}) can be launched: {left} is left to tune"),
+                true => format!("of these values only the baseline{of} ({baseline}) can be launched: {left} is left to tune"),
                 false => {
-                    format!("`require` leaves only the baseline ({baseline}): {left} is left to tune; loosen it, or add values")
+                    format!("`require` leaves only the baseline{of} ({baseline}): {left} is left to tune; loosen it, or add values")
                 }
             });
             return;

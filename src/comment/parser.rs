@@ -164,7 +164,10 @@ impl<'a> Cursor<'a> {
     /// "expected X, found Y" at the next token.
     pub fn expected(&self, what: &str) -> Diagnostic {
         match self.tokens.first() {
-            Some(token) => self.source.error(token.span, format!("expected {what}, found `{}`", self.text(token))),
+            Some(token) => {
+                let hint = if self.text(token) == "[" { ": several stand in braces, as in {1, 2}" } else { "" };
+                self.source.error(token.span, format!("expected {what}, found `{}`{hint}", self.text(token)))
+            }
             None if self.end.end > self.end.start => {
                 self.source.error(self.end, format!("expected {what} before `{}`", self.source.slice(self.end)))
             }

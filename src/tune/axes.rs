@@ -8,7 +8,7 @@ use crate::comment::Annotation;
 use crate::variant::Toolchain;
 use std::collections::BTreeMap;
 
-/// Where macros are defined besides nvtune's own `-D`, by name.
+/// Where macros are defined besides nvtune's own `-D`, by name: a place as nvcc has it, `a.cu(3)`.
 pub type Definitions = BTreeMap<String, String>;
 
 /// Asks the preprocessor where else the macros in `macros` are defined. What it cannot read, the front end will complain of.
@@ -22,7 +22,7 @@ pub fn defined_elsewhere(toolchain: &Toolchain, macros: &Macros) -> Definitions 
 /// Reads what `gcc -E -dD` prints: line markers, and `#define` lines, the first of each of `macros` being nvtune's own or
 /// one of the command line before it.
 fn definitions(text: &str, macros: &Macros) -> Definitions {
-    let mut file = "";
+    let (mut file, mut number) = ("", 0_u32);
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let mut found = Definitions::new();
     for line in text.lines() {
@@ -32,12 +32,19 @@ fn definitions(text: &str, macros: &Macros) -> Definitions {
                 let count = seen.entry(name).or_default();
                 *count += 1;
                 if *count > 1 {
-                    found.entry(name.to_owned()).or_insert_with(|| file.to_owned());
+                    found.entry(name.to_owned()).or_insert_with(|| match file {
+                        "<command-line>" => "the command line".to_owned(),
+                        file => format!("{file}({number})"),
+                    });
                 }
             }
         } else if let Some(rest) = line.strip_prefix("# ") {
             file = rest.split('"').nth(1).unwrap_or(file);
+            // That of the line below.
+            number = rest.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0);
+            continue;
         }
+        number += 1;
     }
     found
 }
@@ -46,8 +53,7 @@ fn definitions(text: &str, macros: &Macros) -> Definitions {
 pub fn problem(own: &Macros, all: &[Macros], elsewhere: &Definitions) -> Option<Problem> {
     own.keys().find_map(|name| {
         if let Some(place) = elsewhere.get(name) {
-            let place = if place == "<command-line>" { "the command line" } else { place };
-            return Some(Problem::Defined { name: name.clone(), place: place.to_owned() });
+            return Some(Problem::Defined { name: name.clone(), place: place.clone() });
         }
         let kernels = all.iter().filter(|macros| macros.contains_key(name)).count();
         (kernels > 1).then(|| Problem::Shared { name: name.clone() })
@@ -75,9 +81,12 @@ mod tests {
         let macros = Macros::from([("WORK".to_owned(), 8), ("TILE".to_owned(), 4)]);
         let own = "# 0 \"<command-line>\"\n#define WORK 8\n# 0 \"<command-line>\"\n#define TILE 4\n# 1 \"a.cu\"\n#define WORKER 1\n";
         assert_eq!(definitions(own, &macros), Definitions::new());
-        let defined = format!("{own}#undef WORK\n# 3 \"b.h\" 1\n#define WORK(x) x\n");
-        assert_eq!(definitions(&defined, &macros), Definitions::from([("WORK".to_owned(), "b.h".to_owned())]));
+        let defined = format!("{own}#undef WORK\n# 3 \"b.h\" 1\n\n#define WORK(x) x\n");
+        assert_eq!(definitions(&defined, &macros), Definitions::from([("WORK".to_owned(), "b.h(4)".to_owned())]));
         let given = format!("# 0 \"<command-line>\"\n#define TILE 2\n{own}");
-        assert_eq!(definitions(&given, &macros), Definitions::from([("TILE".to_owned(), "<command-line>".to_owned())]));
+        assert_eq!(
+            definitions(&given, &macros),
+            Definitions::from([("TILE".to_owned(), "the command line".to_owned())])
+        );
     }
 }

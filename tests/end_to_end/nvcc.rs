@@ -302,8 +302,8 @@ const GUARDED: &str = "#ifndef WORK\n#define WORK 1\n#endif";
 #[test]
 fn a_macro_that_nvtune_does_not_set_is_no_axis() {
     let cases: [(&str, &[&str], &str); 4] = [
-        ("#define WORK 1", &[], "`WORK` is defined in part.cu whatever nvtune sets"),
-        ("#undef WORK\n#define WORK 8", &[], "`WORK` is defined in part.cu whatever nvtune sets"),
+        ("#define WORK 1", &[], "`WORK` is defined in part.cu(1) whatever nvtune sets"),
+        ("#undef WORK\n#define WORK 8", &[], "`WORK` is defined in part.cu(2) whatever nvtune sets"),
         (GUARDED, &["-DWORK=1"], "`WORK` is defined in the command line whatever nvtune sets"),
         ("#ifndef WORK\n#define WORK 4\n#endif", &[], "is not what the source is without nvtune"),
     ];
