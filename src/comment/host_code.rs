@@ -22,6 +22,10 @@ pub(super) struct File {
     pub tokens: Vec<CxxToken>,
     /// By token: within device code.
     pub device: Vec<bool>,
+    /// Functions with a body, each from its name to the end of that; none within another.
+    pub functions: Vec<(usize, usize)>,
+    /// Macros with their bodies, parameters included.
+    pub definitions: Vec<(String, String)>,
     /// The calls of launchers, and of the program's own functions that call one, in the order of the text.
     launchers: Vec<Call>,
     wrapped: Vec<Call>,
@@ -91,8 +95,11 @@ impl HostCode {
             let mut tokens = cxx_tokens(&source.text);
             tokens.retain(|token| !matches!(token.kind, CxxKind::Comment { .. }));
             let device = device_code(&source, &tokens);
-            let mut file = File { source, tokens, device, launchers: Vec::new(), wrapped: Vec::new() };
+            let definitions = definitions(&source.text);
+            let (launchers, wrapped, functions) = (Vec::new(), Vec::new(), Vec::new());
+            let mut file = File { source, tokens, device, functions, definitions, launchers, wrapped };
             file.launchers = file.launchers();
+            file.functions = file.functions();
             file
         });
         let mut files: Vec<File> = files.collect();
@@ -109,11 +116,8 @@ impl HostCode {
     /// Where host code uses the macro `name`, itself or in another macro: `a.cu(12)`.
     pub fn use_of(&self, name: &str) -> Option<String> {
         self.files.iter().find_map(|file| {
-            let source = &file.source;
-            let mut host = file.tokens.iter().zip(&file.device).filter(|(_, device)| !**device);
-            let token = host.find(|(token, _)| token.kind == CxxKind::Name && source.slice(token.span) == name);
-            let place = token.map(|(token, _)| token.span.start).or_else(|| in_a_definition(&source.text, name))?;
-            Some(format!("{}({})", source.path, source.line(place)))
+            let place = file.host_use(name)?;
+            Some(format!("{}({})", file.source.path, file.source.line(place)))
         })
     }
 
@@ -138,6 +142,26 @@ impl HostCode {
 impl File {
     pub fn text(&self, at: usize) -> &str {
         self.tokens.get(at).map_or("", |token| self.source.slice(token.span))
+    }
+
+    /// The first place where its host code, or another macro, has this name.
+    pub fn host_use(&self, name: &str) -> Option<usize> {
+        let mut host = self.tokens.iter().zip(&self.device).filter(|(_, device)| !**device);
+        let token = host.find(|(token, _)| token.kind == CxxKind::Name && self.source.slice(token.span) == name);
+        token.map(|(token, _)| token.span.start).or_else(|| in_a_definition(&self.source.text, name))
+    }
+
+    fn functions(&self) -> Vec<(usize, usize)> {
+        let (mut found, mut at) = (Vec::new(), 0);
+        while at < self.tokens.len() {
+            let function = (self.text(at) == "{").then(|| Some((self.defined(at)?, self.closing(at)?))).flatten();
+            if let Some((name, end)) = function {
+                found.push((name, end));
+                at = end;
+            }
+            at += 1;
+        }
+        found
     }
 
     fn launchers(&self) -> Vec<Call> {
@@ -197,7 +221,7 @@ impl File {
                 _ => {}
             }
             if let Some(call) = calls.next_if(|call| call.at == at) {
-                let function = open.iter().find_map(|&open| self.defined(open));
+                let function = open.iter().find_map(|&open| self.defined(open)).map(|name| self.text(name));
                 let lambdas = open.iter().filter_map(|&open| self.lambda(open));
                 found.extend(function.into_iter().chain(lambdas).map(|name| (name, call.launcher)));
             }
@@ -240,8 +264,8 @@ impl File {
         found
     }
 
-    /// The name of the function whose body begins at `open`.
-    fn defined(&self, open: usize) -> Option<&str> {
+    /// The place of the name of the function whose body begins at `open`.
+    fn defined(&self, open: usize) -> Option<usize> {
         let mut last = self.signature(open)?;
         loop {
             let (begin, is_brace) = match self.opening(last, "(", ")") {
@@ -253,7 +277,7 @@ impl File {
                 // What a constructor initializes stands between its parameters and its body.
                 "," => name.checked_sub(2)?,
                 ":" => self.signature(name - 1)?,
-                _ => return Some(self.text(name)).filter(|name| !is_brace && !CONTROL.contains(name)),
+                _ => return Some(name).filter(|&name| !is_brace && !CONTROL.contains(&self.text(name))),
             };
         }
     }
@@ -357,7 +381,7 @@ impl File {
     }
 
     /// The index of the bracket that closes the one at `open`: a parenthesis, a brace or, of a template, an angle bracket.
-    fn closing(&self, open: usize) -> Option<usize> {
+    pub fn closing(&self, open: usize) -> Option<usize> {
         let (opens, closes) = match self.text(open) {
             "(" => ("(", ")"),
             "{" => ("{", "}"),
@@ -425,6 +449,18 @@ fn device_code(source: &Source, tokens: &[CxxToken]) -> Vec<bool> {
         at = end + 1;
     }
     device
+}
+
+/// The macros that a text defines, each with all behind its name.
+fn definitions(text: &str) -> Vec<(String, String)> {
+    let text = text.replace("\\\n", "  ");
+    let defined = text.lines().filter_map(|line| {
+        let rest = line.trim_start().strip_prefix('#')?.trim_start().strip_prefix("define")?.trim_start();
+        let length = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+        let (name, body) = rest.split_at(length);
+        Some((name.to_owned(), body.to_owned()))
+    });
+    defined.collect()
 }
 
 /// The place of a `#define` of another macro that has `name` in it.

@@ -17,6 +17,7 @@ mod expression;
 mod host_code;
 mod host_launch;
 mod kernel;
+mod launch_flow;
 mod list;
 mod macros;
 mod marker;

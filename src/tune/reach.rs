@@ -102,7 +102,7 @@ pub struct Reach {
     most: u32,
     /// Macros that host code uses too: its launches follow them.
     host_macros: BTreeSet<String>,
-    /// Macros that must keep the baseline's value, and where host code uses them.
+    /// Macros that must keep the baseline's value, each with the reason and the remedy.
     kept_macros: Vec<(String, String)>,
     /// Macros that constraints tie to the block.
     tied_macros: BTreeSet<String>,
@@ -238,22 +238,40 @@ impl Reach {
         words
     }
 
+    /// Which macros the program's launches follow, and which keep their values, for other code than the kernel's hangs on them.
     fn look_at_macros(&mut self, annotation: &Annotation, space: &Space, host: &HostCode) {
+        let kernel = annotation.kernel.name.as_str();
+        let dividing = space.dividing_macros();
         for name in space.baseline().macros.keys() {
-            let Some(place) = host.use_of(name) else { continue };
-            self.host_macros.insert(name.clone());
-            // Host code may launch blocks of the macro's size, which are no baseline's then.
-            let ties = annotation.require.iter().any(|constraint| {
-                let (mut of_macro, mut of_block) = (false, false);
-                constraint.names(&mut |used, _| {
-                    of_macro |= used == name;
-                    of_block |= used.starts_with("block.");
-                });
-                of_macro && of_block
+            let remedy = format!("include the header and launch by it, or keep {name} out of host code");
+            let reason = match host.use_of(name) {
+                None => None,
+                Some(place) => match host.shared_use_of(name) {
+                    Some(shared) => Some(format!(
+                        "host code uses {name} ({place}), which other sources may include, too ({shared}), and take for the baseline's: {remedy}"
+                    )),
+                    None if !host.launches_follow(kernel, name) => Some(format!(
+                        "host code uses {name} ({place}), but not for every launch of `{kernel}`, as far as is seen: {remedy}"
+                    )),
+                    None => {
+                        self.host_macros.insert(name.clone());
+                        // Host code may launch blocks of the macro's size, which are no baseline's then.
+                        is_tied_to_block(annotation, name).then(|| {
+                            format!("host code uses {name}, to which the block is tied, too ({place}): {remedy}")
+                        })
+                    }
+                },
+            };
+            let reason = reason.or_else(|| {
+                let others = if dividing.contains(name) { host.others_with(kernel, name) } else { Vec::new() };
+                (!others.is_empty()).then(|| {
+                    format!(
+                        "{name} divides the work of `{}` too, whose launches know nothing of it: give the macro of `{kernel}` a name that no other kernel uses, or launch by it",
+                        others.join("` and `")
+                    )
+                })
             });
-            if ties {
-                self.kept_macros.push((name.clone(), place));
-            }
+            self.kept_macros.extend(reason.map(|reason| (name.clone(), reason)));
         }
     }
 
@@ -376,10 +394,7 @@ impl Reach {
     /// Why the macros of a configuration must not be used.
     fn refuses_macros(&self, space: &Space, configuration: &Configuration) -> Option<String> {
         let differs = |name: &String| configuration.macros.get(name) != space.baseline().macros.get(name);
-        let (name, place) = self.kept_macros.iter().find(|(name, _)| differs(name))?;
-        Some(format!(
-            "host code uses {name}, to which the block is tied, too ({place}): include the header and launch by it, or keep {name} out of host code"
-        ))
+        self.kept_macros.iter().find(|(name, _)| differs(name)).map(|(_, reason)| reason.clone())
     }
 
     /// Why the model alone must not choose a configuration, which is launched so; with the remedy.
@@ -559,6 +574,18 @@ fn following(annotation: &Annotation) -> Vec<(String, Expr)> {
         GivenValue::Table(_) | GivenValue::File(_) | GivenValue::Null(_) | GivenValue::Struct { .. } => None,
     });
     given.filter(|(_, expression)| of_launch(expression)).map(|(name, expression)| (name, expression.clone())).collect()
+}
+
+/// Whether the comment ties the block to a macro.
+fn is_tied_to_block(annotation: &Annotation, name: &str) -> bool {
+    annotation.require.iter().any(|constraint| {
+        let (mut of_macro, mut of_block) = (false, false);
+        constraint.names(&mut |used, _| {
+            of_macro |= used == name;
+            of_block |= used.starts_with("block.");
+        });
+        of_macro && of_block
+    })
 }
 
 /// Why code in which the block's extent is the baseline's is not launched with another.
