@@ -67,11 +67,7 @@ impl MarkedSource {
     pub fn annotations(&self, data: Option<&Path>) -> (Vec<Annotation>, Vec<Diagnostic>) {
         let (mut annotations, mut problems) = (Vec::new(), Vec::new());
         let source = |file: &MarkedFile| Source::new(file.path.to_string_lossy(), &file.text);
-        // What nvtune writes itself is no word of the source's.
-        let header = Header::file_name(&self.stem);
-        let is_made = |file: &&MarkedFile| file.path.file_name().is_some_and(|name| name == header.as_str());
-        let around =
-            || quoted_files(&self.path, &self.include_paths).iter().filter(|file| !is_made(file)).map(source).collect();
+        let around = || self.around(&self.include_paths).map(|file| source(&file)).collect();
         for file in &self.files {
             match comment::annotations_among(&source(file), &around) {
                 Ok(found) => annotations.extend(found),
@@ -80,6 +76,13 @@ impl MarkedSource {
         }
         tune::load_files(&mut annotations, data);
         (annotations, problems)
+    }
+
+    /// The source and what it includes with quotes. What nvtune writes itself is no word of theirs.
+    fn around(&self, include_paths: &[PathBuf]) -> impl Iterator<Item = MarkedFile> {
+        let header = Header::file_name(&self.stem);
+        let is_made = move |file: &MarkedFile| file.path.file_name().is_some_and(|name| name == header.as_str());
+        quoted_files(&self.path, include_paths).into_iter().filter(move |file| !is_made(file))
     }
 
     /// A warning for each kernel whose macros in the header, where it is included, would be called as those of another one of its file.
@@ -103,7 +106,7 @@ impl MarkedSource {
     pub fn surroundings(&self, dryrun: &Dryrun, include_paths: &[PathBuf]) -> Surroundings {
         let has_stubs = self.pipelines(dryrun).iter().any(Pipeline::has_host_code);
         // What is not compiled launches nothing, and macros of this call do not reach what does.
-        let files = has_stubs.then(|| quoted_files(&self.path, include_paths)).into_iter().flatten();
+        let files = has_stubs.then(|| self.around(include_paths)).into_iter().flatten();
         let sources = files.map(|file| Arc::new(Source::new(file.path.to_string_lossy(), &file.text)));
         let header = Header::file_name(&self.stem);
         Surroundings { header, includes_header: self.includes_header, has_stubs, host: HostCode::new(sources) }

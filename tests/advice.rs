@@ -84,7 +84,9 @@ fn what_is_surely_meant_otherwise_is_warned_of() {
     let stores = Facts { stored: Some(4), outputs: vec![("y".into(), 4 << 20)], ..Facts::default() };
     let idle = Facts { idle: true, ..Facts::default() };
     let floating = Facts { floating: ["x", "y"].map(str::to_owned).into(), ..Facts::default() };
-    let cases: [(&str, &Facts); 22] = [
+    let unread = Facts { unread: [false, true, true], ..Facts::default() };
+    let dynamic = Facts { dynamic_shared: true, ..Facts::default() };
+    let cases: [(&str, &Facts); 24] = [
         ("threads(n) block(256) regs(0)", &nothing),
         ("threads(n) block({128, 256}) define(T = 4)", &nothing),
         ("threads(n) block({128, 256}) require(block.x > 128)", &nothing),
@@ -107,6 +109,8 @@ fn what_is_surely_meant_otherwise_is_warned_of() {
         ("threads(n) block({32, 64}) args(n = 7, x = fill(n / 4)[n], y = random(-1 / 2, 1 / 2)[n])", &floating),
         ("threads(n) block({32, 64}) args(n = 7, x = {0.5, 3 * (1 / 3), n > 4 ? 1 / n : 1}, y = out[n])", &floating),
         ("threads(n) block({32, 64}) args(n = 7, x = fill(-(22 / 7) - 1)[n], y = out[n])", &floating),
+        ("threads(n, n) block({32, 64}, {1, 2}) default(block = {32, 1})", &unread),
+        ("threads(n) block({128, 256})", &dynamic),
     ];
     let mut shown = String::new();
     for (clauses, facts) in cases {

@@ -23,6 +23,10 @@ pub struct Facts {
     pub bounds: Option<Bounds>,
     /// By dimension: the code tells threads of a block apart and does not ask how many there are.
     pub fixed: [bool; 3],
+    /// By dimension: the code does not tell threads of a block apart.
+    pub unread: [bool; 3],
+    /// It has shared memory as large as its launch says (`extern __shared__`).
+    pub dynamic_shared: bool,
     /// The most bytes that one thread stores to global memory, where that is bounded.
     pub stored: Option<u64>,
     /// The buffers that are there to be written (`out[n]`) and their bytes.
@@ -49,6 +53,7 @@ pub fn advice(annotation: &Annotation, space: &Space, facts: &Facts) -> Vec<Diag
     advisor.powers();
     advisor.axes(&seen);
     advisor.fixed_block(&seen, facts);
+    advisor.shared(facts);
     advisor.command_line(facts);
     advisor.launch_bounds(facts);
     advisor.divisions(facts);
@@ -220,8 +225,18 @@ impl Advisor<'_> {
         if self.annotation.tells_block() {
             return;
         }
-        let wrong = (0..3).filter(|&dimension| facts.fixed[dimension] && seen.varies[dimension]);
-        let names: Vec<&str> = wrong.map(|dimension| ["x", "y", "z"][dimension]).collect();
+        let names = |of: [bool; 3]| -> Vec<&str> {
+            let wrong = (0..3).filter(|&dimension| of[dimension] && seen.varies[dimension]);
+            wrong.map(|dimension| ["x", "y", "z"][dimension]).collect()
+        };
+        for name in names(facts.unread) {
+            let message = format!(
+                "`{}` reads neither threadIdx.{name} nor blockDim.{name}: threads that differ in it alone do the same, and its results hang on the block; leave out the values of `block` there, or use both in the kernel",
+                self.annotation.kernel.name
+            );
+            self.warn(self.annotation.place("block"), message);
+        }
+        let names = names(facts.fixed);
         if let [first, ..] = names[..] {
             let list = |of: &str| names.iter().map(|name| format!("{of}.{name}")).collect::<Vec<_>>().join(" and ");
             let message = format!(
@@ -231,6 +246,17 @@ impl Advisor<'_> {
                 list("blockDim"),
             );
             self.warn(self.annotation.place("block"), message);
+        }
+    }
+
+    /// Shared memory that a launch by the comment does not have.
+    fn shared(&mut self, facts: &Facts) {
+        if facts.dynamic_shared && self.annotation.shared.is_none() {
+            let message = format!(
+                "`{}` has shared memory of which its launch says how much there is (extern __shared__), and the comment does not: add its bytes, as in shared(block.x * sizeof(float))",
+                self.annotation.kernel.name
+            );
+            self.warn(self.annotation.comment, message);
         }
     }
 

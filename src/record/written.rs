@@ -4,6 +4,9 @@ use super::{Replaced, write_if_changed};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// Bytes from the beginning by which a file of nvtune's is told.
+const BEGIN: usize = 200;
+
 /// What a build has written so far. Copies are of one build: a signal's handler may hold one.
 #[derive(Clone, Default)]
 pub struct Written(Arc<Mutex<Files>>);
@@ -22,8 +25,14 @@ impl Written {
     /// Writes a file about a source, if it has other contents.
     ///
     /// # Errors
-    /// Why it could not be written.
+    /// Why it could not be written: that there is a file of somebody else's, too.
     pub fn write(&self, path: &Path, contents: &[u8], source: &Path) -> Result<(), String> {
+        if std::fs::read(path).is_ok_and(|present| !is_own(&present)) {
+            return Err(format!(
+                "'{}' is not of nvtune's making, and would be written over: give it another name, or set NVTUNE_HEADER_DIR",
+                path.display()
+            ));
+        }
         let replaced = write_if_changed(path, contents)?;
         self.locked().replaced.extend(replaced.map(|replaced| (source.to_path_buf(), replaced)));
         Ok(())
@@ -47,5 +56,40 @@ impl Written {
 
     fn locked(&self) -> MutexGuard<'_, Files> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a header or a record is one that nvtune has made, or is empty, as what a build may begin with.
+fn is_own(contents: &[u8]) -> bool {
+    let begin = String::from_utf8_lossy(contents.get(..BEGIN).unwrap_or(contents));
+    begin.trim().is_empty() || begin.contains("made by nvtune ") || begin.contains("\"nvtune\": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_somebody_else_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.tune.h");
+        for (present, is_written) in [
+            (None, true),
+            (Some(""), true),
+            (Some("\n"), true),
+            (Some("/* made by nvtune 0.1.0 from a.cu: do not edit */\n#define A 1\n"), true),
+            (Some("{\n  \"format\": 1,\n  \"nvtune\": \"0.1.0\",\n"), true),
+            (Some("#pragma once\n"), false),
+            (Some("{}"), false),
+        ] {
+            let _ = std::fs::remove_file(&path);
+            if let Some(text) = present {
+                std::fs::write(&path, text).expect("written");
+            }
+            let written = Written::default();
+            assert_eq!(written.write(&path, b"new", Path::new("a.cu")).is_ok(), is_written, "{present:?}");
+            let expected = if is_written { "new" } else { present.unwrap_or_default() };
+            assert_eq!(std::fs::read(&path).expect("it is there"), expected.as_bytes(), "{present:?}");
+        }
     }
 }

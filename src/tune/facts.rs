@@ -2,7 +2,7 @@
 
 use crate::comment::{Bounds, Facts};
 use crate::model::{MAX_REGISTERS, REGISTERS, frequency};
-use crate::ptx::{Body, Function, Instruction, Module, Operand, Scalar, Statement};
+use crate::ptx::{Body, Function, Instruction, Module, Operand, Scalar, Space, Statement, Variable};
 use crate::space::{Dim3, Launch};
 use crate::workload::{Fill, Workload};
 use std::collections::{BTreeSet, HashSet};
@@ -46,7 +46,8 @@ pub fn facts(module: &Module, symbol: &str, register_cap: Option<u32>, run: Opti
     if let Some((entry, body)) = module.entry(symbol).and_then(|entry| Some((entry, entry.body.as_ref()?))) {
         facts.has_launch_bounds = has_launch_bounds(module, symbol);
         facts.bounds = bounds(entry);
-        facts.fixed = fixed(module, entry, body);
+        (facts.fixed, facts.unread) = fixed(module, entry, body);
+        facts.dynamic_shared = has_dynamic_shared(module, body);
         facts.stored = stored(body);
         facts.idle = run.is_some_and(|run| is_idle(module, symbol, body, run));
     }
@@ -90,20 +91,21 @@ pub fn fixed_block(module: &Module, symbol: &str) -> Option<&'static str> {
     has(".reqntid").then_some("it is compiled for blocks of one shape (__block_size__)")
 }
 
-/// The dimensions in which the kernel tells threads apart without asking how many there are. Not known, and so not told,
-/// where the kernel hands out its work by atomics or calls functions.
-fn fixed(module: &Module, entry: &Function, body: &Body) -> [bool; 3] {
+/// The dimensions in which the kernel tells threads apart without asking how many there are, and those in which it does neither. Not
+/// known, and so not told, where the kernel hands out its work by atomics or calls functions.
+fn fixed(module: &Module, entry: &Function, body: &Body) -> ([bool; 3], [bool; 3]) {
     let elsewhere = |instruction: &Instruction| is_one_of(instruction, &["atom", "red", "call"]);
     if body.instructions().any(elsewhere) || values(entry, ".reqntid").is_some() {
-        return [false; 3];
+        return ([false; 3], [false; 3]);
     }
     let functions =
         module.functions.iter().filter(|function| !function.entry).filter_map(|function| function.body.as_ref());
     let all = || functions.clone().chain([body]);
-    [".x", ".y", ".z"].map(|dimension| {
+    let is_told = [".x", ".y", ".z"].map(|dimension| {
         let reads = |body: &Body, register: &str| reads(body, register, dimension);
-        reads(body, "%tid") && !all().any(|body| reads(body, "%ntid"))
-    })
+        (reads(body, "%tid"), all().any(|body| reads(body, "%ntid")))
+    });
+    (is_told.map(|is_told| is_told == (true, false)), is_told.map(|is_told| is_told == (false, false)))
 }
 
 /// Whether a special register is read in this dimension.
@@ -113,6 +115,23 @@ pub fn reads(body: &Body, register: &str, dimension: &str) -> bool {
         Operand::Name(name) => name.strip_prefix(register).is_some_and(|rest| rest == dimension || rest.is_empty()),
         _ => false,
     })
+}
+
+/// Whether the kernel, or a function of its module, uses shared memory of which the launch says how much there is.
+fn has_dynamic_shared(module: &Module, body: &Body) -> bool {
+    let is_dynamic = |variable: &&Variable| variable.space == Space::Shared && variable.size == 0;
+    let names: Vec<&str> = module.variables.iter().filter(is_dynamic).map(|variable| &*variable.name).collect();
+    let functions =
+        module.functions.iter().filter(|function| !function.entry).filter_map(|function| function.body.as_ref());
+    let mut operands =
+        functions.chain([body]).flat_map(Body::instructions).flat_map(|instruction| &instruction.operands);
+    !names.is_empty()
+        && operands.any(|operand| match operand {
+            Operand::Name(name) | Operand::Displaced(name, _) | Operand::Address { base: Some(name), .. } => {
+                names.contains(&&**name)
+            }
+            _ => false,
+        })
 }
 
 /// The most bytes that a thread stores, where no loop, call or atomic operation leaves that open.
@@ -211,14 +230,14 @@ mod tests {
     use crate::ptx::Module;
 
     /// The facts of a kernel with these directives and this body, after a device function with that one.
-    fn of(directives: &str, body: &str, function: &str) -> (Option<Bounds>, [bool; 3], Option<u64>) {
+    fn of(directives: &str, body: &str, function: &str) -> (Option<Bounds>, ([bool; 3], [bool; 3]), Option<u64>) {
         let text = format!(
             ".version 9.0\n.target sm_90\n.address_size 64\n.func f()\n{{\n{function}\nret;\n}}\n\
              .visible .entry k()\n{directives}\n{{\n{body}\nret;\n}}\n"
         );
         let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let facts = facts(&module, "k", None, None);
-        (facts.bounds, facts.fixed, facts.stored)
+        (facts.bounds, (facts.fixed, facts.unread), facts.stored)
     }
 
     #[test]
@@ -240,18 +259,31 @@ mod tests {
     }
 
     #[test]
+    fn shared_memory_of_the_launchs_size_is_seen() {
+        let text = ".version 9.0\n.target sm_90\n.address_size 64\n.extern .shared .align 16 .b8 s[];\n.shared .align 4 .b8 t[64];\n\
+                    .entry a() { mov.u32 %r1, s; ret; }\n.entry b() { ld.shared.u32 %r1, [s+4]; ret; }\n\
+                    .entry c() { ld.shared.u32 %r1, [t]; ret; }\n";
+        let module = Module::parse(text).expect("it is PTX");
+        let found = ["a", "b", "c"].map(|symbol| facts(&module, symbol, None, None).dynamic_shared);
+        assert_eq!(found, [true, true, false]);
+    }
+
+    #[test]
     fn a_block_is_fixed_where_nothing_asks_for_it() {
         let tid = "mov.u32 %r1, %tid.x;";
+        let told =
+            |text: &str| text.split(' ').map(|of| ["x", "y", "z"].map(|name| of.contains(name))).collect::<Vec<_>>();
         for (directives, body, function, fixed) in [
-            ("", "", "", [false; 3]),
-            ("", tid, "", [true, false, false]),
-            ("", "mov.u32 %r1, %tid.y;\nmov.u32 %r2, %tid.x;\nmov.u32 %r3, %ntid.x;", "", [false, true, false]),
-            ("", tid, "mov.u32 %r1, %ntid.x;", [false; 3]),
-            (".reqntid 128, 1, 1", tid, "", [false; 3]),
-            ("", &format!("{tid}\natom.global.add.u32 %r2, [%rd1], 1;"), "", [false; 3]),
-            ("", &format!("{tid}\ncall f, ();"), "", [false; 3]),
+            ("", "", "", "- xyz"),
+            ("", tid, "", "x yz"),
+            ("", "mov.u32 %r1, %tid.y;\nmov.u32 %r2, %tid.x;\nmov.u32 %r3, %ntid.x;", "", "y z"),
+            ("", tid, "mov.u32 %r1, %ntid.x;", "- yz"),
+            (".reqntid 128, 1, 1", tid, "", "- -"),
+            ("", &format!("{tid}\natom.global.add.u32 %r2, [%rd1], 1;"), "", "- -"),
+            ("", &format!("{tid}\ncall f, ();"), "", "- -"),
         ] {
-            assert_eq!(of(directives, body, function).1, fixed, "{directives} {body} {function}");
+            let (of_extent, of_threads) = of(directives, body, function).1;
+            assert_eq!(vec![of_extent, of_threads], told(fixed), "{directives} {body} {function}");
         }
     }
 

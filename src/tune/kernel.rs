@@ -461,27 +461,32 @@ fn idle_macros_note(Prepared { subject, variants, scored, .. }: &Prepared<'_>) -
     })
 }
 
-/// The macros no value of which changes the kernel or its launch.
+/// The macros no value of which changes the kernel or its launch, but for a block that is tied to one.
 fn unused_macros(Prepared { subject, scored, .. }: &Prepared<'_>) -> Vec<String> {
+    let tied = subject.space.tied_macros();
     let axes = subject.annotation.macros.iter().filter(|axis| axis.values.len() > 1);
-    axes.filter(|axis| is_inert(&scored.laid, &axis.name)).map(|axis| axis.name.clone()).collect()
+    let unused = axes.filter(|axis| is_inert(&scored.laid, &axis.name, tied.contains(&axis.name)));
+    unused.map(|axis| axis.name.clone()).collect()
 }
 
-/// Whether the code and the launch are the same for all values of a macro, wherever the rest is the baseline's.
-fn is_inert(laid: &Laid, name: &str) -> bool {
+/// Whether the code, and where the block is not tied to the macro the launch, are the same for all values of a macro, wherever the rest is
+/// the baseline's.
+fn is_inert(laid: &Laid, name: &str, is_tied: bool) -> bool {
     let baseline = &laid.configurations[laid.baseline];
     let is_other_in_it_alone = |found: &Configuration| {
         let is_like = |(other, value): (&String, &i64)| other == name || baseline.macros.get(other) == Some(value);
-        let shape = |of: &Configuration| (of.block, of.grid, of.cap, of.cache, of.carveout);
-        shape(found) == shape(baseline) && found.macros.iter().all(is_like)
+        let has_shape = is_tied || (found.block, found.grid) == (baseline.block, baseline.grid);
+        let rest = |of: &Configuration| (of.cap, of.cache, of.carveout);
+        has_shape && rest(found) == rest(baseline) && found.macros.iter().all(is_like)
     };
     let code = |index: usize| Some(&laid.codes.get(*laid.variants[index].as_ref().ok()?)?.digest);
-    let is_same = |index: usize| {
-        code(index).is_some()
-            && code(index) == code(laid.baseline)
-            && laid.launches[index] == laid.launches[laid.baseline]
+    let is_launched_alike = |index: usize| {
+        laid.launches[index] == laid.launches[laid.baseline]
             && laid.workloads[index] == laid.workloads[laid.baseline]
             && laid.trips[index] == laid.trips[laid.baseline]
+    };
+    let is_same = |index: usize| {
+        code(index).is_some() && code(index) == code(laid.baseline) && (is_tied || is_launched_alike(index))
     };
     let found: Vec<usize> =
         (0..laid.configurations.len()).filter(|&index| is_other_in_it_alone(&laid.configurations[index])).collect();

@@ -13,7 +13,7 @@ use super::position;
 use super::shares::{Shares, threads};
 use super::variants::Macros;
 use super::{facts, grid_wait};
-use crate::comment::{Annotation, Diagnostic, Expr, GivenValue, HostCode, Launching};
+use crate::comment::{Annotation, Diagnostic, Expr, Facts, GivenValue, HostCode, Launching};
 use crate::emit::{Reshaped, Scale, Shape};
 use crate::model::{MAX_BLOCK_THREADS, REGISTER_UNIT, REGISTERS, SUB_CORES, WARP};
 use crate::ptx::Module;
@@ -93,9 +93,11 @@ pub struct Reach {
     pub way: Way,
     /// The kernel does the same under every shape of the block, as long as the threads are as many.
     pub proven: bool,
-    /// By dimension: the code needs the baseline's extent.
-    fixed: [bool; 3],
+    /// By dimension: the code needs the baseline's extent, for this reason.
+    fixed: [Option<String>; 3],
     shares: Shares,
+    /// Macros that are nowhere in the source.
+    unnamed_macros: BTreeSet<String>,
     /// The block reaches the kernel as an argument.
     is_told_its_block: bool,
     /// Threads that a block can have at most by the kernel's launch bounds.
@@ -111,6 +113,8 @@ pub struct Reach {
     larger: Vec<Space>,
     /// What of the workload follows the block or the grid: values of parameters and numbers of elements.
     following: Vec<(String, Expr)>,
+    /// Numbers of elements that do not.
+    elements: Vec<(String, Expr)>,
     /// By dimension: what the grid's blocks are counted by.
     counted: [Counted; 3],
     /// The same as a word, where it is other than one extent of the block for each dimension.
@@ -123,8 +127,9 @@ impl Reach {
         Self {
             way: Way::Header,
             proven: false,
-            fixed: [false; 3],
+            fixed: Default::default(),
             shares: Shares::default(),
+            unnamed_macros: BTreeSet::new(),
             is_told_its_block: false,
             most: MAX_BLOCK_THREADS,
             host_macros: BTreeSet::new(),
@@ -133,6 +138,7 @@ impl Reach {
             dividing_macros: BTreeSet::new(),
             larger: Vec::new(),
             following: Vec::new(),
+            elements: Vec::new(),
             counted: Default::default(),
             counts: String::new(),
         }
@@ -141,7 +147,8 @@ impl Reach {
     /// Finds the way of a kernel; `module` is the PTX of its baseline.
     pub fn new(annotation: &Annotation, space: &Space, module: &Module, entry: &Entry, around: &Surroundings) -> Self {
         let symbol = entry.symbol.as_str();
-        let fixed = facts::facts(module, symbol, None, None).fixed;
+        let Facts { fixed, unread, .. } = facts::facts(module, symbol, None, None);
+        let fixed = std::array::from_fn(|at| unaware_of_block(at, fixed[at], unread[at]));
         let most = facts::most_threads(module, symbol).unwrap_or(MAX_BLOCK_THREADS);
         let varies = space.varying_extents();
         let before = space.baseline().block;
@@ -167,10 +174,13 @@ impl Reach {
                 None => Way::Remap { told: told.is_some() },
             },
         };
-        let mut reach = Self { fixed, shares, is_told_its_block, most, proven, way, ..Self::header() };
+        let macros = annotation.macros.iter().map(|axis| &axis.name);
+        let unnamed_macros = macros.filter(|name| around.has_stubs && !around.host.names(name)).cloned().collect();
+        let mut reach = Self { fixed, shares, unnamed_macros, is_told_its_block, most, proven, way, ..Self::header() };
         if reach.way != Way::Header {
             reach.look_at_macros(annotation, space, &around.host);
             reach.following = following(annotation);
+            reach.elements = elements(annotation);
             reach.look_at_grid(space, varies);
         }
         reach
@@ -185,6 +195,7 @@ impl Reach {
         let mut reach = Self { way: Way::Remap { told: true }, ..Self::header() };
         reach.look_at_macros(annotation, space, &around.host);
         reach.following = following(annotation);
+        reach.elements = elements(annotation);
         reach.look_at_grid(space, space.varying_extents());
         Some(reach)
     }
@@ -250,9 +261,8 @@ impl Reach {
                     Some(shared) => Some(format!(
                         "host code uses {name} ({place}), which other sources may include, too ({shared}), and take for the baseline's: {remedy}"
                     )),
-                    None if !host.launches_follow(kernel, name) => Some(format!(
-                        "host code uses {name} ({place}), but not for every launch of `{kernel}`, as far as is seen: {remedy}"
-                    )),
+                    // What its launches have is the baseline's.
+                    None if !host.launches_follow(kernel, name) => None,
                     None => {
                         self.host_macros.insert(name.clone());
                         // Host code may launch blocks of the macro's size, which are no baseline's then.
@@ -365,9 +375,8 @@ impl Reach {
         }
         // A macro may tie the code to the block, and then it moves with it.
         let tied = configuration.macros != baseline.macros;
-        let fixed = (0..3).find(|&at| !tied && self.fixed[at] && configuration.block[at] != baseline.block[at]);
-        if let Some(dimension) = fixed {
-            return Some(unaware_of_block(dimension));
+        if let Some(reason) = self.other_extent(configuration, baseline).filter(|_| !tied) {
+            return Some(reason);
         }
         if let Some(reason) = self.refuses_macros(space, configuration) {
             return Some(reason);
@@ -431,6 +440,19 @@ impl Reach {
                 "`{name}` of args(...) follows the block, and the program passes what goes with its own: include the header and launch by it"
             ));
         }
+        // `partial = out[132]` for a program that launches 132 blocks.
+        let blocks = before.blocks();
+        let counts_blocks = |(_, count): &&(String, Expr)| {
+            value(&origin, count).and_then(|count| count.as_integer()).and_then(|count| u64::try_from(count).ok())
+                == Some(blocks)
+        };
+        if let Some((name, _)) =
+            self.elements.iter().find(counts_blocks).filter(|_| blocks > 1 && launch.blocks() != blocks)
+        {
+            return Some(format!(
+                "`{name}` of args(...) has as many elements as the program launches blocks, {blocks}: include the header and launch by it, or give it more"
+            ));
+        }
         let scale = self.scale(space, configuration);
         let exact = |at: usize| {
             let Scale { before: from, after: to } = scale[at];
@@ -458,14 +480,21 @@ impl Reach {
     /// That the block is another than the code of a configuration can know of.
     fn mistakes_block(&self, space: &Space, configuration: &Configuration) -> Option<String> {
         let baseline = space.baseline();
-        let other = |at: &usize| self.fixed[*at] && configuration.block[*at] != baseline.block[*at];
-        let dimension = (0..3).find(other)?;
-        // A macro that is tied to the block tells the code of it.
-        let differs = |name: &String| configuration.macros.get(name) != baseline.macros.get(name);
+        let reason = self.other_extent(configuration, baseline)?;
+        // A macro that is tied to the block tells the code of it, if the code has it.
+        let differs = |name: &String| {
+            configuration.macros.get(name) != baseline.macros.get(name) && !self.unnamed_macros.contains(name)
+        };
         if self.is_told_its_block || space.tied_macros().iter().any(differs) {
             return None;
         }
-        Some(unaware_of_block(dimension))
+        Some(reason)
+    }
+
+    /// Why the code needs the baseline's block, where a configuration's is another in such a dimension.
+    fn other_extent(&self, configuration: &Configuration, baseline: &Configuration) -> Option<String> {
+        let mut dimensions = (0..3).filter(|&at| configuration.block[at] != baseline.block[at]);
+        dimensions.find_map(|at| self.fixed[at].clone())
     }
 
     /// Whether a launch is what the comment asks for under a configuration, as far as the workload tells. The program's grid knows
@@ -576,6 +605,17 @@ fn following(annotation: &Annotation) -> Vec<(String, Expr)> {
     given.filter(|(_, expression)| of_launch(expression)).map(|(name, expression)| (name, expression.clone())).collect()
 }
 
+/// The numbers of elements that a workload gives buffers whatever the block and the grid are.
+fn elements(annotation: &Annotation) -> Vec<(String, Expr)> {
+    let following = following(annotation);
+    let given = annotation.values().into_iter().filter_map(|(name, value)| match value {
+        GivenValue::Buffer { count, .. } => Some((name, count)),
+        _ => None,
+    });
+    let is_other = |(name, _): &(String, &Expr)| following.iter().all(|(own, _)| own != name);
+    given.filter(is_other).map(|(name, count)| (name, count.clone())).collect()
+}
+
 /// Whether the comment ties the block to a macro.
 fn is_tied_to_block(annotation: &Annotation, name: &str) -> bool {
     annotation.require.iter().any(|constraint| {
@@ -588,10 +628,14 @@ fn is_tied_to_block(annotation: &Annotation, name: &str) -> bool {
     })
 }
 
-/// Why code in which the block's extent is the baseline's is not launched with another.
-fn unaware_of_block(dimension: usize) -> String {
+/// Why code is not launched with another extent of the block in a dimension than the baseline's.
+fn unaware_of_block(dimension: usize, is_fixed: bool, is_unread: bool) -> Option<String> {
     let name = NAMES[dimension];
-    format!("the kernel reads threadIdx.{name} and never blockDim.{name}")
+    match (is_fixed, is_unread) {
+        (true, _) => Some(format!("the kernel reads threadIdx.{name} and never blockDim.{name}")),
+        (_, true) => Some(format!("the kernel reads neither threadIdx.{name} nor blockDim.{name}")),
+        _ => None,
+    }
 }
 
 /// Threads that a block of code with so many registers can have.

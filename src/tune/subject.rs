@@ -185,7 +185,9 @@ pub fn learn<'a>(
     let full = merged(in_force.now, own);
     let front_end = one(front_ends, &full)?;
     let entries = workload::entries(&front_end.stub);
-    if annotation.instance.is_none() && !entries.iter().any(|entry| entry.name() == annotation.kernel.name) {
+    // A template that another file brings along need not be of use to each source.
+    let may_be_absent = annotation.instance.is_none() || annotation.source.path != toolchain.source();
+    if may_be_absent && !entries.iter().any(|entry| entry.name() == annotation.kernel.name) {
         return Err(Problem::Absent);
     }
     other_constant(toolchain, annotation, &full)?;

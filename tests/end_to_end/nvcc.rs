@@ -669,7 +669,6 @@ fn types_that_hang_on_the_arguments_of_a_template_are_the_compilers() {
         ("n = 1 << 18", "n = -1", "note: `n` is given here"),
         ("{v = {1", "{w = {1", "class \"<unnamed>::Tuple<4, float>\" has no member \"w\""),
         ("x = random[n]", "x = 1", "`x` is of type `const float *` and takes a buffer"),
-        ("typename Traits<T>::in x", "const typename Traits<Cell>::out x", "`x` is of type `Cell *`: say what numbers"),
     ] {
         assert!(DEPENDENT.contains(from), "{from}");
         let ran = strict(&DEPENDENT.replacen(from, to, 1));
