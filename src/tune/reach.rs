@@ -177,6 +177,7 @@ impl Reach {
         let macros = annotation.macros.iter().map(|axis| &axis.name);
         let unnamed_macros = macros.filter(|name| around.has_stubs && !around.host.names(name)).cloned().collect();
         let mut reach = Self { fixed, shares, unnamed_macros, is_told_its_block, most, proven, way, ..Self::header() };
+        reach.look_at_others(annotation, space, &around.host);
         if reach.way != Way::Header {
             reach.look_at_macros(annotation, space, &around.host);
             reach.following = following(annotation);
@@ -193,6 +194,7 @@ impl Reach {
         }
         // Which of the other ways it is makes no difference to macros.
         let mut reach = Self { way: Way::Remap { told: true }, ..Self::header() };
+        reach.look_at_others(annotation, space, &around.host);
         reach.look_at_macros(annotation, space, &around.host);
         reach.following = following(annotation);
         reach.elements = elements(annotation);
@@ -237,14 +239,15 @@ impl Reach {
     /// The way with all that it hangs on besides the comment and the kernel's code, as a word to compare.
     pub fn words(&self) -> String {
         let mut words = match &self.way {
-            Way::Header => return "header".to_owned(),
-            Way::Remap { .. } => "remap".to_owned(),
-            Way::Pinned(_) => "pinned".to_owned(),
+            Way::Header => "header".to_owned(),
+            Way::Remap { .. } => format!("remap{}", self.counts),
+            Way::Pinned(_) => format!("pinned{}", self.counts),
         };
-        words.push_str(&self.counts);
-        for name in &self.host_macros {
-            words.push_str(" host:");
-            words.push_str(name);
+        let kept: BTreeSet<&String> = self.kept_macros.iter().map(|(name, _)| name).collect();
+        let names =
+            self.host_macros.iter().map(|name| ("host", name)).chain(kept.into_iter().map(|name| ("kept", name)));
+        for (what, name) in names {
+            words.push_str(&format!(" {what}:{name}"));
         }
         words
     }
@@ -252,7 +255,6 @@ impl Reach {
     /// Which macros the program's launches follow, and which keep their values, for other code than the kernel's hangs on them.
     fn look_at_macros(&mut self, annotation: &Annotation, space: &Space, host: &HostCode) {
         let kernel = annotation.kernel.name.as_str();
-        let dividing = space.dividing_macros();
         for name in space.baseline().macros.keys() {
             let remedy = format!("include the header and launch by it, or keep {name} out of host code");
             let reason = match host.use_of(name) {
@@ -272,16 +274,22 @@ impl Reach {
                     }
                 },
             };
-            let reason = reason.or_else(|| {
-                let others = if dividing.contains(name) { host.others_with(kernel, name) } else { Vec::new() };
-                (!others.is_empty()).then(|| {
-                    format!(
-                        "{name} divides the work of `{}` too, whose launches know nothing of it: give the macro of `{kernel}` a name that no other kernel uses, or launch by it",
-                        others.join("` and `")
-                    )
-                })
-            });
             self.kept_macros.extend(reason.map(|reason| (name.clone(), reason)));
+        }
+    }
+
+    /// Which macros keep their values, for they divide the work of other kernels.
+    fn look_at_others(&mut self, annotation: &Annotation, space: &Space, host: &HostCode) {
+        let kernel = annotation.kernel.name.as_str();
+        for name in space.dividing_macros() {
+            let others = host.others_with(kernel, &name);
+            if !others.is_empty() {
+                let reason = format!(
+                    "{name} divides the work of `{}` too, whose launches know nothing of it: give the macro of `{kernel}` a name that no other kernel uses, or launch by it",
+                    others.join("` and `")
+                );
+                self.kept_macros.push((name, reason));
+            }
         }
     }
 
@@ -362,7 +370,7 @@ impl Reach {
     ) -> Option<String> {
         let baseline = space.baseline();
         if self.way == Way::Header || configuration == baseline {
-            return None;
+            return self.refuses_macros(space, configuration);
         }
         let (launch, before) = launches;
         if let Way::Pinned(reason) = &self.way {

@@ -244,6 +244,35 @@ fn where_nothing_is_timed_a_shape_that_leaves_work_undone_is_not_chosen() {
     let said = tiled("block({16, 32, 64}, {8}) default(block = {16, 8})");
     let why = "2 of 3 points may not be chosen: the kernel reads threadIdx.x and never blockDim.x";
     assert!(said.contains("block=16x8 (kept") && said.contains(why), "{said}");
+    // Threads of which the code tells none apart.
+    for launch in ["header", "remap"] {
+        let said = predicted(
+            &project,
+            &format!(
+                "//@tune threads(n, n) block({{32, 64}}, {{1, 4, 8}}) regs({{0}}) default(block = {{32, 1}}) launch({launch})\n\
+                 //@tune args(n = 2048, x = random[n * n], y = out[n * n])\n\
+                 __global__ void rows(int n, const float *x, float *y) {{\n\
+                 const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y;\n\
+                 if (i < n && j < n) y[j * n + i] = x[j * n + i]; }}\n"
+            ),
+        );
+        let why = "4 of 6 points may not be chosen: the kernel reads neither threadIdx.y nor blockDim.y";
+        assert!(said.contains(why) && said.contains("warning: `rows` reads neither"), "{said}");
+    }
+    // A buffer of an element for each block of the program.
+    let said = predicted(
+        &project,
+        "//@tune threads(n) block({64, 128, 256, 512}) regs({0}) default(block = 64) launch(remap)\n\
+         //@tune args(n = 1 << 22, x = random[n], part = out[65536])\n\
+         __global__ void sums(int n, const float *x, float *part) {\n\
+         __shared__ float s[1024]; const int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+         s[threadIdx.x] = i < n ? x[i] : 0; __syncthreads();\n\
+         for (int o = blockDim.x / 2; o; o /= 2) {\n\
+         if (threadIdx.x < o) s[threadIdx.x] += s[threadIdx.x + o]; __syncthreads(); }\n\
+         if (!threadIdx.x) part[blockIdx.x] = s[0]; }\n",
+    );
+    let why = "3 of 4 points may not be chosen: `part` of args(...) has as many elements as the program launches blocks, 65536";
+    assert!(said.contains(why), "{said}");
     let tied = "block({16, 32, 64}, {8}) define(TILE = {16, 32, 64}) require(block.x == TILE) default(block = {16, 8}, TILE = 16)";
     assert!(!tiled(tied).contains("may not be chosen"));
 }
@@ -267,13 +296,23 @@ fn a_macro_that_changes_nothing_or_other_kernels_is_told_at_its_place() {
             ),
         )
     };
+    let launch = "void go(int n, float *y) { k2<<<(n + 4095) / 4096, 256>>>(n, y); }";
+    let said = of("TILE", launch);
+    let why = "2 of 3 points may not be chosen: TILE divides the work of `k2` too, whose launches know nothing of it";
+    assert!(said.contains(why) && warnings(&said) == "", "{said}");
+    // What another kernel calls is not looked at before it is compiled.
+    let text = project.read("predicted.cu");
+    let (first, second) = text.split_once("__global__ void k2").expect("two kernels");
+    let second = second.replacen("* TILE", "* per()", 1).replacen("first + TILE", "first + per()", 1);
+    let per = "__device__ int per() { return TILE; }\n";
+    let by_function = predicted(&project, &format!("{first}{per}__global__ void k2{second}"));
     expect![[r#"
         predicted.cu(4): warning: TILE=2 holds for the whole file, and changes `k2` too, whose launches know nothing of it: give the macro of `k` a name that no other kernel uses, or launch by it
           //@tune define(TILE = {1, 2, 16}) threads(ceildiv(n, TILE)) block(256) regs({0}) launch(header)
                          ^~~~
 
     "#]]
-    .assert_eq(&warnings(&of("TILE", "void go(int n, float *y) { k2<<<(n + 4095) / 4096, 256>>>(n, y); }")));
+    .assert_eq(&warnings(&by_function));
     let by_macro = "void go(int n, float *y) { k2<<<(n + 256 * TILE - 1) / (256 * TILE), 256>>>(n, y); }";
     assert_eq!(warnings(&of("TILE", by_macro)), "");
     const MISTYPED: &str = "#ifndef UNROLL\n#define UNROLL 4\n#endif\n\
@@ -291,6 +330,85 @@ fn a_macro_that_changes_nothing_or_other_kernels_is_told_at_its_place() {
     assert_eq!(warnings(&predicted(&project, MISTYPED)).matches("UNROL`").count(), 1, "what is known is told as well");
     let named = MISTYPED.replace("= UNROLL", "= 4").replace("UNROLL", "UNROL");
     assert_eq!(warnings(&predicted(&project, &named)), "", "it may be for another architecture");
+}
+
+#[test]
+fn a_macro_that_host_code_uses_changes_only_where_every_launch_is_seen_to_follow_it() {
+    let project = Project::new(&[]);
+    let default = "#ifndef WORK\n#define WORK 16\n#endif\n";
+    project.write("config.h", default);
+    project.write("layout.h", "struct Sums { float of[WORK]; };\n");
+    let of = |head: &str, host: &str| {
+        let text = format!(
+            "{head}\n//@tune define(WORK = {{1, 2, 4, 16}}) threads(ceildiv(n, WORK)) block(256) regs({{0}}) launch(remap)\n\
+             //@tune default(block = 256, WORK = 16) args(n = 1 << 20, x = random[n], y = out[n])\n\
+             __global__ void k(int n, const float *x, float *y) {{\n\
+             const int first = (blockIdx.x * blockDim.x + threadIdx.x) * WORK;\n\
+             for (int i = first; i < first + WORK && i < n; ++i) y[i] = sinf(x[i]); }}\n{host}\n"
+        );
+        predicted(&project, &text)
+    };
+    let by_macro =
+        "void go(int n, const float *x, float *y) { int per = 256 * WORK; k<<<(n + per - 1) / per, 256>>>(n, x, y); }";
+    let said = of(default, by_macro);
+    assert!(!said.contains("may not be chosen") && !said.contains("(kept"), "{said}");
+    let with_layout = format!("{default}#include \"layout.h\"");
+    let shared = "which other sources may include, too";
+    for (head, host, why) in [
+        ("#include \"config.h\"", by_macro, shared),
+        ("#include \"config.h\"", "static_assert(WORK < 99, \"\");", shared),
+        (with_layout.as_str(), by_macro, shared),
+        (
+            default,
+            "int padded(int n) { return n + WORK; }\nvoid go(int n, const float *x, float *y) { k<<<(n + 4095) / 4096, 256>>>(n, x, y); }",
+            "the grid that the program launches knows nothing of WORK",
+        ),
+    ] {
+        let said = of(head, host);
+        assert!(
+            said.contains("WORK=16 (kept") && said.contains("3 of 4 points may not be chosen") && said.contains(why),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_kernel_may_be_declared_by_a_macro_and_a_template_of_a_header_be_of_no_use() {
+    let project = Project::new(&[]);
+    project.write("kernel.h", "#define KERNEL(bounds) __global__ void __launch_bounds__(bounds)\n#define PLAIN_KERNEL extern \"C\" __global__ void\n");
+    let said = predicted(
+        &project,
+        "#include \"kernel.h\"\n//@tune threads(n) block({64, 256}) regs({0}) default(block = 256) args(n = 1 << 16, x = random[n])\n\
+         PLAIN_KERNEL twice(int n, float *x) { const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2; }\n",
+    );
+    assert!(said.starts_with("nvtune: twice: "), "{said}");
+    project.write(
+        "scale.h",
+        "//@tune template(float) threads(n) block({64, 256}) regs({0}) default(block = 256) args(n = 1 << 16, x = random[n])\n\
+         template <class T> __global__ void scale(int n, T *x) { const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2; }\n",
+    );
+    assert_eq!(predicted(&project, "#include \"scale.h\"\nint other() { return 1; }\n"), "");
+    let used =
+        predicted(&project, "#include \"scale.h\"\nvoid go(int n, float *x) { scale<<<n / 256, 256>>>(n, x); }\n");
+    assert!(used.starts_with("nvtune: scale_float: "), "{used}");
+    let other =
+        predicted(&project, "#include \"scale.h\"\nvoid go(int n, double *x) { scale<<<n / 256, 256>>>(n, x); }\n");
+    assert!(other.contains("warning: `scale` has no instance <float>: this file makes <double>"), "{other}");
+}
+
+/// What somebody else has called as nvtune calls its header stays, and so does the build.
+#[test]
+fn a_file_that_is_not_nvtunes_is_not_written_over() {
+    let project = Project::new(&[]);
+    project.write("predicted.tune.h", "#pragma once\nint mine();\n");
+    let said = predicted(
+        &project,
+        "//@tune threads(n) block({64, 256}) default(block = 256) args(n = 1 << 16, x = random[n])\n\
+         __global__ void twice(int n, float *x) { const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2; }\n",
+    );
+    assert!(said.contains("predicted.tune.h' is not of nvtune's making, and would be written over"), "{said}");
+    assert_eq!(project.read("predicted.tune.h"), "#pragma once\nint mine();\n");
+    assert_eq!(project.files(), ["predicted.cu", "predicted.o", "predicted.tune.h"]);
 }
 
 /// The same without the lines of results.
