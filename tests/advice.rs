@@ -23,6 +23,8 @@ fn good_comments_are_left_alone() {
         has_launch_bounds: false,
         bounds: Some(Bounds { threads: 256, blocks: 2, registers: 128 }),
         fixed: [true, true, false],
+        unread: [false, false, true],
+        dynamic_shared: false,
         stored: Some(4),
         outputs: vec![("y".into(), 4 << 20)],
         floating: ["s", "x", "y"].map(str::to_owned).into(),
@@ -32,6 +34,7 @@ fn good_comments_are_left_alone() {
     let floating = Facts { floating: all.floating.clone(), ..Facts::default() };
     for (clauses, facts) in [
         ("threads(n) block(64:1024:32) regs(auto)", Facts::default()),
+        ("threads(n) block({64, 256}) shared(block.x * 4)", Facts { dynamic_shared: true, ..Facts::default() }),
         // One value is how an axis is kept fixed, as long as another has more.
         ("threads(n) block(256) regs({0, 32})", all.clone()),
         ("threads(n) block({128, 256}) regs(0)", Facts::default()),

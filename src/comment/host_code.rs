@@ -8,7 +8,7 @@ use super::diagnostic::Diagnostic;
 use super::macros;
 use super::source::Source;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The code of a source and of what it includes with quotes.
 #[derive(Clone, Debug, Default)]
@@ -22,10 +22,12 @@ pub(super) struct File {
     pub tokens: Vec<CxxToken>,
     /// By token: within device code.
     pub device: Vec<bool>,
+    /// The places of each name, in order, once one has been asked for.
+    names: OnceLock<HashMap<Box<str>, Vec<usize>>>,
     /// Functions with a body, each from its name to the end of that; none within another.
     pub functions: Vec<(usize, usize)>,
     /// Macros with their bodies, parameters included.
-    pub definitions: Vec<(String, String)>,
+    pub definitions: HashMap<String, Vec<String>>,
     /// The calls of launchers, and of the program's own functions that call one, in the order of the text.
     launchers: Vec<Call>,
     wrapped: Vec<Call>,
@@ -83,10 +85,10 @@ const LAUNCHERS: [&str; 8] = [
 ];
 
 /// Words behind which a parenthesis and a brace stand, and no function is defined.
-const CONTROL: [&str; 5] = ["if", "for", "while", "switch", "catch"];
+pub(super) const CONTROL: [&str; 5] = ["if", "for", "while", "switch", "catch"];
 
 /// Words between a function's parameters and its body.
-const SPECIFIERS: [&str; 6] = ["const", "noexcept", "override", "final", "mutable", "constexpr"];
+pub(super) const SPECIFIERS: [&str; 6] = ["const", "noexcept", "override", "final", "mutable", "constexpr"];
 
 impl HostCode {
     /// Reads the texts.
@@ -97,7 +99,8 @@ impl HostCode {
             let device = device_code(&source, &tokens);
             let definitions = definitions(&source.text);
             let (launchers, wrapped, functions) = (Vec::new(), Vec::new(), Vec::new());
-            let mut file = File { source, tokens, device, functions, definitions, launchers, wrapped };
+            let names = OnceLock::new();
+            let mut file = File { source, tokens, device, names, functions, definitions, launchers, wrapped };
             file.launchers = file.launchers();
             file.functions = file.functions();
             file
@@ -142,6 +145,18 @@ impl HostCode {
 impl File {
     pub fn text(&self, at: usize) -> &str {
         self.tokens.get(at).map_or("", |token| self.source.slice(token.span))
+    }
+
+    /// The places of a name among the tokens, in order.
+    pub fn places(&self, name: &str) -> &[usize] {
+        let names = self.names.get_or_init(|| {
+            let mut names: HashMap<Box<str>, Vec<usize>> = HashMap::new();
+            for at in (0..self.tokens.len()).filter(|&at| self.tokens[at].kind == CxxKind::Name) {
+                names.entry(self.text(at).into()).or_default().push(at);
+            }
+            names
+        });
+        names.get(name).map_or(&[], Vec::as_slice)
     }
 
     /// The first place where its host code, or another macro, has this name.
@@ -451,16 +466,17 @@ fn device_code(source: &Source, tokens: &[CxxToken]) -> Vec<bool> {
     device
 }
 
-/// The macros that a text defines, each with all behind its name.
-fn definitions(text: &str) -> Vec<(String, String)> {
-    let text = text.replace("\\\n", "  ");
-    let defined = text.lines().filter_map(|line| {
-        let rest = line.trim_start().strip_prefix('#')?.trim_start().strip_prefix("define")?.trim_start();
+/// The macros that a text defines, each with all that stands behind its name, each time.
+fn definitions(text: &str) -> HashMap<String, Vec<String>> {
+    let mut found: HashMap<String, Vec<String>> = HashMap::new();
+    for line in text.replace("\\\n", "  ").lines() {
+        let directive = line.trim_start().strip_prefix('#').map(str::trim_start);
+        let Some(rest) = directive.and_then(|rest| rest.strip_prefix("define")).map(str::trim_start) else { continue };
         let length = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
         let (name, body) = rest.split_at(length);
-        Some((name.to_owned(), body.to_owned()))
-    });
-    defined.collect()
+        found.entry(name.to_owned()).or_default().push(body.to_owned());
+    }
+    found
 }
 
 /// The place of a `#define` of another macro that has `name` in it.

@@ -5,9 +5,9 @@
 //! guess, which goes wrong in one direction where names have two meanings; so a launch that names nothing of the macro is surely told.
 
 use super::cxx::CxxKind;
-use super::host_code::{File, HostCode};
+use super::host_code::{CONTROL, File, HostCode, SPECIFIERS};
 use super::macros;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// Calls that take a kernel and launch nothing.
 const ASKING: [&str; 6] = [
@@ -25,8 +25,8 @@ type Used<'a> = (usize, Option<(usize, usize)>, &'a str);
 impl HostCode {
     /// Whether host code launches the kernel, and each launch that it writes hangs on the macro.
     pub fn launches_follow(&self, kernel: &str, name: &str) -> bool {
-        let mut launches = self.launch_sites(kernel).peekable();
-        launches.peek().is_some() && launches.all(|(file, from, to)| self.hangs_on(file, from, to, name))
+        let launches = self.launch_sites(kernel);
+        !launches.is_empty() && launches.into_iter().all(|(file, from, to)| self.hangs_on(file, from, to, name))
     }
 
     /// The first place where a file that the source includes defines the macro, or its host code uses it: other sources may include the
@@ -43,26 +43,30 @@ impl HostCode {
     /// The other kernels whose own code has the macro, and of which not every launch, or none at all, hangs on it.
     pub fn others_with(&self, kernel: &str, name: &str) -> Vec<&str> {
         let kernels = self.files.iter().flat_map(|file| {
-            let has = move |&&(begin, end): &&(usize, usize)| {
-                file.is_kernel(begin) && (begin..end).any(|at| file.text(at) == name)
-            };
-            file.functions.iter().filter(has).map(|&(begin, _)| file.text(begin))
+            let around: BTreeSet<(usize, usize)> =
+                file.places(name).iter().filter_map(|&at| file.function(at)).collect();
+            around.into_iter().filter(|&(begin, _)| file.is_kernel(begin)).map(|(begin, _)| file.text(begin))
         });
         kernels.filter(|&other| other != kernel && !self.launches_follow(other, name)).collect()
     }
 
     /// The arguments of each launch of the kernel, and of each call that it is handed to, as tokens of a file.
-    fn launch_sites<'a>(&'a self, kernel: &'a str) -> impl Iterator<Item = (usize, usize, usize)> + 'a {
-        self.files.iter().enumerate().flat_map(move |(number, file)| {
-            let named = (0..file.tokens.len()).filter(move |&at| file.text(at) == kernel && !file.device[at]);
-            named.filter_map(move |at| {
-                let (from, to) = match file.launch_mark(at) {
-                    Some(mark) => (mark + 3, file.end_of_launch(mark + 3)?),
-                    None => file.handed_to(at)?,
-                };
-                Some((number, from, to))
-            })
-        })
+    fn launch_sites(&self, kernel: &str) -> Vec<(usize, usize, usize)> {
+        let mut found = Vec::new();
+        for (number, file) in self.files.iter().enumerate() {
+            for &at in file.places(kernel).iter().filter(|&&at| !file.device[at]) {
+                match file.site(at) {
+                    Some((from, to)) => found.push((number, from, to)),
+                    // `auto kernel = k<float>;`
+                    None => {
+                        let Some((alias, (begin, end))) = file.alias(at).zip(file.function(at)) else { continue };
+                        let places = file.places(alias).iter().filter(|&&place| begin < place && place < end);
+                        found.extend(places.filter_map(|&place| file.site(place)).map(|(from, to)| (number, from, to)));
+                    }
+                }
+            }
+        }
+        found
     }
 
     /// Whether tokens hang on the macro.
@@ -92,30 +96,36 @@ impl HostCode {
     fn values(&self, number: usize, function: Option<(usize, usize)>, name: &str) -> Vec<(usize, usize, usize)> {
         let Some(file) = self.files.get(number) else { return Vec::new() };
         if let Some((begin, end)) = function {
-            let assigned = file.assigned(begin, end, name);
-            let own: Vec<_> = assigned.into_iter().map(|(from, to)| (number, from, to)).collect();
-            // A parameter is what calls of the function give.
-            let is_parameter = (begin..file.body(begin)).any(|at| file.text(at) == name);
-            if is_parameter {
+            let places = file.places(name).iter().filter(|&&at| begin <= at && at <= end);
+            let own: Vec<_> = places.filter_map(|&at| file.assigned(at)).map(|(from, to)| (number, from, to)).collect();
+            // A parameter, its own or its template's, is what calls of the function give.
+            if file.is_parameter(begin, name) {
                 let called = file.text(begin);
                 let calls = self.files.iter().enumerate().flat_map(|(number, file)| {
                     file.calls(called).into_iter().map(move |(from, to)| (number, from, to))
                 });
                 return own.into_iter().chain(calls).collect();
             }
+            // What a lambda's is, its calls here give.
+            let of_lambda = |&at: &usize| file.is_declared_at(at) && matches!(file.text(at + 1), "," | ")");
+            if own.is_empty() && file.places(name).iter().filter(|&&at| begin < at && at <= end).any(of_lambda) {
+                return vec![(number, file.body(begin), end)];
+            }
             if !own.is_empty() {
                 return own;
             }
         }
-        // Of the file, or of another: functions by their bodies.
+        // Of the file, or of another, or a member of a class: functions by their bodies, and what is assigned anywhere but to a variable of a
+        // function's own.
         let mut found = Vec::new();
         for (number, file) in self.files.iter().enumerate() {
-            for &(begin, end) in &file.functions {
-                if file.text(begin) == name && !file.device[begin] {
-                    found.push((number, file.body(begin), end));
+            for &at in file.places(name).iter().filter(|&&at| !file.device[at]) {
+                match file.function(at) {
+                    Some((begin, end)) if begin == at => found.push((number, file.body(begin), end)),
+                    Some(_) if file.is_declared_at(at) => {}
+                    _ => found.extend(file.assigned(at).map(|(from, to)| (number, from, to))),
                 }
             }
-            found.extend(file.assigned_outside(name).into_iter().map(|(from, to)| (number, from, to)));
         }
         found
     }
@@ -125,10 +135,9 @@ impl HostCode {
         if !seen.insert(word) {
             return false;
         }
-        let bodies = self.files.iter().flat_map(|file| &file.definitions).filter(|(defined, _)| defined == word);
-        let words: Vec<&str> =
-            bodies.flat_map(|(_, body)| body.split(|c: char| !(c.is_alphanumeric() || c == '_'))).collect();
-        words.iter().any(|&word| word == name || !word.is_empty() && self.is_defined_by(word, name, seen))
+        let bodies = self.files.iter().filter_map(|file| file.definitions.get(word)).flatten();
+        let mut words = bodies.flat_map(|body| body.split(|c: char| !(c.is_alphanumeric() || c == '_')));
+        words.any(|word| word == name || !word.is_empty() && self.is_defined_by(word, name, seen))
     }
 }
 
@@ -138,28 +147,64 @@ impl File {
         (start..self.tokens.len()).find(|&at| (at..at + 3).all(|at| self.text(at) == ">"))
     }
 
-    /// The statement of the call that the kernel named at `at` is handed to; none where it is only asked about.
-    fn handed_to(&self, at: usize) -> Option<(usize, usize)> {
-        let mut depth = 0usize;
-        let open = (0..at).rev().find(|&place| {
-            let is_open = depth == 0 && matches!(self.text(place), "(" | "{");
-            match self.text(place) {
-                ")" | "}" => depth += 1,
-                "(" | "{" => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            is_open || depth == 0 && self.text(place) == ";"
-        });
-        let called = open.filter(|&open| open > 0 && self.text(open) == "(")? - 1;
-        if ASKING.contains(&self.text(called)) || !self.is_called(called) {
-            return None;
+    /// The arguments of the launch of what is named at `at`, or of the outermost call that it is handed to.
+    fn site(&self, at: usize) -> Option<(usize, usize)> {
+        match self.launch_mark(at) {
+            Some(mark) => Some((mark + 3, self.end_of_launch(mark + 3)?)),
+            None => self.handed_to(at),
         }
-        Some((called, self.closing(called + 1)?))
     }
 
-    /// Whether the name, or the template's instance, that stands before a bracket can be called.
-    fn is_called(&self, at: usize) -> bool {
-        self.text(at) == ">" || self.tokens.get(at).is_some_and(|token| token.kind == CxxKind::Name)
+    /// The tokens before `at` that its statement begins with, from the nearest to the farthest; those in brackets that are closed before
+    /// it are left out.
+    fn statement_before(&self, at: usize) -> Vec<usize> {
+        let (mut found, mut depth) = (Vec::new(), 0usize);
+        for place in (0..at).rev() {
+            let word = self.text(place);
+            let is_closed = depth > 0;
+            match word {
+                ")" | "]" => depth += 1,
+                "(" | "[" => depth = depth.saturating_sub(1),
+                ";" | "}" if depth == 0 => break,
+                "{" if depth == 0 => {
+                    let before = place.checked_sub(1).map_or("", |before| self.text(before));
+                    // The body of a function or of a statement; else it is a list.
+                    if matches!(before, ")" | ";" | "{" | "}" | "else" | "do" | "try" | "")
+                        || SPECIFIERS.contains(&before)
+                    {
+                        break;
+                    }
+                }
+                _ => {}
+            }
+            if !is_closed && depth == 0 {
+                found.push(place);
+            }
+        }
+        found
+    }
+
+    /// The outermost call that the kernel named at `at` is handed to; none where it is only asked about.
+    fn handed_to(&self, at: usize) -> Option<(usize, usize)> {
+        let before = self.statement_before(at);
+        let mut calls = before.into_iter().filter(|&open| self.text(open) == "(").filter_map(|open| {
+            let called = open.checked_sub(1)?;
+            let is_called = self.text(called) == ">" || self.tokens[called].kind == CxxKind::Name;
+            (is_called && !CONTROL.contains(&self.text(called))).then_some(called)
+        });
+        let innermost = calls.next()?;
+        if ASKING.contains(&self.text(innermost)) {
+            return None;
+        }
+        let outermost = calls.last().unwrap_or(innermost);
+        Some((outermost, self.closing(outermost + 1)?))
+    }
+
+    /// What the kernel named at `at` is called besides, where it is assigned to something.
+    fn alias(&self, at: usize) -> Option<&str> {
+        let equals = self.statement_before(at).into_iter().find(|&place| self.text(place) == "=")?;
+        let name = equals.checked_sub(1).filter(|&name| self.tokens[name].kind == CxxKind::Name)?;
+        Some(self.text(name))
     }
 
     /// The function that a token is in, from its name to the end of its body.
@@ -170,9 +215,12 @@ impl File {
 
     /// Whether the function whose name is at `begin` is a kernel.
     fn is_kernel(&self, begin: usize) -> bool {
+        if !self.device[begin] {
+            return false;
+        }
         let words = (0..begin).rev().map(|at| self.text(at)).take_while(|word| !matches!(*word, ";" | "}" | "{"));
         let of_kernels = macros::of_kernels(&self.source);
-        self.device[begin] && words.into_iter().any(|word| word == "__global__" || of_kernels.contains(&word))
+        words.into_iter().any(|word| word == "__global__" || of_kernels.contains(&word))
     }
 
     /// Where the body begins of the function whose name is at `begin`.
@@ -182,55 +230,67 @@ impl File {
         (close..self.tokens.len()).find(|&at| self.text(at) == "{").unwrap_or(close)
     }
 
-    /// What is assigned to a name, or to a part of it, between two tokens: `per = 2 * w;`, `dim3 grid(a, b);`, `c.gridDim = g;`.
-    fn assigned(&self, begin: usize, end: usize, name: &str) -> Vec<(usize, usize)> {
-        let mut found = Vec::new();
-        for at in (begin..=end).filter(|&at| self.text(at) == name) {
-            let mut next = at + 1;
-            loop {
-                next = match self.text(next) {
-                    "." => next + 2,
-                    "-" if self.text(next + 1) == ">" => next + 3,
-                    "[" => self.square(next) + 1,
-                    _ => break,
-                };
-            }
-            let is_typed =
-                at > 0 && (self.tokens[at - 1].kind == CxxKind::Name || matches!(self.text(at - 1), ">" | "&"));
-            let is_value = match self.text(next) {
-                "=" => self.text(next + 1) != "=",
-                "(" | "{" => is_typed && self.text(at - 1) != "return",
-                "+" | "-" | "*" | "/" | "%" | "|" => self.text(next + 1) == "=",
-                _ => false,
-            };
-            if is_value {
-                found.push((next, self.end_of_value(next)));
-            }
-            // `f(&blocks, per)`
-            let is_address = at > 1 && self.text(at - 1) == "&" && matches!(self.text(at - 2), "(" | ",");
-            if is_address && let Some(call) = self.handed_to(at) {
-                found.push(call);
-            }
-        }
-        found
+    /// Whether the function whose name is at `begin` has a parameter of this name, or its template has.
+    fn is_parameter(&self, begin: usize, name: &str) -> bool {
+        let body = self.body(begin);
+        let of_template =
+            (0..begin).rev().take_while(|&at| !matches!(self.text(at), ";" | "}" | "{")).last().unwrap_or(begin);
+        let from = if self.text(of_template) == "template" { of_template } else { begin };
+        self.places(name).iter().any(|&at| from < at && at < body && at != begin)
     }
 
-    /// The same outside all functions.
-    fn assigned_outside(&self, name: &str) -> Vec<(usize, usize)> {
-        let (mut found, mut from) = (Vec::new(), 0);
-        for &(begin, end) in self.functions.iter().chain(std::iter::once(&(self.tokens.len(), self.tokens.len()))) {
-            if let Some(last) = begin.checked_sub(1).filter(|&last| last >= from && last < self.tokens.len()) {
-                found.extend(self.assigned(from, last, name));
-            }
-            from = end + 1;
+    /// Whether the name at `at` stands behind a type, and so is declared there.
+    fn is_declared_at(&self, at: usize) -> bool {
+        let is_name = |at: usize| self.tokens.get(at).is_some_and(|token| token.kind == CxxKind::Name);
+        let Some(before) = at.checked_sub(1) else { return false };
+        let further = before.checked_sub(1);
+        match self.text(before) {
+            "return" => false,
+            // `const dim3 &grid`, and neither `f(&grid)` nor `this->grid`.
+            "&" => further.is_some_and(|further| is_name(further) || self.text(further) == ">"),
+            ">" => further.is_none_or(|further| self.text(further) != "-"),
+            _ => is_name(before),
         }
-        found
+    }
+
+    /// What is assigned to the name at `at`, or to a part of it: `per = 2 * w;`, `dim3 grid(a, b);`, `c.gridDim = g;`, `: per(w)`.
+    fn assigned(&self, at: usize) -> Option<(usize, usize)> {
+        let mut next = at + 1;
+        loop {
+            next = match self.text(next) {
+                "." => next + 2,
+                "-" if self.text(next + 1) == ">" => next + 3,
+                "[" => self.square(next) + 1,
+                _ => break,
+            };
+        }
+        // `f(&blocks, per)`
+        if at > 1 && self.text(at - 1) == "&" && matches!(self.text(at - 2), "(" | ",") {
+            return self.handed_to(at);
+        }
+        // `auto [grid, block] = shape(n);`
+        if matches!(self.text(next), "," | "]") {
+            let is_listed = |&at: &usize| {
+                self.text(at) == "," || self.tokens.get(at).is_some_and(|token| token.kind == CxxKind::Name)
+            };
+            let close = (next..self.tokens.len()).find(|at| !is_listed(at)).filter(|&close| self.text(close) == "]")?;
+            return (self.text(close + 1) == "=").then(|| (close + 1, self.end_of_value(close + 1)));
+        }
+        let before = at.checked_sub(1).map_or("", |before| self.text(before));
+        let is_value = match self.text(next) {
+            "=" => self.text(next + 1) != "=",
+            // Of a variable, or of a member that a constructor makes.
+            "(" | "{" => self.is_declared_at(at) || matches!(before, ":" | ","),
+            "+" | "-" | "*" | "/" | "%" | "|" => self.text(next + 1) == "=",
+            _ => false,
+        };
+        is_value.then(|| (next, self.end_of_value(next)))
     }
 
     /// The arguments of each call of a function, those of its template included.
     fn calls(&self, name: &str) -> Vec<(usize, usize)> {
-        let is_own = |at: usize| self.functions.iter().any(|&(begin, _)| begin == at);
-        let named = (0..self.tokens.len()).filter(|&at| self.text(at) == name && !is_own(at) && !self.device[at]);
+        let is_own = |at: usize| self.function(at).is_some_and(|(begin, _)| begin == at);
+        let named = self.places(name).iter().copied().filter(|&at| !is_own(at) && !self.device[at]);
         let call = |at: usize| {
             let open = if self.text(at + 1) == "<" { self.closing(at + 1)? + 1 } else { at + 1 };
             (self.text(open) == "(").then(|| self.closing(open)).flatten().map(|close| (at + 1, close))
@@ -312,7 +372,25 @@ mod tests {
                 true,
             ),
             ("void go(int n) { int g; size(&g, n, WORK); k<<<g, 256>>>(n, x); }", true),
+            ("template <int PER> void run() { k<<<n / PER, 256>>>(n, x); }\nvoid go(int n) { run<WORK>(); }", true),
+            (
+                "struct Run { int per_; Run(int w) : per_(w * WORK) {} void go(int n) { k<<<n / per_, 256>>>(n, x); } };",
+                true,
+            ),
+            ("void Run::set() { per_ = WORK; }\nvoid Run::go(int n) { k<<<n / per_, 256>>>(n, x); }", true),
+            (
+                "void go(int n) { auto run = k<float>; cudaFuncSetAttribute(run, a, 1); run<<<n / WORK, 256>>>(n, x); }",
+                true,
+            ),
+            ("void go(int n) { auto run = n > 3 ? k<float> : k<double>; CHECK(launch(run, n / WORK)); }", true),
+            ("void go(int n) { CHECK(launch(wrap(k<float>), n / WORK)); }", true),
+            ("void go(int n) { if (launch({k<float>, 3}, n / WORK)) { return; } }", true),
+            ("void go(int n) { auto f = [&](int per) { k<<<n / per, 256>>>(n, x); }; f(WORK); }", true),
+            ("void go(int n) { const auto [g, b] = shape(n, WORK); k<<<g, b>>>(n, x); }", true),
             // A launch that knows nothing of it.
+            ("void go(int n) { auto run = k<float>; run<<<n / 4, 256>>>(n, x); }\nint w = WORK;", false),
+            ("void go(int n) { CHECK(cudaFuncSetAttribute(k<float>, a, WORK)); k<<<n / 4, 256>>>(n, x); }", false),
+            ("void set() { int per_ = WORK; }\nvoid go(int n) { k<<<n / per_, 256>>>(n, x); }", false),
             ("void go(int n) { k<<<(n + 1023) / 1024, 256>>>(n, x); }", false),
             ("int padded(int n) { return n + WORK; }\nvoid go(int n) { k<<<n / 1024, 256>>>(n, x); }", false),
             (

@@ -226,18 +226,17 @@ pub fn is_one_of(instruction: &Instruction, names: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::facts;
-    use crate::comment::Bounds;
+    use crate::comment::{Bounds, Facts};
     use crate::ptx::Module;
 
     /// The facts of a kernel with these directives and this body, after a device function with that one.
-    fn of(directives: &str, body: &str, function: &str) -> (Option<Bounds>, ([bool; 3], [bool; 3]), Option<u64>) {
+    fn of(directives: &str, body: &str, function: &str) -> Facts {
         let text = format!(
             ".version 9.0\n.target sm_90\n.address_size 64\n.func f()\n{{\n{function}\nret;\n}}\n\
              .visible .entry k()\n{directives}\n{{\n{body}\nret;\n}}\n"
         );
         let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let facts = facts(&module, "k", None, None);
-        (facts.bounds, (facts.fixed, facts.unread), facts.stored)
+        facts(&module, "k", None, None)
     }
 
     #[test]
@@ -254,7 +253,7 @@ mod tests {
             ("call f, ();", None),
             ("cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2;", None),
         ] {
-            assert_eq!(of("", body, "").2, stored, "{body}");
+            assert_eq!(of("", body, "").stored, stored, "{body}");
         }
     }
 
@@ -282,8 +281,8 @@ mod tests {
             ("", &format!("{tid}\natom.global.add.u32 %r2, [%rd1], 1;"), "", "- -"),
             ("", &format!("{tid}\ncall f, ();"), "", "- -"),
         ] {
-            let (of_extent, of_threads) = of(directives, body, function).1;
-            assert_eq!(vec![of_extent, of_threads], told(fixed), "{directives} {body} {function}");
+            let found = of(directives, body, function);
+            assert_eq!(vec![found.fixed, found.unread], told(fixed), "{directives} {body} {function}");
         }
     }
 
@@ -299,7 +298,7 @@ mod tests {
             (".maxntid 32, 1, 1\n.minnctapersm 1", bounds(32, 1, 255)),
             (".maxntid 0\n.minnctapersm 0", None),
         ] {
-            assert_eq!(of(directives, "", "").0, expected, "{directives}");
+            assert_eq!(of(directives, "", "").bounds, expected, "{directives}");
         }
     }
 }
