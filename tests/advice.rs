@@ -23,7 +23,7 @@ fn good_comments_are_left_alone() {
         has_launch_bounds: false,
         bounds: Some(Bounds { threads: 256, blocks: 2, registers: 128 }),
         fixed: [true, true, false],
-        unread: [false, false, true],
+        unread: [false; 3],
         dynamic_shared: false,
         stored: Some(4),
         outputs: vec![("y".into(), 4 << 20)],
