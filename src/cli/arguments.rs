@@ -173,7 +173,7 @@ pub struct Tune {
 
 #[derive(Debug, clap::Args)]
 struct Workers {
-    /// Sources tuned at once [default: four for each GPU, or as many as there are cores; with a runner, one]
+    /// Sources tuned at once [default: four for each GPU, but no more than there are cores; with a runner, one]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     /// Put before each measuring process, such as 'srun --gres=gpu:1' [default: NVTUNE_RUNNER]

@@ -7,7 +7,7 @@ use super::cxx::{CxxKind, CxxToken, cxx_tokens};
 use super::diagnostic::Diagnostic;
 use super::macros;
 use super::source::Source;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
 /// The code of a source and of what it includes with quotes.
@@ -22,6 +22,8 @@ pub(super) struct File {
     pub tokens: Vec<CxxToken>,
     /// By token: within device code.
     pub device: Vec<bool>,
+    /// The macros that declare kernels, of all files.
+    of_kernels: Arc<BTreeSet<String>>,
     /// The places of each name, in order, once one has been asked for.
     names: OnceLock<HashMap<Box<str>, Vec<usize>>>,
     /// Functions with a body, each from its name to the end of that; none within another.
@@ -93,14 +95,21 @@ pub(super) const SPECIFIERS: [&str; 6] = ["const", "noexcept", "override", "fina
 impl HostCode {
     /// Reads the texts.
     pub fn new(sources: impl IntoIterator<Item = Arc<Source>>) -> Self {
+        let sources: Vec<Arc<Source>> = sources.into_iter().collect();
+        // A file may define what another one declares kernels by.
+        let of_kernels: BTreeSet<String> =
+            sources.iter().flat_map(|source| macros::of_kernels(source)).map(str::to_owned).collect();
+        let of_kernels = Arc::new(of_kernels);
         let files = sources.into_iter().map(|source| {
             let mut tokens = cxx_tokens(&source.text);
             tokens.retain(|token| !matches!(token.kind, CxxKind::Comment { .. }));
-            let device = device_code(&source, &tokens);
+            let device = device_code(&source, &tokens, &of_kernels);
             let definitions = definitions(&source.text);
             let (launchers, wrapped, functions) = (Vec::new(), Vec::new(), Vec::new());
             let names = OnceLock::new();
-            let mut file = File { source, tokens, device, names, functions, definitions, launchers, wrapped };
+            let of_kernels = Arc::clone(&of_kernels);
+            let mut file =
+                File { source, tokens, device, of_kernels, names, functions, definitions, launchers, wrapped };
             file.launchers = file.launchers();
             file.functions = file.functions();
             file
@@ -145,6 +154,11 @@ impl HostCode {
 impl File {
     pub fn text(&self, at: usize) -> &str {
         self.tokens.get(at).map_or("", |token| self.source.slice(token.span))
+    }
+
+    /// Whether a word declares a kernel.
+    pub fn declares_kernel(&self, word: &str) -> bool {
+        word == "__global__" || self.of_kernels.contains(word)
     }
 
     /// The places of a name among the tokens, in order.
@@ -423,13 +437,12 @@ impl File {
 }
 
 /// For each token whether it is in device code.
-fn device_code(source: &Source, tokens: &[CxxToken]) -> Vec<bool> {
+fn device_code(source: &Source, tokens: &[CxxToken], of_kernels: &BTreeSet<String>) -> Vec<bool> {
     let text = |at: usize| tokens.get(at).map_or("", |token: &CxxToken| source.slice(token.span));
     let mut device = vec![false; tokens.len()];
-    let of_kernels = macros::of_kernels(source);
     let mut at = 0;
     while at < tokens.len() {
-        if !matches!(text(at), "__global__" | "__device__") && !of_kernels.contains(&text(at)) {
+        if !matches!(text(at), "__global__" | "__device__") && !of_kernels.contains(text(at)) {
             at += 1;
             continue;
         }
@@ -469,21 +482,27 @@ fn device_code(source: &Source, tokens: &[CxxToken]) -> Vec<bool> {
 /// The macros that a text defines, each with all that stands behind its name, each time.
 fn definitions(text: &str) -> HashMap<String, Vec<String>> {
     let mut found: HashMap<String, Vec<String>> = HashMap::new();
-    for line in text.replace("\\\n", "  ").lines() {
+    for line in text.replace("\\\r\n", "  ").replace("\\\n", "  ").lines() {
         let directive = line.trim_start().strip_prefix('#').map(str::trim_start);
         let Some(rest) = directive.and_then(|rest| rest.strip_prefix("define")).map(str::trim_start) else { continue };
         let length = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
         let (name, body) = rest.split_at(length);
-        found.entry(name.to_owned()).or_default().push(body.to_owned());
+        found.entry(name.to_owned()).or_default().push(without_comments(body));
     }
     found
+}
+
+/// A line without its comments.
+fn without_comments(line: &str) -> String {
+    let code = cxx_tokens(line).into_iter().filter(|token| !matches!(token.kind, CxxKind::Comment { .. }));
+    code.map(|token| &line[token.span.start..token.span.end]).collect::<Vec<_>>().join(" ")
 }
 
 /// The place of a `#define` of another macro that has `name` in it.
 fn in_a_definition(text: &str, name: &str) -> Option<usize> {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let mut start = 0;
-    for line in text.replace("\\\n", "  ").split_inclusive('\n') {
+    for line in text.replace("\\\r\n", "   ").replace("\\\n", "  ").split_inclusive('\n') {
         let directive = line.trim_start().strip_prefix('#').map(str::trim_start);
         if let Some(rest) = directive.and_then(|rest| rest.strip_prefix("define")) {
             let mut words = rest.split(|c: char| !is_name(c)).filter(|word| !word.is_empty());

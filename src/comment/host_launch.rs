@@ -211,7 +211,7 @@ impl File {
     }
 
     /// The ranges of tokens between commas from `start` to `end`, which is one mark or three of the same; none where it is not found.
-    fn arguments(&self, start: usize, end: &str) -> Vec<(usize, usize)> {
+    pub fn arguments(&self, start: usize, end: &str) -> Vec<(usize, usize)> {
         let (mut found, mut depth, mut from) = (Vec::new(), 0usize, start);
         let ends = |at: usize| match end {
             ">>>" => (at..at + 3).all(|at| self.text(at) == ">"),

@@ -2,31 +2,60 @@
 //!
 //! What a launch hangs on is followed from its arguments: names to what is assigned to them in the same function, or to what a file
 //! defines them as; functions to their bodies; parameters to the calls of their function. Without a preprocessor or types that is a
-//! guess, which goes wrong in one direction where names have two meanings; so a launch that names nothing of the macro is surely told.
+//! guess: it errs where a name has two meanings, and where a number of blocks hangs on the macro in another way than its grid should.
 
 use super::cxx::CxxKind;
 use super::host_code::{CONTROL, File, HostCode, SPECIFIERS};
 use super::macros;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Calls that take a kernel and launch nothing.
-const ASKING: [&str; 6] = [
-    "cudaFuncSetAttribute",
-    "cudaFuncGetAttributes",
-    "cudaFuncSetCacheConfig",
-    "cudaOccupancyMaxPotentialBlockSize",
-    "cudaOccupancyMaxPotentialBlockSizeVariableSMem",
-    "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
-];
+/// Beginnings of the names of calls that take a kernel and launch nothing.
+const ASKING: [&str; 2] = ["cudaFunc", "cudaOccupancy"];
 
 /// Where a name is used: the file, the function around it where there is one, and its text.
 type Used<'a> = (usize, Option<(usize, usize)>, &'a str);
 
+/// A parameter by its place.
+#[derive(Clone, Copy)]
+enum Parameter {
+    Own(usize),
+    OfTemplate(usize),
+}
+
 impl HostCode {
-    /// Whether host code launches the kernel, and each launch that it writes hangs on the macro.
-    pub fn launches_follow(&self, kernel: &str, name: &str) -> bool {
-        let launches = self.launch_sites(kernel);
-        !launches.is_empty() && launches.into_iter().all(|(file, from, to)| self.hangs_on(file, from, to, name))
+    /// Whether host code launches the kernel, and each launch that it writes hangs on the macro: the grid, where that `divides` the work.
+    pub fn launches_follow(&self, kernel: &str, name: &str, divides: bool) -> bool {
+        let launches = self.launch_sites(kernel, divides);
+        let (launching, following) = (self.macros_of(kernel), self.macros_of(name));
+        let hangs_on = |(file, from, to): (usize, usize, usize)| self.hangs_on(file, from, to, name, &following);
+        // `#define LAUNCH(n) k<<<BLOCKS(n), 256>>>(n)`
+        let of_macro = |word: &&str| {
+            let mut calls = self
+                .files
+                .iter()
+                .enumerate()
+                .flat_map(|(number, file)| file.calls(word).into_iter().map(move |(from, to)| (number, from, to)));
+            following.contains(word) || calls.all(hangs_on)
+        };
+        !(launches.is_empty() && launching.is_empty())
+            && launches.into_iter().all(hangs_on)
+            && launching.iter().all(of_macro)
+    }
+
+    /// The macros whose definitions have a name, themselves or by further macros.
+    fn macros_of<'a>(&'a self, name: &'a str) -> HashSet<&'a str> {
+        let mut by_word: HashMap<&str, Vec<&str>> = HashMap::new();
+        for (defined, bodies) in self.files.iter().flat_map(|file| &file.definitions) {
+            for word in bodies.iter().flat_map(|body| body.split(|c: char| !(c.is_alphanumeric() || c == '_'))) {
+                by_word.entry(word).or_default().push(defined);
+            }
+        }
+        let (mut found, mut pending) = (HashSet::new(), vec![name]);
+        while let Some(word) = pending.pop() {
+            let of_word = by_word.remove(word).unwrap_or_default();
+            pending.extend(of_word.into_iter().filter(|defined| found.insert(*defined)));
+        }
+        found
     }
 
     /// The first place where a file that the source includes defines the macro, or its host code uses it: other sources may include the
@@ -47,21 +76,23 @@ impl HostCode {
                 file.places(name).iter().filter_map(|&at| file.function(at)).collect();
             around.into_iter().filter(|&(begin, _)| file.is_kernel(begin)).map(|(begin, _)| file.text(begin))
         });
-        kernels.filter(|&other| other != kernel && !self.launches_follow(other, name)).collect()
+        kernels.filter(|&other| other != kernel && !self.launches_follow(other, name, true)).collect()
     }
 
     /// The arguments of each launch of the kernel, and of each call that it is handed to, as tokens of a file.
-    fn launch_sites(&self, kernel: &str) -> Vec<(usize, usize, usize)> {
+    fn launch_sites(&self, kernel: &str, of_grid: bool) -> Vec<(usize, usize, usize)> {
         let mut found = Vec::new();
         for (number, file) in self.files.iter().enumerate() {
-            for &at in file.places(kernel).iter().filter(|&&at| !file.device[at]) {
-                match file.site(at) {
+            for &at in file.places(kernel).iter().filter(|&&at| !file.device[at] && !file.is_other(at)) {
+                match file.site(at, of_grid) {
                     Some((from, to)) => found.push((number, from, to)),
                     // `auto kernel = k<float>;`
                     None => {
                         let Some((alias, (begin, end))) = file.alias(at).zip(file.function(at)) else { continue };
                         let places = file.places(alias).iter().filter(|&&place| begin < place && place < end);
-                        found.extend(places.filter_map(|&place| file.site(place)).map(|(from, to)| (number, from, to)));
+                        found.extend(
+                            places.filter_map(|&place| file.site(place, of_grid)).map(|(from, to)| (number, from, to)),
+                        );
                     }
                 }
             }
@@ -69,22 +100,23 @@ impl HostCode {
         found
     }
 
-    /// Whether tokens hang on the macro.
-    fn hangs_on(&self, file: usize, from: usize, to: usize, name: &str) -> bool {
-        let mut seen: HashSet<Used<'_>> = HashSet::new();
+    /// Whether tokens hang on the macro, which these macros hang on.
+    fn hangs_on(&self, file: usize, from: usize, to: usize, name: &str, following: &HashSet<&str>) -> bool {
+        let (mut seen, mut outside): (HashSet<Used<'_>>, HashSet<&str>) = (HashSet::new(), HashSet::new());
         let mut pending: Vec<(usize, usize, usize)> = vec![(file, from, to)];
         while let Some((number, from, to)) = pending.pop() {
             let Some(file) = self.files.get(number) else { continue };
             let function = file.function(from);
             for at in (from..to).filter(|&at| file.tokens.get(at).is_some_and(|token| token.kind == CxxKind::Name)) {
                 let word = file.text(at);
-                if word == name {
+                if word == name || following.contains(word) {
                     return true;
                 }
                 if seen.insert((number, function, word)) {
-                    pending.extend(self.values(number, function, word));
-                    if self.is_defined_by(word, name, &mut HashSet::new()) {
-                        return true;
+                    match function.and_then(|function| self.values(number, function, word)) {
+                        Some(values) => pending.extend(values),
+                        None if outside.insert(word) => pending.extend(self.values_outside(word)),
+                        None => {}
                     }
                 }
             }
@@ -92,31 +124,43 @@ impl HostCode {
         false
     }
 
-    /// The tokens that a name in a function has its value from.
-    fn values(&self, number: usize, function: Option<(usize, usize)>, name: &str) -> Vec<(usize, usize, usize)> {
-        let Some(file) = self.files.get(number) else { return Vec::new() };
-        if let Some((begin, end)) = function {
-            let places = file.places(name).iter().filter(|&&at| begin <= at && at <= end);
-            let own: Vec<_> = places.filter_map(|&at| file.assigned(at)).map(|(from, to)| (number, from, to)).collect();
-            // A parameter, its own or its template's, is what calls of the function give.
-            if file.is_parameter(begin, name) {
-                let called = file.text(begin);
-                let calls = self.files.iter().enumerate().flat_map(|(number, file)| {
-                    file.calls(called).into_iter().map(move |(from, to)| (number, from, to))
-                });
-                return own.into_iter().chain(calls).collect();
-            }
-            // What a lambda's is, its calls here give.
-            let of_lambda = |&at: &usize| file.is_declared_at(at) && matches!(file.text(at + 1), "," | ")");
-            if own.is_empty() && file.places(name).iter().filter(|&&at| begin < at && at <= end).any(of_lambda) {
-                return vec![(number, file.body(begin), end)];
-            }
-            if !own.is_empty() {
-                return own;
-            }
+    /// The tokens that a name in a function has its value from there; `None` where nothing there tells.
+    fn values(&self, number: usize, (begin, end): (usize, usize), name: &str) -> Option<Vec<(usize, usize, usize)>> {
+        let file = self.files.get(number)?;
+        let all = file.places(name);
+        let places = &all[all.partition_point(|&at| at < begin)..all.partition_point(|&at| at <= end)];
+        let here = |(from, to): (usize, usize)| (number, from, to);
+        let own: Vec<_> = places.iter().filter_map(|&at| file.assigned(at)).map(here).collect();
+        // A parameter, its own or its template's, is what calls of the function give there.
+        if let Some(parameter) = file.parameter(begin, name) {
+            let called = file.text(begin);
+            let calls = self.files.iter().enumerate().flat_map(|(number, file)| {
+                file.passed(called, parameter).into_iter().map(move |(from, to)| (number, from, to))
+            });
+            return Some(own.into_iter().chain(calls).collect());
         }
-        // Of the file, or of another, or a member of a class: functions by their bodies, and what is assigned anywhere but to a variable of a
-        // function's own.
+        if !own.is_empty() {
+            return Some(own);
+        }
+        // `dim3 grid; shape(grid, n);`
+        let handed = |&at: &usize| {
+            let is_argument =
+                at > 0 && matches!(file.text(at - 1), "(" | ",") && matches!(file.text(at + 1), "," | ")");
+            if is_argument { file.handed_to(at) } else { None }
+        };
+        let declared = |behind: &[&str]| {
+            places.iter().any(|&at| at > begin && file.is_declared_at(at) && behind.contains(&file.text(at + 1)))
+        };
+        if declared(&[";"]) {
+            return Some(places.iter().filter_map(handed).map(here).collect());
+        }
+        // What a lambda's is, its calls here give.
+        declared(&[",", ")"]).then(|| vec![here((file.body(begin), end))])
+    }
+
+    /// The tokens that a name has its value from that no function tells: of the file, or of another, or a member of a class. Functions by
+    /// their bodies, and what is assigned anywhere but to a variable of a function's own.
+    fn values_outside(&self, name: &str) -> Vec<(usize, usize, usize)> {
         let mut found = Vec::new();
         for (number, file) in self.files.iter().enumerate() {
             for &at in file.places(name).iter().filter(|&&at| !file.device[at]) {
@@ -129,16 +173,6 @@ impl HostCode {
         }
         found
     }
-
-    /// Whether a macro's definition has the other's name, itself or by further macros.
-    fn is_defined_by<'a>(&'a self, word: &'a str, name: &str, seen: &mut HashSet<&'a str>) -> bool {
-        if !seen.insert(word) {
-            return false;
-        }
-        let bodies = self.files.iter().filter_map(|file| file.definitions.get(word)).flatten();
-        let mut words = bodies.flat_map(|body| body.split(|c: char| !(c.is_alphanumeric() || c == '_')));
-        words.any(|word| word == name || !word.is_empty() && self.is_defined_by(word, name, seen))
-    }
 }
 
 impl File {
@@ -147,12 +181,36 @@ impl File {
         (start..self.tokens.len()).find(|&at| (at..at + 3).all(|at| self.text(at) == ">"))
     }
 
-    /// The arguments of the launch of what is named at `at`, or of the outermost call that it is handed to.
-    fn site(&self, at: usize) -> Option<(usize, usize)> {
-        match self.launch_mark(at) {
-            Some(mark) => Some((mark + 3, self.end_of_launch(mark + 3)?)),
-            None => self.handed_to(at),
+    /// The arguments of the launch of what is named at `at`, or the grid alone, or the outermost call that it is handed to.
+    fn site(&self, at: usize, of_grid: bool) -> Option<(usize, usize)> {
+        let Some(mark) = self.launch_mark(at) else { return self.handed_to(at) };
+        let grid = self.arguments(mark + 3, ">>>").first().copied().filter(|_| of_grid);
+        grid.or_else(|| Some((mark + 3, self.end_of_launch(mark + 3)?)))
+    }
+
+    /// Whether the name at `at` is a member's, or is called as a function that is no kernel.
+    fn is_other(&self, at: usize) -> bool {
+        if self.launch_mark(at).is_some() {
+            return false;
         }
+        let before = |count: usize| at.checked_sub(count).map_or("", |at| self.text(at));
+        let behind =
+            if self.text(at + 1) == "<" { self.closing(at + 1).map_or(at + 1, |close| close + 1) } else { at + 1 };
+        before(1) == "." || before(1) == ">" && before(2) == "-" || self.text(behind) == "("
+    }
+
+    /// The name before the template arguments that end at `close`.
+    fn template_of(&self, close: usize) -> Option<usize> {
+        let mut depth = 0usize;
+        let open = (0..=close).rev().find(|&at| {
+            match self.text(at) {
+                ">" => depth += 1,
+                "<" => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            depth == 0
+        })?;
+        open.checked_sub(1)
     }
 
     /// The tokens before `at` that its statement begins with, from the nearest to the farthest; those in brackets that are closed before
@@ -189,11 +247,12 @@ impl File {
         let before = self.statement_before(at);
         let mut calls = before.into_iter().filter(|&open| self.text(open) == "(").filter_map(|open| {
             let called = open.checked_sub(1)?;
-            let is_called = self.text(called) == ">" || self.tokens[called].kind == CxxKind::Name;
-            (is_called && !CONTROL.contains(&self.text(called))).then_some(called)
+            let named = if self.text(called) == ">" { self.template_of(called)? } else { called };
+            let is_called = self.tokens[named].kind == CxxKind::Name && !self.text(named).ends_with("_cast");
+            (is_called && !CONTROL.contains(&self.text(named))).then_some(called)
         });
         let innermost = calls.next()?;
-        if ASKING.contains(&self.text(innermost)) {
+        if ASKING.iter().any(|begin| self.text(innermost).starts_with(begin)) {
             return None;
         }
         let outermost = calls.last().unwrap_or(innermost);
@@ -218,9 +277,8 @@ impl File {
         if !self.device[begin] {
             return false;
         }
-        let words = (0..begin).rev().map(|at| self.text(at)).take_while(|word| !matches!(*word, ";" | "}" | "{"));
-        let of_kernels = macros::of_kernels(&self.source);
-        words.into_iter().any(|word| word == "__global__" || of_kernels.contains(&word))
+        let mut words = (0..begin).rev().map(|at| self.text(at)).take_while(|word| !matches!(*word, ";" | "}" | "{"));
+        words.any(|word| self.declares_kernel(word))
     }
 
     /// Where the body begins of the function whose name is at `begin`.
@@ -230,13 +288,61 @@ impl File {
         (close..self.tokens.len()).find(|&at| self.text(at) == "{").unwrap_or(close)
     }
 
-    /// Whether the function whose name is at `begin` has a parameter of this name, or its template has.
-    fn is_parameter(&self, begin: usize, name: &str) -> bool {
-        let body = self.body(begin);
-        let of_template =
-            (0..begin).rev().take_while(|&at| !matches!(self.text(at), ";" | "}" | "{")).last().unwrap_or(begin);
-        let from = if self.text(of_template) == "template" { of_template } else { begin };
-        self.places(name).iter().any(|&at| from < at && at < body && at != begin)
+    /// Which parameter of the function whose name is at `begin` has this name, or of its template.
+    fn parameter(&self, begin: usize, name: &str) -> Option<Parameter> {
+        let at_name = |&(from, to): &(usize, usize)| {
+            let value = (from..to).find(|&at| self.text(at) == "=").unwrap_or(to);
+            value.checked_sub(1).is_some_and(|last| last >= from && self.text(last) == name)
+        };
+        let own = self.arguments(self.opened(begin)?, ")");
+        if let Some(number) = own.iter().position(at_name) {
+            return Some(Parameter::Own(number));
+        }
+        let of_template = (0..begin).rev().take_while(|&at| !matches!(self.text(at), ";" | "}" | "{")).last()?;
+        let is_template = self.text(of_template) == "template" && self.text(of_template + 1) == "<";
+        let close = if is_template { self.closing(of_template + 1)? } else { return None };
+        self.between(of_template + 2, close).iter().position(at_name).map(Parameter::OfTemplate)
+    }
+
+    /// The token behind the bracket that the parameters of the function whose name is at `begin` stand in.
+    fn opened(&self, begin: usize) -> Option<usize> {
+        Some((begin..self.tokens.len()).find(|&at| self.text(at) == "(")? + 1)
+    }
+
+    /// The ranges between commas from `start` to `end`.
+    fn between(&self, start: usize, end: usize) -> Vec<(usize, usize)> {
+        let (mut found, mut depth, mut from) = (Vec::new(), 0usize, start);
+        for at in start..end {
+            match self.text(at) {
+                "(" | "{" | "[" | "<" => depth += 1,
+                ")" | "}" | "]" | ">" => depth = depth.saturating_sub(1),
+                "," if depth == 0 => {
+                    found.push((from, at));
+                    from = at + 1;
+                }
+                _ => {}
+            }
+        }
+        found.push((from, end));
+        found
+    }
+
+    /// What calls of a function give a parameter: the argument at its place, or all of them where there is none, as for one with a default
+    /// or one that the others tell.
+    fn passed(&self, name: &str, parameter: Parameter) -> Vec<(usize, usize)> {
+        let of_call = |(from, to): (usize, usize)| {
+            let is_template = self.text(from) == "<";
+            let (open, close) = match (parameter, is_template) {
+                (Parameter::OfTemplate(_), true) => (from + 1, self.closing(from).unwrap_or(from)),
+                (_, true) => (self.closing(from).unwrap_or(from) + 2, to),
+                (_, false) => (from + 1, to),
+            };
+            let (Parameter::Own(number) | Parameter::OfTemplate(number)) = parameter;
+            let is_there = matches!(parameter, Parameter::Own(_)) || is_template;
+            let given = self.between(open, close).get(number).copied().filter(|(from, to)| is_there && from < to);
+            given.unwrap_or((from, to))
+        };
+        self.calls(name).into_iter().map(of_call).collect()
     }
 
     /// Whether the name at `at` stands behind a type, and so is declared there.
@@ -387,7 +493,29 @@ mod tests {
             ("void go(int n) { if (launch({k<float>, 3}, n / WORK)) { return; } }", true),
             ("void go(int n) { auto f = [&](int per) { k<<<n / per, 256>>>(n, x); }; f(WORK); }", true),
             ("void go(int n) { const auto [g, b] = shape(n, WORK); k<<<g, b>>>(n, x); }", true),
+            (
+                "void shape(dim3 &g, int n) { g = dim3(n / WORK); }\nvoid go(int n) { dim3 g; shape(g, n / WORK); k<<<g, 256>>>(n, x); }",
+                true,
+            ),
+            ("#define LAUNCH(n) k<<<(n) / (256 * WORK), 256>>>(n, x)\nvoid go(int n) { LAUNCH(n); }", true),
+            ("#define LAUNCH(blocks) k<<<blocks, 256>>>(n, x)\nvoid go(int n) { LAUNCH(n / WORK); }", true),
+            ("#define PER \\\r\n    (256 * WORK)\nvoid go(int n) { k<<<n / PER, 256>>>(n, x); }", true),
+            ("void go(int n) { cudaLaunchKernel(reinterpret_cast<const void *>(&k<float>), n / WORK, 256, a); }", true),
+            (
+                "void go(int n) { cudaFuncSetAttribute(reinterpret_cast<const void *>(k<float>), a, 1); k<<<n / WORK, 256>>>(n, x); }",
+                true,
+            ),
+            ("void go(int n) { k<<<n / WORK, 256>>>(n, x); print(s.k, p->k); check(cpu::k(n)); }", true),
             // A launch that knows nothing of it.
+            ("#define PER 4096 // 256 * WORK\nvoid go(int n) { k<<<n / PER, 256>>>(n, x); }", false),
+            (
+                "#define LAUNCH(blocks) k<<<blocks, 256>>>(n, x)\nvoid go(int n) { LAUNCH(n / 4); }\nint w = WORK;",
+                false,
+            ),
+            ("void go(int n) { k<<<n / WORK, 256>>>(n, x); auto run = k<float>; run<<<n / 4, 256>>>(n, x); }", false),
+            ("void go(int n) { k<<<n / 4, 256, WORK * sizeof(float)>>>(n, x); }", false),
+            ("void run(int n, int w) { k<<<n / 4, 256>>>(n, x, w); }\nvoid go(int n) { run(n, WORK); }", false),
+            ("template <int W> void run(int n) { k<<<n / 4, 256>>>(n, x); }\nvoid go(int n) { run<WORK>(n); }", false),
             ("void go(int n) { auto run = k<float>; run<<<n / 4, 256>>>(n, x); }\nint w = WORK;", false),
             ("void go(int n) { CHECK(cudaFuncSetAttribute(k<float>, a, WORK)); k<<<n / 4, 256>>>(n, x); }", false),
             ("void set() { int per_ = WORK; }\nvoid go(int n) { k<<<n / per_, 256>>>(n, x); }", false),
@@ -404,10 +532,12 @@ mod tests {
             ("void go(int n) { cudaFuncSetAttribute(k<float>, a, WORK); }", false),
             ("void go(int n) { cudaFuncSetAttribute(k<float>, a, 1); k<<<n / WORK, 256>>>(n, x); }", true),
         ] {
-            assert_eq!(code(&[text]).launches_follow("k", "WORK"), expected, "{text}");
+            assert_eq!(code(&[text]).launches_follow("k", "WORK", true), expected, "{text}");
         }
+        let of_block = "void go(int n) { k<<<n / 4, 256, WORK * sizeof(float)>>>(n, x); }";
+        assert!(code(&[of_block]).launches_follow("k", "WORK", false));
         let launches = "void go(int n) { k<<<n / per(), 256>>>(n, x); }";
-        assert!(code(&[launches, "inline int per() { return 256 * WORK; }"]).launches_follow("k", "WORK"));
+        assert!(code(&[launches, "inline int per() { return 256 * WORK; }"]).launches_follow("k", "WORK", true));
     }
 
     #[test]
@@ -416,9 +546,11 @@ mod tests {
             ("__global__ void j() { f(WORK); }\nvoid go(int n) { j<<<n / 4, 256>>>(); }", &["j"][..]),
             ("static __global__ void __launch_bounds__(256) j() { f(WORK); }", &["j"]),
             ("__global__ void j() { f(WORK); }\nvoid go(int n) { j<<<n / WORK, 256>>>(); }", &[]),
+            ("KERNEL j() { f(WORK); }\nvoid go(int n) { j<<<n / 4, 256>>>(); }", &["j"]),
             ("__global__ void j() { f(4); }\n__device__ int d() { return WORK; }\nint h() { return WORK; }", &[]),
         ] {
-            assert_eq!(code(&[text]).others_with("k", "WORK"), expected, "{text}");
+            let header = "#define KERNEL static __global__ void\n";
+            assert_eq!(code(&[text, header]).others_with("k", "WORK"), expected, "{text}");
         }
     }
 

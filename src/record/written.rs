@@ -4,9 +4,6 @@ use super::{Replaced, write_if_changed};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes from the beginning by which a file of nvtune's is told.
-const BEGIN: usize = 200;
-
 /// What a build has written so far. Copies are of one build: a signal's handler may hold one.
 #[derive(Clone, Default)]
 pub struct Written(Arc<Mutex<Files>>);
@@ -61,8 +58,9 @@ impl Written {
 
 /// Whether a header or a record is one that nvtune has made, or is empty, as what a build may begin with.
 fn is_own(contents: &[u8]) -> bool {
-    let begin = String::from_utf8_lossy(contents.get(..BEGIN).unwrap_or(contents));
-    begin.trim().is_empty() || begin.contains("made by nvtune ") || begin.contains("\"nvtune\": ")
+    let text = String::from_utf8_lossy(contents);
+    let is_record = text.trim_start().starts_with('{') && text.contains("\"nvtune\"");
+    text.trim().is_empty() || is_record || text.lines().next().is_some_and(|line| line.contains("made by nvtune "))
 }
 
 #[cfg(test)]
@@ -79,6 +77,7 @@ mod tests {
             (Some("\n"), true),
             (Some("/* made by nvtune 0.1.0 from a.cu: do not edit */\n#define A 1\n"), true),
             (Some("{\n  \"format\": 1,\n  \"nvtune\": \"0.1.0\",\n"), true),
+            (Some("{\"kernels\":[],\"nvtune\":\"0.1.0\"}"), true),
             (Some("#pragma once\n"), false),
             (Some("{}"), false),
         ] {

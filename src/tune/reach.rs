@@ -13,12 +13,12 @@ use super::position;
 use super::shares::{Shares, threads};
 use super::variants::Macros;
 use super::{facts, grid_wait};
-use crate::comment::{Annotation, Diagnostic, Expr, Facts, GivenValue, HostCode, Launching};
+use crate::comment::{Annotation, Diagnostic, Expr, Facts, GivenFill, GivenValue, HostCode, Launching};
 use crate::emit::{Reshaped, Scale, Shape};
 use crate::model::{MAX_BLOCK_THREADS, REGISTER_UNIT, REGISTERS, SUB_CORES, WARP};
 use crate::ptx::Module;
 use crate::space::{Configuration, Counted, Dim3, Launch, Space};
-use crate::workload::Entry;
+use crate::workload::{Entry, Fill};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -255,6 +255,7 @@ impl Reach {
     /// Which macros the program's launches follow, and which keep their values, for other code than the kernel's hangs on them.
     fn look_at_macros(&mut self, annotation: &Annotation, space: &Space, host: &HostCode) {
         let kernel = annotation.kernel.name.as_str();
+        let dividing = space.dividing_macros();
         for name in space.baseline().macros.keys() {
             let remedy = format!("include the header and launch by it, or keep {name} out of host code");
             let reason = match host.use_of(name) {
@@ -264,7 +265,7 @@ impl Reach {
                         "host code uses {name} ({place}), which other sources may include, too ({shared}), and take for the baseline's: {remedy}"
                     )),
                     // What its launches have is the baseline's.
-                    None if !host.launches_follow(kernel, name) => None,
+                    None if !host.launches_follow(kernel, name, dividing.contains(name)) => None,
                     None => {
                         self.host_macros.insert(name.clone());
                         // Host code may launch blocks of the macro's size, which are no baseline's then.
@@ -613,11 +614,11 @@ fn following(annotation: &Annotation) -> Vec<(String, Expr)> {
     given.filter(|(_, expression)| of_launch(expression)).map(|(name, expression)| (name, expression.clone())).collect()
 }
 
-/// The numbers of elements that a workload gives buffers whatever the block and the grid are.
+/// The numbers of elements that a workload gives buffers which are written first, whatever the block and the grid are.
 fn elements(annotation: &Annotation) -> Vec<(String, Expr)> {
     let following = following(annotation);
     let given = annotation.values().into_iter().filter_map(|(name, value)| match value {
-        GivenValue::Buffer { count, .. } => Some((name, count)),
+        GivenValue::Buffer { count, fill: GivenFill::Fill(Fill::Poison | Fill::Zeros), .. } => Some((name, count)),
         _ => None,
     });
     let is_other = |(name, _): &(String, &Expr)| following.iter().all(|(own, _)| own != name);

@@ -82,7 +82,7 @@ pub fn entries(stub: &str) -> Vec<Entry> {
             ["void"] | [""] => Vec::new(),
             ref types => types.iter().map(|text| normalized(text)).collect(),
         };
-        let canonical = mangled.and_then(parameter_types).filter(|types| types.len() == written.len());
+        let canonical = mangled.and_then(parameter_types).filter(|types| are_of(types, &written));
         let place = mangled.and_then(|mangled| places.get(mangled));
         found.push(Entry {
             symbol: symbol.to_string(),
@@ -97,6 +97,13 @@ pub fn entries(stub: &str) -> Vec<Entry> {
         });
     }
     found
+}
+
+/// Whether these can be the types that are written so: each `float *` is a pointer.
+fn are_of(types: &[String], written: &[String]) -> bool {
+    let is_marked = |text: &String| text.ends_with(['*', '&']);
+    types.len() == written.len()
+        && types.iter().zip(written).all(|(own, written)| is_marked(own) || !is_marked(written))
 }
 
 /// The entry of an annotation: the same name and number of parameters, the template arguments of its instance under these

@@ -83,6 +83,9 @@ fn with_default_signals(command: &mut Command) -> &mut Command {
     unsafe { command.pre_exec(reset) }
 }
 
+/// What an earlier build left beside its object.
+const EARLIER: &str = "/* made by nvtune 0.1.0 from an earlier source: do not edit */\n";
+
 /// Waits until something is there.
 fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -117,8 +120,7 @@ fn a_signal_ends_all_and_leaves_nothing() {
             );
             fs::write(place.path("slow.cu"), slow).expect("written");
             fs::write(place.path("recorded.json"), CAPS_WIN).expect("written");
-            // What an earlier build left beside its object.
-            fs::write(place.path("out/slow.tune.h"), "earlier").expect("written");
+            fs::write(place.path("out/slow.tune.h"), EARLIER).expect("written");
             let source = if phase == "tuning" { "part.cu" } else { "slow.cu" };
             let mut command = place.nvtune();
             if phase == "building" {
@@ -141,7 +143,7 @@ fn a_signal_ends_all_and_leaves_nothing() {
             let left = fs::read_dir(place.path("out")).expect("there").flatten().map(|entry| entry.file_name());
             assert_eq!(left.collect::<Vec<_>>(), ["slow.tune.h"], "{signal} while {phase}: neither object nor header");
             let header = fs::read_to_string(place.path("out/slow.tune.h")).expect("there");
-            assert_eq!(header, "earlier", "{signal} while {phase}");
+            assert_eq!(header, EARLIER, "{signal} while {phase}");
             assert!(!said.contains("warning"), "{signal} while {phase}: {said}");
         }
         if !full::wanted() {
@@ -174,7 +176,7 @@ fn what_is_beside_an_object_that_is_whole_stays_where_another_source_of_the_call
             let place = Place::new();
             for (name, text) in [("whole", including("whole", "", "")), ("half", including("half", before, behind))] {
                 fs::write(place.path(&format!("{name}.cu")), text).expect("written");
-                fs::write(place.path(&format!("out/{name}.tune.h")), "earlier").expect("written");
+                fs::write(place.path(&format!("out/{name}.tune.h")), EARLIER).expect("written");
             }
             let mut command = place.nvtune();
             command.args(["-arch=sm_90", option, "whole.cu", "half.cu", "-odir", "out"]);
@@ -196,7 +198,7 @@ fn what_is_beside_an_object_that_is_whole_stays_where_another_source_of_the_call
             let read = |name: &str| fs::read_to_string(place.path(&format!("out/{name}.tune.h"))).expect("there");
             assert!(read("whole").contains("struct whole"), "{what}: {said}");
             assert!(place.path("out/whole.tune.json").exists(), "{what}: {said}");
-            assert_eq!(read("half"), "earlier", "{what}: {said}");
+            assert_eq!(read("half"), EARLIER, "{what}: {said}");
             assert!(!place.path("out/half.tune.json").exists(), "{what}: {said}");
         }
     }
