@@ -64,14 +64,8 @@ pub fn problem(own: &Macros, all: &[Macros], elsewhere: &Definitions) -> Option<
 pub fn warn_of_unused(tuner: &Tuner<'_>, annotation: &Annotation, unused: &[String]) {
     let is_named = |name: &str| tuner.surroundings().is_none_or(|around| around.host.names(name));
     for axis in annotation.macros.iter().filter(|axis| unused.contains(&axis.name) && !is_named(&axis.name)) {
-        let ties = annotation.require.iter().any(|constraint| {
-            let mut is_named = false;
-            constraint.names(&mut |name, _| is_named |= *name == axis.name);
-            is_named
-        });
-        let what = if ties { "the code of" } else { "the launch or the code of" };
         let message = format!(
-            "no value of macro `{}` changes {what} `{}`, and the source does not name it: write the name that the source has",
+            "no value of macro `{}` changes the code of `{}`, and the source does not name it: write the name that the source has",
             axis.name, annotation.kernel.name
         );
         tuner.console.diagnostics(&[annotation.source.warning(axis.span, message)]);

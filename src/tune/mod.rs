@@ -11,6 +11,7 @@ mod facts;
 mod files;
 mod grid_wait;
 mod host;
+mod host_macros;
 mod kernel;
 mod laid;
 mod launches;

@@ -9,6 +9,7 @@
 //!   the program has it.
 //! - pinned: nothing can change the launch, so that block and grid stay the baseline's.
 
+use super::host_macros::HostMacros;
 use super::position;
 use super::shares::{Shares, threads};
 use super::variants::Macros;
@@ -96,16 +97,11 @@ pub struct Reach {
     /// By dimension: the code needs the baseline's extent, for this reason.
     fixed: [Option<String>; 3],
     shares: Shares,
-    /// Macros that are nowhere in the source.
-    unnamed_macros: BTreeSet<String>,
     /// The block reaches the kernel as an argument.
     is_told_its_block: bool,
     /// Threads that a block can have at most by the kernel's launch bounds.
     most: u32,
-    /// Macros that host code uses too: its launches follow them.
-    host_macros: BTreeSet<String>,
-    /// Macros that must keep the baseline's value, each with the reason and the remedy.
-    kept_macros: Vec<(String, String)>,
+    macros: HostMacros,
     /// Macros that constraints tie to the block.
     tied_macros: BTreeSet<String>,
     /// Macros by which the comment divides the work, and the space on larger problems where there are any.
@@ -129,11 +125,9 @@ impl Reach {
             proven: false,
             fixed: Default::default(),
             shares: Shares::default(),
-            unnamed_macros: BTreeSet::new(),
             is_told_its_block: false,
             most: MAX_BLOCK_THREADS,
-            host_macros: BTreeSet::new(),
-            kept_macros: Vec::new(),
+            macros: HostMacros::default(),
             tied_macros: BTreeSet::new(),
             dividing_macros: BTreeSet::new(),
             larger: Vec::new(),
@@ -174,15 +168,10 @@ impl Reach {
                 None => Way::Remap { told: told.is_some() },
             },
         };
-        let macros = annotation.macros.iter().map(|axis| &axis.name);
-        let unnamed_macros = macros.filter(|name| around.has_stubs && !around.host.names(name)).cloned().collect();
-        let mut reach = Self { fixed, shares, unnamed_macros, is_told_its_block, most, proven, way, ..Self::header() };
-        reach.look_at_others(annotation, space, &around.host);
+        let macros = HostMacros::new(annotation, space, around, way == Way::Header);
+        let mut reach = Self { fixed, shares, macros, is_told_its_block, most, proven, way, ..Self::header() };
         if reach.way != Way::Header {
-            reach.look_at_macros(annotation, space, &around.host);
-            reach.following = following(annotation);
-            reach.elements = elements(annotation);
-            reach.look_at_grid(space, varies);
+            reach.look_at_launches(annotation, space);
         }
         reach
     }
@@ -193,12 +182,9 @@ impl Reach {
             return None;
         }
         // Which of the other ways it is makes no difference to macros.
-        let mut reach = Self { way: Way::Remap { told: true }, ..Self::header() };
-        reach.look_at_others(annotation, space, &around.host);
-        reach.look_at_macros(annotation, space, &around.host);
-        reach.following = following(annotation);
-        reach.elements = elements(annotation);
-        reach.look_at_grid(space, space.varying_extents());
+        let macros = HostMacros::new(annotation, space, around, false);
+        let mut reach = Self { way: Way::Remap { told: true }, macros, ..Self::header() };
+        reach.look_at_launches(annotation, space);
         Some(reach)
     }
 
@@ -208,7 +194,7 @@ impl Reach {
         let reach = Self::beforehand(annotation, space, around).filter(|_| !annotation.macros.is_empty());
         let Some((reach, before)) = reach.zip(space.launch(space.baseline()).ok()) else { return BTreeSet::new() };
         let refuses = |configuration: &Configuration| {
-            if reach.refuses_macros(space, configuration).is_some() || reach.lacks_blocks(space, configuration) {
+            if reach.macros.refusal(space, configuration).is_some() || reach.lacks_blocks(space, configuration) {
                 return true;
             }
             let Ok(launch) = reach.launch(space, configuration) else { return false };
@@ -238,63 +224,19 @@ impl Reach {
 
     /// The way with all that it hangs on besides the comment and the kernel's code, as a word to compare.
     pub fn words(&self) -> String {
-        let mut words = match &self.way {
+        let way = match &self.way {
             Way::Header => "header".to_owned(),
             Way::Remap { .. } => format!("remap{}", self.counts),
             Way::Pinned(_) => format!("pinned{}", self.counts),
         };
-        let kept: BTreeSet<&String> = self.kept_macros.iter().map(|(name, _)| name).collect();
-        let names =
-            self.host_macros.iter().map(|name| ("host", name)).chain(kept.into_iter().map(|name| ("kept", name)));
-        for (what, name) in names {
-            words.push_str(&format!(" {what}:{name}"));
-        }
-        words
+        way + &self.macros.words()
     }
 
-    /// Which macros the program's launches follow, and which keep their values, for other code than the kernel's hangs on them.
-    fn look_at_macros(&mut self, annotation: &Annotation, space: &Space, host: &HostCode) {
-        let kernel = annotation.kernel.name.as_str();
-        let dividing = space.dividing_macros();
-        for name in space.baseline().macros.keys() {
-            let remedy = format!("include the header and launch by it, or keep {name} out of host code");
-            let reason = match host.use_of(name) {
-                None => None,
-                Some(place) => match host.shared_use_of(name) {
-                    Some(shared) => Some(format!(
-                        "host code uses {name} ({place}), which other sources may include, too ({shared}), and take for the baseline's: {remedy}"
-                    )),
-                    // What its launches have is the baseline's.
-                    None if !host.launches_follow(kernel, name, dividing.contains(name)) => None,
-                    None => {
-                        self.host_macros.insert(name.clone());
-                        // Host code may launch blocks of the macro's size, which are no baseline's then.
-                        is_tied_to_block(annotation, name).then(|| {
-                            format!("host code uses {name}, to which the block is tied, too ({place}): {remedy}")
-                        })
-                    }
-                },
-            };
-            self.kept_macros.extend(reason.map(|reason| (name.clone(), reason)));
-        }
-    }
-
-    /// Which macros keep their values, for they divide the work of other kernels.
-    fn look_at_others(&mut self, annotation: &Annotation, space: &Space, host: &HostCode) {
-        let kernel = annotation.kernel.name.as_str();
-        for name in space.dividing_macros() {
-            let others = host.others_with(kernel, &name);
-            if !others.is_empty() {
-                let reason = format!(
-                    "{name} divides the work of `{}` too, whose launches know nothing of it: give the macro of `{kernel}` a name that no other kernel uses, or launch by it",
-                    others.join("` and `")
-                );
-                self.kept_macros.push((name, reason));
-            }
-        }
-    }
-
-    fn look_at_grid(&mut self, space: &Space, varies: [bool; 3]) {
+    /// What host code launches, and what it prepares for that.
+    fn look_at_launches(&mut self, annotation: &Annotation, space: &Space) {
+        self.following = following(annotation);
+        self.elements = elements(annotation);
+        let varies = space.varying_extents();
         self.tied_macros = space.tied_macros();
         self.dividing_macros = space.dividing_macros();
         if !self.dividing_macros.is_empty() {
@@ -331,7 +273,7 @@ impl Reach {
     fn origin(&self, space: &Space, configuration: &Configuration) -> Configuration {
         let mut origin = space.baseline().clone();
         for (name, value) in &configuration.macros {
-            if self.host_macros.contains(name) {
+            if self.macros.followed.contains(name) {
                 origin.macros.insert(name.clone(), *value);
             }
         }
@@ -371,7 +313,7 @@ impl Reach {
     ) -> Option<String> {
         let baseline = space.baseline();
         if self.way == Way::Header || configuration == baseline {
-            return self.refuses_macros(space, configuration);
+            return self.macros.refusal(space, configuration);
         }
         let (launch, before) = launches;
         if let Way::Pinned(reason) = &self.way {
@@ -387,7 +329,7 @@ impl Reach {
         if let Some(reason) = self.other_extent(configuration, baseline).filter(|_| !tied) {
             return Some(reason);
         }
-        if let Some(reason) = self.refuses_macros(space, configuration) {
+        if let Some(reason) = self.macros.refusal(space, configuration) {
             return Some(reason);
         }
         if configuration.carveout != baseline.carveout {
@@ -409,12 +351,6 @@ impl Reach {
         ))
     }
 
-    /// Why the macros of a configuration must not be used.
-    fn refuses_macros(&self, space: &Space, configuration: &Configuration) -> Option<String> {
-        let differs = |name: &String| configuration.macros.get(name) != space.baseline().macros.get(name);
-        self.kept_macros.iter().find(|(name, _)| differs(name)).map(|(_, reason)| reason.clone())
-    }
-
     /// Why the model alone must not choose a configuration, which is launched so; with the remedy.
     pub fn refuses_predicted(&self, space: &Space, configuration: &Configuration, launch: &Launch) -> Option<String> {
         let made = |of: &Configuration| self.launch(space, of).ok();
@@ -424,7 +360,7 @@ impl Reach {
         if self.way == Way::Header {
             return self.mistakes_block(space, configuration);
         }
-        if let Some(reason) = self.refuses_macros(space, configuration) {
+        if let Some(reason) = self.macros.refusal(space, configuration) {
             return Some(reason);
         }
         let origin = self.origin(space, configuration);
@@ -491,9 +427,8 @@ impl Reach {
         let baseline = space.baseline();
         let reason = self.other_extent(configuration, baseline)?;
         // A macro that is tied to the block tells the code of it, if the code has it.
-        let differs = |name: &String| {
-            configuration.macros.get(name) != baseline.macros.get(name) && !self.unnamed_macros.contains(name)
-        };
+        let differs =
+            |name: &String| configuration.macros.get(name) != baseline.macros.get(name) && self.macros.is_named(name);
         if self.is_told_its_block || space.tied_macros().iter().any(differs) {
             return None;
         }
@@ -623,18 +558,6 @@ fn elements(annotation: &Annotation) -> Vec<(String, Expr)> {
     });
     let is_other = |(name, _): &(String, &Expr)| following.iter().all(|(own, _)| own != name);
     given.filter(is_other).map(|(name, count)| (name, count.clone())).collect()
-}
-
-/// Whether the comment ties the block to a macro.
-fn is_tied_to_block(annotation: &Annotation, name: &str) -> bool {
-    annotation.require.iter().any(|constraint| {
-        let (mut of_macro, mut of_block) = (false, false);
-        constraint.names(&mut |used, _| {
-            of_macro |= used == name;
-            of_block |= used.starts_with("block.");
-        });
-        of_macro && of_block
-    })
 }
 
 /// Why code is not launched with another extent of the block in a dimension than the baseline's.

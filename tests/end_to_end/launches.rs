@@ -321,7 +321,7 @@ fn a_macro_that_changes_nothing_or_other_kernels_is_told_at_its_place() {
          __global__ void k(int n, const float *x, float *y) {\n\
          const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = UNROLL * x[i]; }\n";
     expect![[r#"
-        predicted.cu(4): warning: no value of macro `UNROL` changes the launch or the code of `k`, and the source does not name it: write the name that the source has
+        predicted.cu(4): warning: no value of macro `UNROL` changes the code of `k`, and the source does not name it: write the name that the source has
           //@tune threads(n) block({128, 256}) regs({0}) define(UNROL = {1, 2, 4}) default(block = 256)
                                                                 ^~~~~
 

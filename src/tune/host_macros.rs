@@ -1,0 +1,94 @@
+//! The macros of a kernel's space and the code around it -> which the program's launches follow, which keep their values, and which the
+//! source does not have.
+
+use super::reach::Surroundings;
+use crate::comment::Annotation;
+use crate::space::{Configuration, Space};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the code around a kernel makes of its macros.
+#[derive(Clone, Debug, Default)]
+pub struct HostMacros {
+    /// Those that the program's launches follow.
+    pub followed: BTreeSet<String>,
+    /// Those that must keep the baseline's value, for other code than the kernel's hangs on them; with the reason and the remedy.
+    kept: BTreeMap<String, String>,
+    /// Those that are nowhere in the source.
+    unnamed: BTreeSet<String>,
+}
+
+impl HostMacros {
+    /// Looks at the macros of a kernel that is launched by its header, or by what host code has.
+    pub fn new(annotation: &Annotation, space: &Space, around: &Surroundings, by_header: bool) -> Self {
+        let is_unnamed = |name: &&String| around.has_stubs && !around.host.names(name);
+        let unnamed = annotation.macros.iter().map(|axis| &axis.name).filter(is_unnamed).cloned().collect();
+        let mut macros = Self { unnamed, ..Self::default() };
+        let dividing = space.dividing_macros();
+        if !by_header {
+            for name in space.baseline().macros.keys() {
+                macros.look_at(annotation, around, name, dividing.contains(name));
+            }
+        }
+        let kernel = annotation.kernel.name.as_str();
+        for name in dividing {
+            let others = around.host.others_with(kernel, &name);
+            if !others.is_empty() {
+                let reason = format!(
+                    "{name} divides the work of `{}` too, whose launches know nothing of it: give the macro of `{kernel}` a name that no other kernel uses, or launch by it",
+                    others.join("` and `")
+                );
+                macros.kept.entry(name).or_insert(reason);
+            }
+        }
+        macros
+    }
+
+    /// What host code makes of one, by which the comment `divides` the work, or not.
+    fn look_at(&mut self, annotation: &Annotation, around: &Surroundings, name: &str, divides: bool) {
+        let host = &around.host;
+        let Some(place) = host.use_of(name) else { return };
+        let remedy = format!("include the header and launch by it, or keep {name} out of host code");
+        if let Some(shared) = host.shared_use_of(name) {
+            let reason = format!(
+                "host code uses {name} ({place}), which other sources may include, too ({shared}), and take for the baseline's: {remedy}"
+            );
+            self.kept.insert(name.to_owned(), reason);
+        } else if host.launches_follow(&annotation.kernel.name, name, divides) {
+            self.followed.insert(name.to_owned());
+            // Host code may launch blocks of the macro's size, which are no baseline's then.
+            if is_tied_to_block(annotation, name) {
+                let reason = format!("host code uses {name}, to which the block is tied, too ({place}): {remedy}");
+                self.kept.insert(name.to_owned(), reason);
+            }
+        }
+    }
+
+    /// Why the macros of a configuration must not be used; with the remedy.
+    pub fn refusal(&self, space: &Space, configuration: &Configuration) -> Option<String> {
+        let differs = |name: &String| configuration.macros.get(name) != space.baseline().macros.get(name);
+        self.kept.iter().find(|(name, _)| differs(name)).map(|(_, reason)| reason.clone())
+    }
+
+    /// Whether the source has a macro, as far as it is seen.
+    pub fn is_named(&self, name: &str) -> bool {
+        !self.unnamed.contains(name)
+    }
+
+    /// All that launches hang on of it, as words to compare.
+    pub fn words(&self) -> String {
+        let followed = self.followed.iter().map(|name| format!(" host:{name}"));
+        followed.chain(self.kept.keys().map(|name| format!(" kept:{name}"))).collect()
+    }
+}
+
+/// Whether the comment ties the block to a macro.
+fn is_tied_to_block(annotation: &Annotation, name: &str) -> bool {
+    annotation.require.iter().any(|constraint| {
+        let (mut of_macro, mut of_block) = (false, false);
+        constraint.names(&mut |used, _| {
+            of_macro |= used == name;
+            of_block |= used.starts_with("block.");
+        });
+        of_macro && of_block
+    })
+}
