@@ -6,7 +6,7 @@
 use super::cxx::{CxxKind, CxxToken, cxx_tokens};
 use super::diagnostic::Diagnostic;
 use super::macros;
-use super::source::Source;
+use super::source::{Source, Span};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
@@ -28,8 +28,8 @@ pub(super) struct File {
     names: OnceLock<HashMap<Box<str>, Vec<usize>>>,
     /// Functions with a body, each from its name to the end of that; none within another.
     pub functions: Vec<(usize, usize)>,
-    /// Macros with their bodies, parameters included.
-    pub definitions: HashMap<String, Vec<String>>,
+    /// The places of macros' names, each with the words that it is made of.
+    pub macros: Vec<(Span, Vec<String>)>,
     /// The calls of launchers, and of the program's own functions that call one, in the order of the text.
     launchers: Vec<Call>,
     wrapped: Vec<Call>,
@@ -104,12 +104,12 @@ impl HostCode {
             let mut tokens = cxx_tokens(&source.text);
             tokens.retain(|token| !matches!(token.kind, CxxKind::Comment { .. }));
             let device = device_code(&source, &tokens, &of_kernels);
-            let definitions = definitions(&source.text);
+            let words = |(name, words): (Span, Vec<&str>)| (name, words.into_iter().map(str::to_owned).collect());
+            let macros = macros::words(&source).into_iter().map(words).collect();
             let (launchers, wrapped, functions) = (Vec::new(), Vec::new(), Vec::new());
             let names = OnceLock::new();
             let of_kernels = Arc::clone(&of_kernels);
-            let mut file =
-                File { source, tokens, device, of_kernels, names, functions, definitions, launchers, wrapped };
+            let mut file = File { source, tokens, device, of_kernels, names, functions, macros, launchers, wrapped };
             file.launchers = file.launchers();
             file.functions = file.functions();
             file
@@ -175,22 +175,14 @@ impl File {
 
     /// The first place where its host code, or another macro, has this name.
     pub fn host_use(&self, name: &str) -> Option<usize> {
-        let mut host = self.tokens.iter().zip(&self.device).filter(|(_, device)| !**device);
-        let token = host.find(|(token, _)| token.kind == CxxKind::Name && self.source.slice(token.span) == name);
-        token.map(|(token, _)| token.span.start).or_else(|| in_a_definition(&self.source.text, name))
-    }
-
-    fn functions(&self) -> Vec<(usize, usize)> {
-        let (mut found, mut at) = (Vec::new(), 0);
-        while at < self.tokens.len() {
-            let function = (self.text(at) == "{").then(|| Some((self.defined(at)?, self.closing(at)?))).flatten();
-            if let Some((name, end)) = function {
-                found.push((name, end));
-                at = end;
-            }
-            at += 1;
-        }
-        found
+        let host = self.places(name).iter().find(|&&at| !self.device[at]).map(|&at| self.tokens[at].span.start);
+        host.or_else(|| {
+            let mut macros = self.macros.iter();
+            let has = |(defined, words): &&(Span, Vec<String>)| {
+                self.source.slice(*defined) != name && words.iter().any(|word| word == name)
+            };
+            macros.find(has).map(|(defined, _)| defined.start)
+        })
     }
 
     fn launchers(&self) -> Vec<Call> {
@@ -294,7 +286,7 @@ impl File {
     }
 
     /// The place of the name of the function whose body begins at `open`.
-    fn defined(&self, open: usize) -> Option<usize> {
+    pub fn defined(&self, open: usize) -> Option<usize> {
         let mut last = self.signature(open)?;
         loop {
             let (begin, is_brace) = match self.opening(last, "(", ")") {
@@ -370,7 +362,7 @@ impl File {
     }
 
     /// Whether the name at `at` is a member of something.
-    fn is_member(&self, at: usize) -> bool {
+    pub fn is_member(&self, at: usize) -> bool {
         let before = |count: usize| at.checked_sub(count).map_or("", |at| self.text(at));
         before(1) == "." || before(1) == ">" && before(2) == "-"
     }
@@ -477,42 +469,6 @@ fn device_code(source: &Source, tokens: &[CxxToken], of_kernels: &BTreeSet<Strin
         at = end + 1;
     }
     device
-}
-
-/// The macros that a text defines, each with all that stands behind its name, each time.
-fn definitions(text: &str) -> HashMap<String, Vec<String>> {
-    let mut found: HashMap<String, Vec<String>> = HashMap::new();
-    for line in text.replace("\\\r\n", "  ").replace("\\\n", "  ").lines() {
-        let directive = line.trim_start().strip_prefix('#').map(str::trim_start);
-        let Some(rest) = directive.and_then(|rest| rest.strip_prefix("define")).map(str::trim_start) else { continue };
-        let length = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
-        let (name, body) = rest.split_at(length);
-        found.entry(name.to_owned()).or_default().push(without_comments(body));
-    }
-    found
-}
-
-/// A line without its comments.
-fn without_comments(line: &str) -> String {
-    let code = cxx_tokens(line).into_iter().filter(|token| !matches!(token.kind, CxxKind::Comment { .. }));
-    code.map(|token| &line[token.span.start..token.span.end]).collect::<Vec<_>>().join(" ")
-}
-
-/// The place of a `#define` of another macro that has `name` in it.
-fn in_a_definition(text: &str, name: &str) -> Option<usize> {
-    let is_name = |c: char| c.is_alphanumeric() || c == '_';
-    let mut start = 0;
-    for line in text.replace("\\\r\n", "   ").replace("\\\n", "  ").split_inclusive('\n') {
-        let directive = line.trim_start().strip_prefix('#').map(str::trim_start);
-        if let Some(rest) = directive.and_then(|rest| rest.strip_prefix("define")) {
-            let mut words = rest.split(|c: char| !is_name(c)).filter(|word| !word.is_empty());
-            if words.next().is_some_and(|defined| defined != name) && words.any(|word| word == name) {
-                return Some(start);
-            }
-        }
-        start += line.len();
-    }
-    None
 }
 
 #[cfg(test)]

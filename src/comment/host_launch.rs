@@ -182,7 +182,7 @@ impl File {
     }
 
     /// Whether the name at `at` stands behind a type.
-    fn is_declaration(&self, at: usize) -> bool {
+    pub fn is_declaration(&self, at: usize) -> bool {
         let Some(before) = at.checked_sub(1) else { return false };
         let is_type = self.tokens[before].kind == CxxKind::Name
             && !matches!(

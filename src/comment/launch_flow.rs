@@ -6,7 +6,6 @@
 
 use super::cxx::CxxKind;
 use super::host_code::{CONTROL, File, HostCode, SPECIFIERS};
-use super::macros;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Beginnings of the names of calls that take a kernel and launch nothing.
@@ -45,9 +44,11 @@ impl HostCode {
     /// The macros whose definitions have a name, themselves or by further macros.
     fn macros_of<'a>(&'a self, name: &'a str) -> HashSet<&'a str> {
         let mut by_word: HashMap<&str, Vec<&str>> = HashMap::new();
-        for (defined, bodies) in self.files.iter().flat_map(|file| &file.definitions) {
-            for word in bodies.iter().flat_map(|body| body.split(|c: char| !(c.is_alphanumeric() || c == '_'))) {
-                by_word.entry(word).or_default().push(defined);
+        for file in &self.files {
+            for (defined, words) in &file.macros {
+                for word in words {
+                    by_word.entry(word).or_default().push(file.source.slice(*defined));
+                }
             }
         }
         let (mut found, mut pending) = (HashSet::new(), vec![name]);
@@ -63,7 +64,7 @@ impl HostCode {
     pub fn shared_use_of(&self, name: &str) -> Option<String> {
         self.files.iter().skip(1).find_map(|file| {
             let source = &file.source;
-            let definition = macros::macros(source).into_iter().find(|(defined, _)| source.slice(*defined) == name);
+            let definition = file.macros.iter().find(|(defined, _)| source.slice(*defined) == name);
             let place = definition.map(|(defined, _)| defined.start).or_else(|| file.host_use(name))?;
             Some(format!("{}({})", source.path, source.line(place)))
         })
@@ -149,7 +150,7 @@ impl HostCode {
             if is_argument { file.handed_to(at) } else { None }
         };
         let declared = |behind: &[&str]| {
-            places.iter().any(|&at| at > begin && file.is_declared_at(at) && behind.contains(&file.text(at + 1)))
+            places.iter().any(|&at| at > begin && file.is_declaration(at) && behind.contains(&file.text(at + 1)))
         };
         if declared(&[";"]) {
             return Some(places.iter().filter_map(handed).map(here).collect());
@@ -166,7 +167,7 @@ impl HostCode {
             for &at in file.places(name).iter().filter(|&&at| !file.device[at]) {
                 match file.function(at) {
                     Some((begin, end)) if begin == at => found.push((number, file.body(begin), end)),
-                    Some(_) if file.is_declared_at(at) => {}
+                    Some(_) if file.is_declaration(at) => {}
                     _ => found.extend(file.assigned(at).map(|(from, to)| (number, from, to))),
                 }
             }
@@ -193,10 +194,9 @@ impl File {
         if self.launch_mark(at).is_some() {
             return false;
         }
-        let before = |count: usize| at.checked_sub(count).map_or("", |at| self.text(at));
         let behind =
             if self.text(at + 1) == "<" { self.closing(at + 1).map_or(at + 1, |close| close + 1) } else { at + 1 };
-        before(1) == "." || before(1) == ">" && before(2) == "-" || self.text(behind) == "("
+        self.is_member(at) || self.text(behind) == "("
     }
 
     /// The name before the template arguments that end at `close`.
@@ -266,6 +266,20 @@ impl File {
         Some(self.text(name))
     }
 
+    /// The functions with a body, each from its name to the end of that; none within another.
+    pub fn functions(&self) -> Vec<(usize, usize)> {
+        let (mut found, mut at) = (Vec::new(), 0);
+        while at < self.tokens.len() {
+            let function = (self.text(at) == "{").then(|| Some((self.defined(at)?, self.closing(at)?))).flatten();
+            if let Some((name, end)) = function {
+                found.push((name, end));
+                at = end;
+            }
+            at += 1;
+        }
+        found
+    }
+
     /// The function that a token is in, from its name to the end of its body.
     fn function(&self, at: usize) -> Option<(usize, usize)> {
         let last = self.functions.partition_point(|&(begin, _)| begin <= at).checked_sub(1)?;
@@ -281,10 +295,14 @@ impl File {
         words.any(|word| self.declares_kernel(word))
     }
 
+    /// The bracket that opens the parameters of the function whose name is at `begin`.
+    fn parameters(&self, begin: usize) -> Option<usize> {
+        (begin..self.tokens.len()).find(|&at| self.text(at) == "(")
+    }
+
     /// Where the body begins of the function whose name is at `begin`.
     fn body(&self, begin: usize) -> usize {
-        let parameters = (begin..self.tokens.len()).find(|&at| self.text(at) == "(");
-        let close = parameters.and_then(|open| self.closing(open)).unwrap_or(begin);
+        let close = self.parameters(begin).and_then(|open| self.closing(open)).unwrap_or(begin);
         (close..self.tokens.len()).find(|&at| self.text(at) == "{").unwrap_or(close)
     }
 
@@ -294,25 +312,21 @@ impl File {
             let value = (from..to).find(|&at| self.text(at) == "=").unwrap_or(to);
             value.checked_sub(1).is_some_and(|last| last >= from && self.text(last) == name)
         };
-        let own = self.arguments(self.opened(begin)?, ")");
+        let own = self.arguments(self.parameters(begin)? + 1, ")");
         if let Some(number) = own.iter().position(at_name) {
             return Some(Parameter::Own(number));
         }
-        let of_template = (0..begin).rev().take_while(|&at| !matches!(self.text(at), ";" | "}" | "{")).last()?;
-        let is_template = self.text(of_template) == "template" && self.text(of_template + 1) == "<";
-        let close = if is_template { self.closing(of_template + 1)? } else { return None };
-        self.between(of_template + 2, close).iter().position(at_name).map(Parameter::OfTemplate)
+        let declaration = (0..begin).rev().take_while(|&at| !matches!(self.text(at), ";" | "}" | "{")).last()?;
+        let is_template = self.text(declaration) == "template" && self.text(declaration + 1) == "<";
+        let parameters = if is_template { self.of_template(declaration + 1) } else { Vec::new() };
+        parameters.iter().position(at_name).map(Parameter::OfTemplate)
     }
 
-    /// The token behind the bracket that the parameters of the function whose name is at `begin` stand in.
-    fn opened(&self, begin: usize) -> Option<usize> {
-        Some((begin..self.tokens.len()).find(|&at| self.text(at) == "(")? + 1)
-    }
-
-    /// The ranges between commas from `start` to `end`.
-    fn between(&self, start: usize, end: usize) -> Vec<(usize, usize)> {
-        let (mut found, mut depth, mut from) = (Vec::new(), 0usize, start);
-        for at in start..end {
+    /// The ranges between commas of the template arguments or parameters that begin at `open`.
+    fn of_template(&self, open: usize) -> Vec<(usize, usize)> {
+        let close = self.closing(open).unwrap_or(open);
+        let (mut found, mut depth, mut from) = (Vec::new(), 0usize, open + 1);
+        for at in open + 1..close {
             match self.text(at) {
                 "(" | "{" | "[" | "<" => depth += 1,
                 ")" | "}" | "]" | ">" => depth = depth.saturating_sub(1),
@@ -323,7 +337,7 @@ impl File {
                 _ => {}
             }
         }
-        found.push((from, end));
+        found.push((from, close));
         found
     }
 
@@ -332,31 +346,16 @@ impl File {
     fn passed(&self, name: &str, parameter: Parameter) -> Vec<(usize, usize)> {
         let of_call = |(from, to): (usize, usize)| {
             let is_template = self.text(from) == "<";
-            let (open, close) = match (parameter, is_template) {
-                (Parameter::OfTemplate(_), true) => (from + 1, self.closing(from).unwrap_or(from)),
-                (_, true) => (self.closing(from).unwrap_or(from) + 2, to),
-                (_, false) => (from + 1, to),
+            let open = if is_template { self.closing(from).map_or(from, |close| close + 1) } else { from };
+            let (given, number) = match parameter {
+                Parameter::Own(number) => (self.arguments(open + 1, ")"), number),
+                Parameter::OfTemplate(number) => {
+                    (if is_template { self.of_template(from) } else { Vec::new() }, number)
+                }
             };
-            let (Parameter::Own(number) | Parameter::OfTemplate(number)) = parameter;
-            let is_there = matches!(parameter, Parameter::Own(_)) || is_template;
-            let given = self.between(open, close).get(number).copied().filter(|(from, to)| is_there && from < to);
-            given.unwrap_or((from, to))
+            given.get(number).copied().filter(|(from, to)| from < to).unwrap_or((from, to))
         };
         self.calls(name).into_iter().map(of_call).collect()
-    }
-
-    /// Whether the name at `at` stands behind a type, and so is declared there.
-    fn is_declared_at(&self, at: usize) -> bool {
-        let is_name = |at: usize| self.tokens.get(at).is_some_and(|token| token.kind == CxxKind::Name);
-        let Some(before) = at.checked_sub(1) else { return false };
-        let further = before.checked_sub(1);
-        match self.text(before) {
-            "return" => false,
-            // `const dim3 &grid`, and neither `f(&grid)` nor `this->grid`.
-            "&" => further.is_some_and(|further| is_name(further) || self.text(further) == ">"),
-            ">" => further.is_none_or(|further| self.text(further) != "-"),
-            _ => is_name(before),
-        }
     }
 
     /// What is assigned to the name at `at`, or to a part of it: `per = 2 * w;`, `dim3 grid(a, b);`, `c.gridDim = g;`, `: per(w)`.
@@ -386,7 +385,7 @@ impl File {
         let is_value = match self.text(next) {
             "=" => self.text(next + 1) != "=",
             // Of a variable, or of a member that a constructor makes.
-            "(" | "{" => self.is_declared_at(at) || matches!(before, ":" | ","),
+            "(" | "{" => self.is_declaration(at) || matches!(before, ":" | ","),
             "+" | "-" | "*" | "/" | "%" | "|" => self.text(next + 1) == "=",
             _ => false,
         };

@@ -19,7 +19,7 @@ const WARM: Duration = Duration::from_millis(500);
 /// Where the baseline takes less than so many microseconds, what a launch itself takes would swamp what candidates differ by.
 pub(super) const SHORT_US: f64 = 20.0;
 
-/// The host holds up launches of a few microseconds now and then, at times for so many: only several in a row are taken at their word.
+/// The host holds up a launch now and then, for so many microseconds at most: one that may be short is looked at so often.
 const HELD_UP_US: f64 = 400.0;
 const LOOKS: u32 = 10;
 

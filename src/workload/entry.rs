@@ -383,20 +383,23 @@ fn key(types: &str, name: &str) -> String {
 
 /// What stands between the bracket that `text` begins with and the one that closes it.
 pub(super) fn group(text: &str) -> Option<&str> {
-    if !text.starts_with('(') {
+    between(text, ['(', ')'])
+}
+
+/// The same of brackets of a kind.
+pub(super) fn between(text: &str, [opens, closes]: [char; 2]) -> Option<&str> {
+    if !text.starts_with(opens) {
         return None;
     }
     let mut depth = 0usize;
     for (at, c) in text.char_indices() {
-        match c {
-            '(' => depth += 1,
-            ')' => {
-                depth -= 1;
-                if depth == 0 {
-                    return text.get(1..at);
-                }
+        if c == opens {
+            depth += 1;
+        } else if c == closes {
+            depth -= 1;
+            if depth == 0 {
+                return text.get(1..at);
             }
-            _ => {}
         }
     }
     None

@@ -45,7 +45,7 @@ const PARTS: [&str; 8] = ["unsigned", "signed", "char", "short", "int", "long", 
 const IGNORED: [&str; 5] = ["struct", "class", "enum", "union", "typename"];
 
 /// Beginnings of the names that the compiler gives to namespaces without one.
-pub(super) const UNNAMED: [&str; 3] = ["_GLOBAL__N_", "_NV_ANON_NAMESPACE", "_INTERNAL_"];
+const UNNAMED: [&str; 3] = ["_GLOBAL__N_", "_NV_ANON_NAMESPACE", "_INTERNAL_"];
 
 /// Whether this is the compiler's name of a namespace without one.
 pub(super) fn is_unnamed(scope: &str) -> bool {

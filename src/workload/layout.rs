@@ -60,13 +60,10 @@ pub fn question(annotation: &Annotation, entry: &Entry, asked: Asked) -> Option<
         let (field, offset) = match path.as_str() {
             "" if asked == Asked::Fields && !is_structure(annotation, *parameter) => continue,
             "" if kind.ends_with(['&', ']', ')']) || points_beyond(kind) => continue,
-            "" => (nameable(kind), "0".to_owned()),
-            path => {
-                let kind = nameable(kind);
-                (format!("decltype((({kind} *)0)->{path})"), format!("__builtin_offsetof({kind}, {path})"))
-            }
+            "" => (kind.clone(), "0".to_owned()),
+            path => (format!("decltype((({kind} *)0)->{path})"), format!("__builtin_offsetof({kind}, {path})")),
         };
-        let (field, kind) = (format!("{PLAIN}<{field}>::type"), nameable(kind));
+        let field = format!("{PLAIN}<{field}>::type");
         is_asked = true;
         // Writing to a String cannot fail.
         let _ = writeln!(
@@ -148,16 +145,4 @@ fn paths(annotation: &Annotation) -> Vec<(usize, String)> {
         }
     }
     found
-}
-
-/// A type's name as the source can write it: the compiler has names of its own for namespaces without one.
-fn nameable(kind: &str) -> String {
-    let mut text = kind.to_owned();
-    for prefix in instance::UNNAMED {
-        while let Some(at) = text.find(prefix) {
-            let Some(length) = text[at..].find("::") else { break };
-            text.replace_range(at..at + length + 2, "");
-        }
-    }
-    text
 }

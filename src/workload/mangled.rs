@@ -3,7 +3,7 @@
 //! The stub file spells a typedef as the source does (`real`, `uint32_t`), but its symbols are mangled from canonical types. What
 //! demanglers print is put as the rest of nvtune has it: `float const (*) [4]` becomes `const float[4] *`.
 
-use super::entry::split;
+use super::entry::{between, group, split};
 use cpp_demangle::{DemangleOptions, Symbol};
 
 /// How the crate tells the types of numbers among template arguments.
@@ -22,39 +22,22 @@ const CASTS: [&str; 9] = [
 /// The types of the parameters of a function (none for `(void)`); `None` for a name that is not a function's, or cannot be read.
 /// Of an expanded pack (`T *...`) the crate forgets the mark: who knows that there is one must not believe it.
 pub(super) fn parameter_types(symbol: &str) -> Option<Vec<String>> {
-    let function = Symbol::new(symbol).ok()?.demangle_with_options(&DemangleOptions::new()).ok()?;
+    let symbol = Symbol::new(symbol).ok()?;
+    let function = symbol.demangle_with_options(&DemangleOptions::new()).ok()?;
+    let name = symbol.demangle_with_options(&DemangleOptions::new().no_params()).ok()?;
+    let parameters = group(function.strip_prefix(&name)?)?;
     // A namespace without a name needs none in the source either.
-    let function = function.replace("(anonymous namespace)::", "");
+    let parameters = parameters.replace("(anonymous namespace)::", "");
     // Numbers need no cast, enumerators do.
-    let function = CASTS.iter().fold(function, |text, cast| text.replace(cast, ""));
-    let (_, parameters) = last_group(&function)?;
+    let parameters = CASTS.iter().fold(parameters, |text, cast| text.replace(cast, ""));
     // What compares within an expression closes no list of arguments.
     if parameters.contains(")>(") || parameters.contains(")>>(") {
         return None;
     }
-    match split(parameters).as_slice() {
+    match split(&parameters).as_slice() {
         [""] => Some(Vec::new()),
         types => Some(types.iter().map(|text| in_order(text)).collect()),
     }
-}
-
-/// What stands before the bracket that closes at the end, and between the two.
-fn last_group(text: &str) -> Option<(&str, &str)> {
-    let inner = text.strip_suffix(')')?;
-    let mut depth = 0usize;
-    let open = inner.char_indices().rev().find_map(|(at, c)| match c {
-        ')' => {
-            depth += 1;
-            None
-        }
-        '(' if depth == 0 => Some(at),
-        '(' => {
-            depth -= 1;
-            None
-        }
-        _ => None,
-    })?;
-    Some((&inner[..open], &inner[open + 1..]))
 }
 
 /// A type with its qualifiers before what they qualify, and the mark of a pointer to an array or a function behind that.
@@ -115,27 +98,14 @@ fn declarator(text: &str) -> Option<(&str, &str, &str)> {
 
 /// A name whose template arguments are put in order.
 fn arguments_in_order(name: &str) -> String {
-    let (Some(open), Some(close)) = (name.find('<'), name.rfind('>')) else { return name.to_owned() };
-    if close < open {
+    let Some((stem, inner)) =
+        name.find('<').and_then(|open| Some((&name[..open], between(&name[open..], ['<', '>'])?)))
+    else {
         return name.to_owned();
-    }
-    let mut depth = 0usize;
-    let inner = &name[open + 1..];
-    let end = inner.char_indices().find_map(|(at, c)| match c {
-        '<' => {
-            depth += 1;
-            None
-        }
-        '>' if depth == 0 => Some(at),
-        '>' => {
-            depth -= 1;
-            None
-        }
-        _ => None,
-    });
-    let Some(end) = end else { return name.to_owned() };
-    let arguments: Vec<String> = split(&inner[..end]).into_iter().map(in_order).collect();
-    format!("{}<{}>{}", &name[..open], arguments.join(", "), arguments_in_order(&inner[end + 1..]))
+    };
+    let arguments: Vec<String> = split(inner).into_iter().map(in_order).collect();
+    let rest = &name[stem.len() + inner.len() + 2..];
+    format!("{stem}<{}>{}", arguments.join(", "), arguments_in_order(rest))
 }
 
 #[cfg(test)]
