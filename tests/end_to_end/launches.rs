@@ -372,20 +372,26 @@ fn a_macro_that_host_code_uses_changes_only_where_every_launch_is_seen_to_follow
     }
 }
 
+/// A comment, and the parameters and body of its kernel.
+const TWICE: [&str; 2] = [
+    "//@tune threads(n) block({64, 256}) regs({0}) default(block = 256) args(n = 1 << 16, x = random[n])\n",
+    "(int n, float *x) { const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2; }\n",
+];
+
 #[test]
 fn a_kernel_may_be_declared_by_a_macro_and_a_template_of_a_header_be_of_no_use() {
     let project = Project::new(&[]);
     project.write("kernel.h", "#define PLAIN_KERNEL extern \"C\" __global__ void\n");
-    let said = predicted(
-        &project,
-        "#include \"kernel.h\"\n//@tune threads(n) block({64, 256}) regs({0}) default(block = 256) args(n = 1 << 16, x = random[n])\n\
-         PLAIN_KERNEL twice(int n, float *x) { const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2; }\n",
-    );
+    let [comment, kernel] = TWICE;
+    let said = predicted(&project, &format!("#include \"kernel.h\"\n{comment}PLAIN_KERNEL twice{kernel}"));
     assert!(said.starts_with("nvtune: twice: "), "{said}");
+    let template = kernel.replace("float", "T");
     project.write(
         "scale.h",
-        "//@tune template(float) threads(n) block({64, 256}) regs({0}) default(block = 256) args(n = 1 << 16, x = random[n])\n\
-         template <class T> __global__ void scale(int n, T *x) { const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2; }\n",
+        &format!(
+            "{}template <class T> __global__ void scale{template}",
+            comment.replace("//@tune", "//@tune template(float)")
+        ),
     );
     assert_eq!(predicted(&project, "#include \"scale.h\"\nint other() { return 1; }\n"), "");
     let used =
@@ -401,11 +407,8 @@ fn a_kernel_may_be_declared_by_a_macro_and_a_template_of_a_header_be_of_no_use()
 fn a_file_that_is_not_nvtunes_is_not_written_over() {
     let project = Project::new(&[]);
     project.write("predicted.tune.h", "#pragma once\nint mine();\n");
-    let said = predicted(
-        &project,
-        "//@tune threads(n) block({64, 256}) default(block = 256) args(n = 1 << 16, x = random[n])\n\
-         __global__ void twice(int n, float *x) { const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2; }\n",
-    );
+    let [comment, kernel] = TWICE;
+    let said = predicted(&project, &format!("{comment}__global__ void twice{kernel}"));
     assert!(said.contains("predicted.tune.h' is not of nvtune's making, and would be written over"), "{said}");
     assert_eq!(project.read("predicted.tune.h"), "#pragma once\nint mine();\n");
     assert_eq!(project.files(), ["predicted.cu", "predicted.o", "predicted.tune.h"]);

@@ -653,27 +653,39 @@ __global__ void k(typename Traits<T>::number n, Tuple<N, T> p, Mode mode, typena
 void go(int n, const float *x, float *y) { k<4, float, twice, int, char><<<n / 256, 256>>>(n, {}, Mode::A, 1, x, y); }
 ";
 
-#[test]
-fn types_that_hang_on_the_arguments_of_a_template_are_the_compilers() {
+/// Builds a source for which each warning is an error, as that a kernel does nothing, and says a line that begins so; then the same with one
+/// text in place of another, which must be told.
+fn told_strictly(source: &str, begins: &str, cases: &[(&str, &str, &str)]) {
     let project = Project::new(&[]);
     let strict = |text: &str| {
-        project.write("dependent.cu", text);
-        run(project.nvtune(&compile("dependent.cu", "dependent.o")).env("NVTUNE_STRICT", "1"))
+        project.write("strict.cu", text);
+        let mut call = project.nvtune(&compile("strict.cu", "strict.o"));
+        call.arg("-std=c++17");
+        run(call.env("NVTUNE_STRICT", "1"))
     };
-    // Strictly: where one of the values were another, nobody would do anything, which is a warning.
-    let ran = strict(DEPENDENT);
-    assert!(ran.code == Some(0) && ran.stderr.starts_with("nvtune: k_4_float_twice_int_char: "), "{}", ran.stderr);
-    for (from, to, message) in [
-        ("sum = 1.5,", "sum = 1,", "does nothing on this workload"),
-        ("mode = 2", "mode = 1", "does nothing on this workload"),
-        ("n = 1 << 18", "n = -1", "note: `n` is given here"),
-        ("{v = {1", "{w = {1", "class \"<unnamed>::Tuple<4, float>\" has no member \"w\""),
-        ("x = random[n]", "x = 1", "`x` is of type `const float *` and takes a buffer"),
-    ] {
-        assert!(DEPENDENT.contains(from), "{from}");
-        let ran = strict(&DEPENDENT.replacen(from, to, 1));
+    let ran = strict(source);
+    assert!(ran.code == Some(0) && ran.stderr.starts_with(begins), "{}", ran.stderr);
+    for (from, to, message) in cases {
+        assert!(source.contains(from), "{from}");
+        let ran = strict(&source.replacen(from, to, 1));
         assert!(ran.code != Some(0) && ran.stderr.contains(message), "{to}: {}", ran.stderr);
     }
+}
+
+#[test]
+fn types_that_hang_on_the_arguments_of_a_template_are_the_compilers() {
+    // Where one of the values were another, nobody would do anything.
+    told_strictly(
+        DEPENDENT,
+        "nvtune: k_4_float_twice_int_char: ",
+        &[
+            ("sum = 1.5,", "sum = 1,", "does nothing on this workload"),
+            ("mode = 2", "mode = 1", "does nothing on this workload"),
+            ("n = 1 << 18", "n = -1", "note: `n` is given here"),
+            ("{v = {1", "{w = {1", "class \"<unnamed>::Tuple<4, float>\" has no member \"w\""),
+            ("x = random[n]", "x = 1", "`x` is of type `const float *` and takes a buffer"),
+        ],
+    );
 }
 
 /// Enumerations, an array in a structure, lists and the instances of a variable template, with what must not be said of them.
@@ -695,51 +707,41 @@ __global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
 
 #[test]
 fn values_of_the_sources_own_types_are_given_and_checked() {
-    let project = Project::new(&[]);
-    let strict = |text: &str| {
-        project.write("values.cu", text);
-        let mut call = project.nvtune(&compile("values.cu", "values.o"));
-        call.arg("-std=c++17");
-        run(call.env("NVTUNE_STRICT", "1"))
-    };
-    // Strictly: were `m` or `p.mode` not -1, or `p.sizes[0][0]` not what it is given, the kernel would do nothing, with a warning.
-    let ran = strict(VALUES);
-    assert!(ran.code == Some(0) && ran.stderr.starts_with("nvtune: k: "), "{}", ran.stderr);
-    for (from, to, message) in [
-        ("m = -1)", "m = 0)", "`k` does nothing on this workload"),
-        ("mode = -1", "mode = 0", "does nothing on this workload"),
-        ("sizes = {1 << 20, 2}", "sizes = {0, 1 << 20}", "does nothing on this workload"),
-        ("m = -1)", "m = 1 << 15)", "`m` is of type `short` and cannot be 32768: it holds -32768 to 32767"),
-        ("m = -1)", "m = {1, 2})", "`m` is of type `short` and takes one value, not a list"),
-        (
-            "m = -1)",
-            "m = C)",
-            "unknown name `C`: where it is an enumerator or a constant of the source, give its value",
-        ),
-        ("m = -1)", "m = Mode::C)", "`Mode::` names something of the source, which a comment does not know"),
-        ("m = -1)", "m = Mode::B)", "`k` does nothing on this workload"),
-        ("{34, 5, 4}[9]", "{}", "`table` is of type `const unsigned char *`, which has no fields"),
-        ("{34, 5, 4}", "{34, 500, 4}", "`table[1]` is of type `unsigned char` and cannot be 500"),
-        ("4}[9]", "4}[2]", "3 values are listed for `table`, which has 2 of them"),
-        ("{1 << 20, 2}", "{1, 2, 3, 4, 5}", "`p.sizes` is of type `int[2][2]`, and is given 5 elements"),
-        ("{1 << 20, 2}", "4", "`p.sizes` is of type `int[2][2]`: an array in a structure takes a list"),
-        ("0xff}", "3, 4, 5, 6, 7, 8, 9}", "variable `ns::key` has 8 bytes, and is given 9"),
-        (
-            "symbol(lut<int, 4>",
-            "symbol(int lut",
-            "`lut` is a template: say which instance is given, of those that this file makes: `lut<int, 4>`, `lut<short, 2>`",
-        ),
-        (
-            "symbol(lut<int, 4>",
-            "symbol(lut<int, 5>",
-            "the compilation has no variable `lut<int, 5>`, only `lut<int, 4>`, `lut<short, 2>`; `k` is not tuned",
-        ),
-    ] {
-        assert!(VALUES.contains(from), "{from}");
-        let ran = strict(&VALUES.replacen(from, to, 1));
-        assert_ne!(ran.code, Some(0), "{to}: {}", ran.stderr);
-        assert!(ran.stderr.contains(message), "{to}: {}", ran.stderr);
-    }
+    // Were `m` or `p.mode` not -1, or `p.sizes[0][0]` not what it is given, the kernel would do nothing.
+    told_strictly(
+        VALUES,
+        "nvtune: k: ",
+        &[
+            ("m = -1)", "m = 0)", "`k` does nothing on this workload"),
+            ("mode = -1", "mode = 0", "does nothing on this workload"),
+            ("sizes = {1 << 20, 2}", "sizes = {0, 1 << 20}", "does nothing on this workload"),
+            ("m = -1)", "m = 1 << 15)", "`m` is of type `short` and cannot be 32768: it holds -32768 to 32767"),
+            ("m = -1)", "m = {1, 2})", "`m` is of type `short` and takes one value, not a list"),
+            (
+                "m = -1)",
+                "m = C)",
+                "unknown name `C`: where it is an enumerator or a constant of the source, give its value",
+            ),
+            ("m = -1)", "m = Mode::C)", "`Mode::` names something of the source, which a comment does not know"),
+            ("m = -1)", "m = Mode::B)", "`k` does nothing on this workload"),
+            ("{34, 5, 4}[9]", "{}", "`table` is of type `const unsigned char *`, which has no fields"),
+            ("{34, 5, 4}", "{34, 500, 4}", "`table[1]` is of type `unsigned char` and cannot be 500"),
+            ("4}[9]", "4}[2]", "3 values are listed for `table`, which has 2 of them"),
+            ("{1 << 20, 2}", "{1, 2, 3, 4, 5}", "`p.sizes` is of type `int[2][2]`, and is given 5 elements"),
+            ("{1 << 20, 2}", "4", "`p.sizes` is of type `int[2][2]`: an array in a structure takes a list"),
+            ("0xff}", "3, 4, 5, 6, 7, 8, 9}", "variable `ns::key` has 8 bytes, and is given 9"),
+            (
+                "symbol(lut<int, 4>",
+                "symbol(int lut",
+                "`lut` is a template: say which instance is given, of those that this file makes: `lut<int, 4>`, `lut<short, 2>`",
+            ),
+            (
+                "symbol(lut<int, 4>",
+                "symbol(lut<int, 5>",
+                "the compilation has no variable `lut<int, 5>`, only `lut<int, 4>`, `lut<short, 2>`; `k` is not tuned",
+            ),
+        ],
+    );
 }
 
 /// Expressions take a constant for what its file, or one that is included with quotes, defines it as; where a build makes it another one, that is said.
