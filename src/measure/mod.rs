@@ -13,7 +13,6 @@
 mod batch;
 mod bench;
 mod candidate;
-mod claim;
 pub mod compare;
 mod condition;
 mod device;

@@ -5,6 +5,7 @@
 //! no tool that nvtune runs for its own purposes is waited for without end.
 
 mod began;
+mod claim;
 mod descendants;
 mod hand_over;
 mod interrupt;
@@ -13,6 +14,7 @@ mod patience;
 mod temporary;
 
 pub use began::began;
+pub use claim::Claim;
 pub use hand_over::{hand_over, ignore_broken_pipes};
 pub use interrupt::{set_last_words, set_undo, spawn, status, uninterrupted, wait_where_interrupted, watch, worker};
 pub use jobs::{Permit, permit, permit_beside, prepare as prepare_jobs};

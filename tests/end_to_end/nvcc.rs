@@ -2,6 +2,7 @@
 
 use crate::measured::CAPS_WIN;
 use crate::project::{Project, nvcc, run, succeed};
+use std::process::{Child, Command, Stdio};
 
 const FLAGS: [&str; 3] = ["-O3", "-arch=sm_90", "-c"];
 
@@ -161,6 +162,52 @@ fn sources_of_one_name_in_different_folders_are_used_together() {
                 int sizes[] = {UP_BLOCK_X, DOWN_BLOCK_X};\n";
     project.write("both.cu", both);
     succeed(&mut project.plain(&compile("both.cu", "both.o")));
+}
+
+#[test]
+fn one_source_compiled_twice_at_once_reads_its_own_header_each_time_and_the_clash_is_told() {
+    let project = Project::new(&[]);
+    let text = "#if __has_include(\"kernel.tune.h\")\n#include \"kernel.tune.h\"\n#endif\n#ifndef TILE\n#define TILE 1\n#endif\n\
+                #ifndef REAL\n#define REAL float\n#endif\n\
+                //@tune threads(ceildiv(n, TILE)) block(256) define(TILE = {1, 2, 4}) args(n = 4096, x = random[n])\n\
+                __global__ void k(int n, REAL *x) {\nconst int i = (blockIdx.x * blockDim.x + threadIdx.x) * TILE;\n\
+                for (int j = i; j < i + TILE && j < n; ++j) x[j] += 1;\n}\nint tile = TILE;\n";
+    project.write("kernel.cu", text);
+    let objects = [("float", 2), ("double", 4)];
+    let start = |(real, tile): (&str, u32)| {
+        let times = r#"{"time_us": 10.0, "spread": 0.01}"#;
+        let device = r#"{"name": "NVIDIA H200", "compute_capability": 90, "driver": 13000}"#;
+        let recorded =
+            format!(r#"{{"device": {device}, "entries": [{{"label": "TILE={tile}", "time_us": 5.0}}, {times}]}}"#);
+        project.write(&format!("{real}.json"), &recorded);
+        let mut arguments = compile("kernel.cu", &format!("{real}.o"));
+        arguments.push(format!("-DREAL={real}"));
+        let mut build = project.nvtune(&arguments);
+        build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", format!("{real}.json")).stderr(Stdio::piped());
+        build.spawn().expect("it starts")
+    };
+    let end = |built: Child| {
+        let ended = built.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(ended.status.success(), "{said}");
+        said
+    };
+    for _ in 0..5 {
+        for built in objects.map(start) {
+            end(built);
+        }
+    }
+    project.write("main.cu", "#include <cstdio>\nextern int tile;\nint main() { std::printf(\"%d\", tile); }\n");
+    for (real, tile) in objects {
+        succeed(&mut project.plain(&["main.cu", &format!("{real}.o"), "-o", "tile"]));
+        assert_eq!(succeed(&mut Command::new(project.path("tile"))).stdout, tile.to_string(), "{real}");
+    }
+    let clash = |said: String| {
+        said.contains("'./kernel.tune.h' is of 'double.o' now, and was of 'float.o': where a source makes")
+    };
+    end(start(objects[0]));
+    assert!(clash(end(start(objects[1]))), "the header was of the other object");
+    assert!(!clash(end(start(objects[1]))), "and is its own now");
 }
 
 #[test]
