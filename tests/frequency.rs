@@ -3,7 +3,7 @@
 #[path = "ptx/toolkit.rs"]
 mod toolkit;
 
-use nvtune::model::frequency::{Error, Limits, profile, written};
+use nvtune::model::frequency::{Error, Limits, profile, strays, written};
 use nvtune::model::profile::{Access, Kind, Profile, Space, VARIABLES};
 use nvtune::ptx::Module;
 use nvtune::space::Launch;
@@ -485,6 +485,48 @@ fn variables_that_the_workload_fills_are_read() {
     assert_eq!(stored(&case), Some(42));
     let profile = case.profile([1, 1, 1], [32, 1, 1], 0);
     assert_eq!((profile.variables, case.accesses(&profile, "ld.global")[0].buffer), (4, Some(VARIABLES)));
+}
+
+#[test]
+fn what_surely_lies_beyond_its_memory_is_told() {
+    let seen = |body: &str, shared: u32| {
+        let case = by_hand(&format!(
+            "mov.u32 %r2, %tid.x;\nmul.wide.u32 %rd2, %r2, 4;\nadd.s64 %rd3, %rd1, %rd2;\n{body}\nret;"
+        ))
+        .buffer(Scalar::U32, 1, 64, Fill::Iota)
+        .int(7);
+        let launch = Launch { grid: [1; 3], block: [64, 1, 1], shared, carveout: None };
+        let places = [0, 63].map(|x| ([0; 3], [x, 0, 0]));
+        let found = strays(&case.module, "k", &launch, &case.workload, &places, 100).expect("it runs");
+        found.iter().map(|stray| format!("{stray:?}")).collect::<Vec<_>>().join(" ")
+    };
+    let at = "cvt.u64.u32 %rd4, %r2; mov.u64 %rd5, s; add.s64 %rd5, %rd5, %rd4;\n";
+    let own = "{ .shared .align 4 .b8 t[32]; st.shared.u32 [t+28], %r1; st.shared.u32 [t+32], %r1; }";
+    for (body, shared, expected) in [
+        ("ld.global.u32 %r3, [%rd3];", 0, ""),
+        ("ld.global.u32 %r3, [%rd3+4];", 0, "Buffer { index: 0, byte: 256, kind: Load }"),
+        ("st.global.u32 [%rd3+-8], %r1;", 0, "Buffer { index: 0, byte: -8, kind: Store }"),
+        (
+            "atom.global.add.u32 %r3, [%rd1+256], 1;",
+            0,
+            "Buffer { index: 0, byte: 256, kind: Atomic } Buffer { index: 0, byte: 256, kind: Atomic }",
+        ),
+        // Part of a vector is beyond the end.
+        ("ld.global.v2.u32 {%r3, %r4}, [%rd3];", 0, "Buffer { index: 0, byte: 252, kind: Load }"),
+        // Not executed; executed or not by what others have written; at an address that they have.
+        ("setp.gt.u32 %p1, %r2, 64; @%p1 ld.global.u32 %r3, [%rd3+4];", 0, ""),
+        ("ld.shared.u32 %r4, [s]; setp.ne.u32 %p1, %r4, 1; @%p1 ld.global.u32 %r3, [%rd3+4];", 0, ""),
+        ("ld.shared.u32 %r4, [s]; setp.ne.u32 %p1, %r4, 0; @%p1 bra L; ld.global.u32 %r3, [%rd3+4]; L:", 0, ""),
+        ("ld.shared.u64 %rd4, [s]; add.s64 %rd4, %rd4, %rd1; ld.global.u32 %r3, [%rd4+256];", 0, ""),
+        // The last thread alone: 63 bytes from where four are left.
+        (&format!("{at}ld.shared.u32 %r3, [%rd5+957];"), 0, ""),
+        (&format!("{at}ld.shared.u32 %r3, [%rd5+958];"), 0, "Shared { has: 1024 }"),
+        (&format!("{at}ld.shared.u32 %r3, [%rd5+958];"), 16, ""),
+        (own, 0, "Shared { has: 1056 } Shared { has: 1056 }"),
+        (own, 4, ""),
+    ] {
+        assert_eq!(seen(body, shared), expected, "{body}");
+    }
 }
 
 fn with_n(body: &str, n: i32) -> Case {

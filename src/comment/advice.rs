@@ -35,6 +35,18 @@ pub struct Facts {
     pub floating: BTreeSet<String>,
     /// The threads of the baseline that were looked at leave at once, before they read or write global memory.
     pub idle: bool,
+    /// Buffers beyond which threads of the baseline surely reach.
+    pub overruns: Vec<Overrun>,
+}
+
+/// An access of the baseline that lies beyond a buffer of the workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overrun {
+    pub buffer: String,
+    /// The element that is accessed, and how many there are.
+    pub element: i64,
+    pub has: u64,
+    pub is_read: bool,
 }
 
 /// `__launch_bounds__(threads, blocks)`
@@ -59,6 +71,7 @@ pub fn advice(annotation: &Annotation, space: &Space, facts: &Facts) -> Vec<Diag
     advisor.divisions(facts);
     advisor.outputs(facts);
     advisor.idle(facts);
+    advisor.overruns(facts);
     advisor.found
 }
 
@@ -355,6 +368,21 @@ impl Advisor<'_> {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Buffers that are smaller than what the kernel reaches.
+    fn overruns(&mut self, facts: &Facts) {
+        for Overrun { buffer, element, has, is_read } in &facts.overruns {
+            let name = &self.annotation.kernel.name;
+            let does = if *is_read { "reads" } else { "writes" };
+            let message = format!(
+                "`{name}` {does} element {element} of `{buffer}` on this workload, which has {has}: give it as many elements as the kernel reaches, or other arguments"
+            );
+            // A buffer within a structure is called by its way there.
+            let parameter = buffer.split(['.', '[']).next();
+            let given = self.annotation.args.iter().flatten().find(|given| Some(given.name.as_str()) == parameter);
+            self.warn(given.map_or_else(|| self.annotation.place("args"), |given| given.span), message);
         }
     }
 

@@ -32,7 +32,7 @@ mod token;
 mod value;
 mod workload_clause;
 
-pub use advice::{Bounds, Facts, advice};
+pub use advice::{Bounds, Facts, Overrun, advice};
 pub use annotation::{
     Annotation, Block, CheckClause, Defaults, Given, GivenField, GivenFile, GivenFill, GivenSymbol, GivenTable,
     GivenValue, Grid, Instance, Launching, MacroAxis, NamedConstant, Power, Regs, Spanned, TemplateArgument,

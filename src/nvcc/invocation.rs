@@ -35,7 +35,7 @@ pub struct Invocation {
     pub output: Option<PathBuf>,
     /// `-odir`, where given.
     pub output_directory: Option<PathBuf>,
-    /// Folders searched for quoted includes after the source's own (`-I`).
+    /// Folders searched for quoted includes after the source's own: those of `-I`, then those of `-isystem`.
     pub include_paths: Vec<PathBuf>,
     /// `--dryrun` or `--clean-targets`: nothing is compiled.
     pub dry: bool,
@@ -97,8 +97,15 @@ impl Invocation {
             dry: false,
             device_debug: false,
         };
-        let mut reader = Reader { language_is_cuda: false, inputs: Vec::new(), stage: STAGES.len(), compiles: true };
+        let mut reader = Reader {
+            language_is_cuda: false,
+            inputs: Vec::new(),
+            system_paths: Vec::new(),
+            stage: STAGES.len(),
+            compiles: true,
+        };
         invocation.read(&words, &mut reader, 0)?;
+        invocation.include_paths.append(&mut reader.system_paths);
         if let Some((_, phase, each)) = STAGES.get(reader.stage) {
             (invocation.phase, invocation.each) = (*phase, *each);
         }
@@ -154,10 +161,11 @@ impl Invocation {
             "-G" => self.device_debug = true,
             "-o" => self.output = Some(PathBuf::from(value)),
             "-odir" => self.output_directory = Some(PathBuf::from(value)),
-            "-I" => self.include_paths.extend(option::list_values(value).iter().map(|value| unquoted(value))),
+            "-I" => self.include_paths.extend(paths(value)),
+            "-isystem" => reader.system_paths.extend(paths(value)),
             "-x" => reader.language_is_cuda = value == "cu",
             "-optf" => {
-                for path in option::list_values(value).iter().map(|value| unquoted(value)) {
+                for path in paths(value) {
                     let text = std::fs::read(&path)
                         .map_err(|source| InvocationError::OptionFile { path: path.clone(), source })?;
                     self.read(&split_words(Some(OsStr::from_bytes(&text))), reader, depth + 1)?;
@@ -192,16 +200,17 @@ impl Invocation {
 struct Reader {
     language_is_cuda: bool,
     inputs: Vec<(PathBuf, bool)>,
+    system_paths: Vec<PathBuf>,
     /// The place in [`STAGES`] of the earliest stage that an option ends the call at; their number where none does.
     stage: usize,
     /// Whether no option keeps the call from compiling for an output.
     compiles: bool,
 }
 
-/// A path of a list without the double quotes that keep its commas together.
-fn unquoted(value: &OsStr) -> PathBuf {
-    let bytes = value.as_bytes().iter().copied().filter(|&byte| byte != b'"');
-    PathBuf::from(OsString::from_vec(bytes.collect()))
+/// The paths of a list, without the double quotes that keep the commas of one together.
+fn paths(list: &OsStr) -> impl Iterator<Item = PathBuf> {
+    let unquoted = |value: OsString| value.into_vec().into_iter().filter(|&byte| byte != b'"').collect();
+    option::list_values(list).into_iter().map(move |value| PathBuf::from(OsString::from_vec(unquoted(value))))
 }
 
 /// Splits option text as nvcc does: at white space, with single and double quotes and backslashes as in a shell.
@@ -302,9 +311,10 @@ mod tests {
         std::fs::write(&inner, "-I \"a b\" -G").expect("written");
         std::fs::write(&outer, format!("-optf {}", inner.display())).expect("written");
         let arguments = [OsString::from("--options-file"), outer.into_os_string(), "-c".into(), "a.cu".into()];
-        let invocation = Invocation::new(&arguments, Some(OsStr::new("-I pre")), Some(OsStr::new("-o 'x y.o'")))
-            .expect("both files can be read");
-        assert_eq!(invocation.include_paths, [PathBuf::from("pre"), PathBuf::from("a b")]);
+        let before = OsStr::new("-isystem sys,tem -I pre");
+        let invocation =
+            Invocation::new(&arguments, Some(before), Some(OsStr::new("-o 'x y.o'"))).expect("both files can be read");
+        assert_eq!(invocation.include_paths, ["pre", "a b", "sys", "tem"].map(PathBuf::from), "-I comes first");
         assert!(invocation.device_debug);
         assert_eq!(invocation.output, Some(PathBuf::from("x y.o")));
         assert_eq!(invocation.arguments, arguments);

@@ -125,12 +125,12 @@ impl Laid {
             }
         }
         let (sources, source_of) = sources(subject, front_ends, &configurations, in_force);
-        let mut undivided = Undivided::new(subject);
+        let mut refusals = Refusals::new(subject);
         for (index, variant) in of.iter_mut().enumerate().filter(|(index, _)| *index != baseline) {
             let source = (source_of[index], &sources[source_of[index]]);
             let launched = (&launches[index], workloads[index].as_deref());
             if variant.is_ok()
-                && let Some(reason) = undivided.refusal(&configurations[index], source, launched)
+                && let Some(reason) = refusals.refusal(&configurations[index], source, launched)
             {
                 *variant = Err(reason);
             }
@@ -183,20 +183,20 @@ pub(super) fn refusal(
     reason.or_else(|| {
         let (sources, _) = sources(subject, front_ends, std::slice::from_ref(configuration), in_force);
         let source = (0, sources.first()?);
-        Undivided::new(subject).refusal(configuration, source, (&launch, workload.as_ref()))
+        Refusals::new(subject).refusal(configuration, source, (&launch, workload.as_ref()))
     })
 }
 
-/// What is known of launches by a program that knows nothing of the macros by which the work is divided.
-struct Undivided<'a> {
+/// What the code says against launches in blocks of some shape.
+struct Refusals<'a> {
     subject: &'a Subject<'a>,
     /// By number of the source.
     modules: HashMap<usize, Option<Module>>,
-    /// By number of the source and block, which all of it hangs on.
-    known: HashMap<(usize, Dim3), Option<String>>,
+    /// By number of the source, block, and whether the grid is an axis, which all of it hangs on.
+    known: HashMap<(usize, Dim3, bool), Option<String>>,
 }
 
-impl<'a> Undivided<'a> {
+impl<'a> Refusals<'a> {
     fn new(subject: &'a Subject<'a>) -> Self {
         Self { subject, modules: HashMap::new(), known: HashMap::new() }
     }
@@ -208,29 +208,47 @@ impl<'a> Undivided<'a> {
         (number, source): (usize, &Source),
         (launch, workload): (&Launch, Option<&Workload>),
     ) -> Option<String> {
-        // Where the grid is an axis, it is the winner's.
-        if configuration.grid.is_some() {
-            return None;
-        }
-        let key = (number, configuration.block);
+        let key = (number, configuration.block, configuration.grid.is_some());
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
-        let refusal = match self.subject.reach.blocks(&self.subject.space, configuration, launch) {
-            Blocks::Asked => None,
-            Blocks::Lacking(reason) => Some(reason),
-            Blocks::Beyond { launch, needed, reason } => {
-                let module = self.modules.entry(number);
-                let module = module.or_insert_with(|| Module::parse(source.ptx.as_deref()?).ok());
-                let is_left = module.as_ref().zip(workload).is_none_or(|(module, workload)| {
-                    facts::leaves_beyond(module, &source.symbol, &launch, workload, needed)
-                });
-                (!is_left).then_some(reason)
-            }
-        };
+        let module = self.modules.entry(number);
+        let module = module.or_insert_with(|| Module::parse(source.ptx.as_deref()?).ok());
+        let run = module.as_ref().zip(workload);
+        // Where the grid is an axis, it is the winner's.
+        let blocks = configuration.grid.is_none().then(|| {
+            let Subject { reach, space, .. } = self.subject;
+            reach.blocks(space, configuration, launch)
+        });
+        let undivided = blocks.and_then(|blocks| undivided(blocks, &source.symbol, run));
+        let says_how_much = self.subject.annotation.shared.is_some();
+        let refusal = undivided.or_else(|| overrun(&source.symbol, launch, run?, says_how_much));
         self.known.insert(key, refusal.clone());
         refusal
     }
+}
+
+/// What a program that knows nothing of the macros by which the work is divided would leave undone, or do beyond it.
+fn undivided(blocks: Blocks, symbol: &str, run: Option<(&Module, &Workload)>) -> Option<String> {
+    match blocks {
+        Blocks::Asked => None,
+        Blocks::Lacking(reason) => Some(reason),
+        Blocks::Beyond { launch, needed, reason } => {
+            let is_left = |(module, workload)| facts::leaves_beyond(module, symbol, &launch, workload, needed);
+            (!run.is_none_or(is_left)).then_some(reason)
+        }
+    }
+}
+
+/// That threads reach beyond their shared memory, as where the extents of arrays do not follow the block. A GPU may let it pass.
+fn overrun(
+    symbol: &str,
+    launch: &Launch,
+    (module, workload): (&Module, &Workload),
+    says_how_much: bool,
+) -> Option<String> {
+    let has = facts::beyond_shared(module, symbol, launch, workload, says_how_much)?;
+    Some(format!("threads of such a block reach beyond the {has} bytes of shared memory that it has"))
 }
 
 impl Laid {

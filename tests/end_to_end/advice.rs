@@ -49,6 +49,25 @@ const CASES: &[(&str, &[&str], &str)] = &[
          \x20   if (i < limit) p.data[i] += 1;\n\
          \x20   if (i < p.sizes[0]) p.data[i] *= 2;\n}\n",
     ),
+    (
+        "small",
+        &[],
+        "struct Rows { const float *first; };\n\
+         //@tune threads(n) block({128, 256}) regs({0})\n\
+         //@tune args(n = 1 << 16, r = {first = random[n]}, x = random[n - 1], y = out[1024])\n\
+         __global__ void small(int n, Rows r, const float *x, float *y) {\n\
+         \x20   const int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+         \x20   if (i < n) y[i] = x[i] + r.first[i - 1];\n}\n\
+         // The rim is left out, and what is not known is not told of.\n\
+         //@tune threads(n) block({128, 256}) regs({0})\n\
+         //@tune args(n = 1 << 16, at = random(0, n - 1)[n], x = random[n], y = out[n])\n\
+         __global__ void large(int n, const int *at, const float *x, float *y) {\n\
+         \x20   __shared__ int s[256];\n\
+         \x20   const int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+         \x20   s[threadIdx.x] = i < n ? at[i] : 0;\n\
+         \x20   __syncthreads();\n\
+         \x20   if (i > 0 && i < n - 1) y[i] = x[i - 1] + x[i + 1] + x[s[threadIdx.x ^ 1]];\n}\n",
+    ),
 ];
 
 #[test]

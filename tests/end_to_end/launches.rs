@@ -273,6 +273,31 @@ fn where_nothing_is_timed_a_shape_that_leaves_work_undone_is_not_chosen() {
     );
     let why = "3 of 4 points may not be chosen: `part` of args(...) has as many elements as the program launches blocks, 65536";
     assert!(said.contains(why), "{said}");
+    // An array in shared memory that does not follow the block: a thread for each element, then several arrays of two dimensions.
+    let said = predicted(
+        &project,
+        "//@tune threads(n) block({64, 128, 256}) regs({0}) default(block = 64) launch(header) args(n = 1 << 22, x = random[n])\n\
+         __global__ void turn(int n, float *x) {\n\
+         __shared__ float s[128]; const int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+         s[threadIdx.x] = i < n ? x[i] : 0; __syncthreads();\n\
+         if (i < n) x[i] = s[blockDim.x - 1 - threadIdx.x]; }\n",
+    );
+    assert!(said.contains("turn: block=128 (1."), "{said}");
+    let said = predicted(
+        &project,
+        "//@tune threads(n, n) block({16, 32}, {16, 32, 64}) regs({0}) default(block = {16, 16}) launch(header)\n\
+         //@tune args(n = 512, a = random[n * n], b = random[n * n], c = out[n * n])\n\
+         __global__ void product(int n, const float *a, const float *b, float *c) {\n\
+         __shared__ float s[16][16], t[16][16]; float sum = 0;\n\
+         const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;\n\
+         for (int k = 0; k < n; k += blockDim.x) {\n\
+         s[threadIdx.y][threadIdx.x] = a[y * n + k + threadIdx.x];\n\
+         t[threadIdx.y][threadIdx.x] = b[(k + threadIdx.y) * n + x]; __syncthreads();\n\
+         for (int j = 0; j < blockDim.x; ++j) sum += s[threadIdx.y][j] * t[j][threadIdx.x]; __syncthreads(); }\n\
+         c[y * n + x] = sum; }\n",
+    );
+    let why = "4 of 5 points may not be chosen: threads of such a block reach beyond the 2048 bytes of shared memory that it has";
+    assert!(said.contains(why), "{said}");
     let tied = "block({16, 32, 64}, {8}) define(TILE = {16, 32, 64}) require(block.x == TILE) default(block = {16, 8}, TILE = 16)";
     assert!(!tiled(tied).contains("may not be chosen"));
 }

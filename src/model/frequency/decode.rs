@@ -11,7 +11,7 @@ use super::operation::{self, Compare, bits};
 use super::order;
 use super::path;
 use super::program::{Callee, Operation, Passing, Program, Routine, Slot, Special, Window};
-use crate::ptx::{self, Function, Initial, Linkage, Module, Operand, Parameter, Scalar, Statement};
+use crate::ptx::{self, Function, Initial, Linkage, Module, Operand, Parameter, Scalar, Statement, Variable};
 use instruction::blank;
 use std::collections::HashMap;
 
@@ -153,8 +153,11 @@ impl<'m> Decoder<'m> {
         }
         let shared = next.get(&ptx::Space::Shared).copied().unwrap_or(0);
         self.program.shared = shared;
-        for variable in module.variables.iter().filter(|v| v.space == ptx::Space::Shared && v.size == 0) {
-            let address = align(shared, variable.align.max(16));
+        self.program.dynamic_shared = self.shared_of_functions(shared);
+        let is_dynamic = |variable: &&Variable| variable.space == ptx::Space::Shared && variable.size == 0;
+        for variable in module.variables.iter().filter(is_dynamic) {
+            let address = align(self.program.dynamic_shared, variable.align.max(16));
+            self.program.dynamic_shared = address;
             self.symbols.insert(&variable.name, Meaning::Variable { window: Window::Shared, address, size: 0 });
         }
         for (variable, at) in placed {
@@ -183,6 +186,17 @@ impl<'m> Decoder<'m> {
             };
             image.ranges.push((at, at.saturating_add(variable.size)));
         }
+    }
+
+    /// Where the shared variables within functions that may be decoded end, which begin where those of the module end.
+    fn shared_of_functions(&self, begin: u64) -> u64 {
+        let others = self.module.functions.iter().filter(|function| !function.entry);
+        let bodies = self.functions.iter().copied().chain(others).filter_map(|function| function.body.as_ref());
+        let variables = bodies.flat_map(|body| &body.statements).filter_map(|statement| match statement {
+            Statement::Variable(variable) if variable.space == ptx::Space::Shared => Some(variable),
+            _ => None,
+        });
+        variables.fold(begin, |at, variable| align(at, variable.align).saturating_add(variable.size)).min(1 << 31)
     }
 
     /// The generic address of a variable or function of the module.
@@ -258,7 +272,7 @@ impl<'m> Decoder<'m> {
                             (Window::Local, at)
                         }
                         ptx::Space::Shared if variable.size == 0 => {
-                            (Window::Shared, align(self.program.shared, variable.align.max(16)))
+                            (Window::Shared, align(self.program.dynamic_shared, variable.align.max(16)))
                         }
                         ptx::Space::Shared => {
                             let at = align(self.program.shared, variable.align);

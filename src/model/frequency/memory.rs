@@ -71,6 +71,14 @@ pub(super) fn in_buffer(address: u64) -> Option<(usize, u64)> {
     (index + 1 < MODULE_REGION).then_some((index as usize, offset))
 }
 
+/// The buffer that an address in or near it was surely made from, and the byte of it: negative before its beginning. Half of a region
+/// lies behind its buffer, half before the next one.
+pub(super) fn in_region(address: u64) -> Option<(usize, i64)> {
+    let half = 1 << (REGION_BITS - 1);
+    let index = region(address.checked_add(half)?).checked_sub(1).filter(|index| index + 1 < MODULE_REGION)?;
+    Some((index as usize, address.wrapping_sub(buffer_base(index as usize)) as i64))
+}
+
 /// The region of a global address: the buffer's number plus one, or the module's.
 pub(super) fn region(address: u64) -> u64 {
     address >> REGION_BITS

@@ -42,6 +42,7 @@ use sampled::{Home, Sampled};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use tally::Tally;
+pub use thread::Stray;
 use thread::{Allowance, Ground, Place3, Thread};
 
 /// So much more than the middle thread another one must do for its warp to be looked at instead: the middle may lie beyond the data.
@@ -113,7 +114,7 @@ fn profiled(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> Profil
             tally.leave_out();
             break;
         }
-        let outcome = run(at, Allowance { steps, window: 0, warmup: 1, path: false });
+        let outcome = run(at, Allowance { steps, window: 0, warmup: 1, path: false, watch: false });
         budget = budget.saturating_sub(outcome.interpreted);
         tally.most(&outcome);
         tally.thread(at, &outcome);
@@ -166,7 +167,8 @@ pub fn written(
     inside(thread, launch.block, launch)?;
     let run = |ground: &Ground<'_>| {
         // No loop is skipped: skipped stores would be missing.
-        let allowance = Allowance { steps: limits.instructions, window: 0, warmup: u64::MAX, path: false };
+        let allowance =
+            Allowance { steps: limits.instructions, window: 0, warmup: u64::MAX, path: false, watch: false };
         Thread::new(ground, Place3 { block, thread }, allowance).run().global
     };
     writes(module, entry, launch, workload, block, run)
@@ -191,12 +193,36 @@ pub fn executed(
     }
     on_ground(module, entry, launch, workload, |ground| {
         let lines = |&(block, thread): &([u32; 3], [u32; 3])| {
-            let allowance = Allowance { steps: instructions, window: 0, warmup: u64::MAX, path: false };
+            let allowance = Allowance { steps: instructions, window: 0, warmup: u64::MAX, path: false, watch: false };
             let outcome = Thread::new(ground, Place3 { block, thread }, allowance).run();
             let run = outcome.counts.iter().zip(&ground.program.steps).filter(|(count, _)| **count > 0);
             (outcome.exact && !outcome.cut).then(|| run.map(|(_, step)| step.line).collect())
         };
         places.iter().map(lines).collect()
+    })
+}
+
+/// Where these threads (block, place in that), run alone, surely reach beyond the workload's buffers or the shared memory of their
+/// block: the first such access of each that has one within so many instructions.
+///
+/// # Errors
+/// As [`profile`]; [`Error::Launch`] where a block or thread lies outside the launch.
+pub fn strays(
+    module: &Module,
+    entry: &str,
+    launch: &Launch,
+    workload: &Workload,
+    places: &[([u32; 3], [u32; 3])],
+    instructions: u64,
+) -> Result<Vec<Stray>, Error> {
+    for &(block, thread) in places {
+        inside(block, launch.grid, launch)?;
+        inside(thread, launch.block, launch)?;
+    }
+    on_ground(module, entry, launch, workload, |ground| {
+        let allowance = Allowance { steps: instructions, window: 0, warmup: u64::MAX, path: false, watch: true };
+        let run = |&(block, thread): &_| Thread::new(ground, Place3 { block, thread }, allowance).run().stray;
+        places.iter().filter_map(run).collect()
     })
 }
 

@@ -249,6 +249,8 @@ pub(super) struct Program {
     /// Static shared memory in bytes, and local memory of a thread.
     pub shared: u64,
     pub local: u64,
+    /// Where shared memory of the launch's size begins.
+    pub dynamic_shared: u64,
     pub globals: Image,
     pub constants: Image,
     /// Variables of global and constant memory.

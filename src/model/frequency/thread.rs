@@ -32,6 +32,15 @@ pub(super) struct Place3 {
     pub thread: [u32; 3],
 }
 
+/// An access that surely lies outside of what it is meant for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stray {
+    /// Beyond the shared memory of a block, which has so many bytes.
+    Shared { has: u64 },
+    /// At this byte of a buffer of the workload, behind its end or, where negative, before its beginning.
+    Buffer { index: usize, byte: i64, kind: Kind },
+}
+
 /// One execution of a memory instruction by a thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Touch {
@@ -69,6 +78,8 @@ pub(super) struct Allowance {
     pub warmup: u64,
     /// Record its way.
     pub path: bool,
+    /// End where it surely reaches beyond what its memory has.
+    pub watch: bool,
 }
 
 /// What came of a thread.
@@ -88,6 +99,8 @@ pub(super) struct Outcome {
     pub path: Path,
     /// What it wrote to global memory.
     pub global: Overlay,
+    /// The access that was watched for.
+    pub stray: Option<Stray>,
 }
 
 struct Frame {
@@ -129,6 +142,9 @@ pub(super) struct Thread<'p> {
     allowance: Allowance,
     recorded: Vec<u32>,
     touches: Vec<Touch>,
+    /// Bytes of shared memory of its block.
+    block_memory: u64,
+    stray: Option<Stray>,
 }
 
 impl<'p> Thread<'p> {
@@ -177,6 +193,8 @@ impl<'p> Thread<'p> {
             allowance,
             recorded: vec![0; recording],
             touches: Vec::new(),
+            block_memory: program.dynamic_shared.saturating_add(launch.shared.into()),
+            stray: None,
         }
     }
 
@@ -272,9 +290,9 @@ impl<'p> Thread<'p> {
                 _ => self.other(step, at),
             }
         }
-        let Self { counts, exact, estimated, vague, interpreted, touches, mut path, global, .. } = self;
+        let Self { counts, exact, estimated, vague, interpreted, touches, mut path, global, stray, .. } = self;
         path.cut |= cut;
-        Outcome { counts, exact, estimated, cut, vague, interpreted, touches, path, global }
+        Outcome { counts, exact, estimated, cut, vague, interpreted, touches, path, global, stray }
     }
 
     /// A third of the allowance is spent: what is left suffices to look at a loop.

@@ -139,7 +139,7 @@ impl<'p> State<'p> {
 /// Runs warps of a block.
 pub(super) fn run(ground: &Ground<'_>, block: [u32; 3], allowance: &Allowance) -> Outcome {
     let program = ground.program;
-    let shared = program.shared.next_multiple_of(128).saturating_add(u64::from(ground.launch.shared));
+    let shared = program.dynamic_shared.saturating_add(u64::from(ground.launch.shared));
     let mut state = State {
         initial: ground.initial,
         shared: Flat::new(shared),

@@ -1,8 +1,8 @@
 //! Loads, stores and atomics of a thread, and the record of what they touched.
 
-use super::{Thread, Touch};
+use super::{Stray, Thread, Touch};
 use crate::model::frequency::arithmetic::{sign_extend, updated};
-use crate::model::frequency::memory::{Place, accessed, region};
+use crate::model::frequency::memory::{Place, accessed, in_region, region};
 use crate::model::frequency::operation::signed;
 use crate::model::frequency::program::{Memory, Step, Update};
 use crate::model::profile::{Kind, Space};
@@ -12,6 +12,29 @@ impl Thread<'_> {
         let (base, unknown) = self.value(step.sources[0]);
         self.vague |= unknown;
         (accessed(memory, base), unknown)
+    }
+
+    /// Looks where a watched thread reaches, if that is certain: it is at this step, and the address is not a guess.
+    fn watch(&mut self, step: &Step, place: Place, kind: Kind, width: u32) {
+        if !self.exact || step.guard != 0 && self.unknown[step.guard as usize] {
+            return;
+        }
+        let width = u64::from(width);
+        self.stray = match place {
+            Place::Shared(address) => {
+                let has = self.block_memory;
+                address.checked_add(width).is_none_or(|end| end > has).then_some(Stray::Shared { has })
+            }
+            Place::Global(address) => in_region(address).and_then(|(index, byte)| {
+                let bytes = self.initial.buffers.get(index)?.bytes();
+                let lies_in = u64::try_from(byte).is_ok_and(|byte| byte.saturating_add(width) <= bytes);
+                (!lies_in).then_some(Stray::Buffer { index, byte, kind })
+            }),
+            Place::Local(_) | Place::Const(_) | Place::Param(_) => None,
+        };
+        if self.stray.is_some() {
+            self.pc = self.program.steps.len() as u32;
+        }
     }
 
     fn touch_place(&mut self, at: u32, place: Place, kind: Kind, width: u32) {
@@ -109,6 +132,9 @@ impl Thread<'_> {
             self.set(slot, value, unknown || address_unknown);
         }
         self.touch_place(at, place, Kind::Load, size * memory.count);
+        if self.allowance.watch && !address_unknown {
+            self.watch(step, place, Kind::Load, size * memory.count);
+        }
     }
 
     pub(super) fn store(&mut self, step: &Step, memory: Memory, at: u32) {
@@ -120,11 +146,14 @@ impl Thread<'_> {
             self.write(place, u64::from(size) * index as u64, size, value, unknown || address_unknown);
         }
         self.touch_place(at, place, Kind::Store, size * memory.count);
+        if self.allowance.watch && !address_unknown {
+            self.watch(step, place, Kind::Store, size * memory.count);
+        }
     }
 
     pub(super) fn atomic(&mut self, step: &Step, memory: Memory, update: Update, at: u32) {
         let (kind, size) = (memory.scalar, memory.scalar.size());
-        let (place, _) = self.address(step, &memory);
+        let (place, address_unknown) = self.address(step, &memory);
         let (old, _) = self.read(place, 0, size);
         let (a, b) = (self.value(step.sources[1]).0, self.value(step.sources[2]).0);
         let new = updated(update, kind, old, a, b);
@@ -132,5 +161,8 @@ impl Thread<'_> {
         self.write(place, 0, size, new, true);
         self.set(step.target, old, true);
         self.touch_place(at, place, Kind::Atomic, size);
+        if self.allowance.watch && !address_unknown {
+            self.watch(step, place, Kind::Atomic, size);
+        }
     }
 }
