@@ -16,7 +16,7 @@ use crate::settings::{Mode, Settings, Trust, is_off};
 use crate::tune::{self, Tuned, Tuner};
 use crate::tuning::Tuning;
 use crate::variant::Toolchain;
-use crate::warm::{Call, Snapshot, Warm};
+use crate::warm::{Call, Snapshot, Warm, Winners};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -247,6 +247,7 @@ impl Build<'_> {
             tuning.architecture.clone_from(&winners.architecture);
             tuning.tuned.clone_from(&winners.tuned);
             tuning.record.clone_from(&winners.record);
+            tuning.source.includes_header = winners.includes_header;
             for line in tuning.tuned.iter().flat_map(Tuned::summaries) {
                 self.console.summary(&line);
             }
@@ -269,7 +270,8 @@ impl Build<'_> {
         let files = tuner.files().filter(|name| !is_header(name)).map(PathBuf::from);
         let sources = tunings.iter().map(|tuning| {
             let record = self.record(tuning).filter(|_| !tuning.tuned.is_empty());
-            (tuning.architecture.clone(), tuning.tuned.clone(), record)
+            let (architecture, tuned) = (tuning.architecture.clone(), tuning.tuned.clone());
+            (Winners { architecture, tuned, record: None, includes_header: tuning.source.includes_header }, record)
         });
         let programs = Programs::new(dryrun, self.nvcc);
         let compilers = compilers(dryrun, &programs.bin);
@@ -315,6 +317,7 @@ impl Build<'_> {
             // Which of the architectures is tuned hangs on the GPU.
             tuner.start();
         }
+        tuning.source.preprocess(dryrun, &tuning.annotations);
         let toolchain = match tuning.source.toolchain(dryrun, &tuning.annotations, tuner.device_architecture()) {
             Ok(toolchain) => toolchain.with_cache(self.results.cache.clone()),
             Err(problem) => {
@@ -325,7 +328,7 @@ impl Build<'_> {
         if self.several_sources() && !tuning.source.includes_header {
             self.leave_out_macro_axes(tuning);
         }
-        let around = tuning.source.surroundings(dryrun, &self.invocation.include_paths);
+        let around = tuning.source.surroundings(dryrun, &tuning.annotations);
         tuning.tuned = tuner.tune(&toolchain, &tuning.annotations, around);
         self.tune_others(dryrun, tuning, &toolchain, tuner);
         for line in tuning.tuned.iter().flat_map(Tuned::summaries) {
@@ -347,7 +350,7 @@ impl Build<'_> {
                     continue;
                 }
             };
-            let around = tuning.source.surroundings(dryrun, &self.invocation.include_paths);
+            let around = tuning.source.surroundings(dryrun, &tuning.annotations);
             let others = tuner.tune_beside(&toolchain, &tuning.annotations, around, &tuning.tuned);
             let capability = architecture_number(toolchain.architecture());
             for tuned in &mut tuning.tuned {

@@ -1,12 +1,15 @@
 //! A source of a call that carries tuning comments -> its annotations, and the compiler's steps for it.
 
-use crate::comment::{self, Annotation, Diagnostic, HostCode, Source};
+use crate::comment::{
+    self, Annotation, CompiledFile, Diagnostic, HeaderName, HostCode, Source, compiled_files, compiled_text,
+};
 use crate::emit::{self, Header};
 use crate::model::architecture_number;
 use crate::nvcc::{Dryrun, Found, Invocation, Loads, MarkedFile, Phase, Pipeline, marked_files, quoted_files};
 use crate::tune::{self, Surroundings};
 use crate::variant::Toolchain;
-use std::ffi::OsString;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,6 +22,8 @@ pub struct MarkedSource {
     pub includes_header: bool,
     /// Where quoted includes are looked for, besides the folder of who includes.
     include_paths: Vec<PathBuf>,
+    /// What of which file is compiled for the host, by paths without links; `None` where it is not known.
+    compiled: Option<BTreeMap<PathBuf, CompiledFile>>,
 }
 
 impl MarkedSource {
@@ -40,7 +45,7 @@ impl MarkedSource {
             nearly.extend(others);
             if !files.is_empty() {
                 let include_paths = invocation.include_paths.clone();
-                sources.push(Self { path: path.clone(), stem, files, includes_header, include_paths });
+                sources.push(Self { path: path.clone(), stem, files, includes_header, include_paths, compiled: None });
             }
         }
         nearly.sort_by(|a, b| a.path.cmp(&b.path));
@@ -102,14 +107,75 @@ impl MarkedSource {
         annotations.iter().filter(|annotation| without.contains(annotation.name.as_str())).map(warning).collect()
     }
 
+    /// Has the source preprocessed for the host: what `#if` leaves out launches nothing, and a header that it leaves out is not included.
+    /// Where that fails, all counts; the compiler will say why.
+    pub fn preprocess(&mut self, dryrun: &Dryrun, annotations: &[Annotation]) {
+        let Some(pipeline) = self.pipelines(dryrun).into_iter().find(Pipeline::has_host_code) else { return };
+        let Ok(toolchain) = Toolchain::new(dryrun, pipeline) else { return };
+        let name = Header::file_name(&self.stem);
+        let text = self.baseline_header(annotations, toolchain.architecture());
+        // Beside the source may be a header that an earlier build left, which is found first.
+        let defined = Header::without_say(&self.stem);
+        let Ok(Some(preprocessed)) = toolchain.host_source((&name, &text), &defined) else { return };
+        let files = compiled_files(&preprocessed);
+        self.includes_header &= files.keys().any(|path| Path::new(path).file_name() == Some(OsStr::new(&name)));
+        let found = files.into_iter().filter_map(|(path, file)| Some((Path::new(&path).canonicalize().ok()?, file)));
+        self.compiled = Some(found.collect());
+    }
+
     /// The code around the kernels, as the tuner looks at it.
-    pub fn surroundings(&self, dryrun: &Dryrun, include_paths: &[PathBuf]) -> Surroundings {
+    pub fn surroundings(&self, dryrun: &Dryrun, annotations: &[Annotation]) -> Surroundings {
         let has_stubs = self.pipelines(dryrun).iter().any(Pipeline::has_host_code);
         // What is not compiled launches nothing, and macros of this call do not reach what does.
-        let files = has_stubs.then(|| self.around(include_paths)).into_iter().flatten();
-        let sources = files.map(|file| Arc::new(Source::new(file.path.to_string_lossy(), &file.text)));
+        let files = has_stubs.then(|| self.around(&self.include_paths)).into_iter().flatten();
+        let quoted: Vec<MarkedFile> = files.collect();
+        let others = if has_stubs { self.others(&quoted, dryrun, annotations) } else { Vec::new() };
+        let sources = quoted.iter().chain(&others).map(|file| {
+            let text = String::from_utf8_lossy(&file.text);
+            let compiled = self.compiled.as_ref().and_then(|files| files.get(&file.path.canonicalize().ok()?));
+            let text = compiled.map_or_else(|| text.to_string(), |compiled| compiled_text(&text, &compiled.lines));
+            Arc::new(Source::new(file.path.to_string_lossy(), text.as_bytes()))
+        });
+        let sources: Vec<Arc<Source>> = sources.collect();
         let header = Header::file_name(&self.stem);
-        Surroundings { header, includes_header: self.includes_header, has_stubs, host: HostCode::new(sources) }
+        let name = |annotation: &Annotation| HeaderName {
+            name: annotation.name.clone(),
+            prefix: emit::macro_name(&annotation.name),
+        };
+        let header_names = annotations.iter().map(name).collect();
+        let host = HostCode::new(sources);
+        Surroundings { header, includes_header: self.includes_header, header_names, has_stubs, host }
+    }
+
+    /// What the source includes besides (`<>`), outside of the system and the toolkit, and that has a word of kernels or of their macros.
+    fn others(&self, quoted: &[MarkedFile], dryrun: &Dryrun, annotations: &[Annotation]) -> Vec<MarkedFile> {
+        let whole = |path: &Path| path.canonicalize().ok();
+        let seen: BTreeSet<PathBuf> = quoted.iter().filter_map(|file| whole(&file.path)).collect();
+        let toolkit = dryrun.variable("TOP").and_then(|top| whole(Path::new(top)));
+        let header = Header::file_name(&self.stem);
+        let is_other = |path: &Path| {
+            path.file_name() != Some(OsStr::new(&header))
+                && !seen.contains(path)
+                && !toolkit.as_ref().is_some_and(|toolkit| path.starts_with(toolkit))
+        };
+        let words: BTreeSet<&str> = annotations
+            .iter()
+            .flat_map(|of| of.macros.iter().map(|axis| axis.name.as_str()).chain([of.kernel.name.as_str()]))
+            .collect();
+        let files = self.compiled.iter().flatten().filter(|(path, file)| !file.is_system && is_other(path));
+        let files =
+            files.filter_map(|(path, _)| Some(MarkedFile { path: path.clone(), text: std::fs::read(path).ok()? }));
+        let has = |file: &MarkedFile| {
+            let text = String::from_utf8_lossy(&file.text);
+            words.iter().any(|word| text.contains(word))
+        };
+        files.filter(has).collect()
+    }
+
+    /// The text of the header that has the baselines.
+    fn baseline_header(&self, annotations: &[Annotation], architecture: &str) -> String {
+        let kernels = tune::baseline_headers(annotations, architecture);
+        Header { source: self.file_name(), kernels }.text()
     }
 
     /// The newest architecture that it is compiled for; empty where no machine code is made.
@@ -175,8 +241,7 @@ impl MarkedSource {
         let mut toolchain = Toolchain::new(dryrun, pipeline).map_err(|error| error.to_string())?;
         toolchain.loads = loads;
         if self.includes_header {
-            let kernels = tune::baseline_headers(annotations, toolchain.architecture());
-            let text = Header { source: self.file_name(), kernels }.text();
+            let text = self.baseline_header(annotations, toolchain.architecture());
             toolchain.provide_header(&Header::file_name(&self.stem), &text).map_err(|error| error.to_string())?;
         }
         Ok(toolchain)

@@ -61,6 +61,8 @@ pub struct Winners {
     pub tuned: Vec<Tuned>,
     /// Checksum of the record; absent where there is none.
     pub record: Option<String>,
+    /// Whether the header is included, as the preprocessor has it.
+    pub includes_header: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -175,11 +177,12 @@ impl<'a> Warm<'a> {
         Some(snapshot)
     }
 
-    /// Keeps what was decided. `files` are those that the front end read, `compilers` what it was made of, `records` the records.
+    /// Keeps what was decided. ``files` are those that the front end read, `compilers` what it was made of; with each source's winners
+    /// comes the text of its record.
     pub fn keep(
         &self,
         programs: Programs,
-        sources: Vec<(String, Vec<Tuned>, Option<Vec<u8>>)>,
+        sources: Vec<(Winners, Option<Vec<u8>>)>,
         files: impl IntoIterator<Item = PathBuf>,
         compilers: impl IntoIterator<Item = String>,
     ) {
@@ -187,13 +190,14 @@ impl<'a> Warm<'a> {
         let compilers: Option<Vec<Program>> = compilers.into_iter().map(|word| program(&word)).collect();
         let (Some(files), Some(compilers)) = (files, compilers) else { return };
         let mut winners = Vec::new();
-        for (architecture, tuned, record) in sources {
+        for (of_source, record) in sources {
             let record = record.map(|text| {
                 let sum = checksum(&text);
                 self.results.write(self.console, |cache| cache.put(&format!("records/{sum}"), &text));
                 sum
             });
-            winners.push(Winners { architecture, tuned: tuned.iter().map(Tuned::essence).collect(), record });
+            let tuned = of_source.tuned.iter().map(Tuned::essence).collect();
+            winners.push(Winners { tuned, record, ..of_source });
         }
         let said = self.console.said().split_off(self.spoken);
         let known = self.known(winners.iter().flat_map(Winners::architectures));

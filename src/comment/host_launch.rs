@@ -30,12 +30,23 @@ pub enum LaunchedBlock {
 impl HostCode {
     /// The launches of the kernel in host code, in the order of the text.
     pub fn launches(&self, kernel: &str) -> Vec<HostLaunch> {
+        self.launch_places(kernel).into_iter().map(|(launch, ..)| launch).collect()
+    }
+
+    /// Whether host code has the kernel's name otherwise than to declare it: it may be launched there.
+    pub fn launches_somewhere(&self, kernel: &str) -> bool {
+        let of_macros = |file: &File| file.macros.iter().any(|(_, words)| words.iter().any(|word| word == kernel));
+        self.files.iter().any(|file| file.places(kernel).iter().any(|&at| !file.device[at]) || of_macros(file))
+    }
+
+    /// The same, each with its file and the token of its `<<<`.
+    pub(super) fn launch_places(&self, kernel: &str) -> Vec<(HostLaunch, &File, usize)> {
         let mut found = Vec::new();
         for file in &self.files {
             let named = (0..file.tokens.len()).filter(|&at| file.text(at) == kernel && !file.device[at]);
             for (at, mark) in named.filter_map(|at| Some((at, file.launch_mark(at)?))) {
                 let (source, span) = (Arc::clone(&file.source), file.tokens[at].span);
-                found.push(HostLaunch { source, span, block: self.block(file, mark + 3) });
+                found.push((HostLaunch { source, span, block: self.block(file, mark + 3) }, file, mark));
             }
         }
         found
@@ -134,7 +145,7 @@ impl HostCode {
 }
 
 /// How a name in scope is declared; places of tokens.
-enum Declared {
+pub(super) enum Declared {
     Parameter,
     /// `dim3 name(`: where the first extent begins.
     Extents(usize),
@@ -144,7 +155,7 @@ enum Declared {
 
 impl File {
     /// The declaration of the name at `at` in the scopes around it, where nothing else in the file assigns to such a name.
-    fn declared(&self, at: usize) -> Option<Declared> {
+    pub(super) fn declared(&self, at: usize) -> Option<Declared> {
         let name = self.text(at);
         let mut depth = 0usize;
         let declaration = (1..at).rev().find(|&place| {

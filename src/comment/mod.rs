@@ -7,6 +7,7 @@ mod advice;
 mod annotation;
 mod annotations;
 mod clause;
+mod compiled;
 mod conditional;
 mod constants;
 mod cxx;
@@ -14,6 +15,7 @@ mod default_clause;
 mod diagnostic;
 mod elsewhere;
 mod expression;
+mod header_launch;
 mod host_code;
 mod host_launch;
 mod kernel;
@@ -38,10 +40,12 @@ pub use annotation::{
     GivenValue, Grid, Instance, Launching, MacroAxis, NamedConstant, Power, Regs, Spanned, TemplateArgument,
 };
 pub use annotations::{ONE_VALUE, annotations, annotations_among};
+pub use compiled::{CompiledFile, compiled_files, compiled_text};
 pub(crate) use constants::{UNTOLD, differing, is_defined};
 pub(crate) use diagnostic::suggestion;
 pub use diagnostic::{Diagnostic, Severity, render, render_of};
 pub use expression::{Expr, Located, Node};
+pub use header_launch::HeaderName;
 pub use host_code::HostCode;
 pub use host_launch::{HostLaunch, LaunchedBlock};
 pub use kernel::{Kernel, TemplateParameter};

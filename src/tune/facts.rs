@@ -7,7 +7,7 @@ use crate::model::{MAX_REGISTERS, REGISTERS, frequency};
 use crate::ptx::{Body, Function, Instruction, Module, Operand, Scalar, Space, Statement, Variable};
 use crate::space::{Dim3, Launch};
 use crate::workload::{Buffer, Fill, Workload};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Registers of a thread come in units of this many.
 const THREAD_UNIT: u32 = 8;
@@ -154,32 +154,37 @@ fn has_dynamic_shared(module: &Module, body: &Body) -> bool {
         })
 }
 
-/// The most bytes that a thread stores, where no loop, call or atomic operation leaves that open.
+/// The most bytes that a thread of the kernel `symbol` stores to global memory; `None` where that is open.
+pub fn stored_by(module: &Module, symbol: &str) -> Option<u64> {
+    stored(module.entry(symbol)?.body.as_ref()?)
+}
+
+/// The most bytes that a thread stores to global memory, where no call or atomic operation leaves that open, nor a loop around a store.
 fn stored(body: &Body) -> Option<u64> {
-    let mut passed: HashSet<&str> = HashSet::new();
-    let mut bytes = 0u64;
-    for statement in &body.statements {
+    let (mut labels, mut loops, mut stores) = (HashMap::new(), Vec::new(), Vec::new());
+    for (at, statement) in body.statements.iter().enumerate() {
         match statement {
             Statement::Label(label) => {
-                passed.insert(&label.name);
+                labels.insert(&*label.name, at);
             }
-            Statement::Instruction(instruction) => {
-                let goes_back = is_one_of(instruction, &["bra"])
-                    && instruction
-                        .operands
-                        .iter()
-                        .any(|operand| matches!(operand, Operand::Name(name) if passed.contains(&**name)));
-                if goes_back || is_one_of(instruction, &UNBOUNDED) {
-                    return None;
-                }
-                if is_one_of(instruction, &["st"]) {
-                    bytes = bytes.saturating_add(width(&instruction.opcode)?);
-                }
+            Statement::Instruction(instruction) if is_one_of(instruction, &UNBOUNDED) => return None,
+            Statement::Instruction(instruction) if is_one_of(instruction, &["bra"]) => {
+                // Whatever is run again lies between a label and a branch back to it.
+                let back = instruction.operands.iter().find_map(|operand| match operand {
+                    Operand::Name(name) => labels.get(&**name).copied(),
+                    _ => None,
+                });
+                loops.extend(back.map(|label| label..at));
+            }
+            Statement::Instruction(instruction) if is_one_of(instruction, &["st"]) => {
+                stores.push((at, width(&instruction.opcode)?));
             }
             _ => {}
         }
     }
-    Some(bytes)
+    let is_run_again = |at: &usize| loops.iter().any(|range| range.contains(at));
+    let mut stores = stores.iter().filter(|(_, bytes)| *bytes > 0);
+    stores.try_fold(0u64, |bytes, (at, width)| (!is_run_again(at)).then(|| bytes.saturating_add(*width)))
 }
 
 /// Whether the threads that are run all leave at once, before they touch the memory of the GPU, of a kernel that can. One that
@@ -322,6 +327,8 @@ mod tests {
             ("st.shared.f32 [%rd1], %f1;\nst.local.u64 [%rd1], %rd2;", Some(0)),
             ("bra.uni L;\nst.global.f64 [%rd1], %fd1;\nL:", Some(8)),
             ("L:\nst.global.f32 [%rd1], %f1;\n@%p1 bra L;", None),
+            ("L:\nbra M;\nN:\nst.global.f32 [%rd1], %f1;\nret;\nM:\n@%p1 bra N;\nbra L;", None),
+            ("L:\nst.shared.f32 [%rd1], %f1;\n@%p1 bra L;\nst.global.f32 [%rd1], %f1;", Some(4)),
             ("atom.global.add.u32 %r1, [%rd1], 1;", None),
             ("red.global.add.u32 [%rd1], 1;", None),
             ("call f, ();", None),

@@ -2,7 +2,7 @@
 //! source does not have.
 
 use super::reach::Surroundings;
-use crate::comment::Annotation;
+use crate::comment::{Annotation, TemplateArgument};
 use crate::space::{Configuration, Space};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,6 +46,14 @@ impl HostMacros {
     /// What host code makes of one, by which the comment `divides` the work, or not.
     fn look_at(&mut self, annotation: &Annotation, around: &Surroundings, name: &str, divides: bool) {
         let host = &around.host;
+        if is_in_instance(annotation, name) && around.has_stubs && !host.launches_somewhere(&annotation.kernel.name) {
+            let reason = format!(
+                "{name} is an argument of the instance that this source makes, and another one may launch that of the baseline: include the header there and write launch(header), or launch `{}` in this source",
+                annotation.kernel.name
+            );
+            self.kept.insert(name.to_owned(), reason);
+            return;
+        }
         let Some(place) = host.use_of(name) else { return };
         let remedy = format!("include the header and launch by it, or keep {name} out of host code");
         if let Some(shared) = host.shared_use_of(name) {
@@ -79,6 +87,20 @@ impl HostMacros {
         let followed = self.followed.iter().map(|name| format!(" host:{name}"));
         followed.chain(self.kept.keys().map(|name| format!(" kept:{name}"))).collect()
     }
+}
+
+/// Whether the template's arguments hang on a macro.
+fn is_in_instance(annotation: &Annotation, name: &str) -> bool {
+    annotation.instance.iter().flat_map(|instance| &instance.arguments).any(|argument| match argument {
+        TemplateArgument::Value { expression, .. } => {
+            let mut is_used = false;
+            expression.names(&mut |used, _| is_used |= used == name);
+            is_used
+        }
+        // A type may hang on it, too: `Tile<N>`.
+        TemplateArgument::Text(text) => text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name),
+        TemplateArgument::Constant { .. } => false,
+    })
 }
 
 /// Whether the comment ties the block to a macro.

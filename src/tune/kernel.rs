@@ -3,7 +3,7 @@
 use super::basis;
 use super::early::{Early, Planned};
 use super::explored::{self, Effort, Explored, Shown};
-use super::laid::Laid;
+use super::laid::{Laid, Stores};
 use super::launches::{self, reach_notes, warn_of_launches};
 use super::logbook::Logbook;
 use super::problem::Problem;
@@ -358,9 +358,11 @@ fn choose(tuner: &Tuner<'_>, prepared: &Prepared<'_>, timed: Option<Timed>, deci
         }
     }
     decision.device = None;
+    let stores = Stores::of(&scored.laid);
     let allowed = |&index: &usize| {
         let configuration = &scored.laid.configurations[index];
         subject.refuses_predicted(configuration, &scored.laid.launches[index]).is_none()
+            && stores.left_empty(index).is_none()
     };
     let choices: Vec<usize> = scored.choices(decision.strategy).into_iter().filter(allowed).collect();
     let promises = scored.promises(&choices);
@@ -378,6 +380,7 @@ fn choose(tuner: &Tuner<'_>, prepared: &Prepared<'_>, timed: Option<Timed>, deci
 /// The points that may not be chosen, by reason. `by_model`: nothing was timed.
 fn held(Prepared { subject, variants, scored, .. }: &Prepared<'_>, by_model: bool) -> Vec<Held> {
     let laid = &scored.laid;
+    let stores = by_model.then(|| Stores::of(laid));
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
     for (index, configuration) in laid.configurations.iter().enumerate() {
         if index == laid.baseline {
@@ -385,7 +388,8 @@ fn held(Prepared { subject, variants, scored, .. }: &Prepared<'_>, by_model: boo
         }
         // That a launch cannot be so at all comes before what is wrong with its code; points that were not compiled may no more be
         // chosen than those that were.
-        let by_launch = || subject.refuses_predicted(configuration, &laid.launches[index]);
+        let refuses = || subject.refuses_predicted(configuration, &laid.launches[index]);
+        let by_launch = || refuses().or_else(|| stores.as_ref()?.left_empty(index));
         let is_looked_at = || variants.of(configuration).is_ok() || subject.barred.contains(&configuration.macros);
         let by_code = || laid.variants[index].clone().err().filter(|_| is_looked_at());
         let reason = if by_model { by_launch().or_else(by_code) } else { by_code() };

@@ -12,7 +12,7 @@ use crate::cubin::Cubin;
 use crate::model::{Machine, Score};
 use crate::ptx::Module;
 use crate::space::{Configuration, Dim3, Launch};
-use crate::workload::Workload;
+use crate::workload::{Fill, Workload};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -249,6 +249,43 @@ fn overrun(
 ) -> Option<String> {
     let has = facts::beyond_shared(module, symbol, launch, workload, says_how_much)?;
     Some(format!("threads of such a block reach beyond the {has} bytes of shared memory that it has"))
+}
+
+/// How much the threads of a space's launches store at most, by source.
+pub struct Stores<'a> {
+    laid: &'a Laid,
+    of_thread: Vec<Option<u64>>,
+}
+
+impl<'a> Stores<'a> {
+    /// Looks at the sources that have workloads to write.
+    pub fn of(laid: &'a Laid) -> Self {
+        let stored = |source: &Source| {
+            let module = Module::parse(source.ptx.as_deref()?).ok()?;
+            facts::stored_by(&module, &source.symbol)
+        };
+        let has_workload = laid.workloads.iter().any(Option::is_some);
+        let of_thread = laid.sources.iter().map(|source| has_workload.then(|| stored(source)).flatten());
+        Self { laid, of_thread: of_thread.collect() }
+    }
+
+    /// That a configuration cannot fill a buffer that is there to be written and that the baseline's threads can fill.
+    pub fn left_empty(&self, index: usize) -> Option<String> {
+        let laid = self.laid;
+        let most = |of: usize| Some(laid.launches[of].threads().saturating_mul(self.of_thread[laid.source_of[of]]?));
+        let (own, natural) = (most(index)?, most(laid.baseline)?);
+        let outputs = |of: usize| {
+            let buffers = laid.workloads[of].iter().flat_map(|workload| &workload.buffers);
+            buffers.filter(|buffer| buffer.fill == Fill::Poison)
+        };
+        let is_filled = |name: &str| outputs(laid.baseline).any(|of| of.name == name && of.bytes() <= natural);
+        let left = outputs(index).find(|buffer| buffer.bytes() > own && is_filled(&buffer.name))?;
+        Some(format!(
+            "its threads store {own} bytes at most, and `{}` has {}: let the grid follow the block, as in threads(n)",
+            left.name,
+            left.bytes()
+        ))
+    }
 }
 
 impl Laid {

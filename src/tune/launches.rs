@@ -3,7 +3,7 @@
 use super::Tuner;
 use super::reach::{Surroundings, Way};
 use super::subject::Subject;
-use crate::comment::{Diagnostic, Grid, HostLaunch, LaunchedBlock};
+use crate::comment::{Annotation, Diagnostic, Grid, HostLaunch, LaunchedBlock};
 use crate::record::{Decision, RecordedConfiguration};
 use crate::space::{Configuration, Dim3, shape};
 
@@ -44,10 +44,14 @@ pub fn beside_the_baseline(subject: &Subject<'_>, around: &Surroundings) -> Opti
 pub fn beside_the_header(subject: &Subject<'_>, around: &Surroundings, chosen: &Configuration) -> Vec<Diagnostic> {
     let (annotation, baseline) = (subject.annotation, subject.space.baseline());
     let same = chosen.block == baseline.block && chosen.grid == baseline.grid && chosen.macros == baseline.macros;
-    if subject.reach.way != Way::Header || around.includes_header || same {
+    if subject.reach.way != Way::Header || same {
         return Vec::new();
     }
     let name = &annotation.name;
+    let launches = match around.includes_header {
+        true => around.beside_header(annotation),
+        false => around.host.launches(&annotation.kernel.name),
+    };
     let is_beside = |launch: &HostLaunch| match launch.block {
         LaunchedBlock::Given => false,
         LaunchedBlock::Unknown => true,
@@ -62,13 +66,30 @@ pub fn beside_the_header(subject: &Subject<'_>, around: &Surroundings, chosen: &
             LaunchedBlock::Is(block) => format!("has blocks of {}", shape(block)),
             LaunchedBlock::Given | LaunchedBlock::Unknown => "does not follow the header".to_owned(),
         };
+        let include = match around.includes_header {
+            true => String::new(),
+            false => format!("include \"{}\" and ", around.header),
+        };
         let message = format!(
-            "`{name}` is tuned to {chosen}, and this launch of it {own}{harm}: include \"{}\" and launch as nvtune::{name} says{otherwise}",
-            around.header
+            "`{name}` is tuned to {chosen}, and this launch of it {own}{harm}: {include}launch as nvtune::{name} says{otherwise}"
         );
         launch.source.warning(launch.span, message)
     };
-    around.host.launches(&annotation.kernel.name).iter().filter(|launch| is_beside(launch)).map(warning).collect()
+    launches.iter().filter(|launch| is_beside(launch)).map(warning).collect()
+}
+
+/// A warning for each launch that knows nothing of the header, where the source includes that and launches the kernel by it besides.
+fn beside_others(annotation: &Annotation, around: &Surroundings) -> Vec<Diagnostic> {
+    let name = &annotation.name;
+    let is_used = around.header_names.iter().any(|of| of.name == *name && around.host.uses_header(of));
+    if annotation.launch.is_some() || !around.includes_header || !is_used {
+        return Vec::new();
+    }
+    let message = format!(
+        "this launch of `{name}` knows nothing of the header, by which others are made, so that `{name}` can only be what it would be without one: launch as nvtune::{name} says"
+    );
+    let warning = |launch: &HostLaunch| launch.source.warning(launch.span, message.clone());
+    around.beside_header(annotation).iter().map(warning).collect()
 }
 
 /// Whether the comment's launch hangs on a macro that was chosen other than the baseline's, and that host code does not use.
@@ -111,6 +132,7 @@ fn written(block: Dim3) -> String {
 pub fn warn_of_launches(tuner: &Tuner<'_>, subject: &Subject<'_>, chosen: &Configuration) {
     if let Some(around) = tuner.surroundings().filter(|_| subject.kept.is_none()) {
         tuner.console.diagnostics(&beside_the_header(subject, around, chosen));
+        tuner.console.diagnostics(&beside_others(subject.annotation, around));
         if is_reshaped(subject, chosen) {
             tuner.console.diagnostics(&around.host.unreached(&subject.annotation.kernel.name));
         }

@@ -14,7 +14,9 @@ use super::position;
 use super::shares::{Shares, threads};
 use super::variants::Macros;
 use super::{facts, grid_wait};
-use crate::comment::{Annotation, Diagnostic, Expr, Facts, GivenFill, GivenValue, HostCode, Launching};
+use crate::comment::{
+    Annotation, Diagnostic, Expr, Facts, GivenFill, GivenValue, HeaderName, HostCode, HostLaunch, Launching,
+};
 use crate::emit::{Reshaped, Scale, Shape};
 use crate::model::{MAX_BLOCK_THREADS, REGISTER_UNIT, REGISTERS, SUB_CORES, WARP};
 use crate::ptx::Module;
@@ -52,10 +54,19 @@ pub struct Surroundings {
     /// The file name of the source's header.
     pub header: String,
     pub includes_header: bool,
+    /// What the header calls the kernels of the source.
+    pub header_names: Vec<HeaderName>,
     /// Whether what is built holds the kernels' launch stubs.
     pub has_stubs: bool,
     /// The source's host code, where it is compiled.
     pub host: HostCode,
+}
+
+impl Surroundings {
+    /// The launches of a kernel that surely know nothing of the header.
+    pub fn beside_header(&self, annotation: &Annotation) -> Vec<HostLaunch> {
+        self.host.beside_header(&annotation.kernel.name, &self.header_names)
+    }
 }
 
 /// The way of a winner to the launches.
@@ -531,7 +542,8 @@ fn goes_by_header(annotation: &Annotation, around: &Surroundings) -> bool {
     match annotation.launch {
         Some(Launching::Header) => true,
         Some(Launching::Remap) => false,
-        None => around.includes_header,
+        // One launch that surely knows nothing of the header needs code that any launch may have.
+        None => around.includes_header && around.beside_header(annotation).is_empty(),
     }
 }
 

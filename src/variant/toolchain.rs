@@ -252,6 +252,22 @@ impl Toolchain {
         read(&id)
     }
 
+    /// The source as it is preprocessed for the host, with the header `name` of this text in reach of its includes, and a macro defined;
+    /// `None` where host code is not compiled.
+    pub fn host_source(&self, (name, text): (&str, &str), defined: &str) -> Result<Option<Vec<u8>>, ToolError> {
+        let [step, _] = self.pipeline.module_id.as_slice() else { return Ok(None) };
+        let folder = self.folder.path().join("host");
+        let preprocessed = folder.join("source.ii");
+        std::fs::create_dir_all(&folder).map_err(|source| ToolError::Io { path: folder.clone(), source })?;
+        write(&folder.join(name), text)?;
+        let line = step.rewritten(
+            &[(step.option("-o").unwrap_or_default(), &preprocessed)],
+            &["-I".into(), folder.clone().into(), format!("-D{defined}").into()],
+        );
+        self.run("gcc -E", &line)?;
+        bytes(&preprocessed).map(Some)
+    }
+
     /// The digest of the source as the front end sees it under these macros: preprocessed, without line markers and blank lines.
     pub fn source_digest(&self, macros: &BTreeMap<String, i64>) -> Result<String, ToolError> {
         Ok(source_digest(&bytes(&self.preprocessed(macros, Defines::Gone)?)?))

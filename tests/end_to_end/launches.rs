@@ -49,7 +49,17 @@ fn a_launch_that_cannot_follow_the_header_is_told_with_its_place() {
         ),
         // Who calls it may include the header.
         ("void go(dim3 g, dim3 b, int n, float *x) { flip<<<g, b>>>(n, x, x); }", false),
-        ("#include \"launches.tune.h\"\nvoid go(int n, float *x) { flip<<<1, dim3(16, 16)>>>(n, x, x); }", false),
+        // The header is there, and this one knows nothing of it.
+        ("#include \"launches.tune.h\"\nvoid go(int n, float *x) { flip<<<1, dim3(16, 16)>>>(n, x, x); }", true),
+        (
+            "#include \"launches.tune.h\"\nvoid go(int n, float *x) { flip<<<nvtune::flip::grid(n), dim3(16, 16)>>>(n, x, x); }",
+            false,
+        ),
+        (
+            "#include \"launches.tune.h\"\n#ifdef FLIP_BLOCK_X\nvoid go(int n, float *x) { flip<<<nvtune::flip::grid(n), nvtune::flip::block()>>>(n, x, x); }\n\
+             #else\nvoid go(int n, float *x) { flip<<<1, dim3(16, 16)>>>(n, x, x); }\n#endif",
+            false,
+        ),
         ("void go();", false),
         // It is the chosen block, in a grid that the macro does not reach, and in one that it does.
         ("void go(int n, float *x) { flip<<<dim3(9, 9), dim3(32, 32)>>>(n, x, x); }", true),
@@ -58,6 +68,87 @@ fn a_launch_that_cannot_follow_the_header_is_told_with_its_place() {
         let said = of(host);
         assert_eq!(said.contains("is tuned to"), is_told, "{host}: {said}");
     }
+}
+
+#[test]
+fn a_header_counts_where_it_is_compiled_and_for_the_launches_that_know_of_it() {
+    let project = Project::new(&[]);
+    let include = "#include \"predicted.tune.h\"";
+    let literal = "k<<<(n / 8 + 255) / 256, 256>>>(n, x);";
+    let by_header = "k<<<nvtune::k::grid(n), nvtune::k::block()>>>(n, x);";
+    let of = |before: &str, launches: &str| {
+        let text = format!(
+            "{before}\n#ifndef PER\n#define PER 8\n#endif\n\
+             //@tune threads(ceildiv(n, PER)) block(256) regs({{0}}) define(PER = {{1, 8}}) default(PER = 8)\n\
+             //@tune args(n = 1 << 20, x = random[n])\n\
+             __global__ void k(int n, float *x) {{\nint i = (blockIdx.x * blockDim.x + threadIdx.x) * PER;\n\
+             for (int j = 0; j < PER && i + j < n; ++j) x[i + j] += 1; }}\n\
+             //@tune threads(n) block(256) regs({{0}})\n//@tune args(n = 1 << 20, x = random[n])\n\
+             __global__ void other(int n, float *x) {{\nint i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] = 2; }}\n\
+             void go(int n, float *x) {{ {launches} }}\n"
+        );
+        let said = predicted(&project, &text);
+        let warned = said.contains("this launch of `k` knows nothing of the header");
+        let per = if said.contains("nvtune: k: block=256 PER=1 ") { 1 } else { 8 };
+        (per, warned, said)
+    };
+    let dropped = format!("#ifdef USE_TUNED\n{include}\n#endif");
+    let has_include = format!("#if __has_include(\"predicted.tune.h\")\n{include}\n#endif");
+    let alternatives = format!("\n#ifdef K_BLOCK_X\n{by_header}\n#else\n{literal}\n#endif\n");
+    for (before, launches, expected) in [
+        (include, by_header, (1, false)),
+        (&*has_include, &*alternatives, (1, false)),
+        (&*dropped, &*alternatives, (8, false)),
+        ("// the header comes later", &*alternatives, (8, false)),
+        // Another kernel's launches are the header's.
+        (include, &format!("{literal} other<<<nvtune::other::grid(n), 256>>>(n, x);"), (8, false)),
+        (include, &format!("{by_header} {literal}"), (8, true)),
+        // Who gives the grid may have it from the header.
+        (include, "extern dim3 shape(int n); const dim3 g = shape(n); k<<<g, 256>>>(n, x);", (8, false)),
+        (include, "extern dim3 shape(int n, dim3 b); k<<<shape(n, nvtune::k::block()), 256>>>(n, x);", (1, false)),
+    ] {
+        let (per, warned, said) = of(before, launches);
+        assert_eq!((per, warned), expected, "{before}\n{launches}\n{said}");
+    }
+}
+
+#[test]
+fn a_macro_that_another_source_may_know_of_keeps_its_value() {
+    let project = Project::new(&[]);
+    // An instance that another source launches by its own number; a structure in a file that is included with `<>`.
+    let instance = |launches: &str| {
+        predicted(
+            &project,
+            &format!(
+                "#ifndef WIDE\n#define WIDE 256\n#endif\n\
+                 //@tune template(float, WIDE) define(WIDE = {{32, 64, 256}}) block({{32, 64, 256}}) require(block.x == WIDE)\n\
+                 //@tune grid(16384) default(WIDE = 256) regs({{0}}) launch(remap) args(n = 512, x = random[16384 * n], y = out[16384])\n\
+                 template <class T, int N> __global__ void rows(int n, const T *x, T *y) {{\n__shared__ T s[N]; T best = 0;\n\
+                 for (int i = threadIdx.x; i < n; i += N) best = max(best, x[blockIdx.x * n + i]);\ns[threadIdx.x] = best; __syncthreads();\n\
+                 for (int o = N / 2; o; o /= 2) {{ if (threadIdx.x < o) s[threadIdx.x] = max(s[threadIdx.x], s[threadIdx.x + o]); __syncthreads(); }}\n\
+                 if (!threadIdx.x) y[blockIdx.x] = s[0]; }}\n{launches}\n"
+            ),
+        )
+    };
+    let said = instance("template __global__ void rows<float, WIDE>(int, const float *, float *);");
+    assert!(said.contains("WIDE is an argument of the instance that this source makes"), "{said}");
+    let said = instance("void go(int n, float *x) { rows<float, WIDE><<<16384, WIDE>>>(n, x, x); }");
+    assert!(!said.contains("argument of the instance"), "{said}");
+    std::fs::create_dir(project.path("include")).expect("a folder");
+    project.write("include/lanes.h", "#ifndef LANES\n#define LANES 1\n#endif\nstruct Lanes { float x[LANES]; };\n");
+    project.write(
+        "lanes.cu",
+        "#include <lanes.h>\n\
+         //@tune threads(n / LANES) block(256) regs({0}) define(LANES = {1, 8}) default(LANES = 1) args(n = 1 << 20, float v = random[n])\n\
+         __global__ void k(int n, Lanes *v) {\nint i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+         if (i < n / LANES) for (int j = 0; j < LANES; ++j) v[i].x[j] += 1; }\n\
+         void go(int n, Lanes *v) { k<<<(n / LANES + 255) / 256, 256>>>(n, v); }\n",
+    );
+    let mut arguments = compile("lanes.cu", "lanes.o");
+    arguments.push("-Iinclude".to_owned());
+    succeed(&mut project.nvtune(&arguments));
+    let held = project.record("lanes.tune.json")["kernels"][0]["held"].to_string();
+    assert!(held.contains("which other sources may include, too"), "{held}");
 }
 
 #[test]
@@ -298,6 +389,19 @@ fn where_nothing_is_timed_a_shape_that_leaves_work_undone_is_not_chosen() {
     );
     let why = "4 of 5 points may not be chosen: threads of such a block reach beyond the 2048 bytes of shared memory that it has";
     assert!(said.contains(why), "{said}");
+    // Rows as long as the baseline's block, whatever else the code asks of that.
+    let said = predicted(
+        &project,
+        "//@tune grid(rows) block({32, 64, 128, 256}) regs({0}) default(block = 256) launch(header)\n\
+         //@tune args(rows = 1 << 14, x = random[rows * 256], y = out[rows * 256])\n\
+         __global__ void norm(int rows, const float *x, float *y) {\n\
+         __shared__ float s[256]; const int t = threadIdx.x; const float e = x[blockIdx.x * 256 + t]; s[t] = e * e; __syncthreads();\n\
+         for (int k = blockDim.x / 2; k; k /= 2) { if (t < k) s[t] += s[t + k]; __syncthreads(); }\n\
+         y[blockIdx.x * 256 + t] = e / s[0]; }\n",
+    );
+    let why = "bytes at most, and `y` has 16777216: let the grid follow the block, as in threads(n)";
+    let held = project.record("predicted.tune.json")["kernels"][0]["held"].to_string();
+    assert!(said.contains("norm: block=256 (kept") && held.contains(why), "{said}{held}");
     let tied = "block({16, 32, 64}, {8}) define(TILE = {16, 32, 64}) require(block.x == TILE) default(block = {16, 8}, TILE = 16)";
     assert!(!tiled(tied).contains("may not be chosen"));
 }

@@ -1,0 +1,140 @@
+//! Host code -> the launches of a kernel that surely know nothing of the header: their block is a number, and nothing of the header is
+//! in their grid.
+//!
+//! What is not known for sure is taken to follow the header, as the source includes it.
+
+use super::cxx::CxxKind;
+use super::host_code::{File, HostCode};
+use super::host_launch::{Declared, HostLaunch, LaunchedBlock};
+
+/// How many names are followed one after the other.
+const DEPTH: usize = 8;
+
+/// What the header's macros of a kernel end in, as far as launches use them.
+const ENDINGS: [&str; 4] = ["_BLOCK_", "_GRID_", "_SHARED", "_OCCUPANCY"];
+
+/// What the header calls a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderName {
+    /// That of its structure and functions.
+    pub name: String,
+    /// What its macros begin with.
+    pub prefix: String,
+}
+
+impl HostCode {
+    /// The launches of the kernel that know nothing of the header, which calls the source's kernels by these names.
+    pub fn beside_header(&self, kernel: &str, names: &[HeaderName]) -> Vec<HostLaunch> {
+        let mut launches = self.launch_places(kernel);
+        launches.retain(|(launch, file, mark)| {
+            let arguments = file.arguments(mark + 3, ">>>");
+            let is_literal = matches!(launch.block, LaunchedBlock::Is(_));
+            is_literal && !arguments.iter().any(|&(from, to)| self.has_header(file, (from, to), names, DEPTH))
+        });
+        launches.into_iter().map(|(launch, ..)| launch).collect()
+    }
+
+    /// Whether host code has a word of the header's of one kernel.
+    pub fn uses_header(&self, name: &HeaderName) -> bool {
+        let names = std::slice::from_ref(name);
+        self.files.iter().any(|file| {
+            let of_macros = file.macros.iter().flat_map(|(_, words)| words);
+            let mut all = 0..file.tokens.len();
+            all.any(|at| file.is_of_header(at, names)) || of_macros.into_iter().any(|word| is_macro(word, names))
+        })
+    }
+
+    /// Whether something of the header is among tokens, in what they have their values from, or may be.
+    fn has_header(&self, file: &File, (from, to): (usize, usize), names: &[HeaderName], depth: usize) -> bool {
+        let Some(depth) = depth.checked_sub(1) else { return true };
+        let is_name = |at: &usize| file.tokens.get(*at).is_some_and(|token| token.kind == CxxKind::Name);
+        (from..to).filter(is_name).any(|at| {
+            if file.is_of_header(at, names) {
+                return true;
+            }
+            if file.text(at + 1) == "(" {
+                return self.comes_of_header(file.text(at), names);
+            }
+            match file.declared(at) {
+                // Callers tell a grid; of a number of elements there is no more to know.
+                Some(Declared::Parameter) => to == from + 1,
+                // Assigned to more than once.
+                Some(Declared::Value(from, to)) if from == to => true,
+                Some(Declared::Value(from, to)) => self.has_header(file, (from, to), names, depth),
+                Some(Declared::Extents(at)) => {
+                    let given = file.arguments(at, ")");
+                    given.into_iter().any(|range| self.has_header(file, range, names, depth))
+                }
+                None => self.comes_of_header(file.text(at), names),
+            }
+        })
+    }
+
+    /// Whether a macro or a function that host code defines has something of the header.
+    fn comes_of_header(&self, word: &str, names: &[HeaderName]) -> bool {
+        self.files.iter().any(|file| {
+            let mut macros = file.macros.iter().filter(|(defined, _)| file.source.slice(*defined) == word);
+            let mut functions = file.functions.iter().filter(|(begin, _)| file.text(*begin) == word);
+            let is_of = |word: &String| word == "nvtune" || word.starts_with("nvtune_") || is_macro(word, names);
+            macros.any(|(_, words)| words.iter().any(is_of))
+                || functions.any(|&(begin, end)| (begin..end).any(|at| file.is_of_header(at, names)))
+        })
+    }
+}
+
+impl File {
+    /// Whether the name at `at` is the header's: `nvtune::saxpy`, `nvtune_saxpy_grid_x`, `SAXPY_BLOCK_X`, and `saxpy::` behind a `using`.
+    fn is_of_header(&self, at: usize, names: &[HeaderName]) -> bool {
+        let word = self.text(at);
+        let is_named = |word: &str| names.iter().any(|of| of.name == word);
+        word == "nvtune" && self.text(at + 1) == "::" && is_named(self.text(at + 2))
+            || is_named(word) && self.text(at + 1) == "::"
+            || word.strip_prefix("nvtune_").is_some_and(|rest| names.iter().any(|of| rest.starts_with(&of.name)))
+            || is_macro(word, names)
+    }
+}
+
+/// Whether a word is a macro of the header's.
+fn is_macro(word: &str, names: &[HeaderName]) -> bool {
+    let is_of = |of: &HeaderName| {
+        word.strip_prefix(&of.prefix).is_some_and(|rest| ENDINGS.iter().any(|ending| rest.starts_with(ending)))
+    };
+    names.iter().any(is_of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comment::Source;
+    use std::sync::Arc;
+
+    #[test]
+    fn launches_with_numbers_alone_are_beside_the_header() {
+        let name = |name: &str| HeaderName { name: name.to_owned(), prefix: name.to_uppercase() };
+        let names = ["k", "k_float"].map(name);
+        for (text, expected) in [
+            ("void go(int n) { k<<<n / 256, 256>>>(n); }", 1),
+            ("#define BLOCK 256\nvoid go(int n) { int g = n / BLOCK; dim3 b(BLOCK); k<float><<<g, b>>>(n); }", 1),
+            ("int up(int n) { return n / 256; }\nvoid go(int n) { k<<<up(n), 256>>>(n); }", 1),
+            ("void go(int n) { dim3 g(n / 16, n / 16); dim3 b(16, 16); k<<<g, b>>>(n); k<<<n, K_BLOCK_X>>>(n); }", 1),
+            // Some part is the header's.
+            ("void go(int n) { k<<<nvtune::k::grid(n), nvtune::k::block()>>>(n); }", 0),
+            ("using namespace nvtune;\nvoid go(int n) { k<<<k::grid(n), k::block()>>>(n); }", 0),
+            ("void go(int n) { k<<<(n + K_BLOCK_SIZE - 1) / K_BLOCK_SIZE, K_BLOCK_SIZE>>>(n); }", 0),
+            ("void go(int n) { k<float><<<nvtune_k_float_grid_x(n), 256>>>(n); }", 0),
+            ("void go(int n) { dim3 g = nvtune::k::grid(n); k<<<g, 256>>>(n); }", 0),
+            ("#define BLOCKS K_GRID_X\nvoid go(int n) { k<<<BLOCKS, 256>>>(n); }", 0),
+            ("dim3 blocks(int n) { return nvtune::k::grid(n); }\nvoid go(int n) { k<<<blocks(n), 256>>>(n); }", 0),
+            // Not known.
+            ("void go(int blocks, dim3 b) { k<<<blocks, 256>>>(n); k<<<1, b>>>(n); }", 0),
+            ("void go(int n) { int g = 1; g = up(n); k<<<g, 256>>>(n); launch(k, n / 256, 256, n); }", 0),
+            ("void go(int n) { const auto b = shape(n); k<<<n / 256, b>>>(n); }", 0),
+        ] {
+            let host = HostCode::new([Arc::new(Source::new("a.cu", text.as_bytes()))]);
+            assert_eq!(host.beside_header("k", &names).len(), expected, "{text}");
+        }
+        let uses = |text: &str| HostCode::new([Arc::new(Source::new("a.cu", text.as_bytes()))]).uses_header(&names[0]);
+        assert!(uses("int b = K_BLOCK_X;") && uses("#define B K_BLOCK_X\n") && uses("auto b = nvtune::k::block();"));
+        assert!(!uses("int b = nvtune::other::block().x + K_SIZE;") && !uses("// K_BLOCK_X\n"));
+    }
+}
