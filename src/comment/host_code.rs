@@ -5,8 +5,8 @@
 
 use super::cxx::{CxxKind, CxxToken, cxx_tokens};
 use super::diagnostic::Diagnostic;
-use super::macros;
-use super::source::{Source, Span};
+use super::macros::{self, Macro};
+use super::source::Source;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
@@ -26,10 +26,11 @@ pub(super) struct File {
     of_kernels: Arc<BTreeSet<String>>,
     /// The places of each name, in order, once one has been asked for.
     names: OnceLock<HashMap<Box<str>, Vec<usize>>>,
+    /// By token: the brace that opens the block which it is in, once one has been asked for.
+    blocks: OnceLock<Vec<Option<usize>>>,
     /// Functions with a body, each from its name to the end of that; none within another.
     pub functions: Vec<(usize, usize)>,
-    /// The places of macros' names, each with the words that it is made of.
-    pub macros: Vec<(Span, Vec<String>)>,
+    pub macros: Vec<Macro>,
     /// The calls of launchers, and of the program's own functions that call one, in the order of the text.
     launchers: Vec<Call>,
     wrapped: Vec<Call>,
@@ -104,12 +105,12 @@ impl HostCode {
             let mut tokens = cxx_tokens(&source.text);
             tokens.retain(|token| !matches!(token.kind, CxxKind::Comment { .. }));
             let device = device_code(&source, &tokens, &of_kernels);
-            let words = |(name, words): (Span, Vec<&str>)| (name, words.into_iter().map(str::to_owned).collect());
-            let macros = macros::words(&source).into_iter().map(words).collect();
+            let macros = macros::described(&source);
             let (launchers, wrapped, functions) = (Vec::new(), Vec::new(), Vec::new());
-            let names = OnceLock::new();
+            let (names, blocks) = (OnceLock::new(), OnceLock::new());
             let of_kernels = Arc::clone(&of_kernels);
-            let mut file = File { source, tokens, device, of_kernels, names, functions, macros, launchers, wrapped };
+            let mut file =
+                File { source, tokens, device, of_kernels, names, blocks, functions, macros, launchers, wrapped };
             file.launchers = file.launchers();
             file.functions = file.functions();
             file
@@ -173,15 +174,33 @@ impl File {
         names.get(name).map_or(&[], Vec::as_slice)
     }
 
+    /// The brace that opens the block which the token is in.
+    pub fn block(&self, at: usize) -> Option<usize> {
+        let blocks = self.blocks.get_or_init(|| {
+            let mut open = Vec::new();
+            let of_token = |at: usize| {
+                if self.text(at) == "}" {
+                    open.pop();
+                }
+                let block = open.last().copied();
+                if self.text(at) == "{" {
+                    open.push(at);
+                }
+                block
+            };
+            (0..self.tokens.len()).map(of_token).collect()
+        });
+        blocks.get(at).copied().flatten()
+    }
+
     /// The first place where its host code, or another macro, has this name.
     pub fn host_use(&self, name: &str) -> Option<usize> {
         let host = self.places(name).iter().find(|&&at| !self.device[at]).map(|&at| self.tokens[at].span.start);
         host.or_else(|| {
             let mut macros = self.macros.iter();
-            let has = |(defined, words): &&(Span, Vec<String>)| {
-                self.source.slice(*defined) != name && words.iter().any(|word| word == name)
-            };
-            macros.find(has).map(|(defined, _)| defined.start)
+            let has =
+                |found: &&Macro| self.source.slice(found.name) != name && found.words.iter().any(|word| word == name);
+            macros.find(has).map(|found| found.name.start)
         })
     }
 
@@ -210,7 +229,7 @@ impl File {
 
     /// What opens the arguments of the function or constructor named at `at`, behind those of its template, or of the one that it is itself
     /// an argument of, as in `make_unique<Run>(k)`.
-    fn given(&self, at: usize) -> Option<usize> {
+    pub fn given(&self, at: usize) -> Option<usize> {
         let open = match self.text(at + 1) {
             "<" => self.closing(at + 1)? + 1,
             ">" => at + 2,
@@ -220,7 +239,7 @@ impl File {
     }
 
     /// The variable of the class named at `at` that is made with arguments there.
-    fn variable(&self, at: usize) -> Option<usize> {
+    pub fn variable(&self, at: usize) -> Option<usize> {
         let name = if self.text(at + 1) == "<" { self.closing(at + 1)? + 1 } else { at + 1 };
         let is_name = self.tokens.get(name).is_some_and(|token| token.kind == CxxKind::Name);
         // `struct Run final {`

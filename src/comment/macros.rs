@@ -31,14 +31,33 @@ pub(super) fn macros(source: &Source) -> Vec<(Span, Span)> {
     found
 }
 
-/// The words that each macro is made of, its parameters among them, with the place of its name.
-pub(super) fn words(source: &Source) -> Vec<(Span, Vec<&str>)> {
-    let of_body = |body: Span| {
+/// A macro: the place of its name, the names of its parameters, and the words that it is made of but for those that it makes strings of.
+#[derive(Clone, Debug)]
+pub(super) struct Macro {
+    pub name: Span,
+    pub parameters: Vec<String>,
+    pub words: Vec<String>,
+}
+
+/// All macros of a source, in their order.
+pub(super) fn described(source: &Source) -> Vec<Macro> {
+    let of_body = |(name, body): (Span, Span)| {
         let text = source.slice(body);
-        let tokens = cxx_tokens(text).into_iter().filter(|token| token.kind == CxxKind::Name);
-        tokens.map(|token| &text[token.span.start..token.span.end]).collect()
+        let tokens = cxx_tokens(text);
+        let word = |at: usize| tokens.get(at).map_or("", |token| &text[token.span.start..token.span.end]);
+        let names = |from: usize, to: usize| {
+            let is_string = |at: usize| at > 0 && word(at - 1) == "#" && (at < 2 || word(at - 2) != "#");
+            let named = (from..to).filter(|&at| tokens[at].kind == CxxKind::Name);
+            named.filter(|&at| !is_string(at)).map(|at| word(at).to_owned()).collect::<Vec<_>>()
+        };
+        let close = if text.starts_with('(') { (0..tokens.len()).find(|&at| word(at) == ")") } else { None };
+        let mut parameters = names(0, close.unwrap_or(0));
+        if (0..close.unwrap_or(0)).any(|at| word(at) == ".") {
+            parameters.push("__VA_ARGS__".to_owned());
+        }
+        Macro { name, parameters, words: names(close.unwrap_or(0), tokens.len()) }
     };
-    definitions(source).into_iter().map(|(name, body)| (name, of_body(body))).collect()
+    definitions(source).into_iter().map(of_body).collect()
 }
 
 /// The names of macros that declare kernels: `#define KERNEL extern "C" __global__ void`.

@@ -20,6 +20,8 @@ mod host_code;
 mod host_launch;
 mod kernel;
 mod launch_flow;
+mod launch_sites;
+mod launch_text;
 mod list;
 mod macros;
 mod marker;
