@@ -38,7 +38,7 @@ impl HostCode {
     pub fn uses_header(&self, name: &HeaderName) -> bool {
         let names = std::slice::from_ref(name);
         self.files.iter().any(|file| {
-            let of_macros = file.macros.iter().flat_map(|(_, words)| words);
+            let of_macros = file.macros.iter().flat_map(|of| &of.words);
             let mut all = 0..file.tokens.len();
             all.any(|at| file.is_of_header(at, names)) || of_macros.into_iter().any(|word| is_macro(word, names))
         })
@@ -73,10 +73,10 @@ impl HostCode {
     /// Whether a macro or a function that host code defines has something of the header.
     fn comes_of_header(&self, word: &str, names: &[HeaderName]) -> bool {
         self.files.iter().any(|file| {
-            let mut macros = file.macros.iter().filter(|(defined, _)| file.source.slice(*defined) == word);
+            let mut macros = file.macros.iter().filter(|of| file.source.slice(of.name) == word);
             let mut functions = file.functions.iter().filter(|(begin, _)| file.text(*begin) == word);
             let is_of = |word: &String| word == "nvtune" || word.starts_with("nvtune_") || is_macro(word, names);
-            macros.any(|(_, words)| words.iter().any(is_of))
+            macros.any(|of| of.words.iter().any(is_of))
                 || functions.any(|&(begin, end)| (begin..end).any(|at| file.is_of_header(at, names)))
         })
     }

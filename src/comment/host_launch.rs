@@ -35,7 +35,7 @@ impl HostCode {
 
     /// Whether host code has the kernel's name otherwise than to declare it: it may be launched there.
     pub fn launches_somewhere(&self, kernel: &str) -> bool {
-        let of_macros = |file: &File| file.macros.iter().any(|(_, words)| words.iter().any(|word| word == kernel));
+        let of_macros = |file: &File| file.macros.iter().any(|of| of.words.iter().any(|word| word == kernel));
         self.files.iter().any(|file| file.places(kernel).iter().any(|&at| !file.device[at]) || of_macros(file))
     }
 
