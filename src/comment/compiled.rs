@@ -71,10 +71,8 @@ pub fn compiled_text(text: &str, lines: &BTreeSet<u32>) -> String {
         code.range(within.clone()).next().is_some() && lines.range(within).next().is_none()
     };
     let left_out: Vec<Branch> = branches(&source.text).into_iter().filter(is_left_out).collect();
-    let mut number = 0u32;
     let mut kept = String::with_capacity(text.len());
-    for of_line in text.split_inclusive('\n') {
-        number += 1;
+    for (number, of_line) in (1u32..).zip(text.split_inclusive('\n')) {
         match left_out.iter().any(|branch| (branch.begin..branch.end).contains(&number)) {
             true => kept.extend(of_line.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' })),
             false => kept.push_str(of_line),
