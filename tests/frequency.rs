@@ -524,6 +524,9 @@ fn what_surely_lies_beyond_its_memory_is_told() {
         (&format!("{at}ld.shared.u32 %r3, [%rd5+958];"), 16, ""),
         (own, 0, "Shared { has: 1056 } Shared { has: 1056 }"),
         (own, 4, ""),
+        ("setp.gt.u32 %p1, %r2, 62; @%p1 trap;", 0, "Failure"),
+        ("ld.shared.u32 %r4, [s]; setp.ne.u32 %p1, %r4, 1; @%p1 trap;", 0, ""),
+        ("setp.lt.u32 %p1, %r2, 63; @%p1 bra L; call.uni __assertfail, (%rd1); L:", 0, "Failure"),
     ] {
         assert_eq!(seen(body, shared), expected, "{body}");
     }

@@ -146,6 +146,12 @@ impl HostCode {
         })
     }
 
+    /// The first launch of the kernel that does not go through its launch stub, where none does: `a.cu(12)`.
+    pub fn bypass(&self, kernel: &str) -> Option<String> {
+        let first = self.unreached(kernel).into_iter().next().filter(|_| self.launches(kernel).is_empty())?;
+        Some(format!("{}({})", first.path, first.line))
+    }
+
     /// A warning for each launch of the kernel that does not go through its launch stub.
     pub fn unreached(&self, kernel: &str) -> Vec<Diagnostic> {
         self.files.iter().flat_map(|file| file.unreached(kernel)).collect()

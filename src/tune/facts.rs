@@ -234,26 +234,39 @@ pub fn leaves_beyond(module: &Module, symbol: &str, launch: &Launch, workload: &
     executed.is_ok_and(|all| all.iter().all(leaves))
 }
 
-/// Where threads of a launch surely reach beyond the shared memory of their block, as far as those at its corners tell: how many bytes
-/// it has. Not known where the comment does not say how much a launch gives (`says_how_much`), and the kernel uses that.
-pub fn beyond_shared(
+/// What threads of a launch surely do that no launch may do, whatever the workload's buffers are: reach beyond the shared memory of their
+/// block, or fail; as far as those at its corners tell. Shared memory is not looked at where the comment does not say how much a launch gives
+/// (`says_how_much`), and the kernel uses that.
+pub fn stray_of_block(
     module: &Module,
     symbol: &str,
     launch: &Launch,
     workload: &Workload,
     says_how_much: bool,
-) -> Option<u64> {
+) -> Option<Stray> {
     let body = module.entry(symbol)?.body.as_ref()?;
-    if !has_shared(module) || !says_how_much && has_dynamic_shared(module, body) {
+    let tells_shared = has_shared(module) && (says_how_much || !has_dynamic_shared(module, body));
+    if !tells_shared && !may_fail(module) {
         return None;
     }
     // One with work before and behind it.
     let block = launch.grid.map(|extent| extent / 2);
     let places: Vec<_> = corners(launch.block).into_iter().map(|thread| (block, thread)).collect();
     let strays = frequency::strays(module, symbol, launch, workload, &places, WATCHED).ok()?;
-    strays.into_iter().find_map(|stray| match stray {
-        Stray::Shared { has } => Some(has),
-        Stray::Buffer { .. } => None,
+    strays.into_iter().find(|stray| match stray {
+        Stray::Failure => true,
+        Stray::Shared { .. } => tells_shared,
+        Stray::Buffer { .. } => false,
+    })
+}
+
+/// Whether code of the module may end a launch as a failure.
+fn may_fail(module: &Module) -> bool {
+    let bodies = module.functions.iter().filter_map(|function| function.body.as_ref());
+    bodies.flat_map(Body::instructions).any(|instruction| {
+        let names_it = |operand: &Operand| matches!(operand, Operand::Name(name) if &**name == frequency::ASSERTION);
+        is_one_of(instruction, &["trap"])
+            || is_one_of(instruction, &["call"]) && instruction.operands.iter().any(names_it)
     })
 }
 

@@ -57,8 +57,9 @@ impl HostMacros {
         let Some(place) = host.use_of(name) else { return };
         let remedy = format!("include the header and launch by it, or keep {name} out of host code");
         if let Some(shared) = host.shared_use_of(name) {
+            let also = if shared == place { String::new() } else { format!(" ({shared})") };
             let reason = format!(
-                "host code uses {name} ({place}), which other sources may include, too ({shared}), and take for the baseline's: {remedy}"
+                "host code uses {name} ({place}), which other sources may include, too{also}, and take for the baseline's: {remedy}"
             );
             self.kept.insert(name.to_owned(), reason);
         } else if host.launches_follow(&annotation.kernel.name, name, divides) {

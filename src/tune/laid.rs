@@ -9,6 +9,7 @@ use super::subject::Subject;
 use super::variants::{FrontEnds, Macros, Variant, Variants, merged};
 use super::{facts, grid_wait};
 use crate::cubin::Cubin;
+use crate::model::frequency::Stray;
 use crate::model::{Machine, Score};
 use crate::ptx::Module;
 use crate::space::{Configuration, Dim3, Launch};
@@ -222,7 +223,7 @@ impl<'a> Refusals<'a> {
         });
         let undivided = blocks.and_then(|blocks| undivided(blocks, &source.symbol, run));
         let says_how_much = self.subject.annotation.shared.is_some();
-        let refusal = undivided.or_else(|| overrun(&source.symbol, launch, run?, says_how_much));
+        let refusal = undivided.or_else(|| astray(&source.symbol, launch, run?, says_how_much));
         self.known.insert(key, refusal.clone());
         refusal
     }
@@ -240,15 +241,21 @@ fn undivided(blocks: Blocks, symbol: &str, run: Option<(&Module, &Workload)>) ->
     }
 }
 
-/// That threads reach beyond their shared memory, as where the extents of arrays do not follow the block. A GPU may let it pass.
-fn overrun(
+/// That threads fail, as where an assertion asks for another block, or reach beyond their shared memory, as where the extents of arrays do
+/// not follow the block, which a GPU may let pass.
+fn astray(
     symbol: &str,
     launch: &Launch,
     (module, workload): (&Module, &Workload),
     says_how_much: bool,
 ) -> Option<String> {
-    let has = facts::beyond_shared(module, symbol, launch, workload, says_how_much)?;
-    Some(format!("threads of such a block reach beyond the {has} bytes of shared memory that it has"))
+    match facts::stray_of_block(module, symbol, launch, workload, says_how_much)? {
+        Stray::Failure => Some("threads of such a block end in an assertion or a trap".to_owned()),
+        Stray::Shared { has } => {
+            Some(format!("threads of such a block reach beyond the {has} bytes of shared memory that it has"))
+        }
+        Stray::Buffer { .. } => None,
+    }
 }
 
 /// How much the threads of a space's launches store at most, by source.

@@ -176,7 +176,12 @@ impl Reach {
                 None if told.is_none() && facts::has_launch_bounds(module, symbol) => {
                     Way::Pinned("it has launch bounds: launch(remap) reshapes it all the same".to_owned())
                 }
-                None => Way::Remap { told: told.is_some() },
+                None => match told.is_none().then(|| around.host.bypass(&annotation.kernel.name)).flatten() {
+                    Some(place) => Way::Pinned(format!(
+                        "what this source launches ({place}) goes by no launch stub: include the header and launch by it"
+                    )),
+                    None => Way::Remap { told: told.is_some() },
+                },
             },
         };
         let macros = HostMacros::new(annotation, space, around, way == Way::Header);
@@ -406,7 +411,7 @@ impl Reach {
             self.elements.iter().find(counts_blocks).filter(|_| blocks > 1 && launch.blocks() != blocks)
         {
             return Some(format!(
-                "`{name}` of args(...) has as many elements as the program launches blocks, {blocks}: include the header and launch by it, or give it more"
+                "`{name}` of args(...) has as many elements as the program launches blocks, {blocks}: include the header and launch by it, or have the program allocate and read more, and say so here"
             ));
         }
         let scale = self.scale(space, configuration);

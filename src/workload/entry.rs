@@ -13,7 +13,7 @@ use super::mangled::parameter_types;
 use super::types::Type;
 use super::variable::{Variable, variables};
 use crate::comment::{Annotation, Diagnostic, Fault, Instance, TemplateArgument, TemplateParameter, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A kernel that the compiler registered.
@@ -163,6 +163,14 @@ pub fn find<'a>(
             let mut placed = several.iter().filter(here);
             match (placed.next(), placed.next()) {
                 (Some(only), None) => Ok(*only),
+                _ if several_instances(several).len() > 1 && annotation.instance.is_some() => {
+                    let fitting = several_instances(several).into_iter().collect::<Vec<_>>().join(", ");
+                    let message = format!(
+                        "these arguments fit several instances that this file makes, {fitting}: write all arguments of the one to tune; it is not tuned"
+                    );
+                    let span = annotation.instance.as_ref().map_or(annotation.comment, |instance| instance.span);
+                    Err(Box::new(annotation.source.warning(span, message)))
+                }
                 _ => Err(warning(format!(
                     "several kernels are called `{}` and none can be told to be this one: they take {}; give the one to tune a name of its own; it is \
                          not tuned",
@@ -176,6 +184,13 @@ pub fn find<'a>(
         Some(problem) => Err(problem),
         None => Ok(found),
     }
+}
+
+/// The template arguments of entries, in angle brackets.
+fn several_instances(entries: &[&Entry]) -> BTreeSet<String> {
+    let arguments = entries.iter().filter_map(|entry| instance::arguments(&entry.qualified));
+    let written = |arguments: Vec<&str>| arguments.into_iter().map(instance::as_written).collect::<Vec<_>>().join(", ");
+    arguments.map(|arguments| format!("<{}>", written(arguments))).collect()
 }
 
 /// Whether an entry is surely an overload of the annotation's kernel: where both types of a parameter are known, by the declaration and by

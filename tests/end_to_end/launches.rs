@@ -402,6 +402,39 @@ fn where_nothing_is_timed_a_shape_that_leaves_work_undone_is_not_chosen() {
     let why = "bytes at most, and `y` has 16777216: let the grid follow the block, as in threads(n)";
     let held = project.record("predicted.tune.json")["kernels"][0]["held"].to_string();
     assert!(said.contains("norm: block=256 (kept") && held.contains(why), "{said}{held}");
+    // An assertion that asks for the baseline's block, whatever the comment promises.
+    let said = predicted(
+        &project,
+        "#include <cassert>\n//@tune threads(n) block({32, 64, 128}) regs({0}) default(block = 64) launch(remap) args(n = 1 << 20, x = random[n])\n\
+         __global__ void strict(int n, float *x) {\n\
+         assert(blockDim.x == 64); const int i = blockIdx.x * 64 + threadIdx.x; if (i < n) x[i] *= 2; }\n\
+         void go(int n, float *x) { strict<<<(n + 63) / 64, 64>>>(n, x); }\n",
+    );
+    let why = "2 of 3 points may not be chosen: threads of such a block end in an assertion or a trap";
+    assert!(said.contains(why), "{said}");
+    // What goes by no launch stub stays as it is.
+    let said = predicted(
+        &project,
+        "//@tune threads(n) block({64, 128, 256}) regs({0}) default(block = 64) args(n = 1 << 20, x = random[n])\n\
+         __global__ void bare(int n, float *x) {\n\
+         const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2; }\n\
+         void go(int n, float *x) { void *given[] = {&n, &x}; cudaLaunchKernel(bare, dim3((n + 63) / 64), dim3(64), given, 0, 0); }\n",
+    );
+    let why = "2 of 3 points may not be chosen: what this source launches (predicted.cu(4)) goes by no launch stub";
+    assert!(said.contains("bare: block=64 (kept") && said.contains(why), "{said}");
+    let said = predicted(
+        &project,
+        "//@tune template(4) threads(n) block({64, 128}) regs({0}) args(n = 1 << 20, x = random[n])\n\
+         template <int N, bool B = false> __global__ void open(int n, float *x) {\n\
+         const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= B ? 2 : N; }\n\
+         void go(int n, float *x) { open<4><<<n / 64, 64>>>(n, x); open<4, true><<<n / 64, 64>>>(n, x); }\n",
+    );
+    assert!(
+        said.contains(
+            "(1): warning: these arguments fit several instances that this file makes, <4, false>, <4, true>: write"
+        ),
+        "{said}"
+    );
     let tied = "block({16, 32, 64}, {8}) define(TILE = {16, 32, 64}) require(block.x == TILE) default(block = {16, 8}, TILE = 16)";
     assert!(!tiled(tied).contains("may not be chosen"));
 }

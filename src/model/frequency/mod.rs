@@ -48,6 +48,9 @@ use thread::{Allowance, Ground, Place3, Thread};
 /// So much more than the middle thread another one must do for its warp to be looked at instead: the middle may lie beyond the data.
 const BUSIER: f64 = 2.0;
 
+/// What device code calls where an `assert` does not hold.
+pub const ASSERTION: &str = "__assertfail";
+
 /// What the interpreter may spend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -202,8 +205,8 @@ pub fn executed(
     })
 }
 
-/// Where these threads (block, place in that), run alone, surely reach beyond the workload's buffers or the shared memory of their
-/// block: the first such access of each that has one within so many instructions.
+/// What these threads (block, place in that), run alone, surely do that no launch may do, as to reach beyond the workload's buffers or the
+/// shared memory of their block: the first such thing of each that does one within so many instructions.
 ///
 /// # Errors
 /// As [`profile`]; [`Error::Launch`] where a block or thread lies outside the launch.

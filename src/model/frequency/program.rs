@@ -195,6 +195,8 @@ pub(super) enum Callee {
     Function(usize),
     /// By an address in a slot.
     Indirect(Slot),
+    /// What `assert` calls where it does not hold.
+    Assertion,
     Unknown,
 }
 
@@ -249,6 +251,8 @@ pub(super) struct Program {
     /// Static shared memory in bytes, and local memory of a thread.
     pub shared: u64,
     pub local: u64,
+    /// Steps that end a thread, and the launch with it, as a failure.
+    pub traps: Vec<u32>,
     /// Where shared memory of the launch's size begins.
     pub dynamic_shared: u64,
     pub globals: Image,

@@ -32,12 +32,14 @@ pub(super) struct Place3 {
     pub thread: [u32; 3],
 }
 
-/// An access that surely lies outside of what it is meant for.
+/// What a thread surely does that no launch may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stray {
-    /// Beyond the shared memory of a block, which has so many bytes.
+    /// It ends in a trap, or in an assertion that does not hold.
+    Failure,
+    /// It reaches beyond the shared memory of its block, which has so many bytes.
     Shared { has: u64 },
-    /// At this byte of a buffer of the workload, behind its end or, where negative, before its beginning.
+    /// It accesses this byte of a buffer of the workload, behind its end or, where negative, before its beginning.
     Buffer { index: usize, byte: i64, kind: Kind },
 }
 
@@ -281,7 +283,12 @@ impl<'p> Thread<'p> {
                     let Some(frame) = self.stack.pop() else { break };
                     self.returned(frame);
                 }
-                Operation::Exit => break,
+                Operation::Exit => {
+                    if self.allowance.watch && self.exact && program.traps.contains(&at) {
+                        self.stray = Some(Stray::Failure);
+                    }
+                    break;
+                }
                 Operation::Call(index) => {
                     if let Some(call) = program.calls.get(index as usize) {
                         self.call(call, index);

@@ -66,12 +66,12 @@ impl Warp<'_> {
                     self.exact &= !unknown;
                     address.checked_sub(FUNCTION_BASE).map(|offset| (offset / 16) as usize)
                 }
-                Callee::Unknown => None,
+                Callee::Assertion | Callee::Unknown => None,
             };
             let routine = callee.and_then(|callee| Some((callee, program.routines.get(callee)?)));
             let Some((number, routine)) = routine.filter(|_| self.stacks[lane].len() < DEPTH) else {
                 // What an external function returns is unknown; what it costs is not counted.
-                self.exact &= matches!(call.callee, Callee::Unknown);
+                self.exact &= matches!(call.callee, Callee::Assertion | Callee::Unknown);
                 call.results.iter().for_each(|&result| self.forget(lane, result));
                 continue;
             };

@@ -1,6 +1,7 @@
 //! Single instructions: opcode, modifiers and operands -> [`Step`].
 
 use super::{Decoder, Names, Target};
+use crate::model::frequency::ASSERTION;
 use crate::model::frequency::operation::{self, Alu, Combine, Compare, Mode, bits, float};
 use crate::model::frequency::program::{
     Call, Callee, Collective, Memory, Operation, Passing, Reduction, Shuffle, Slot, Step, Update, Vote, Window,
@@ -76,7 +77,11 @@ impl<'m> Decoder<'m> {
             "brx" => self.branch_table(i, names),
             "call" => self.call(i, names),
             "ret" => simple(Operation::Return),
-            "exit" | "trap" => simple(Operation::Exit),
+            "exit" => simple(Operation::Exit),
+            "trap" => {
+                self.program.traps.push(self.program.steps.len() as u32);
+                simple(Operation::Exit)
+            }
             "barrier" if has("cluster") => simple(Operation::Nothing),
             "bar" | "barrier" if !has("warp") => self.barrier(i, &modifiers, names),
             "bar" | "barrier" | "shfl" | "vote" | "match" | "redux" | "activemask" | "elect" => {
@@ -389,7 +394,11 @@ impl<'m> Decoder<'m> {
                 }
                 Callee::Indirect(slot)
             }
-            None => self.function_index(name).map_or(Callee::Unknown, Callee::Function),
+            None => match self.function_index(name) {
+                Some(function) => Callee::Function(function),
+                None if &**name == ASSERTION => Callee::Assertion,
+                None => Callee::Unknown,
+            },
         };
         let mut passing = |list: &'m [Operand]| -> Vec<Passing> {
             list.iter()

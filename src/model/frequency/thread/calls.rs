@@ -1,6 +1,6 @@
 //! Calls of functions: how arguments and results get there and back.
 
-use super::{DEPTH, Frame, Thread};
+use super::{DEPTH, Frame, Stray, Thread};
 use crate::model::frequency::memory::{FUNCTION_BASE, Place};
 use crate::model::frequency::program::{Call, Callee, Passing};
 
@@ -47,13 +47,18 @@ impl<'p> Thread<'p> {
                 self.exact &= !unknown;
                 address.checked_sub(FUNCTION_BASE).map(|offset| (offset / 16) as usize)
             }
-            Callee::Unknown => None,
+            Callee::Assertion if self.allowance.watch && self.exact => {
+                self.stray = Some(Stray::Failure);
+                self.pc = self.program.steps.len() as u32;
+                return;
+            }
+            Callee::Assertion | Callee::Unknown => None,
         };
         let program = self.program;
         let routine = callee.and_then(|callee| Some((callee, program.routines.get(callee)?)));
         let Some((number, routine)) = routine.filter(|_| self.stack.len() < DEPTH) else {
             // What an external function returns is unknown; what it costs is not counted.
-            self.exact &= matches!(call.callee, Callee::Unknown);
+            self.exact &= matches!(call.callee, Callee::Assertion | Callee::Unknown);
             call.results.iter().for_each(|&result| self.forget(result));
             return;
         };
