@@ -10,7 +10,7 @@ use crate::tune::{self, Surroundings};
 use crate::variant::Toolchain;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// A source of the call that is marked, itself or in what it includes.
@@ -20,6 +20,8 @@ pub struct MarkedSource {
     pub stem: String,
     pub files: Vec<MarkedFile>,
     pub includes_header: bool,
+    /// What the source and its files include the header by.
+    header_names: BTreeSet<String>,
     /// Where quoted includes are looked for, besides the folder of who includes.
     include_paths: Vec<PathBuf>,
     /// What of which file is compiled for the host, by paths without links; `None` where it is not known.
@@ -41,11 +43,12 @@ impl MarkedSource {
         for path in &invocation.sources {
             let Some(stem) = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()) else { continue };
             let found = marked_files(path, &invocation.include_paths, &Header::file_name(&stem));
-            let Found { marked: files, nearly: others, includes_header } = found;
+            let Found { marked: files, nearly: others, header_names } = found;
             nearly.extend(others);
             if !files.is_empty() {
                 let include_paths = invocation.include_paths.clone();
-                sources.push(Self { path: path.clone(), stem, files, includes_header, include_paths, compiled: None });
+                let (path, includes_header) = (path.clone(), !header_names.is_empty());
+                sources.push(Self { path, stem, files, includes_header, header_names, include_paths, compiled: None });
             }
         }
         nearly.sort_by(|a, b| a.path.cmp(&b.path));
@@ -116,7 +119,7 @@ impl MarkedSource {
         let text = self.baseline_header(annotations, toolchain.architecture());
         // Beside the source may be a header that an earlier build left, which is found first.
         let defined = Header::without_say(&self.stem);
-        let Ok(Some(preprocessed)) = toolchain.host_source((&name, &text), &defined) else { return };
+        let Ok(Some(preprocessed)) = toolchain.host_source((&self.header_places(), &text), &defined) else { return };
         let files = compiled_files(&preprocessed);
         self.includes_header &= files.keys().any(|path| Path::new(path).file_name() == Some(OsStr::new(&name)));
         let found = files.into_iter().filter_map(|(path, file)| Some((Path::new(&path).canonicalize().ok()?, file)));
@@ -170,6 +173,14 @@ impl MarkedSource {
             words.iter().any(|word| text.contains(word))
         };
         files.filter(has).collect()
+    }
+
+    /// Where the header must be below a folder of the include path: by its own name first, and by all that it is included by.
+    fn header_places(&self) -> Vec<PathBuf> {
+        let name = PathBuf::from(Header::file_name(&self.stem));
+        let is_below = |path: &PathBuf| path.components().all(|part| matches!(part, Component::Normal(_)));
+        let others = self.header_names.iter().map(PathBuf::from).filter(|path| *path != name && is_below(path));
+        std::iter::once(name.clone()).chain(others).collect()
     }
 
     /// The text of the header that has the baselines.
@@ -242,7 +253,7 @@ impl MarkedSource {
         toolchain.loads = loads;
         if self.includes_header {
             let text = self.baseline_header(annotations, toolchain.architecture());
-            toolchain.provide_header(&Header::file_name(&self.stem), &text).map_err(|error| error.to_string())?;
+            toolchain.provide_header(&self.header_places(), &text).map_err(|error| error.to_string())?;
         }
         Ok(toolchain)
     }

@@ -30,7 +30,6 @@ fn good_comments_are_left_alone() {
         floating: ["s", "x", "y"].map(str::to_owned).into(),
         idle: false,
         overruns: Vec::new(),
-        nearly_idle: false,
     };
     let args = "args(n = 1 << 20, x = random[n], y = out[n])";
     let floating = Facts { floating: all.floating.clone(), ..Facts::default() };

@@ -502,6 +502,7 @@ fn what_surely_lies_beyond_its_memory_is_told() {
     };
     let at = "cvt.u64.u32 %rd4, %r2; mov.u64 %rd5, s; add.s64 %rd5, %rd5, %rd4;\n";
     let own = "{ .shared .align 4 .b8 t[32]; st.shared.u32 [t+28], %r1; st.shared.u32 [t+32], %r1; }";
+    let by_data = "ld.global.u32 %r4, [%rd1+4]; mul.wide.u32 %rd4, %r4, 1024; add.s64 %rd4, %rd4, %rd1; ld.global.u32 %r3, [%rd4];";
     for (body, shared, expected) in [
         ("ld.global.u32 %r3, [%rd3];", 0, ""),
         ("ld.global.u32 %r3, [%rd3+4];", 0, "Buffer { index: 0, byte: 256, kind: Load }"),
@@ -525,6 +526,13 @@ fn what_surely_lies_beyond_its_memory_is_told() {
         (own, 0, "Shared { has: 1056 } Shared { has: 1056 }"),
         (own, 4, ""),
         ("setp.gt.u32 %p1, %r2, 62; @%p1 trap;", 0, "Failure"),
+        // By what a buffer has, unless others may have written it before.
+        (
+            &format!("{by_data} ret;"),
+            0,
+            "Buffer { index: 0, byte: 1024, kind: Load } Buffer { index: 0, byte: 1024, kind: Load }",
+        ),
+        (&format!("bar.sync 0; {by_data} ret;"), 0, ""),
         ("ld.shared.u32 %r4, [s]; setp.ne.u32 %p1, %r4, 1; @%p1 trap;", 0, ""),
         ("setp.lt.u32 %p1, %r2, 63; @%p1 bra L; call.uni __assertfail, (%rd1); L:", 0, "Failure"),
     ] {

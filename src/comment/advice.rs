@@ -35,8 +35,6 @@ pub struct Facts {
     pub floating: BTreeSet<String>,
     /// The threads of the baseline that were looked at leave at once, before they read or write global memory.
     pub idle: bool,
-    /// Nearly all blocks of the baseline have nothing to do.
-    pub nearly_idle: bool,
     /// Buffers beyond which threads of the baseline surely reach.
     pub overruns: Vec<Overrun>,
 }
@@ -388,24 +386,9 @@ impl Advisor<'_> {
         }
     }
 
-    /// A launch of far more blocks than there is work for, as of a block for each element.
-    fn nearly_idle(&mut self, facts: &Facts) {
-        let (true, Ok(launch)) = (facts.nearly_idle, self.space.launch(self.space.baseline())) else { return };
-        let (clause, remedy) = match self.annotation.grid {
-            Some(_) => ("grid", "grid(...) counts blocks, threads(...) threads"),
-            None => ("threads", "give arguments with work for them"),
-        };
-        let message = format!(
-            "nearly all of the baseline's {} blocks have nothing to do on this workload: {remedy}",
-            launch.blocks()
-        );
-        self.warn(self.annotation.place(clause), message);
-    }
-
     /// A launch in which nobody does anything.
     fn idle(&mut self, facts: &Facts) {
         if !facts.idle {
-            self.nearly_idle(facts);
             return;
         }
         let mut zero = Vec::new();

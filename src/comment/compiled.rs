@@ -5,6 +5,10 @@
 use super::cxx::{CxxKind, cxx_tokens};
 use super::source::Source;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// By this macro the device's code differs from the host's, of which the preprocessed text is.
+const OF_DEVICE: &str = "__CUDA_ARCH__";
 
 /// What of a file came through the preprocessor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,32 +52,32 @@ fn marker(text: &[u8]) -> Option<(u32, String, bool)> {
     Some((line.parse().ok()?, name, flags.split(' ').any(|flag| flag == "3")))
 }
 
-/// A branch of an `#if`: its first line and, once it is known, the one behind its last.
-#[derive(Clone, Copy)]
+/// A branch of an `#if`.
 struct Branch {
-    begin: u32,
-    end: u32,
+    /// Its first line and the one behind its last, without the directives.
+    lines: Range<u32>,
+    /// In how many others it is.
+    depth: usize,
+    /// It stands among the arguments of a call, which the preprocessor may write in another place, or is for one side of a compile alone.
+    is_open: bool,
 }
 
 /// A text with blanks in place of the branches that are not compiled; places in it stay what they are.
 pub fn compiled_text(text: &str, lines: &BTreeSet<u32>) -> String {
-    let is_code = |kind: CxxKind| !matches!(kind, CxxKind::Comment { .. });
     let source = Source::new("", text.as_bytes());
-    let starts: Vec<usize> = std::iter::once(0).chain(source.text.match_indices('\n').map(|(at, _)| at + 1)).collect();
-    let line = |at: usize| u32::try_from(starts.partition_point(|&start| start <= at)).unwrap_or(u32::MAX);
-    let code: BTreeSet<u32> = cxx_tokens(&source.text)
-        .iter()
-        .filter(|token| is_code(token.kind))
-        .map(|token| line(token.span.start))
-        .collect();
-    let is_left_out = |branch: &Branch| {
-        let within = branch.begin..branch.end;
-        code.range(within.clone()).next().is_some() && lines.range(within).next().is_none()
+    let Some((branches, code)) = branches(&source.text) else { return text.to_owned() };
+    // Code of the branch itself, not of those in it, tells whether it is compiled.
+    let has_own = |branch: &Branch| {
+        let within = |of: &&Branch| of.depth > branch.depth && branch.lines.contains(&of.lines.start);
+        let inner: Vec<&Branch> = branches.iter().filter(within).collect();
+        code.range(branch.lines.clone()).any(|line| !inner.iter().any(|of| of.lines.contains(line)))
     };
-    let left_out: Vec<Branch> = branches(&source.text).into_iter().filter(is_left_out).collect();
+    let is_left_out =
+        |branch: &&Branch| !branch.is_open && lines.range(branch.lines.clone()).next().is_none() && has_own(branch);
+    let left_out: BTreeSet<u32> = branches.iter().filter(is_left_out).flat_map(|branch| branch.lines.clone()).collect();
     let mut kept = String::with_capacity(text.len());
     for (number, of_line) in (1u32..).zip(text.split_inclusive('\n')) {
-        match left_out.iter().any(|branch| (branch.begin..branch.end).contains(&number)) {
+        match left_out.contains(&number) {
             true => kept.extend(of_line.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' })),
             false => kept.push_str(of_line),
         }
@@ -81,22 +85,47 @@ pub fn compiled_text(text: &str, lines: &BTreeSet<u32>) -> String {
     kept
 }
 
-/// The branches of all `#if` of a text, without the lines of the directives themselves.
-fn branches(text: &str) -> Vec<Branch> {
-    let (mut found, mut open): (Vec<Branch>, Vec<u32>) = (Vec::new(), Vec::new());
-    for (number, line) in (1u32..).zip(text.lines()) {
-        let Some(directive) = line.trim_start().strip_prefix('#').map(str::trim_start) else { continue };
-        let word = directive.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
-        let is_begin = matches!(word, "if" | "ifdef" | "ifndef");
-        let is_next = matches!(word, "elif" | "elifdef" | "elifndef" | "else");
-        if is_next || word == "endif" {
-            found.extend(open.pop().map(|begin| Branch { begin, end: number }));
+/// The branches of all `#if` of a text, and the lines with code; `None` where directives say that lines have other numbers.
+fn branches(text: &str) -> Option<(Vec<Branch>, BTreeSet<u32>)> {
+    let tokens = cxx_tokens(text);
+    let mut tokens_behind = tokens.iter().peekable();
+    let (mut found, mut open): (Vec<Branch>, Vec<(u32, bool)>) = (Vec::new(), Vec::new());
+    let (mut code, mut parentheses, mut start, mut covered) = (BTreeSet::new(), 0usize, 0usize, 0usize);
+    for (number, line) in (1u32..).zip(text.split_inclusive('\n')) {
+        let end = start + line.len();
+        let directive = line.trim_start().strip_prefix('#').map(str::trim_start).filter(|_| covered <= start);
+        if let Some(directive) = directive {
+            let word = directive.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+            if word == "line" || directive.starts_with(|c: char| c.is_ascii_digit()) {
+                return None;
+            }
+            let is_begin = matches!(word, "if" | "ifdef" | "ifndef");
+            let is_next = matches!(word, "elif" | "elifdef" | "elifndef" | "else");
+            if let Some((begin, is_open)) = open.pop_if(|_| is_next || word == "endif") {
+                found.push(Branch { lines: begin..number, depth: open.len(), is_open });
+                if is_next {
+                    open.push((number + 1, is_open || directive.contains(OF_DEVICE)));
+                }
+            } else if is_begin {
+                let around = open.last().is_some_and(|(_, is_open)| *is_open);
+                open.push((number + 1, around || parentheses > 0 || directive.contains(OF_DEVICE)));
+            }
         }
-        if is_begin || is_next {
-            open.push(number + 1);
+        while let Some(token) = tokens_behind.next_if(|token| token.span.start < end) {
+            covered = token.span.end;
+            if matches!(token.kind, CxxKind::Comment { .. }) {
+                continue;
+            }
+            code.insert(number);
+            match text.get(token.span.start..token.span.end) {
+                Some("(") => parentheses += 1,
+                Some(")") => parentheses = parentheses.saturating_sub(1),
+                _ => {}
+            }
         }
+        start = end;
     }
-    found
+    Some((found, code))
 }
 
 #[cfg(test)]
@@ -131,5 +160,29 @@ mod tests {
             assert_eq!(kept(lines), (expected.to_owned(), true, 13), "{lines:?}");
         }
         assert_eq!(compiled_text(text, &BTreeSet::from([2])).len(), text.len());
+    }
+
+    #[test]
+    fn what_is_not_certain_stays() {
+        for text in [
+            // Its only code is that of another branch within.
+            "#ifndef H\n#define H\n#define W 4\n#ifdef HIP\nint hip;\n#endif\n#endif\n",
+            // For the device alone; among the arguments of a call; lines that have other numbers.
+            "#ifdef __CUDA_ARCH__\nint a;\n#ifdef X\nint b;\n#endif\n#endif\n",
+            "#if X\n#elif __CUDA_ARCH__ >= 800\nint a;\n#endif\n",
+            "DO(\n#ifdef X\nint a;\n#else\nint b;\n#endif\n)\n",
+            "#line 1000\n#ifdef X\nint a;\n#endif\n",
+        ] {
+            let kept = compiled_text(text, &BTreeSet::new());
+            let left = |word: &str| kept.split_whitespace().filter(|known| *known == word).count();
+            let expected = |word: &str| text.split_whitespace().filter(|known| *known == word).count();
+            assert_eq!(["define", "a;", "b;"].map(left), ["define", "a;", "b;"].map(expected), "{text}");
+        }
+        // No directives: of a comment, a raw string.
+        let text = "#ifdef X\nint a; /*\n#endif\n*/ const char *s = R\"(\n#else\n)\";\nint b;\n#endif\nint c;\n";
+        assert_eq!(
+            compiled_text(text, &BTreeSet::from([9])).split_whitespace().collect::<String>(),
+            "#ifdefX#endifintc;"
+        );
     }
 }

@@ -6,9 +6,28 @@
 use super::cxx::CxxKind;
 use super::host_code::{File, HostCode};
 use super::host_launch::{Declared, HostLaunch, LaunchedBlock};
+use std::collections::BTreeMap;
 
 /// How many names are followed one after the other.
 const DEPTH: usize = 8;
+
+/// Types that are words of the language, or CUDA's for numbers.
+const TYPES: [&str; 14] = [
+    "bool",
+    "char",
+    "short",
+    "int",
+    "long",
+    "float",
+    "double",
+    "signed",
+    "unsigned",
+    "half",
+    "__half",
+    "__nv_bfloat16",
+    "true",
+    "false",
+];
 
 /// What the header's macros of a kernel end in, as far as launches use them.
 const ENDINGS: [&str; 4] = ["_BLOCK_", "_GRID_", "_SHARED", "_OCCUPANCY"];
@@ -23,13 +42,17 @@ pub struct HeaderName {
 }
 
 impl HostCode {
-    /// The launches of the kernel that know nothing of the header, which calls the source's kernels by these names.
-    pub fn beside_header(&self, kernel: &str, names: &[HeaderName]) -> Vec<HostLaunch> {
-        let mut launches = self.launch_places(kernel);
+    /// The launches of the kernel that know nothing of the header, which calls the source's kernels by these names. Of a template's they
+    /// are those of an instance, by the text of its arguments without blanks.
+    pub fn beside_header(&self, kernel: &str, instance: Option<&str>, names: &[HeaderName]) -> Vec<HostLaunch> {
+        let mut launches = self.launch_places(kernel, &BTreeMap::new());
         launches.retain(|(launch, file, mark)| {
-            let arguments = file.arguments(mark + 3, ">>>");
+            if instance.zip(file.concrete_arguments(*mark)).is_some_and(|(own, written)| own != written) {
+                return false;
+            }
+            let grid = file.arguments(mark + 3, ">>>").first().copied();
             let is_literal = matches!(launch.block, LaunchedBlock::Is(_));
-            is_literal && !arguments.iter().any(|&(from, to)| self.has_header(file, (from, to), names, DEPTH))
+            is_literal && grid.is_some_and(|grid| !self.may_be_of_header(file, grid, names, DEPTH))
         });
         launches.into_iter().map(|(launch, ..)| launch).collect()
     }
@@ -44,9 +67,16 @@ impl HostCode {
         })
     }
 
-    /// Whether something of the header is among tokens, in what they have their values from, or may be.
-    fn has_header(&self, file: &File, (from, to): (usize, usize), names: &[HeaderName], depth: usize) -> bool {
+    /// Whether something of the header is among tokens, or in what they have their values from; or they are of a name of which nothing
+    /// is known.
+    fn may_be_of_header(&self, file: &File, range: (usize, usize), names: &[HeaderName], depth: usize) -> bool {
         let Some(depth) = depth.checked_sub(1) else { return true };
+        let (from, to) = range;
+        // A name, or the way to a member: in an expression an unknown name is a number of elements, here it is the grid.
+        let is_path = (from..to).all(|at| {
+            file.tokens.get(at).is_some_and(|token| token.kind == CxxKind::Name)
+                || matches!(file.text(at), "." | "-" | ">" | "::" | "*")
+        });
         let is_name = |at: &usize| file.tokens.get(*at).is_some_and(|token| token.kind == CxxKind::Name);
         (from..to).filter(is_name).any(|at| {
             if file.is_of_header(at, names) {
@@ -56,16 +86,16 @@ impl HostCode {
                 return self.comes_of_header(file.text(at), names);
             }
             match file.declared(at) {
-                // Callers tell a grid; of a number of elements there is no more to know.
-                Some(Declared::Parameter) => to == from + 1,
+                Some(Declared::Parameter) => is_path,
                 // Assigned to more than once.
-                Some(Declared::Value(from, to)) if from == to => true,
-                Some(Declared::Value(from, to)) => self.has_header(file, (from, to), names, depth),
+                Some(Declared::Value(from, to)) if from == to => is_path,
+                Some(Declared::Value(from, to)) => self.may_be_of_header(file, (from, to), names, depth),
                 Some(Declared::Extents(at)) => {
                     let given = file.arguments(at, ")");
-                    given.into_iter().any(|range| self.has_header(file, range, names, depth))
+                    given.into_iter().any(|range| self.may_be_of_header(file, range, names, depth))
                 }
-                None => self.comes_of_header(file.text(at), names),
+                None if self.comes_of_header(file.text(at), names) => true,
+                None => is_path && self.defined(file.text(at)).is_none(),
             }
         })
     }
@@ -74,15 +104,30 @@ impl HostCode {
     fn comes_of_header(&self, word: &str, names: &[HeaderName]) -> bool {
         self.files.iter().any(|file| {
             let mut macros = file.macros.iter().filter(|of| file.source.slice(of.name) == word);
-            let mut functions = file.functions.iter().filter(|(begin, _)| file.text(*begin) == word);
+            let mut functions =
+                file.places(word).iter().filter_map(|&at| file.function(at).filter(|&(begin, _)| begin == at));
             let is_of = |word: &String| word == "nvtune" || word.starts_with("nvtune_") || is_macro(word, names);
             macros.any(|of| of.words.iter().any(is_of))
-                || functions.any(|&(begin, end)| (begin..end).any(|at| file.is_of_header(at, names)))
+                || functions.any(|(begin, end)| (begin..end).any(|at| file.is_of_header(at, names)))
         })
     }
 }
 
 impl File {
+    /// The template arguments before a `<<<` without blanks, where they are numbers and types of the language alone.
+    fn concrete_arguments(&self, mark: usize) -> Option<String> {
+        let close = mark.checked_sub(1).filter(|&close| self.text(close) == ">")?;
+        let open = (0..close)
+            .rev()
+            .take_while(|&at| !matches!(self.text(at), ";" | "{" | "}"))
+            .find(|&at| self.text(at) == "<")?;
+        let is_concrete = |at: usize| {
+            let word = self.text(at);
+            TYPES.contains(&word) || word == "," || self.tokens[at].kind == CxxKind::Literal
+        };
+        (open + 1..close).all(is_concrete).then(|| (open + 1..close).map(|at| self.text(at)).collect())
+    }
+
     /// Whether the name at `at` is the header's: `nvtune::saxpy`, `nvtune_saxpy_grid_x`, `SAXPY_BLOCK_X`, and `saxpy::` behind a `using`.
     fn is_of_header(&self, at: usize, names: &[HeaderName]) -> bool {
         let word = self.text(at);
@@ -125,13 +170,20 @@ mod tests {
             ("void go(int n) { dim3 g = nvtune::k::grid(n); k<<<g, 256>>>(n); }", 0),
             ("#define BLOCKS K_GRID_X\nvoid go(int n) { k<<<BLOCKS, 256>>>(n); }", 0),
             ("dim3 blocks(int n) { return nvtune::k::grid(n); }\nvoid go(int n) { k<<<blocks(n), 256>>>(n); }", 0),
+            ("void go(int n, cudaStream_t s) { k<<<n / 256, 256, 0, s>>>(n); }\nvoid other() { int n = 1; n = 2; }", 1),
+            (
+                "void go(int n) { k<<<std::max(1, n / 256), 256>>>(n); k<float><<<n / 256, 256>>>(n); k<double><<<n / 256, 256>>>(n); }",
+                2,
+            ),
             // Not known.
+            ("void go(int n, C &c) { k<<<c.grid, 256>>>(n); k<<<this->grid_, 256>>>(n); }", 0),
+            ("void go(int n) { auto [b] = make(); k<<<b, 256>>>(n); with([&](auto g) { k<<<g.x, 256>>>(n); }); }", 0),
             ("void go(int blocks, dim3 b) { k<<<blocks, 256>>>(n); k<<<1, b>>>(n); }", 0),
             ("void go(int n) { int g = 1; g = up(n); k<<<g, 256>>>(n); launch(k, n / 256, 256, n); }", 0),
             ("void go(int n) { const auto b = shape(n); k<<<n / 256, b>>>(n); }", 0),
         ] {
             let host = HostCode::new([Arc::new(Source::new("a.cu", text.as_bytes()))]);
-            assert_eq!(host.beside_header("k", &names).len(), expected, "{text}");
+            assert_eq!(host.beside_header("k", Some("float"), &names).len(), expected, "{text}");
         }
         let uses = |text: &str| HostCode::new([Arc::new(Source::new("a.cu", text.as_bytes()))]).uses_header(&names[0]);
         assert!(uses("int b = K_BLOCK_X;") && uses("#define B K_BLOCK_X\n") && uses("auto b = nvtune::k::block();"));

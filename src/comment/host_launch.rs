@@ -7,6 +7,7 @@ use super::cxx::CxxKind;
 use super::host_code::{File, HostCode};
 use super::source::{Source, Span};
 use crate::space::Dim3;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A launch in host code.
@@ -30,62 +31,81 @@ pub enum LaunchedBlock {
 impl HostCode {
     /// The launches of the kernel in host code, in the order of the text.
     pub fn launches(&self, kernel: &str) -> Vec<HostLaunch> {
-        self.launch_places(kernel).into_iter().map(|(launch, ..)| launch).collect()
+        self.launch_places(kernel, &BTreeMap::new()).into_iter().map(|(launch, ..)| launch).collect()
+    }
+
+    /// The block of all launches of the kernel under these values of macros, where all that host code does with the kernel is to launch it
+    /// with `<<<...>>>`, in blocks that the text tells.
+    pub fn launched_block(&self, kernel: &str, macros: &BTreeMap<String, i64>) -> Option<Dim3> {
+        let is_launched = |file: &File| {
+            let mut places = file.places(kernel).iter().filter(|&&at| !file.device[at]);
+            places.all(|&at| file.launch_mark(at).is_some()) && !file.macros.iter().any(|of| of.has(kernel))
+        };
+        let launches = self.launch_places(kernel, macros);
+        let LaunchedBlock::Is(block) = launches.first()?.0.block else { return None };
+        let is_it = |(launch, ..): &(HostLaunch, &File, usize)| launch.block == LaunchedBlock::Is(block);
+        (launches.iter().all(is_it) && self.files.iter().all(is_launched)).then_some(block)
     }
 
     /// Whether host code has the kernel's name otherwise than to declare it: it may be launched there.
     pub fn launches_somewhere(&self, kernel: &str) -> bool {
-        let of_macros = |file: &File| file.macros.iter().any(|of| of.words.iter().any(|word| word == kernel));
+        let of_macros = |file: &File| file.macros.iter().any(|of| of.has(kernel));
         self.files.iter().any(|file| file.places(kernel).iter().any(|&at| !file.device[at]) || of_macros(file))
     }
 
-    /// The same, each with its file and the token of its `<<<`.
-    pub(super) fn launch_places(&self, kernel: &str) -> Vec<(HostLaunch, &File, usize)> {
+    /// The launches, each with its file and the token of its `<<<`, under these values of macros.
+    pub(super) fn launch_places(
+        &self,
+        kernel: &str,
+        macros: &BTreeMap<String, i64>,
+    ) -> Vec<(HostLaunch, &File, usize)> {
         let mut found = Vec::new();
         for file in &self.files {
-            let named = (0..file.tokens.len()).filter(|&at| file.text(at) == kernel && !file.device[at]);
+            let named = file.places(kernel).iter().copied().filter(|&at| !file.device[at]);
             for (at, mark) in named.filter_map(|at| Some((at, file.launch_mark(at)?))) {
                 let (source, span) = (Arc::clone(&file.source), file.tokens[at].span);
-                found.push((HostLaunch { source, span, block: self.block(file, mark + 3) }, file, mark));
+                found.push((HostLaunch { source, span, block: self.block(file, mark + 3, macros) }, file, mark));
             }
         }
         found
     }
 
     /// The block of the launch whose arguments begin at `start`.
-    fn block(&self, file: &File, start: usize) -> LaunchedBlock {
+    fn block(&self, file: &File, start: usize, macros: &BTreeMap<String, i64>) -> LaunchedBlock {
         match file.arguments(start, ">>>").get(1) {
-            Some(&(from, to)) => self.shape(file, from, to),
+            Some(&(from, to)) => self.shape(file, from, to, macros),
             None => LaunchedBlock::Unknown,
         }
     }
 
     /// The value of the tokens from `from` to before `to` as a shape.
-    fn shape(&self, file: &File, from: usize, to: usize) -> LaunchedBlock {
+    fn shape(&self, file: &File, from: usize, to: usize, macros: &BTreeMap<String, i64>) -> LaunchedBlock {
         let opens = |at: usize| matches!(file.text(at), "(" | "{");
         if file.text(from) == "dim3" && opens(from + 1) {
-            return self.extents(file, from + 2);
+            return self.extents(file, from + 2, macros);
         }
         if to == from + 1 && file.tokens[from].kind == CxxKind::Name {
             return match file.declared(from) {
                 Some(Declared::Parameter) => LaunchedBlock::Given,
-                Some(Declared::Extents(at)) => self.extents(file, at),
-                Some(Declared::Value(start, end)) => self.shape(file, start, end),
-                None => self.number(file, from).map_or(LaunchedBlock::Unknown, |x| LaunchedBlock::Is([x, 1, 1])),
+                Some(Declared::Extents(at)) => self.extents(file, at, macros),
+                Some(Declared::Value(start, end)) => self.shape(file, start, end, macros),
+                None => {
+                    self.number(file, from, macros).map_or(LaunchedBlock::Unknown, |x| LaunchedBlock::Is([x, 1, 1]))
+                }
             };
         }
-        self.product(file, from, to).map_or(LaunchedBlock::Unknown, |x| LaunchedBlock::Is([x, 1, 1]))
+        self.product(file, from, to, macros).map_or(LaunchedBlock::Unknown, |x| LaunchedBlock::Is([x, 1, 1]))
     }
 
     /// The shape of a `dim3` whose first extent begins at `start`.
-    fn extents(&self, file: &File, start: usize) -> LaunchedBlock {
+    fn extents(&self, file: &File, start: usize, macros: &BTreeMap<String, i64>) -> LaunchedBlock {
         let mut block = [1; 3];
         let given = file.arguments(start, file.closing_mark(start));
         if given.is_empty() || given.len() > 3 {
             return LaunchedBlock::Unknown;
         }
         for (extent, (from, to)) in block.iter_mut().zip(given) {
-            match self.product(file, from, to) {
+            match self.product(file, from, to, macros) {
                 Some(value) => *extent = value,
                 None => return LaunchedBlock::Unknown,
             }
@@ -94,11 +114,11 @@ impl HostCode {
     }
 
     /// `256`, `WARPS * 32`
-    fn product(&self, file: &File, from: usize, to: usize) -> Option<u32> {
+    fn product(&self, file: &File, from: usize, to: usize, macros: &BTreeMap<String, i64>) -> Option<u32> {
         let mut value = 1u32;
         for at in from..to {
             match (at - from) % 2 {
-                0 => value = value.checked_mul(self.number(file, at)?)?,
+                0 => value = value.checked_mul(self.number(file, at, macros)?)?,
                 _ if file.text(at) != "*" => return None,
                 _ => {}
             }
@@ -106,21 +126,21 @@ impl HostCode {
         ((to - from) % 2 == 1).then_some(value)
     }
 
-    fn number(&self, file: &File, at: usize) -> Option<u32> {
+    fn number(&self, file: &File, at: usize, macros: &BTreeMap<String, i64>) -> Option<u32> {
         let text = file.text(at);
         match file.tokens.get(at)?.kind {
             CxxKind::Literal => integer(text),
             CxxKind::Name => match file.declared(at) {
-                Some(Declared::Value(start, end)) => self.product(file, start, end),
+                Some(Declared::Value(start, end)) => self.product(file, start, end, macros),
                 Some(_) => None,
-                None => self.defined(text),
+                None => macros.get(text).map_or_else(|| self.defined(text), |value| u32::try_from(*value).ok()),
             },
             _ => None,
         }
     }
 
     /// The value of a macro that is defined once, and that no command line can define otherwise.
-    fn defined(&self, name: &str) -> Option<u32> {
+    pub(super) fn defined(&self, name: &str) -> Option<u32> {
         let mut value = None;
         for line in self.files.iter().flat_map(|file| file.source.text.lines()) {
             let Some(directive) = line.trim_start().strip_prefix('#') else { continue };
@@ -156,23 +176,21 @@ pub(super) enum Declared {
 impl File {
     /// The declaration of the name at `at` in the scopes around it, where nothing else in the file assigns to such a name.
     pub(super) fn declared(&self, at: usize) -> Option<Declared> {
-        let name = self.text(at);
-        let mut depth = 0usize;
-        let declaration = (1..at).rev().find(|&place| {
-            match self.text(place) {
-                "}" => depth += 1,
-                "{" => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            depth == 0 && self.text(place) == name && self.is_declaration(place)
-        })?;
-        let is_changed = |place: usize| {
-            place != declaration && self.text(place) == name && !self.is_declaration(place) && self.is_assigned(place)
+        let places = self.places(self.text(at));
+        let before = &places[..places.partition_point(|&place| place < at)];
+        let is_in_scope = |place: usize| self.block(place).is_none_or(|open| self.is_within(at, open));
+        let declaration =
+            before.iter().rev().copied().find(|&place| self.is_declaration(place) && is_in_scope(place))?;
+        // Parameters stand before the brace of their function.
+        let function = self.function(declaration).or_else(|| self.function(at));
+        let is_near = |place: usize| function.is_none_or(|(begin, end)| (begin..=end).contains(&place));
+        let is_changed = |&place: &usize| {
+            place != declaration && is_near(place) && !self.is_declaration(place) && self.is_assigned(place)
         };
         match self.text(declaration + 1) {
             "," | ")" => Some(Declared::Parameter),
             // What follows cannot be told; nor is a name told that is not found here.
-            _ if (0..self.tokens.len()).any(is_changed) => Some(Declared::Value(declaration, declaration)),
+            _ if places.iter().any(is_changed) => Some(Declared::Value(declaration, declaration)),
             "(" | "{" if self.text(declaration - 1) == "dim3" => Some(Declared::Extents(declaration + 2)),
             "=" => {
                 let mut round = 0usize;
@@ -190,6 +208,11 @@ impl File {
             }
             _ => Some(Declared::Value(declaration, declaration)),
         }
+    }
+
+    /// Whether the token is in the block that a brace opens.
+    fn is_within(&self, at: usize, open: usize) -> bool {
+        std::iter::successors(self.block(at), |&block| self.block(block)).any(|block| block == open)
     }
 
     /// Whether the name at `at` stands behind a type.

@@ -249,7 +249,13 @@ impl<'a> Flow<'a> {
             return self.one_of(place, &parts);
         }
         if let Some((question, colon)) = file.conditional((from, to)).filter(|_| self.divides) {
-            return self.each_of(place, &[(question + 1, colon), (colon + 1, to)]);
+            let arms = [(question + 1, colon), (colon + 1, to)];
+            // `blocks < 1 ? 1 : blocks` is one block at least.
+            return match arms.map(|arm| file.is_trivial(arm)) {
+                [true, false] => self.judge(place, arms[1]),
+                [false, true] => self.judge(place, arms[0]),
+                _ => self.each_of(place, &arms),
+            };
         }
         let (mut found, mut at) = (Not, from);
         while at < to && found != Follows {

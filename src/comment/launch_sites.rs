@@ -372,6 +372,8 @@ mod tests {
             ("void go(int n) { int g = n / WORK; if (g > 1024) g = 1024; k<<<g, 256>>>(n, x); }", false),
             ("void go(int n) { int g = n / WORK; if (g < 1) { g = 1; } k<<<g, 256>>>(n, x); }", true),
             ("void go(int n) { int g = n / WORK; if (n < 1) g = 1; k<<<g, 256>>>(n, x); }", false),
+            ("void go(int n) { int g = n / WORK; k<<<g < 1 ? 1 : g, 256>>>(n, x); }", true),
+            ("void go(int n) { k<<<WORK > n ? 1 : 0, 256>>>(n, x); }", false),
             ("void go(int n) { k<<<WORK == 1 ? n / 256 : n / 8192, 256>>>(n, x); }", false),
             ("void go(int n) { int g = (n > 4 ? n / WORK : m / WORK); k<<<g, 256>>>(n, x); }", true),
             ("void go(int n) { k<<<dim3(n > 4 ? n / WORK : 4, 2), 256>>>(n, x); }", false),

@@ -39,6 +39,13 @@ pub(super) struct Macro {
     pub words: Vec<String>,
 }
 
+impl Macro {
+    /// Whether it is made of this word, among others.
+    pub fn has(&self, wanted: &str) -> bool {
+        self.words.iter().any(|word| word == wanted)
+    }
+}
+
 /// All macros of a source, in their order.
 pub(super) fn described(source: &Source) -> Vec<Macro> {
     let of_body = |(name, body): (Span, Span)| {

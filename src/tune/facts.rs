@@ -40,9 +40,6 @@ const BEYOND: u64 = 1024;
 /// The same of a thread that is watched for accesses beyond its memory.
 const WATCHED: u64 = 20_000;
 
-/// The share of blocks with nothing to do at which a launch is surely not as it was meant.
-const NEARLY_ALL: f64 = 0.9;
-
 /// PTX instructions that are run to see whether anybody does anything.
 const LOOKED_AT: u64 = 100_000;
 
@@ -57,7 +54,7 @@ pub fn facts(module: &Module, symbol: &str, register_cap: Option<u32>, run: Opti
         (facts.fixed, facts.unread) = fixed(module, entry, body);
         facts.dynamic_shared = has_dynamic_shared(module, body);
         facts.stored = stored(body);
-        (facts.idle, facts.nearly_idle) = run.map(|run| idle(module, symbol, body, run)).unwrap_or_default();
+        facts.idle = run.is_some_and(|run| is_idle(module, symbol, body, run));
         facts.overruns = run.map(|run| beyond_buffers(module, symbol, run)).unwrap_or_default();
     }
     facts
@@ -188,20 +185,17 @@ fn stored(body: &Body) -> Option<u64> {
 }
 
 /// Whether the threads that are run all leave at once, before they touch the memory of the GPU, of a kernel that can. One that
-/// searches may work for long and find nothing. Not known where what they did is an estimate. With it whether
-/// nearly all blocks do next to nothing.
-fn idle(module: &Module, symbol: &str, body: &Body, (launch, workload): (&Launch, &Workload)) -> (bool, bool) {
+/// searches may work for long and find nothing. Not known where what they did is an estimate.
+fn is_idle(module: &Module, symbol: &str, body: &Body, (launch, workload): (&Launch, &Workload)) -> bool {
     let mut reaching = reaching(body).peekable();
     if reaching.peek().is_none() {
-        return (false, false);
+        return false;
     }
     let limits = frequency::Limits { instructions: LOOKED_AT, ..frequency::Limits::default() };
-    let Ok(profile) = frequency::profile(module, symbol, launch, workload, &limits) else { return (false, false) };
+    let Ok(profile) = frequency::profile(module, symbol, launch, workload, &limits) else { return false };
     let is_run = |line: u32| profile.counts.get(&line).is_some_and(|&count| count > 0.0);
     let is_short = profile.counts.values().sum::<f64>() <= AT_ONCE;
-    let is_known = profile.exact && !profile.counts.is_empty();
-    let is_idle = is_known && is_short && !reaching.any(|instruction| is_run(instruction.line));
-    (is_idle, is_known && profile.idle >= NEARLY_ALL)
+    profile.exact && !profile.counts.is_empty() && is_short && !reaching.any(|instruction| is_run(instruction.line))
 }
 
 /// The instructions that may read or write the memory of the GPU.

@@ -3,7 +3,7 @@
 
 use super::reach::Surroundings;
 use crate::comment::{Annotation, TemplateArgument};
-use crate::space::{Configuration, Space};
+use crate::space::{Configuration, Dim3, Space};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the code around a kernel makes of its macros.
@@ -11,6 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct HostMacros {
     /// Those that the program's launches follow.
     pub followed: BTreeSet<String>,
+    /// The blocks that host code launches under each set of macros, where it has them of macros that are tied to the block.
+    launched: BTreeMap<BTreeMap<String, i64>, Dim3>,
+    /// Those macros.
+    of_block: BTreeSet<String>,
     /// Those that must keep the baseline's value, for other code than the kernel's hangs on them; with the reason and the remedy.
     kept: BTreeMap<String, String>,
     /// Those that are nowhere in the source.
@@ -26,7 +30,7 @@ impl HostMacros {
         let dividing = space.dividing_macros();
         if !by_header {
             for name in space.baseline().macros.keys() {
-                macros.look_at(annotation, around, name, dividing.contains(name));
+                macros.look_at(annotation, space, around, name, dividing.contains(name));
             }
         }
         let kernel = annotation.kernel.name.as_str();
@@ -44,7 +48,7 @@ impl HostMacros {
     }
 
     /// What host code makes of one, by which the comment `divides` the work, or not.
-    fn look_at(&mut self, annotation: &Annotation, around: &Surroundings, name: &str, divides: bool) {
+    fn look_at(&mut self, annotation: &Annotation, space: &Space, around: &Surroundings, name: &str, divides: bool) {
         let host = &around.host;
         if is_in_instance(annotation, name) && around.has_stubs && !host.launches_somewhere(&annotation.kernel.name) {
             let reason = format!(
@@ -66,6 +70,13 @@ impl HostMacros {
             self.followed.insert(name.to_owned());
             // Host code may launch blocks of the macro's size, which are no baseline's then.
             if is_tied_to_block(annotation, name) {
+                if self.launched.is_empty() {
+                    self.launched = launched(annotation, space, around);
+                }
+                if !self.launched.is_empty() {
+                    self.of_block.insert(name.to_owned());
+                    return;
+                }
                 let reason = format!("host code uses {name}, to which the block is tied, too ({place}): {remedy}");
                 self.kept.insert(name.to_owned(), reason);
             }
@@ -78,6 +89,11 @@ impl HostMacros {
         self.kept.iter().find(|(name, _)| differs(name)).map(|(_, reason)| reason.clone())
     }
 
+    /// The block that host code launches under the macros of a configuration, where they tell.
+    pub fn launched(&self, configuration: &Configuration) -> Option<Dim3> {
+        self.launched.get(&configuration.macros).copied()
+    }
+
     /// Whether the source has a macro, as far as it is seen.
     pub fn is_named(&self, name: &str) -> bool {
         !self.unnamed.contains(name)
@@ -86,8 +102,27 @@ impl HostMacros {
     /// All that launches hang on of it, as words to compare.
     pub fn words(&self) -> String {
         let followed = self.followed.iter().map(|name| format!(" host:{name}"));
-        followed.chain(self.kept.keys().map(|name| format!(" kept:{name}"))).collect()
+        let of_block = self.of_block.iter().map(|name| format!(" block:{name}"));
+        followed.chain(of_block).chain(self.kept.keys().map(|name| format!(" kept:{name}"))).collect()
     }
+}
+
+/// The blocks of the launches in host code by the macros of a space; none where not all are known, or one is another than a configuration
+/// has whose block is tied to its macros.
+fn launched(annotation: &Annotation, space: &Space, around: &Surroundings) -> BTreeMap<BTreeMap<String, i64>, Dim3> {
+    let sets: BTreeSet<BTreeMap<String, i64>> = space.iter().map(|configuration| configuration.macros).collect();
+    let block = |macros: BTreeMap<String, i64>| {
+        let block = around.host.launched_block(&annotation.kernel.name, &macros)?;
+        Some((macros, block))
+    };
+    let blocks: Option<BTreeMap<_, _>> = sets.into_iter().map(block).collect();
+    let (baseline, tied) = (space.baseline(), space.tied_macros());
+    let is_tied =
+        |of: &Configuration| of == baseline || tied.iter().any(|name| of.macros.get(name) != baseline.macros.get(name));
+    let fits = |blocks: &BTreeMap<BTreeMap<String, i64>, Dim3>| {
+        space.iter().filter(is_tied).all(|of| blocks.get(&of.macros) == Some(&of.block))
+    };
+    blocks.filter(fits).unwrap_or_default()
 }
 
 /// Whether the template's arguments hang on a macro.

@@ -65,7 +65,11 @@ pub struct Surroundings {
 impl Surroundings {
     /// The launches of a kernel that surely know nothing of the header.
     pub fn beside_header(&self, annotation: &Annotation) -> Vec<HostLaunch> {
-        self.host.beside_header(&annotation.kernel.name, &self.header_names)
+        let instance = annotation.instance.as_ref().map(|instance| {
+            let arguments = instance.arguments.iter().map(|argument| argument.text().replace(' ', ""));
+            arguments.collect::<Vec<_>>().join(",")
+        });
+        self.host.beside_header(&annotation.kernel.name, instance.as_deref(), &self.header_names)
     }
 }
 
@@ -293,6 +297,7 @@ impl Reach {
                 origin.macros.insert(name.clone(), *value);
             }
         }
+        origin.block = self.macros.launched(configuration).unwrap_or(origin.block);
         origin
     }
 
@@ -333,9 +338,10 @@ impl Reach {
         }
         let (launch, before) = launches;
         if let Way::Pinned(reason) = &self.way {
-            let moved = configuration.block != baseline.block || configuration.grid != baseline.grid;
+            let origin = self.origin(space, configuration);
+            let moved = configuration.block != origin.block || configuration.grid != baseline.grid;
             // Without a stub the program's own launch says how much there is.
-            let prepared = space.launch(&self.origin(space, configuration));
+            let prepared = space.launch(&origin);
             if moved || prepared.is_ok_and(|prepared| prepared.shared != launch.shared) {
                 return Some(reason.clone());
             }

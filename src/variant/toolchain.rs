@@ -142,12 +142,13 @@ impl Toolchain {
         Self { kept: cache, ..self }
     }
 
-    /// Makes the header `name` with this text visible to the source in place of one that an earlier build left.
-    pub fn provide_header(&mut self, name: &str, text: &str) -> Result<(), ToolError> {
-        let path = self.folder.path().join(name);
-        write(&path, text)?;
+    /// Makes the header with this text visible to the source, at these places of the include path, instead of one that an earlier build left.
+    pub fn provide_header(&mut self, places: &[PathBuf], text: &str) -> Result<(), ToolError> {
+        let folder = self.folder.path().join("header");
+        write_all(&folder, places, text)?;
+        let path = places.first().map(|place| folder.join(place)).unwrap_or_default();
         // A quoted include finds a stale header beside the source first; the include guard makes that one empty.
-        self.header_options = vec!["-I".into(), self.folder.path().into(), "-include".into(), path.into()];
+        self.header_options = vec!["-I".into(), folder.into(), "-include".into(), path.into()];
         self.preprocessed = Mutex::default();
         Ok(())
     }
@@ -252,14 +253,13 @@ impl Toolchain {
         read(&id)
     }
 
-    /// The source as it is preprocessed for the host, with the header `name` of this text in reach of its includes, and a macro defined;
+    /// The source as it is preprocessed for the host, with the header of this text at places of its include path, and a macro defined;
     /// `None` where host code is not compiled.
-    pub fn host_source(&self, (name, text): (&str, &str), defined: &str) -> Result<Option<Vec<u8>>, ToolError> {
+    pub fn host_source(&self, (places, text): (&[PathBuf], &str), defined: &str) -> Result<Option<Vec<u8>>, ToolError> {
         let [step, _] = self.pipeline.module_id.as_slice() else { return Ok(None) };
         let folder = self.folder.path().join("host");
         let preprocessed = folder.join("source.ii");
-        std::fs::create_dir_all(&folder).map_err(|source| ToolError::Io { path: folder.clone(), source })?;
-        write(&folder.join(name), text)?;
+        write_all(&folder, places, text)?;
         let line = step.rewritten(
             &[(step.option("-o").unwrap_or_default(), &preprocessed)],
             &["-I".into(), folder.clone().into(), format!("-D{defined}").into()],
@@ -502,6 +502,17 @@ fn source_digest(preprocessed: &[u8]) -> String {
         }
     }
     format!("{:x}", digest.finalize())
+}
+
+/// Writes a text at all of these places below a folder.
+fn write_all(folder: &Path, places: &[PathBuf], text: &str) -> Result<(), ToolError> {
+    for place in places {
+        let path = folder.join(place);
+        let parent = path.parent().unwrap_or(folder);
+        std::fs::create_dir_all(parent).map_err(|source| ToolError::Io { path: parent.to_path_buf(), source })?;
+        write(&path, text)?;
+    }
+    Ok(())
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>, ToolError> {

@@ -113,6 +113,45 @@ fn a_header_counts_where_it_is_compiled_and_for_the_launches_that_know_of_it() {
 }
 
 #[test]
+fn a_tile_that_host_code_launches_by_its_macro_is_tuned_as_it_stands() {
+    let project = Project::new(&[]);
+    let of = |launch: &str| {
+        let text = TILED.replace(" launch(header)", "");
+        let host = format!("void go(int n, const float *x, float *y) {{ {launch} }}\nint tile = TILE;");
+        said(&project, &format!("{text}{host}\n"), LARGE_TILES_WIN);
+        project.record("launches.tune.json")["kernels"][0].clone()
+    };
+    let grid = "dim3 grid((n + TILE - 1) / TILE, (n + TILE - 1) / TILE); ";
+    for (launch, tile, reach) in [
+        (
+            "dim3 block(TILE, TILE); flip<<<grid, block>>>(n, x, y);",
+            32,
+            "remap grid.x:kept grid.y:kept host:TILE block:TILE",
+        ),
+        ("flip<<<grid, dim3(TILE, TILE, 1)>>>(n, x, y);", 32, "remap grid.x:kept grid.y:kept host:TILE block:TILE"),
+        // Not all of the block, or not in every launch, or as nobody can tell.
+        ("flip<<<grid, dim3(TILE, 16)>>>(n, x, y);", 16, "kept:TILE"),
+        ("flip<<<grid, dim3(TILE, TILE)>>>(n, x, y); flip<<<grid, dim3(16, 16)>>>(n, x, y);", 16, "kept:TILE"),
+        ("dim3 block(TILE, TILE); block = other(block); flip<<<grid, block>>>(n, x, y);", 16, "kept:TILE"),
+        ("flip<<<grid, dim3(TILE, TILE)>>>(n, x, y); launch(flip, grid, n);", 16, "kept:TILE"),
+    ] {
+        let kernel = of(&format!(
+            "extern dim3 other(dim3); extern void launch(void (*)(int, const float *, float *), dim3, int);\n{grid}{launch}"
+        ));
+        let chosen = &kernel["pinned"];
+        assert_eq!(chosen["macros"]["TILE"], tile, "{launch}: {kernel}");
+        assert!(chosen["launches"].as_str().is_some_and(|words| words.contains(reach)), "{launch}: {chosen}");
+        project.write(
+            "main.cu",
+            "#include <cstdio>\nextern int tile;\nint main() { std::printf(\"%d\", tile); }\n\
+             dim3 other(dim3 b) { return b; }\nvoid launch(void (*)(int, const float *, float *), dim3, int) {}\n",
+        );
+        succeed(&mut project.plain(&["main.cu", "launches.o", "-o", "tile"]));
+        assert_eq!(succeed(&mut std::process::Command::new(project.path("tile"))).stdout, tile.to_string(), "{launch}");
+    }
+}
+
+#[test]
 fn a_macro_that_another_source_may_know_of_keeps_its_value() {
     let project = Project::new(&[]);
     // An instance that another source launches by its own number; a structure in a file that is included with `<>`.
@@ -238,7 +277,7 @@ fn why_most_of_a_space_may_not_be_chosen_is_said_with_the_remedy() {
     let said =
         "nvtune: walk: note: 2 of 3 points may not be chosen: where nothing is timed, the grid changes only where";
     assert!(grid.contains(said), "{grid}");
-    let launch = "void go(int n, float *x) { tied<<<n / TILE, TILE>>>(n, x); }";
+    let launch = "void go(int n, float *x) { tied<<<n / TILE, TILE + 0>>>(n, x); }";
     let tied = |launch: &str| {
         let text = format!(
             "#ifndef TILE\n#define TILE 64\n#endif\n\
@@ -656,7 +695,7 @@ fn what_host_code_refuses_of_a_macro_is_refused_before_it_is_compiled() {
         //@tune define(TILE = {64, 128, 256, 512}) block({64, 128, 256, 512}) require(block.x == TILE) regs({0})\n\
         //@tune grid(n / TILE) default(TILE = 64) launch(remap) args(n = 1 << 16, x = random[n])\n\
         __global__ void tied(int n, float *x) { x[blockIdx.x * TILE + threadIdx.x] *= 2; }\n\
-        void go(int n, float *x) { tied<<<n / TILE, TILE>>>(n, x); }\n";
+        void go(int n, float *x) { tied<<<n / TILE, TILE + 0>>>(n, x); }\n";
     let divided = DIVIDED.replace("SIZE", "1 << 20").replace("GUARD", GUARD);
     let shared = "#ifndef STAGES\n#define STAGES 2\n#endif\n\
         //@tune define(STAGES = {2, 3, 4, 8}) block({128, 256}) regs({0}) shared(16384 * STAGES) default(block = 256, STAGES = 2)\n\

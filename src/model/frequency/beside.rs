@@ -41,7 +41,8 @@ impl Beside {
     pub fn new(ground: &Ground<'_>, threads: &[Place3], window: u32) -> Self {
         let Some(&Place3 { block, .. }) = threads.first() else { return Self::default() };
         let run = |block: [u32; 3]| -> Vec<Vec<Touch>> {
-            let allowance = Allowance { steps: LANE, window, warmup: u64::from(window), path: false, watch: false };
+            let allowance =
+                Allowance { steps: LANE, window, warmup: u64::from(window), path: false, watch: false, doubt: false };
             let touches = |thread: &Place3| Thread::new(ground, Place3 { block, ..*thread }, allowance).run().touches;
             threads.iter().map(touches).collect()
         };

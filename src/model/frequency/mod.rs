@@ -117,7 +117,7 @@ fn profiled(ground: &Ground<'_>, workload: &Workload, limits: &Limits) -> Profil
             tally.leave_out();
             break;
         }
-        let outcome = run(at, Allowance { steps, window: 0, warmup: 1, path: false, watch: false });
+        let outcome = run(at, Allowance { steps, window: 0, warmup: 1, path: false, watch: false, doubt: false });
         budget = budget.saturating_sub(outcome.interpreted);
         tally.most(&outcome);
         tally.thread(at, &outcome);
@@ -170,8 +170,14 @@ pub fn written(
     inside(thread, launch.block, launch)?;
     let run = |ground: &Ground<'_>| {
         // No loop is skipped: skipped stores would be missing.
-        let allowance =
-            Allowance { steps: limits.instructions, window: 0, warmup: u64::MAX, path: false, watch: false };
+        let allowance = Allowance {
+            steps: limits.instructions,
+            window: 0,
+            warmup: u64::MAX,
+            path: false,
+            watch: false,
+            doubt: false,
+        };
         Thread::new(ground, Place3 { block, thread }, allowance).run().global
     };
     writes(module, entry, launch, workload, block, run)
@@ -196,7 +202,8 @@ pub fn executed(
     }
     on_ground(module, entry, launch, workload, |ground| {
         let lines = |&(block, thread): &([u32; 3], [u32; 3])| {
-            let allowance = Allowance { steps: instructions, window: 0, warmup: u64::MAX, path: false, watch: false };
+            let allowance =
+                Allowance { steps: instructions, window: 0, warmup: u64::MAX, path: false, watch: false, doubt: false };
             let outcome = Thread::new(ground, Place3 { block, thread }, allowance).run();
             let run = outcome.counts.iter().zip(&ground.program.steps).filter(|(count, _)| **count > 0);
             (outcome.exact && !outcome.cut).then(|| run.map(|(_, step)| step.line).collect())
@@ -223,10 +230,19 @@ pub fn strays(
         inside(thread, launch.block, launch)?;
     }
     on_ground(module, entry, launch, workload, |ground| {
-        let allowance = Allowance { steps: instructions, window: 0, warmup: u64::MAX, path: false, watch: true };
+        let doubt = waits_for_others(module);
+        let allowance = Allowance { steps: instructions, window: 0, warmup: u64::MAX, path: false, watch: true, doubt };
         let run = |&(block, thread): &_| Thread::new(ground, Place3 { block, thread }, allowance).run().stray;
         places.iter().filter_map(run).collect()
     })
+}
+
+/// Whether threads of the module may read from global memory what others of the same launch have written there.
+fn waits_for_others(module: &Module) -> bool {
+    const WAITS: [&str; 8] = ["bar.", "barrier", "membar", "fence", "atom", "red.", "ld.volatile", "ld.acquire"];
+    let bodies = module.functions.iter().filter_map(|function| function.body.as_ref());
+    let mut opcodes = bodies.flat_map(|body| body.instructions()).map(|instruction| &instruction.opcode);
+    opcodes.any(|opcode| WAITS.iter().any(|begin| opcode.starts_with(begin)))
 }
 
 /// What all threads of a block, run together, write to the workload's buffers: known bytes by (buffer, byte offset). `limits` counts

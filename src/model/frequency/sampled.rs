@@ -137,7 +137,8 @@ impl Sampled<'_, '_> {
             let mut most = vec![0; self.ground.program.steps.len()];
             for index in [0, places.len() / 2, places.len().saturating_sub(1)] {
                 let Some(&(_, at)) = places.get(index) else { return Vec::new() };
-                let allowance = Allowance { steps: self.budget, window: 0, warmup: 1, path: false, watch: false };
+                let allowance =
+                    Allowance { steps: self.budget, window: 0, warmup: 1, path: false, watch: false, doubt: false };
                 let outcome = Thread::new(self.ground, at, allowance).run();
                 self.budget = self.budget.saturating_sub(outcome.interpreted);
                 if outcome.cut {
@@ -334,8 +335,12 @@ impl Sampled<'_, '_> {
             let mut touched = Vec::new();
             for (index, &(lane, at)) in threads.iter().enumerate() {
                 let steps = left / (threads.len() - index) as u64;
-                let outcome =
-                    Thread::new(self.ground, at, Allowance { steps, window, warmup, path: true, watch: false }).run();
+                let outcome = Thread::new(
+                    self.ground,
+                    at,
+                    Allowance { steps, window, warmup, path: true, watch: false, doubt: false },
+                )
+                .run();
                 self.budget = self.budget.saturating_sub(outcome.interpreted);
                 left = left.saturating_sub(outcome.interpreted);
                 dearest = dearest.max(outcome.interpreted);

@@ -80,8 +80,10 @@ pub(super) struct Allowance {
     pub warmup: u64,
     /// Record its way.
     pub path: bool,
-    /// End where it surely reaches beyond what its memory has.
+    /// End where it surely does what no launch may do.
     pub watch: bool,
+    /// Contents of buffers that the kernel may write count as unknown: other threads may have been there.
+    pub doubt: bool,
 }
 
 /// What came of a thread.

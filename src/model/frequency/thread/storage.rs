@@ -6,12 +6,20 @@ use crate::model::frequency::memory::{Place, accessed, in_region, region};
 use crate::model::frequency::operation::signed;
 use crate::model::frequency::program::{Memory, Step, Update};
 use crate::model::profile::{Kind, Space};
+use crate::workload::Fill;
 
 impl Thread<'_> {
     fn address(&mut self, step: &Step, memory: &Memory) -> (Place, bool) {
         let (base, unknown) = self.value(step.sources[0]);
         self.vague |= unknown;
         (accessed(memory, base), unknown)
+    }
+
+    /// Whether what a watched thread reads may be what others have written there.
+    fn is_doubted(&self, place: Place) -> bool {
+        let Place::Global(address) = place else { return false };
+        let buffer = in_region(address).and_then(|(index, _)| self.initial.buffers.get(index));
+        self.allowance.doubt || buffer.is_none_or(|buffer| buffer.fill == Fill::Poison)
     }
 
     /// Looks where a watched thread reaches, if that is certain: it is at this step, and the address is not a guess.
@@ -123,11 +131,13 @@ impl Thread<'_> {
         let program = self.program;
         let size = memory.scalar.size();
         let (place, address_unknown) = self.address(step, &memory);
+        let is_doubted = self.allowance.watch && self.is_doubted(place);
         for (index, &slot) in program.list(memory.list, memory.count).iter().enumerate() {
             if slot == 0 {
                 continue;
             }
             let (value, unknown) = self.read(place, u64::from(size) * index as u64, size);
+            let unknown = unknown || is_doubted;
             let value = if signed(memory.scalar) { sign_extend(value, size * 8) as u64 } else { value };
             self.set(slot, value, unknown || address_unknown);
         }
