@@ -58,8 +58,20 @@ struct Branch {
     lines: Range<u32>,
     /// In how many others it is.
     depth: usize,
-    /// It stands among the arguments of a call, which the preprocessor may write in another place, or is for one side of a compile alone.
-    is_open: bool,
+    /// Of which `#if`, by its line.
+    group: u32,
+    certainty: Certainty,
+}
+
+/// How certain it is that a branch of which no line came through is not compiled.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Certainty {
+    /// Not at all: it may be for one side of a compile alone.
+    Never,
+    /// It stands among the arguments of a call, which the preprocessor writes in another place if that is a macro's. Where another
+    /// branch came through in its place, it does not.
+    BesideOthers,
+    Always,
 }
 
 /// A text with blanks in place of the branches that are not compiled; places in it stay what they are.
@@ -72,8 +84,13 @@ pub fn compiled_text(text: &str, lines: &BTreeSet<u32>) -> String {
         let inner: Vec<&Branch> = branches.iter().filter(within).collect();
         code.range(branch.lines.clone()).any(|line| !inner.iter().any(|of| of.lines.contains(line)))
     };
-    let is_left_out =
-        |branch: &&Branch| !branch.is_open && lines.range(branch.lines.clone()).next().is_none() && has_own(branch);
+    let came_through = |branch: &Branch| lines.range(branch.lines.clone()).next().is_some();
+    let is_certain = |branch: &Branch| match branch.certainty {
+        Certainty::Never => false,
+        Certainty::BesideOthers => branches.iter().any(|other| other.group == branch.group && came_through(other)),
+        Certainty::Always => true,
+    };
+    let is_left_out = |branch: &&Branch| !came_through(branch) && is_certain(branch) && has_own(branch);
     let left_out: BTreeSet<u32> = branches.iter().filter(is_left_out).flat_map(|branch| branch.lines.clone()).collect();
     let mut kept = String::with_capacity(text.len());
     for (number, of_line) in (1u32..).zip(text.split_inclusive('\n')) {
@@ -89,7 +106,7 @@ pub fn compiled_text(text: &str, lines: &BTreeSet<u32>) -> String {
 fn branches(text: &str) -> Option<(Vec<Branch>, BTreeSet<u32>)> {
     let tokens = cxx_tokens(text);
     let mut tokens_behind = tokens.iter().peekable();
-    let (mut found, mut open): (Vec<Branch>, Vec<(u32, bool)>) = (Vec::new(), Vec::new());
+    let (mut found, mut open): (Vec<Branch>, Vec<(u32, u32, Certainty)>) = (Vec::new(), Vec::new());
     let (mut code, mut parentheses, mut start, mut covered) = (BTreeSet::new(), 0usize, 0usize, 0usize);
     for (number, line) in (1u32..).zip(text.split_inclusive('\n')) {
         let end = start + line.len();
@@ -101,14 +118,16 @@ fn branches(text: &str) -> Option<(Vec<Branch>, BTreeSet<u32>)> {
             }
             let is_begin = matches!(word, "if" | "ifdef" | "ifndef");
             let is_next = matches!(word, "elif" | "elifdef" | "elifndef" | "else");
-            if let Some((begin, is_open)) = open.pop_if(|_| is_next || word == "endif") {
-                found.push(Branch { lines: begin..number, depth: open.len(), is_open });
+            let of_word = if directive.contains(OF_DEVICE) { Certainty::Never } else { Certainty::Always };
+            if let Some((begin, group, certainty)) = open.pop_if(|_| is_next || word == "endif") {
+                found.push(Branch { lines: begin..number, depth: open.len(), group, certainty });
                 if is_next {
-                    open.push((number + 1, is_open || directive.contains(OF_DEVICE)));
+                    open.push((number + 1, group, certainty.min(of_word)));
                 }
             } else if is_begin {
-                let around = open.last().is_some_and(|(_, is_open)| *is_open);
-                open.push((number + 1, around || parentheses > 0 || directive.contains(OF_DEVICE)));
+                let around = open.last().is_some_and(|(_, _, certainty)| *certainty == Certainty::Never);
+                let here = if parentheses > 0 { Certainty::BesideOthers } else { Certainty::Always };
+                open.push((number + 1, number, if around { Certainty::Never } else { here.min(of_word) }));
             }
         }
         while let Some(token) = tokens_behind.next_if(|token| token.span.start < end) {
@@ -178,6 +197,10 @@ mod tests {
             let expected = |word: &str| text.split_whitespace().filter(|known| *known == word).count();
             assert_eq!(["define", "a;", "b;"].map(left), ["define", "a;", "b;"].map(expected), "{text}");
         }
+        // Where another branch came through, the call is no macro's.
+        let text = "go([&] {\n#ifdef X\nint a;\n#else\nint b;\n#endif\n});\nDO({\n#ifdef X\nint c;\n#else\nint d;\n#endif\n});\n";
+        let kept = compiled_text(text, &BTreeSet::from([1, 5, 7, 8]));
+        assert_eq!(["a;", "b;", "c;", "d;"].map(|word| kept.contains(word)), [false, true, true, true], "{kept}");
         // No directives: of a comment, a raw string.
         let text = "#ifdef X\nint a; /*\n#endif\n*/ const char *s = R\"(\n#else\n)\";\nint b;\n#endif\nint c;\n";
         assert_eq!(

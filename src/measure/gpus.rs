@@ -5,10 +5,10 @@
 
 use super::Device;
 use super::bench::Bench;
+use super::claim::Claim;
 use super::gpu::{Gpu, visible};
 use super::protocol::Reply;
 use super::replay::{Recording, Replay};
-use crate::process::Claim;
 use std::fs::File;
 use std::rc::Rc;
 use std::time::{Duration, Instant};

@@ -13,6 +13,7 @@
 mod batch;
 mod bench;
 mod candidate;
+mod claim;
 pub mod compare;
 mod condition;
 mod device;

@@ -5,18 +5,18 @@
 //! no tool that nvtune runs for its own purposes is waited for without end.
 
 mod began;
-mod claim;
 mod descendants;
 mod hand_over;
 mod interrupt;
 mod jobs;
 mod patience;
 mod temporary;
+mod turn;
 
 pub use began::began;
-pub use claim::Claim;
 pub use hand_over::{hand_over, ignore_broken_pipes};
 pub use interrupt::{set_last_words, set_undo, spawn, status, uninterrupted, wait_where_interrupted, watch, worker};
 pub use jobs::{Permit, permit, permit_beside, prepare as prepare_jobs};
 pub use patience::{output, patience, seconds};
 pub use temporary::Temporary;
+pub use turn::Turn;

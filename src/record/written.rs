@@ -1,14 +1,10 @@
 //! The files that a build writes: one after another, and taken back where what they speak of is not made.
 
-use super::{Replaced, write_if_changed};
-use crate::process::{Claim, patience};
-use sha2::{Digest, Sha256};
+use super::{Replaced, digest, write_if_changed};
+use crate::process::{Turn, patience};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// In how many turns builds share headers. Each leaves a lock file behind: few are enough, and who meets by chance just waits.
-const TURNS: u8 = 64;
 
 /// What a build has written so far. Copies are of one build: a signal's handler may hold one.
 #[derive(Clone, Default)]
@@ -19,7 +15,7 @@ struct Files {
     /// With the source that they speak of.
     replaced: Vec<(PathBuf, Replaced)>,
     is_made: Option<IsMade>,
-    turns: Vec<Claim>,
+    turns: Vec<Turn>,
 }
 
 /// Whether what files about a source speak of is there, whole.
@@ -29,18 +25,17 @@ impl Written {
     /// Waits until no other build writes or reads any of these headers, and keeps them to this one until it ends: one source that
     /// is compiled twice into a folder, with other macros, has one header for both, and each compile must read its own.
     pub fn take_turns(&self, headers: impl Iterator<Item = PathBuf>) {
-        let turn = |path: PathBuf| {
+        let name = |path: PathBuf| {
             let path = std::path::absolute(&path).unwrap_or(path);
             let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
             let whole = folder.zip(path.file_name()).map_or(path.clone(), |(folder, name)| folder.join(name));
-            Sha256::digest(whole.as_os_str().as_encoded_bytes())[0] % TURNS
+            digest([whole.as_os_str().as_encoded_bytes()])
         };
         // In order, so that no two builds wait for each other.
-        let turns: BTreeSet<u8> = headers.map(turn).collect();
-        // Where there is no lock to be had, a build goes on: few have such a sibling.
-        let claims = turns.iter().filter_map(|turn| Claim::wait(&format!("header-{turn}"), patience()).ok().flatten());
-        let claims = claims.collect();
-        self.locked().turns = claims;
+        let names: BTreeSet<String> = headers.map(name).collect();
+        // Where there is no turn to be had, a build goes on: few have such a sibling.
+        let turns = names.iter().filter_map(|name| Turn::wait(&format!("header-{name}"), patience())).collect();
+        self.locked().turns = turns;
     }
 
     /// Writes a file about a source, if it has other contents.

@@ -1,7 +1,7 @@
-//! What one process of a user may do at a time on a machine: locks by name.
+//! One measurer for each GPU at a time: a lock by the GPU's UUID.
 //!
-//! In: a name, such as a GPU's UUID. Out: a [`Claim`], or nothing where another process has it. What always holds: a claim ends with
-//! its process, however that ends, for the kernel releases a file's lock with the last handle of it. All processes of a user on a
+//! In: a UUID. Out: a [`Claim`], or nothing where another process has it. What always holds: a claim ends with its process,
+//! however that ends, for the kernel releases a file's lock with the last handle of it. All measuring processes of a user on a
 //! machine see the same locks.
 
 use rustix::fs::{FlockOperation, flock};
@@ -10,36 +10,21 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-/// How often one that another process has is asked for again.
-const PAUSE: Duration = Duration::from_millis(5);
-
-/// What is this process's alone; given back when dropped.
+/// A GPU that is this process's to measure on; given back when dropped.
 #[derive(Debug)]
-pub struct Claim {
+pub(super) struct Claim {
     _locked: File,
 }
 
 impl Claim {
-    /// Claims what has this name; `None` where another process has it.
-    pub fn take(name: &str) -> io::Result<Option<Claim>> {
-        Self::take_in(&folder()?, name)
+    /// Claims a GPU; `None` where another process has it.
+    pub fn take(uuid: &str) -> io::Result<Option<Claim>> {
+        Self::take_in(&folder()?, uuid)
     }
 
-    /// Claims what has this name, once no other process has it; `None` where it is not to be had within `limit`.
-    pub fn wait(name: &str, limit: Duration) -> io::Result<Option<Claim>> {
-        let (folder, deadline) = (folder()?, Instant::now() + limit);
-        loop {
-            match Self::take_in(&folder, name)? {
-                None if Instant::now() < deadline => std::thread::sleep(PAUSE),
-                taken => return Ok(taken),
-            }
-        }
-    }
-
-    fn take_in(folder: &Path, name: &str) -> io::Result<Option<Claim>> {
-        let safe: String = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
+    fn take_in(folder: &Path, uuid: &str) -> io::Result<Option<Claim>> {
+        let safe: String = uuid.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
         let path = folder.join(format!("{safe}.lock"));
         // The file stays: one that is removed could be locked by two, each with a file of its own.
         let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
@@ -61,7 +46,7 @@ fn folder() -> io::Result<PathBuf> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     places
         .find_map(|path| own(&path, user).map_err(|error| last = error).ok().map(|()| path))
-        .ok_or_else(|| io::Error::new(last.kind(), format!("no folder for locks: {last}")))
+        .ok_or_else(|| io::Error::new(last.kind(), format!("no folder for the GPU's lock: {last}")))
 }
 
 /// Makes a folder that is this user's alone, if it is not there.
