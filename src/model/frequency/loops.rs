@@ -193,7 +193,7 @@ impl Loops {
         }
         if skipped {
             entry.skipped = true;
-            entry.next = entry.passes + 1;
+            entry.next = entry.passes.saturating_add(1);
             // Inner loops begin anew: their samples lie before the skipped part.
             for inner in &mut self.loops {
                 let within = |span: &RangeInclusive<u32>| head <= *span.end() && *span.end() < branch;
@@ -203,7 +203,7 @@ impl Loops {
             }
         } else {
             entry.patience = entry.patience.saturating_mul(4).max(8);
-            entry.next = entry.passes + entry.patience;
+            entry.next = entry.passes.saturating_add(entry.patience);
         }
         self.tidy();
     }
