@@ -21,7 +21,7 @@ pub struct MarkedSource {
     pub files: Vec<MarkedFile>,
     pub includes_header: bool,
     /// What the source and its files include the header by.
-    header_names: BTreeSet<String>,
+    header_includes: BTreeSet<String>,
     /// Where quoted includes are looked for, besides the folder of who includes.
     include_paths: Vec<PathBuf>,
     /// What of which file is compiled for the host, by paths without links; `None` where it is not known.
@@ -43,12 +43,12 @@ impl MarkedSource {
         for path in &invocation.sources {
             let Some(stem) = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()) else { continue };
             let found = marked_files(path, &invocation.include_paths, &Header::file_name(&stem));
-            let Found { marked: files, nearly: others, header_names } = found;
+            let Found { marked: files, nearly: others, header_includes } = found;
             nearly.extend(others);
             if !files.is_empty() {
                 let include_paths = invocation.include_paths.clone();
-                let (path, includes_header) = (path.clone(), !header_names.is_empty());
-                sources.push(Self { path, stem, files, includes_header, header_names, include_paths, compiled: None });
+                let (path, includes_header) = (path.clone(), !header_includes.is_empty());
+                sources.push(Self { path, stem, files, includes_header, header_includes, include_paths, compiled: None });
             }
         }
         nearly.sort_by(|a, b| a.path.cmp(&b.path));
@@ -179,7 +179,7 @@ impl MarkedSource {
     fn header_places(&self) -> Vec<PathBuf> {
         let name = PathBuf::from(Header::file_name(&self.stem));
         let is_below = |path: &PathBuf| path.components().all(|part| matches!(part, Component::Normal(_)));
-        let others = self.header_names.iter().map(PathBuf::from).filter(|path| *path != name && is_below(path));
+        let others = self.header_includes.iter().map(PathBuf::from).filter(|path| *path != name && is_below(path));
         std::iter::once(name.clone()).chain(others).collect()
     }
 

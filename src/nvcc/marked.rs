@@ -37,7 +37,7 @@ pub struct Found {
     /// Files that are not marked, with what may have been meant as a mark.
     pub nearly: Vec<MarkedFile>,
     /// What they include the header by that is asked for: its name, or a path that ends in that.
-    pub header_names: BTreeSet<String>,
+    pub header_includes: BTreeSet<String>,
 }
 
 /// Looks for marks and for who includes the header `header_name`.
@@ -45,7 +45,7 @@ pub fn marked_files(source: &Path, include_paths: &[PathBuf], header_name: &str)
     let mut found = Found::default();
     walk(source, include_paths, |path, text, names| {
         let is_header = |name: &&String| Path::new(name).file_name().is_some_and(|file| file == header_name);
-        found.header_names.extend(names.iter().filter(is_header).cloned());
+        found.header_includes.extend(names.iter().filter(is_header).cloned());
         match mark(&text) {
             Mark::Tuned => found.marked.push(MarkedFile { path, text }),
             Mark::Nearly => found.nearly.push(MarkedFile { path, text }),
@@ -125,8 +125,8 @@ mod tests {
         let paths = |files: &[MarkedFile]| files.iter().map(|file| file.path.clone()).collect::<Vec<_>>();
         let found = marked_files(&source, &[folder.path().join("inc")], "main.tune.h");
         assert_eq!((paths(&found.marked), paths(&found.nearly)), (vec![kernel], vec![nearly]));
-        let header_names = BTreeSet::from(["main.tune.h".to_owned()]);
-        assert_eq!(found.header_names, header_names);
-        assert_eq!(marked_files(&source, &[], "main.tune.h"), Found { header_names, ..Found::default() });
+        let header_includes = BTreeSet::from(["main.tune.h".to_owned()]);
+        assert_eq!(found.header_includes, header_includes);
+        assert_eq!(marked_files(&source, &[], "main.tune.h"), Found { header_includes, ..Found::default() });
     }
 }

@@ -43,7 +43,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use tally::Tally;
 pub use thread::Stray;
-use thread::{Allowance, Ground, Place3, Thread};
+use thread::{Allowance, Ground, Outcome, Place3, Thread};
 
 /// So much more than the middle thread another one must do for its warp to be looked at instead: the middle may lie beyond the data.
 const BUSIER: f64 = 2.0;
@@ -196,19 +196,11 @@ pub fn executed(
     places: &[([u32; 3], [u32; 3])],
     instructions: u64,
 ) -> Result<Vec<Option<BTreeSet<u32>>>, Error> {
-    for &(block, thread) in places {
-        inside(block, launch.grid, launch)?;
-        inside(thread, launch.block, launch)?;
-    }
-    on_ground(module, entry, launch, workload, |ground| {
-        let lines = |&(block, thread): &([u32; 3], [u32; 3])| {
-            let allowance =
-                Allowance { steps: instructions, window: 0, warmup: u64::MAX, path: false, watch: false, doubt: false };
-            let outcome = Thread::new(ground, Place3 { block, thread }, allowance).run();
-            let run = outcome.counts.iter().zip(&ground.program.steps).filter(|(count, _)| **count > 0);
-            (outcome.exact && !outcome.cut).then(|| run.map(|(_, step)| step.line).collect())
-        };
-        places.iter().map(lines).collect()
+    let allowance =
+        Allowance { steps: instructions, window: 0, warmup: u64::MAX, path: false, watch: false, doubt: false };
+    alone(module, entry, launch, workload, (places, allowance), |ground, outcome| {
+        let run = outcome.counts.iter().zip(&ground.program.steps).filter(|(count, _)| **count > 0);
+        (outcome.exact && !outcome.cut).then(|| run.map(|(_, step)| step.line).collect())
     })
 }
 
@@ -225,15 +217,28 @@ pub fn strays(
     places: &[([u32; 3], [u32; 3])],
     instructions: u64,
 ) -> Result<Vec<Stray>, Error> {
+    let doubt = waits_for_others(module);
+    let allowance = Allowance { steps: instructions, window: 0, warmup: u64::MAX, path: false, watch: true, doubt };
+    let found = alone(module, entry, launch, workload, (places, allowance), |_, outcome| outcome.stray)?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// What comes of threads (block, place in that), each run alone.
+fn alone<T>(
+    module: &Module,
+    entry: &str,
+    launch: &Launch,
+    workload: &Workload,
+    (places, allowance): (&[([u32; 3], [u32; 3])], Allowance),
+    take: impl Fn(&Ground<'_>, Outcome) -> T,
+) -> Result<Vec<T>, Error> {
     for &(block, thread) in places {
         inside(block, launch.grid, launch)?;
         inside(thread, launch.block, launch)?;
     }
     on_ground(module, entry, launch, workload, |ground| {
-        let doubt = waits_for_others(module);
-        let allowance = Allowance { steps: instructions, window: 0, warmup: u64::MAX, path: false, watch: true, doubt };
-        let run = |&(block, thread): &_| Thread::new(ground, Place3 { block, thread }, allowance).run().stray;
-        places.iter().filter_map(run).collect()
+        let run = |&(block, thread): &_| take(ground, Thread::new(ground, Place3 { block, thread }, allowance).run());
+        places.iter().map(run).collect()
     })
 }
 

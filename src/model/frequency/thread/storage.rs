@@ -23,8 +23,11 @@ impl Thread<'_> {
     }
 
     /// Looks where a watched thread reaches, if that is certain: it is at this step, and the address is not a guess.
-    fn watch(&mut self, step: &Step, place: Place, kind: Kind, width: u32) {
-        if !self.exact || step.guard != 0 && self.unknown[step.guard as usize] {
+    fn watch(&mut self, step: &Step, (place, is_unknown): (Place, bool), kind: Kind, width: u32) {
+        if !self.allowance.watch || is_unknown || !self.exact {
+            return;
+        }
+        if step.guard != 0 && self.unknown[step.guard as usize] {
             return;
         }
         let width = u64::from(width);
@@ -142,9 +145,7 @@ impl Thread<'_> {
             self.set(slot, value, unknown || address_unknown);
         }
         self.touch_place(at, place, Kind::Load, size * memory.count);
-        if self.allowance.watch && !address_unknown {
-            self.watch(step, place, Kind::Load, size * memory.count);
-        }
+        self.watch(step, (place, address_unknown), Kind::Load, size * memory.count);
     }
 
     pub(super) fn store(&mut self, step: &Step, memory: Memory, at: u32) {
@@ -156,9 +157,7 @@ impl Thread<'_> {
             self.write(place, u64::from(size) * index as u64, size, value, unknown || address_unknown);
         }
         self.touch_place(at, place, Kind::Store, size * memory.count);
-        if self.allowance.watch && !address_unknown {
-            self.watch(step, place, Kind::Store, size * memory.count);
-        }
+        self.watch(step, (place, address_unknown), Kind::Store, size * memory.count);
     }
 
     pub(super) fn atomic(&mut self, step: &Step, memory: Memory, update: Update, at: u32) {
@@ -171,8 +170,6 @@ impl Thread<'_> {
         self.write(place, 0, size, new, true);
         self.set(step.target, old, true);
         self.touch_place(at, place, Kind::Atomic, size);
-        if self.allowance.watch && !address_unknown {
-            self.watch(step, place, Kind::Atomic, size);
-        }
+        self.watch(step, (place, address_unknown), Kind::Atomic, size);
     }
 }
