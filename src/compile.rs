@@ -383,7 +383,7 @@ impl Build<'_> {
 
     /// Writes headers and records and lets nvcc build with the winners.
     fn build(&self, programs: &Programs, folder: &Path, mut tunings: Vec<Tuning>, warm: Option<&Warm<'_>>) -> u8 {
-        self.written.take_turns(headers(folder, &tunings));
+        self.written.take_turns(tunings.iter().filter_map(|tuning| tuning.header_in(folder)));
         let wrong = match self.attempt(programs, folder, &tunings, warm) {
             Attempt::Ended(code) => {
                 // What refused a kernel may be what nvcc stumbles over, too: a disk that is full.
@@ -498,7 +498,7 @@ impl Build<'_> {
         let path = folder.join(format!("{}.tune.json", tuning.source.stem));
         let source = &tuning.source.path;
         if std::fs::read(&header).is_ok_and(|present| present != text.as_bytes())
-            && let Some((other, own)) = self.object_of_others(&path, source)
+            && let Some((other, own)) = tuning.object_of_others(&path, self.invocation)
         {
             self.console.warn_if_the_build_passes(format!(
                 "'{}' is of '{own}' now, and was of '{other}': where a source makes several objects in a folder, give each compile a \
@@ -521,18 +521,6 @@ impl Build<'_> {
         }
         let text = self.record(tuning).ok_or("cannot write the record")?;
         self.written.write(&path, &text, source)
-    }
-
-    /// Where a record is of another object of the same source than this call makes, and that is there: it, and this call's.
-    fn object_of_others(&self, record: &Path, source: &Path) -> Option<(String, String)> {
-        let present: Record = serde_json::from_slice(&std::fs::read(record).ok()?).ok()?;
-        let arguments: Vec<OsString> = present.arguments.iter().map(OsString::from).collect();
-        let whole = |folder: &Path, path: &Path| folder.join(path).canonicalize().ok();
-        let other = marked_source::read(&arguments)?.made_of(Path::new(&present.source))?;
-        let own = self.invocation.made_of(source)?;
-        let its = whole(Path::new(&present.folder), &other)?;
-        let differs = whole(Path::new(""), &own).is_none_or(|own| own != its);
-        differs.then(|| (other.display().to_string(), own.display().to_string()))
     }
 
     /// Ends a call whose objects are there, but are not what was timed.
@@ -572,7 +560,8 @@ impl Build<'_> {
             // A quoted include finds a header that a build into the source's own folder left before it looks in `folder`: its
             // grids would be for other macros than the code. The include guard makes it empty once the right one is read.
             // One that could not be written was warned of.
-            for header in headers(folder, tunings).filter(|header| header.is_file()) {
+            let headers = tunings.iter().filter_map(|tuning| tuning.header_in(folder));
+            for header in headers.filter(|header| header.is_file()) {
                 options.extend(["-include".into(), list_value(header.as_os_str())]);
             }
             for tuned in tunings.iter().flat_map(|tuning| &tuning.tuned) {
@@ -610,12 +599,6 @@ impl Build<'_> {
     fn plain(&self) -> u8 {
         self.exec(&[])
     }
-}
-
-/// The headers that a call reads of those that come of it.
-fn headers(folder: &Path, tunings: &[Tuning]) -> impl Iterator<Item = PathBuf> {
-    let included = tunings.iter().filter(|tuning| tuning.needs_header());
-    included.map(|tuning| folder.join(Header::file_name(&tuning.source.stem)))
 }
 
 /// What became of a build with winners.

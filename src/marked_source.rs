@@ -48,7 +48,15 @@ impl MarkedSource {
             if !files.is_empty() {
                 let include_paths = invocation.include_paths.clone();
                 let (path, includes_header) = (path.clone(), !header_includes.is_empty());
-                sources.push(Self { path, stem, files, includes_header, header_includes, include_paths, compiled: None });
+                sources.push(Self {
+                    path,
+                    stem,
+                    files,
+                    includes_header,
+                    header_includes,
+                    include_paths,
+                    compiled: None,
+                });
             }
         }
         nearly.sort_by(|a, b| a.path.cmp(&b.path));

@@ -1,12 +1,14 @@
 //! A marked source on its way to a build: its annotations, and what was decided for them.
 
 use crate::comment::Annotation;
-use crate::emit::HeaderKernel;
-use crate::marked_source::MarkedSource;
+use crate::emit::{Header, HeaderKernel};
+use crate::marked_source::{self, MarkedSource};
+use crate::nvcc::Invocation;
 use crate::record::{FORMAT, Record};
 use crate::search::Provenance;
 use crate::tune::{self, Tuned};
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 /// A marked source with its annotations and, later, what was decided.
 pub struct Tuning {
@@ -42,6 +44,23 @@ impl Tuning {
     /// Whether there is a header and the source includes it.
     pub fn needs_header(&self) -> bool {
         self.source.includes_header && !self.annotations.is_empty()
+    }
+
+    /// The header in this folder, where the compile reads it.
+    pub fn header_in(&self, folder: &Path) -> Option<PathBuf> {
+        self.needs_header().then(|| folder.join(Header::file_name(&self.source.stem)))
+    }
+
+    /// Where a record is of another object of the source than a call makes, and that is there: it, and the call's.
+    pub fn object_of_others(&self, record: &Path, call: &Invocation) -> Option<(String, String)> {
+        let present: Record = serde_json::from_slice(&std::fs::read(record).ok()?).ok()?;
+        let arguments: Vec<OsString> = present.arguments.iter().map(OsString::from).collect();
+        let whole = |folder: &Path, path: &Path| folder.join(path).canonicalize().ok();
+        let other = marked_source::read(&arguments)?.made_of(Path::new(&present.source))?;
+        let own = call.made_of(&self.source.path)?;
+        let its = whole(Path::new(&present.folder), &other)?;
+        let differs = whole(Path::new(""), &own).is_none_or(|own| own != its);
+        differs.then(|| (other.display().to_string(), own.display().to_string()))
     }
 
     /// What the header says: the winners and, for a source that includes it, the baselines of kernels that were not tuned.

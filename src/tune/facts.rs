@@ -1,12 +1,11 @@
 //! PTX, workload and command line -> what advice on a tuning comment hangs on.
 
-use crate::comment::{Bounds, Facts, Overrun};
-use crate::model::frequency::Stray;
-use crate::model::profile::Kind;
+use super::astray;
+use crate::comment::{Bounds, Facts};
 use crate::model::{MAX_REGISTERS, REGISTERS, frequency};
 use crate::ptx::{Body, Function, Instruction, Module, Operand, Scalar, Space, Statement, Variable};
 use crate::space::{Dim3, Launch};
-use crate::workload::{Buffer, Fill, Workload};
+use crate::workload::{Fill, Workload};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Registers of a thread come in units of this many.
@@ -37,9 +36,6 @@ const AT_ONCE: f64 = 64.0;
 /// The same of one in a block that is not needed, which may look at each of its elements to find that it has none.
 const BEYOND: u64 = 1024;
 
-/// The same of a thread that is watched for accesses beyond its memory.
-const WATCHED: u64 = 20_000;
-
 /// PTX instructions that are run to see whether anybody does anything.
 const LOOKED_AT: u64 = 100_000;
 
@@ -55,7 +51,7 @@ pub fn facts(module: &Module, symbol: &str, register_cap: Option<u32>, run: Opti
         facts.dynamic_shared = has_dynamic_shared(module, body);
         facts.stored = stored(body);
         facts.idle = run.is_some_and(|run| is_idle(module, symbol, body, run));
-        facts.overruns = run.map(|run| beyond_buffers(module, symbol, run)).unwrap_or_default();
+        facts.overruns = run.map(|run| astray::beyond_buffers(module, symbol, run)).unwrap_or_default();
     }
     facts
 }
@@ -123,19 +119,8 @@ pub fn reads(body: &Body, register: &str, dimension: &str) -> bool {
     })
 }
 
-/// Whether anything of the module lies in shared memory.
-fn has_shared(module: &Module) -> bool {
-    let statements =
-        module.functions.iter().filter_map(|function| function.body.as_ref()).flat_map(|body| &body.statements);
-    let within = statements.filter_map(|statement| match statement {
-        Statement::Variable(variable) => Some(variable),
-        _ => None,
-    });
-    module.variables.iter().chain(within).any(|variable| variable.space == Space::Shared)
-}
-
 /// Whether the kernel, or a function of its module, uses shared memory of which the launch says how much there is.
-fn has_dynamic_shared(module: &Module, body: &Body) -> bool {
+pub fn has_dynamic_shared(module: &Module, body: &Body) -> bool {
     let is_dynamic = |variable: &&Variable| variable.space == Space::Shared && variable.size == 0;
     let names: Vec<&str> = module.variables.iter().filter(is_dynamic).map(|variable| &*variable.name).collect();
     let functions =
@@ -226,70 +211,6 @@ pub fn leaves_beyond(module: &Module, symbol: &str, launch: &Launch, workload: &
     let leaves =
         |run: &Option<BTreeSet<u32>>| run.as_ref().is_some_and(|run| run.iter().all(|line| !lines.contains(line)));
     executed.is_ok_and(|all| all.iter().all(leaves))
-}
-
-/// What threads of a launch surely do that no launch may do, whatever the workload's buffers are: reach beyond the shared memory of their
-/// block, or fail; as far as those at its corners tell. Shared memory is not looked at where the comment does not say how much a launch gives
-/// (`says_how_much`), and the kernel uses that.
-pub fn stray_of_block(
-    module: &Module,
-    symbol: &str,
-    launch: &Launch,
-    workload: &Workload,
-    says_how_much: bool,
-) -> Option<Stray> {
-    let body = module.entry(symbol)?.body.as_ref()?;
-    let tells_shared = has_shared(module) && (says_how_much || !has_dynamic_shared(module, body));
-    if !tells_shared && !may_fail(module) {
-        return None;
-    }
-    // One with work before and behind it.
-    let block = launch.grid.map(|extent| extent / 2);
-    let places: Vec<_> = corners(launch.block).into_iter().map(|thread| (block, thread)).collect();
-    let strays = frequency::strays(module, symbol, launch, workload, &places, WATCHED).ok()?;
-    strays.into_iter().find(|stray| match stray {
-        Stray::Failure => true,
-        Stray::Shared { .. } => tells_shared,
-        Stray::Buffer { .. } => false,
-    })
-}
-
-/// Whether code of the module may end a launch as a failure.
-fn may_fail(module: &Module) -> bool {
-    let bodies = module.functions.iter().filter_map(|function| function.body.as_ref());
-    bodies.flat_map(Body::instructions).any(|instruction| {
-        let names_it = |operand: &Operand| matches!(operand, Operand::Name(name) if &**name == frequency::ASSERTION);
-        is_one_of(instruction, &["trap"])
-            || is_one_of(instruction, &["call"]) && instruction.operands.iter().any(names_it)
-    })
-}
-
-/// The buffers beyond which threads of a launch surely reach, with the first byte so found of each and whether it is written; as far as
-/// those in the corners of its first and last blocks, and of one between, tell.
-fn beyond_buffers(module: &Module, symbol: &str, (launch, workload): (&Launch, &Workload)) -> Vec<Overrun> {
-    let [first, last] = [[0; 3], launch.grid.map(|extent| extent.saturating_sub(1))];
-    let mut blocks = vec![first, launch.grid.map(|extent| extent / 2), last];
-    blocks.dedup();
-    let places = blocks.iter().flat_map(|&block| corners(launch.block).into_iter().map(move |thread| (block, thread)));
-    let places: Vec<_> = places.collect();
-    let strays = frequency::strays(module, symbol, launch, workload, &places, WATCHED).unwrap_or_default();
-    let mut found: Vec<Overrun> = Vec::new();
-    for stray in strays {
-        if let Stray::Buffer { index, byte, kind } = stray
-            && let Some(Buffer { name, element, count, .. }) = workload.buffers.get(index)
-            && !found.iter().any(|known| known.buffer == *name)
-        {
-            let element = byte.div_euclid((element.size() as i64).max(1));
-            found.push(Overrun { buffer: name.clone(), element, has: *count, is_read: kind == Kind::Load });
-        }
-    }
-    found
-}
-
-/// The first and last threads of a block in each dimension.
-fn corners(block: Dim3) -> BTreeSet<Dim3> {
-    let end = |corner: usize, at: usize| if corner >> at & 1 == 0 { 0 } else { block[at].saturating_sub(1) };
-    (0..8).map(|corner| [0, 1, 2].map(|at| end(corner, at))).collect()
 }
 
 /// Bytes that `st.global.v4.f32` stores; 0 where it cannot reach a buffer.

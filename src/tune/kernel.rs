@@ -3,10 +3,11 @@
 use super::basis;
 use super::early::{Early, Planned};
 use super::explored::{self, Effort, Explored, Shown};
-use super::laid::{Laid, Stores};
+use super::laid::Laid;
 use super::launches::{self, reach_notes, warn_of_launches};
 use super::logbook::Logbook;
 use super::problem::Problem;
+use super::refusals::Stores;
 use super::scored::Scored;
 use super::subject::Subject;
 use super::tuned::Tuned;

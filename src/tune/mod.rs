@@ -1,5 +1,6 @@
 //! One marked source: annotations -> winners, through every stage of the pipeline.
 
+mod astray;
 mod axes;
 mod basis;
 mod caps;
@@ -22,6 +23,7 @@ mod problem;
 mod profiles;
 mod reach;
 mod recalled;
+mod refusals;
 mod scored;
 mod screen;
 mod shares;
