@@ -48,6 +48,9 @@ use thread::{Allowance, Ground, Outcome, Place3, Thread};
 /// So much more than the middle thread another one must do for its warp to be looked at instead: the middle may lie beyond the data.
 const BUSIER: f64 = 2.0;
 
+/// A thread: its block, and its place in that.
+pub type At = ([u32; 3], [u32; 3]);
+
 /// What device code calls where an `assert` does not hold.
 pub const ASSERTION: &str = "__assertfail";
 
@@ -193,7 +196,7 @@ pub fn executed(
     entry: &str,
     launch: &Launch,
     workload: &Workload,
-    places: &[([u32; 3], [u32; 3])],
+    places: &[At],
     instructions: u64,
 ) -> Result<Vec<Option<BTreeSet<u32>>>, Error> {
     let allowance =
@@ -214,7 +217,7 @@ pub fn strays(
     entry: &str,
     launch: &Launch,
     workload: &Workload,
-    places: &[([u32; 3], [u32; 3])],
+    places: &[At],
     instructions: u64,
 ) -> Result<Vec<Stray>, Error> {
     let doubt = waits_for_others(module);
@@ -229,7 +232,7 @@ fn alone<T>(
     entry: &str,
     launch: &Launch,
     workload: &Workload,
-    (places, allowance): (&[([u32; 3], [u32; 3])], Allowance),
+    (places, allowance): (&[At], Allowance),
     take: impl Fn(&Ground<'_>, Outcome) -> T,
 ) -> Result<Vec<T>, Error> {
     for &(block, thread) in places {
