@@ -34,6 +34,7 @@ mod template_clause;
 mod template_parameters;
 mod token;
 mod value;
+mod without_stub;
 mod workload_clause;
 
 pub use advice::{Bounds, Facts, Overrun, advice};
