@@ -248,6 +248,7 @@ impl Build<'_> {
             tuning.tuned.clone_from(&winners.tuned);
             tuning.record.clone_from(&winners.record);
             tuning.source.includes_header = winners.includes_header;
+            tuning.leave_out(&winners.left_out);
             for line in tuning.tuned.iter().flat_map(Tuned::summaries) {
                 self.console.summary(&line);
             }
@@ -271,7 +272,8 @@ impl Build<'_> {
         let sources = tunings.iter().map(|tuning| {
             let record = self.record(tuning).filter(|_| !tuning.tuned.is_empty());
             let (architecture, tuned) = (tuning.architecture.clone(), tuning.tuned.clone());
-            (Winners { architecture, tuned, record: None, includes_header: tuning.source.includes_header }, record)
+            let (includes_header, left_out) = (tuning.source.includes_header, tuning.left_out.clone());
+            (Winners { architecture, tuned, record: None, includes_header, left_out }, record)
         });
         let programs = Programs::new(dryrun, self.nvcc);
         let compilers = compilers(dryrun, &programs.bin);
@@ -286,8 +288,7 @@ impl Build<'_> {
             let (annotations, problems) = source.annotations(self.settings.files.as_deref());
             self.console.diagnostics(&problems);
             self.console.diagnostics(&source.without_macros(&annotations));
-            let (architecture, tuned, record, is_provisional) = (String::new(), Vec::new(), None, false);
-            tunings.push(Tuning { source, annotations, is_provisional, architecture, tuned, record });
+            tunings.push(Tuning::new(source, annotations));
         }
         match self.console.failure() {
             Some(code) => Err(code),
@@ -318,7 +319,17 @@ impl Build<'_> {
             tuner.start();
         }
         tuning.source.preprocess(dryrun, &tuning.annotations);
-        let toolchain = match tuning.source.toolchain(dryrun, &tuning.annotations, tuner.device_architecture()) {
+        let device = tuner.device_architecture();
+        let mut made = tuning.source.toolchain(dryrun, &tuning.annotations, device);
+        if let Ok(toolchain) = &made {
+            match tuning.leave_out_alternatives(toolchain) {
+                // The header is that of the kernels that are left.
+                Ok(true) => made = tuning.source.toolchain(dryrun, &tuning.annotations, device),
+                Ok(false) => {}
+                Err(problems) => return self.console.diagnostics(&problems),
+            }
+        }
+        let toolchain = match made {
             Ok(toolchain) => toolchain.with_cache(self.results.cache.clone()),
             Err(problem) => {
                 tuning.is_provisional = true;
@@ -350,8 +361,9 @@ impl Build<'_> {
                     continue;
                 }
             };
-            let around = tuning.source.surroundings(dryrun, &tuning.annotations);
-            let others = tuner.tune_beside(&toolchain, &tuning.annotations, around, &tuning.tuned);
+            let annotations = tuning.annotations_beside(&toolchain);
+            let around = tuning.source.surroundings(dryrun, &annotations);
+            let others = tuner.tune_beside(&toolchain, &annotations, around, &tuning.tuned);
             let capability = architecture_number(toolchain.architecture());
             for tuned in &mut tuning.tuned {
                 let left = others.iter().all(|other| other.decision.name != tuned.decision.name);

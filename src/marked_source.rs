@@ -130,8 +130,7 @@ impl MarkedSource {
         let Ok(Some(preprocessed)) = toolchain.host_source((&self.header_places(), &text), &defined) else { return };
         let files = compiled_files(&preprocessed);
         self.includes_header &= files.keys().any(|path| Path::new(path).file_name() == Some(OsStr::new(&name)));
-        let found = files.into_iter().filter_map(|(path, file)| Some((Path::new(&path).canonicalize().ok()?, file)));
-        self.compiled = Some(found.collect());
+        self.compiled = Some(by_whole_paths(files));
     }
 
     /// The code around the kernels, as the tuner looks at it.
@@ -191,9 +190,11 @@ impl MarkedSource {
         std::iter::once(name.clone()).chain(others).collect()
     }
 
-    /// The text of the header that has the baselines.
+    /// The text of the header that has the baselines; of alternatives the first one's.
     fn baseline_header(&self, annotations: &[Annotation], architecture: &str) -> String {
-        let kernels = tune::baseline_headers(annotations, architecture);
+        let mut names = BTreeSet::new();
+        let mut kernels = tune::baseline_headers(annotations, architecture);
+        kernels.retain(|kernel| names.insert(kernel.name.clone()));
         Header { source: self.file_name(), kernels }.text()
     }
 
@@ -265,6 +266,22 @@ impl MarkedSource {
         }
         Ok(toolchain)
     }
+}
+
+/// Tells of a kernel whether its lines are compiled for the device. Where the source cannot be preprocessed none is, and the compiler
+/// will say why.
+pub fn compiled_kernels(toolchain: &Toolchain) -> impl Fn(&Annotation) -> bool {
+    let files = toolchain.device_source().map(|text| by_whole_paths(compiled_files(&text))).unwrap_or_default();
+    move |annotation| {
+        let path = Path::new(&annotation.source.path).canonicalize().ok();
+        path.and_then(|path| files.get(&path)).is_some_and(|file| file.lines.contains(&annotation.kernel.line))
+    }
+}
+
+/// The files by their paths without links.
+fn by_whole_paths(files: BTreeMap<String, CompiledFile>) -> BTreeMap<PathBuf, CompiledFile> {
+    let whole = |path: &str| Path::new(path).canonicalize().ok();
+    files.into_iter().filter_map(|(path, file)| Some((whole(&path)?, file))).collect()
 }
 
 /// Whether a call of nvcc with these arguments in the current folder compiles a marked kernel.

@@ -1,12 +1,15 @@
 //! A marked source on its way to a build: its annotations, and what was decided for them.
 
-use crate::comment::Annotation;
+use crate::comment::{Annotation, Diagnostic, has_alternatives, without_alternatives};
 use crate::emit::{Header, HeaderKernel};
-use crate::marked_source::{self, MarkedSource};
+use crate::marked_source::{self, MarkedSource, compiled_kernels};
 use crate::nvcc::Invocation;
 use crate::record::{FORMAT, Record};
 use crate::search::Provenance;
 use crate::tune::{self, Tuned};
+use crate::variant::Toolchain;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +17,8 @@ use std::path::{Path, PathBuf};
 pub struct Tuning {
     pub source: MarkedSource,
     pub annotations: Vec<Annotation>,
+    /// The kernels that were left out for an alternative of theirs that is compiled: file, and line.
+    pub left_out: BTreeSet<(String, u32)>,
     /// Whether something kept kernels from being looked at that another build may not meet.
     pub is_provisional: bool,
     /// The newest that machine code is made for; empty where there is none.
@@ -24,6 +29,49 @@ pub struct Tuning {
 }
 
 impl Tuning {
+    /// Of a source whose comments were read.
+    pub fn new(source: MarkedSource, annotations: Vec<Annotation>) -> Self {
+        Self {
+            source,
+            annotations,
+            left_out: BTreeSet::new(),
+            is_provisional: false,
+            architecture: String::new(),
+            tuned: Vec::new(),
+            record: None,
+        }
+    }
+
+    /// Leaves out what is not compiled of kernels of which `#if` lets one through, and tells whether there are such.
+    ///
+    /// # Errors
+    /// Two that are both compiled.
+    pub fn leave_out_alternatives(&mut self, toolchain: &Toolchain) -> Result<bool, Vec<Diagnostic>> {
+        if !has_alternatives(&self.annotations) {
+            return Ok(false);
+        }
+        let all: BTreeSet<(String, u32)> = self.annotations.iter().map(place).collect();
+        let annotations = std::mem::take(&mut self.annotations);
+        self.annotations = without_alternatives(annotations, compiled_kernels(toolchain))?;
+        let kept: BTreeSet<(String, u32)> = self.annotations.iter().map(place).collect();
+        self.left_out = all.difference(&kept).cloned().collect();
+        Ok(true)
+    }
+
+    /// Leaves out the kernels that an earlier build of the same left out.
+    pub fn leave_out(&mut self, kernels: &BTreeSet<(String, u32)>) {
+        self.annotations.retain(|annotation| !kernels.contains(&place(annotation)));
+    }
+
+    /// The annotations for another architecture: there another alternative may be compiled.
+    pub fn annotations_beside(&self, toolchain: &Toolchain) -> Cow<'_, [Annotation]> {
+        if self.left_out.is_empty() {
+            return Cow::Borrowed(&self.annotations);
+        }
+        let is_compiled = compiled_kernels(toolchain);
+        self.annotations.iter().filter(|annotation| is_compiled(annotation)).cloned().collect()
+    }
+
     /// Whether the same inputs would have it decided so again: nothing was only for now, and what could be timed (`can_time`: there is a GPU
     /// for it) was, or is refused for good.
     pub fn is_final(&self, can_time: bool) -> bool {
@@ -91,4 +139,9 @@ impl Tuning {
             kernels: self.tuned.iter().flat_map(Tuned::decisions).cloned().collect(),
         }
     }
+}
+
+/// Where a kernel is: file, and line.
+fn place(annotation: &Annotation) -> (String, u32) {
+    (annotation.source.path.clone(), annotation.kernel.line)
 }

@@ -63,6 +63,9 @@ pub struct Winners {
     pub record: Option<String>,
     /// Whether the header is included, as the preprocessor has it.
     pub includes_header: bool,
+    /// The kernels that are not compiled where an alternative of theirs is: file, and line.
+    #[serde(default)]
+    pub left_out: BTreeSet<(String, u32)>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use super::recorded::{Facts, Taken, Times, recorded};
 use super::{facts, timed};
-use crate::comment::Annotation;
+use crate::comment::{Annotation, has_alternatives};
 use crate::console::{Console, FATAL};
 use crate::marked_source::MarkedSource;
 use crate::measure::Device;
@@ -120,6 +120,9 @@ impl Run<'_> {
         self.console.diagnostics(&problems);
         if !problems.is_empty() {
             return Err("its tuning comments cannot be read".to_owned());
+        }
+        if has_alternatives(&annotations) {
+            return Err("`#if` chooses among its kernels: record them from files of their own".to_owned());
         }
         let earlier: HashMap<&str, RecordedSpace> = annotations
             .iter()

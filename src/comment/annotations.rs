@@ -3,9 +3,8 @@
 //! A tuning comment begins its line; it is one `/*@tune ... */` or as many `//@tune` lines as stand before the next code.
 //! Either every comment of the file is good, or all that is wrong with all of them is reported.
 
-use super::annotation::{
-    Annotation, Given, GivenField, GivenSymbol, GivenTable, GivenValue, Instance, MacroAxis, Power, Regs,
-};
+use super::alternatives::{Conditions, clashes};
+use super::annotation::{Annotation, Given, GivenField, GivenSymbol, GivenTable, GivenValue, MacroAxis, Power, Regs};
 use super::clause::{Clauses, clauses};
 use super::constants::Constants;
 use super::cxx::{CxxKind, CxxToken, cxx_tokens};
@@ -22,11 +21,12 @@ use super::token::{Token, TokenKind, tokens};
 use super::value::Value;
 use super::workload_clause::RawGiven;
 use crate::workload::{Type, may_be_structure, points_to_arrays, takes_no_value, vector_fields};
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The tuning comments of a source in order.
+/// The tuning comments of a source in order, also of kernels that `#if` may leave out (see [`without_alternatives`](super::without_alternatives)).
 ///
 /// # Errors
 /// Everything that is wrong with them, in no promised order (see [`render`](super::render)).
@@ -52,6 +52,7 @@ pub fn annotations_among(
     let axes = axes(source, &code);
     let mut found: Vec<Annotation> = Vec::new();
     let mut problems = Vec::new();
+    let conditions = OnceCell::new();
     let mut at = 0;
     while let Some(comment) = (at..code.len()).find(|&at| is_tuning(source, &code[at])) {
         // What stands up to the next code belongs to the same comment.
@@ -63,7 +64,11 @@ pub fn annotations_among(
         at = next_code;
         let known = Known { code: &code, constants: &constants, axes: &axes };
         for annotation in instances(&shared, &parts, known, next_code..end, &mut problems) {
-            clashes(source, &found, &annotation, &mut problems);
+            let conditions = || conditions.get_or_init(|| Conditions::new(&source.text));
+            let may_part = |other: &Annotation| conditions().may_part(other.kernel.line, annotation.kernel.line);
+            let mut clashing = found.iter().map(|other| (other, clashes(other, &annotation)));
+            let surely = clashing.find(|(other, clashes)| !clashes.is_empty() && !may_part(other));
+            problems.extend(surely.into_iter().flat_map(|(_, clashes)| clashes));
             found.push(annotation);
         }
     }
@@ -489,27 +494,4 @@ fn listed_fields(kernel: &Kernel, parameter: usize, name: &str, value: GivenValu
 fn declares_scalar(kernel: &Kernel, parameter: usize, name: &str) -> bool {
     let declaration = kernel.declarations.get(parameter).and_then(|declaration| declaration.strip_suffix(name));
     declaration.is_some_and(|kind| matches!(Type::of(kind), Type::Scalar(_)))
-}
-
-/// Names that two kernels of one file cannot both have.
-fn clashes(source: &Source, others: &[Annotation], new: &Annotation, problems: &mut Vec<Diagnostic>) {
-    for axis in &new.macros {
-        let first = others.iter().flat_map(|other| &other.macros).find(|other| other.name == axis.name);
-        if let Some(first) = first {
-            let message = format!(
-                "macro `{}` is already an axis of another kernel of this file; give one of them another name",
-                axis.name
-            );
-            problems.push(source.error(axis.span, message).with(source.note(first.span, "first given here")));
-        }
-    }
-    if let Some(first) = others.iter().find(|other| other.name == new.name) {
-        let text = |annotation: &Annotation| annotation.instance.as_ref().map(Instance::to_string);
-        let is_same = new.instance.is_some() && first.kernel == new.kernel && text(first) == text(new);
-        let message = match is_same {
-            true => format!("this instance of `{}` is given twice: remove one", new.kernel.name),
-            false => format!("two tuned kernels of this file are called `{}`; add name(...) to one of them", new.name),
-        };
-        problems.push(source.error(new.name_span, message).with(source.note(first.name_span, "the other is here")));
-    }
 }

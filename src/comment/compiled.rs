@@ -53,9 +53,9 @@ fn marker(text: &[u8]) -> Option<(u32, String, bool)> {
 }
 
 /// A branch of an `#if`.
-struct Branch {
+pub(super) struct Branch {
     /// Its first line and the one behind its last, without the directives.
-    lines: Range<u32>,
+    pub(super) lines: Range<u32>,
     /// In how many others it is.
     depth: usize,
     /// Of which `#if`, by its line.
@@ -103,7 +103,7 @@ pub fn compiled_text(text: &str, lines: &BTreeSet<u32>) -> String {
 }
 
 /// The branches of all `#if` of a text, and the lines with code; `None` where directives say that lines have other numbers.
-fn branches(text: &str) -> Option<(Vec<Branch>, BTreeSet<u32>)> {
+pub(super) fn branches(text: &str) -> Option<(Vec<Branch>, BTreeSet<u32>)> {
     let tokens = cxx_tokens(text);
     let mut tokens_behind = tokens.iter().peekable();
     let (mut found, mut open): (Vec<Branch>, Vec<(u32, u32, Certainty)>) = (Vec::new(), Vec::new());

@@ -4,6 +4,7 @@
 //! clauses and finds the kernels that they stand above. Nothing here touches the world.
 
 mod advice;
+mod alternatives;
 mod annotation;
 mod annotations;
 mod clause;
@@ -38,6 +39,7 @@ mod without_stub;
 mod workload_clause;
 
 pub use advice::{Bounds, Facts, Overrun, advice};
+pub use alternatives::{has_alternatives, without_alternatives};
 pub use annotation::{
     Annotation, Block, CheckClause, Defaults, Given, GivenField, GivenFile, GivenFill, GivenSymbol, GivenTable,
     GivenValue, Grid, Instance, Launching, MacroAxis, NamedConstant, Power, Regs, Spanned, TemplateArgument,

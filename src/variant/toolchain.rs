@@ -273,6 +273,11 @@ impl Toolchain {
         Ok(source_digest(&bytes(&self.preprocessed(macros, Defines::Gone)?)?))
     }
 
+    /// The preprocessed source.
+    pub fn device_source(&self) -> Result<Vec<u8>, ToolError> {
+        bytes(&self.preprocessed(&BTreeMap::new(), Defines::Gone)?)
+    }
+
     /// The preprocessed source with its `#define` lines, with these macros defined.
     pub fn definitions(&self, macros: &BTreeMap<String, i64>) -> Result<String, ToolError> {
         // A source need not be UTF-8; names and line markers are.

@@ -467,6 +467,58 @@ fn parameters_that_a_macro_of_the_build_leaves_out_are_those_that_args_names() {
     assert!(ran.stderr.contains(hint), "{}", ran.stderr);
 }
 
+/// A kernel with its comment, for launches of this block alone.
+fn copier(block: u32, guard: &str) -> String {
+    format!(
+        "{guard}\n//@tune threads(n) block({block}) regs({{0, 32}}) define(WAY = {{1, 2}}) default(WAY = 1) args(n = 4096, x = random[n], y = out[n])\n\
+         __global__ void copy(int n, const float *x, float *y) {{ int i = blockIdx.x * {block} + threadIdx.x; if (i < n) y[i] = WAY * x[i]; }}\n"
+    )
+}
+
+#[test]
+fn of_alternatives_of_one_kernel_the_compiled_one_is_tuned() {
+    let project = Project::new(&[]);
+    let host = "static_assert(COPY_BLOCK_X == BLOCK, \"of the other one\");\n";
+    let source = |second: &str| {
+        format!(
+            "#include \"copy.tune.h\"\n{}{}#endif\n{host}",
+            copier(64, "#if defined FAST || __CUDA_ARCH__ >= 900"),
+            copier(128, second)
+        )
+    };
+    for (second, block, options) in [
+        ("#else", 64, &["-arch=sm_80", "-DFAST"][..]),
+        ("#else", 128, &["-arch=sm_80"]),
+        ("#endif\n#if !defined FAST", 128, &["-arch=sm_80"]),
+        // No host code is compiled.
+        ("#else", 64, &["-arch=sm_80", "-DFAST", "-cubin"]),
+        // Each architecture has its own.
+        ("#else", 64, &["-arch=sm_90"]),
+        ("#else", 64, &["-gencode=arch=compute_80,code=sm_80", "-gencode=arch=compute_90,code=sm_90"]),
+    ] {
+        project.write("copy.cu", &source(second));
+        let define = format!("-DBLOCK={block}");
+        let call = || [&["-c", "copy.cu", "-o", "copy.o", &define], options].concat();
+        let call: Vec<&str> = call().into_iter().filter(|word| *word != "-c" || !options.contains(&"-cubin")).collect();
+        for from_cache in [false, true] {
+            let ran = succeed(&mut project.nvtune(&call));
+            let told = format!("nvtune: copy: block={block} ");
+            assert!(ran.stderr.starts_with(&told), "{options:?} {second}: {}", ran.stderr);
+            assert!(
+                !ran.stderr.contains("warning") && (!from_cache || ran.stderr.contains("from the cache")),
+                "{}",
+                ran.stderr
+            );
+        }
+    }
+    project.write("copy.cu", &source("#endif\n#if 1"));
+    let ran = run(&mut project.nvtune(&["-c", "copy.cu", "-arch=sm_90"]));
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    for expected in ["macro `WAY` is already an axis", "two tuned kernels of this file are called `copy`"] {
+        assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+    }
+}
+
 #[test]
 fn bad_surroundings_are_named() {
     let project = Project::new(&["saxpy.cu", "plain.cu"]);

@@ -1,0 +1,88 @@
+//! Names that two kernels of one file cannot both have, unless `#if` lets one of them through and leaves the other out.
+
+use super::annotation::{Annotation, Instance};
+use super::compiled::branches;
+use super::diagnostic::Diagnostic;
+use super::source::Source;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// The lines of each branch of all `#if` of a file.
+pub(super) struct Conditions(Vec<Range<u32>>);
+
+impl Conditions {
+    pub(super) fn new(text: &str) -> Self {
+        let branches = branches(text).map(|(branches, _)| branches).unwrap_or_default();
+        Self(branches.into_iter().map(|branch| branch.lines).collect())
+    }
+
+    /// Whether one of the lines may be compiled without the other.
+    pub(super) fn may_part(&self, first: u32, second: u32) -> bool {
+        self.0.iter().any(|lines| lines.contains(&first) != lines.contains(&second))
+    }
+}
+
+/// What is wrong with two kernels of one file that are both compiled: one name, or one macro axis.
+pub(super) fn clashes(first: &Annotation, second: &Annotation) -> Vec<Diagnostic> {
+    let source: &Source = &second.source;
+    let mut problems = Vec::new();
+    for axis in &second.macros {
+        if let Some(other) = first.macros.iter().find(|other| other.name == axis.name) {
+            let message = format!(
+                "macro `{}` is already an axis of another kernel of this file; give one of them another name",
+                axis.name
+            );
+            problems.push(source.error(axis.span, message).with(source.note(other.span, "first given here")));
+        }
+    }
+    if first.name == second.name {
+        let text = |annotation: &Annotation| annotation.instance.as_ref().map(Instance::to_string);
+        let is_same = second.instance.is_some() && first.kernel == second.kernel && text(first) == text(second);
+        let message = match is_same {
+            true => format!("this instance of `{}` is given twice: remove one", second.kernel.name),
+            false => {
+                format!("two tuned kernels of this file are called `{}`; add name(...) to one of them", second.name)
+            }
+        };
+        problems.push(source.error(second.name_span, message).with(source.note(first.name_span, "the other is here")));
+    }
+    problems
+}
+
+fn are_of_one_file(first: &Annotation, second: &Annotation) -> bool {
+    first.source.path == second.source.path
+}
+
+/// Whether some of a source's kernels are alternatives: only what is compiled tells which of them there is.
+pub fn has_alternatives(annotations: &[Annotation]) -> bool {
+    let clash =
+        |first: &Annotation, second: &Annotation| are_of_one_file(first, second) && !clashes(first, second).is_empty();
+    (1..).zip(annotations).any(|(behind, first)| annotations[behind..].iter().any(|second| clash(first, second)))
+}
+
+/// The annotations without those of the alternatives that are not compiled. Where none of several is, the first one stays.
+///
+/// # Errors
+/// Alternatives that are both compiled.
+pub fn without_alternatives(
+    annotations: Vec<Annotation>,
+    is_compiled: impl Fn(&Annotation) -> bool,
+) -> Result<Vec<Annotation>, Vec<Diagnostic>> {
+    let (mut kept, mut problems): (Vec<Annotation>, Vec<Diagnostic>) = (Vec::new(), Vec::new());
+    for annotation in annotations {
+        let others = kept.iter().enumerate().filter(|(_, other)| are_of_one_file(other, &annotation));
+        let clashing = others.map(|(at, other)| (at, clashes(other, &annotation)));
+        let clashing: Vec<(usize, Vec<Diagnostic>)> = clashing.filter(|(_, clashes)| !clashes.is_empty()).collect();
+        if clashing.is_empty() {
+            kept.push(annotation);
+        } else if is_compiled(&annotation) {
+            let both = clashing.iter().filter(|(at, _)| is_compiled(&kept[*at]));
+            problems.extend(both.flat_map(|(_, clashes)| clashes.clone()));
+            let replaced: BTreeSet<usize> = clashing.iter().map(|(at, _)| *at).collect();
+            let mut at = 0..;
+            kept.retain(|_| at.next().is_none_or(|at| !replaced.contains(&at)));
+            kept.push(annotation);
+        }
+    }
+    if problems.is_empty() { Ok(kept) } else { Err(problems) }
+}
