@@ -14,11 +14,8 @@ use super::parser::Cursor;
 use super::source::{Source, Span};
 use super::token::tokens;
 use super::value::{Binary, Fault, Value};
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
-
-/// The most constants of which each is defined by the next.
-const DEEPEST: usize = 64;
 
 /// The most bytes of a definition: one that is longer is a table or a text, and no number.
 const LONGEST: usize = 1000;
@@ -35,17 +32,15 @@ pub(super) struct Constants<'a> {
     files: OnceCell<Vec<Source>>,
     definitions: OnceCell<Definitions>,
     others: OnceCell<Definitions>,
-    /// What was asked for before; what is being found has no value.
+    /// What was asked for before.
     values: RefCell<HashMap<String, Option<i64>>>,
-    /// How many are being found.
-    depth: Cell<usize>,
 }
 
 impl<'a> Constants<'a> {
     /// `code` are the tokens of the source, and `around` reads the files around it, where a name is asked for that it does not define.
     pub fn new(source: &'a Source, code: &'a [CxxToken], around: &'a dyn Fn() -> Vec<Source>) -> Constants<'a> {
         let (files, definitions, others) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        Constants { source, code, around, files, definitions, others, values: RefCell::default(), depth: Cell::new(0) }
+        Constants { source, code, around, files, definitions, others, values: RefCell::default() }
     }
 
     /// The value of a template argument, which is an expression or a name with scopes; `None` where it hangs on a macro axis, whose
@@ -113,31 +108,42 @@ impl<'a> Constants<'a> {
         })
     }
 
+    /// The value of a constant, found after those of all that it is defined by; one that is defined by itself has none.
     fn value(&self, name: &str) -> Option<i64> {
-        if let Some(found) = self.values.borrow().get(name) {
-            return *found;
+        let known = |name: &str| self.values.borrow().get(name).copied();
+        // A chain of names may be long: it is no recursion.
+        let (mut pending, mut begun) = (vec![name.to_owned()], HashSet::new());
+        while let Some(name) = pending.last().filter(|name| known(name).is_none()).cloned() {
+            let definitions = self.definitions(&name);
+            if begun.insert(name.clone()) {
+                let mut further = Vec::new();
+                definitions.into_iter().flatten().flatten().for_each(|of| of.names(&mut |name, _| further.push(name)));
+                further.retain(|name| known(name).is_none() && !begun.contains(*name));
+                pending.extend(further.into_iter().cloned());
+            } else {
+                let lookup = |name: &String| known(name).flatten();
+                let value = definitions.and_then(|definitions| {
+                    let mut values = definitions.iter().map(|definition| integer(definition.as_ref()?, &lookup));
+                    values.next()?.filter(|first| values.all(|other| other == Some(*first)))
+                });
+                self.values.borrow_mut().insert(name, value);
+            }
+            while pending.pop_if(|name| known(name).is_some()).is_some() {}
         }
-        self.values.borrow_mut().insert(name.to_owned(), None);
-        let depth = self.depth.get();
-        if depth == DEEPEST {
-            return None;
-        }
-        self.depth.set(depth + 1);
-        let value = self.definitions(name).and_then(|definitions| {
-            let mut values = definitions.iter().map(|definition| self.evaluate(definition.as_ref()?));
-            values.next()?.filter(|first| values.all(|other| other == Some(*first)))
-        });
-        self.depth.set(depth);
-        self.values.borrow_mut().insert(name.to_owned(), value);
-        value
+        known(name).flatten()
     }
 
     fn evaluate(&self, expression: &Expr) -> Option<i64> {
-        let lookup = |name: &String| self.value(name).map(Value::Int).ok_or_else(|| Fault::NoValue(name.clone()));
-        match expression.evaluate(&lookup).ok()? {
-            Value::Int(value) => Some(value),
-            Value::Float(_) => None,
-        }
+        integer(expression, &|name| self.value(name))
+    }
+}
+
+/// The value of an expression that is an integer, where `value` has those of its names.
+fn integer(expression: &Expr, value: &dyn Fn(&String) -> Option<i64>) -> Option<i64> {
+    let lookup = |name: &String| value(name).map(Value::Int).ok_or_else(|| Fault::NoValue(name.clone()));
+    match expression.evaluate(&lookup).ok()? {
+        Value::Int(value) => Some(value),
+        Value::Float(_) => None,
     }
 }
 

@@ -60,8 +60,9 @@ impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}({}): {}: {}", self.path, self.line, self.severity, self.message)?;
         writeln!(f, "  {}", self.text.replace('\t', " ").trim_end())?;
-        let blanks = self.column as usize + 1;
-        writeln!(f, "{:blanks$}^{}", "", "~".repeat(self.length.saturating_sub(1) as usize))?;
+        // Not by a width, which the formatter bounds.
+        let (blanks, tail) = (self.column as usize + 1, self.length.saturating_sub(1) as usize);
+        writeln!(f, "{}^{}", " ".repeat(blanks), "~".repeat(tail))?;
         for note in &self.notes {
             fmt::Display::fmt(note, f)?;
         }

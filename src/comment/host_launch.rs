@@ -7,8 +7,12 @@ use super::cxx::CxxKind;
 use super::host_code::{File, HostCode};
 use super::source::{Source, Span};
 use crate::space::Dim3;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// How many names and literals a block may be made of.
+const MOST: usize = 200;
 
 /// A launch in host code.
 #[derive(Clone, Debug)]
@@ -64,79 +68,11 @@ impl HostCode {
             let named = file.places(kernel).iter().copied().filter(|&at| !file.device[at]);
             for (at, mark) in named.filter_map(|at| Some((at, file.launch_mark(at)?))) {
                 let (source, span) = (Arc::clone(&file.source), file.tokens[at].span);
-                found.push((HostLaunch { source, span, block: self.block(file, mark + 3, macros) }, file, mark));
+                let blocks = Blocks { code: self, macros, left: Cell::new(MOST) };
+                found.push((HostLaunch { source, span, block: blocks.block(file, mark + 3) }, file, mark));
             }
         }
         found
-    }
-
-    /// The block of the launch whose arguments begin at `start`.
-    fn block(&self, file: &File, start: usize, macros: &BTreeMap<String, i64>) -> LaunchedBlock {
-        match file.arguments(start, ">>>").get(1) {
-            Some(&(from, to)) => self.shape(file, from, to, macros),
-            None => LaunchedBlock::Unknown,
-        }
-    }
-
-    /// The value of the tokens from `from` to before `to` as a shape.
-    fn shape(&self, file: &File, from: usize, to: usize, macros: &BTreeMap<String, i64>) -> LaunchedBlock {
-        let opens = |at: usize| matches!(file.text(at), "(" | "{");
-        if file.text(from) == "dim3" && opens(from + 1) {
-            return self.extents(file, from + 2, macros);
-        }
-        if to == from + 1 && file.tokens[from].kind == CxxKind::Name {
-            return match file.declared(from) {
-                Some(Declared::Parameter) => LaunchedBlock::Given,
-                Some(Declared::Extents(at)) => self.extents(file, at, macros),
-                Some(Declared::Value(start, end)) => self.shape(file, start, end, macros),
-                None => {
-                    self.number(file, from, macros).map_or(LaunchedBlock::Unknown, |x| LaunchedBlock::Is([x, 1, 1]))
-                }
-            };
-        }
-        self.product(file, from, to, macros).map_or(LaunchedBlock::Unknown, |x| LaunchedBlock::Is([x, 1, 1]))
-    }
-
-    /// The shape of a `dim3` whose first extent begins at `start`.
-    fn extents(&self, file: &File, start: usize, macros: &BTreeMap<String, i64>) -> LaunchedBlock {
-        let mut block = [1; 3];
-        let given = file.arguments(start, file.closing_mark(start));
-        if given.is_empty() || given.len() > 3 {
-            return LaunchedBlock::Unknown;
-        }
-        for (extent, (from, to)) in block.iter_mut().zip(given) {
-            match self.product(file, from, to, macros) {
-                Some(value) => *extent = value,
-                None => return LaunchedBlock::Unknown,
-            }
-        }
-        LaunchedBlock::Is(block)
-    }
-
-    /// `256`, `WARPS * 32`
-    fn product(&self, file: &File, from: usize, to: usize, macros: &BTreeMap<String, i64>) -> Option<u32> {
-        let mut value = 1u32;
-        for at in from..to {
-            match (at - from) % 2 {
-                0 => value = value.checked_mul(self.number(file, at, macros)?)?,
-                _ if file.text(at) != "*" => return None,
-                _ => {}
-            }
-        }
-        ((to - from) % 2 == 1).then_some(value)
-    }
-
-    fn number(&self, file: &File, at: usize, macros: &BTreeMap<String, i64>) -> Option<u32> {
-        let text = file.text(at);
-        match file.tokens.get(at)?.kind {
-            CxxKind::Literal => integer(text),
-            CxxKind::Name => match file.declared(at) {
-                Some(Declared::Value(start, end)) => self.product(file, start, end, macros),
-                Some(_) => None,
-                None => macros.get(text).map_or_else(|| self.defined(text), |value| u32::try_from(*value).ok()),
-            },
-            _ => None,
-        }
     }
 
     /// The value of a macro that is defined once, and that no command line can define otherwise.
@@ -145,7 +81,8 @@ impl HostCode {
         for line in self.files.iter().flat_map(|file| file.source.text.lines()) {
             let Some(directive) = line.trim_start().strip_prefix('#') else { continue };
             let mut words = directive.split_whitespace();
-            match (words.next()?, words.next()) {
+            // A `#` alone is a directive, too.
+            match (words.next().unwrap_or_default(), words.next()) {
                 ("define", Some(defined)) if defined == name => {
                     let (text, rest) = (words.next()?, words.next());
                     let is_over = rest.is_none_or(|rest| rest.starts_with("//") || rest.starts_with("/*"));
@@ -161,6 +98,90 @@ impl HostCode {
             }
         }
         value
+    }
+}
+
+/// What blocks are written as -> what they are, under some values of macros.
+struct Blocks<'a> {
+    code: &'a HostCode,
+    macros: &'a BTreeMap<String, i64>,
+    /// How many names and literals may still be looked at: each name of a chain may stand for several of the next.
+    left: Cell<usize>,
+}
+
+impl Blocks<'_> {
+    /// The block of the launch whose arguments begin at `start`.
+    fn block(&self, file: &File, start: usize) -> LaunchedBlock {
+        match file.arguments(start, ">>>").get(1) {
+            Some(&(from, to)) => self.shape(file, from, to),
+            None => LaunchedBlock::Unknown,
+        }
+    }
+
+    /// The value of the tokens from `from` to before `to` as a shape.
+    fn shape(&self, file: &File, from: usize, to: usize) -> LaunchedBlock {
+        let opens = |at: usize| matches!(file.text(at), "(" | "{");
+        if file.text(from) == "dim3" && opens(from + 1) {
+            return self.extents(file, from + 2);
+        }
+        if to == from + 1 && file.tokens[from].kind == CxxKind::Name {
+            return match file.declared(from) {
+                Some(Declared::Parameter) => LaunchedBlock::Given,
+                Some(Declared::Extents(at)) => self.extents(file, at),
+                Some(Declared::Value(start, end)) if self.left.get() > 0 => {
+                    self.left.set(self.left.get() - 1);
+                    self.shape(file, start, end)
+                }
+                Some(Declared::Value(..)) => LaunchedBlock::Unknown,
+                None => self.number(file, from).map_or(LaunchedBlock::Unknown, |x| LaunchedBlock::Is([x, 1, 1])),
+            };
+        }
+        self.product(file, from, to).map_or(LaunchedBlock::Unknown, |x| LaunchedBlock::Is([x, 1, 1]))
+    }
+
+    /// The shape of a `dim3` whose first extent begins at `start`.
+    fn extents(&self, file: &File, start: usize) -> LaunchedBlock {
+        let mut block = [1; 3];
+        let given = file.arguments(start, file.closing_mark(start));
+        if given.is_empty() || given.len() > 3 {
+            return LaunchedBlock::Unknown;
+        }
+        for (extent, (from, to)) in block.iter_mut().zip(given) {
+            match self.product(file, from, to) {
+                Some(value) => *extent = value,
+                None => return LaunchedBlock::Unknown,
+            }
+        }
+        LaunchedBlock::Is(block)
+    }
+
+    /// `256`, `WARPS * 32`
+    fn product(&self, file: &File, from: usize, to: usize) -> Option<u32> {
+        let mut value = 1u32;
+        for at in from..to {
+            match (at - from) % 2 {
+                0 => value = value.checked_mul(self.number(file, at)?)?,
+                _ if file.text(at) != "*" => return None,
+                _ => {}
+            }
+        }
+        ((to - from) % 2 == 1).then_some(value)
+    }
+
+    fn number(&self, file: &File, at: usize) -> Option<u32> {
+        self.left.set(self.left.get().checked_sub(1)?);
+        let text = file.text(at);
+        match file.tokens.get(at)?.kind {
+            CxxKind::Literal => integer(text),
+            CxxKind::Name => match file.declared(at) {
+                Some(Declared::Value(start, end)) => self.product(file, start, end),
+                Some(_) => None,
+                None => {
+                    self.macros.get(text).map_or_else(|| self.code.defined(text), |value| u32::try_from(*value).ok())
+                }
+            },
+            _ => None,
+        }
     }
 }
 

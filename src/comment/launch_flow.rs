@@ -18,6 +18,9 @@ use std::rc::Rc;
 pub(super) const DEEPEST: usize = 64;
 pub(super) const MOST: usize = 50_000;
 
+/// How many brackets, and names, deep into each other.
+const NESTED: usize = 500;
+
 /// Whether something hangs on the macro; `Open` where that is asked of what it is itself made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verdict {
@@ -170,6 +173,8 @@ pub(super) struct Flow<'a> {
     pub count: usize,
     /// How many functions deep a kernel is followed.
     pub handed: usize,
+    /// How deep what is judged is nested.
+    nested: usize,
 }
 
 impl<'a> Flow<'a> {
@@ -189,6 +194,7 @@ impl<'a> Flow<'a> {
             met: usize::MAX,
             count: 0,
             handed: 0,
+            nested: 0,
         }
     }
 
@@ -242,7 +248,17 @@ impl<'a> Flow<'a> {
     }
 
     /// Whether these tokens hang on the macro.
-    pub fn judge(&mut self, place: Place, (from, to): Tokens) -> Verdict {
+    pub fn judge(&mut self, place: Place, range: Tokens) -> Verdict {
+        if self.nested == NESTED {
+            return Not;
+        }
+        self.nested += 1;
+        let verdict = self.judge_parts(place, range);
+        self.nested -= 1;
+        verdict
+    }
+
+    fn judge_parts(&mut self, place: Place, (from, to): Tokens) -> Verdict {
         let file = self.file(place);
         let parts = file.parts((from, to));
         if self.divides && parts.len() > 1 {

@@ -305,19 +305,19 @@ impl File {
 
     /// Whether the name at `at` is declared there: `int n`, `int a = 1, n = 2`, `auto [n, m] =`.
     fn declares(&self, at: usize) -> bool {
-        let before = at.checked_sub(1).map_or("", |before| self.text(before));
-        if self.is_declaration(at) && !matches!(before, "do" | "and" | "or" | "not") {
+        let before = |at: usize| at.checked_sub(1).map_or("", |before| self.text(before));
+        if self.is_declaration(at) && !matches!(before(at), "do" | "and" | "or" | "not") {
             return true;
         }
         // `void (*run)(int)`
         let is_pointer = self.is_pointer(at) && at.checked_sub(3).is_some_and(|before| self.is_name(before));
-        if is_pointer || !matches!(before, "," | "[") {
+        if is_pointer || !matches!(before(at), "," | "[") {
             return is_pointer;
         }
         let statement = self.statement_before(at);
-        let binds = |&place: &usize| self.text(place) == "[" && matches!(self.text(place - 1), "auto" | "&");
+        let binds = |&place: &usize| self.text(place) == "[" && matches!(before(place), "auto" | "&");
         let is_bound = statement.iter().find(|&&place| self.text(place) == "[").is_some_and(binds);
-        let is_inside = |&place: &usize| self.text(place) == "(" && self.text(place - 1) != "for";
+        let is_inside = |&place: &usize| self.text(place) == "(" && before(place) != "for";
         is_bound || !statement.iter().any(is_inside) && statement.iter().any(|&place| self.is_declaration(place))
     }
 

@@ -89,7 +89,8 @@ impl Cursor<'_> {
                 format!("this range has {count} values; at most {MAX_VALUES} are allowed: add a step, lo:hi:step"),
             ));
         }
-        values.extend((0..count as i64).map(|index| (lo + index * step, whole)));
+        // The last step may lead beyond what 64 bits hold; none of the values does.
+        values.extend((0..count as i64).map(|index| (lo.wrapping_add(index.wrapping_mul(step)), whole)));
         self.bound(values, whole)
     }
 

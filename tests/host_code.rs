@@ -1,0 +1,106 @@
+//! Host code of any form -> what is told of its launches: an answer within bounds, never a panic.
+
+use nvtune::comment::{HeaderName, HostCode, Source, annotations, compiled_files, compiled_text, near_misses, render};
+use nvtune::space::{Limits, Space};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Code with every form of launch that is followed.
+const LAUNCHES: &str = "#include \"a.tune.h\"\n#\n#define PER 4\n#define BLOCKS(n) ((n + PER - 1) / PER)\n\
+    template <int T> __global__ void k(int n, float *x) { if (n > T) x[0] = PER; }\n\
+    struct Run final { dim3 grid; Run(int n) : grid{unsigned(n / PER)}, own(n) {} int own; void go(float *x) { k<3><<<this->grid, 64>>>(own, x); } };\n\
+    static int blocks(int n) { const int per = 256 * PER; return n < 1 ? 1 : (n + per - 1) / per; }\n\
+    template <class F, int N> void with(F f, dim3 g) { f<<<g, N>>>(1, nullptr); }\n\
+    void go(int n, float *x, dim3 given) {\n#if N\n k<1><<<1, 2>>>(n, x);\n#endif\n\
+    auto [a, b] = shape(n); dim3 g(BLOCKS(n), std::min(a, blocks(n))), block = {64u}; if (n) g.x = a; void (*run)(int) = go;\n\
+    auto per = [&](int m) -> int { return m / PER; }; for (int i = 0, m = n; i < m; ++i) k<2><<<per(i), block, 0, s>>>(n, x);\n\
+    with<decltype(k<2>), 32>(k<2>, g); cudaLaunchKernel((void *)k<2>, g, given, args, 0, 0); k<7><<<nvtune::k::grid(n), K_BLOCK_X>>>(n, x); }\n";
+
+/// Asks all that can be asked of host code; gives how many launches were found.
+fn asked(text: &str) -> usize {
+    let source = Source::new("a.cu", text.as_bytes());
+    let _ = (near_misses(&source), compiled_text(text, &BTreeSet::from([3, 9])), compiled_files(text.as_bytes()));
+    let code = HostCode::new([Arc::new(source)]);
+    let header = HeaderName { name: "k".to_owned(), prefix: "K".to_owned() };
+    let _ = (code.launches_follow("k", "PER", true), code.launches_follow("k", "PER", false));
+    let _ = (code.use_of("PER"), code.shared_use_of("PER"), code.launched_block("k", &BTreeMap::new()));
+    let _ = (code.launches_somewhere("k"), code.uses_header(&header), code.others_with("k", "PER"));
+    let _ = (code.beside_header("k", None, std::slice::from_ref(&header)), code.bypass("k"), code.unreached("k"));
+    code.launches("k").len()
+}
+
+#[test]
+fn damaged_host_code_never_panics() {
+    assert_eq!(asked(LAUNCHES), 4);
+    for (at, c) in LAUNCHES.char_indices() {
+        asked(&LAUNCHES[..at]);
+        asked(&LAUNCHES[at..]);
+        asked(&[&LAUNCHES[..at], &LAUNCHES[at + c.len_utf8()..]].concat());
+    }
+    // The same words in any order.
+    let words: Vec<&str> =
+        LAUNCHES.split_inclusive([' ', '(', ')', '{', '}', '<', '>', ',', ';', '\n', '[', ']']).collect();
+    let mut state = 1u64;
+    for _ in 0..4000 {
+        let mut soup = String::new();
+        for _ in 0..60 {
+            // Knuth's MMIX generator.
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            soup.push_str(words[(state >> 33) as usize % words.len()]);
+        }
+        asked(&soup);
+    }
+}
+
+#[test]
+fn host_code_of_any_depth_and_any_many_names_is_answered() {
+    let nested = |open: &str, close: &str| format!("{}n / PER{}", open.repeat(30_000), close.repeat(30_000));
+    let chain =
+        |begin: &str, next: &dyn Fn(usize) -> String| (0..400).fold(begin.to_owned(), |all, at| all + &next(at));
+    let doubled = chain("const int A0 = 2;", &|at| format!("const int A{} = A{at} * A{at};", at + 1));
+    let named = chain("dim3 B0(64);", &|at| format!("dim3 B{} = B{at};", at + 1));
+    let defined = chain("#define C0 n\n", &|at| format!("#define C{} (C{at} + C{at})\n", at + 1));
+    for (text, launches) in [
+        (format!("void go(int n) {{ k<<<{}, 64>>>(n); }}", nested("(", ")")), 1),
+        (format!("void go(int n) {{ k<<<{}, 64>>>(n); }}", nested("f(", ")")), 1),
+        (format!("void go(int n) {{ k<<<{}, 64>>>(n); }}", nested("n ? 1 : ", "")), 1),
+        (format!("void go(int n) {{ {} k<<<1, 64>>>(n); {} }}", "{".repeat(30_000), "}".repeat(30_000)), 1),
+        (format!("void go(int n) {{ {doubled} k<<<A400, A400>>>(n); }}"), 1),
+        (format!("void go(int n) {{ {named} k<<<B400, B400>>>(n); }}"), 1),
+        (format!("{defined}void go(int n) {{ k<<<C400, C400>>>(n); }}"), 1),
+    ] {
+        assert_eq!(asked(&text), launches, "{}", &text[..200]);
+    }
+}
+
+#[test]
+fn comments_of_any_width_and_constants_of_any_depth_are_answered() {
+    let kernel = "__global__ void k(int n) {}\n";
+    let wide = format!("//@tune{}bock(256) threads(n)\n{kernel}", " ".repeat(70_000));
+    let shown = render(&annotations(&Source::new("a.cu", wide.as_bytes())).expect_err("refused"));
+    assert!(shown.starts_with("a.cu(1): error: unknown clause `bock`") && shown.len() > 140_000, "{}", &shown[..100]);
+    let near = format!("/*{}*/ //@Tune block(256)\n{kernel}", " ".repeat(70_000));
+    assert_eq!(near_misses(&Source::new("a.cu", near.as_bytes())).len(), 1);
+
+    // A chain of constants has a value however long it is, and whichever of them is asked for first.
+    let chain = (0..3000).fold("#define C0 1\n".to_owned(), |all, at| {
+        all + &format!("#define C{} C{at}{}\n", at + 1, "+1".repeat(at % 400))
+    });
+    let value = |number: i64| 1 + (0..number).map(|at| at % 400).sum::<i64>();
+    for [first, second] in [[3000, 40], [40, 3000]] {
+        let text = format!(
+            "{chain}#define SELF (SELF + 1)\n//@tune threads(n) block(64) define(X = {{C{first}, C{second}, 64}}) args(n = 1)\n{kernel}"
+        );
+        let found = annotations(&Source::new("a.cu", text.as_bytes())).expect("accepted").remove(0);
+        assert_eq!(found.macros[0].values, [value(first), value(second), 64]);
+    }
+    for (values, expected) in [
+        ("-9223372036854775807:9223372036854775807:9223372036854775807", &[-i64::MAX, 0, i64::MAX][..]),
+        ("9223372036854775800:9223372036854775807:5", &[9223372036854775800, 9223372036854775805]),
+    ] {
+        let text = format!("//@tune threads(n) block(64) define(X = {values}) args(n = 1)\n{kernel}");
+        let found = annotations(&Source::new("a.cu", text.as_bytes())).expect("accepted").remove(0);
+        assert_eq!(found.macros[0].values, expected);
+        assert!(Space::new(&found, &Limits::default()).is_ok());
+    }
+}
