@@ -184,13 +184,8 @@ impl Build<'_> {
         for tuning in &mut tunings {
             tuning.architecture = tuning.source.newest_architecture(&dryrun);
         }
-        if let Phase::Assembly(option) = self.invocation.phase {
-            for tuning in &tunings {
-                let source = tuning.source.path.display();
-                self.console.warning(&format!("{source}: not tuned: {option} makes no machine code"));
-            }
-        } else if self.invocation.device_debug {
-            self.console.warning("not tuned: -G compiles device code without optimisation");
+        if let Some(reason) = self.untunable() {
+            self.warn_untunable(&tunings, &reason);
         } else {
             let mut tuner = Tuner::new(self.settings, self.console).with_results(self.results);
             for tuning in &mut tunings {
@@ -206,10 +201,29 @@ impl Build<'_> {
         }
     }
 
+    /// Why no source of the call can be tuned.
+    fn untunable(&self) -> Option<String> {
+        match self.invocation.phase {
+            Phase::Assembly(option) => Some(format!("{option} makes no machine code")),
+            _ if self.invocation.device_debug => Some("-G compiles device code without optimisation".to_owned()),
+            _ => None,
+        }
+    }
+
+    fn warn_untunable(&self, tunings: &[Tuning], reason: &str) {
+        for tuning in tunings {
+            self.console.warning(&format!("{}: not tuned: {reason}", tuning.source.path.display()));
+        }
+    }
+
     /// Tunes and builds nothing: the records of the marked sources.
     fn decide(&self) -> Result<Vec<Record>, String> {
         let unread = |_| "its tuning comments cannot be read".to_owned();
         let mut tunings = self.annotate(MarkedSource::of(self.invocation)).map_err(unread)?;
+        if let Some(reason) = self.untunable() {
+            self.warn_untunable(&tunings, &reason);
+            return Ok(Vec::new());
+        }
         let dryrun = Dryrun::ask(&self.nvcc.path, &self.invocation.arguments).map_err(|error| error.to_string())?;
         let mut tuner = Tuner::new(self.settings, self.console).with_results(self.results);
         for tuning in &mut tunings {
@@ -339,8 +353,9 @@ impl Build<'_> {
         if self.several_sources() && !tuning.source.includes_header {
             self.leave_out_macro_axes(tuning);
         }
-        let around = tuning.source.surroundings(dryrun, &tuning.annotations);
-        tuning.tuned = tuner.tune(&toolchain, &tuning.annotations, around);
+        let annotations = tuning.compiled(&toolchain).into_owned();
+        let around = tuning.source.surroundings(dryrun, &annotations);
+        tuning.tuned = tuner.tune(&toolchain, &annotations, around);
         self.tune_others(dryrun, tuning, &toolchain, tuner);
         for line in tuning.tuned.iter().flat_map(Tuned::summaries) {
             self.console.summary(&line);
@@ -361,7 +376,7 @@ impl Build<'_> {
                     continue;
                 }
             };
-            let annotations = tuning.annotations_beside(&toolchain);
+            let annotations = tuning.compiled(&toolchain);
             let around = tuning.source.surroundings(dryrun, &annotations);
             let others = tuner.tune_beside(&toolchain, &annotations, around, &tuning.tuned);
             let capability = architecture_number(toolchain.architecture());
@@ -510,7 +525,8 @@ impl Build<'_> {
         let path = folder.join(format!("{}.tune.json", tuning.source.stem));
         let source = &tuning.source.path;
         if std::fs::read(&header).is_ok_and(|present| present != text.as_bytes())
-            && let Some((other, own)) = tuning.object_of_others(&path, self.invocation)
+            && let Some((other, own)) =
+                tuning.object_of_others(&path, self.invocation, self.settings.header_folder.is_some())
         {
             self.console.warn_if_the_build_passes(format!(
                 "'{}' is of '{own}' now, and was of '{other}': where a source makes several objects in a folder, give each compile a \

@@ -268,14 +268,13 @@ impl MarkedSource {
     }
 }
 
-/// Tells of a kernel whether its lines are compiled for the device. Where the source cannot be preprocessed none is, and the compiler
-/// will say why.
-pub fn compiled_kernels(toolchain: &Toolchain) -> impl Fn(&Annotation) -> bool {
-    let files = toolchain.device_source().map(|text| by_whole_paths(compiled_files(&text))).unwrap_or_default();
-    move |annotation| {
+/// Tells of a kernel whether its line is compiled for the device; `None` where the source cannot be preprocessed.
+pub fn compiled_kernels(toolchain: &Toolchain) -> Option<impl Fn(&Annotation) -> bool> {
+    let files = by_whole_paths(compiled_files(&toolchain.device_source().ok()?));
+    Some(move |annotation: &Annotation| {
         let path = Path::new(&annotation.source.path).canonicalize().ok();
         path.and_then(|path| files.get(&path)).is_some_and(|file| file.lines.contains(&annotation.kernel.line))
-    }
+    })
 }
 
 /// The files by their paths without links.

@@ -51,7 +51,7 @@ impl Results {
         Self {
             cache: settings.cache.as_deref().map(|folder| Cache::new(folder, settings.cache_bytes)),
             present: match settings.mode {
-                Mode::Measure => Present::look(|name| std::env::var_os(name), Path::new(DRIVER)),
+                Mode::Measure => Present::look(settings, |name| std::env::var_os(name), Path::new(DRIVER)),
                 Mode::Off | Mode::Locked | Mode::Static => Present::default(),
             },
             named: settings.lock.clone(),

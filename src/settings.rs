@@ -4,6 +4,7 @@ use crate::process;
 use crate::search::Strategy;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// How far nvtune goes for a marked kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,12 @@ pub struct Settings {
     pub sanitize: bool,
     /// Warnings are errors.
     pub strict: bool,
+    /// The command before the measuring process.
+    pub runner: Option<OsString>,
+    /// How long to wait for a GPU that others measure on.
+    pub wait: Option<Duration>,
+    /// A file of recorded timings that answers in place of a GPU.
+    pub replay: Option<PathBuf>,
 }
 
 /// One environment variable, for the help and the man page.
@@ -185,7 +192,7 @@ impl Settings {
         let candidates = parsed(&environment, &mut problems, "NVTUNE_CANDIDATES", "a number above 1", |text| {
             text.parse::<usize>().ok().filter(|count| *count > 1)
         });
-        parsed(&environment, &mut problems, "NVTUNE_WAIT", "a number of seconds", |text| {
+        let wait = parsed(&environment, &mut problems, "NVTUNE_WAIT", "a number of seconds", |text| {
             text.parse::<f64>().ok().filter(|seconds| (0.0..1e9).contains(seconds))
         });
         parsed(&environment, &mut problems, "NVTUNE_PATIENCE", "a number of seconds above 0", process::seconds);
@@ -205,6 +212,9 @@ impl Settings {
             files: set(&environment, "NVTUNE_FILES").map(PathBuf::from),
             sanitize: set(&environment, "NVTUNE_SANITIZE").is_some_and(|value| value != "0"),
             strict: set(&environment, "NVTUNE_STRICT").is_some_and(|value| value != "0"),
+            runner: set(&environment, "NVTUNE_RUNNER"),
+            wait: wait.map(Duration::from_secs_f64),
+            replay: set(&environment, "NVTUNE_REPLAY").map(PathBuf::from),
         };
         (settings, problems)
     }

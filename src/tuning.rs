@@ -1,6 +1,6 @@
 //! A marked source on its way to a build: its annotations, and what was decided for them.
 
-use crate::comment::{Annotation, Diagnostic, has_alternatives, without_alternatives};
+use crate::comment::{Annotation, Diagnostic, are_conditional, has_alternatives, without_alternatives};
 use crate::emit::{Header, HeaderKernel};
 use crate::marked_source::{self, MarkedSource, compiled_kernels};
 use crate::nvcc::Invocation;
@@ -52,7 +52,10 @@ impl Tuning {
         }
         let all: BTreeSet<(String, u32)> = self.annotations.iter().map(place).collect();
         let annotations = std::mem::take(&mut self.annotations);
-        self.annotations = without_alternatives(annotations, compiled_kernels(toolchain))?;
+        let is_compiled = compiled_kernels(toolchain);
+        let is_compiled =
+            |annotation: &Annotation| is_compiled.as_ref().is_some_and(|is_compiled| is_compiled(annotation));
+        self.annotations = without_alternatives(annotations, is_compiled)?;
         let kept: BTreeSet<(String, u32)> = self.annotations.iter().map(place).collect();
         self.left_out = all.difference(&kept).cloned().collect();
         Ok(true)
@@ -63,13 +66,18 @@ impl Tuning {
         self.annotations.retain(|annotation| !kernels.contains(&place(annotation)));
     }
 
-    /// The annotations for another architecture: there another alternative may be compiled.
-    pub fn annotations_beside(&self, toolchain: &Toolchain) -> Cow<'_, [Annotation]> {
-        if self.left_out.is_empty() {
-            return Cow::Borrowed(&self.annotations);
+    /// The annotations of the kernels that are compiled for an architecture, as far as `#if` says. One that it leaves out may have another
+    /// of its name in its place, which nobody marked.
+    pub fn compiled(&self, toolchain: &Toolchain) -> Cow<'_, [Annotation]> {
+        let are_conditional = are_conditional(&self.annotations);
+        let all = || Cow::Borrowed(self.annotations.as_slice());
+        if !are_conditional.contains(&true) {
+            return all();
         }
-        let is_compiled = compiled_kernels(toolchain);
-        self.annotations.iter().filter(|annotation| is_compiled(annotation)).cloned().collect()
+        // Where the source cannot be preprocessed, the compiler will say why.
+        let Some(is_compiled) = compiled_kernels(toolchain) else { return all() };
+        let kernels = self.annotations.iter().zip(are_conditional);
+        kernels.filter(|(of, is_conditional)| !is_conditional || is_compiled(of)).map(|(of, _)| of.clone()).collect()
     }
 
     /// Whether the same inputs would have it decided so again: nothing was only for now, and what could be timed (`can_time`: there is a GPU
@@ -99,16 +107,19 @@ impl Tuning {
         self.needs_header().then(|| folder.join(Header::file_name(&self.source.stem)))
     }
 
-    /// Where a record is of another object of the source than a call makes, and that is there: it, and the call's.
-    pub fn object_of_others(&self, record: &Path, call: &Invocation) -> Option<(String, String)> {
+    /// Where a record is of another object of the source than a call makes, and that is there: it, and the call's. `shares_folder`: records
+    /// are not beside their objects, but in a folder for all.
+    pub fn object_of_others(&self, record: &Path, call: &Invocation, shares_folder: bool) -> Option<(String, String)> {
         let present: Record = serde_json::from_slice(&std::fs::read(record).ok()?).ok()?;
         let arguments: Vec<OsString> = present.arguments.iter().map(OsString::from).collect();
         let whole = |folder: &Path, path: &Path| folder.join(path).canonicalize().ok();
         let other = marked_source::read(&arguments)?.made_of(Path::new(&present.source))?;
         let own = call.made_of(&self.source.path)?;
         let its = whole(Path::new(&present.folder), &other)?;
+        // A record beside its object that names one in another folder came there with a copy of it all.
+        let is_here = shares_folder || its.parent() == whole(Path::new(""), record)?.parent();
         let differs = whole(Path::new(""), &own).is_none_or(|own| own != its);
-        differs.then(|| (other.display().to_string(), own.display().to_string()))
+        (differs && is_here).then(|| (other.display().to_string(), own.display().to_string()))
     }
 
     /// What the header says: the winners and, for a source that includes it, the baselines of kernels that were not tuned.

@@ -5,9 +5,9 @@ use super::{facts, timed};
 use crate::comment::{Annotation, has_alternatives};
 use crate::console::{Console, FATAL};
 use crate::marked_source::MarkedSource;
-use crate::measure::Device;
-use crate::measure::Measurer;
+use crate::measure::{Device, Measurer, Options};
 use crate::nvcc::{Dryrun, Invocation, RealNvcc};
+use crate::process::Temporary;
 use crate::record::{RecordedSpace, SPACE_EXTENSION};
 use crate::settings::{Mode, Settings};
 use crate::space::Configuration;
@@ -110,7 +110,7 @@ impl Run<'_> {
     fn source(&self, tuner: &mut Tuner<'_>, place: &str, path: &Path) -> Result<usize, String> {
         let text = std::fs::read(path).map_err(|error| error.to_string())?;
         let digest = format!("{:x}", Sha256::digest(text));
-        let object = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let object = Temporary::new().map_err(|error| error.to_string())?;
         let mut arguments = self.options.clone();
         arguments.extend(["-c".into(), path.into(), "-o".into(), object.path().join("object.o").into()]);
         let invocation = Invocation::new(&arguments, None, None).map_err(|error| error.to_string())?;
@@ -211,7 +211,9 @@ impl Run<'_> {
             let plan = timed::plan(self.campaign.budget_s / 2.0);
             // The second process needs the GPU.
             measurer.rest();
-            match timed::again(scored, &mut times.taken, self.campaign.repeat, &plan) {
+            let again = Options::new(self.settings)
+                .and_then(|options| timed::again(scored, &mut times.taken, self.campaign.repeat, (&plan, options)));
+            match again {
                 Ok(repeatability) => times.repeatability = repeatability,
                 Err(error) => self.console.warning(&format!("{name}: not timed again: {error}")),
             }

@@ -95,7 +95,7 @@ pub fn again(
     scored: &Scored,
     taken: &mut BTreeMap<usize, Taken>,
     count: usize,
-    plan: &Plan,
+    (plan, options): (&Plan, Options),
 ) -> Result<Option<Repeatability>, Error> {
     let mut timed: Vec<(usize, f64)> =
         taken.iter().filter_map(|(&index, taken)| Some((index, taken.time?.median_us))).collect();
@@ -105,7 +105,7 @@ pub fn again(
     points.extend(timed.iter().take(FASTEST).map(|(index, _)| *index));
     points.sort_unstable();
     points.dedup();
-    let mut process = Options::from_environment().and_then(Process::start)?;
+    let mut process = Process::start(options)?;
     let second = time(scored, &mut process, &points, plan)?;
     let mut differences = Vec::new();
     for (index, second) in second {

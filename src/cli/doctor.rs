@@ -16,7 +16,8 @@ pub fn run() -> u8 {
         }
         Err(error) => put!("nvcc    {error}"),
     }
-    match Process::start(Options::default()) {
+    let (settings, problems) = Settings::new(|name| std::env::var_os(name));
+    match Options::new(&settings).and_then(Process::start) {
         Ok(process) => {
             let device = process.device();
             let (major, minor) = (device.driver / 1000, device.driver % 1000 / 10);
@@ -30,7 +31,6 @@ pub fn run() -> u8 {
             put!("{}={}", variable.name, value.to_string_lossy());
         }
     }
-    let (_, problems) = Settings::new(|name| std::env::var_os(name));
     for problem in &problems {
         put!("problem {problem}");
     }

@@ -3,10 +3,11 @@
 //! Each job runs in a process of its own (`nvtune decide`), so that what takes one down leaves the others alone; what a job decides
 //! is in the cache before it ends, so that a run that was killed goes on where it was.
 
+use crate::measure;
 use crate::print::{say, say_on};
 use crate::process;
 use crate::record::Record;
-use crate::settings::Trust;
+use crate::settings::{Settings, Trust};
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -40,8 +41,10 @@ pub fn run(jobs: Vec<Job>, workers: &Workers, trust: Trust) -> (Vec<Record>, u8)
     process::watch();
     let kept = "interrupted; what was decided and timed is kept, the same command goes on from there";
     process::set_last_words(Some(kept.to_owned()).filter(|_| trust != Trust::Nothing));
-    let gpus = gpus(workers);
-    let count = workers.jobs.unwrap_or_else(|| usual(workers, gpus.len())).clamp(1, jobs.len().max(1));
+    let (settings, _) = Settings::new(|name| std::env::var_os(name));
+    let has_runner = workers.runner.is_some() || settings.runner.is_some();
+    let gpus = if has_runner || settings.replay.is_some() { Vec::new() } else { gpus() };
+    let count = workers.jobs.unwrap_or_else(|| usual(has_runner, gpus.len())).clamp(1, jobs.len().max(1));
     let progress = Progress { all: jobs.len(), done: AtomicUsize::new(0), begin: Instant::now() };
     let (next, records, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()), AtomicUsize::new(0));
     std::thread::scope(|scope| {
@@ -79,34 +82,20 @@ const SHARING: usize = 4;
 
 /// How many jobs run at once where nobody has said: no more than there are cores, and one behind a runner, for only who gave it knows how
 /// many GPUs it has.
-fn usual(workers: &Workers, gpus: usize) -> usize {
-    if has_runner(workers) {
+fn usual(has_runner: bool, gpus: usize) -> usize {
+    if has_runner {
         return 1;
     }
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     (SHARING * gpus.max(1)).min(cores).max(gpus)
 }
 
-fn is_set(name: &str) -> bool {
-    std::env::var_os(name).is_some_and(|value| !value.is_empty())
-}
-
-fn has_runner(workers: &Workers) -> bool {
-    workers.runner.is_some() || is_set("NVTUNE_RUNNER")
-}
-
-/// The GPUs of this machine as CUDA_VISIBLE_DEVICES names them; none behind a runner, which gives one itself.
-fn gpus(workers: &Workers) -> Vec<String> {
-    if has_runner(workers) || is_set("NVTUNE_REPLAY") {
-        return Vec::new();
-    }
-    match std::env::var("CUDA_VISIBLE_DEVICES") {
-        Ok(visible) => visible.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect(),
-        Err(_) => {
-            let entries = std::fs::read_dir(Path::new("/proc/driver/nvidia/gpus")).into_iter().flatten();
-            (0..entries.count()).map(|number| number.to_string()).collect()
-        }
-    }
+/// The GPUs of this machine as CUDA_VISIBLE_DEVICES names them; behind a runner there are none, which gives one itself.
+fn gpus() -> Vec<String> {
+    measure::visible(|name| std::env::var_os(name)).unwrap_or_else(|| {
+        let entries = std::fs::read_dir(Path::new("/proc/driver/nvidia/gpus")).into_iter().flatten();
+        (0..entries.count()).map(|number| number.to_string()).collect()
+    })
 }
 
 /// Runs one job; gives its records and what it said, or what went wrong.

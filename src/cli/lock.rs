@@ -5,7 +5,7 @@ use crate::marked_source;
 use crate::print::{put, say};
 use crate::record::{FORMAT, LOCK_FILE, Lock, LockError, Pinned, Record, Stale, lock};
 use crate::search::Provenance;
-use crate::settings::Trust;
+use crate::settings::{Settings, Trust};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -67,8 +67,8 @@ fn done(options: &Options) -> Result<u8, String> {
 /// The lock file to write: the named one, that of the environment, the nearest above the current folder, else one in it.
 pub fn place(named: Option<&Path>) -> Result<PathBuf, String> {
     let here = std::env::current_dir().map_err(|error| format!("cannot tell the current folder: {error}"))?;
-    let environment = std::env::var_os("NVTUNE_LOCK").filter(|value| !value.is_empty()).map(PathBuf::from);
-    let named = named.map(Path::to_path_buf).or(environment);
+    let (settings, _) = Settings::new(|name| std::env::var_os(name));
+    let named = named.map(Path::to_path_buf).or(settings.lock);
     // A file in the current folder stands for it.
     let found = lock::of_source(named.as_deref(), &here.join(LOCK_FILE));
     Ok(found.unwrap_or_else(|| here.join(LOCK_FILE)))

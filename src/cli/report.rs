@@ -1,7 +1,7 @@
 //! `nvtune report RECORD...`: a decision in a table.
 
 use crate::print::{put, put_on, say};
-use crate::record::{Decision, FORMAT, Record, RecordedConfiguration};
+use crate::record::{Decision, FORMAT, Record};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -69,8 +69,7 @@ fn text(source: &str, decision: &Decision) -> String {
     let promised = if has_promises(decision) { "  promised" } else { "" };
     text.push_str(&format!("    time us  predicted{promised}  regs  occupancy      T          C  configuration\n"));
     let mut shown: Vec<usize> = (0..decision.configurations.len()).collect();
-    let place = |index: usize| place(&decision.configurations[index]);
-    shown.sort_by(|&a, &b| place(a).0.cmp(&place(b).0).then(place(a).1.total_cmp(&place(b).1)));
+    shown.sort_by(|&a, &b| decision.configurations[a].compare(&decision.configurations[b]));
     // Configurations with the same machine code and launch are one point: the first of them is shown.
     let point = |index: usize| (decision.configurations[index].variant, decision.configurations[index].launch);
     let mut seen = HashSet::from([point(decision.winner), point(decision.baseline)]);
@@ -83,7 +82,7 @@ fn text(source: &str, decision: &Decision) -> String {
     for index in shown {
         text.push_str(&row(decision, index));
     }
-    for note in decision.held_back(0.0) {
+    for note in decision.all_held() {
         text.push_str(&format!("  note: {note}\n"));
     }
     for note in &decision.notes {
@@ -108,16 +107,6 @@ fn bounds(decision: &Decision) -> String {
 /// Whether the model chose, by what it promises.
 fn has_promises(decision: &Decision) -> bool {
     decision.configurations.iter().any(|found| found.promised.is_some())
-}
-
-/// What is measured comes first, by time; then what the model promises most of, then what it predicts to be fastest.
-fn place(RecordedConfiguration { timing, promised, score, .. }: &RecordedConfiguration) -> (u8, f64) {
-    match (timing, promised, score) {
-        (Some(timing), _, _) => (0, timing.median_us),
-        (None, Some(gain), _) => (1, -gain),
-        (None, None, Some(score)) => (2, score.predicted_us),
-        (None, None, None) => (3, 0.0),
-    }
 }
 
 fn row(decision: &Decision, index: usize) -> String {

@@ -4,7 +4,7 @@ use super::annotation::{Annotation, Instance};
 use super::compiled::branches;
 use super::diagnostic::Diagnostic;
 use super::source::Source;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// The lines of each branch of all `#if` of a file.
@@ -14,6 +14,11 @@ impl Conditions {
     pub(super) fn new(text: &str) -> Self {
         let branches = branches(text).map(|(branches, _)| branches).unwrap_or_default();
         Self(branches.into_iter().map(|branch| branch.lines).collect())
+    }
+
+    /// Whether a comment and its kernel stand in one branch. Of a comment before the `#if` the kernel is whichever is compiled.
+    fn has_both(&self, comment: u32, kernel: u32) -> bool {
+        !self.may_part(comment, kernel) && self.0.iter().any(|lines| lines.contains(&kernel))
     }
 
     /// Whether one of the lines may be compiled without the other.
@@ -58,6 +63,19 @@ pub fn has_alternatives(annotations: &[Annotation]) -> bool {
     let clash =
         |first: &Annotation, second: &Annotation| are_of_one_file(first, second) && !clashes(first, second).is_empty();
     (1..).zip(annotations).any(|(behind, first)| annotations[behind..].iter().any(|second| clash(first, second)))
+}
+
+/// Of each kernel whether it stands with its comment in a branch of an `#if`: only what is compiled tells whether it is there.
+pub fn are_conditional(annotations: &[Annotation]) -> Vec<bool> {
+    let files: BTreeMap<&str, &Source> =
+        annotations.iter().map(|of| (of.source.path.as_str(), of.source.as_ref())).collect();
+    let files: BTreeMap<&str, Conditions> =
+        files.into_iter().map(|(path, source)| (path, Conditions::new(&source.text))).collect();
+    let is_conditional = |of: &Annotation| {
+        let lines = (of.source.line(of.comment.start), of.kernel.line);
+        files.get(of.source.path.as_str()).is_some_and(|file| file.has_both(lines.0, lines.1))
+    };
+    annotations.iter().map(is_conditional).collect()
 }
 
 /// The annotations without those of the alternatives that are not compiled. Where none of several is, the first one stays.

@@ -6,6 +6,7 @@
 use super::cxx::CxxKind;
 use super::host_code::{File, HostCode};
 use super::host_launch::{Declared, HostLaunch, LaunchedBlock};
+use super::macros::Macro;
 use std::collections::BTreeMap;
 
 /// How many names are followed one after the other.
@@ -57,13 +58,12 @@ impl HostCode {
         launches.into_iter().map(|(launch, ..)| launch).collect()
     }
 
-    /// Whether host code has a word of the header's of one kernel.
+    /// Whether the code has a word of the header's of one kernel, itself or in a macro.
     pub fn uses_header(&self, name: &HeaderName) -> bool {
         let names = std::slice::from_ref(name);
         self.files.iter().any(|file| {
-            let of_macros = file.macros.iter().flat_map(|of| &of.words);
             let mut all = 0..file.tokens.len();
-            all.any(|at| file.is_of_header(at, names)) || of_macros.into_iter().any(|word| is_macro(word, names))
+            all.any(|at| file.is_of_header(at, names)) || file.macros.iter().any(|of| makes_header(of, name))
         })
     }
 
@@ -137,6 +137,15 @@ impl File {
             || word.strip_prefix("nvtune_").is_some_and(|rest| names.iter().any(|of| rest.starts_with(&of.name)))
             || is_macro(word, names)
     }
+}
+
+/// Whether a macro has a word of the header's of one kernel, or makes one of what it is given: `nvtune::KERNEL::grid`, `KERNEL##_BLOCK_X`.
+fn makes_header(of: &Macro, name: &HeaderName) -> bool {
+    let is_given = |word: &String| of.parameters.contains(word);
+    let pasted = |word: &String| word == "nvtune_" || ENDINGS.iter().any(|ending| word.starts_with(ending));
+    of.words.iter().any(|word| is_macro(word, std::slice::from_ref(name)) || word == &format!("nvtune_{}", name.name))
+        || of.words.windows(2).any(|pair| pair[0] == "nvtune" && (pair[1] == name.name || is_given(&pair[1])))
+        || of.words.iter().any(is_given) && of.words.iter().any(pasted)
 }
 
 /// Whether a word is a macro of the header's.

@@ -51,6 +51,17 @@ impl HostCode {
         (launches.iter().all(is_it) && self.files.iter().all(is_launched)).then_some(block)
     }
 
+    /// The first launch of the kernel that may have dynamic shared memory: `a.cu(12)`.
+    pub fn launch_with_shared(&self, kernel: &str) -> Option<String> {
+        let launches = self.launch_places(kernel, &BTreeMap::new());
+        let has_shared = |(_, file, mark): &&(HostLaunch, &File, usize)| {
+            let third = file.arguments(mark + 3, ">>>").get(2).copied();
+            third.is_some_and(|(from, to)| to != from + 1 || integer(file.text(from)) != Some(0))
+        };
+        let (launch, ..) = launches.iter().find(has_shared)?;
+        Some(format!("{}({})", launch.source.path, launch.source.line(launch.span.start)))
+    }
+
     /// Whether host code has the kernel's name otherwise than to declare it: it may be launched there.
     pub fn launches_somewhere(&self, kernel: &str) -> bool {
         let of_macros = |file: &File| file.macros.iter().any(|of| of.has(kernel));
@@ -91,9 +102,7 @@ impl HostCode {
                     }
                     value = Some(integer(text.trim_start_matches('(').trim_end_matches(')'))?);
                 }
-                (_, Some(_)) if directive.contains(name) && !directive.trim_start().starts_with("define") => {
-                    return None;
-                }
+                (word, Some(_)) if word != "define" && has_word(directive, name) => return None,
                 _ => {}
             }
         }
@@ -183,6 +192,10 @@ impl Blocks<'_> {
             _ => None,
         }
     }
+}
+
+fn has_word(text: &str, name: &str) -> bool {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name)
 }
 
 /// How a name in scope is declared; places of tokens.

@@ -39,7 +39,7 @@ mod without_stub;
 mod workload_clause;
 
 pub use advice::{Bounds, Facts, Overrun, advice};
-pub use alternatives::{has_alternatives, without_alternatives};
+pub use alternatives::{are_conditional, has_alternatives, without_alternatives};
 pub use annotation::{
     Annotation, Block, CheckClause, Defaults, Given, GivenField, GivenFile, GivenFill, GivenSymbol, GivenTable,
     GivenValue, Grid, Instance, Launching, MacroAxis, NamedConstant, Power, Regs, Spanned, TemplateArgument,

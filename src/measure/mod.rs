@@ -40,7 +40,7 @@ pub use device::Device;
 pub use options::Options;
 pub use outcome::{Difference, Outcome, Reason, Timing, Timings};
 pub use pool::Pool;
-pub use present::Present;
+pub use present::{Present, visible};
 pub use process::{Error, Process};
 pub use protocol::VERSION as PROTOCOL_VERSION;
 pub use runner::{RunnerError, split};

@@ -1,7 +1,8 @@
-//! How the measuring process is started: the environment -> a command, and how long to wait for it.
+//! How the measuring process is started: the settings -> a command, and how long to wait for it.
 
 use super::process::Error;
 use super::{RunnerError, split};
+use crate::settings::Settings;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -34,17 +35,16 @@ pub(super) const UNGUARDED: &str = "--unguarded";
 const WAIT: Duration = Duration::from_secs(600);
 
 impl Options {
-    /// From `NVTUNE_RUNNER`, `NVTUNE_WAIT`, and `NVTUNE_REPLAY` (a file of recorded timings).
-    pub fn from_environment() -> Result<Options, Error> {
-        let runner = match std::env::var_os("NVTUNE_RUNNER") {
+    /// What the settings say.
+    ///
+    /// # Errors
+    /// `NVTUNE_RUNNER` is no command.
+    pub fn new(settings: &Settings) -> Result<Options, Error> {
+        let runner = match &settings.runner {
             Some(text) => split(text.to_str().ok_or(RunnerError::NotText)?)?,
             None => Vec::new(),
         };
-        // What is no number of seconds was warned of where settings are read.
-        let wait = std::env::var("NVTUNE_WAIT").ok().and_then(|text| text.parse::<f64>().ok());
-        let wait = wait.filter(|seconds| (0.0..1e9).contains(seconds)).map(Duration::from_secs_f64);
-        let replay = std::env::var_os("NVTUNE_REPLAY").map(PathBuf::from);
-        Ok(Options { runner, replay, wait, ..Options::default() })
+        Ok(Options { runner, replay: settings.replay.clone(), wait: settings.wait, ..Options::default() })
     }
 
     pub(super) fn command(&self) -> Result<Command, Error> {

@@ -1,10 +1,11 @@
 //! What this machine can time on, as far as it shows without opening a GPU.
 
 use super::replay::Recording;
+use crate::settings::Settings;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The GPUs that the measuring process would find.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,17 +17,15 @@ pub struct Present {
 }
 
 impl Present {
-    /// Looks at the environment, and at what NVIDIA's kernel module shows below `proc` (`/proc/driver/nvidia`).
-    pub fn look(environment: impl Fn(&str) -> Option<OsString>, proc: &Path) -> Self {
-        let set = |name: &str| environment(name).filter(|value| !value.is_empty());
-        if let Some(replay) = set("NVTUNE_REPLAY").map(PathBuf::from) {
-            return Self::of_recording(&replay);
+    /// Looks at settings and environment, and at what NVIDIA's kernel module shows below `proc` (`/proc/driver/nvidia`).
+    pub fn look(settings: &Settings, environment: impl Fn(&str) -> Option<OsString>, proc: &Path) -> Self {
+        if let Some(replay) = &settings.replay {
+            return Self::of_recording(replay);
         }
-        if let Some(runner) = set("NVTUNE_RUNNER") {
+        if let Some(runner) = &settings.runner {
             return Self { identity: format!("runner {}", runner.to_string_lossy()), models: BTreeSet::new() };
         }
-        // Empty or -1 hides every GPU from the driver (CUDA C++ Programming Guide, "CUDA Environment Variables").
-        if environment("CUDA_VISIBLE_DEVICES").is_some_and(|value| value.is_empty() || value == "-1") {
+        if visible(environment).is_some_and(|names| names.is_empty()) {
             return Self::default();
         }
         let entries = std::fs::read_dir(proc.join("gpus")).into_iter().flatten().flatten();
@@ -57,6 +56,14 @@ impl Present {
     }
 }
 
+/// The GPUs that CUDA_VISIBLE_DEVICES names, up to the first that is none, as -1; `None` where it is not set and all are visible (CUDA C++
+/// Programming Guide, "CUDA Environment Variables").
+pub fn visible(environment: impl Fn(&str) -> Option<OsString>) -> Option<Vec<String>> {
+    let names = environment("CUDA_VISIBLE_DEVICES")?;
+    let names = names.to_string_lossy().split(',').map(|name| name.trim().to_owned()).collect::<Vec<_>>();
+    Some(names.into_iter().take_while(|name| !name.is_empty() && !name.starts_with('-')).collect())
+}
+
 /// The value of a line `NAME: value`.
 fn value(text: &str, name: &str) -> Option<String> {
     let found = text.lines().find_map(|line| line.strip_prefix(name)?.trim_start().strip_prefix(':'))?.trim();
@@ -84,7 +91,7 @@ mod tests {
         };
         let look = |pairs: &[(&str, &str)]| {
             let find = |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value));
-            Present::look(find, proc.path())
+            Present::look(&Settings::new(find).0, find, proc.path())
         };
         assert_eq!(look(&[]), Present::default());
         write(
@@ -98,7 +105,10 @@ mod tests {
         let found = Present { identity: "NVIDIA H200; driver 580.159.04".to_owned(), models };
         assert_eq!(look(&[]), found);
         assert_eq!(look(&[("CUDA_VISIBLE_DEVICES", "1")]), found);
-        assert_eq!(look(&[("CUDA_VISIBLE_DEVICES", "")]), Present::default());
+        assert_eq!(look(&[("CUDA_VISIBLE_DEVICES", "GPU-1, -1")]), found);
+        for hidden in ["", "-1", "-1,0"] {
+            assert_eq!(look(&[("CUDA_VISIBLE_DEVICES", hidden)]), Present::default(), "{hidden}");
+        }
         assert_eq!(look(&[("NVTUNE_RUNNER", "ssh gpu01")]).identity, "runner ssh gpu01");
         write("recorded.json", r#"{"device": {"name": "NVIDIA A100"}, "entries": []}"#);
         let replay = proc.path().join("recorded.json");

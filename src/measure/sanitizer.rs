@@ -4,6 +4,7 @@
 //! file, for standard output is the protocol's.
 
 use super::{Candidate, Error, Measurer, Options, Plan, Process};
+use crate::process::Temporary;
 use std::path::PathBuf;
 
 /// The tool, as it is called.
@@ -32,7 +33,7 @@ pub fn sanitize(candidate: &Candidate, options: &Options) -> Result<Option<Strin
     let mut places = std::env::split_paths(&path).map(|folder| folder.join(TOOL));
     let tool = places.find(|place| place.is_file()).ok_or(Unsanitized::NoTool)?;
     let failed = |problem: String| Unsanitized::Failed(problem);
-    let folder = tempfile::Builder::new().prefix("nvtune-").tempdir().map_err(|error| failed(error.to_string()))?;
+    let folder = Temporary::new().map_err(|error| failed(error.to_string()))?;
     let report = folder.path().join("report");
     let own = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
     // What the driver's functions answer is no error of the kernel's: its parameters are counted by asking for one too many. Padding,

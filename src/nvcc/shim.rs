@@ -28,7 +28,7 @@ pub fn run(arguments: &[OsString]) -> u8 {
     let Some(ticket) = Ticket::of_environment() else { return cannot_start("ptxas", &ptxas.args(options).exec()) };
     let call = Call::new(options);
     let kernels = call.kernels(&ticket);
-    let edited = call.edit(&kernels);
+    let edited = call.edit(&ticket, &kernels);
     let (edited, problem) = match edited {
         Ok(edited) => (edited, None),
         Err(problem) => (None, Some(problem)),
@@ -124,7 +124,7 @@ impl Call {
     }
 
     /// Writes the edited PTX into a file of its own; `None` where nothing is edited.
-    fn edit(&self, kernels: &[&TicketKernel]) -> Result<Option<tempfile::TempPath>, String> {
+    fn edit(&self, ticket: &Ticket, kernels: &[&TicketKernel]) -> Result<Option<tempfile::TempPath>, String> {
         let edits: Vec<(&str, Edits)> = kernels
             .iter()
             .filter(|kernel| !kernel.edits.is_none())
@@ -133,8 +133,9 @@ impl Call {
         let Some(path) = self.input.as_deref().filter(|_| !edits.is_empty()) else { return Ok(None) };
         let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
         let text = ptx::edited(&text, &edits).map_err(|error| error.to_string())?;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let file = tempfile::Builder::new().prefix(".nvtune-").suffix(".ptx").tempfile_in(folder);
+        // Into nvtune's own folder, which goes with it: a shim that a signal ends cannot remove its file.
+        let folder = ticket.answers.parent().unwrap_or(&ticket.answers);
+        let file = tempfile::Builder::new().suffix(".ptx").tempfile_in(folder);
         let mut file = file.map_err(|error| error.to_string())?;
         std::io::Write::write_all(&mut file, text.as_bytes()).map_err(|error| error.to_string())?;
         Ok(Some(file.into_temp_path()))

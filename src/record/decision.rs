@@ -7,6 +7,7 @@ use crate::ptx::CacheOperator;
 use crate::search::{Provenance, Strategy};
 use crate::space::{Configuration, Launch};
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// Version of the record's format; it rises when a reader of an older one would misread a newer one.
@@ -104,13 +105,76 @@ pub struct Held {
     /// With the remedy, where there is one.
     pub reason: String,
     pub points: usize,
+    /// Others like them may be chosen: there is nothing to do for the user.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub quiet: bool,
+}
+
+/// The share of the points besides the baseline that may not be chosen from which on a build says why.
+const MOST: f64 = 0.6;
+
+/// The most points of a space that a record has all of: a hundred thousand would take a hundred megabytes.
+const MOST_RECORDED: usize = 10_000;
+
+impl RecordedConfiguration {
+    /// What is measured comes first, by time; then what the model promises most of, then what it predicts to be fastest.
+    pub fn compare(&self, other: &Self) -> Ordering {
+        let rank = |Self { timing, promised, score, .. }: &Self| match (timing, promised, score) {
+            (Some(timing), _, _) => (0, timing.median_us),
+            (None, Some(gain), _) => (1, -gain),
+            (None, None, Some(score)) => (2, score.predicted_us),
+            (None, None, None) => (3, 0.0),
+        };
+        let (own, its) = (rank(self), rank(other));
+        own.0.cmp(&its.0).then(own.1.total_cmp(&its.1))
+    }
 }
 
 impl Decision {
-    /// A sentence for each reason for which at least `share` of the points may not be chosen.
-    pub fn held_back(&self, share: f64) -> impl Iterator<Item = String> {
-        let most = self.held.iter().filter(move |held| held.points as f64 >= share * self.points as f64);
-        most.map(|Held { reason, points }| format!("{points} of {} points may not be chosen: {reason}", self.points))
+    /// Leaves out the configurations that are neither baseline nor winner, nor wanted.
+    pub fn retain(&mut self, is_wanted: impl Fn(&RecordedConfiguration) -> bool) {
+        let (baseline, winner, all) = (self.baseline, self.winner, std::mem::take(&mut self.configurations));
+        for (index, configuration) in all.into_iter().enumerate() {
+            if index == baseline {
+                self.baseline = self.configurations.len();
+            }
+            if index == winner {
+                self.winner = self.configurations.len();
+            }
+            if index == baseline || index == winner || is_wanted(&configuration) {
+                self.configurations.push(configuration);
+            }
+        }
+    }
+
+    /// Leaves out of a large space what nobody would look up: the slowest points.
+    pub fn thin(&mut self) {
+        if self.configurations.len() > MOST_RECORDED {
+            let mut sorted: Vec<&RecordedConfiguration> = self.configurations.iter().collect();
+            sorted.sort_by(|a, b| a.compare(b));
+            let last = sorted[MOST_RECORDED - 1].clone();
+            self.retain(|found| found.compare(&last).is_le());
+            let (left, points) = (self.configurations.len(), self.points);
+            self.notes
+                .push(format!("{left} of {points} points are recorded, the fastest by their times or by the model"));
+        }
+    }
+
+    /// A sentence for each reason for which points may not be chosen.
+    pub fn all_held(&self) -> impl Iterator<Item = String> {
+        self.held.iter().map(|held| self.sentence(held))
+    }
+
+    /// Where most of the points may not be chosen, the same for the reasons of at least a quarter of these.
+    pub fn held_back(&self) -> impl Iterator<Item = String> {
+        let loud = self.held.iter().filter(|held| !held.quiet);
+        let total: usize = loud.clone().map(|held| held.points).sum();
+        let is_much = total > 0 && total as f64 >= MOST * self.points.saturating_sub(1) as f64;
+        loud.filter(move |held| is_much && 4 * held.points >= total).map(|held| self.sentence(held))
+    }
+
+    fn sentence(&self, Held { reason, points, .. }: &Held) -> String {
+        format!("{points} of {} points may not be chosen: {reason}", self.points)
     }
 }
 

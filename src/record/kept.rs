@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Rises when the same inputs would be decided otherwise: a change of the model, of a strategy, of how candidates are timed.
-pub const ENGINE: u32 = 33;
+pub const ENGINE: u32 = 34;
 
 /// A decision in the cache.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -31,6 +31,29 @@ pub struct Kept {
     /// [`ENGINE`], of the nvtune that decided.
     pub engine: u32,
     pub decision: Decision,
+    /// Why macros and launches stay as they are, in words that name places: each source has its own.
+    #[serde(default)]
+    pub reasons: BTreeMap<String, String>,
+}
+
+impl Kept {
+    /// Says the same of a source that has these reasons for it.
+    pub fn retell(&mut self, reasons: &BTreeMap<String, String>) {
+        let now: BTreeMap<&str, &String> =
+            self.reasons.iter().filter_map(|(of, then)| Some((then.as_str(), reasons.get(of)?))).collect();
+        let held = self.decision.held.iter_mut().map(|held| &mut held.reason);
+        let refused = self.decision.configurations.iter_mut().filter_map(|of| of.refused.as_mut());
+        for told in held.chain(refused) {
+            if let Some(&reason) = now.get(told.as_str()) {
+                told.clone_from(reason);
+            }
+        }
+        for note in &mut self.decision.notes {
+            if let Some((head, reason)) = now.iter().find_map(|(then, &now)| Some((note.strip_suffix(then)?, now))) {
+                *note = format!("{head}{reason}");
+            }
+        }
+    }
 }
 
 /// What kept decisions are looked up by before the compiler is asked for anything.

@@ -16,7 +16,7 @@ pub struct HostMacros {
     /// Those macros.
     of_block: BTreeSet<String>,
     /// Those that must keep the baseline's value, for other code than the kernel's hangs on them; with the reason and the remedy.
-    kept: BTreeMap<String, String>,
+    pub kept: BTreeMap<String, String>,
     /// Those that are nowhere in the source.
     unnamed: BTreeSet<String>,
 }
@@ -28,9 +28,12 @@ impl HostMacros {
         let unnamed = annotation.macros.iter().map(|axis| &axis.name).filter(is_unnamed).cloned().collect();
         let mut macros = Self { unnamed, ..Self::default() };
         let dividing = space.dividing_macros();
-        if !by_header {
-            for name in space.baseline().macros.keys() {
+        for name in space.baseline().macros.keys() {
+            if !by_header {
                 macros.look_at(annotation, space, around, name, dividing.contains(name));
+                macros.look_at_left_alone(annotation, around, name);
+            } else if annotation.launch.is_none() {
+                macros.look_at_shared(around, name);
             }
         }
         let kernel = annotation.kernel.name.as_str();
@@ -60,13 +63,10 @@ impl HostMacros {
         }
         let Some(place) = host.use_of(name) else { return };
         let remedy = format!("include the header and launch by it, or keep {name} out of host code");
-        if let Some(shared) = host.shared_use_of(name) {
-            let also = if shared == place { String::new() } else { format!(" ({shared})") };
-            let reason = format!(
-                "host code uses {name} ({place}), which other sources may include, too{also}, and take for the baseline's: {remedy}"
-            );
-            self.kept.insert(name.to_owned(), reason);
-        } else if host.launches_follow(&annotation.kernel.name, name, divides) {
+        if self.look_at_shared(around, name) {
+            return;
+        }
+        if host.launches_follow(&annotation.kernel.name, name, divides) {
             self.followed.insert(name.to_owned());
             // Host code may launch blocks of the macro's size, which are no baseline's then.
             if is_tied_to_block(annotation, name) {
@@ -81,6 +81,40 @@ impl HostMacros {
                 self.kept.insert(name.to_owned(), reason);
             }
         }
+    }
+
+    /// Keeps a macro that other sources may take for the baseline's where host code uses it; tells whether it does.
+    fn look_at_shared(&mut self, around: &Surroundings, name: &str) -> bool {
+        let uses = around.host.use_of(name).zip(around.host.shared_use_of(name));
+        let reason = uses.map(|(place, shared)| {
+            let also = if shared == place { String::new() } else { format!(" ({shared})") };
+            format!(
+                "host code uses {name} ({place}), which other sources may include, too{also}, and take for the baseline's: keep {name} out of host code, or write launch(header) if all of them include the header and launch by it"
+            )
+        });
+        let is_kept = reason.is_some();
+        self.kept.extend(reason.map(|reason| (name.to_owned(), reason)));
+        is_kept
+    }
+
+    /// Keeps a macro to which the block is tied where a launch keeps its block whatever is chosen.
+    fn look_at_left_alone(&mut self, annotation: &Annotation, around: &Surroundings, name: &str) {
+        let (host, kernel) = (&around.host, annotation.kernel.name.as_str());
+        if self.kept.contains_key(name) || !is_tied_to_block(annotation, name) || self.of_block.contains(name) {
+            return;
+        }
+        let unshaped = host.unreached(kernel).into_iter().next();
+        let reason = match (unshaped, host.launch_with_shared(kernel).filter(|_| annotation.shared.is_none())) {
+            (Some(launch), _) => format!(
+                "the block is tied to {name}, and a launch keeps its own ({}({})), for it goes by no launch stub: include the header and launch by it",
+                launch.path, launch.line
+            ),
+            (None, Some(place)) => format!(
+                "the block is tied to {name}, and a launch with dynamic shared memory keeps its own ({place}): say how much it has in shared(...), or include the header and launch by it"
+            ),
+            (None, None) => return,
+        };
+        self.kept.insert(name.to_owned(), reason);
     }
 
     /// Why the macros of a configuration must not be used; with the remedy.

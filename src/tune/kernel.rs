@@ -7,6 +7,7 @@ use super::laid::Laid;
 use super::launches::{self, reach_notes, warn_of_launches};
 use super::logbook::Logbook;
 use super::problem::Problem;
+use super::reach::MUST_DIVIDE;
 use super::refusals::Stores;
 use super::scored::Scored;
 use super::subject::Subject;
@@ -16,7 +17,7 @@ use super::variants::{Assembly, FrontEnds, InForce, Macros, Variant, Variants, o
 use super::{Tuner, axes, measured};
 use crate::comment::Annotation;
 use crate::cubin::Cubin;
-use crate::measure::{self, Candidate, Measurer, Pool};
+use crate::measure::{self, Candidate, Measurer, Options, Pool};
 use crate::model::{Analysis, Architecture, Machine};
 use crate::nvcc::Loaded;
 use crate::process;
@@ -243,7 +244,7 @@ pub fn draft(tuner: &Tuner<'_>, toolchain: &Toolchain, prepared: &Prepared<'_>) 
     let effort = can_time(tuner, prepared, &mut decision).then(|| measured::Effort {
         budget_s: (budget_s - compiled).max(budget_s * (1.0 - COMPILE_SHARE)) - timed,
         most: tuner.settings.candidates,
-        sanitize: tuner.settings.sanitize,
+        sanitize: tuner.settings.sanitize.then(|| Options::new(tuner.settings).ok()).flatten(),
     });
     Draft { decision, effort, notes }
 }
@@ -286,7 +287,8 @@ pub fn conclude(
     if !by_model {
         decision.notes.extend(launches::unaware(tuner, subject, &decision));
     }
-    let tuned = Tuned::new(toolchain, subject, variants, scored, decision)?;
+    let mut tuned = Tuned::new(toolchain, subject, variants, scored, decision)?;
+    tuned.decision.thin();
     warn_of_launches(tuner, subject, tuned.winner());
     Ok(tuned)
 }
@@ -383,6 +385,8 @@ fn held(Prepared { subject, variants, scored, .. }: &Prepared<'_>, by_model: boo
     let laid = &scored.laid;
     let stores = by_model.then(|| Stores::of(laid));
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+    // Whether another block than the baseline's may be chosen.
+    let mut moves = false;
     for (index, configuration) in laid.configurations.iter().enumerate() {
         if index == laid.baseline {
             continue;
@@ -394,11 +398,16 @@ fn held(Prepared { subject, variants, scored, .. }: &Prepared<'_>, by_model: boo
         let is_looked_at = || variants.of(configuration).is_ok() || subject.barred.contains(&configuration.macros);
         let by_code = || laid.variants[index].clone().err().filter(|_| is_looked_at());
         let reason = if by_model { by_launch().or_else(by_code) } else { by_code() };
-        if let Some(reason) = reason {
-            *reasons.entry(reason).or_default() += 1;
+        match reason {
+            Some(reason) => *reasons.entry(reason).or_default() += 1,
+            None => moves |= configuration.block != laid.configurations[laid.baseline].block,
         }
     }
-    let mut held: Vec<Held> = reasons.into_iter().map(|(reason, points)| Held { reason, points }).collect();
+    let held = reasons.into_iter().map(|(reason, points)| {
+        let quiet = moves && reason == MUST_DIVIDE;
+        Held { reason, points, quiet }
+    });
+    let mut held: Vec<Held> = held.collect();
     held.sort_by_key(|held| std::cmp::Reverse(held.points));
     held
 }

@@ -9,7 +9,7 @@ use crate::space::{Configuration, Dim3, shape};
 
 /// The warning where the blocks that the source launches are known, and none of them is the baseline's.
 pub fn beside_the_baseline(subject: &Subject<'_>, around: &Surroundings) -> Option<Diagnostic> {
-    if around.includes_header {
+    if around.includes_header && subject.reach.way == Way::Header {
         return None;
     }
     let annotation = subject.annotation;
@@ -81,8 +81,7 @@ pub fn beside_the_header(subject: &Subject<'_>, around: &Surroundings, chosen: &
 /// A warning for each launch that knows nothing of the header, where the source includes that and launches the kernel by it besides.
 fn beside_others(annotation: &Annotation, around: &Surroundings) -> Vec<Diagnostic> {
     let name = &annotation.name;
-    let is_used = around.header_names.iter().any(|of| of.name == *name && around.host.uses_header(of));
-    if annotation.launch.is_some() || !around.includes_header || !is_used {
+    if annotation.launch.is_some() || !around.includes_header || !around.uses_header(annotation) {
         return Vec::new();
     }
     let message = format!(

@@ -88,14 +88,14 @@ pub fn settled<'a>(baseline: &[f64], finalists: impl IntoIterator<Item = (usize,
 }
 
 /// What a search may take.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Effort {
     /// Seconds.
     pub budget_s: f64,
     /// Configurations that are timed, the baseline among them.
     pub most: usize,
-    /// Whether a winner is run under compute-sanitizer.
-    pub sanitize: bool,
+    /// How the measuring process is started where a winner is run under compute-sanitizer.
+    pub sanitize: Option<Options>,
 }
 
 /// What may keep launches of more blocks than the baseline's from ending.
@@ -224,7 +224,8 @@ fn decide_on<M: Measurer>(
     while let Some((winner, ratio)) =
         settled(&reference, met.iter().map(|(index, samples)| (*index, samples.as_slice())))
     {
-        let Some(Objection { by, reason }) = objection(laid, (winner, ratio), sanitize, measurer, decision)? else {
+        let Some(Objection { by, reason }) = objection(laid, (winner, ratio), sanitize.as_ref(), measurer, decision)?
+        else {
             decision.winner = winner;
             decision.provenance = Provenance::Measured;
             decision.speedup = ratio;
@@ -249,7 +250,7 @@ struct Objection {
 fn objection(
     laid: &Laid,
     (winner, ratio): (usize, f64),
-    sanitize: bool,
+    sanitize: Option<&Options>,
     measurer: &mut impl Measurer,
     decision: &mut Decision,
 ) -> Result<Option<Objection>, Error> {
@@ -266,13 +267,10 @@ fn objection(
             return Ok(Some(Objection { by: " for other contents of the buffers", reason: reason.to_string() }));
         }
     }
-    let Some(candidate) = candidate(laid, winner).filter(|_| sanitize) else { return Ok(None) };
+    let Some((candidate, options)) = candidate(laid, winner).zip(sanitize) else { return Ok(None) };
     // The tool has a process of its own, which needs the GPU.
     measurer.rest();
-    let found = Options::from_environment()
-        .map_err(|error| Unsanitized::Failed(error.to_string()))
-        .and_then(|options| measure::sanitize(&candidate, &options));
-    match found {
+    match measure::sanitize(&candidate, options) {
         Ok(problem) => Ok(problem.map(|reason| Objection { by: " by compute-sanitizer", reason })),
         Err(error) => {
             // Behind a runner it never will be.

@@ -112,7 +112,8 @@ impl<'a> Tuner<'a> {
         let may_be_there = self.results.is_some_and(|results| results.present.is_there());
         if !self.is_started && self.settings.mode == Mode::Measure && may_be_there {
             self.is_started = true;
-            self.starting = Some(std::thread::spawn(start));
+            let options = Options::new(self.settings);
+            self.starting = Some(std::thread::spawn(|| start(options)));
         }
         if self.starting.is_none() {
             self.start();
@@ -127,7 +128,7 @@ impl<'a> Tuner<'a> {
         }
         let started = || match starting {
             Some(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            None => start(),
+            None => start(Options::new(self.settings)),
         };
         let (settings, console) = (self.settings, self.console);
         self.measurer = match settings.mode {
@@ -255,8 +256,8 @@ impl<'a> Tuner<'a> {
         let search = self.recall(toolchain, prepared.subject.annotation).zip(self.device());
         let search = search.zip(prepared.basis.as_ref());
         let search = search.and_then(|((recall, device), basis)| recall.search(&prepared.scored.laid, basis, device));
-        let draft = kernel::draft(self, toolchain, &prepared);
-        let lent = draft.effort.and_then(|effort| Some((effort, self.measurer.take()?)));
+        let mut draft = kernel::draft(self, toolchain, &prepared);
+        let lent = draft.effort.take().and_then(|effort| Some((effort, self.measurer.take()?)));
         let Some((effort, mut measurer)) = lent else {
             return Timing { index, prepared, search, stage: Stage::Drafted(Box::new(draft)) };
         };
@@ -302,7 +303,7 @@ impl<'a> Tuner<'a> {
             if let (Some(basis), Some(recall)) = (&prepared.basis, self.recall(toolchain, prepared.subject.annotation))
             {
                 let pinned = basis::pinned(&found, basis.clone(), &prepared.digests);
-                recall.keep(&found, &pinned, prepared.digests.clone(), search.as_deref());
+                recall.keep(&found, &pinned, &prepared, search.as_deref());
                 found.decision.pinned = Some(pinned);
             }
             let macros = found.winner().macros.clone();
@@ -387,6 +388,6 @@ enum Stage<'s> {
     Lent(ScopedJoinHandle<'s, (Pool, Draft, Timed)>),
 }
 
-fn start() -> Result<Pool, measure::Error> {
-    Pool::start(Options { notice: Some(console::notice), ..Options::from_environment()? })
+fn start(options: Result<Options, measure::Error>) -> Result<Pool, measure::Error> {
+    Pool::start(Options { notice: Some(console::notice), ..options? })
 }

@@ -48,6 +48,9 @@ const COOPERATIVE: &str = "it waits for its whole grid, and cooperative launches
 const TOLD_COOPERATIVE: &str =
     "cooperative launches go by no launch stub: write launch(header, cooperative), and launch there as the header says";
 
+/// Why the model alone does not choose blocks that leave a part of the last one without work; with the remedy.
+pub const MUST_DIVIDE: &str = "where nothing is timed, the block must divide the threads of the program's launch: list blocks that do, as in block({64, 128, 256}), or include the header and launch by it";
+
 /// What is known of the code around a source's kernels.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
@@ -63,6 +66,18 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
+    /// Whether the code has a word of what the header says of a kernel.
+    pub fn uses_header(&self, annotation: &Annotation) -> bool {
+        self.header_names.iter().any(|of| of.name == annotation.name && self.host.uses_header(of))
+    }
+
+    /// Whether the header is there for launches of a kernel in other sources: nothing of it is used in this one, which launches the kernel
+    /// nowhere.
+    fn has_header_for_others(&self, annotation: &Annotation) -> bool {
+        !self.host.launches_somewhere(&annotation.kernel.name)
+            && !self.header_names.iter().any(|of| self.host.uses_header(of))
+    }
+
     /// The launches of a kernel that surely know nothing of the header.
     pub fn beside_header(&self, annotation: &Annotation) -> Vec<HostLaunch> {
         let instance = annotation.instance.as_ref().map(|instance| {
@@ -240,6 +255,15 @@ impl Reach {
         // Where the grid is an axis, it is the winner's.
         let launch = self.launch(space, configuration).ok().filter(|_| configuration.grid.is_none());
         launch.is_some_and(|launch| matches!(self.blocks(space, configuration, &launch), Blocks::Lacking(_)))
+    }
+
+    /// Why macros keep their values, by name, and launches theirs: reasons that name places of the code around.
+    pub fn reasons(&self) -> BTreeMap<String, String> {
+        let pinned = match &self.way {
+            Way::Pinned(reason) => Some((String::new(), reason.clone())),
+            Way::Header | Way::Remap { .. } => None,
+        };
+        self.macros.kept.clone().into_iter().chain(pinned).collect()
     }
 
     /// The way with all that it hangs on besides the comment and the kernel's code, as a word to compare.
@@ -436,9 +460,7 @@ impl Reach {
             return Some(untold());
         }
         if !is_axis && !(0..3).all(exact) {
-            return Some(
-                "where nothing is timed, the block must divide the threads of the program's launch: list blocks that do, as in block({64, 128, 256}), or include the header and launch by it".to_owned(),
-            );
+            return Some(MUST_DIVIDE.to_owned());
         }
         // What is proven is of as many threads.
         (!told && !is_axis && threads(launch) != threads(&before)).then(untold)
@@ -553,8 +575,13 @@ fn goes_by_header(annotation: &Annotation, around: &Surroundings) -> bool {
     match annotation.launch {
         Some(Launching::Header) => true,
         Some(Launching::Remap) => false,
-        // One launch that surely knows nothing of the header needs code that any launch may have.
-        None => around.includes_header && around.beside_header(annotation).is_empty(),
+        // A header that is included for other kernels is not this one's; and one launch that surely knows nothing of it needs code that
+        // any launch may have.
+        None => {
+            around.includes_header
+                && around.beside_header(annotation).is_empty()
+                && (around.uses_header(annotation) || around.has_header_for_others(annotation))
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! A kernel whose winner is known already: from the lock file, else from the cache, where all that it hangs on is as it was.
 
+use super::Prepared;
 use super::basis;
 use super::laid::{self, Laid};
 use super::launches;
@@ -248,7 +249,7 @@ impl Recall<'_> {
             let gpu = kept.pinned.gpu.as_ref();
             std::cmp::Reverse((gpu.is_some(), gpu.is_some_and(|gpu| models.contains(gpu)), kept.engine))
         });
-        let kept = found.into_iter().find(|kept| {
+        let mut kept = found.into_iter().find(|kept| {
             let sets: Vec<Macros> = kept.sets.iter().map(|(set, _)| set.clone()).collect();
             subject.learn(front_ends, self.toolchain, &sets, in_force.now);
             let is_refused = || laid::refusal(subject, front_ends, &kept.pinned.winner, in_force.now).is_some();
@@ -258,6 +259,7 @@ impl Recall<'_> {
         if !subject.space.contains(&kept.pinned.winner) {
             return None;
         }
+        kept.retell(&subject.reach.reasons());
         if let Some(untimed) = &kept.decision.untimed {
             untimed::say(untimed, self.console, self.annotation);
         }
@@ -309,13 +311,13 @@ impl Recall<'_> {
 
     /// Keeps a decision for later builds, unless it is only what was left when timing failed. It takes the place of what is kept of
     /// its search at `search`.
-    pub fn keep(&self, tuned: &Tuned, pinned: &Pinned, sets: Vec<(Macros, String)>, search: Option<&str>) {
+    pub fn keep(&self, tuned: &Tuned, pinned: &Pinned, prepared: &Prepared<'_>, search: Option<&str>) {
         let untimed = tuned.decision.untimed.as_ref();
         if tuned.decision.provisional || self.can_time() && !pinned.is_measured() && untimed.is_none() {
             return;
         }
         // Where the baseline cannot run, nothing hangs on what else could be compiled.
-        let sets = if matches!(untimed, Some(Untimed::Baseline(_))) { Vec::new() } else { sets };
+        let sets = if matches!(untimed, Some(Untimed::Baseline(_))) { Vec::new() } else { prepared.digests.clone() };
         let kept = Kept {
             pinned: pinned.clone(),
             sets,
@@ -328,6 +330,7 @@ impl Recall<'_> {
             given: self.given.cloned(),
             engine: ENGINE,
             decision: tuned.decision.clone(),
+            reasons: prepared.subject.reach.reasons(),
         };
         self.results.write(self.console, |cache| self.kind().keep(cache, &kept));
         if let (Some(cache), Some(search)) = (&self.results.cache, search) {

@@ -14,9 +14,6 @@ use crate::space::Configuration;
 use crate::variant::Toolchain;
 use serde::{Deserialize, Serialize};
 
-/// The share of a space that may not be chosen for one reason from which on a build says so.
-const MOST: f64 = 0.6;
-
 /// One kernel with its winner.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Tuned {
@@ -101,11 +98,7 @@ impl Tuned {
     pub fn essence(&self) -> Self {
         let mut essence = self.clone();
         let decision = &mut essence.decision;
-        let all = std::mem::take(&mut decision.configurations);
-        let wanted = [decision.baseline, decision.winner];
-        let count = if wanted[0] == wanted[1] { 1 } else { 2 };
-        decision.configurations = wanted[..count].iter().filter_map(|&index| all.get(index)).cloned().collect();
-        (decision.baseline, decision.winner) = (0, count - 1);
+        decision.retain(|_| false);
         decision.variants.clear();
         decision.configurations.iter_mut().for_each(|found| found.variant = None);
         essence.is_recalled = true;
@@ -217,7 +210,7 @@ impl Tuned {
     pub fn summaries(&self) -> Vec<String> {
         let several = !self.beside.is_empty();
         let lines = |tuned: &Tuned| {
-            let held = tuned.decision.held_back(MOST);
+            let held = tuned.decision.held_back();
             let notes = held.map(|note| format!("{}{}: note: {note}", tuned.decision.name, tuned.place(several)));
             std::iter::once(tuned.summary(several)).chain(notes).collect::<Vec<_>>()
         };
@@ -233,7 +226,7 @@ impl Tuned {
         let decision = &self.decision;
         let gain = match decision.provenance {
             Provenance::Baseline if decision.points == 0 => "kept: nothing is known of it as it is".to_owned(),
-            Provenance::Baseline if decision.held_back(MOST).next().is_some() => {
+            Provenance::Baseline if decision.held_back().next().is_some() => {
                 "kept: no point that may be chosen is surely faster".to_owned()
             }
             Provenance::Baseline => "kept: nothing is surely faster".to_owned(),

@@ -108,6 +108,23 @@ fn the_doctor_names_the_compiler() {
 }
 
 #[test]
+fn the_doctor_asks_the_gpu_that_a_build_would_use() {
+    let project = Project::new(&[]);
+    let device = r#"{"name": "NVIDIA A100", "compute_capability": 80, "driver": 13000, "sms": 108}"#;
+    project.write("recorded.json", &format!(r#"{{"device": {device}, "entries": []}}"#));
+    let gpu = |name: &str, value: &std::path::Path| {
+        let said = succeed(nvtune().arg("doctor").env(name, value)).stdout;
+        said.lines().find(|line| line.starts_with("gpu ")).map(str::to_owned).unwrap_or_default()
+    };
+    assert_eq!(gpu("NVTUNE_REPLAY", &project.path("recorded.json")), "gpu     NVIDIA A100, sm_80, 108 multiprocessors");
+    let runner = gpu("NVTUNE_RUNNER", "false".as_ref());
+    assert!(runner.starts_with("gpu     none is used: the measuring process `false nvtune measure` died"), "{runner}");
+    // A variable that is set to nothing is none.
+    let nothing = gpu("NVTUNE_REPLAY", "".as_ref());
+    assert!(!nothing.contains("died"), "{nothing}");
+}
+
+#[test]
 fn the_script_in_shims_is_nvcc_and_never_calls_itself() {
     let project = Project::new(&["saxpy.cu"]);
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_nvtune"), project.path("bin/nvtune")).expect("linked");

@@ -218,6 +218,43 @@ fn a_torn_journal_and_one_of_a_gpu_in_another_state_are_not_used() {
     }
 }
 
+/// What nvtune itself lets tools write goes with it, whatever is under way.
+#[test]
+fn a_build_that_is_ended_leaves_no_temporary_files() {
+    let project = project(0, 1.0);
+    let hangs = |mark: &str| format!("touch '{}'; exec sleep 100", project.path(mark).display());
+    // Of the final build alone, whose PTX is edited for the winner's register cap.
+    let of_shim = format!("case \"$*\" in *--entry*) ;; *) {} ;; esac\nexec \"$real\" \"$@\"", hangs("assembling"));
+    let nvcc = crate::tools::toolkit(&project.path("bin"), "ptxas", &of_shim);
+    let sanitizer = format!("#!/bin/sh\n{}\n", hangs("sanitizing"));
+    std::fs::create_dir(project.path("tools")).expect("a folder");
+    project.write("tools/compute-sanitizer", &sanitizer);
+    let tool = project.path("tools/compute-sanitizer");
+    std::fs::set_permissions(tool, PermissionsExt::from_mode(0o755)).expect("executable");
+    for (mark, sanitize) in [("sanitizing", "1"), ("assembling", "0")] {
+        let temporary = project.path(&format!("tmp-{mark}"));
+        std::fs::create_dir(&temporary).expect("a folder");
+        let mut command = build(&project);
+        let path = format!("{}:/usr/bin:/bin", project.path("tools").display());
+        command.env("TMPDIR", &temporary).env("NVTUNE_NVCC", &nvcc).env("NVTUNE_SANITIZE", sanitize).env("PATH", path);
+        let child = start(command);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !project.path(mark).exists() {
+            assert!(Instant::now() < deadline, "{mark} does not begin");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // SAFETY: the child is not collected yet, so the number is its own.
+        unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+        let (code, said) = end(child);
+        assert_eq!(code, 128 + libc::SIGTERM, "{said}");
+        let left: Vec<_> =
+            std::fs::read_dir(&temporary).expect("it is there").flatten().map(|entry| entry.path()).collect();
+        // nvcc's own stay where it is ended like this.
+        let own: Vec<_> = left.iter().filter(|path| path.to_string_lossy().contains("nvtune")).collect();
+        assert!(own.is_empty(), "{mark}: {own:?}");
+    }
+}
+
 #[test]
 fn a_project_that_is_tuned_goes_on_where_it_was_too() {
     for (signal, is_for_all) in [(libc::SIGINT, true), (libc::SIGTERM, false)] {

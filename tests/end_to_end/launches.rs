@@ -92,6 +92,7 @@ fn a_header_counts_where_it_is_compiled_and_for_the_launches_that_know_of_it() {
         let per = if said.contains("nvtune: k: block=256 PER=1 ") { 1 } else { 8 };
         (per, warned, said)
     };
+    let by_other = "other<<<nvtune::other::grid(n), nvtune::other::block()>>>(n, x);";
     let dropped = format!("#ifdef USE_TUNED\n{include}\n#endif");
     let has_include = format!("#if __has_include(\"predicted.tune.h\")\n{include}\n#endif");
     let alternatives = format!("\n#ifdef K_BLOCK_X\n{by_header}\n#else\n{literal}\n#endif\n");
@@ -103,6 +104,21 @@ fn a_header_counts_where_it_is_compiled_and_for_the_launches_that_know_of_it() {
         // Another kernel's launches are the header's.
         (include, &format!("{literal} other<<<nvtune::other::grid(n), 256>>>(n, x);"), (8, false)),
         (include, &format!("{by_header} {literal}"), (8, true)),
+        // So they are in any form.
+        (include, &format!("dim3 g((n + 2047) / 2048), b(256); k<<<g, b>>>(n, x); {by_other}"), (8, false)),
+        (include, &format!("dim3 g, b; g.x = (n + 2047) / 2048; b.x = 256; k<<<g, b>>>(n, x); {by_other}"), (8, false)),
+        (
+            include,
+            &format!("void *a[] = {{&n, &x}}; cudaLaunchKernel((void *)k, dim3(n), dim3(256), a, 0, 0); {by_other}"),
+            (8, false),
+        ),
+        (include, &format!("extern void run(void (*)(int, float *), int); run(k, n); {by_other}"), (8, false)),
+        // A macro may make the header's names.
+        (
+            "#include \"predicted.tune.h\"\n#define RUN(k) k<<<nvtune::k::grid(n), k##_BLOCK_X>>>(n, x)\n#define k_BLOCK_X 256",
+            "RUN(k);",
+            (1, false),
+        ),
         // Who gives the grid may have it from the header.
         (include, "extern dim3 shape(int n); const dim3 g = shape(n); k<<<g, 256>>>(n, x);", (8, false)),
         (include, "extern dim3 shape(int n, dim3 b); k<<<shape(n, nvtune::k::block()), 256>>>(n, x);", (1, false)),
@@ -149,6 +165,50 @@ fn a_tile_that_host_code_launches_by_its_macro_is_tuned_as_it_stands() {
         succeed(&mut project.plain(&["main.cu", "launches.o", "-o", "tile"]));
         assert_eq!(succeed(&mut std::process::Command::new(project.path("tile"))).stdout, tile.to_string(), "{launch}");
     }
+}
+
+#[test]
+fn a_macro_to_which_the_block_is_tied_keeps_its_value_where_a_launch_keeps_its_block() {
+    let project = Project::new(&[]);
+    let reshaped = TILED.replace("launch(header)", "launch(remap)");
+    for (clauses, launch, expected) in [
+        ("launch(remap)", "flip<<<dim3(n / 16, n / 16), dim3(16, 16)>>>(n, x, y);", None),
+        ("launch(remap)", "flip<<<dim3(n / 16, n / 16), dim3(16, 16), 0>>>(n, x, y);", None),
+        (
+            "launch(remap)",
+            "flip<<<dim3(n / 16, n / 16), dim3(16, 16), 64>>>(n, x, y);",
+            Some(
+                "a launch with dynamic shared memory keeps its own (launches.cu(11)): say how much it has in shared(...)",
+            ),
+        ),
+        ("launch(remap) shared(64)", "flip<<<dim3(n / 16, n / 16), dim3(16, 16), 64>>>(n, x, y);", None),
+        (
+            "launch(remap)",
+            "void *a[] = {&n, &x, &y}; cudaLaunchKernel((void *)flip, dim3(9), dim3(16, 16), a, 0, 0);",
+            Some("a launch keeps its own (launches.cu(11)), for it goes by no launch stub"),
+        ),
+    ] {
+        let text = format!(
+            "{}void go(int n, const float *x, float *y) {{ {launch} }}\n",
+            reshaped.replace("launch(remap)", clauses)
+        );
+        project.write("launches.cu", &text);
+        let ran = tuned(&project, &compile("launches.cu", "launches.o"), LARGE_TILES_WIN);
+        assert_eq!(
+            ran.stderr.contains("nvtune: flip: block=32x32 TILE=32 "),
+            expected.is_none(),
+            "{launch}: {}",
+            ran.stderr
+        );
+        assert!(expected.is_none_or(|expected| ran.stderr.contains(expected)), "{launch}: {}", ran.stderr);
+    }
+    // What is known of a kernel from another source is told with this one's places.
+    let moved = format!(
+        "{reshaped}\n\nvoid go(int n, const float *x, float *y) {{ flip<<<dim3(n / 16, n / 16), dim3(16, 16), n>>>(n, x, y); }}\n"
+    );
+    project.write("launches.cu", &moved);
+    let ran = tuned(&project, &compile("launches.cu", "launches.o"), LARGE_TILES_WIN);
+    assert!(ran.stderr.contains("; from the cache") && ran.stderr.contains("(launches.cu(13))"), "{}", ran.stderr);
 }
 
 #[test]
@@ -216,10 +276,13 @@ fn a_baseline_that_the_source_does_not_launch_is_told_with_its_place() {
     for host in [
         "void run(int n, float *x) { k<<<n / 512, 512>>>(n, x); k<<<n / 256, 256>>>(n, x); }",
         "void run(int n, int b, float *x) { k<<<n / 256, 256>>>(n, x); k<<<n / b, b>>>(n, x); }",
-        "#include \"launches.tune.h\"\nvoid run(int n, float *x) { k<<<n / 256, 256>>>(n, x); }",
+        "#include \"launches.tune.h\"\nvoid run(int n, float *x) { k<<<nvtune::k::grid(n), 256>>>(n, x); }",
     ] {
         assert_eq!(of("default(block = 512)", host), "", "{host}");
     }
+    // A header that it does not launch by is nothing to it.
+    let beside = of("", "#include \"launches.tune.h\"\nvoid run(int n, float *x) { k<<<n / 512, 512>>>(n, x); }");
+    assert!(beside.contains("has 256: add default(block = 512)"), "{beside}");
 }
 
 /// The lines of results of a build without a GPU, and what `nvtune report` notes, both without times.
@@ -539,20 +602,29 @@ fn a_macro_that_host_code_uses_changes_only_where_every_launch_is_seen_to_follow
     let default = "#ifndef WORK\n#define WORK 16\n#endif\n";
     project.write("config.h", default);
     project.write("layout.h", "struct Sums { float of[WORK]; };\n");
-    let of = |head: &str, host: &str| {
-        let text = format!(
+    let of_source = |head: &str, host: &str| {
+        format!(
             "{head}\n//@tune define(WORK = {{1, 2, 4, 16}}) threads(ceildiv(n, WORK)) block(256) regs({{0}}) launch(remap)\n\
              //@tune default(block = 256, WORK = 16) args(n = 1 << 20, x = random[n], y = out[n])\n\
              __global__ void k(int n, const float *x, float *y) {{\n\
              const int first = (blockIdx.x * blockDim.x + threadIdx.x) * WORK;\n\
              for (int i = first; i < first + WORK && i < n; ++i) y[i] = sinf(x[i]); }}\n{host}\n"
-        );
-        predicted(&project, &text)
+        )
     };
+    let of = |head: &str, host: &str| predicted(&project, &of_source(head, host));
     let by_macro =
         "void go(int n, const float *x, float *y) { int per = 256 * WORK; k<<<(n + per - 1) / per, 256>>>(n, x, y); }";
     let said = of(default, by_macro);
     assert!(!said.contains("may not be chosen") && !said.contains("(kept"), "{said}");
+    // By the header it follows in this source, and in those alone that include it, too.
+    let by_header = "void go(int n, const float *x, float *y) { k<<<nvtune::k::grid(n), nvtune::k::block()>>>(n, x, y); int w = WORK; }";
+    let included = "#include \"config.h\"\n#include \"predicted.tune.h\"";
+    for (clause, is_kept) in [("", true), ("launch(header)", false)] {
+        let text = of_source(included, by_header).replace("launch(remap)", clause);
+        let said = predicted(&project, &text);
+        assert_eq!(said.contains("WORK=16 (kept"), is_kept, "{said}");
+        assert_eq!(said.contains("write launch(header) if all of them include the header"), is_kept, "{said}");
+    }
     let with_layout = format!("{default}#include \"layout.h\"");
     let shared = "which other sources may include, too";
     for (head, host, why) in [

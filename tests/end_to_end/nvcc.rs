@@ -208,6 +208,17 @@ fn one_source_compiled_twice_at_once_reads_its_own_header_each_time_and_the_clas
     end(start(objects[0]));
     assert!(clash(end(start(objects[1]))), "the header was of the other object");
     assert!(!clash(end(start(objects[1]))), "and is its own now");
+
+    // A copy of it all has the record of an object that is elsewhere.
+    let copy = project.path("copy");
+    std::fs::create_dir(&copy).expect("a folder");
+    for name in ["kernel.tune.h", "kernel.tune.json", "double.o"] {
+        std::fs::copy(project.path(name), copy.join(name)).expect("copied");
+    }
+    std::fs::write(copy.join("kernel.cu"), text.replace("{1, 2, 4}", "{1, 2}")).expect("written");
+    let mut build = project.nvtune(&compile("kernel.cu", "double.o"));
+    let ran = succeed(build.current_dir(&copy).env("NVTUNE_STRICT", "1"));
+    assert!(!ran.stderr.contains("kernel.tune.h"), "{}", ran.stderr);
 }
 
 #[test]
@@ -510,6 +521,14 @@ fn of_alternatives_of_one_kernel_the_compiled_one_is_tuned() {
                 ran.stderr
             );
         }
+    }
+    // Who marked one of them has not marked the other.
+    let other = "#else\n__global__ void copy(int n, const float *x, float *y) { y[n] = x[n]; }\n#endif\n";
+    project.write("copy.cu", &format!("{}{other}", copier(64, "#ifdef FAST")));
+    for (options, is_tuned) in [(&["-DFAST"][..], true), (&[], false)] {
+        let ran = succeed(&mut project.nvtune(&[&["-c", "copy.cu", "-arch=sm_90"], options].concat()));
+        assert_eq!(ran.stderr.starts_with("nvtune: copy: block=64 "), is_tuned, "{}", ran.stderr);
+        assert!(is_tuned || ran.stderr.is_empty(), "{}", ran.stderr);
     }
     project.write("copy.cu", &source("#endif\n#if 1"));
     let ran = run(&mut project.nvtune(&["-c", "copy.cu", "-arch=sm_90"]));

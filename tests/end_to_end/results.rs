@@ -47,6 +47,7 @@ type Lines<'a> = Vec<(&'a str, &'a str)>;
 /// Which kernels a build tuned, and which it took from the cache.
 fn told<'a>(ran: &'a Ran) -> (Vec<&'a str>, Vec<&'a str>) {
     let lines = ran.stderr.lines().filter_map(|line| line.strip_prefix("nvtune: ")?.split_once(": "));
+    let lines = lines.filter(|(_, rest)| !rest.starts_with("note: "));
     let (kept, tuned): (Lines<'a>, Lines<'a>) = lines.partition(|(_, rest)| rest.ends_with("; from the cache"));
     let names = |lines: &[(&'a str, &'a str)]| lines.iter().map(|(name, _)| *name).collect();
     (names(&tuned), names(&kept))
@@ -447,6 +448,23 @@ fn a_project_is_tuned_in_one_go_and_a_second_run_has_nothing_to_do() {
     let mut build = project.nvtune(&compile("two.cu", "two.o"));
     let ran = succeed(build.env("NVTUNE", "locked").env("NVTUNE_CACHE_SIZE", "0"));
     assert!(ran.stderr.contains("nvtune: first: block=128 regs=24 (1."), "{}", ran.stderr);
+}
+
+#[test]
+fn what_a_build_does_not_tune_a_project_does_not_either() {
+    let project = Project::new(&["two.cu"]);
+    let folder = project.path("");
+    let entry = format!(
+        r#"[{{"directory": "{}", "file": "two.cu", "command": "nvcc -G -arch=sm_90 -c two.cu -o two.o"}}]"#,
+        folder.display()
+    );
+    project.write("compile_commands.json", &entry);
+    let refused = "two.cu: not tuned: -G compiles device code without optimisation";
+    let ran = succeed(&mut nvtune(&project, &["tune"]));
+    assert!(ran.stderr.contains(refused), "{}", ran.stderr);
+    assert!(!project.path("nvtune.lock").exists() || !project.read("nvtune.lock").contains("two.cu"));
+    let ran = succeed(&mut project.nvtune(&["-G", "-arch=sm_90", "-c", "two.cu", "-o", "two.o"]));
+    assert!(ran.stderr.contains(refused), "{}", ran.stderr);
 }
 
 #[test]
