@@ -124,9 +124,8 @@ fn found(
     if is_off(&environment) {
         return None;
     }
-    let (prepend, append) = (environment("NVCC_PREPEND_FLAGS"), environment("NVCC_APPEND_FLAGS"));
     // What nvtune cannot read, nvcc has the better message for.
-    let invocation = Invocation::new(arguments, prepend.as_deref(), append.as_deref()).ok()?;
+    let invocation = Invocation::under(arguments, environment).ok()?;
     let (marked, nearly) = MarkedSource::found(&invocation);
     Some((invocation, marked, nearly))
 }
@@ -238,8 +237,7 @@ impl Build<'_> {
         let kernels = kernels.map(|found| (found.text.clone(), found.name.clone(), tune::workload_data(found)));
         // Host code too, which the compiler's device side may not read: launches and macros hang on it.
         // But not the headers that come out of the call itself.
-        let headers: Vec<String> = tunings.iter().map(|tuning| Header::file_name(&tuning.source.stem)).collect();
-        let is_made = |path: &Path| headers.iter().any(|name| path.file_name() == Some(OsStr::new(name)));
+        let is_made = |path: &Path| tunings.iter().any(|tuning| tuning.source.is_own_header(path));
         let texts = |tuning: &Tuning| {
             let files = quoted_files(&tuning.source.path, &self.invocation.include_paths);
             files.into_iter().filter(|file| !is_made(&file.path)).map(|file| file.text).collect()
@@ -280,8 +278,8 @@ impl Build<'_> {
         if self.console.failure().is_some() || tuner.lacks_some() || !tunings.iter().all(is_final) {
             return;
         }
-        let headers: Vec<String> = tunings.iter().map(|tuning| Header::file_name(&tuning.source.stem)).collect();
-        let is_header = |name: &&String| headers.iter().any(|header| Path::new(name).ends_with(header));
+        let is_header =
+            |name: &&String| tunings.iter().any(|tuning| tuning.source.is_own_header(Path::new(name.as_str())));
         let files = tuner.files().filter(|name| !is_header(name)).map(PathBuf::from);
         let sources = tunings.iter().map(|tuning| {
             let record = self.record(tuning).filter(|_| !tuning.tuned.is_empty());
@@ -484,7 +482,7 @@ impl Build<'_> {
         }
     }
 
-    /// From now on what is written stays beside each object that nvcc makes to its end, also where it does not come to that of its own.
+    /// Where nvcc fails or is stopped from now on, header and record of each source whose object is whole stay.
     fn keep_beside_what_is_made(&self, tunings: &[Tuning]) {
         let sources = tunings.iter().map(|tuning| tuning.source.path.clone());
         let made = sources.filter_map(|source| Some((Made::of(self.invocation, &source)?, source)));

@@ -95,10 +95,13 @@ impl MarkedSource {
     }
 
     /// The source and what it includes with quotes. What nvtune writes itself is no word of theirs.
-    fn around(&self, include_paths: &[PathBuf]) -> impl Iterator<Item = MarkedFile> {
-        let header = Header::file_name(&self.stem);
-        let is_made = move |file: &MarkedFile| file.path.file_name().is_some_and(|name| name == header.as_str());
-        quoted_files(&self.path, include_paths).into_iter().filter(move |file| !is_made(file))
+    pub fn around(&self, include_paths: &[PathBuf]) -> impl Iterator<Item = MarkedFile> {
+        quoted_files(&self.path, include_paths).into_iter().filter(|file| !self.is_own_header(&file.path))
+    }
+
+    /// Whether a file is called as the header that comes of the source.
+    pub fn is_own_header(&self, path: &Path) -> bool {
+        path.file_name() == Some(OsStr::new(&Header::file_name(&self.stem)))
     }
 
     /// A warning for each kernel whose macros in the header, where it is included, would be called as those of another one of its file.
@@ -123,13 +126,12 @@ impl MarkedSource {
     pub fn preprocess(&mut self, dryrun: &Dryrun, annotations: &[Annotation]) {
         let Some(pipeline) = self.pipelines(dryrun).into_iter().find(Pipeline::has_host_code) else { return };
         let Ok(toolchain) = Toolchain::new(dryrun, pipeline) else { return };
-        let name = Header::file_name(&self.stem);
         let text = self.baseline_header(annotations, toolchain.architecture());
         // Beside the source may be a header that an earlier build left, which is found first.
         let defined = Header::without_say(&self.stem);
         let Ok(Some(preprocessed)) = toolchain.host_source((&self.header_places(), &text), &defined) else { return };
         let files = compiled_files(&preprocessed);
-        self.includes_header &= files.keys().any(|path| Path::new(path).file_name() == Some(OsStr::new(&name)));
+        self.includes_header &= files.keys().any(|path| self.is_own_header(Path::new(path)));
         self.compiled = Some(by_whole_paths(files));
     }
 
@@ -162,9 +164,8 @@ impl MarkedSource {
         let whole = |path: &Path| path.canonicalize().ok();
         let seen: BTreeSet<PathBuf> = quoted.iter().filter_map(|file| whole(&file.path)).collect();
         let toolkit = dryrun.variable("TOP").and_then(|top| whole(Path::new(top)));
-        let header = Header::file_name(&self.stem);
         let is_other = |path: &Path| {
-            path.file_name() != Some(OsStr::new(&header))
+            !self.is_own_header(path)
                 && !seen.contains(path)
                 && !toolkit.as_ref().is_some_and(|toolkit| path.starts_with(toolkit))
         };
@@ -308,9 +309,7 @@ pub fn kernel_names(folder: &Path, arguments: &[String], source: &str) -> Option
 
 /// A call of nvcc with the flags of the environment; `None` where it cannot be understood.
 pub fn read(arguments: &[OsString]) -> Option<Invocation> {
-    let flags = |name: &str| std::env::var_os(name);
-    let (prepend, append) = (flags("NVCC_PREPEND_FLAGS"), flags("NVCC_APPEND_FLAGS"));
-    Invocation::new(arguments, prepend.as_deref(), append.as_deref()).ok()
+    Invocation::under(arguments, |name| std::env::var_os(name)).ok()
 }
 
 #[cfg(test)]

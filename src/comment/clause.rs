@@ -182,10 +182,23 @@ fn is_lone(cursor: &Cursor<'_>, word: &str) -> bool {
     cursor.peek_name() == Some(word) && cursor.source.slice(cursor.rest()) == word
 }
 
+/// What to write where `64-1024` is a difference below 0 and was meant as a range.
+fn range_meant(cursor: &Cursor<'_>, span: Span) -> String {
+    let is_number = |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let bounds = cursor.source.slice(span).split_once('-').map(|(low, high)| (low.trim(), high.trim()));
+    match bounds.filter(|(low, high)| is_number(low) && is_number(high)) {
+        Some((low, high)) => format!(": a range is written {low}:{high}"),
+        None => String::new(),
+    }
+}
+
 pub(super) fn positive(cursor: &Cursor<'_>, (value, span): (i64, Span), what: &str) -> Result<u32, Diagnostic> {
     match u32::try_from(value) {
         Ok(value) if value > 0 => Ok(value),
-        _ if value <= 0 => Err(cursor.source.error(span, format!("{what} must be 1 or more, not {value}"))),
+        _ if value <= 0 => {
+            let range = range_meant(cursor, span);
+            Err(cursor.source.error(span, format!("{what} must be 1 or more, not {value}{range}")))
+        }
         _ => Err(cursor.source.error(span, format!("{what} of {value} is too large"))),
     }
 }
@@ -218,7 +231,10 @@ fn block(
 pub(super) fn cap(cursor: &Cursor<'_>, (value, span): (i64, Span)) -> Result<u32, Diagnostic> {
     match u32::try_from(value) {
         Ok(cap @ (0 | 16..=255)) => Ok(cap),
-        _ => Err(cursor.source.error(span, format!("a register cap is 0 (none) or 16 to 255, not {value}"))),
+        _ => {
+            let range = range_meant(cursor, span);
+            Err(cursor.source.error(span, format!("a register cap is 0 (none) or 16 to 255, not {value}{range}")))
+        }
     }
 }
 
@@ -384,7 +400,7 @@ fn require(
         match item.whole_expression() {
             Ok(expression) => clauses.require.push(expression),
             // The commonest slip has a clear remedy.
-            Err(problem) if problem.message.starts_with("`=`") => {
+            Err(problem) if cursor.source.slice(item.rest()).starts_with('=') => {
                 let reversed =
                     [">", "<"].iter().find(|mark| cursor.source.slice(item.rest()).starts_with(&format!("={mark}")));
                 let message = match reversed {

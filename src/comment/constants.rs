@@ -495,7 +495,7 @@ mod tests {
         let code = cxx_tokens(&source.text);
         let constants = Constants::new(&source, &code, &Vec::new);
         for (name, value) in
-            [("E99999", Some(99_999)), ("LAST", Some(100_008)), ("C0", None), ("C49990", Some(11)), ("t", None)]
+            [("E99999", Some(99_999)), ("LAST", Some(100_008)), ("C0", Some(50_001)), ("C49990", Some(11)), ("t", None)]
         {
             assert_eq!(constants.value(name), value, "{name}");
         }

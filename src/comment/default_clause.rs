@@ -28,7 +28,8 @@ fn default_item(
     item: &mut Cursor<'_>,
     seen: &mut Vec<(String, Span)>,
 ) -> Result<(), Diagnostic> {
-    let (name, mut span) = item.name("`block`, `regs`, `grid`, `carveout` or the name of a macro")?;
+    let (name, mut span) =
+        item.name("`block`, `regs`, `grid`, `carveout` or the name of a macro, as in default(block = 256)")?;
     let mut key = name.to_string();
     let mut part = None;
     if item.eat(".") {

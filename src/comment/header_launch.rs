@@ -67,8 +67,7 @@ impl HostCode {
         })
     }
 
-    /// Whether something of the header is among tokens, or in what they have their values from; or they are of a name of which nothing
-    /// is known.
+    /// Whether tokens, or the definitions of the names in them, use the header. Of names alone of which nothing is known the answer is yes.
     fn may_be_of_header(&self, file: &File, range: (usize, usize), names: &[HeaderName], depth: usize) -> bool {
         let Some(depth) = depth.checked_sub(1) else { return true };
         let (from, to) = range;

@@ -21,7 +21,7 @@ pub(super) const MOST: usize = 50_000;
 /// How many brackets, and names, deep into each other.
 const NESTED: usize = 500;
 
-/// Whether something hangs on the macro; `Open` where that is asked of what it is itself made of.
+/// Whether something depends on the macro. `Open`: the answer depends on itself (a cycle).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verdict {
     Not,

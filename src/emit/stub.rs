@@ -4,7 +4,7 @@
 //! pushed before. The text pops it first, reshapes it where it is the baseline's, and pushes it again for the toolkit's own code
 //! behind it. A launch that is not the baseline's goes on as it was pushed. The text needs no library but the CUDA runtime.
 
-use crate::space::Dim3;
+use crate::space::{Dim3, MAX_GRID};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
@@ -153,8 +153,7 @@ impl Remap {
         }
         let mut text = String::new();
         let mut fits = Vec::new();
-        // What a grid can have in each dimension, on every GPU that CUDA still knows.
-        for (at, (dimension, most)) in [("x", 2_147_483_647u32), ("y", 65_535), ("z", 65_535)].into_iter().enumerate() {
+        for (at, (dimension, most)) in ["x", "y", "z"].into_iter().zip(MAX_GRID).enumerate() {
             let Scale { before, after } = scale[at];
             let threads = format!("static_cast<unsigned long long>(__nvtune_grid.{dimension}) * {before}u");
             let _ = writeln!(

@@ -11,7 +11,7 @@ use std::ffi::OsStr;
 use std::thread::JoinHandle;
 
 /// The library as drivers install it; the name without a version belongs to developers' packages.
-const LIBRARIES: [&str; 3] = ["libnvidia-ml.so.1", "libnvidia-ml.so", "nvml.dll"];
+const LIBRARIES: [&str; 2] = ["libnvidia-ml.so.1", "libnvidia-ml.so"];
 
 /// The reasons for lower clocks that come and go by themselves: while one holds, a time says little of the kernel. Idle, and
 /// clocks that somebody has set, are none of them: those hold for all rounds alike.

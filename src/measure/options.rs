@@ -63,7 +63,6 @@ impl Options {
             None => {
                 let mut command = Command::new(program);
                 // This executable may be called `nvcc`, and would be one.
-                #[cfg(unix)]
                 std::os::unix::process::CommandExt::arg0(&mut command, "nvtune");
                 command
             }

@@ -12,6 +12,7 @@ use crate::print::say;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufReader, IsTerminal, Write};
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -195,33 +196,18 @@ fn complain(message: &str) -> ExitCode {
 }
 
 /// The stream to the caller, and standard output turned over to standard error: `printf` in a kernel writes to it.
-#[cfg(unix)]
 fn take_stdout() -> io::Result<File> {
-    use std::os::fd::{AsFd, AsRawFd};
-    unsafe extern "C" {
-        fn dup2(from: std::ffi::c_int, to: std::ffi::c_int) -> std::ffi::c_int;
-    }
     let ours = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let (from, to) = (io::stderr().as_raw_fd(), io::stdout().as_raw_fd());
     // SAFETY: both are the process's standard streams, which stay open; POSIX's dup2 touches nothing else.
-    if unsafe { dup2(from, to) } < 0 {
+    if unsafe { libc::dup2(from, to) } < 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(ours)
 }
 
-/// The stream to the caller.
-#[cfg(windows)]
-fn take_stdout() -> io::Result<File> {
-    use std::os::windows::io::AsHandle;
-    Ok(File::from(io::stdout().as_handle().try_clone_to_owned()?))
-}
-
 /// Ends the process without running what the driver registered for its end, which may wait for a kernel that never ends.
 fn exit_now(code: i32) -> ! {
-    unsafe extern "C" {
-        fn _exit(code: std::ffi::c_int) -> !;
-    }
     // SAFETY: _exit of the C library takes any code, and no destructor of ours has to run: all state is this process's.
-    unsafe { _exit(code) }
+    unsafe { libc::_exit(code) }
 }

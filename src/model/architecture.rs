@@ -49,8 +49,6 @@ pub const REGISTERS: u32 = 65_536;
 pub const REGISTER_UNIT: u32 = 256;
 /// Registers that an instruction can name.
 pub const MAX_REGISTERS: u32 = 255;
-/// Threads of a block.
-pub const MAX_BLOCK_THREADS: u32 = 1024;
 
 const KB: u32 = 1024;
 

@@ -25,8 +25,7 @@ mod time;
 
 pub use analysis::{Analysis, Spills, Traffic, Work};
 pub use architecture::{
-    Architecture, MAX_BLOCK_THREADS, MAX_REGISTERS, Machine, REGISTER_UNIT, REGISTERS, SUB_CORES, WARP,
-    architecture_number, auto_caps,
+    Architecture, MAX_REGISTERS, Machine, REGISTER_UNIT, REGISTERS, SUB_CORES, WARP, architecture_number, auto_caps,
 };
 pub use bottleneck::Bottleneck;
 pub use occupancy::Limiter;

@@ -1,13 +1,13 @@
 //! One configuration's kernel, launch and machine -> its score.
 
 use super::analysis::Analysis;
-use super::architecture::{MAX_BLOCK_THREADS, Machine, WARP};
+use super::architecture::{Machine, WARP};
 use super::bottleneck::Bottleneck;
 use super::occupancy::{Demand, Limiter, Occupancy, occupancy};
 use super::terms::Terms;
 use super::time;
 use super::{liang, ryoo};
-use crate::space::Launch;
+use crate::space::{Launch, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_GRID};
 use serde::{Deserialize, Serialize};
 
 /// What is scored.
@@ -113,10 +113,6 @@ fn in_flight(machine: &Machine, launch: &Launch, occupancy: &Occupancy) -> f64 {
 fn block_threads(launch: &Launch) -> u32 {
     launch.block.iter().try_fold(1u32, |all, &n| all.checked_mul(n)).unwrap_or(u32::MAX)
 }
-
-/// The most blocks of a grid and threads of a block, by dimension ("Technical Specifications per Compute Capability").
-const MAX_GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
-const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
 
 /// Whether the shape is one that the hardware and the kernel's launch bounds allow.
 fn may_launch(kernel: &Analysis, launch: &Launch) -> bool {

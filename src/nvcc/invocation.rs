@@ -75,6 +75,18 @@ const STAGES: [(&str, Phase, Option<&str>); 12] = [
 const HOST_EXTENSIONS: [&str; 4] = ["c", "cc", "cxx", "cpp"];
 
 impl Invocation {
+    /// The same with the flags of an environment.
+    ///
+    /// # Errors
+    /// As [`Invocation::new`].
+    pub fn under(
+        arguments: &[OsString],
+        environment: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, InvocationError> {
+        let (prepend, append) = (environment("NVCC_PREPEND_FLAGS"), environment("NVCC_APPEND_FLAGS"));
+        Self::new(arguments, prepend.as_deref(), append.as_deref())
+    }
+
     /// Reads the arguments (without argv[0]) as nvcc does: the words of `NVCC_PREPEND_FLAGS` before them, those of
     /// `NVCC_APPEND_FLAGS` behind them, option files expanded.
     pub fn new(

@@ -101,8 +101,8 @@ pub fn set_last_words(words: Option<String>) {
     *LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner) = words;
 }
 
-/// What is to be undone where a signal ends the process before nvcc has built; `None`: nothing. It must not wait for what only
-/// happens while no signal is here ([`uninterrupted`]).
+/// What is to be undone where a signal ends the process before nvcc has built; `None`: nothing. It must not call
+/// [`uninterrupted`]: the thread that ends the process holds that lock, and never gives it back.
 pub fn set_undo(undo: Option<Undo>) {
     *UNDO.lock().unwrap_or_else(PoisonError::into_inner) = undo;
 }

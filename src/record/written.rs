@@ -54,7 +54,7 @@ impl Written {
         Ok(())
     }
 
-    /// From now on files stay for which `is_made` says so of their source; before, and with `None`, none does.
+    /// [`Self::restore`] keeps the files whose source `is_made` accepts. With `None`, as at the start, it keeps none.
     pub fn stay_where(&self, is_made: Option<IsMade>) {
         self.locked().is_made = is_made;
     }

@@ -30,8 +30,8 @@ const NOISE: f64 = 0.01;
 /// How far apart, in extents of an axis, an SM without threads is from a full one. A few registers more or less are near each other and yet
 /// may leave room for other numbers of blocks, on which much hangs that is not explained.
 const OCCUPIED: f64 = 2.0;
-/// It is no more than so many times the standard deviation of the logarithms of all times so far, and this: points that a supposition tells apart and that
-/// take the same time all the same would else do so because what is unexplained makes up for it at each of them.
+/// Its upper bound: [`AS_TIMED`] times the standard deviation of the logarithms of the times so far, plus [`AT_LEAST`]. Without a bound, points that a
+/// supposition tells apart and that take the same time would be explained by errors that cancel at each of them.
 const AS_TIMED: f64 = 1.5;
 const AT_LEAST: f64 = 0.02;
 /// Timings that the supposed deviation is worth (degrees of freedom): where more of them disagree with it, theirs counts.

@@ -2,6 +2,12 @@
 
 use super::configuration::Dim3;
 
+/// Threads of a block, in all and by dimension, and blocks of a grid by dimension (CUDA C++ Programming Guide, "Technical Specifications per
+/// Compute Capability": the same on all that CUDA still knows).
+pub const MAX_BLOCK_THREADS: u32 = 1024;
+pub const MAX_BLOCK: Dim3 = [1024, 1024, 64];
+pub const MAX_GRID: Dim3 = [2_147_483_647, 65_535, 65_535];
+
 /// Limits of the device and of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -20,13 +26,12 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// What every GPU since compute capability 5.0 has (CUDA C++ Programming Guide, technical specifications for each
-    /// compute capability), with 48 KiB of shared memory and caps that span the allocation steps of registers.
+    /// What every GPU has, with 48 KiB of shared memory and caps that span the allocation steps of registers.
     fn default() -> Limits {
         Limits {
-            max_threads_per_block: 1024,
-            max_block: [1024, 1024, 64],
-            max_grid: [i32::MAX as u32, 65_535, 65_535],
+            max_threads_per_block: MAX_BLOCK_THREADS,
+            max_block: MAX_BLOCK,
+            max_grid: MAX_GRID,
             auto_caps: vec![0, 24, 32, 40, 48, 64, 80, 96, 128, 168, 255],
             max_threads: None,
             max_dynamic_shared: 48 * 1024,

@@ -12,5 +12,5 @@ mod walk;
 
 pub use configuration::{Configuration, Departure, Dim3, Launch, shape};
 pub use counted::Counted;
-pub use limits::Limits;
+pub use limits::{Limits, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_GRID};
 pub use space::Space;

@@ -71,7 +71,9 @@ mod tests {
     }
 
     fn digests(all: Vec<Assembled>) -> Vec<String> {
-        all.into_iter().map(|code| code.map(|assembly| assembly.digest).unwrap_or_else(|problem| problem)).collect()
+        all.into_iter()
+            .map(|code| code.map(|assembly| assembly.digest).unwrap_or_else(|problem| problem.to_string()))
+            .collect()
     }
 
     #[test]

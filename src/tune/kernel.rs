@@ -13,7 +13,7 @@ use super::scored::Scored;
 use super::subject::Subject;
 use super::tuned::Tuned;
 use super::untimed;
-use super::variants::{Assembly, FrontEnds, InForce, Macros, Variant, Variants, options};
+use super::variants::{Assembly, Failure, FrontEnds, InForce, Macros, Variant, Variants, options};
 use super::{Tuner, axes, measured};
 use crate::comment::Annotation;
 use crate::cubin::Cubin;
@@ -25,7 +25,7 @@ use crate::record::{Basis, Decision, Held, RecordedConfiguration, RecordedVarian
 use crate::search::{Provenance, Search, Strategy};
 use crate::settings::Trust;
 use crate::space::Configuration;
-use crate::variant::{ToolError, Toolchain};
+use crate::variant::Toolchain;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -237,7 +237,7 @@ pub fn draft(tuner: &Tuner<'_>, toolchain: &Toolchain, prepared: &Prepared<'_>) 
     };
     let notes = reach_notes(tuner, subject);
     let budget_s = budget(annotation, tuner.settings.budget);
-    decision.notes.extend(cut_note(scored, budget_s));
+    decision.notes.extend(cut_note(prepared, budget_s));
     decision.notes.extend(idle_macros_note(prepared));
     // What was timed early beside the compiler is none of this; what it took longer than the compiler is.
     let (compiled, timed) = (seconds.compile + seconds.model, seconds.measure - seconds.waited);
@@ -448,10 +448,9 @@ fn screening_note((compiled, sets): (usize, usize)) -> Vec<String> {
 }
 
 /// What the record says where the budget did not suffice to compile all.
-fn cut_note(scored: &Scored, budget_s: f64) -> Option<String> {
-    let reason = ToolError::OutOfTime.to_string();
-    let of = &scored.laid.variants;
-    let cut = of.iter().filter(|variant| variant.as_ref().is_err_and(|problem| *problem == reason)).count();
+fn cut_note(Prepared { variants, scored, .. }: &Prepared<'_>, budget_s: f64) -> Option<String> {
+    let of = &scored.laid.configurations;
+    let cut = of.iter().filter(|found| variants.failure(found) == Some(&Failure::OutOfTime)).count();
     let remedy = "a larger budget (NVTUNE_BUDGET, budget(...)) compiles more";
     (cut > 0).then(|| {
         format!("{cut} of {} points were not compiled in half of the budget of {budget_s} s: {remedy}", of.len())
@@ -462,15 +461,16 @@ fn cut_note(scored: &Scored, budget_s: f64) -> Option<String> {
 fn idle_macros_note(Prepared { subject, variants, scored, .. }: &Prepared<'_>) -> Option<String> {
     let baseline = subject.baseline().macros;
     let others = || scored.laid.configurations.iter().filter(|found| found.macros != baseline);
-    let out_of_time = ToolError::OutOfTime.to_string();
-    if others().any(|found| variants.of(found).is_ok() || variants.failure(found) == Some(&out_of_time)) {
+    if others().any(|found| variants.of(found).is_ok() || variants.failure(found) == Some(&Failure::OutOfTime)) {
         return None;
     }
     let first = others().find_map(|found| Some((&found.macros, variants.failure(found)?)));
     first.map(|(macros, reason)| {
         let values = options(macros);
-        // What the compiler said of the source begins with the macros that it said it under.
-        let reason = reason.strip_prefix(&format!("with {values}: ")).unwrap_or(reason);
+        let reason = match reason {
+            Failure::Source { said, .. } => said.clone(),
+            Failure::OutOfTime | Failure::Code(_) => reason.to_string(),
+        };
         format!("its macros are varied in vain: no value but the baseline's gives code, with {values} because {reason}")
     })
 }

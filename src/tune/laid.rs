@@ -102,7 +102,7 @@ impl Laid {
             }));
         }
         let trips: Result<Vec<_>, _> = configurations.iter().map(|found| subject.space.trips(found)).collect();
-        let compiled = |configuration: &Configuration| variants.of(configuration).map_err(str::to_owned);
+        let compiled = |configuration: &Configuration| variants.of(configuration);
         let natural = compiled(&configurations[baseline]);
         // What is barred is not compiled: it stands here with the baseline's code until it is told why it is refused.
         let code = |configuration: &Configuration| match subject.barred.contains(&configuration.macros) {

@@ -18,9 +18,9 @@ use crate::comment::{
     Annotation, Diagnostic, Expr, Facts, GivenFill, GivenValue, HeaderName, HostCode, HostLaunch, Launching,
 };
 use crate::emit::{Reshaped, Scale, Shape};
-use crate::model::{MAX_BLOCK_THREADS, REGISTER_UNIT, REGISTERS, SUB_CORES, WARP};
+use crate::model::{REGISTER_UNIT, REGISTERS, SUB_CORES, WARP};
 use crate::ptx::Module;
-use crate::space::{Configuration, Counted, Dim3, Launch, Space};
+use crate::space::{Configuration, Counted, Dim3, Launch, MAX_BLOCK_THREADS, MAX_GRID, Space};
 use crate::workload::{Entry, Fill};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,9 +34,6 @@ pub const NAMES: [&str; 3] = ["x", "y", "z"];
 /// How many times as large as the workload the problems are on which a lack of blocks must show, too: one block may do for all of a
 /// small workload whatever a macro is. A much larger one may be beyond what can be computed, or launched.
 const LARGER: [i64; 2] = [1 << 6, 1 << 14];
-
-/// Blocks of a grid in x, y and z.
-const MAX_GRID: Dim3 = [2_147_483_647, 65_535, 65_535];
 
 /// Why launches of a kernel stay whose machine code is all that is built; with the remedy.
 const WITHOUT_STUBS: &str = "a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says";
@@ -211,10 +208,11 @@ impl Reach {
         reach
     }
 
-    /// What is known of it before the kernel is compiled, from its comment and the host code; `None` for the header's.
+    /// What is known of it before the kernel is compiled, from its comment and the host code; `None` where that is nothing.
     fn beforehand(annotation: &Annotation, space: &Space, around: &Surroundings) -> Option<Self> {
         if goes_by_header(annotation, around) {
-            return None;
+            let macros = HostMacros::new(annotation, space, around, true);
+            return (!macros.kept.is_empty()).then(|| Self { macros, ..Self::header() });
         }
         // Which of the other ways it is makes no difference to macros.
         let macros = HostMacros::new(annotation, space, around, false);
@@ -229,7 +227,13 @@ impl Reach {
         let reach = Self::beforehand(annotation, space, around).filter(|_| !annotation.macros.is_empty());
         let Some((reach, before)) = reach.zip(space.launch(space.baseline()).ok()) else { return BTreeSet::new() };
         let refuses = |configuration: &Configuration| {
-            if reach.macros.refusal(space, configuration).is_some() || reach.lacks_blocks(space, configuration) {
+            if reach.macros.refusal(space, configuration).is_some() {
+                return true;
+            }
+            if reach.way == Way::Header {
+                return false;
+            }
+            if reach.lacks_blocks(space, configuration) {
                 return true;
             }
             let Ok(launch) = reach.launch(space, configuration) else { return false };

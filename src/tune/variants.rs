@@ -38,7 +38,21 @@ pub struct Assembly {
 pub type First<'a> = &'a (dyn Fn(&Assembly) + Sync);
 
 /// The machine code, or what the compiler said.
-pub type Assembled = Result<Assembly, String>;
+pub type Assembled = Result<Assembly, Failure>;
+
+/// Why there is no machine code.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// There was no time left for it.
+    #[error("{}", ToolError::OutOfTime)]
+    OutOfTime,
+    /// What the front end says first of the source under these macros.
+    #[error("with {}: {said}", options(macros))]
+    Source { macros: Macros, said: String },
+    /// The source has no such kernel under these macros, or ptxas does not take it.
+    #[error("{0}")]
+    Code(String),
+}
 
 /// What the front end made of each set of macros so far; kernels of one source share it.
 pub struct FrontEnds<'a> {
@@ -167,8 +181,8 @@ impl Written {
 #[derive(Default)]
 pub struct Variants {
     pub all: Vec<Variant>,
-    /// By the axes' macros and the edits of the PTX: the index of the variant, or what the compiler said.
-    by_key: HashMap<(Macros, Edits), Result<usize, String>>,
+    /// By the axes' macros and the edits of the PTX: the index of the variant, or why there is none.
+    by_key: HashMap<(Macros, Edits), Result<usize, Failure>>,
 }
 
 impl Variants {
@@ -203,17 +217,17 @@ impl Variants {
                 caps::assemble_all(caps, &|cap| {
                     let is_baseline = axes[*set] == baseline.macros && (cap, *cache) == (baseline.cap, baseline.cache);
                     if !is_baseline && is_over(until) {
-                        return Err(ToolError::OutOfTime.to_string());
+                        return Err(Failure::OutOfTime);
                     }
                     let refused = |error: &Arc<ToolError>| match **error {
-                        ToolError::OutOfTime => error.to_string(),
-                        _ => format!("with {}: {}", options(&full[*set]), first_line(error)),
+                        ToolError::OutOfTime => Failure::OutOfTime,
+                        _ => Failure::Source { macros: full[*set].clone(), said: first_line(error) },
                     };
                     let front_end = made[*set].as_ref().map_err(refused)?;
-                    let symbol = subject.entry(&axes[*set])?.symbol.as_str();
+                    let symbol = subject.entry(&axes[*set]).map_err(Failure::Code)?.symbol.as_str();
                     let edits = Edits { cap, cache: *cache };
                     let assembled = toolchain.assemble(&front_end.ptx, symbol, edits);
-                    let (cubin, digest) = assembled.map_err(|error| first_line(&error))?;
+                    let (cubin, digest) = assembled.map_err(|error| Failure::Code(first_line(&error)))?;
                     let assembly = Assembly { symbol: symbol.to_owned(), cubin: Arc::from(cubin), digest };
                     if is_baseline {
                         first(&assembly);
@@ -247,18 +261,17 @@ impl Variants {
     }
 
     /// The variant of a configuration, or why there is none.
-    pub fn of(&self, configuration: &Configuration) -> Result<usize, &str> {
+    pub fn of(&self, configuration: &Configuration) -> Result<usize, String> {
         match self.by_key.get(&(configuration.macros.clone(), configuration.edits())) {
             Some(Ok(index)) => Ok(*index),
-            Some(Err(problem)) => Err(problem),
-            None => Err(NOT_COMPILED),
+            Some(Err(failure)) => Err(failure.to_string()),
+            None => Err(NOT_COMPILED.to_owned()),
         }
     }
 
     /// Why a configuration has no variant although it was to be compiled.
-    pub fn failure(&self, configuration: &Configuration) -> Option<&str> {
-        let compiled = self.by_key.get(&(configuration.macros.clone(), configuration.edits()));
-        compiled.and_then(|compiled| compiled.as_ref().err()).map(String::as_str)
+    pub fn failure(&self, configuration: &Configuration) -> Option<&Failure> {
+        self.by_key.get(&(configuration.macros.clone(), configuration.edits()))?.as_ref().err()
     }
 }
 

@@ -95,7 +95,7 @@ pub enum ToolError {
     /// The tool's own words.
     #[error("{program} failed: {message}")]
     Failed { program: String, message: String },
-    /// Relocatable code that cannot be linked alone; the names as nvlink has them.
+    /// Relocatable code that cannot be linked alone; the names as the source has them.
     #[error("it needs {} of another file: relocatable code is tuned where its own file has all that the kernel calls and uses", .0.join(", "))]
     Elsewhere(Vec<String>),
     #[error(transparent)]
@@ -111,7 +111,11 @@ fn elsewhere(error: ToolError) -> ToolError {
     let ToolError::Failed { message, .. } = &error else { return error };
     let missed = message.lines().filter_map(|line| line.split_once("Undefined reference to '")?.1.split('\'').next());
     let mut names: Vec<String> = Vec::new();
-    for name in missed.map(|name| format!("`{name}`")) {
+    let demangled = |name: &str| {
+        let symbol = cpp_demangle::Symbol::new(name).ok()?;
+        symbol.demangle_with_options(&cpp_demangle::DemangleOptions::new().no_params()).ok()
+    };
+    for name in missed.map(|name| format!("`{}`", demangled(name).unwrap_or_else(|| name.to_owned()))) {
         if !names.contains(&name) {
             names.push(name);
         }

@@ -332,7 +332,7 @@ fn a_relocatable_kernel_that_needs_no_other_file_is_tuned_whatever_the_others_of
     let mut call = project.nvtune(&arguments);
     let ran = succeed(call.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
     for line in [
-        "calls: not tuned: its baseline (block=128) cannot be built or launched: it needs `_Z3farf` of another file",
+        "calls: not tuned: its baseline (block=128) cannot be built or launched: it needs `far` of another file",
         "nvtune: first: block=128 regs=24 (1.",
         "nvtune: bounded: block=128 regs=32 (1.",
     ] {

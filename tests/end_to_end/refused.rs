@@ -129,7 +129,7 @@ fn what_is_refused_for_good_is_refused_from_the_cache_in_the_same_words() {
             &[
                 "`instance` has no instance <",
                 "other: not tuned: its baseline (block=128 W2=1) is not what the source is without nvtune",
-                "elsewhere: not tuned: its baseline (block=128 W3=1) cannot be built or launched: it needs `_Z3farf` of another file",
+                "elsewhere: not tuned: its baseline (block=128 W3=1) cannot be built or launched: it needs `far` of another file",
                 "crowded: not tuned: its baseline (block=1024 W4=1) cannot be built or launched: no block of it fits on a multiprocessor: the compiler gives each of its 1024 threads",
                 "capped: not tuned: its baseline (block=1024 regs=80 W5=1) cannot be built or launched: no block of it fits on a multiprocessor: under the cap of 80 that `default` gives, each of its 1024 threads has 80 registers",
                 "shared: not tuned: its baseline (block=128 W6=1) cannot be built or launched: no block of it fits on a multiprocessor: its shared memory, static and dynamic, is more than the 232448 bytes that a block can have",

@@ -63,11 +63,6 @@ impl Guard {
     pub fn is_always(self) -> bool {
         self.predicate == 7 && !self.negated
     }
-
-    /// Whether the instruction never executes (`@!PT`), as ptxas writes fillers.
-    pub fn is_never(self) -> bool {
-        self.predicate == 7 && self.negated
-    }
 }
 
 /// How ptxas scheduled an instruction.
