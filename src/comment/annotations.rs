@@ -278,93 +278,14 @@ fn assemble(
     source: &Arc<Source>,
     comment: Span,
     text: String,
-    clauses: Clauses,
+    mut clauses: Clauses,
     kernel: Kernel,
     problems: &mut Vec<Diagnostic>,
 ) -> Annotation {
-    let met = |name: &str| clauses.met.iter().find(|(met, _)| met == name).map(|(_, span)| *span);
-    if let (Some(threads), Some(grid)) = (met("threads"), met("grid")) {
-        let note = source.note(threads.min(grid), "the other is here");
-        problems
-            .push(source.error(threads.max(grid), "`threads` and `grid` both give the grid: remove one").with(note));
-    }
-    let names: Vec<&str> = kernel.parameters.iter().flatten().map(String::as_str).collect();
-    for axis in &clauses.macros {
-        if names.contains(&axis.name.as_str()) {
-            let message =
-                format!("macro `{}` has the name of a parameter of `{}`: rename one of them", axis.name, kernel.name);
-            problems.push(source.error(axis.span, message));
-        }
-        if kernel.template_parameters.iter().flatten().any(|parameter| parameter.name == axis.name) {
-            let message = format!(
-                "macro `{0}` has the name of a parameter of the template of `{1}`, where it would be replaced, too: rename it, and give it as argument in template(...)",
-                axis.name, kernel.name
-            );
-            problems.push(source.error(axis.span, message));
-        }
-    }
-    let args = clauses.args.map(|given| {
-        let place = met("args").unwrap_or(comment);
-        // What a clause that was refused for being the second one gives is not missing.
-        let whole = clauses.met.iter().filter(|(met, _)| met == "args").count() < 2;
-        let mut values = Vec::new();
-        // What takes no value cannot be given, and then nothing can be timed: the rest tells the launch.
-        let cannot_time = kernel.declarations.iter().any(|declaration| takes_no_value(declaration));
-        if whole && !cannot_time && !tells_the_launch_alone(&kernel, &given) {
-            problems.extend(without_value(&kernel, &given).into_iter().map(|message| source.error(place, message)));
-        }
-        for mut given in given {
-            match kernel.parameters.iter().position(|parameter| parameter.as_deref() == Some(&given.name)) {
-                Some(parameter) => {
-                    given.value = given.value.map(|value| listed_fields(&kernel, parameter, &given.name, value));
-                    if let Some(GivenValue::Table(table)) = &given.value
-                        && declares_scalar(&kernel, parameter, &given.name)
-                    {
-                        problems.push(source.error(table.span, format!("`{}` {ONE_VALUE}", given.name)));
-                    }
-                    values.extend(given.value.map(|value| Given {
-                        name: given.name,
-                        span: given.span,
-                        parameter,
-                        element: given.element,
-                        value,
-                    }));
-                }
-                None => {
-                    let why = has_its_value_elsewhere(&kernel, &clauses.macros, &given.name)
-                        .map_or_else(|| suggestion(&given.name, names.iter().copied()), |why| format!(": {why}"));
-                    problems.push(
-                        source.error(given.span, format!("`{}` has no parameter `{}`{why}", kernel.name, given.name)),
-                    );
-                }
-            }
-        }
-        values
-    });
-    if let Some(check) = &clauses.check {
-        for buffer in &check.buffers {
-            let name = &buffer.value;
-            let mut found = None;
-            for given in args.iter().flatten() {
-                given.value.visit(given.name.clone(), &mut |path, value| {
-                    if path == *name {
-                        found = Some(value);
-                    }
-                });
-            }
-            let message = match found {
-                Some(GivenValue::Buffer { .. } | GivenValue::File(_) | GivenValue::Table(_)) => continue,
-                Some(GivenValue::Scalar(_) | GivenValue::Null(_) | GivenValue::Struct { .. }) => {
-                    format!("`{name}` is no buffer and cannot be checked: name a buffer of args(...)")
-                }
-                None if names.contains(&name.as_str()) => continue,
-                None => {
-                    format!("`{}` has no parameter `{name}`{}", kernel.name, suggestion(name, names.iter().copied()))
-                }
-            };
-            problems.push(source.error(buffer.span, message));
-        }
-    }
+    problems.extend(grid_given_twice(source, &clauses));
+    axis_names(source, &clauses.macros, &kernel, problems);
+    let args = clauses.args.take().map(|given| arguments(source, comment, (&clauses, &kernel), given, problems));
+    checked_buffers(source, (&clauses, &kernel), args.as_deref().unwrap_or_default(), problems);
     let name =
         clauses.name.unwrap_or_else(|| super::annotation::Spanned { value: kernel.name.clone(), span: kernel.span });
     Annotation {
@@ -397,6 +318,104 @@ fn assemble(
         powers: Vec::new(),
         constants: Vec::new(),
     }
+}
+
+/// The place of a clause's name.
+fn met(clauses: &Clauses, name: &str) -> Option<Span> {
+    clauses.met.iter().find(|(met, _)| met == name).map(|(_, span)| *span)
+}
+
+fn grid_given_twice(source: &Source, clauses: &Clauses) -> Option<Diagnostic> {
+    let (threads, grid) = met(clauses, "threads").zip(met(clauses, "grid"))?;
+    let note = source.note(threads.min(grid), "the other is here");
+    Some(source.error(threads.max(grid), "`threads` and `grid` both give the grid: remove one").with(note))
+}
+
+/// Macros that would replace a parameter of the kernel or of its template.
+fn axis_names(source: &Source, macros: &[MacroAxis], kernel: &Kernel, problems: &mut Vec<Diagnostic>) {
+    for axis in macros {
+        if kernel.parameters.iter().flatten().any(|name| *name == axis.name) {
+            let message =
+                format!("macro `{}` has the name of a parameter of `{}`: rename one of them", axis.name, kernel.name);
+            problems.push(source.error(axis.span, message));
+        }
+        if kernel.template_parameters.iter().flatten().any(|parameter| parameter.name == axis.name) {
+            let message = format!(
+                "macro `{0}` has the name of a parameter of the template of `{1}`, where it would be replaced, too: rename it, and give it as argument in template(...)",
+                axis.name, kernel.name
+            );
+            problems.push(source.error(axis.span, message));
+        }
+    }
+}
+
+/// The values of the `args` clause, each with its parameter.
+fn arguments(
+    source: &Source,
+    comment: Span,
+    (clauses, kernel): (&Clauses, &Kernel),
+    given: Vec<RawGiven>,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<Given> {
+    let place = met(clauses, "args").unwrap_or(comment);
+    // What a clause that was refused for being the second one gives is not missing.
+    let whole = clauses.met.iter().filter(|(met, _)| met == "args").count() < 2;
+    // What takes no value cannot be given, and then nothing can be timed: the rest tells the launch.
+    let cannot_time = kernel.declarations.iter().any(|declaration| takes_no_value(declaration));
+    if whole && !cannot_time && !tells_the_launch_alone(kernel, &given) {
+        problems.extend(without_value(kernel, &given).into_iter().map(|message| source.error(place, message)));
+    }
+    let mut values = Vec::new();
+    for RawGiven { name, span, element, value } in given {
+        let Some(parameter) = kernel.parameters.iter().position(|known| known.as_deref() == Some(&name)) else {
+            let why = has_its_value_elsewhere(kernel, &clauses.macros, &name)
+                .map_or_else(|| suggestion(&name, names(kernel)), |why| format!(": {why}"));
+            problems.push(source.error(span, format!("`{}` has no parameter `{name}`{why}", kernel.name)));
+            continue;
+        };
+        let Some(value) = value.map(|value| listed_fields(kernel, parameter, &name, value)) else { continue };
+        if let GivenValue::Table(table) = &value
+            && declares_scalar(kernel, parameter, &name)
+        {
+            problems.push(source.error(table.span, format!("`{name}` {ONE_VALUE}")));
+        }
+        values.push(Given { name, span, parameter, element, value });
+    }
+    values
+}
+
+/// Checks that what the `check` clause names is a buffer.
+fn checked_buffers(
+    source: &Source,
+    (clauses, kernel): (&Clauses, &Kernel),
+    args: &[Given],
+    problems: &mut Vec<Diagnostic>,
+) {
+    for buffer in clauses.check.iter().flat_map(|check| &check.buffers) {
+        let name = &buffer.value;
+        let mut found = None;
+        for given in args {
+            given.value.visit(given.name.clone(), &mut |path, value| {
+                if path == *name {
+                    found = Some(value);
+                }
+            });
+        }
+        let message = match found {
+            Some(GivenValue::Buffer { .. } | GivenValue::File(_) | GivenValue::Table(_)) => continue,
+            Some(GivenValue::Scalar(_) | GivenValue::Null(_) | GivenValue::Struct { .. }) => {
+                format!("`{name}` is no buffer and cannot be checked: name a buffer of args(...)")
+            }
+            None if names(kernel).any(|known| known == name) => continue,
+            None => format!("`{}` has no parameter `{name}`{}", kernel.name, suggestion(name, names(kernel))),
+        };
+        problems.push(source.error(buffer.span, message));
+    }
+}
+
+/// The names of the kernel's parameters.
+fn names(kernel: &Kernel) -> impl Iterator<Item = &str> + Clone {
+    kernel.parameters.iter().flatten().map(String::as_str)
 }
 
 /// Where a name that is no parameter of the kernel gets its value, if it is one that has one.

@@ -196,19 +196,20 @@ fn decide_on<M: Measurer>(
         decision.timed = 1 + tally.ranked.len();
         Ok::<_, Error>(round.iter().map(|index| tally.times.get(index).copied()).collect())
     })?;
-    let Tally { ranked, refused, may_wait, .. } = tally;
-    if let Some(first) = refused.first() {
-        let rest = if refused.len() > 1 {
-            format!(" (and {} more, see the record)", refused.len() - 1)
-        } else {
-            String::new()
-        };
-        decision.notes.push(format!("candidate refused: {first}{rest}"));
-    }
-    if may_wait {
-        decision.notes.push(MAY_WAIT.to_owned());
-    }
-    let (finalists, mut contenders) = candidates(laid, &finalists(&ranked));
+    tally.say_refused(decision);
+    final_rounds(laid, baseline, &tally.ranked, sanitize.as_ref(), measurer, decision)
+}
+
+/// Times the fastest and the baseline in paired rounds, and takes the fastest that nothing speaks against.
+fn final_rounds(
+    laid: &Laid,
+    baseline: Candidate,
+    ranked: &[(usize, f64)],
+    sanitize: Option<&Options>,
+    measurer: &mut impl Measurer,
+    decision: &mut Decision,
+) -> Result<(), Error> {
+    let (finalists, mut contenders) = candidates(laid, &finalists(ranked));
     if finalists.is_empty() {
         return Ok(());
     }
@@ -224,8 +225,7 @@ fn decide_on<M: Measurer>(
     while let Some((winner, ratio)) =
         settled(&reference, met.iter().map(|(index, samples)| (*index, samples.as_slice())))
     {
-        let Some(Objection { by, reason }) = objection(laid, (winner, ratio), sanitize.as_ref(), measurer, decision)?
-        else {
+        let Some(Objection { by, reason }) = objection(laid, (winner, ratio), sanitize, measurer, decision)? else {
             decision.winner = winner;
             decision.provenance = Provenance::Measured;
             decision.speedup = ratio;
@@ -297,6 +297,20 @@ struct Tally {
 }
 
 impl Tally {
+    /// Notes what was refused, and why.
+    fn say_refused(&self, decision: &mut Decision) {
+        if let Some(first) = self.refused.first() {
+            let rest = match self.refused.len() {
+                1 => String::new(),
+                all => format!(" (and {} more, see the record)", all - 1),
+            };
+            decision.notes.push(format!("candidate refused: {first}{rest}"));
+        }
+        if self.may_wait {
+            decision.notes.push(MAY_WAIT.to_owned());
+        }
+    }
+
     fn baseline(&mut self, laid: &Laid, decision: &mut Decision, timing: &Timing) {
         if self.baseline_us.is_none() {
             self.baseline_us = Some(timing.median_us);

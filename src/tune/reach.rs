@@ -460,6 +460,11 @@ impl Reach {
                 "where nothing is timed, the {moved} changes only where the kernel surely works in others: write launch(remap) to say that it does, or include the header and launch by it"
             )
         };
+        // No promise makes that right, whatever the comment says.
+        let is_tied = configuration.macros != space.baseline().macros;
+        if let Some(reason) = self.other_extent(configuration, space.baseline()).filter(|_| !is_tied) {
+            return Some(reason);
+        }
         if !told && !self.proven {
             return Some(untold());
         }
