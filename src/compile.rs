@@ -334,7 +334,7 @@ impl Build<'_> {
         let device = tuner.device_architecture();
         let mut made = tuning.source.toolchain(dryrun, &tuning.annotations, device);
         if let Ok(toolchain) = &made {
-            match tuning.leave_out_alternatives(toolchain) {
+            match tuning.leave_out_uncompiled(toolchain, !tuning.source.is_fat(dryrun)) {
                 // The header is that of the kernels that are left.
                 Ok(true) => made = tuning.source.toolchain(dryrun, &tuning.annotations, device),
                 Ok(false) => {}
@@ -511,7 +511,7 @@ impl Build<'_> {
 
     fn write_results(&self, folder: &Path, tuning: &Tuning, warm: Option<&Warm<'_>>) -> Result<(), String> {
         let mut kernels = tuning.header_kernels();
-        if kernels.is_empty() {
+        if kernels.is_empty() && !tuning.needs_header() {
             return Ok(());
         }
         if self.several_sources() {

@@ -1,13 +1,15 @@
 //! A source of a call that carries tuning comments -> its annotations, and the compiler's steps for it.
 
 use crate::comment::{
-    self, Annotation, CompiledFile, Diagnostic, HeaderName, HostCode, Source, compiled_files, compiled_text,
+    self, Annotation, CompiledFile, Diagnostic, HeaderName, HostCode, Side, Source, compiled_files, compiled_text,
+    left_out,
 };
 use crate::emit::{self, Header};
 use crate::model::architecture_number;
 use crate::nvcc::{Dryrun, Found, Invocation, Loads, MarkedFile, Phase, Pipeline, marked_files, quoted_files};
 use crate::tune::{self, Surroundings};
 use crate::variant::Toolchain;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
@@ -269,12 +271,26 @@ impl MarkedSource {
     }
 }
 
-/// Tells of a kernel whether its line is compiled for the device; `None` where the source cannot be preprocessed.
-pub fn compiled_kernels(toolchain: &Toolchain) -> Option<impl Fn(&Annotation) -> bool> {
+/// Tells of a kernel whether it is compiled for the device, and is asked besides whether `#if` decides that: true also where that is not
+/// certain. Of what `#if` decides it tells nothing where the preprocessed source does not say which lines it is of. `None` if the source
+/// cannot be preprocessed.
+pub fn compiled_kernels(toolchain: &Toolchain) -> Option<impl Fn(&Annotation, bool) -> Option<bool>> {
     let files = by_whole_paths(compiled_files(&toolchain.device_source().ok()?));
-    Some(move |annotation: &Annotation| {
-        let path = Path::new(&annotation.source.path).canonicalize().ok();
-        path.and_then(|path| files.get(&path)).is_some_and(|file| file.lines.contains(&annotation.kernel.line))
+    let whole = |path: &str| Path::new(path).canonicalize().ok();
+    let says_lines = whole(toolchain.source()).is_some_and(|source| files.contains_key(&source));
+    let known: RefCell<BTreeMap<String, BTreeSet<u32>>> = RefCell::default();
+    Some(move |annotation: &Annotation, is_conditional: bool| {
+        if !says_lines {
+            return (!is_conditional).then_some(true);
+        }
+        let Source { path, text } = &*annotation.source;
+        let Some(file) = whole(path).and_then(|path| files.get(&path)) else { return Some(false) };
+        let is_left_out = || {
+            let mut known = known.borrow_mut();
+            let lines = known.entry(path.clone()).or_insert_with(|| left_out(text, &file.lines, Side::Device));
+            lines.contains(&annotation.kernel.line)
+        };
+        Some(!(is_conditional && is_left_out()))
     })
 }
 

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub struct Tuning {
     pub source: MarkedSource,
     pub annotations: Vec<Annotation>,
-    /// The kernels that were left out for an alternative of theirs that is compiled: file, and line.
+    /// The kernels that were left out, for they are not compiled: file, and line.
     pub left_out: BTreeSet<(String, u32)>,
     /// Whether something kept kernels from being looked at that another build may not meet.
     pub is_provisional: bool,
@@ -42,42 +42,55 @@ impl Tuning {
         }
     }
 
-    /// Leaves out what is not compiled of kernels of which `#if` lets one through, and tells whether there are such.
+    /// Leaves out what is not compiled of kernels of which `#if` lets one through, and where nothing else is compiled (`alone`) all that
+    /// is not; tells whether there are such.
     ///
     /// # Errors
-    /// Two that are both compiled.
-    pub fn leave_out_alternatives(&mut self, toolchain: &Toolchain) -> Result<bool, Vec<Diagnostic>> {
-        if !has_alternatives(&self.annotations) {
-            return Ok(false);
-        }
+    /// Two kernels of one name, or with one macro, that are both compiled.
+    pub fn leave_out_uncompiled(&mut self, toolchain: &Toolchain, alone: bool) -> Result<bool, Vec<Diagnostic>> {
         let all: BTreeSet<(String, u32)> = self.annotations.iter().map(place).collect();
-        let annotations = std::mem::take(&mut self.annotations);
-        let is_compiled = compiled_kernels(toolchain);
-        let is_compiled =
-            |annotation: &Annotation| is_compiled.as_ref().is_some_and(|is_compiled| is_compiled(annotation));
-        self.annotations = without_alternatives(annotations, is_compiled)?;
+        if has_alternatives(&self.annotations) {
+            let annotations = std::mem::take(&mut self.annotations);
+            let is_compiled = compiled_kernels(toolchain);
+            let is_compiled =
+                |of: &Annotation| is_compiled.as_ref().is_some_and(|is_compiled| is_compiled(of, true) == Some(true));
+            self.annotations = without_alternatives(annotations, is_compiled)?;
+        }
+        if alone {
+            // Of what is not certain the header speaks: host code may.
+            self.annotations = self.among(toolchain, |is_compiled| is_compiled != Some(false)).into_owned();
+        }
         let kept: BTreeSet<(String, u32)> = self.annotations.iter().map(place).collect();
         self.left_out = all.difference(&kept).cloned().collect();
-        Ok(true)
+        Ok(!self.left_out.is_empty())
     }
 
     /// Leaves out the kernels that an earlier build of the same left out.
     pub fn leave_out(&mut self, kernels: &BTreeSet<(String, u32)>) {
         self.annotations.retain(|annotation| !kernels.contains(&place(annotation)));
+        self.left_out.clone_from(kernels);
     }
 
-    /// The annotations of the kernels that are compiled for an architecture, as far as `#if` says. One that it leaves out may have another
-    /// of its name in its place, which nobody marked.
+    /// The annotations of the kernels that are compiled for an architecture, as far as `#if` and what is included say. One that is left out
+    /// may have another of its name in its place, which nobody marked.
     pub fn compiled(&self, toolchain: &Toolchain) -> Cow<'_, [Annotation]> {
+        self.among(toolchain, |is_compiled| is_compiled == Some(true))
+    }
+
+    /// The annotations of the kernels of which it is wanted that they are compiled, are not, or that it cannot be told.
+    fn among(&self, toolchain: &Toolchain, is_wanted: impl Fn(Option<bool>) -> bool) -> Cow<'_, [Annotation]> {
         let are_conditional = are_conditional(&self.annotations);
-        let all = || Cow::Borrowed(self.annotations.as_slice());
-        if !are_conditional.contains(&true) {
+        let (all, own) = (|| Cow::Borrowed(self.annotations.as_slice()), self.source.name());
+        if !are_conditional.contains(&true) && self.annotations.iter().all(|of| of.source.path == own) {
             return all();
         }
         // Where the source cannot be preprocessed, the compiler will say why.
         let Some(is_compiled) = compiled_kernels(toolchain) else { return all() };
         let kernels = self.annotations.iter().zip(are_conditional);
-        kernels.filter(|(of, is_conditional)| !is_conditional || is_compiled(of)).map(|(of, _)| of.clone()).collect()
+        kernels
+            .filter(|(of, is_conditional)| is_wanted(is_compiled(of, *is_conditional)))
+            .map(|(of, _)| of.clone())
+            .collect()
     }
 
     /// Whether the same inputs would have it decided so again: nothing was only for now, and what could be timed (`can_time`: there is a GPU
@@ -97,9 +110,9 @@ impl Tuning {
         !self.is_provisional && self.tuned.iter().all(is_final)
     }
 
-    /// Whether there is a header and the source includes it.
+    /// Whether the source includes its header. One that speaks of no kernel stands in place of what an earlier build left.
     pub fn needs_header(&self) -> bool {
-        self.source.includes_header && !self.annotations.is_empty()
+        self.source.includes_header && !(self.annotations.is_empty() && self.left_out.is_empty())
     }
 
     /// The header in this folder, where the compile reads it.

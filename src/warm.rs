@@ -63,7 +63,7 @@ pub struct Winners {
     pub record: Option<String>,
     /// Whether the header is included, as the preprocessor has it.
     pub includes_header: bool,
-    /// The kernels that are not compiled where an alternative of theirs is: file, and line.
+    /// The kernels that were left out, for they are not compiled: file, and line.
     #[serde(default)]
     pub left_out: BTreeSet<(String, u32)>,
 }

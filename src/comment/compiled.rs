@@ -60,38 +60,27 @@ pub(super) struct Branch {
     depth: usize,
     /// Of which `#if`, by its line.
     group: u32,
-    certainty: Certainty,
-}
-
-/// How certain it is that a branch of which no line came through is not compiled.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Certainty {
-    /// Not at all: it may be for one side of a compile alone.
-    Never,
+    /// It may be for one side of a compile alone.
+    is_of_device: bool,
     /// It stands among the arguments of a call, which the preprocessor writes in another place if that is a macro's. Where another
     /// branch came through in its place, it does not.
-    BesideOthers,
-    Always,
+    is_in_call: bool,
 }
 
-/// A text with blanks in place of the branches that are not compiled; places in it stay what they are.
+/// For which side of a compile a text was preprocessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// What `__CUDA_ARCH__` decides may be otherwise for the device.
+    Host,
+    Device,
+}
+
+/// A text with blanks in place of the branches that are not compiled for the host; places in it stay what they are.
 pub fn compiled_text(text: &str, lines: &BTreeSet<u32>) -> String {
-    let source = Source::new("", text.as_bytes());
-    let Some((branches, code)) = branches(&source.text) else { return text.to_owned() };
-    // Code of the branch itself, not of those in it, tells whether it is compiled.
-    let has_own = |branch: &Branch| {
-        let within = |of: &&Branch| of.depth > branch.depth && branch.lines.contains(&of.lines.start);
-        let inner: Vec<&Branch> = branches.iter().filter(within).collect();
-        code.range(branch.lines.clone()).any(|line| !inner.iter().any(|of| of.lines.contains(line)))
-    };
-    let came_through = |branch: &Branch| lines.range(branch.lines.clone()).next().is_some();
-    let is_certain = |branch: &Branch| match branch.certainty {
-        Certainty::Never => false,
-        Certainty::BesideOthers => branches.iter().any(|other| other.group == branch.group && came_through(other)),
-        Certainty::Always => true,
-    };
-    let is_left_out = |branch: &&Branch| !came_through(branch) && is_certain(branch) && has_own(branch);
-    let left_out: BTreeSet<u32> = branches.iter().filter(is_left_out).flat_map(|branch| branch.lines.clone()).collect();
+    let left_out = left_out(text, lines, Side::Host);
+    if left_out.is_empty() {
+        return text.to_owned();
+    }
     let mut kept = String::with_capacity(text.len());
     for (number, of_line) in (1u32..).zip(text.split_inclusive('\n')) {
         match left_out.contains(&number) {
@@ -102,11 +91,33 @@ pub fn compiled_text(text: &str, lines: &BTreeSet<u32>) -> String {
     kept
 }
 
+/// The lines of the branches that are certainly not compiled, where these lines came through the preprocessor.
+pub fn left_out(text: &str, lines: &BTreeSet<u32>, side: Side) -> BTreeSet<u32> {
+    let source = Source::new("", text.as_bytes());
+    let Some((branches, code)) = branches(&source.text) else { return BTreeSet::new() };
+    // Code of the branch itself, not of those in it, tells whether it is compiled.
+    let has_own = |branch: &Branch| {
+        let within = |of: &&Branch| of.depth > branch.depth && branch.lines.contains(&of.lines.start);
+        let inner: Vec<&Branch> = branches.iter().filter(within).collect();
+        code.range(branch.lines.clone()).any(|line| !inner.iter().any(|of| of.lines.contains(line)))
+    };
+    let came_through = |branch: &Branch| lines.range(branch.lines.clone()).next().is_some();
+    let is_certain = |branch: &Branch| {
+        let certain = match branch.is_in_call {
+            true => branches.iter().any(|other| other.group == branch.group && came_through(other)),
+            false => true,
+        };
+        certain && (side == Side::Device || !branch.is_of_device)
+    };
+    let is_left_out = |branch: &&Branch| !came_through(branch) && is_certain(branch) && has_own(branch);
+    branches.iter().filter(is_left_out).flat_map(|branch| branch.lines.clone()).collect()
+}
+
 /// The branches of all `#if` of a text, and the lines with code; `None` where directives say that lines have other numbers.
 pub(super) fn branches(text: &str) -> Option<(Vec<Branch>, BTreeSet<u32>)> {
     let tokens = cxx_tokens(text);
     let mut tokens_behind = tokens.iter().peekable();
-    let (mut found, mut open): (Vec<Branch>, Vec<(u32, u32, Certainty)>) = (Vec::new(), Vec::new());
+    let (mut found, mut open): (Vec<Branch>, Vec<Branch>) = (Vec::new(), Vec::new());
     let (mut code, mut parentheses, mut start, mut covered) = (BTreeSet::new(), 0usize, 0usize, 0usize);
     for (number, line) in (1u32..).zip(text.split_inclusive('\n')) {
         let end = start + line.len();
@@ -118,16 +129,18 @@ pub(super) fn branches(text: &str) -> Option<(Vec<Branch>, BTreeSet<u32>)> {
             }
             let is_begin = matches!(word, "if" | "ifdef" | "ifndef");
             let is_next = matches!(word, "elif" | "elifdef" | "elifndef" | "else");
-            let of_word = if directive.contains(OF_DEVICE) { Certainty::Never } else { Certainty::Always };
-            if let Some((begin, group, certainty)) = open.pop_if(|_| is_next || word == "endif") {
-                found.push(Branch { lines: begin..number, depth: open.len(), group, certainty });
+            let is_of_device = directive.contains(OF_DEVICE);
+            if let Some(branch) = open.pop_if(|_| is_next || word == "endif") {
+                let (group, depth, is_in_call) = (branch.group, branch.depth, branch.is_in_call);
+                let is_of_device = branch.is_of_device || is_of_device;
+                found.push(Branch { lines: branch.lines.start..number, ..branch });
                 if is_next {
-                    open.push((number + 1, group, certainty.min(of_word)));
+                    open.push(Branch { lines: number + 1..u32::MAX, depth, group, is_of_device, is_in_call });
                 }
             } else if is_begin {
-                let around = open.last().is_some_and(|(_, _, certainty)| *certainty == Certainty::Never);
-                let here = if parentheses > 0 { Certainty::BesideOthers } else { Certainty::Always };
-                open.push((number + 1, number, if around { Certainty::Never } else { here.min(of_word) }));
+                let is_of_device = is_of_device || open.last().is_some_and(|around| around.is_of_device);
+                let (depth, is_in_call) = (open.len(), parentheses > 0);
+                open.push(Branch { lines: number + 1..u32::MAX, depth, group: number, is_of_device, is_in_call });
             }
         }
         while let Some(token) = tokens_behind.next_if(|token| token.span.start < end) {

@@ -33,6 +33,9 @@ const TYPES: [&str; 14] = [
 /// What the header's macros of a kernel end in, as far as launches use them.
 const ENDINGS: [&str; 4] = ["_BLOCK_", "_GRID_", "_SHARED", "_OCCUPANCY"];
 
+/// What its functions of a kernel end in, in C.
+const FUNCTIONS: [&str; 4] = ["_block", "_grid", "_shared", "_carveout"];
+
 /// What the header calls a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderName {
@@ -63,8 +66,27 @@ impl HostCode {
         let names = std::slice::from_ref(name);
         self.files.iter().any(|file| {
             let mut all = 0..file.tokens.len();
-            all.any(|at| file.is_of_header(at, names)) || file.macros.iter().any(|of| makes_header(of, name))
+            all.any(|at| file.is_of_header(at, names))
+                || file
+                    .macros
+                    .iter()
+                    .any(|of| has_header(of, name) || makes_header(of) && self.calls_for(file, of, name))
         })
+    }
+
+    /// Whether a macro is called for a kernel: with its name among the arguments, or in another macro that has that.
+    fn calls_for(&self, file: &File, of: &Macro, name: &HeaderName) -> bool {
+        let word = file.source.slice(of.name);
+        let is_called = |file: &File| {
+            file.places(word).iter().any(|&at| {
+                let close = Some(at + 1).filter(|&open| file.text(open) == "(").and_then(|open| file.closing(open));
+                close.is_some_and(|close| {
+                    (at + 2..close).any(|at| [&name.name, &name.prefix].iter().any(|own| file.text(at) == own.as_str()))
+                })
+            })
+        };
+        let has_both = |other: &Macro| other.has(word) && (other.has(&name.name) || other.has(&name.prefix));
+        self.files.iter().any(|file| is_called(file) || file.macros.iter().any(has_both))
     }
 
     /// Whether tokens, or the definitions of the names in them, use the header. Of names alone of which nothing is known the answer is yes.
@@ -133,18 +155,34 @@ impl File {
         let is_named = |word: &str| names.iter().any(|of| of.name == word);
         word == "nvtune" && self.text(at + 1) == "::" && is_named(self.text(at + 2))
             || is_named(word) && self.text(at + 1) == "::"
-            || word.strip_prefix("nvtune_").is_some_and(|rest| names.iter().any(|of| rest.starts_with(&of.name)))
+            || word.strip_prefix("nvtune_").is_some_and(|rest| names.iter().any(|of| is_function(rest, &of.name)))
             || is_macro(word, names)
     }
 }
 
-/// Whether a macro has a word of the header's of one kernel, or makes one of what it is given: `nvtune::KERNEL::grid`, `KERNEL##_BLOCK_X`.
-fn makes_header(of: &Macro, name: &HeaderName) -> bool {
+/// Whether a macro has a word of the header's of one kernel.
+fn has_header(of: &Macro, name: &HeaderName) -> bool {
+    let is_word = |word: &String| {
+        is_macro(word, std::slice::from_ref(name))
+            || word.strip_prefix("nvtune_").is_some_and(|rest| is_function(rest, &name.name))
+    };
+    of.words.iter().any(is_word) || of.words.windows(2).any(|pair| pair[0] == "nvtune" && pair[1] == name.name)
+}
+
+/// Whether a macro makes a word of the header's of what it is given: `nvtune::KERNEL::grid`, `KERNEL##_BLOCK_X`.
+fn makes_header(of: &Macro) -> bool {
     let is_given = |word: &String| of.parameters.contains(word);
-    let pasted = |word: &String| word == "nvtune_" || ENDINGS.iter().any(|ending| word.starts_with(ending));
-    of.words.iter().any(|word| is_macro(word, std::slice::from_ref(name)) || word == &format!("nvtune_{}", name.name))
-        || of.words.windows(2).any(|pair| pair[0] == "nvtune" && (pair[1] == name.name || is_given(&pair[1])))
-        || of.words.iter().any(is_given) && of.words.iter().any(pasted)
+    let is_pasted = |word: &String| word == "nvtune_" || ENDINGS.iter().any(|ending| word.starts_with(ending));
+    of.words.windows(2).any(|pair| pair[0] == "nvtune" && is_given(&pair[1]))
+        || of.words.iter().any(is_given) && of.words.iter().any(is_pasted)
+}
+
+/// Whether a word is a kernel's name with the end of one of the header's functions in C (`saxpy_block`, `saxpy_grid_x`).
+fn is_function(word: &str, kernel: &str) -> bool {
+    let is_end = |rest: &str| {
+        FUNCTIONS.iter().any(|end| rest.strip_prefix(end).is_some_and(|rest| rest.is_empty() || rest.starts_with('_')))
+    };
+    word.strip_prefix(kernel).is_some_and(is_end)
 }
 
 /// Whether a word is a macro of the header's.

@@ -5,6 +5,8 @@
 
 use super::cxx::CxxKind;
 use super::host_code::{File, HostCode};
+use super::launch_sites::ASKING;
+use super::macros::definitions;
 use super::source::{Source, Span};
 use crate::space::Dim3;
 use std::cell::Cell;
@@ -51,21 +53,36 @@ impl HostCode {
         (launches.iter().all(is_it) && self.files.iter().all(is_launched)).then_some(block)
     }
 
-    /// The first launch of the kernel that may have dynamic shared memory: `a.cu(12)`.
+    /// The first launch that may be of the kernel and have dynamic shared memory: `a.cu(12)`. A kernel that is handed on, or given another
+    /// name, may be launched by any launch of what is no kernel's name, and by a macro.
     pub fn launch_with_shared(&self, kernel: &str) -> Option<String> {
         let launches = self.launch_places(kernel, &BTreeMap::new());
-        let has_shared = |(_, file, mark): &&(HostLaunch, &File, usize)| {
-            let third = file.arguments(mark + 3, ">>>").get(2).copied();
-            third.is_some_and(|(from, to)| to != from + 1 || integer(file.text(from)) != Some(0))
+        let direct = launches.iter().find(|(_, file, mark)| file.has_shared(*mark));
+        if let Some((launch, ..)) = direct {
+            return Some(format!("{}({})", launch.source.path, launch.source.line(launch.span.start)));
+        }
+        let is_handed_on = |file: &File| {
+            let mut others = file.places(kernel).iter().filter(|&&at| !file.device[at] && !file.is_asked_about(at));
+            others.any(|&at| file.launch_mark(at).is_none()) || file.macros.iter().any(|of| of.has(kernel))
         };
-        let (launch, ..) = launches.iter().find(has_shared)?;
-        Some(format!("{}({})", launch.source.path, launch.source.line(launch.span.start)))
+        if !self.files.iter().any(is_handed_on) {
+            return None;
+        }
+        self.files.iter().find_map(|file| {
+            let is_kernel = |word: &str| self.files.iter().any(|file| file.defines_kernel(word));
+            let mut launches = (0..file.tokens.len())
+                .filter(|&at| !file.device[at] && file.tokens[at].kind == CxxKind::Name && !is_kernel(file.text(at)));
+            let indirect = launches.find(|&at| file.launch_mark(at).is_some_and(|mark| file.has_shared(mark)));
+            let place = indirect.map(|at| file.tokens[at].span.start).or_else(|| file.macro_with_shared())?;
+            Some(format!("{}({})", file.source.path, file.source.line(place)))
+        })
     }
 
-    /// Whether host code has the kernel's name otherwise than to declare it: it may be launched there.
+    /// Whether host code has the kernel's name otherwise than to declare it or to ask for its attributes: it may be launched there.
     pub fn launches_somewhere(&self, kernel: &str) -> bool {
         let of_macros = |file: &File| file.macros.iter().any(|of| of.has(kernel));
-        self.files.iter().any(|file| file.places(kernel).iter().any(|&at| !file.device[at]) || of_macros(file))
+        let is_used = |file: &File, at: usize| !file.device[at] && !file.is_asked_about(at);
+        self.files.iter().any(|file| file.places(kernel).iter().any(|&at| is_used(file, at)) || of_macros(file))
     }
 
     /// The launches, each with its file and the token of its `<<<`, under these values of macros.
@@ -208,6 +225,42 @@ pub(super) enum Declared {
 }
 
 impl File {
+    /// Whether the launch with this `<<<` has dynamic shared memory, as far as its text tells.
+    fn has_shared(&self, mark: usize) -> bool {
+        let third = self.arguments(mark + 3, ">>>").get(2).copied();
+        third.is_some_and(|(from, to)| to != from + 1 || integer(self.text(from)) != Some(0))
+    }
+
+    /// Whether a kernel of this name is declared.
+    fn defines_kernel(&self, name: &str) -> bool {
+        let declares = |&at: &usize| {
+            let before = (0..at).rev().map(|at| self.text(at)).take_while(|word| !matches!(*word, ";" | "{" | "}"));
+            self.device[at] && self.text(at + 1) == "(" && before.into_iter().any(|word| self.declares_kernel(word))
+        };
+        self.places(name).iter().any(declares)
+    }
+
+    /// Where a macro begins that makes launches with dynamic shared memory.
+    fn macro_with_shared(&self) -> Option<usize> {
+        let has_shared = |body: &str| {
+            let arguments = body.split_once("<<<").and_then(|(_, rest)| Some(rest.split_once(">>>")?.0));
+            let third = arguments.and_then(|arguments| arguments.split(',').nth(2)).map(str::trim);
+            third.is_some_and(|third| integer(third) != Some(0))
+        };
+        let found = definitions(&self.source).into_iter().find(|(_, body)| has_shared(self.source.slice(*body)));
+        found.map(|(name, _)| name.start)
+    }
+
+    /// Whether the name at `at` is an argument of a call that launches nothing, as `cudaFuncSetAttribute`.
+    pub(super) fn is_asked_about(&self, at: usize) -> bool {
+        let begin =
+            self.tokens[..at].iter().rposition(|token| matches!(self.source.slice(token.span), ";" | "{" | "}"));
+        (begin.map_or(0, |begin| begin + 1)..at).any(|call| {
+            ASKING.iter().any(|begin| self.text(call).starts_with(begin))
+                && self.given(call).and_then(|open| self.closing(open)).is_some_and(|close| close > at)
+        })
+    }
+
     /// The declaration of the name at `at` in the scopes around it, where nothing else in the file assigns to such a name.
     pub(super) fn declared(&self, at: usize) -> Option<Declared> {
         let places = self.places(self.text(at));

@@ -11,7 +11,7 @@ use Verdict::{Follows, Not};
 use std::collections::{BTreeSet, HashSet};
 
 /// Beginnings of the names of calls that take a kernel and launch nothing.
-const ASKING: [&str; 6] = ["cudaFunc", "cudaOccupancy", "decltype", "sizeof", "typeid", "static_assert"];
+pub(super) const ASKING: [&str; 6] = ["cudaFunc", "cudaOccupancy", "decltype", "sizeof", "typeid", "static_assert"];
 
 /// Functions of the runtime that launch, each with the place of the argument that has the grid.
 const GRIDS: [(&str, usize); 4] = [

@@ -4,7 +4,7 @@ use super::cxx::{CxxKind, cxx_tokens, directive_end};
 use super::source::{Source, Span};
 
 /// Names and bodies of all, in their order; the parameters of one that has some are a part of its body.
-fn definitions(source: &Source) -> Vec<(Span, Span)> {
+pub(super) fn definitions(source: &Source) -> Vec<(Span, Span)> {
     let mut found = Vec::new();
     let mut start = 0;
     for line in source.text.split_inclusive('\n') {

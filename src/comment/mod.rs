@@ -45,7 +45,7 @@ pub use annotation::{
     GivenValue, Grid, Instance, Launching, MacroAxis, NamedConstant, Power, Regs, Spanned, TemplateArgument,
 };
 pub use annotations::{ONE_VALUE, annotations, annotations_among};
-pub use compiled::{CompiledFile, compiled_files, compiled_text};
+pub use compiled::{CompiledFile, Side, compiled_files, compiled_text, left_out};
 pub(crate) use constants::{UNTOLD, differing, is_defined};
 pub(crate) use diagnostic::suggestion;
 pub use diagnostic::{Diagnostic, Severity, render, render_of};

@@ -24,6 +24,9 @@ pub struct Tuned {
     stub: Option<Stub>,
     /// The same kernel on the other architectures of a fat build.
     beside: Vec<Tuned>,
+    /// The compute capabilities for which nothing was decided: there the kernel is as nvcc builds it.
+    #[serde(default)]
+    untuned: Vec<u32>,
     /// From the cache, not decided by this build.
     is_recalled: bool,
 }
@@ -89,6 +92,7 @@ impl Tuned {
             ticket,
             stub: stub(toolchain, subject, &types, &decision),
             beside: Vec::new(),
+            untuned: Vec::new(),
             is_recalled: false,
             decision,
         }
@@ -122,6 +126,7 @@ impl Tuned {
     pub fn stand_beside(&mut self, others: &[Tuned], untuned: &[u32]) {
         let own = others.iter().filter(|other| other.decision.name == self.decision.name);
         self.beside.extend(own.cloned());
+        self.untuned.extend_from_slice(untuned);
         if let Some(stub) = &mut self.stub {
             let stays = Reshaped { shape: stub.remap.baseline.clone(), scale: [Scale::NONE; 3], surplus: false };
             stub.remap.winners.extend(untuned.iter().map(|&capability| (capability, stays.clone())));
@@ -144,6 +149,10 @@ impl Tuned {
             .beside
             .iter()
             .filter_map(|other| Some((architecture_number(&other.decision.architecture)?, other.header.clone())));
+        // The macros are the winner's everywhere: what the baseline's grid is under these is not known.
+        let has_same_macros = self.header.macros == self.baseline_header.macros;
+        let stays = |&capability: &u32| Some((capability, self.baseline_header.clone())).filter(|_| has_same_macros);
+        let others = others.chain(self.untuned.iter().filter_map(stays));
         let own = architecture_number(&self.decision.architecture);
         HeaderKernel { others: others.collect(), capability: own.unwrap_or(0), ..self.header.clone() }
     }

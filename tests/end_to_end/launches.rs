@@ -113,6 +113,19 @@ fn a_header_counts_where_it_is_compiled_and_for_the_launches_that_know_of_it() {
             (8, false),
         ),
         (include, &format!("extern void run(void (*)(int, float *), int); run(k, n); {by_other}"), (8, false)),
+        // Names that begin as the kernel's, and macros that are called for others, are not its own.
+        (
+            include,
+            "extern int blocks(int); k<<<blocks(n), 256>>>(n, x); extern int nvtune_k2_block_x(), nvtune_k_float_grid_x(int); n = nvtune_k2_block_x() + nvtune_k_float_grid_x(n);",
+            (8, false),
+        ),
+        (
+            "#include \"predicted.tune.h\"\n#define RUN(name) name<<<nvtune::name::grid(n), nvtune::name::block()>>>(n, x)",
+            "extern int blocks(int); k<<<blocks(n), 256>>>(n, x); RUN(other);",
+            (8, false),
+        ),
+        // What is asked of a kernel is no launch: those are in another source, which has the header.
+        (include, "cudaFuncSetAttribute(k, cudaFuncAttributePreferredSharedMemoryCarveout, 0);", (1, false)),
         // A macro may make the header's names.
         (
             "#include \"predicted.tune.h\"\n#define RUN(k) k<<<nvtune::k::grid(n), k##_BLOCK_X>>>(n, x)\n#define k_BLOCK_X 256",
@@ -201,6 +214,22 @@ fn a_macro_to_which_the_block_is_tied_keeps_its_value_where_a_launch_keeps_its_b
             ran.stderr
         );
         assert!(expected.is_none_or(|expected| ran.stderr.contains(expected)), "{launch}: {}", ran.stderr);
+    }
+    // So it does where it is launched under another name, and not where that is another kernel's.
+    for (launch, is_kept) in [
+        ("auto f = flip; f<<<dim3(n / 16, n / 16), dim3(16, 16), 64>>>(n, x, y);", true),
+        ("run(flip, n, x, y);", true),
+        ("LAUNCH(flip, dim3(n / 16, n / 16), dim3(16, 16), 64)(n, x, y);", true),
+        ("LAUNCH(other, 1, 32, 64)(n); flip<<<dim3(n / 16, n / 16), dim3(16, 16)>>>(n, x, y);", false),
+    ] {
+        let text = format!(
+            "{reshaped}#define LAUNCH(k, g, b, s) k<<<g, b, s>>>\n__global__ void other(int n) {{}}\n\
+             template <class F> void run(F f, int n, const float *x, float *y) {{ f<<<n, dim3(16, 16), n>>>(n, x, y); }}\n\
+             void go(int n, const float *x, float *y) {{ {launch} }}\n"
+        );
+        project.write("launches.cu", &text);
+        let ran = tuned(&project, &compile("launches.cu", "launches.o"), LARGE_TILES_WIN);
+        assert_eq!(ran.stderr.contains("nvtune: flip: block=32x32 TILE=32 "), !is_kept, "{launch}: {}", ran.stderr);
     }
     // What is known of a kernel from another source is told with this one's places.
     let moved = format!(

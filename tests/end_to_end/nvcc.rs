@@ -530,6 +530,31 @@ fn of_alternatives_of_one_kernel_the_compiled_one_is_tuned() {
         assert_eq!(ran.stderr.starts_with("nvtune: copy: block=64 "), is_tuned, "{}", ran.stderr);
         assert!(is_tuned || ran.stderr.is_empty(), "{}", ran.stderr);
     }
+    // Nor is what an earlier build said of it: the header has no word of a kernel that is not compiled.
+    let host =
+        "#ifdef COPY_BLOCK_X\nstatic_assert(USES_HEADER, \"\");\n#else\nstatic_assert(!USES_HEADER, \"\");\n#endif\n";
+    let include = "#if __has_include(\"copy.tune.h\")\n#include \"copy.tune.h\"\n#endif\n";
+    project.write("copy.cu", &format!("{include}{}{other}{host}", copier(64, "#ifdef FAST")));
+    for (options, warm) in [("-DFAST", false), ("-DOTHER", false), ("-DOTHER", true), ("-DFAST", true)] {
+        let uses = format!("-DUSES_HEADER={}", u8::from(options == "-DFAST"));
+        let ran = run(&mut project.nvtune(&["-c", "copy.cu", "-arch=sm_90", options, &uses]));
+        assert_eq!(ran.code, Some(0), "{options} {warm}: {}", ran.stderr);
+    }
+    // Alternatives may be files of their own; a kernel among a macro's arguments is seen, too.
+    project.write("fast.cuh", &format!("#pragma once\n{}", copier(64, "")));
+    project.write(
+        "slow.cuh",
+        &format!(
+            "#ifndef S\n#define S\n#define IN(...) namespace of {{ __VA_ARGS__ }}\nIN(\n{}\n)\n#endif\n",
+            copier(128, "")
+        ),
+    );
+    project.write("copy.cu", "#ifdef FAST\n#include \"fast.cuh\"\n#else\n#include \"slow.cuh\"\n#endif\n");
+    for (option, block) in [("-DFAST", 64), ("-DSLOW", 128)] {
+        let ran = succeed(&mut project.nvtune(&["-c", "copy.cu", "-arch=sm_90", option]));
+        let told = format!("nvtune: copy: block={block} ");
+        assert!(ran.stderr.starts_with(&told) && !ran.stderr.contains("warning"), "{option}: {}", ran.stderr);
+    }
     project.write("copy.cu", &source("#endif\n#if 1"));
     let ran = run(&mut project.nvtune(&["-c", "copy.cu", "-arch=sm_90"]));
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
