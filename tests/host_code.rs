@@ -26,6 +26,7 @@ fn asked(text: &str) -> usize {
     let _ = (code.use_of("PER"), code.shared_use_of("PER"), code.launched_block("k", &BTreeMap::new()));
     let _ = (code.launches_somewhere("k"), code.uses_header(&header), code.others_with("k", "PER"));
     let _ = (code.beside_header("k", None, std::slice::from_ref(&header)), code.bypass("k"), code.unreached("k"));
+    let _ = code.launch_with_shared("k");
     code.launches("k").len()
 }
 

@@ -70,9 +70,11 @@ impl HostCode {
         }
         self.files.iter().find_map(|file| {
             let is_kernel = |word: &str| self.files.iter().any(|file| file.defines_kernel(word));
-            let mut launches = (0..file.tokens.len())
-                .filter(|&at| !file.device[at] && file.tokens[at].kind == CxxKind::Name && !is_kernel(file.text(at)));
-            let indirect = launches.find(|&at| file.launch_mark(at).is_some_and(|mark| file.has_shared(mark)));
+            let is_host_name = |&at: &usize| !file.device[at] && file.tokens[at].kind == CxxKind::Name;
+            let launches =
+                (0..file.tokens.len()).filter(is_host_name).filter_map(|at| Some((at, file.launch_mark(at)?)));
+            let mut with_shared = launches.filter(|(_, mark)| file.has_shared(*mark)).map(|(at, _)| at);
+            let indirect = with_shared.find(|&at| !is_kernel(file.text(at)));
             let place = indirect.map(|at| file.tokens[at].span.start).or_else(|| file.macro_with_shared())?;
             Some(format!("{}({})", file.source.path, file.source.line(place)))
         })
