@@ -97,7 +97,7 @@ impl MarkedSource {
     }
 
     /// The source and what it includes with quotes. What nvtune writes itself is no word of theirs.
-    pub fn around(&self, include_paths: &[PathBuf]) -> impl Iterator<Item = MarkedFile> {
+    fn around(&self, include_paths: &[PathBuf]) -> impl Iterator<Item = MarkedFile> {
         quoted_files(&self.path, include_paths).into_iter().filter(|file| !self.is_own_header(&file.path))
     }
 

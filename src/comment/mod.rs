@@ -13,6 +13,7 @@ mod conditional;
 mod constants;
 mod cxx;
 mod default_clause;
+mod derived_macros;
 mod diagnostic;
 mod elsewhere;
 mod expression;

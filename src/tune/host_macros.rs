@@ -1,7 +1,7 @@
 //! The macros of a kernel's space and the code around it -> which the program's launches follow, which keep their values, and which the
 //! source does not have.
 
-use super::reach::Surroundings;
+use super::surroundings::Surroundings;
 use crate::comment::{Annotation, TemplateArgument};
 use crate::space::{Configuration, Dim3, Space};
 use std::collections::{BTreeMap, BTreeSet};

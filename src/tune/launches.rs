@@ -1,8 +1,9 @@
 //! The launches that a marked source writes itself, against what its comment takes for them and what was chosen: warnings with places.
 
 use super::Tuner;
-use super::reach::{Surroundings, Way};
+use super::reach::Way;
 use super::subject::Subject;
+use super::surroundings::Surroundings;
 use crate::comment::{Annotation, Diagnostic, Grid, HostLaunch, LaunchedBlock};
 use crate::record::{Decision, RecordedConfiguration};
 use crate::space::{Configuration, Dim3, shape};

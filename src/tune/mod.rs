@@ -28,6 +28,7 @@ mod scored;
 mod screen;
 mod shares;
 mod subject;
+mod surroundings;
 mod tuned;
 mod untimed;
 mod variants;
@@ -39,8 +40,8 @@ pub use kernel::{Prepared, recorded_variant};
 pub use laid::{Code, Laid, Source, representatives};
 pub use measured::{ROUNDS, baseline, candidates, finalists, settled};
 pub use problem::Problem;
-pub use reach::Surroundings;
 pub use scored::{NoBaseline, Scored, UNFIT, score};
+pub use surroundings::Surroundings;
 pub use tuned::Tuned;
 
 use crate::comment::Annotation;

@@ -12,11 +12,10 @@
 use super::host_macros::HostMacros;
 use super::position;
 use super::shares::{Shares, threads};
+use super::surroundings::Surroundings;
 use super::variants::Macros;
 use super::{facts, grid_wait};
-use crate::comment::{
-    Annotation, Diagnostic, Expr, Facts, GivenFill, GivenValue, HeaderName, HostCode, HostLaunch, Launching,
-};
+use crate::comment::{Annotation, Diagnostic, Expr, Facts, GivenFill, GivenValue};
 use crate::emit::{Reshaped, Scale, Shape};
 use crate::model::{REGISTER_UNIT, REGISTERS, SUB_CORES, WARP};
 use crate::ptx::Module;
@@ -47,43 +46,6 @@ const TOLD_COOPERATIVE: &str =
 
 /// Why the model alone does not choose blocks that leave a part of the last one without work; with the remedy.
 pub const MUST_DIVIDE: &str = "where nothing is timed, the block must divide the threads of the program's launch: list blocks that do, as in block({64, 128, 256}), or include the header and launch by it";
-
-/// What is known of the code around a source's kernels.
-#[derive(Clone, Debug)]
-pub struct Surroundings {
-    /// The file name of the source's header.
-    pub header: String,
-    pub includes_header: bool,
-    /// What the header calls the kernels of the source.
-    pub header_names: Vec<HeaderName>,
-    /// Whether what is built holds the kernels' launch stubs.
-    pub has_stubs: bool,
-    /// The source's host code, where it is compiled.
-    pub host: HostCode,
-}
-
-impl Surroundings {
-    /// Whether the code has a word of what the header says of a kernel.
-    pub fn uses_header(&self, annotation: &Annotation) -> bool {
-        self.header_names.iter().any(|of| of.name == annotation.name && self.host.uses_header(of))
-    }
-
-    /// Whether the header is there for launches of a kernel in other sources: nothing of it is used in this one, which launches the kernel
-    /// nowhere.
-    fn has_header_for_others(&self, annotation: &Annotation) -> bool {
-        !self.host.launches_somewhere(&annotation.kernel.name)
-            && !self.header_names.iter().any(|of| self.host.uses_header(of))
-    }
-
-    /// The launches of a kernel that surely know nothing of the header.
-    pub fn beside_header(&self, annotation: &Annotation) -> Vec<HostLaunch> {
-        let instance = annotation.instance.as_ref().map(|instance| {
-            let arguments = instance.arguments.iter().map(|argument| argument.text().replace(' ', ""));
-            arguments.collect::<Vec<_>>().join(",")
-        });
-        self.host.beside_header(&annotation.kernel.name, instance.as_deref(), &self.header_names)
-    }
-}
 
 /// The way of a winner to the launches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -179,7 +141,7 @@ impl Reach {
         let shares = if proven && !is_told_its_share { Shares::of(module, symbol) } else { Shares::default() };
         let is_told_its_block = annotation.tells_block();
         let way = match annotation.launch {
-            _ if goes_by_header(annotation, around) => Way::Header,
+            _ if around.goes_by_header(annotation) => Way::Header,
             // Where all launches are alike, results are the same as those of an object, and hold for both.
             _ if !around.has_stubs && launches_vary(annotation, space) => Way::Pinned(WITHOUT_STUBS.to_owned()),
             _ if annotation.cooperative => Way::Pinned(TOLD_COOPERATIVE.to_owned()),
@@ -210,7 +172,7 @@ impl Reach {
 
     /// What is known of it before the kernel is compiled, from its comment and the host code; `None` where that is nothing.
     fn beforehand(annotation: &Annotation, space: &Space, around: &Surroundings) -> Option<Self> {
-        if goes_by_header(annotation, around) {
+        if around.goes_by_header(annotation) {
             let macros = HostMacros::new(annotation, space, around, true);
             return (!macros.kept.is_empty()).then(|| Self { macros, ..Self::header() });
         }
@@ -577,21 +539,6 @@ fn launches_vary(annotation: &Annotation, space: &Space) -> bool {
     let baseline = space.baseline();
     let is_other = |found: Configuration| found.block != baseline.block || found.grid != baseline.grid;
     annotation.shared.is_some() && !annotation.macros.is_empty() || space.iter().any(is_other)
-}
-
-/// Whether the host code launches whatever the header says.
-fn goes_by_header(annotation: &Annotation, around: &Surroundings) -> bool {
-    match annotation.launch {
-        Some(Launching::Header) => true,
-        Some(Launching::Remap) => false,
-        // A header that is included for other kernels is not this one's; and one launch that surely knows nothing of it needs code that
-        // any launch may have.
-        None => {
-            around.includes_header
-                && around.beside_header(annotation).is_empty()
-                && (around.uses_header(annotation) || around.has_header_for_others(annotation))
-        }
-    }
 }
 
 /// The values of parameters and the numbers of elements that a workload gives by the block or the grid.
