@@ -7,6 +7,7 @@
 //! [`TemplateArgument::Constant`](super::TemplateArgument)), or the preprocessor ([`differing`]).
 
 use super::annotation::{MacroAxis, NamedConstant};
+use super::brackets::{Depth, closes, matching};
 use super::cxx::{CxxKind, CxxToken, cxx_tokens};
 use super::expression::{Expr, Node};
 use super::macros::{bodies, macros};
@@ -260,33 +261,20 @@ fn number(span: Span, value: i64) -> Expr {
 
 /// How many tokens go before what ends an initializer: a comma, a semicolon, or the brace of something else.
 fn initializer(source: &Source, code: &[CxxToken]) -> usize {
-    let mut depth = 0usize;
+    let mut depth = Depth::default();
     let ends = |(at, token): (usize, &CxxToken)| {
-        match source.slice(token.span) {
-            "{" if depth == 0 && at > 0 => return true,
-            "(" | "[" | "{" => depth += 1,
-            ")" | "]" | "}" if depth == 0 => return true,
-            ")" | "]" | "}" => depth -= 1,
-            "," | ";" => return depth == 0,
-            _ => {}
-        }
-        false
+        let text = source.slice(token.span);
+        let ends_here = matches!(text, "," | ";") || text == "{" && at > 0 || closes(text);
+        let is_over = ends_here && depth.is_outside();
+        depth.pass(text);
+        is_over
     };
     code.iter().enumerate().position(ends).unwrap_or(code.len())
 }
 
 /// The place of the brace that closes the one at `open`; the end where none does.
 fn closing(source: &Source, code: &[CxxToken], open: usize) -> usize {
-    let mut depth = 0usize;
-    let closes = |token: &CxxToken| {
-        match source.slice(token.span) {
-            "{" => depth += 1,
-            "}" => depth -= 1,
-            _ => {}
-        }
-        depth == 0
-    };
-    code[open..].iter().position(closes).map_or(code.len(), |length| open + length)
+    matching(open..code.len(), |at| source.slice(code[at].span), "{", "}").unwrap_or(code.len())
 }
 
 fn whole(code: &[CxxToken]) -> Option<Span> {

@@ -3,6 +3,7 @@
 //! No C++ parser: a definition or declaration with `__global__`, or with `__device__` and no `__host__`, is device code, and the
 //! rest is host code. So more counts as host code than is, never less.
 
+use super::brackets::matching;
 use super::cxx::{CxxKind, CxxToken, cxx_tokens};
 use super::macros::{self, Macro};
 use super::source::Source;
@@ -205,18 +206,7 @@ impl File {
 
     /// The bracket that opens what the one at `close` closes.
     pub fn opening(&self, close: usize, opens: &str, closes: &str) -> Option<usize> {
-        let mut depth = 0usize;
-        for at in (0..=close).rev() {
-            match self.text(at) {
-                word if word == closes => depth += 1,
-                word if word == opens => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            if depth == 0 {
-                return (at < close).then_some(at);
-            }
-        }
-        None
+        matching((0..=close).rev(), |at| self.text(at), closes, opens)
     }
 
     /// Whether the name at `at` is a member of something.

@@ -3,6 +3,7 @@
 //! What is told is certain as far as a reader without a preprocessor can be: a literal, a `dim3` of such, or the one value that a name
 //! in scope is declared with and that nothing assigns anew. All else is not told.
 
+use super::brackets::Depth;
 use super::cxx::CxxKind;
 use super::host_code::{File, HostCode};
 use super::launch_sites::ASKING;
@@ -335,26 +336,24 @@ impl File {
 
     /// The ranges of tokens between commas from `start` to `end`, which is one mark or three of the same; none where it is not found.
     pub fn arguments(&self, start: usize, end: &str) -> Vec<(usize, usize)> {
-        let (mut found, mut depth, mut from) = (Vec::new(), 0usize, start);
+        let (mut found, mut depth, mut from) = (Vec::new(), Depth::default(), start);
         let ends = |at: usize| match end {
             ">>>" => (at..at + 3).all(|at| self.text(at) == ">"),
             end => self.text(at) == end,
         };
         for at in start..self.tokens.len() {
-            let over = depth == 0 && ends(at);
-            if over || depth == 0 && self.text(at) == "," {
+            let over = depth.is_outside() && ends(at);
+            if over || depth.is_outside() && self.text(at) == "," {
                 found.push((from, at));
                 from = at + 1;
             }
             if over {
                 return found;
             }
-            match self.text(at) {
-                "(" | "{" | "[" => depth += 1,
-                ")" | "}" | "]" => depth = depth.saturating_sub(1),
-                ";" => return Vec::new(),
-                _ => {}
+            if self.text(at) == ";" {
+                return Vec::new();
             }
+            depth.pass(self.text(at));
         }
         Vec::new()
     }

@@ -3,6 +3,7 @@
 //! No C++ parser: what is needed is the function's name, the names of its parameters and whether it is a template or has
 //! launch bounds. Types come from the compiler later (see `workload::entry`).
 
+use super::brackets::Depth;
 use super::conditional;
 use super::cxx::{CxxKind, CxxToken, cxx_tokens};
 use super::diagnostic::Diagnostic;
@@ -209,20 +210,8 @@ fn is_attribute(word: &str) -> bool {
 
 /// The index of the bracket that closes the one at `open`.
 fn closing(code: &[CxxToken], source: &Source, open: usize) -> Option<usize> {
-    let mut depth = 0usize;
-    for (at, token) in code.iter().enumerate().skip(open) {
-        match source.slice(token.span) {
-            "(" | "[" | "{" => depth += 1,
-            ")" | "]" | "}" => {
-                depth = depth.saturating_sub(1);
-                if depth == 0 {
-                    return Some(at);
-                }
-            }
-            _ => {}
-        }
-    }
-    None
+    let mut depth = Depth::default();
+    (open..code.len()).find(|&at| depth.pass(source.slice(code[at].span)) && depth.is_outside())
 }
 
 /// The index of the `>` that closes the `<` at `open`; none where there is no `<`, or nothing closes it.
@@ -366,18 +355,17 @@ fn parameter(source: &Source, tokens: &[CxxToken]) -> Option<String> {
             .map(|t| text(t).to_string());
     }
     // The rest: before a default value and array bounds, outside `<>` and `[[]]`, after a type.
-    let (mut depth, mut typed, mut name, mut scoped) = (0usize, false, None, false);
+    let (mut depth, mut typed, mut name, mut scoped) = (Depth::default(), false, None, false);
     for token in tokens {
         match text(token) {
-            "=" if depth == 0 => break,
-            "<" | "[" | "(" => depth += 1,
-            ">" | "]" | ")" => depth = depth.saturating_sub(1),
-            "::" if depth == 0 => {
+            word if depth.pass_template(word) || !depth.is_outside() => {}
+            "=" => break,
+            "::" => {
                 scoped = true;
                 continue;
             }
-            "*" | "&" if depth == 0 => name = None,
-            word if depth == 0 && token.kind == CxxKind::Name => {
+            "*" | "&" => name = None,
+            word if token.kind == CxxKind::Name => {
                 if is_type_word(word) {
                     typed |= TYPES.contains(&word);
                 } else if typed && !scoped {

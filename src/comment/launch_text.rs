@@ -3,6 +3,7 @@
 //!
 //! Places are those of tokens. No types are known: what looks like a declaration, a call or an assignment is taken for one.
 
+use super::brackets::{Depth, closes, matching, parts};
 use super::cxx::CxxKind;
 use super::host_code::{CONTROL, File, SPECIFIERS};
 
@@ -89,34 +90,12 @@ impl File {
 
     /// The ranges between commas of the template arguments or parameters from `open` to `close`.
     fn of_template(&self, (open, close): Tokens) -> Vec<Tokens> {
-        let (mut found, mut depth, mut from) = (Vec::new(), 0usize, open + 1);
-        for at in open + 1..close {
-            match self.text(at) {
-                "(" | "{" | "[" | "<" => depth += 1,
-                ")" | "}" | "]" | ">" => depth = depth.saturating_sub(1),
-                "," if depth == 0 => {
-                    found.push((from, at));
-                    from = at + 1;
-                }
-                _ => {}
-            }
-        }
-        found.push((from, close));
-        found
+        parts(open + 1, close, |at| self.text(at), Depth::pass_template)
     }
 
     /// The name before the template arguments that end at `close`.
     fn template_of(&self, close: usize) -> Option<usize> {
-        let mut depth = 0usize;
-        let open = (0..=close).rev().find(|&at| {
-            match self.text(at) {
-                ">" => depth += 1,
-                "<" => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            depth == 0
-        })?;
-        open.checked_sub(1)
+        self.opening(close, "<", ">")?.checked_sub(1)
     }
 
     /// The tokens before `at` that its statement begins with, from the nearest to the farthest; those in brackets that are closed before
@@ -367,15 +346,7 @@ impl File {
     /// The lambda among whose parameters `at` is: where it begins and where they open.
     pub fn lambda_of_parameter(&self, at: usize) -> Option<(usize, usize)> {
         let open = self.statement_before(at).into_iter().find(|&place| self.text(place) == "(")?;
-        let mut depth = 0usize;
-        let begin = (0..open).rev().find(|&place| {
-            match self.text(place) {
-                "]" => depth += 1,
-                "[" => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            depth == 0
-        })?;
+        let begin = self.opening(open.checked_sub(1)?, "[", "]")?;
         let (parameters, _) = self.lambda_at(begin)?;
         (parameters == Some(open)).then_some((begin, open))
     }
@@ -528,30 +499,19 @@ impl File {
 
     /// Where a value ends that begins at `from`: at the comma or semicolon behind it, or the bracket around it.
     fn end_of_value(&self, from: usize) -> usize {
-        let mut depth = 0usize;
-        for at in from..self.tokens.len() {
-            match self.text(at) {
-                "(" | "{" | "[" => depth += 1,
-                ")" | "}" | "]" if depth == 0 => return at,
-                ")" | "}" | "]" => depth -= 1,
-                ";" | "," if depth == 0 => return at,
-                _ => {}
-            }
-        }
-        self.tokens.len()
+        let mut depth = Depth::default();
+        let mut ends = |at: usize| {
+            let text = self.text(at);
+            let is_over = depth.is_outside() && (matches!(text, ";" | ",") || closes(text));
+            depth.pass(text);
+            is_over
+        };
+        (from..self.tokens.len()).find(|&at| ends(at)).unwrap_or(self.tokens.len())
     }
 
     /// The bracket that closes the square one at `open`.
     pub fn square(&self, open: usize) -> Option<usize> {
-        let mut depth = 0usize;
-        (open..self.tokens.len()).find(|&at| {
-            match self.text(at) {
-                "[" => depth += 1,
-                "]" => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            depth == 0
-        })
+        matching(open..self.tokens.len(), |at| self.text(at), "[", "]")
     }
 
     /// Whether the name at `at` is a member's or a namespace's, or is called as a function that is no kernel.

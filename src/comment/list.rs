@@ -2,6 +2,7 @@
 //!
 //! A list is never empty, has no value twice, keeps its order, and has at most [`MAX_VALUES`] values.
 
+use super::brackets::Depth;
 use super::diagnostic::Diagnostic;
 use super::parser::Cursor;
 use super::source::Span;
@@ -109,16 +110,15 @@ impl Cursor<'_> {
 
     /// True where the item has the form of a list and not of an expression.
     pub fn looks_like_list(&self) -> bool {
-        let mut depth = 0usize;
+        let mut depth = Depth::default();
         let mut choices = 0usize;
         for (at, token) in self.tokens.iter().enumerate() {
             match token.kind {
-                TokenKind::Mark("(" | "[" | "{") => depth += 1,
-                TokenKind::Mark(")" | "]" | "}") => depth = depth.saturating_sub(1),
-                TokenKind::Mark("?") if depth == 0 => choices += 1,
-                TokenKind::Mark(":") if depth == 0 && choices > 0 => choices -= 1,
+                TokenKind::Mark(mark) if depth.pass(mark) || !depth.is_outside() => {}
+                TokenKind::Mark("?") => choices += 1,
+                TokenKind::Mark(":") if choices > 0 => choices -= 1,
                 // `Mode::A` is a name of the source.
-                TokenKind::Mark(":") if depth == 0 => {
+                TokenKind::Mark(":") => {
                     return self.tokens.get(at + 1).is_none_or(|next| next.kind != TokenKind::Mark(":"));
                 }
                 _ => {}

@@ -7,6 +7,7 @@ mod advice;
 mod alternatives;
 mod annotation;
 mod annotations;
+mod brackets;
 mod clause;
 mod compiled;
 mod conditional;

@@ -5,6 +5,7 @@
 //! keeps the name's place in the source, so that messages show the name.
 
 use super::annotation::NamedConstant;
+use super::brackets::Depth;
 use super::constants::Constants;
 use super::kernel::Kernel;
 use super::source::Source;
@@ -71,15 +72,14 @@ pub(super) fn given(
 
 /// The tokens inside of clauses by their number, each with its clause.
 fn clauses<'a>(source: &'a Source, tokens: &[Token]) -> Vec<(usize, &'a str)> {
-    let (mut depth, mut clause) = (0usize, "");
+    let (mut depth, mut clause) = (Depth::default(), "");
     let of = |(at, token): (usize, &Token)| {
         match token.kind {
-            TokenKind::Mark("(" | "[" | "{") => depth += 1,
-            TokenKind::Mark(")" | "]" | "}") => depth = depth.saturating_sub(1),
-            TokenKind::Name if depth == 0 => clause = source.slice(token.span),
+            TokenKind::Mark(mark) => _ = depth.pass(mark),
+            TokenKind::Name if depth.is_outside() => clause = source.slice(token.span),
             _ => {}
         }
-        (depth > 0).then_some((at, clause))
+        (!depth.is_outside()).then_some((at, clause))
     };
     tokens.iter().enumerate().filter_map(of).collect()
 }

@@ -3,6 +3,7 @@
 //! A [`Cursor`] walks the tokens of one piece of a clause (an item between two commas) and never leaves it, so that an
 //! error in one item leaves the others to be checked. Depth and size of an expression are bounded.
 
+use super::brackets::{Depth, closes, parts};
 use super::constants::{UNTOLD, is_defined};
 use super::diagnostic::{Diagnostic, suggestion};
 use super::expression::{Expr, Node};
@@ -199,41 +200,32 @@ impl<'a> Cursor<'a> {
         if self.tokens.is_empty() {
             return Vec::new();
         }
-        let mut items = Vec::new();
-        let (mut from, mut depth) = (0, 0usize);
-        for (at, token) in self.tokens.iter().enumerate() {
-            match token.kind {
-                TokenKind::Mark("(" | "[" | "{") => depth += 1,
-                TokenKind::Mark(")" | "]" | "}") => depth = depth.saturating_sub(1),
-                TokenKind::Mark(",") if depth == 0 => {
-                    items.push(Cursor { tokens: &self.tokens[from..at], end: token.span, ..*self });
-                    from = at + 1;
-                }
-                _ => {}
-            }
-        }
-        items.push(Cursor { tokens: &self.tokens[from..], ..*self });
-        items
+        let mark = |at: usize| match self.tokens[at].kind {
+            TokenKind::Mark(mark) => mark,
+            _ => "",
+        };
+        let item = |(from, to): (usize, usize)| {
+            let end = self.tokens.get(to).map_or(self.end, |comma| comma.span);
+            Cursor { tokens: &self.tokens[from..to], end, ..*self }
+        };
+        parts(0, self.tokens.len(), mark, Depth::pass).into_iter().map(item).collect()
     }
 
     /// What stands up to the bracket that closes `open`, which is the next token.
     pub fn group(&mut self, open: &str, close: &str) -> Result<Cursor<'a>, Diagnostic> {
         self.expect(open)?;
-        let mut depth = 0usize;
+        let mut depth = Depth::default();
         for (at, token) in self.tokens.iter().enumerate() {
-            match token.kind {
-                TokenKind::Mark("(" | "[" | "{") => depth += 1,
-                TokenKind::Mark(mark @ (")" | "]" | "}")) if depth == 0 => {
-                    if mark != close {
-                        break;
-                    }
-                    let inner = Cursor { tokens: &self.tokens[..at], end: token.span, ..*self };
-                    self.tokens = &self.tokens[at + 1..];
-                    return Ok(inner);
+            let TokenKind::Mark(mark) = token.kind else { continue };
+            if depth.is_outside() && closes(mark) {
+                if mark != close {
+                    break;
                 }
-                TokenKind::Mark(")" | "]" | "}") => depth -= 1,
-                _ => {}
+                let inner = Cursor { tokens: &self.tokens[..at], end: token.span, ..*self };
+                self.tokens = &self.tokens[at + 1..];
+                return Ok(inner);
             }
+            depth.pass(mark);
         }
         Err(self.source.error(self.end, format!("expected `{close}`")))
     }
