@@ -64,7 +64,7 @@ fn every_mode_does_as_the_table_says() {
             all.push(Known { kernel: format!("{lock:?}{cached:?}").to_lowercase(), lock, cached });
         }
     }
-    // What is timed on a GPU goes into its own cache, or all into the one that each build gets a copy of.
+    // The lock file is of times of all kernels; those that the cache knows are timed into the one that each build gets a copy of.
     for (name, model, block, cached) in [
         ("lock", "NVIDIA H100", LOCKED, None),
         ("other", "NVIDIA A100", OTHER, Some(Cached::OfOtherGpu)),
