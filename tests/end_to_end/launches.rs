@@ -17,14 +17,33 @@ const TILED: &str = "#ifndef TILE\n#define TILE 16\n#endif\n\
     part[threadIdx.y][threadIdx.x] = x[j * n + i]; __syncthreads(); y[j * n + i] = part[threadIdx.x][threadIdx.y]; }\n";
 
 const LARGE_TILES_WIN: &str =
-    r#"{"label": "TILE=32", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
+    r#"{"label": "block=32x32", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
 
-/// What is said of a build, without the lines of results.
-fn said(project: &Project, text: &str, entries: &str) -> String {
+/// The same kernel under another name, with a macro of its own.
+fn tiled(name: &str, tile: &str) -> String {
+    TILED.replace("flip", name).replace("TILE", tile)
+}
+
+/// All that is said of a build.
+fn built(project: &Project, text: &str, entries: &str) -> String {
     project.write("launches.cu", text);
     let ran = tuned(project, &compile("launches.cu", "launches.o"), entries);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    ran.stderr.lines().filter(|line| !line.starts_with("nvtune: ")).fold(String::new(), |all, line| all + line + "\n")
+    ran.stderr
+}
+
+/// The same without the lines of results.
+fn said(project: &Project, text: &str, entries: &str) -> String {
+    warnings(&built(project, text, entries))
+}
+
+/// Of what a build says, the lines of one kernel: those that begin with its name, the first of them its result, and those that name it.
+fn said_of(said: &str, kernel: &str) -> String {
+    let (own, quoted) = (format!("nvtune: {kernel}: "), format!("`{kernel}`"));
+    let lines = said.lines().filter(|line| line.starts_with(&own) || line.contains(&quoted));
+    let lines = lines.fold(String::new(), |all, line| all + line + "\n");
+    assert!(lines.contains(&own), "`{kernel}` is not tuned: {said}");
+    lines
 }
 
 #[test]
@@ -42,202 +61,242 @@ fn a_launch_that_cannot_follow_the_header_is_told_with_its_place() {
     .assert_eq(&first);
     // From the cache it is as wrong.
     assert_eq!(of(literal), first);
-    for (host, is_told) in [
+    // Two sources, one of which includes the header: what each of their kernels is launched by, and whether it is told.
+    for (include, launches) in [
         (
-            "dim3 larger(dim3 b);\nvoid go(int n, dim3 b, float *x) { dim3 c = larger(b); flip<<<n / c.x, c>>>(n, x, x); }",
-            true,
+            "",
+            &[
+                (
+                    "dim3 larger(dim3 b);\nvoid go(int n, dim3 b, float *x) { dim3 c = larger(b); flip<<<n / c.x, c>>>(n, x, x); }",
+                    true,
+                ),
+                // Who calls it may include the header.
+                ("void go(dim3 g, dim3 b, int n, float *x) { flip<<<g, b>>>(n, x, x); }", false),
+                ("void go();", false),
+                // It is the chosen block, in a grid that the macro does not reach, and in one that it does.
+                ("void go(int n, float *x) { flip<<<dim3(9, 9), dim3(32, 32)>>>(n, x, x); }", true),
+                ("void go(int n, float *x) { flip<<<dim3(n / TILE, 9), dim3(32, 32)>>>(n, x, x); }", false),
+            ][..],
         ),
-        // Who calls it may include the header.
-        ("void go(dim3 g, dim3 b, int n, float *x) { flip<<<g, b>>>(n, x, x); }", false),
-        // The header is there, and this one knows nothing of it.
-        ("#include \"launches.tune.h\"\nvoid go(int n, float *x) { flip<<<1, dim3(16, 16)>>>(n, x, x); }", true),
         (
-            "#include \"launches.tune.h\"\nvoid go(int n, float *x) { flip<<<nvtune::flip::grid(n), dim3(16, 16)>>>(n, x, x); }",
-            false,
+            "#include \"launches.tune.h\"\n",
+            &[
+                // The header is there, and this one knows nothing of it.
+                ("void go(int n, float *x) { flip<<<1, dim3(16, 16)>>>(n, x, x); }", true),
+                ("void go(int n, float *x) { flip<<<nvtune::flip::grid(n), dim3(16, 16)>>>(n, x, x); }", false),
+                (
+                    "#ifdef FLIP_BLOCK_X\nvoid go(int n, float *x) { flip<<<nvtune::flip::grid(n), nvtune::flip::block()>>>(n, x, x); }\n\
+                     #else\nvoid go(int n, float *x) { flip<<<1, dim3(16, 16)>>>(n, x, x); }\n#endif",
+                    false,
+                ),
+            ],
         ),
-        (
-            "#include \"launches.tune.h\"\n#ifdef FLIP_BLOCK_X\nvoid go(int n, float *x) { flip<<<nvtune::flip::grid(n), nvtune::flip::block()>>>(n, x, x); }\n\
-             #else\nvoid go(int n, float *x) { flip<<<1, dim3(16, 16)>>>(n, x, x); }\n#endif",
-            false,
-        ),
-        ("void go();", false),
-        // It is the chosen block, in a grid that the macro does not reach, and in one that it does.
-        ("void go(int n, float *x) { flip<<<dim3(9, 9), dim3(32, 32)>>>(n, x, x); }", true),
-        ("void go(int n, float *x) { flip<<<dim3(n / TILE, 9), dim3(32, 32)>>>(n, x, x); }", false),
     ] {
-        let said = of(host);
-        assert_eq!(said.contains("is tuned to"), is_told, "{host}: {said}");
+        // Each kernel, its macro and the function that launches it are of its number.
+        let own = |number: usize, (host, _): &(&str, bool)| {
+            let (kernel, tile) = (format!("flip{number}"), format!("TILE{number}"));
+            let host = host.replace("flip", &kernel).replace("TILE", &tile).replace("FLIP", &kernel.to_uppercase());
+            format!("{}{}\n", tiled(&kernel, &tile), host.replace("go(", &format!("go{number}(")))
+        };
+        let kernels = launches.iter().enumerate().map(|(number, launch)| own(number, launch));
+        let said = built(&project, &format!("{include}{}", kernels.collect::<String>()), LARGE_TILES_WIN);
+        for (number, (host, is_told)) in launches.iter().enumerate() {
+            let of_kernel = said_of(&said, &format!("flip{number}"));
+            assert_eq!(of_kernel.contains("is tuned to"), *is_told, "{include}{host}: {said}");
+        }
     }
 }
 
 #[test]
 fn a_header_counts_where_it_is_compiled_and_for_the_launches_that_know_of_it() {
     let project = Project::new(&[]);
-    let include = "#include \"predicted.tune.h\"";
-    let literal = "k<<<(n / 8 + 255) / 256, 256>>>(n, x);";
-    let by_header = "k<<<nvtune::k::grid(n), nvtune::k::block()>>>(n, x);";
-    let of = |before: &str, launches: &str| {
+    // A kernel of its own name and macro, what stands before its launches, and these.
+    let source = |number: usize, before: &str, launches: &str| {
         let text = format!(
-            "{before}\n#ifndef PER\n#define PER 8\n#endif\n\
-             //@tune threads(ceildiv(n, PER)) block(256) regs({{0}}) define(PER = {{1, 8}}) default(PER = 8)\n\
+            "#ifndef $PER\n#define $PER 8\n#endif\n\
+             //@tune threads(ceildiv(n, $PER)) block(256) regs({{0}}) define($PER = {{1, 8}}) default($PER = 8)\n\
              //@tune args(n = 1 << 20, x = random[n])\n\
-             __global__ void k(int n, float *x) {{\nint i = (blockIdx.x * blockDim.x + threadIdx.x) * PER;\n\
-             for (int j = 0; j < PER && i + j < n; ++j) x[i + j] += 1; }}\n\
-             //@tune threads(n) block(256) regs({{0}})\n//@tune args(n = 1 << 20, x = random[n])\n\
-             __global__ void other(int n, float *x) {{\nint i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] = 2; }}\n\
-             void go(int n, float *x) {{ {launches} }}\n"
+             __global__ void $k(int n, float *x) {{\nint i = (blockIdx.x * blockDim.x + threadIdx.x) * $PER;\n\
+             for (int j = 0; j < $PER && i + j < n; ++j) x[i + j] += 1; }}\n\
+             {before}\nvoid go_$k(int n, float *x) {{ {launches} }}\n"
         );
-        let said = predicted(&project, &text);
-        let warned = said.contains("this launch of `k` knows nothing of the header");
-        let per = if said.contains("nvtune: k: block=256 PER=1 ") { 1 } else { 8 };
-        (per, warned, said)
+        let names = [("$PER", "PER"), ("$k", "k"), ("$K", "K")];
+        names.iter().fold(text, |text, (placeholder, name)| text.replace(placeholder, &format!("{name}{number}")))
     };
-    let by_other = "other<<<nvtune::other::grid(n), nvtune::other::block()>>>(n, x);";
-    let dropped = format!("#ifdef USE_TUNED\n{include}\n#endif");
-    let has_include = format!("#if __has_include(\"predicted.tune.h\")\n{include}\n#endif");
-    let alternatives = format!("\n#ifdef K_BLOCK_X\n{by_header}\n#else\n{literal}\n#endif\n");
-    for (before, launches, expected) in [
-        (include, by_header, (1, false)),
-        (&*has_include, &*alternatives, (1, false)),
-        (&*dropped, &*alternatives, (8, false)),
-        ("// the header comes later", &*alternatives, (8, false)),
-        // Another kernel's launches are the header's.
-        (include, &format!("{literal} other<<<nvtune::other::grid(n), 256>>>(n, x);"), (8, false)),
-        (include, &format!("{by_header} {literal}"), (8, true)),
-        // So they are in any form.
-        (include, &format!("dim3 g((n + 2047) / 2048), b(256); k<<<g, b>>>(n, x); {by_other}"), (8, false)),
-        (include, &format!("dim3 g, b; g.x = (n + 2047) / 2048; b.x = 256; k<<<g, b>>>(n, x); {by_other}"), (8, false)),
+    // The value of its macro, and whether a launch is warned of.
+    let found = |said: &str, number: usize| {
+        let said = said_of(said, &format!("k{number}"));
+        let warned = said.contains(&format!("this launch of `k{number}` knows nothing of the header"));
+        (if said.contains(&format!("nvtune: k{number}: block=256 PER{number}=1 ")) { 1 } else { 8 }, warned)
+    };
+    let include = "#include \"predicted.tune.h\"";
+    let literal = "$k<<<(n / 8 + 255) / 256, 256>>>(n, x);";
+    let by_header = "$k<<<nvtune::$k::grid(n), nvtune::$k::block()>>>(n, x);";
+    let alternatives = format!("\n#ifdef $K_BLOCK_X\n{by_header}\n#else\n{literal}\n#endif\n");
+    for (head, launches, expected) in [
+        (format!("#if __has_include(\"predicted.tune.h\")\n{include}\n#endif"), &*alternatives, (1, false)),
+        (format!("#ifdef USE_TUNED\n{include}\n#endif"), &alternatives, (8, false)),
+        ("// the header comes later".to_owned(), &alternatives, (8, false)),
+        // What is asked of a kernel is no launch: those are in another source, which has the header.
         (
-            include,
-            &format!("void *a[] = {{&n, &x}}; cudaLaunchKernel((void *)k, dim3(n), dim3(256), a, 0, 0); {by_other}"),
-            (8, false),
+            include.to_owned(),
+            "cudaFuncSetAttribute($k, cudaFuncAttributePreferredSharedMemoryCarveout, 0);",
+            (1, false),
         ),
-        (include, &format!("extern void run(void (*)(int, float *), int); run(k, n); {by_other}"), (8, false)),
+    ] {
+        let said = predicted(&project, &format!("{head}\n{}", source(0, "", launches)));
+        assert_eq!(found(&said, 0), expected, "{head}\n{launches}\n{said}");
+    }
+
+    // Kernels of a source that includes the header, by which it launches another one, too: each goes by its own launches.
+    let beside_literal = format!("{by_header} {literal}");
+    let cases = [
+        ("", by_header, (1, false)),
+        ("", &beside_literal, (8, true)),
+        // Another kernel's launches are the header's: so they are in any form.
+        ("", literal, (8, false)),
+        ("", "dim3 g((n + 2047) / 2048), b(256); $k<<<g, b>>>(n, x);", (8, false)),
+        ("", "dim3 g, b; g.x = (n + 2047) / 2048; b.x = 256; $k<<<g, b>>>(n, x);", (8, false)),
+        ("", "void *a[] = {&n, &x}; cudaLaunchKernel((void *)$k, dim3(n), dim3(256), a, 0, 0);", (8, false)),
+        ("extern void run(void (*)(int, float *), int);", "run($k, n);", (8, false)),
         // Names that begin as the kernel's, and macros that are called for others, are not its own.
         (
-            include,
-            "extern int blocks(int); k<<<blocks(n), 256>>>(n, x); extern int nvtune_k2_block_x(), nvtune_k_float_grid_x(int); n = nvtune_k2_block_x() + nvtune_k_float_grid_x(n);",
+            "extern int blocks(int), nvtune_$k2_block_x(), nvtune_$k_float_grid_x(int);",
+            "$k<<<blocks(n), 256>>>(n, x); n = nvtune_$k2_block_x() + nvtune_$k_float_grid_x(n);",
             (8, false),
         ),
         (
-            "#include \"predicted.tune.h\"\n#define RUN(name) name<<<nvtune::name::grid(n), nvtune::name::block()>>>(n, x)",
-            "extern int blocks(int); k<<<blocks(n), 256>>>(n, x); RUN(other);",
+            "#define RUN(name) name<<<nvtune::name::grid(n), nvtune::name::block()>>>(n, x)\nextern int blocks(int);",
+            "$k<<<blocks(n), 256>>>(n, x); RUN(other);",
             (8, false),
         ),
-        // What is asked of a kernel is no launch: those are in another source, which has the header.
-        (include, "cudaFuncSetAttribute(k, cudaFuncAttributePreferredSharedMemoryCarveout, 0);", (1, false)),
         // A macro may make the header's names.
         (
-            "#include \"predicted.tune.h\"\n#define RUN(k) k<<<nvtune::k::grid(n), k##_BLOCK_X>>>(n, x)\n#define k_BLOCK_X 256",
-            "RUN(k);",
+            "#define LAUNCH(k) k<<<nvtune::k::grid(n), k##_BLOCK_X>>>(n, x)\n#define $k_BLOCK_X 256",
+            "LAUNCH($k);",
             (1, false),
         ),
         // Who gives the grid may have it from the header.
-        (include, "extern dim3 shape(int n); const dim3 g = shape(n); k<<<g, 256>>>(n, x);", (8, false)),
-        (include, "extern dim3 shape(int n, dim3 b); k<<<shape(n, nvtune::k::block()), 256>>>(n, x);", (1, false)),
-    ] {
-        let (per, warned, said) = of(before, launches);
-        assert_eq!((per, warned), expected, "{before}\n{launches}\n{said}");
+        ("extern dim3 shape(int n);", "const dim3 g = shape(n); $k<<<g, 256>>>(n, x);", (8, false)),
+        ("extern dim3 shape(int n, dim3 b);", "$k<<<shape(n, nvtune::$k::block()), 256>>>(n, x);", (1, false)),
+    ];
+    let kernels = cases.iter().enumerate().map(|(number, (before, launches, _))| source(number, before, launches));
+    let said = predicted(
+        &project,
+        &format!(
+            "{include}\n//@tune threads(n) block(256) regs({{0}})\n//@tune args(n = 1 << 20, x = random[n])\n\
+             __global__ void other(int n, float *x) {{\nint i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] = 2; }}\n\
+             void go_other(int n, float *x) {{ other<<<nvtune::other::grid(n), nvtune::other::block()>>>(n, x); }}\n{}",
+            kernels.collect::<String>()
+        ),
+    );
+    for (number, (before, launches, expected)) in cases.iter().enumerate() {
+        assert_eq!(found(&said, number), *expected, "{before}\n{launches}\n{said}");
     }
 }
 
 #[test]
 fn a_tile_that_host_code_launches_by_its_macro_is_tuned_as_it_stands() {
     let project = Project::new(&[]);
-    let of = |launch: &str| {
-        let text = TILED.replace(" launch(header)", "");
-        let host = format!("void go(int n, const float *x, float *y) {{ {launch} }}\nint tile = TILE;");
-        said(&project, &format!("{text}{host}\n"), LARGE_TILES_WIN);
-        project.record("launches.tune.json")["kernels"][0].clone()
-    };
-    let grid = "dim3 grid((n + TILE - 1) / TILE, (n + TILE - 1) / TILE); ";
-    for (launch, tile, reach) in [
-        (
-            "dim3 block(TILE, TILE); flip<<<grid, block>>>(n, x, y);",
-            32,
-            "remap grid.x:kept grid.y:kept host:TILE block:TILE",
-        ),
-        ("flip<<<grid, dim3(TILE, TILE, 1)>>>(n, x, y);", 32, "remap grid.x:kept grid.y:kept host:TILE block:TILE"),
+    let followed = "remap grid.x:kept grid.y:kept host:TILE block:TILE";
+    let cases = [
+        ("dim3 block(TILE, TILE); flip<<<grid, block>>>(n, x, y);", 32, followed),
+        ("flip<<<grid, dim3(TILE, TILE, 1)>>>(n, x, y);", 32, followed),
         // Not all of the block, or not in every launch, or as nobody can tell.
         ("flip<<<grid, dim3(TILE, 16)>>>(n, x, y);", 16, "kept:TILE"),
         ("flip<<<grid, dim3(TILE, TILE)>>>(n, x, y); flip<<<grid, dim3(16, 16)>>>(n, x, y);", 16, "kept:TILE"),
         ("dim3 block(TILE, TILE); block = other(block); flip<<<grid, block>>>(n, x, y);", 16, "kept:TILE"),
         ("flip<<<grid, dim3(TILE, TILE)>>>(n, x, y); launch(flip, grid, n);", 16, "kept:TILE"),
-    ] {
-        let kernel = of(&format!(
-            "extern dim3 other(dim3); extern void launch(void (*)(int, const float *, float *), dim3, int);\n{grid}{launch}"
-        ));
-        let chosen = &kernel["pinned"];
-        assert_eq!(chosen["macros"]["TILE"], tile, "{launch}: {kernel}");
-        assert!(chosen["launches"].as_str().is_some_and(|words| words.contains(reach)), "{launch}: {chosen}");
-        project.write(
-            "main.cu",
-            "#include <cstdio>\nextern int tile;\nint main() { std::printf(\"%d\", tile); }\n\
-             dim3 other(dim3 b) { return b; }\nvoid launch(void (*)(int, const float *, float *), dim3, int) {}\n",
+    ];
+    // Kernels of one source, each with a macro of its own.
+    let own = |number: usize, text: &str| {
+        text.replace("flip", &format!("flip{number}")).replace("TILE", &format!("TILE{number}"))
+    };
+    let kernel = |(number, (launch, ..)): (usize, &(&str, i32, &str))| {
+        let host = format!(
+            "void go{number}(int n, const float *x, float *y) {{\n\
+             dim3 grid((n + TILE - 1) / TILE, (n + TILE - 1) / TILE); {launch} }}\nint tile{number} = TILE;\n"
         );
-        succeed(&mut project.plain(&["main.cu", "launches.o", "-o", "tile"]));
-        assert_eq!(succeed(&mut std::process::Command::new(project.path("tile"))).stdout, tile.to_string(), "{launch}");
+        own(number, &format!("{}{host}", TILED.replace(" launch(header)", "")))
+    };
+    let source: String = cases.iter().enumerate().map(kernel).collect();
+    let declared = "extern dim3 other(dim3); extern void launch(void (*)(int, const float *, float *), dim3, int);";
+    built(&project, &format!("{declared}\n{source}"), LARGE_TILES_WIN);
+    let record = project.record("launches.tune.json");
+    for (number, (launch, tile, reach)) in cases.iter().enumerate() {
+        let kernel = &record["kernels"][number];
+        let chosen = &kernel["pinned"];
+        assert_eq!(chosen["macros"][own(number, "TILE")], *tile, "{launch}: {kernel}");
+        let is_reached = chosen["launches"].as_str().is_some_and(|words| words.contains(&own(number, reach)));
+        assert!(is_reached, "{launch}: {chosen}");
     }
+    let each = |text: &str| (0..cases.len()).map(|number| text.replace('#', &number.to_string())).collect::<String>();
+    project.write(
+        "main.cu",
+        &format!(
+            "#include <cstdio>\n{}int main() {{ {} }}\n\
+             dim3 other(dim3 b) {{ return b; }}\nvoid launch(void (*)(int, const float *, float *), dim3, int) {{}}\n",
+            each("extern int tile#;\n"),
+            each("std::printf(\"%d \", tile#); ")
+        ),
+    );
+    succeed(&mut project.plain(&["main.cu", "launches.o", "-o", "tile"]));
+    let tiles = cases.map(|(_, tile, _)| format!("{tile} ")).concat();
+    assert_eq!(succeed(&mut std::process::Command::new(project.path("tile"))).stdout, tiles);
 }
 
 #[test]
 fn a_macro_to_which_the_block_is_tied_keeps_its_value_where_a_launch_keeps_its_block() {
     let project = Project::new(&[]);
-    let reshaped = TILED.replace("launch(header)", "launch(remap)");
-    for (clauses, launch, expected) in [
+    // The clauses and the launches of each kernel of a source, and why it keeps its block.
+    let cases = [
         ("launch(remap)", "flip<<<dim3(n / 16, n / 16), dim3(16, 16)>>>(n, x, y);", None),
         ("launch(remap)", "flip<<<dim3(n / 16, n / 16), dim3(16, 16), 0>>>(n, x, y);", None),
         (
             "launch(remap)",
             "flip<<<dim3(n / 16, n / 16), dim3(16, 16), 64>>>(n, x, y);",
             Some(
-                "a launch with dynamic shared memory keeps its own (launches.cu(11)): say how much it has in shared(...)",
+                "a launch with dynamic shared memory keeps its own (launches.cu(LINE)): say how much it has in shared(...)",
             ),
         ),
         ("launch(remap) shared(64)", "flip<<<dim3(n / 16, n / 16), dim3(16, 16), 64>>>(n, x, y);", None),
         (
             "launch(remap)",
             "void *a[] = {&n, &x, &y}; cudaLaunchKernel((void *)flip, dim3(9), dim3(16, 16), a, 0, 0);",
-            Some("a launch keeps its own (launches.cu(11)), for it goes by no launch stub"),
+            Some("a launch keeps its own (launches.cu(LINE)), for it goes by no launch stub"),
         ),
-    ] {
-        let text = format!(
-            "{}void go(int n, const float *x, float *y) {{ {launch} }}\n",
-            reshaped.replace("launch(remap)", clauses)
-        );
-        project.write("launches.cu", &text);
-        let ran = tuned(&project, &compile("launches.cu", "launches.o"), LARGE_TILES_WIN);
-        assert_eq!(
-            ran.stderr.contains("nvtune: flip: block=32x32 TILE=32 "),
-            expected.is_none(),
-            "{launch}: {}",
-            ran.stderr
-        );
-        assert!(expected.is_none_or(|expected| ran.stderr.contains(expected)), "{launch}: {}", ran.stderr);
+        // So it does where it is launched under another name, and not where that is another kernel's.
+        ("launch(remap)", "auto f = flip; f<<<dim3(n / 16, n / 16), dim3(16, 16), 64>>>(n, x, y);", Some("")),
+        ("launch(remap)", "run(flip, n, x, y);", Some("")),
+        ("launch(remap)", "LAUNCH(flip, dim3(n / 16, n / 16), dim3(16, 16), 64)(n, x, y);", Some("")),
+        ("launch(remap)", "LAUNCH(other, 1, 32, 64)(n); flip<<<dim3(n / 16, n / 16), dim3(16, 16)>>>(n, x, y);", None),
+    ];
+    let mut source = "#define LAUNCH(k, g, b, s) k<<<g, b, s>>>\n__global__ void other(int n) {}\n\
+        template <class F> void run(F f, int n, const float *x, float *y) { f<<<n, dim3(16, 16), n>>>(n, x, y); }\n"
+        .to_owned();
+    let mut lines = Vec::new();
+    for (number, (clauses, launch, _)) in cases.iter().enumerate() {
+        let kernel = format!("flip{number}");
+        source += &tiled(&kernel, &format!("TILE{number}")).replace("launch(header)", clauses);
+        lines.push(source.lines().count() + 1);
+        let launch = launch.replace("flip", &kernel);
+        source += &format!("void go{number}(int n, const float *x, float *y) {{ {launch} }}\n");
     }
-    // So it does where it is launched under another name, and not where that is another kernel's.
-    for (launch, is_kept) in [
-        ("auto f = flip; f<<<dim3(n / 16, n / 16), dim3(16, 16), 64>>>(n, x, y);", true),
-        ("run(flip, n, x, y);", true),
-        ("LAUNCH(flip, dim3(n / 16, n / 16), dim3(16, 16), 64)(n, x, y);", true),
-        ("LAUNCH(other, 1, 32, 64)(n); flip<<<dim3(n / 16, n / 16), dim3(16, 16)>>>(n, x, y);", false),
-    ] {
-        let text = format!(
-            "{reshaped}#define LAUNCH(k, g, b, s) k<<<g, b, s>>>\n__global__ void other(int n) {{}}\n\
-             template <class F> void run(F f, int n, const float *x, float *y) {{ f<<<n, dim3(16, 16), n>>>(n, x, y); }}\n\
-             void go(int n, const float *x, float *y) {{ {launch} }}\n"
-        );
-        project.write("launches.cu", &text);
-        let ran = tuned(&project, &compile("launches.cu", "launches.o"), LARGE_TILES_WIN);
-        assert_eq!(ran.stderr.contains("nvtune: flip: block=32x32 TILE=32 "), !is_kept, "{launch}: {}", ran.stderr);
+    let said = built(&project, &source, LARGE_TILES_WIN);
+    for (number, (_, launch, why)) in cases.iter().enumerate() {
+        let said = said_of(&said, &format!("flip{number}"));
+        let is_reshaped = said.contains(&format!("nvtune: flip{number}: block=32x32 TILE{number}=32 "));
+        assert_eq!(is_reshaped, why.is_none(), "{launch}: {said}");
+        let why = why.unwrap_or_default().replace("LINE", &lines[number].to_string());
+        assert!(said.contains(&why), "{launch}: {said}");
     }
     // What is known of a kernel from another source is told with this one's places.
     let moved = format!(
-        "{reshaped}\n\nvoid go(int n, const float *x, float *y) {{ flip<<<dim3(n / 16, n / 16), dim3(16, 16), n>>>(n, x, y); }}\n"
+        "{}\n\nvoid go(int n, const float *x, float *y) {{ flip2<<<dim3(n / 16, n / 16), dim3(16, 16), n>>>(n, x, y); }}\n",
+        tiled("flip2", "TILE2").replace("launch(header)", "launch(remap)")
     );
-    project.write("launches.cu", &moved);
-    let ran = tuned(&project, &compile("launches.cu", "launches.o"), LARGE_TILES_WIN);
-    assert!(ran.stderr.contains("; from the cache") && ran.stderr.contains("(launches.cu(13))"), "{}", ran.stderr);
+    let said = built(&project, &moved, LARGE_TILES_WIN);
+    assert!(said.contains("; from the cache") && said.contains("(launches.cu(13))"), "{said}");
 }
 
 #[test]
@@ -400,174 +459,181 @@ fn predicted(project: &Project, text: &str) -> String {
 #[test]
 fn where_nothing_is_timed_a_shape_that_leaves_work_undone_is_not_chosen() {
     let project = Project::new(&[]);
-    // Each thread has one element, and the grid does not follow the block; a kernel that strides over the grid has all of them.
-    const ONE: &str = "if (i < n)";
-    const STRIDED: &str = "for (; i < n; i += gridDim.x * blockDim.x)";
-    let of = |launch: &str, grid: &str, each: &str| {
-        predicted(
-            &project,
-            &format!(
+    // The kernels of one file, and of each what must be said of it, or must not be.
+    let mut source = "#ifndef TILE\n#define TILE 16\n#endif\n#ifndef WIDE\n#define WIDE 16\n#endif\n#ifndef SIZE\n#define SIZE 256\n#endif\n".to_owned();
+    let (mut expected, mut unexpected) = (Vec::new(), Vec::new());
+    for launch in ["header", "remap"] {
+        // Each thread has one element, and the grid does not follow the block; a kernel that strides over the grid has all of them.
+        const ONE: &str = "if (i < n)";
+        const STRIDED: &str = "for (; i < n; i += gridDim.x * blockDim.x)";
+        for (name, grid, each) in [
+            ("fixed", "grid((n + 255) / 256)", ONE),
+            ("follows", "grid(ceildiv(n, block.x))", ONE),
+            ("covers", "threads(n)", ONE),
+            ("strides", "grid(1024)", STRIDED),
+        ] {
+            let name = format!("{name}_{launch}");
+            source += &format!(
                 "//@tune {grid} block({{32, 64, 128, 256}}) regs({{0}}) default(block = 256) launch({launch})\n\
                  //@tune args(n = 1 << 20, x = random[n], y = out[n])\n\
-                 __global__ void k(int n, const float *x, float *y) {{\n\
+                 __global__ void {name}(int n, const float *x, float *y) {{\n\
                  int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
                  {each} {{ float s = x[i]; for (int j = 0; j < 64; ++j) s = sinf(s) + s * x[j]; y[i] = s; }} }}\n"
-            ),
-        )
-    };
-    for launch in ["header", "remap"] {
-        let said = of(launch, "grid((n + 255) / 256)", ONE);
-        let why = "3 of 4 points may not be chosen: fewer threads in x than the baseline's would do less, for the kernel asks for no gridDim.x";
-        assert!(said.contains("block=256 (kept") && said.contains(why), "{said}");
-        for (grid, each) in [("grid(ceildiv(n, block.x))", ONE), ("threads(n)", ONE), ("grid(1024)", STRIDED)] {
-            let said = of(launch, grid, each);
-            assert!(!said.contains("fewer threads"), "{grid}: {said}");
+            );
+            if name.starts_with("fixed") {
+                let why = "3 of 4 points may not be chosen: fewer threads in x than the baseline's would do less, for the kernel asks for no gridDim.x";
+                expected.extend([(name.clone(), "block=256 (kept".to_owned()), (name, why.to_owned())]);
+            } else {
+                unexpected.push((name, "fewer threads"));
+            }
         }
+        // Threads of which the code tells none apart.
+        let name = format!("rows_{launch}");
+        source += &format!(
+            "//@tune threads(n, n) block({{32, 64}}, {{1, 4, 8}}) regs({{0}}) default(block = {{32, 1}}) launch({launch})\n\
+             //@tune args(n = 2048, x = random[n * n], y = out[n * n])\n\
+             __global__ void {name}(int n, const float *x, float *y) {{\n\
+             const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y;\n\
+             if (i < n && j < n) y[j * n + i] = x[j * n + i]; }}\n"
+        );
+        let why = "4 of 6 points may not be chosen: the kernel reads neither threadIdx.y nor blockDim.y";
+        let warning = format!("warning: `{name}` reads neither");
+        expected.extend([(name.clone(), why.to_owned()), (name, warning)]);
     }
     // Threads that are told their share, that take it from a queue, or that a macro counts which is tied to the block.
-    let told = |clauses: &str, parameter: &str, body: &str| {
-        let text = format!(
-            "#ifndef TILE\n#define TILE 256\n#endif\n\
-             //@tune {clauses} regs({{0}}) launch(header) args(n = 1 << 20, x = random[n], y = out[n], {parameter})\n\
-             __global__ void k(int n, const float *x, float *y, int {}) {{\n\
-             int i = blockIdx.x * blockDim.x + threadIdx.x; {body} }}\n",
-            parameter.split(' ').next().unwrap_or_default()
-        );
-        predicted(&project, &text)
-    };
-    for (clauses, parameter, body) in [
+    for (name, clauses, parameter, body) in [
         (
+            "told",
             "grid({132, 264, 528, 1056}) block({64, 256}) default(block = 256, grid = 1056)",
             "stride = grid.x * block.x",
             "for (; i < n; i += stride) y[i] = sinf(x[i]);",
         ),
         (
-            "define(TILE = {64, 128, 256}) require(block.x == TILE) grid(ceildiv(n, TILE)) block({64, 128, 256}) default(block = 256, TILE = 256)",
+            "counted",
+            "define(SIZE = {64, 128, 256}) require(block.x == SIZE) grid(ceildiv(n, SIZE)) block({64, 128, 256}) default(block = 256, SIZE = 256)",
             "m = 1",
-            "if (i < n) y[i] = TILE * x[i];",
+            "if (i < n) y[i] = SIZE * x[i];",
         ),
     ] {
-        let said = told(clauses, parameter, body);
-        assert!(!said.contains("fewer threads"), "{clauses}: {said}");
+        source += &format!(
+            "//@tune {clauses} regs({{0}}) launch(header) args(n = 1 << 20, x = random[n], y = out[n], {parameter})\n\
+             __global__ void {name}(int n, const float *x, float *y, int {}) {{\n\
+             int i = blockIdx.x * blockDim.x + threadIdx.x; {body} }}\n",
+            parameter.split(' ').next().unwrap_or_default()
+        );
+        unexpected.push((name.to_owned(), "fewer threads"));
     }
     // A block that the code does not know of, and one that a macro tells it of.
-    let tiled = |clauses: &str| {
-        let kernel = "__global__ void tile(int n, const float *in, float *out) {\n\
-            const int x = blockIdx.x * TILE + threadIdx.x, y = blockIdx.y * 8 + threadIdx.y;\n\
-            if (x < n && y < n) out[y * n + x] = in[y * n + x] * 2; }\n";
-        predicted(
-            &project,
-            &format!(
-                "#ifndef TILE\n#define TILE 16\n#endif\n//@tune threads(n, n) regs({{0}}) launch(header) {clauses}\n\
-                 //@tune args(n = 4096, in = random[n * n], out = out[n * n])\n{kernel}"
-            ),
-        )
-    };
-    let said = tiled("block({16, 32, 64}, {8}) default(block = {16, 8})");
-    let why = "2 of 3 points may not be chosen: the kernel reads threadIdx.x and never blockDim.x";
-    assert!(said.contains("block=16x8 (kept") && said.contains(why), "{said}");
-    // Threads of which the code tells none apart.
-    for launch in ["header", "remap"] {
-        let said = predicted(
-            &project,
-            &format!(
-                "//@tune threads(n, n) block({{32, 64}}, {{1, 4, 8}}) regs({{0}}) default(block = {{32, 1}}) launch({launch})\n\
-                 //@tune args(n = 2048, x = random[n * n], y = out[n * n])\n\
-                 __global__ void rows(int n, const float *x, float *y) {{\n\
-                 const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y;\n\
-                 if (i < n && j < n) y[j * n + i] = x[j * n + i]; }}\n"
-            ),
+    for (name, tile, clauses) in [
+        ("tile", "TILE", "block({16, 32, 64}, {8}) default(block = {16, 8})"),
+        (
+            "wide",
+            "WIDE",
+            "block({16, 32, 64}, {8}) define(WIDE = {16, 32, 64}) require(block.x == WIDE) default(block = {16, 8}, WIDE = 16)",
+        ),
+    ] {
+        source += &format!(
+            "//@tune threads(n, n) regs({{0}}) launch(header) {clauses}\n\
+             //@tune args(n = 4096, in = random[n * n], out = out[n * n])\n\
+             __global__ void {name}(int n, const float *in, float *out) {{\n\
+             const int x = blockIdx.x * {tile} + threadIdx.x, y = blockIdx.y * 8 + threadIdx.y;\n\
+             if (x < n && y < n) out[y * n + x] = in[y * n + x] * 2; }}\n"
         );
-        let why = "4 of 6 points may not be chosen: the kernel reads neither threadIdx.y nor blockDim.y";
-        assert!(said.contains(why) && said.contains("warning: `rows` reads neither"), "{said}");
     }
-    // A buffer of an element for each block of the program.
-    let said = predicted(
-        &project,
-        "//@tune threads(n) block({64, 128, 256, 512}) regs({0}) default(block = 64) launch(remap)\n\
-         //@tune args(n = 1 << 22, x = random[n], part = out[65536])\n\
-         __global__ void sums(int n, const float *x, float *part) {\n\
-         __shared__ float s[1024]; const int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
-         s[threadIdx.x] = i < n ? x[i] : 0; __syncthreads();\n\
-         for (int o = blockDim.x / 2; o; o /= 2) {\n\
-         if (threadIdx.x < o) s[threadIdx.x] += s[threadIdx.x + o]; __syncthreads(); }\n\
-         if (!threadIdx.x) part[blockIdx.x] = s[0]; }\n",
-    );
-    let why = "3 of 4 points may not be chosen: `part` of args(...) has as many elements as the program launches blocks, 65536";
-    assert!(said.contains(why), "{said}");
-    // An array in shared memory that does not follow the block: a thread for each element, then several arrays of two dimensions.
-    let said = predicted(
-        &project,
-        "//@tune threads(n) block({64, 128, 256}) regs({0}) default(block = 64) launch(header) args(n = 1 << 22, x = random[n])\n\
-         __global__ void turn(int n, float *x) {\n\
-         __shared__ float s[128]; const int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
-         s[threadIdx.x] = i < n ? x[i] : 0; __syncthreads();\n\
-         if (i < n) x[i] = s[blockDim.x - 1 - threadIdx.x]; }\n",
-    );
-    assert!(said.contains("turn: block=128 (1."), "{said}");
-    let said = predicted(
-        &project,
-        "//@tune threads(n, n) block({16, 32}, {16, 32, 64}) regs({0}) default(block = {16, 16}) launch(header)\n\
-         //@tune args(n = 512, a = random[n * n], b = random[n * n], c = out[n * n])\n\
-         __global__ void product(int n, const float *a, const float *b, float *c) {\n\
-         __shared__ float s[16][16], t[16][16]; float sum = 0;\n\
-         const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;\n\
-         for (int k = 0; k < n; k += blockDim.x) {\n\
-         s[threadIdx.y][threadIdx.x] = a[y * n + k + threadIdx.x];\n\
-         t[threadIdx.y][threadIdx.x] = b[(k + threadIdx.y) * n + x]; __syncthreads();\n\
-         for (int j = 0; j < blockDim.x; ++j) sum += s[threadIdx.y][j] * t[j][threadIdx.x]; __syncthreads(); }\n\
-         c[y * n + x] = sum; }\n",
-    );
-    let why = "4 of 5 points may not be chosen: threads of such a block reach beyond the 2048 bytes of shared memory that it has";
-    assert!(said.contains(why), "{said}");
-    // Rows as long as the baseline's block, whatever else the code asks of that.
-    let said = predicted(
-        &project,
-        "//@tune grid(rows) block({32, 64, 128, 256}) regs({0}) default(block = 256) launch(header)\n\
-         //@tune args(rows = 1 << 14, x = random[rows * 256], y = out[rows * 256])\n\
-         __global__ void norm(int rows, const float *x, float *y) {\n\
-         __shared__ float s[256]; const int t = threadIdx.x; const float e = x[blockIdx.x * 256 + t]; s[t] = e * e; __syncthreads();\n\
-         for (int k = blockDim.x / 2; k; k /= 2) { if (t < k) s[t] += s[t + k]; __syncthreads(); }\n\
-         y[blockIdx.x * 256 + t] = e / s[0]; }\n",
-    );
+    let why = "2 of 3 points may not be chosen: the kernel reads threadIdx.x and never blockDim.x";
+    expected.extend(["block=16x8 (kept", why].map(|words| ("tile".to_owned(), words.to_owned())));
+    unexpected.push(("wide".to_owned(), "may not be chosen"));
+    for (kernel, words) in [
+        // A buffer of an element for each block of the program.
+        (
+            "//@tune threads(n) block({64, 128, 256, 512}) regs({0}) default(block = 64) launch(remap)\n\
+             //@tune args(n = 1 << 22, x = random[n], part = out[65536])\n\
+             __global__ void sums(int n, const float *x, float *part) {\n\
+             __shared__ float s[1024]; const int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+             s[threadIdx.x] = i < n ? x[i] : 0; __syncthreads();\n\
+             for (int o = blockDim.x / 2; o; o /= 2) {\n\
+             if (threadIdx.x < o) s[threadIdx.x] += s[threadIdx.x + o]; __syncthreads(); }\n\
+             if (!threadIdx.x) part[blockIdx.x] = s[0]; }\n",
+            "3 of 4 points may not be chosen: `part` of args(...) has as many elements as the program launches blocks, 65536",
+        ),
+        // An array in shared memory that does not follow the block: a thread for each element, then several arrays of two dimensions.
+        (
+            "//@tune threads(n) block({64, 128, 256}) regs({0}) default(block = 64) launch(header) args(n = 1 << 22, x = random[n])\n\
+             __global__ void turn(int n, float *x) {\n\
+             __shared__ float s[128]; const int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+             s[threadIdx.x] = i < n ? x[i] : 0; __syncthreads();\n\
+             if (i < n) x[i] = s[blockDim.x - 1 - threadIdx.x]; }\n",
+            "turn: block=128 (1.",
+        ),
+        (
+            "//@tune threads(n, n) block({16, 32}, {16, 32, 64}) regs({0}) default(block = {16, 16}) launch(header)\n\
+             //@tune args(n = 512, a = random[n * n], b = random[n * n], c = out[n * n])\n\
+             __global__ void product(int n, const float *a, const float *b, float *c) {\n\
+             __shared__ float s[16][16], t[16][16]; float sum = 0;\n\
+             const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;\n\
+             for (int k = 0; k < n; k += blockDim.x) {\n\
+             s[threadIdx.y][threadIdx.x] = a[y * n + k + threadIdx.x];\n\
+             t[threadIdx.y][threadIdx.x] = b[(k + threadIdx.y) * n + x]; __syncthreads();\n\
+             for (int j = 0; j < blockDim.x; ++j) sum += s[threadIdx.y][j] * t[j][threadIdx.x]; __syncthreads(); }\n\
+             c[y * n + x] = sum; }\n",
+            "4 of 5 points may not be chosen: threads of such a block reach beyond the 2048 bytes of shared memory that it has",
+        ),
+        // Rows as long as the baseline's block, whatever else the code asks of that.
+        (
+            "//@tune grid(rows) block({32, 64, 128, 256}) regs({0}) default(block = 256) launch(header)\n\
+             //@tune args(rows = 1 << 14, x = random[rows * 256], y = out[rows * 256])\n\
+             __global__ void norm(int rows, const float *x, float *y) {\n\
+             __shared__ float s[256]; const int t = threadIdx.x; const float e = x[blockIdx.x * 256 + t]; s[t] = e * e; __syncthreads();\n\
+             for (int k = blockDim.x / 2; k; k /= 2) { if (t < k) s[t] += s[t + k]; __syncthreads(); }\n\
+             y[blockIdx.x * 256 + t] = e / s[0]; }\n",
+            "norm: block=256 (kept",
+        ),
+    ] {
+        source += kernel;
+        let name = kernel.split("void ").nth(1).and_then(|rest| rest.split('(').next()).expect("a kernel");
+        expected.push((name.to_owned(), words.to_owned()));
+    }
+    let said = predicted(&project, &source);
+    for (name, words) in expected {
+        assert!(said_of(&said, &name).contains(&words), "{name}, {words}: {said}");
+    }
+    for (name, words) in unexpected {
+        assert!(!said_of(&said, &name).contains(words), "{name}, {words}: {said}");
+    }
+    let record = project.record("predicted.tune.json");
+    let kernels = record["kernels"].as_array().expect("a list");
+    let norm = kernels.iter().find(|kernel| kernel["name"] == "norm").expect("it is recorded");
     let why = "bytes at most, and `y` has 16777216: let the grid follow the block, as in threads(n)";
-    let held = project.record("predicted.tune.json")["kernels"][0]["held"].to_string();
-    assert!(said.contains("norm: block=256 (kept") && held.contains(why), "{said}{held}");
-    // An assertion that asks for the baseline's block, whatever the comment promises.
-    let said = predicted(
-        &project,
-        "#include <cassert>\n//@tune threads(n) block({32, 64, 128}) regs({0}) default(block = 64) launch(remap) args(n = 1 << 20, x = random[n])\n\
-         __global__ void strict(int n, float *x) {\n\
-         assert(blockDim.x == 64); const int i = blockIdx.x * 64 + threadIdx.x; if (i < n) x[i] *= 2; }\n\
-         void go(int n, float *x) { strict<<<(n + 63) / 64, 64>>>(n, x); }\n",
-    );
-    let why = "2 of 3 points may not be chosen: threads of such a block end in an assertion or a trap";
-    assert!(said.contains(why), "{said}");
-    // What goes by no launch stub stays as it is.
+    assert!(norm["held"].to_string().contains(why), "{norm}");
+
+    // Kernels that their source launches, too.
     let said = predicted(
         &project,
         "//@tune threads(n) block({64, 128, 256}) regs({0}) default(block = 64) args(n = 1 << 20, x = random[n])\n\
          __global__ void bare(int n, float *x) {\n\
          const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2; }\n\
-         void go(int n, float *x) { void *given[] = {&n, &x}; cudaLaunchKernel(bare, dim3((n + 63) / 64), dim3(64), given, 0, 0); }\n",
-    );
-    let why = "2 of 3 points may not be chosen: what this source launches (predicted.cu(4)) goes by no launch stub";
-    assert!(said.contains("bare: block=64 (kept") && said.contains(why), "{said}");
-    let said = predicted(
-        &project,
-        "//@tune template(4) threads(n) block({64, 128}) regs({0}) args(n = 1 << 20, x = random[n])\n\
+         void go(int n, float *x) { void *given[] = {&n, &x}; cudaLaunchKernel(bare, dim3((n + 63) / 64), dim3(64), given, 0, 0); }\n\
+         //@tune template(4) threads(n) block({64, 128}) regs({0}) args(n = 1 << 20, x = random[n])\n\
          template <int N, bool B = false> __global__ void open(int n, float *x) {\n\
          const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= B ? 2 : N; }\n\
-         void go(int n, float *x) { open<4><<<n / 64, 64>>>(n, x); open<4, true><<<n / 64, 64>>>(n, x); }\n",
+         void both(int n, float *x) { open<4><<<n / 64, 64>>>(n, x); open<4, true><<<n / 64, 64>>>(n, x); }\n\
+         #include <cassert>\n\
+         //@tune threads(n) block({32, 64, 128}) regs({0}) default(block = 64) launch(remap) args(n = 1 << 20, x = random[n])\n\
+         __global__ void strict(int n, float *x) {\n\
+         assert(blockDim.x == 64); const int i = blockIdx.x * 64 + threadIdx.x; if (i < n) x[i] *= 2; }\n\
+         void asserted(int n, float *x) { strict<<<(n + 63) / 64, 64>>>(n, x); }\n",
     );
-    assert!(
-        said.contains(
-            "(1): warning: these arguments fit several instances that this file makes, <4, false>, <4, true>: write"
-        ),
-        "{said}"
-    );
-    let tied = "block({16, 32, 64}, {8}) define(TILE = {16, 32, 64}) require(block.x == TILE) default(block = {16, 8}, TILE = 16)";
-    assert!(!tiled(tied).contains("may not be chosen"));
+    for words in [
+        // What goes by no launch stub stays as it is.
+        "nvtune: bare: block=64 (kept",
+        "nvtune: bare: note: 2 of 3 points may not be chosen: what this source launches (predicted.cu(4)) goes by no launch stub",
+        // Arguments that leave open which instance is meant.
+        "(5): warning: these arguments fit several instances that this file makes, <4, false>, <4, true>: write",
+        // An assertion that asks for the baseline's block, whatever the comment promises.
+        "nvtune: strict: note: 2 of 3 points may not be chosen: threads of such a block end in an assertion or a trap",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
 }
 
 #[test]
@@ -628,49 +694,56 @@ fn a_macro_that_changes_nothing_or_other_kernels_is_told_at_its_place() {
 #[test]
 fn a_macro_that_host_code_uses_changes_only_where_every_launch_is_seen_to_follow_it() {
     let project = Project::new(&[]);
-    let default = "#ifndef WORK\n#define WORK 16\n#endif\n";
-    project.write("config.h", default);
-    project.write("layout.h", "struct Sums { float of[WORK]; };\n");
-    let of_source = |head: &str, host: &str| {
-        format!(
-            "{head}\n//@tune define(WORK = {{1, 2, 4, 16}}) threads(ceildiv(n, WORK)) block(256) regs({{0}}) launch(remap)\n\
-             //@tune default(block = 256, WORK = 16) args(n = 1 << 20, x = random[n], y = out[n])\n\
-             __global__ void k(int n, const float *x, float *y) {{\n\
-             const int first = (blockIdx.x * blockDim.x + threadIdx.x) * WORK;\n\
-             for (int i = first; i < first + WORK && i < n; ++i) y[i] = sinf(x[i]); }}\n{host}\n"
-        )
-    };
-    let of = |head: &str, host: &str| predicted(&project, &of_source(head, host));
-    let by_macro =
-        "void go(int n, const float *x, float *y) { int per = 256 * WORK; k<<<(n + per - 1) / per, 256>>>(n, x, y); }";
-    let said = of(default, by_macro);
-    assert!(!said.contains("may not be chosen") && !said.contains("(kept"), "{said}");
-    // By the header it follows in this source, and in those alone that include it, too.
-    let by_header = "void go(int n, const float *x, float *y) { k<<<nvtune::k::grid(n), nvtune::k::block()>>>(n, x, y); int w = WORK; }";
-    let included = "#include \"config.h\"\n#include \"predicted.tune.h\"";
-    for (clause, is_kept) in [("", true), ("launch(header)", false)] {
-        let text = of_source(included, by_header).replace("launch(remap)", clause);
-        let said = predicted(&project, &text);
-        assert_eq!(said.contains("WORK=16 (kept"), is_kept, "{said}");
-        assert_eq!(said.contains("write launch(header) if all of them include the header"), is_kept, "{said}");
-    }
-    let with_layout = format!("{default}#include \"layout.h\"");
-    let shared = "which other sources may include, too";
-    for (head, host, why) in [
-        ("#include \"config.h\"", by_macro, shared),
-        ("#include \"config.h\"", "static_assert(WORK < 99, \"\");", shared),
-        (with_layout.as_str(), by_macro, shared),
-        (
-            default,
-            "int padded(int n) { return n + WORK; }\nvoid go(int n, const float *x, float *y) { k<<<(n + 4095) / 4096, 256>>>(n, x, y); }",
-            "the grid that the program launches knows nothing of WORK",
-        ),
-    ] {
-        let said = of(head, host);
-        assert!(
-            said.contains("WORK=16 (kept") && said.contains("3 of 4 points may not be chosen") && said.contains(why),
-            "{said}"
+    // A kernel with a macro of its own, and host code.
+    let source = |work: &str, launch: &str, host: &str| {
+        let text = format!(
+            "//@tune define($WORK = {{1, 2, 4, 16}}) threads(ceildiv(n, $WORK)) block(256) regs({{0}}) {launch}\n\
+             //@tune default(block = 256, $WORK = 16) args(n = 1 << 20, x = random[n], y = out[n])\n\
+             __global__ void $k(int n, const float *x, float *y) {{\n\
+             const int first = (blockIdx.x * blockDim.x + threadIdx.x) * $WORK;\n\
+             for (int i = first; i < first + $WORK && i < n; ++i) y[i] = sinf(x[i]); }}\n{host}\n"
         );
+        text.replace("$WORK", work).replace("$k", &work.to_lowercase())
+    };
+    let default = |work: &str| format!("#ifndef {work}\n#define {work} 16\n#endif\n");
+    let by_macro = "void go_$k(int n, const float *x, float *y) { int per = 256 * $WORK; $k<<<(n + per - 1) / per, 256>>>(n, x, y); }";
+    // Defined in a file that others may include, or used in one.
+    let shared = Some("which other sources may include, too");
+    project.write("config.h", &["GIVEN", "ASSERTED", "OPEN", "CLOSED"].map(default).concat());
+    project.write("layout.h", "struct Sums { float of[LAID]; };\n");
+    let own = ["FREE", "LAID", "PADDED"].map(default).concat();
+    let head = format!("#include \"config.h\"\n{own}#include \"layout.h\"\n");
+    let cases = [
+        ("FREE", by_macro, None),
+        ("GIVEN", by_macro, shared),
+        ("ASSERTED", "static_assert($WORK < 99, \"\");", shared),
+        ("LAID", by_macro, shared),
+        (
+            "PADDED",
+            "int padded(int n) { return n + $WORK; }\nvoid go_$k(int n, const float *x, float *y) { $k<<<(n + 4095) / 4096, 256>>>(n, x, y); }",
+            Some("the grid that the program launches knows nothing of PADDED"),
+        ),
+    ];
+    let kernels = cases.map(|(work, host, _)| source(work, "launch(remap)", host));
+    let all = predicted(&project, &format!("{head}{}", kernels.concat()));
+    for (work, _, why) in cases {
+        let said = said_of(&all, &work.to_lowercase());
+        let is_kept = said.contains(&format!("{work}=16 (kept"));
+        let (is_told, is_any_told) =
+            (said.contains("3 of 4 points may not be chosen"), said.contains("may not be chosen"));
+        assert_eq!((is_kept, is_told, is_any_told), (why.is_some(), why.is_some(), why.is_some()), "{said}");
+        assert!(!said.contains("(kept") || why.is_some_and(|why| said.contains(why)), "{said}");
+    }
+    // By the header it follows in this source, and in those alone that include it, too.
+    let by_header = "void go_$k(int n, const float *x, float *y) { $k<<<nvtune::$k::grid(n), nvtune::$k::block()>>>(n, x, y); int w = $WORK; }";
+    let cases = [("OPEN", "", true), ("CLOSED", "launch(header)", false)];
+    let kernels = cases.map(|(work, clause, _)| source(work, clause, by_header));
+    let all =
+        predicted(&project, &format!("#include \"config.h\"\n#include \"predicted.tune.h\"\n{}", kernels.concat()));
+    for (work, _, is_kept) in cases {
+        let said = said_of(&all, &work.to_lowercase());
+        assert_eq!(said.contains(&format!("{work}=16 (kept")), is_kept, "{said}");
+        assert_eq!(said.contains("write launch(header) if all of them include the header"), is_kept, "{said}");
     }
 }
 
@@ -716,7 +789,7 @@ fn a_file_that_is_not_nvtunes_is_not_written_over() {
     assert_eq!(project.files(), ["predicted.cu", "predicted.o", "predicted.tune.h"]);
 }
 
-/// The same without the lines of results.
+/// What a build says, without the lines of results.
 fn warnings(said: &str) -> String {
     said.lines().filter(|line| !line.starts_with("nvtune: ")).fold(String::new(), |all, line| all + line + "\n")
 }
@@ -735,14 +808,13 @@ pub const DIVIDED: &str = "#ifndef PER\n#define PER 4\n#endif\n\
 fn where_the_work_of_a_thread_is_not_known_other_shapes_are_not_chosen_for_having_fewer_threads() {
     let project = Project::new(&[]);
     // Rows behind pointers to pointers, which take no value: nobody knows how long they are.
-    let rows = |clauses: &str, head: &str| {
-        let text = format!(
+    let kernel = |clauses: &str, head: &str| {
+        format!(
             "//@tune {clauses} regs({{0}}) launch(remap)\n\
              __global__ void sums(int n, float **x, float *y) {{\n\
              float sum = 0.0f; for (int i = {head}) sum += x[blockIdx.x][i];\n\
              atomicAdd(y + blockIdx.x, sum); }}\n"
-        );
-        results(&project, &text)
+        )
     };
     let (row, whole) = (
         "threadIdx.x; i < n; i += blockDim.x",
@@ -754,27 +826,36 @@ fn where_the_work_of_a_thread_is_not_known_other_shapes_are_not_chosen_for_havin
         nvtune: sums: note: 3 of 4 points may not be chosen: a thread has more or less to do in them, and nothing says how much: give the iterations of its loops by the block, as in trips(ceildiv(n, block.x)) with a number for n
           note: 3 of 4 points may not be chosen: a thread has more or less to do in them, and nothing says how much: give the iterations of its loops by the block, as in trips(ceildiv(n, block.x)) with a number for n
     "#]]
-    .assert_eq(&rows(blocks, row));
-    // Neither numbers alone nor the same trips in every block tell it.
-    for clause in ["args(n = 4096)", "trips(20)"] {
-        let said = rows(&format!("{blocks} {clause}"), row);
-        assert!(said.contains("block=256 (kept") && said.contains("3 of 4 points may not be chosen"), "{said}");
-    }
+    .assert_eq(&results(&project, &kernel(blocks, row)));
     let grids = "grid({132, 264, 528}) block({128, 256}) default(block = 256, grid = 528)";
-    let said = rows(grids, whole);
-    // As many threads in other blocks have as much to do: there is none here.
-    assert!(said.contains("grid=528 (kept") && said.contains("5 of 6 points may not be chosen"), "{said}");
-    assert!(said.contains("as in trips(ceildiv(n, block.x * grid.x))"), "{said}");
-    for (clauses, head) in [
-        (format!("{blocks} trips(ceildiv(4096, block.x))"), row),
-        (format!("{grids} trips((1 << 24) / (block.x * grid.x))"), whole),
+    // Further kernels, of one source, and what is said of each; nothing of points where nothing is to be said.
+    let cases: [(&str, &str, &str, &[&str]); 8] = [
+        // Neither numbers alone nor the same trips in every block tell it.
+        (blocks, "args(n = 4096)", row, &["block=256 (kept", "3 of 4 points may not be chosen"]),
+        (blocks, "trips(20)", row, &["block=256 (kept", "3 of 4 points may not be chosen"]),
+        // As many threads in other blocks have as much to do: there is none here.
+        (
+            grids,
+            "",
+            whole,
+            &["grid=528 (kept", "5 of 6 points may not be chosen", "as in trips(ceildiv(n, block.x * grid.x))"],
+        ),
+        (blocks, "trips(ceildiv(4096, block.x))", row, &[]),
+        (grids, "trips((1 << 24) / (block.x * grid.x))", whole, &[]),
         // What covers the threads has as much for each of them.
-        ("threads(1 << 20) block({64, 128, 256}) default(block = 256)".to_owned(), row),
-        ("grid(ceildiv(1 << 20, block.x)) block({64, 128, 256}) default(block = 256)".to_owned(), row),
-        ("grid(4096, ceildiv(128, block.y)) block(32, {4, 8, 16}) default(block = {32, 8})".to_owned(), row),
-    ] {
-        let said = rows(&clauses, head);
-        assert!(!said.contains("may not be chosen"), "{clauses}: {said}");
+        ("threads(1 << 20) block({64, 128, 256}) default(block = 256)", "", row, &[]),
+        ("grid(ceildiv(1 << 20, block.x)) block({64, 128, 256}) default(block = 256)", "", row, &[]),
+        ("grid(4096, ceildiv(128, block.y)) block(32, {4, 8, 16}) default(block = {32, 8})", "", row, &[]),
+    ];
+    let kernels = cases.iter().enumerate().map(|(number, (shape, clause, head, _))| {
+        kernel(&format!("{shape} {clause}"), head).replace("sums", &format!("sums{number}"))
+    });
+    let said = predicted(&project, &kernels.collect::<String>());
+    assert!(!said.contains("warning"), "{said}");
+    for (number, (shape, clause, _, expected)) in cases.iter().enumerate() {
+        let said = said_of(&said, &format!("sums{number}"));
+        assert!(expected.iter().all(|words| said.contains(words)), "{shape} {clause}: {said}");
+        assert!(!expected.is_empty() || !said.contains("may not be chosen"), "{shape} {clause}: {said}");
     }
 }
 
@@ -911,12 +992,15 @@ fn a_workload_too_small_to_tell_the_values_of_a_macro_apart_hides_neither_a_lack
     }
 }
 
+/// Without the libraries that it can do without, which take the compiler most of its time.
+const COOPERATIVE_GROUPS: &str = "#define _CG_LIMIT_INCLUDED_DEPENDENCIES\n#include <cooperative_groups.h>\n";
+
 #[test]
 fn a_grid_that_waits_for_itself_is_no_larger_than_the_gpu() {
     let kernel = |name: &str, more: &str, ways: &str, wait: &str| {
         format!(
             "//@tune grid({{132, 1056, 10560}}) block(256) regs({{0}}) {more} default(block = 256, grid = 132) launch({ways})\n\
-             //@tune args(n = 1 << 26, x = random[n], y = out[n])\n\
+             //@tune args(n = 1 << 22, x = random[n], y = out[n])\n\
              __global__ void {name}(int n, const float *x, float *y) {{\n\
              const cg::grid_group grid = cg::this_grid();\n\
              int i = grid.thread_rank(); for (; i < n; i += grid.size()) y[i] = sqrtf(x[i]);\n\
@@ -926,9 +1010,11 @@ fn a_grid_that_waits_for_itself_is_no_larger_than_the_gpu() {
     // Of each kernel of a file, by configuration in the order of the grids: whether it has a score, and why not.
     let scored = |head: &str, kernels: &[String]| -> Vec<(Vec<bool>, serde_json::Value)> {
         let project = Project::new(&[]);
-        let include = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;";
+        let include = format!("{COOPERATIVE_GROUPS}namespace cg = cooperative_groups;");
         project.write("root.cu", &format!("{include}\n{head}\n{}", kernels.concat()));
-        succeed(project.nvtune(&compile("root.cu", "root.o")).env("NVTUNE", "static"));
+        // What is launched by the header has no need of host code.
+        let arguments = ["-O3", "-arch=sm_90", "-cubin", "root.cu", "-o", "root.cubin"];
+        succeed(project.nvtune(&arguments).env("NVTUNE", "static"));
         let record = project.record("root.tune.json");
         let of_kernel = |kernel: &serde_json::Value| {
             let configurations = kernel["configurations"].as_array().expect("a list");
@@ -1024,7 +1110,7 @@ fn a_kernel_that_waits_for_its_grid_is_launched_cooperatively() {
             ],
         ),
     ] {
-        let mut text = format!("#include <cooperative_groups.h>\n{first}namespace cg = cooperative_groups;\n");
+        let mut text = format!("{COOPERATIVE_GROUPS}{first}namespace cg = cooperative_groups;\n");
         let mut entries = Vec::new();
         for (number, (clauses, sync, cooperative)) in kernels.iter().enumerate() {
             text += &format!(
@@ -1066,7 +1152,8 @@ fn a_kernel_that_waits_for_its_grid_is_launched_cooperatively() {
         }
         if !first.is_empty() {
             // Where nothing is compiled to see it, the header goes by the source's words.
-            succeed(project.nvtune(&compile("root.cu", "root.o")).env("NVTUNE", "off"));
+            let arguments = ["-O3", "-arch=sm_90", "-cubin", "root.cu", "-o", "root.cubin"];
+            succeed(project.nvtune(&arguments).env("NVTUNE", "off"));
             let expected: Vec<bool> = kernels.iter().map(|&(.., cooperative)| cooperative).collect();
             assert_eq!(together(), expected);
         }

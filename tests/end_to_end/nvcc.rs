@@ -169,7 +169,7 @@ fn one_source_compiled_twice_at_once_reads_its_own_header_each_time_and_the_clas
     let project = Project::new(&[]);
     let text = "#if __has_include(\"kernel.tune.h\")\n#include \"kernel.tune.h\"\n#endif\n#ifndef TILE\n#define TILE 1\n#endif\n\
                 #ifndef REAL\n#define REAL float\n#endif\n\
-                //@tune threads(ceildiv(n, TILE)) block(256) define(TILE = {1, 2, 4}) args(n = 4096, x = random[n])\n\
+                //@tune threads(ceildiv(n, TILE)) block(256) regs({0}) define(TILE = {1, 2, 4}) args(n = 4096, x = random[n])\n\
                 __global__ void k(int n, REAL *x) {\nconst int i = (blockIdx.x * blockDim.x + threadIdx.x) * TILE;\n\
                 for (int j = i; j < i + TILE && j < n; ++j) x[j] += 1;\n}\nint tile = TILE;\n";
     project.write("kernel.cu", text);
@@ -192,7 +192,7 @@ fn one_source_compiled_twice_at_once_reads_its_own_header_each_time_and_the_clas
         assert!(ended.status.success(), "{said}");
         said
     };
-    for _ in 0..5 {
+    for _ in 0..3 {
         for built in objects.map(start) {
             end(built);
         }
@@ -478,55 +478,62 @@ fn parameters_that_a_macro_of_the_build_leaves_out_are_those_that_args_names() {
     assert!(ran.stderr.contains(hint), "{}", ran.stderr);
 }
 
-/// A kernel with its comment, for launches of this block alone.
-fn copier(block: u32, guard: &str) -> String {
+/// A kernel with its comment, for launches of this block alone; with a macro of which this is the clause, or none.
+fn copier(name: &str, way: &str, block: u32, guard: &str) -> String {
+    let factor = if way.is_empty() { "2" } else { "WAY" };
     format!(
-        "{guard}\n//@tune threads(n) block({block}) regs({{0, 32}}) define(WAY = {{1, 2}}) default(WAY = 1) args(n = 4096, x = random[n], y = out[n])\n\
-         __global__ void copy(int n, const float *x, float *y) {{ int i = blockIdx.x * {block} + threadIdx.x; if (i < n) y[i] = WAY * x[i]; }}\n"
+        "{guard}\n//@tune threads(n) block({block}) regs({{0, 32}}) {way} args(n = 4096, x = random[n], y = out[n])\n\
+         __global__ void {name}(int n, const float *x, float *y) {{ int i = blockIdx.x * {block} + threadIdx.x; if (i < n) y[i] = {factor} * x[i]; }}\n"
     )
 }
 
 #[test]
 fn of_alternatives_of_one_kernel_the_compiled_one_is_tuned() {
     let project = Project::new(&[]);
-    let host = "static_assert(COPY_BLOCK_X == BLOCK, \"of the other one\");\n";
-    let source = |second: &str| {
+    let include = "#include \"copy.tune.h\"\n";
+    let way = "define(WAY = {1, 2}) default(WAY = 1)";
+    // Of the alternatives, where and else, that of this block is compiled.
+    let alternatives = |name: &str, way: &str, first: &str, second: &str, block: u32| {
         format!(
-            "#include \"copy.tune.h\"\n{}{}#endif\n{host}",
-            copier(64, "#if defined FAST || __CUDA_ARCH__ >= 900"),
-            copier(128, second)
+            "{}{}#endif\nstatic_assert({}_BLOCK_X == {block}, \"of the other one\");\n",
+            copier(name, way, 64, first),
+            copier(name, way, 128, second),
+            name.to_uppercase()
         )
     };
-    for (second, block, options) in [
-        ("#else", 64, &["-arch=sm_80", "-DFAST"][..]),
-        ("#else", 128, &["-arch=sm_80"]),
-        ("#endif\n#if !defined FAST", 128, &["-arch=sm_80"]),
+    let fast = "#if defined FAST || __CUDA_ARCH__ >= 900";
+    let slow = "#if defined FASTER || __CUDA_ARCH__ >= 900";
+    let copy = alternatives("copy", way, fast, "#else", 64);
+    let several = [
+        copy.clone(),
+        alternatives("other", "", slow, "#else", 128),
+        alternatives("apart", "", slow, "#endif\n#if !defined FASTER", 128),
+    ];
+    for (text, options, blocks) in [
+        (several.concat(), &["-c", "-arch=sm_80", "-DFAST"][..], &[("copy", 64), ("other", 128), ("apart", 128)][..]),
         // No host code is compiled.
-        ("#else", 64, &["-arch=sm_80", "-DFAST", "-cubin"]),
+        (copy.clone(), &["-cubin", "-arch=sm_80", "-DFAST"], &[("copy", 64)]),
         // Each architecture has its own.
-        ("#else", 64, &["-arch=sm_90"]),
-        ("#else", 64, &["-gencode=arch=compute_80,code=sm_80", "-gencode=arch=compute_90,code=sm_90"]),
+        (copy.clone(), &["-c", "-arch=sm_90"], &[("copy", 64)]),
+        (copy, &["-c", "-gencode=arch=compute_80,code=sm_80", "-gencode=arch=compute_90,code=sm_90"], &[("copy", 64)]),
     ] {
-        project.write("copy.cu", &source(second));
-        let define = format!("-DBLOCK={block}");
-        let call = || [&["-c", "copy.cu", "-o", "copy.o", &define], options].concat();
-        let call: Vec<&str> = call().into_iter().filter(|word| *word != "-c" || !options.contains(&"-cubin")).collect();
+        project.write("copy.cu", &format!("{include}{text}"));
         for from_cache in [false, true] {
-            let ran = succeed(&mut project.nvtune(&call));
-            let told = format!("nvtune: copy: block={block} ");
-            assert!(ran.stderr.starts_with(&told), "{options:?} {second}: {}", ran.stderr);
-            assert!(
-                !ran.stderr.contains("warning") && (!from_cache || ran.stderr.contains("from the cache")),
-                "{}",
-                ran.stderr
-            );
+            let ran = succeed(&mut project.nvtune(&[&["copy.cu", "-o", "copy.o"], options].concat()));
+            assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+            for (name, block) in blocks {
+                let result = ran.stderr.lines().find(|line| line.starts_with(&format!("nvtune: {name}: ")));
+                let told = result.is_some_and(|line| line.starts_with(&format!("nvtune: {name}: block={block} ")));
+                assert!(told, "{options:?} {name}: {}", ran.stderr);
+                assert!(!from_cache || result.is_some_and(|line| line.contains("from the cache")), "{}", ran.stderr);
+            }
         }
     }
     // Who marked one of them has not marked the other.
     let other = "#else\n__global__ void copy(int n, const float *x, float *y) { y[n] = x[n]; }\n#endif\n";
-    project.write("copy.cu", &format!("{}{other}", copier(64, "#ifdef FAST")));
+    project.write("copy.cu", &format!("{}{other}", copier("copy", "", 64, "#ifdef FAST")));
     for (options, is_tuned) in [(&["-DFAST"][..], true), (&[], false)] {
-        let ran = succeed(&mut project.nvtune(&[&["-c", "copy.cu", "-arch=sm_90"], options].concat()));
+        let ran = succeed(&mut project.nvtune(&[&["-cubin", "copy.cu", "-arch=sm_90"], options].concat()));
         assert_eq!(ran.stderr.starts_with("nvtune: copy: block=64 "), is_tuned, "{}", ran.stderr);
         assert!(is_tuned || ran.stderr.is_empty(), "{}", ran.stderr);
     }
@@ -534,28 +541,28 @@ fn of_alternatives_of_one_kernel_the_compiled_one_is_tuned() {
     let host =
         "#ifdef COPY_BLOCK_X\nstatic_assert(USES_HEADER, \"\");\n#else\nstatic_assert(!USES_HEADER, \"\");\n#endif\n";
     let include = "#if __has_include(\"copy.tune.h\")\n#include \"copy.tune.h\"\n#endif\n";
-    project.write("copy.cu", &format!("{include}{}{other}{host}", copier(64, "#ifdef FAST")));
+    project.write("copy.cu", &format!("{include}{}{other}{host}", copier("copy", "", 64, "#ifdef FAST")));
     for (options, warm) in [("-DFAST", false), ("-DOTHER", false), ("-DOTHER", true), ("-DFAST", true)] {
         let uses = format!("-DUSES_HEADER={}", u8::from(options == "-DFAST"));
         let ran = run(&mut project.nvtune(&["-c", "copy.cu", "-arch=sm_90", options, &uses]));
         assert_eq!(ran.code, Some(0), "{options} {warm}: {}", ran.stderr);
     }
     // Alternatives may be files of their own; a kernel among a macro's arguments is seen, too.
-    project.write("fast.cuh", &format!("#pragma once\n{}", copier(64, "")));
+    project.write("fast.cuh", &format!("#pragma once\n{}", copier("copy", "", 64, "")));
     project.write(
         "slow.cuh",
         &format!(
             "#ifndef S\n#define S\n#define IN(...) namespace of {{ __VA_ARGS__ }}\nIN(\n{}\n)\n#endif\n",
-            copier(128, "")
+            copier("copy", "", 128, "")
         ),
     );
     project.write("copy.cu", "#ifdef FAST\n#include \"fast.cuh\"\n#else\n#include \"slow.cuh\"\n#endif\n");
     for (option, block) in [("-DFAST", 64), ("-DSLOW", 128)] {
-        let ran = succeed(&mut project.nvtune(&["-c", "copy.cu", "-arch=sm_90", option]));
+        let ran = succeed(&mut project.nvtune(&["-cubin", "copy.cu", "-arch=sm_90", option]));
         let told = format!("nvtune: copy: block={block} ");
         assert!(ran.stderr.starts_with(&told) && !ran.stderr.contains("warning"), "{option}: {}", ran.stderr);
     }
-    project.write("copy.cu", &source("#endif\n#if 1"));
+    project.write("copy.cu", &alternatives("copy", way, fast, "#endif\n#if 1", 64));
     let ran = run(&mut project.nvtune(&["-c", "copy.cu", "-arch=sm_90"]));
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     for expected in ["macro `WAY` is already an axis", "two tuned kernels of this file are called `copy`"] {

@@ -73,57 +73,67 @@ fn another_way_to_the_launches_is_another_result() {
 fn an_entry_whose_winner_may_not_be_chosen_any_more_is_stale() {
     // An nvtune that knew nothing of launches which do not follow a macro locked what it found fastest: blocks for one element a thread,
     // of which the program, whose blocks do four, launches too few; and for eight, of which the blocks beyond write what is not theirs.
-    for (per, guard) in [(1, GUARD), (8, "")] {
-        let source =
-            DIVIDED.replace("SIZE", "1 << 20").replace("GUARD", guard).replace("{1, 2, 4, 8, 16}", "{1, 4, 8}");
-        let arguments = compile("k.cu", "k.o");
-        let locked_by = |default: &str| -> serde_json::Value {
-            let project = Project::new(&[]);
-            let text = source.replace("#define PER 4", &format!("#define PER {default}"));
-            project.write("k.cu", &text.replace("PER = 4)", &format!("PER = {default})")));
-            let entries = format!(r#"{{"label": "block=128 PER={default}", "time_us": 5.0}}, {{"time_us": 10.0}}"#);
-            let ran = tuned(&project, &arguments, &entries);
-            assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-            succeed(&mut nvtune(&project, &["lock"]));
-            serde_json::from_str(&project.read("nvtune.lock")).expect("JSON")
-        };
-        let key = "k.cu: divided, sm_90";
-        let (mut lock, other) = (locked_by("4"), locked_by(&per.to_string()));
-        let (entry, other) = (&mut lock["kernels"][key], &other["kernels"][key]);
-        assert_eq!((&entry["macros"]["PER"], &other["macros"]["PER"]), (&4.into(), &per.into()));
+    let kernels = [("few", "FEW", 1, GUARD), ("many", "MANY", 8, "")];
+    let kernel = |(name, per, _, guard): (&str, &str, u32, &str)| {
+        let text = DIVIDED.replace("SIZE", "1 << 20").replace("GUARD", guard).replace("{1, 2, 4, 8, 16}", "{1, 4, 8}");
+        text.replace("divided", name).replace("PER", per)
+    };
+    let source = kernels.map(kernel).concat();
+    let arguments = compile("k.cu", "k.o");
+    // The lock file where these values of the macros are the baselines'.
+    let locked_by = |values: [u32; 2]| -> serde_json::Value {
+        let project = Project::new(&[]);
+        let mut text = source.clone();
+        let mut entries = String::new();
+        for ((_, per, ..), value) in kernels.iter().zip(values) {
+            text = text.replace(&format!("#define {per} 4"), &format!("#define {per} {value}"));
+            text = text.replace(&format!("{per} = 4)"), &format!("{per} = {value})"));
+            entries += &format!(r#"{{"label": "block=128 {per}={value}", "time_us": 5.0}}, "#);
+        }
+        project.write("k.cu", &text);
+        let ran = tuned(&project, &arguments, &(entries + r#"{"time_us": 10.0}"#));
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        succeed(&mut nvtune(&project, &["lock"]));
+        serde_json::from_str(&project.read("nvtune.lock")).expect("JSON")
+    };
+    let (mut lock, other) = (locked_by([4, 4]), locked_by(kernels.map(|(.., value, _)| value)));
+    for (name, per, value, _) in kernels {
+        let key = format!("k.cu: {name}, sm_90");
+        let (entry, other) = (&mut lock["kernels"][&key], &other["kernels"][&key]);
+        assert_eq!((&entry["macros"][per], &other["macros"][per]), (&4.into(), &value.into()));
         entry["winner_ptx"] = other["ptx"].clone();
         for fact in ["macros", "code", "block", "cap"] {
             entry[fact] = other[fact].clone();
         }
-        let project = Project::new(&[]);
-        project.write("k.cu", &source);
-        project.write("nvtune.lock", &lock.to_string());
-        let ran = locked(&project, &arguments);
+    }
+    let project = Project::new(&[]);
+    project.write("k.cu", &source);
+    project.write("nvtune.lock", &lock.to_string());
+    let ran = locked(&project, &arguments);
+    let header = project.read("k.tune.h");
+    let mut stale = String::new();
+    for (name, per, value, _) in kernels {
         let reason = format!(
-            "another is what may be chosen, and block=128 PER={per} is not: the grid that the program launches knows nothing of PER: \
+            "another is what may be chosen, and block=128 {per}={value} is not: the grid that the program launches knows nothing of {per}: \
              launch by the macro, or include the header and launch by it"
         );
         let said = format!(
-            "divided: its entry in nvtune.lock is stale and not used: {reason}; `nvtune lock --update` measures it again"
+            "{name}: its entry in nvtune.lock is stale and not used: {reason}; `nvtune lock --update` measures it again"
         );
         assert!(ran.stderr.contains(&said), "{}", ran.stderr);
-        let checked = run(&mut nvtune(&project, &["lock", "--check"]));
-        assert_eq!(
-            (checked.code, checked.stdout),
-            (Some(1), format!("{key} is stale: {reason}\n")),
-            "{}",
-            checked.stderr
-        );
-        assert!(project.read("k.tune.h").contains("#define DIVIDED_PROVENANCE \"baseline\""), "{per}");
-        // Where launches follow it, it is as good as ever.
-        project.write("k.cu", &format!("#if __has_include(\"k.tune.h\")\n#include \"k.tune.h\"\n#endif\n{source}"));
-        let header = project.read("nvtune.lock").replace("\"launches\":\"remap\"", "\"launches\":\"header\"");
-        project.write("nvtune.lock", &header);
-        let ran = locked(&project, &arguments);
-        assert_eq!(count(&ran, "over the baseline, locked"), 1, "{}", ran.stderr);
-        // What the build before had against the entry as it was is not held against another one.
-        assert_eq!(succeed(&mut nvtune(&project, &["lock", "--check"])).stdout, "1 entries, all as built\n");
+        assert!(header.contains(&format!("#define {}_PROVENANCE \"baseline\"", name.to_uppercase())), "{header}");
+        stale += &format!("k.cu: {name}, sm_90 is stale: {reason}\n");
     }
+    let checked = run(&mut nvtune(&project, &["lock", "--check"]));
+    assert_eq!((checked.code, checked.stdout), (Some(1), stale), "{}", checked.stderr);
+    // Where launches follow it, it is as good as ever.
+    project.write("k.cu", &format!("#if __has_include(\"k.tune.h\")\n#include \"k.tune.h\"\n#endif\n{source}"));
+    let header = project.read("nvtune.lock").replace("\"launches\":\"remap\"", "\"launches\":\"header\"");
+    project.write("nvtune.lock", &header);
+    let ran = locked(&project, &arguments);
+    assert_eq!(count(&ran, "over the baseline, locked"), kernels.len(), "{}", ran.stderr);
+    // What the build before had against the entry as it was is not held against another one.
+    assert_eq!(succeed(&mut nvtune(&project, &["lock", "--check"])).stdout, "2 entries, all as built\n");
 }
 
 #[test]

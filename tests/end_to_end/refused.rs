@@ -14,7 +14,7 @@ fn kernel(head: &str, clauses: &str) -> String {
 fn named(name: &str, work: &str, head: &str, clauses: &str) -> String {
     format!(
         "{head}\n#ifndef {work}\n#define {work} 1\n#endif\n\
-         //@tune define({work} = {{1, 2}}) threads(n) block({{64, 128}}) regs({{0}}) default(block = 128, {work} = 1)\n\
+         //@tune define({work} = {{1, 2}}) threads(n) block({{64, 128}}) regs({{0}}) default(block = 128, {work} = 1) launch(header)\n\
          //@tune {clauses}\n\
          __global__ void {name}(int n, const float *x, float *y) {{\n\
          const int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
@@ -64,7 +64,7 @@ impl Watched {
     /// Runs of the preprocessor by plain nvcc.
     fn plain(&self) -> usize {
         let project = &self.project;
-        let mut plain = project.plain(&["-O3", self.architecture, "-rdc=true", "-c", "k.cu", "-o", "plain.o"]);
+        let mut plain = project.plain(&["-O3", self.architecture, "-rdc=true", "-cubin", "k.cu", "-o", "plain.cubin"]);
         project.write("notes", "");
         let path = std::env::var("PATH").expect("there is one");
         succeed(plain.env("PATH", format!("{}:{path}", project.path("tools").display())));
@@ -73,10 +73,8 @@ impl Watched {
 
     fn build(&self) -> Took {
         let project = &self.project;
-        let mut arguments = compile("k.cu", "k.o");
-        arguments.retain(|word| !word.starts_with("-arch"));
-        arguments.extend([self.architecture.to_owned(), "-rdc=true".to_owned()]);
-        let mut build = project.nvtune(&arguments);
+        // Device code alone: there is no host code to any of it.
+        let mut build = project.nvtune(&["-O3", self.architecture, "-rdc=true", "-cubin", "k.cu", "-o", "k.cubin"]);
         let path = std::env::var("PATH").expect("there is one");
         build.env("NVTUNE_NVCC", project.path("tools/nvcc"));
         build.env("PATH", format!("{}:{path}", project.path("tools").display()));
@@ -106,8 +104,8 @@ fn what_is_refused_for_good_is_refused_from_the_cache_in_the_same_words() {
     let elsewhere = named("elsewhere", "W3", "__device__ float far(float);", ARGS).replace("j * x[", "far(j) * x[");
     let crowd = |name: &str, work: &str, default: &str| {
         let body = format!(
-            "float a[72];\n#pragma unroll\nfor (int j = 0; j < 72; ++j) a[j] = x[(i + j * {work}) % n];\n__syncthreads();\n\
-             #pragma unroll\nfor (int j = 0; j < 72; ++j) y[i] += a[j] * a[j * 7 % 72];"
+            "double a[36];\n#pragma unroll\nfor (int j = 0; j < 36; ++j) a[j] = x[(i + j * {work}) % n];\n__syncthreads();\n\
+             #pragma unroll\nfor (int j = 0; j < 36; ++j) y[i] += a[j] * a[j * 7 % 36];"
         );
         let crowded = named(name, work, "", ARGS).replace("{64, 128}", "1024").replace("block = 128", default);
         crowded.replace(&format!("if (i < n) for (int j = 0; j < {work}; ++j) y[i] += j * x[(i + j) % n];"), &body)

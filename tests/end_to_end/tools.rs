@@ -59,9 +59,9 @@ fn cudafe_is_asked_for_the_module_id_where_a_kernel_is_named_after_it() {
     let unused = HIDDEN_NAMES.replace("if (i == 0) ++calls;\n", "");
     let kernel = unused.replace("//@tune define", "namespace {\n//@tune define") + "}\nauto address = &k;\n";
     // One run for each value of WORK, or none where nobody uses what the PTX has of that kind, as it does of many headers.
-    for (text, runs) in [(HIDDEN_NAMES, 6), (&unused, 0), (&kernel, 6)] {
+    for (text, runs) in [(HIDDEN_NAMES, 2), (&unused, 0), (&kernel, 2)] {
         let project = Project::new(&[]);
-        project.write("hidden.cu", text);
+        project.write("hidden.cu", &text.replace("{1, 2, 3, 4, 5, 6}", "{1, 2}"));
         let nvcc = toolkit(&project.path("bin"), "cudafe++", logged);
         let mut build = project.nvtune(&compile("hidden.cu", "hidden.o"));
         let ran = run(build.env("NVTUNE_NVCC", nvcc).env("LOGGED", project.path("log")).env("NVTUNE_CACHE_SIZE", "0"));
