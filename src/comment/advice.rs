@@ -320,7 +320,7 @@ impl Advisor<'_> {
         if let Some((name, bytes)) = smallest.filter(|(_, bytes)| *bytes > bordered) {
             let clause = if self.annotation.threads.is_some() { "threads" } else { "grid" };
             let message = format!(
-                "the {} threads of the baseline store {reach} bytes at most, but the smallest output, `{name}`, has {bytes}: `{}` has no loop, so `{clause}` or the size of `{name}` is wrong",
+                "the {} threads of the baseline store {reach} bytes at most, but the smallest output, `{name}`, has {bytes}: `{}` stores in no loop, so `{clause}` or the size of `{name}` is wrong",
                 launch.threads(),
                 self.annotation.kernel.name
             );

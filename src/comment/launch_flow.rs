@@ -15,6 +15,7 @@ use super::host_code::{File, HostCode};
 use super::launch_text::{Assignment, Called, Parameter, Tokens};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
+use variables::Lent;
 
 /// How many names deep, and how many in all, are looked at before none is said to follow.
 pub(super) const DEEPEST: usize = 64;
@@ -117,9 +118,10 @@ pub(super) struct Flow<'a> {
     quoting: HashSet<&'a str>,
     /// Host code's own, each with its file.
     functions: HashMap<&'a str, Vec<(usize, Tokens)>>,
-    /// The declarations of a name in a function, and what a variable is given, by file and beginning.
+    /// The declarations of a name in a function, what a variable is given and where it is lent, by file and beginning.
     declared: HashMap<(usize, usize, &'a str), Rc<[Tokens]>>,
     assigned: HashMap<(usize, usize, &'a str), Rc<[Assignment<'a>]>>,
+    lent: HashMap<(usize, usize, &'a str), Rc<[Lent]>>,
     known: HashMap<Key<'a>, Option<Verdict>>,
     /// What is being asked, each with how deep that is; and the least deep that has been met again meanwhile.
     asked: HashMap<Key<'a>, usize>,
@@ -143,6 +145,7 @@ impl<'a> Flow<'a> {
             functions: code.functions_by_name(),
             declared: HashMap::new(),
             assigned: HashMap::new(),
+            lent: HashMap::new(),
             known: HashMap::new(),
             asked: HashMap::new(),
             met: usize::MAX,

@@ -262,6 +262,21 @@ mod tests {
             ("void go(int n) { CHECK(cudaFuncSetAttribute(k<float>, a, WORK)); k<<<n / 4, 256>>>(n, x); }", false),
             ("void set() { int per_ = WORK; }\nvoid go(int n) { k<<<n / per_, 256>>>(n, x); }", false),
             ("void go(int n) { k<<<(n + 1023) / 1024, 256>>>(n, x); }", false),
+            // What is lent to be written.
+            (
+                "void set(int &g, int n) { g = n / WORK; }\nvoid go(int n) { int g = n / WORK; set(g, n); k<<<g, 256>>>(n, x); }",
+                true,
+            ),
+            ("void set(int &g) { g = 64; }\nvoid go(int n) { int g = n / WORK; set(g); k<<<g, 256>>>(n, x); }", false),
+            (
+                "int same(int &g) { return g; }\nvoid go(int n) { int g = n / WORK; same(g); k<<<g, 256>>>(n, x); }",
+                true,
+            ),
+            ("void go(int n) { int g = n / WORK, h = n / 4; std::swap(g, h); k<<<g, 256>>>(n, x); }", false),
+            ("void go(int n) { int g = n / WORK; int &r = g; r = n / 4; k<<<g, 256>>>(n, x); }", false),
+            ("void go(int n) { int g = n / WORK; const int &r = g; k<<<r, 256>>>(n, x); }", true),
+            ("void go(int n) { int g[] = {n / WORK, n / 4}; k<<<g[1], 256>>>(n, x); }", false),
+            ("void go(int n) { int g[] = {n / WORK, 2 * n / WORK}; k<<<g[1], 256>>>(n, x); }", true),
             ("int padded(int n) { return n + WORK; }\nvoid go(int n) { k<<<n / 1024, 256>>>(n, x); }", false),
             (
                 "void other(int n) { dim3 g(n / WORK); j<<<g, 256>>>(); }\nvoid go(int n) { dim3 g(n / 1024); k<<<g, 256>>>(n, x); }",

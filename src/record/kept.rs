@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Rises when the same inputs would be decided otherwise: a change of the model, of a strategy, of how candidates are timed.
-pub const ENGINE: u32 = 34;
+pub const ENGINE: u32 = 35;
 
 /// A decision in the cache.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -70,9 +70,21 @@ fn may_fail(module: &Module) -> bool {
 /// The buffers beyond which threads of a launch surely reach, with the first byte so found of each and whether it is written; as far as
 /// those in the corners of its first and last blocks, and of one between, tell.
 pub fn beyond_buffers(module: &Module, symbol: &str, (launch, workload): (&Launch, &Workload)) -> Vec<Overrun> {
-    let [first, last] = [[0; 3], launch.grid.map(|extent| extent.saturating_sub(1))];
-    let mut blocks = vec![first, launch.grid.map(|extent| extent / 2), last];
+    let mut blocks = vec![[0; 3], launch.grid.map(|extent| extent / 2), last_block(launch)];
     blocks.dedup();
+    overruns(module, symbol, (launch, workload), &blocks)
+}
+
+/// The same as far as the last block tells, which reaches beyond first where a launch has more threads than its buffers have room for.
+pub fn last_beyond_buffers(module: &Module, symbol: &str, run: (&Launch, &Workload)) -> Vec<Overrun> {
+    overruns(module, symbol, run, &[last_block(run.0)])
+}
+
+fn last_block(launch: &Launch) -> Dim3 {
+    launch.grid.map(|extent| extent.saturating_sub(1))
+}
+
+fn overruns(module: &Module, symbol: &str, (launch, workload): (&Launch, &Workload), blocks: &[Dim3]) -> Vec<Overrun> {
     let places = blocks.iter().flat_map(|&block| corners(launch.block).into_iter().map(move |thread| (block, thread)));
     let places: Vec<_> = places.collect();
     let strays = frequency::strays(module, symbol, launch, workload, &places, WATCHED).unwrap_or_default();

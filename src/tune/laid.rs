@@ -126,7 +126,8 @@ impl Laid {
             }
         }
         let (sources, source_of) = sources(subject, front_ends, &configurations, in_force);
-        let mut refusals = Refusals::new(subject);
+        let natural = (&sources[source_of[baseline]], &launches[baseline], workloads[baseline].as_deref());
+        let mut refusals = Refusals::new(subject, natural);
         for (index, variant) in of.iter_mut().enumerate().filter(|(index, _)| *index != baseline) {
             let source = (source_of[index], &sources[source_of[index]]);
             let launched = (&launches[index], workloads[index].as_deref());
@@ -179,12 +180,13 @@ pub(super) fn refusal(
         return None;
     }
     let (launch, workload) = subject.launch(configuration).ok()?;
-    let (before, _) = subject.launch(&baseline).ok()?;
+    let (before, natural) = subject.launch(&baseline).ok()?;
     let reason = subject.reach.refusal(&subject.space, configuration, Default::default(), (&launch, &before));
     reason.or_else(|| {
-        let (sources, _) = sources(subject, front_ends, std::slice::from_ref(configuration), in_force);
-        let source = (0, sources.first()?);
-        Refusals::new(subject).refusal(configuration, source, (&launch, workload.as_ref()))
+        let (sources, source_of) = sources(subject, front_ends, &[configuration.clone(), baseline], in_force);
+        let [source, of_baseline] = [0, 1].map(|of| &sources[source_of[of]]);
+        let mut refusals = Refusals::new(subject, (of_baseline, &before, natural.as_ref()));
+        refusals.refusal(configuration, (source_of[0], source), (&launch, workload.as_ref()))
     })
 }
 

@@ -4,24 +4,35 @@ use super::laid::{Laid, Source};
 use super::reach::Blocks;
 use super::subject::Subject;
 use super::{astray, facts};
+use crate::comment::Overrun;
 use crate::ptx::Module;
 use crate::space::{Configuration, Dim3, Launch};
 use crate::workload::{Fill, Workload};
+use std::cell::OnceCell;
 use std::collections::HashMap;
+
+/// A source with a launch of its kernel, and the workload of that.
+pub type Launched<'a> = (&'a Source, &'a Launch, Option<&'a Workload>);
 
 /// What the code says against launches in blocks of some shape.
 pub struct Refusals<'a> {
     subject: &'a Subject<'a>,
+    baseline: Launched<'a>,
     /// By number of the source.
     modules: HashMap<usize, Option<Module>>,
     /// By number of the source, block, and whether the grid is an axis, which all of it hangs on.
     known: HashMap<(usize, Dim3, bool), Option<String>>,
+    /// That launches of a source reach beyond their buffers.
+    beyond: HashMap<(usize, Launch), Option<String>>,
+    /// The buffers beyond which the baseline reaches, once that has been asked for: the comment is wrong about these.
+    outgrown: OnceCell<Vec<String>>,
 }
 
 impl<'a> Refusals<'a> {
-    /// For a kernel.
-    pub fn new(subject: &'a Subject<'a>) -> Self {
-        Self { subject, modules: HashMap::new(), known: HashMap::new() }
+    /// For a kernel, and how its baseline is launched.
+    pub fn new(subject: &'a Subject<'a>, baseline: Launched<'a>) -> Self {
+        let (modules, known, beyond) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Self { subject, baseline, modules, known, beyond, outgrown: OnceCell::new() }
     }
 
     /// Why a configuration must not be launched so.
@@ -31,13 +42,26 @@ impl<'a> Refusals<'a> {
         (number, source): (usize, &Source),
         (launch, workload): (&Launch, Option<&Workload>),
     ) -> Option<String> {
+        let module = self.modules.entry(number).or_insert_with(|| parsed(source));
+        let run = module.as_ref().zip(workload);
+        let (_, before, _) = self.baseline;
+        if let Some((module, workload)) = run.filter(|_| launch.threads() > before.threads()) {
+            let beyond = self.beyond.entry((number, *launch)).or_insert_with(|| {
+                let outgrown = || self.outgrown.get_or_init(|| outgrown(self.baseline));
+                let mut found = astray::last_beyond_buffers(module, &source.symbol, (launch, workload)).into_iter();
+                let Overrun { buffer, has, .. } = found.find(|overrun| !outgrown().contains(&overrun.buffer))?;
+                Some(format!(
+                    "more threads than the baseline's reach beyond `{buffer}` of args(...), which has {has} elements: have the program allocate as many as the launch needs, and say so here, as in out[grid.x * block.x]"
+                ))
+            });
+            if beyond.is_some() {
+                return beyond.clone();
+            }
+        }
         let key = (number, configuration.block, configuration.grid.is_some());
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
-        let module = self.modules.entry(number);
-        let module = module.or_insert_with(|| Module::parse(source.ptx.as_deref()?).ok());
-        let run = module.as_ref().zip(workload);
         // Where the grid is an axis, it is the winner's.
         let blocks = configuration.grid.is_none().then(|| {
             let Subject { reach, space, .. } = self.subject;
@@ -49,6 +73,17 @@ impl<'a> Refusals<'a> {
         self.known.insert(key, refusal.clone());
         refusal
     }
+}
+
+fn parsed(source: &Source) -> Option<Module> {
+    Module::parse(source.ptx.as_deref()?).ok()
+}
+
+/// The buffers beyond which a launch reaches.
+fn outgrown((source, launch, workload): Launched<'_>) -> Vec<String> {
+    let run = parsed(source).zip(workload);
+    let found = run.map(|(module, workload)| astray::beyond_buffers(&module, &source.symbol, (launch, workload)));
+    found.into_iter().flatten().map(|overrun| overrun.buffer).collect()
 }
 
 /// What a program that knows nothing of the macros by which the work is divided would leave undone, or do beyond it.

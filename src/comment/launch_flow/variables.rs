@@ -8,6 +8,18 @@ use super::{
 use crate::comment::launch_text::{Assignment, Called, Parameter, Tokens};
 use std::rc::Rc;
 
+/// How a variable is lent to be written.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Lent {
+    /// `int &r = grid;`
+    Bound,
+    /// As the argument at a place.
+    Given(usize),
+}
+
+/// Functions of the C++ library that write to what they are given.
+const WRITES: [&str; 3] = ["swap", "tie", "exchange"];
+
 impl<'a> Flow<'a> {
     /// Whether the value of the name used at `at`, or of a part of it, hangs on it; `None` where nothing tells.
     pub(super) fn value(&mut self, place: Place, at: usize, part: Option<&'a str>) -> Option<Verdict> {
@@ -42,7 +54,63 @@ impl<'a> Flow<'a> {
             let last = (0..before).rev().find(|&number| flow.replaces(place, &assigned[number]));
             let base = if last.is_none() { flow.base(place, &variable) } else { None };
             let reaching = assigned[last.unwrap_or(0)..reaching].iter().map(|found| (place, *found)).collect();
-            flow.settled(reaching, part, base).or_else(|| flow.set_by_calls(place, name, scope))
+            let verdict = flow.settled(reaching, part, base).or_else(|| flow.set_by_calls(place, name, scope))?;
+            let lent = if flow.divides { flow.by_lending(place, &variable) } else { Vec::new() };
+            Some(all(&[&[verdict], &lent[..]].concat()))
+        })
+    }
+
+    /// Whether what else a variable is given hangs on it where it is lent to be written: `shape(n, grid)` by a reference, `int &r = grid;`.
+    fn by_lending(&mut self, place: Place, variable: &Variable<'a>) -> Vec<Verdict> {
+        let key = (place.file, variable.scope.0, variable.name);
+        let lent = self.lent.get(&key).map(Rc::clone).unwrap_or_else(|| {
+            let found: Rc<[Lent]> = self.lendings(place, variable).into();
+            self.lent.insert(key, Rc::clone(&found));
+            found
+        });
+        let of = |lent: &Lent| match *lent {
+            Lent::Bound => Not,
+            Lent::Given(at) => self.set_by_call(place, at),
+        };
+        lent.iter().map(of).collect()
+    }
+
+    /// Where a variable is lent.
+    fn lendings(&mut self, place: Place, variable: &Variable<'a>) -> Vec<Lent> {
+        let (file, scope) = (self.file(place), variable.scope);
+        let declared = variable.parameter.is_none().then_some(scope);
+        let mut found = Vec::new();
+        for &at in file.places_within(variable.name, (scope.0 + 1, scope.1)) {
+            let before = |count: usize| at.checked_sub(count).map_or("", |at| file.text(at));
+            let is_bound = before(1) == "=" && file.text(at + 1) == ";" && before(3) == "&" && before(4) != "&";
+            let is_argument = matches!(before(1), "(" | ",") && matches!(file.text(at + 1), "," | ")");
+            if !(is_bound || is_argument) || self.declaration(place.file, at) != declared {
+                continue;
+            }
+            if is_argument {
+                let call = file.calls_around(at).first().copied();
+                found.extend(call.filter(|call| self.is_written_by(place, call, at)).map(|_| Lent::Given(at)));
+            } else if !file.statement_before(at).iter().any(|&before| file.text(before) == "const") {
+                found.push(Lent::Bound);
+            }
+        }
+        found
+    }
+
+    /// Whether a call writes to the variable that it is given at `at`, by a reference.
+    fn is_written_by(&mut self, place: Place, call: &Called, at: usize) -> bool {
+        let file = self.file(place);
+        if WRITES.contains(&file.text(call.name)) {
+            return true;
+        }
+        let own = file.given_to(call).0;
+        let Some(number) = own.iter().position(|range| range.0 <= at && at < range.1) else { return false };
+        self.callees(place, call, own.len()).iter().any(|callee| {
+            let file = &self.code.files[callee.file];
+            let Some(&range) = callee.parameters.get(number) else { return false };
+            let has = |word: &str| (range.0..range.1).any(|at| file.text(at) == word);
+            let is_assigned = |name: &str| !file.assignments(name, (callee.body.0 + 1, callee.body.1), &[]).is_empty();
+            has("&") && !has("const") && file.name_of_parameter(range).is_some_and(is_assigned)
         })
     }
 
@@ -167,6 +235,11 @@ impl<'a> Flow<'a> {
 
     /// Whether what an assignment gives hangs on it.
     fn given(&mut self, place: Place, assignment: &Assignment) -> Verdict {
+        let (file, (from, to)) = (self.file(place), assignment.value);
+        // `int blocks[] = {n / per, 4};`: which of them is used is not looked at.
+        if self.divides && assignment.part == Some("[]") && file.text(from) == "{" {
+            return self.each_of(place, &file.parts((from + 1, to - 1)));
+        }
         if assignment.is_address { self.set_by_call(place, assignment.at) } else { self.judge(place, assignment.value) }
     }
 
