@@ -560,7 +560,7 @@ fn where_nothing_is_timed_a_shape_that_leaves_work_undone_is_not_chosen() {
         (
             "//@tune grid({132, 528}) block(64) regs({0}) default(block = 64, grid = 132) launch(header)\n\
              //@tune args(n = 1 << 22, x = random[n], part = out[132 * 64])\n\
-             __global__ void counted(int n, const float *x, float *part) {\n\
+             __global__ void of_program(int n, const float *x, float *part) {\n\
              const int t = blockIdx.x * blockDim.x + threadIdx.x; float s = 0;\n\
              for (int i = t; i < n; i += gridDim.x * blockDim.x) s += x[i]; part[t] = s; }\n",
             "1 of 2 points may not be chosen: more threads than the baseline's reach beyond `part` of args(...), which has 8448 elements",
@@ -568,10 +568,10 @@ fn where_nothing_is_timed_a_shape_that_leaves_work_undone_is_not_chosen() {
         (
             "//@tune grid({132, 528}) block(64) regs({0}) default(block = 64, grid = 132) launch(header)\n\
              //@tune args(n = 1 << 22, x = random[n], part = out[grid.x * block.x])\n\
-             __global__ void sized(int n, const float *x, float *part) {\n\
+             __global__ void of_launch(int n, const float *x, float *part) {\n\
              const int t = blockIdx.x * blockDim.x + threadIdx.x; float s = 0;\n\
              for (int i = t; i < n; i += gridDim.x * blockDim.x) s += x[i]; part[t] = s; }\n",
-            "sized: block=64 grid=528 (",
+            "of_launch: block=64 grid=528 (",
         ),
         // An array in shared memory that does not follow the block: a thread for each element, then several arrays of two dimensions.
         (
