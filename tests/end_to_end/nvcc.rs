@@ -809,9 +809,9 @@ fn told_strictly(source: &str, begins: &str, cases: &[(&str, &str, &str)]) {
     let project = Project::new(&[]);
     let strict = |text: &str| {
         project.write("strict.cu", text);
-        let mut call = project.nvtune(&compile("strict.cu", "strict.o"));
-        call.arg("-std=c++17");
-        run(call.env("NVTUNE_STRICT", "1"))
+        let mut call = compile("strict.cu", "strict.o");
+        call.push("-std=c++17".to_owned());
+        run(project.nvtune(&call).env("NVTUNE_STRICT", "1"))
     };
     let ran = strict(source);
     assert!(ran.code == Some(0) && ran.stderr.starts_with(begins), "{}", ran.stderr);
