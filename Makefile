@@ -56,16 +56,16 @@ test: lint checks ## all that needs no GPU: format, lints, the suite's builds, c
 # NVTUNE_PROJECTS, NVTUNE_TOOLS: see tests/drop_in/README.md.
 test-full: toolkit ## the long tests: the readers against NVIDIA's tools; every option, form of call and build (tests/FULL.txt); 100 builds from one lock; ten minutes of kills on one cache
 	@$(FIND_NVCC)
-	NVTUNE_TEST_FULL=1 $(CARGO) test --locked --test conformance -- --nocapture
+	NVTUNE_TEST_FULL=1 $(CARGO) test --locked --test main conformance:: -- --nocapture
 	mkdir -p build
 	release=$$("$$NVTUNE_NVCC" --version | sed -n 's/.*, V//p')
 	printf 'Builds from one lock file, and kills on one cache, by make test-full. %s, nvcc %s.\n' "$$(date -u +%F)" "$$release" > build/FULL-results.txt
 	kept() { printf '\n$$ %s\n' "$$*" >> build/FULL-results.txt; env "$$@" 2>&1 | tee build/test-full.log; grep -E '^test .*(ok|FAILED)$$|killed|^test result' build/test-full.log >> build/FULL-results.txt; }
-	kept NVTUNE_TEST_FULL=1 $(CARGO) test --locked --test end_to_end the_same_lock
-	kept NVTUNE_TEST_FULL=600 $(CARGO) test --locked --test cache -- --nocapture
+	kept NVTUNE_TEST_FULL=1 $(CARGO) test --locked --test main the_same_lock
+	kept NVTUNE_TEST_FULL=600 $(CARGO) test --locked --test main cache:: -- --nocapture
 	mv build/FULL-results.txt tests/FULL-results.txt
 	rm -rf build/test-full
-	NVTUNE_TEST_FULL=1 $(CARGO) test --locked --release --test drop_in
+	NVTUNE_TEST_FULL=1 $(CARGO) test --locked --release --test main drop_in::
 	{ printf 'make test-full, %s, nvcc %s\n\n' "$$(date -u +%F)" "$$("$$NVTUNE_NVCC" --version | sed -n 's/.*, V//p')"; cat build/test-full/*; } > tests/FULL.txt
 
 lint:

@@ -67,7 +67,7 @@ impl Workers {
     fn start(&self) -> Child {
         let own = std::env::current_exe().expect("the test knows its path");
         let mut command = Command::new(own);
-        command.args(["--exact", "worker", "--nocapture"]).env(FOLDER, &self.folder);
+        command.args(["--exact", "cache::worker", "--nocapture"]).env(FOLDER, &self.folder);
         command.stdout(Stdio::null()).spawn().expect("it starts")
     }
 }

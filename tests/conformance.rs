@@ -4,12 +4,7 @@
 //! `NVTUNE_TEST_FULL=1` (`make test-full`) compares all of it, which takes minutes; otherwise a sample is looked at. `NVTUNE_TEST_CUBINS`
 //! may name a folder of further cubins, from wherever. Needs a toolkit, no GPU.
 
-#[path = "cubin/disassembly.rs"]
-mod disassembly;
-#[path = "cubin/toolkit.rs"]
-mod toolkit;
-#[path = "cubin/usage.rs"]
-mod usage;
+use super::support::{cubins as toolkit, disassembly, resource_usage as usage};
 
 use disassembly::Compared;
 use rayon::prelude::*;
@@ -90,10 +85,6 @@ fn bytes(path: &Path) -> Vec<u8> {
 
 #[test]
 fn resources_of_the_suite_are_those_of_cuobjdump() {
-    if toolkit::bin().is_none() {
-        eprintln!("skipped: no CUDA toolkit (set NVTUNE_NVCC)");
-        return;
-    }
     let compared: Vec<_> =
         built_suite().par_iter().map(|built| (built, usage::compare(&built.path, &bytes(&built.path)))).collect();
     let wrong: Vec<String> = compared.iter().flat_map(|(_, (_, wrong))| wrong.clone()).collect();
@@ -120,10 +111,6 @@ fn resources_of_the_suite_are_those_of_cuobjdump() {
 
 #[test]
 fn instructions_are_those_of_nvdisasm() {
-    if toolkit::bin().is_none() {
-        eprintln!("skipped: no CUDA toolkit (set NVTUNE_NVCC)");
-        return;
-    }
     let mut all = Compared::default();
     let compare_built = |built: &Built| disassembly::compare(&built.path, &bytes(&built.path));
     let mut add = |what: &str, found: Vec<Compared>| {

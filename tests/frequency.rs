@@ -1,7 +1,6 @@
 //! Profiles of real kernels, compared with counts and values that are worked out independently.
 
-#[path = "ptx/toolkit.rs"]
-mod toolkit;
+use super::support::ptx as toolkit;
 
 use nvtune::model::frequency::{Error, Limits, profile, strays, written};
 use nvtune::model::profile::{Access, Kind, Profile, Space, VARIABLES};

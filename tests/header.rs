@@ -1,6 +1,7 @@
 //! The header: a snapshot for each shape of kernel (`tests/header/*.tune.h`; `UPDATE_EXPECT=1` writes them anew), each compiled by
 //! every compiler and standard that is there, and what its functions give against the space that the tuner launches from.
 
+use super::support::toolkit::nvcc;
 use expect_test::expect_file;
 use nvtune::comment::{Annotation, Expr, Node, Source, Span, annotations};
 use nvtune::emit::{Header, HeaderKernel};
@@ -202,16 +203,6 @@ fn each_shape_of_kernel_has_its_header() {
         let kernels = known(shape).into_iter().map(|known| known.header).collect();
         let text = Header { source: format!("{}.cu", shape.stem), kernels }.text();
         expect_file![folder().join(format!("{}.tune.h", shape.stem))].assert_eq(&text);
-    }
-}
-
-/// The real nvcc: `NVTUNE_NVCC`, else that of `.toolkit/`, else the one on PATH.
-fn nvcc() -> PathBuf {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join(".toolkit/bin/nvcc");
-    match std::env::var_os("NVTUNE_NVCC") {
-        Some(path) => path.into(),
-        None if own.exists() => own,
-        None => which::which("nvcc").expect("an nvcc: run `make toolkit`"),
     }
 }
 

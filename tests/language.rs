@@ -1,9 +1,10 @@
 //! The reference of the comment language (`man/nvtune-comments.md`) says what is true: every example in it is put to the test.
 
+use super::support::toolkit::nvcc;
 use nvtune::comment::{Source, annotations, render};
 use nvtune::space::{Limits, Space};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+
 use std::process::Command;
 
 const PAGE: &str = include_str!("../man/nvtune-comments.md");
@@ -21,14 +22,6 @@ fn blocks(kind: &str) -> Vec<&'static str> {
         rest = after;
     }
     found
-}
-
-fn nvcc() -> PathBuf {
-    if let Some(path) = std::env::var_os("NVTUNE_NVCC") {
-        return path.into();
-    }
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join(".toolkit/bin/nvcc");
-    if own.exists() { own } else { which::which("nvcc").expect("an nvcc: run `make toolkit` first") }
 }
 
 #[test]

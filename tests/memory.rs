@@ -1,5 +1,4 @@
-//! What the readers of cubins, machine code and PTX take of memory: never more than 64 times their input, however it is made. One test at a
-//! time is counted, so all are in one.
+//! What the readers of cubins, machine code and PTX take of memory: never more than 64 times their input, however it is made.
 
 #[path = "fuzz/targets/memory.rs"]
 mod memory;

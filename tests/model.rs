@@ -1,7 +1,7 @@
 //! Kernel, profile, launch and machine -> score, against NVIDIA's header, the papers and what is known of simple kernels.
 
-#[path = "cubin/toolkit.rs"]
-mod toolkit;
+use super::support;
+use super::support::cubins as toolkit;
 
 use nvtune::cubin::Cubin;
 use nvtune::model::frequency;
@@ -56,11 +56,7 @@ fn demands(architecture: &Architecture) -> Vec<Demand> {
 /// Resident blocks on every architecture as `cuda_occupancy.h` has them.
 #[test]
 fn occupancy_is_that_of_the_header() {
-    let Some(bin) = toolkit::bin() else {
-        eprintln!("skipped: no CUDA toolkit (set NVTUNE_NVCC)");
-        return;
-    };
-    let include = bin.join("../include");
+    let include = support::toolkit::program("../include");
     assert!(include.join("cuda_occupancy.h").exists(), "the toolkit has no cuda_occupancy.h");
     let compiler = which::which("c++").or_else(|_| which::which("g++")).expect("nvcc's own host compiler");
     let folder = tempfile::tempdir().unwrap();
@@ -142,16 +138,12 @@ fn unrolled(n: f64) -> Profile {
 /// ptxas unrolls a loop by 4 and leaves 2 and 1 as straight code: together they execute each line as often as the PTX does.
 #[test]
 fn frequencies_of_a_loop_that_ptxas_unrolled() {
-    if toolkit::bin().is_none() {
-        eprintln!("skipped: no CUDA toolkit");
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
     let ptx = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cubin/unrolled.ptx");
     for architecture in toolkit::ARCHITECTURES {
         let path = folder.path().join("unrolled.cubin");
         let target = format!("sm_{architecture}");
-        toolkit::run("ptxas", &["-arch", &target, "-lineinfo", ptx, "-o", path.to_str().unwrap()]);
+        support::toolkit::run("ptxas", &["-arch", &target, "-lineinfo", ptx, "-o", path.to_str().unwrap()]);
         let bytes = std::fs::read(path).unwrap();
         let cubin = Cubin::parse(&bytes).unwrap();
         for n in [0.0, 1.0, 3.0, 7.0, 64.0, 103.0] {
@@ -293,17 +285,13 @@ fn compiled(stem: &str, options: &[&str]) -> (Vec<u8>, String) {
     toolkit::compile(&source, 90, options, &cubin);
     let into_ptx =
         [Path::new("-ptx"), Path::new("-lineinfo"), Path::new("-arch=sm_90"), &source, Path::new("-o"), &ptx];
-    toolkit::run("nvcc", &into_ptx);
+    support::toolkit::run("nvcc", &into_ptx);
     (std::fs::read(cubin).unwrap(), std::fs::read_to_string(ptx).unwrap())
 }
 
 /// What ptxas recomputes in each of two loops, for want of registers, does not make them copies of one.
 #[test]
 fn loops_that_share_what_was_recomputed_are_two() {
-    if toolkit::bin().is_none() {
-        eprintln!("skipped: no CUDA toolkit");
-        return;
-    }
     let element = Element { scalar: Scalar::U32, lanes: 1 };
     let x = Buffer { name: "x".to_owned(), element, count: 12 * 32, fill: Fill::Zeros, seed: 0 };
     let n = Argument::Scalar(50_i32.to_le_bytes().to_vec());
@@ -323,10 +311,6 @@ fn loops_that_share_what_was_recomputed_are_two() {
 /// A block of which most instructions have guards is executed by all warps, and what has a guard by those for which it holds.
 #[test]
 fn blocks_are_counted_by_what_always_executes() {
-    let Some(_) = toolkit::bin() else {
-        eprintln!("skipped: no CUDA toolkit (set NVTUNE_NVCC)");
-        return;
-    };
     let (cubin, ptx) = compiled("guarded", &[]);
     let (rows, threads) = (64, 256);
     let element = Element { scalar: Scalar::F32, lanes: 1 };
@@ -351,10 +335,6 @@ fn structures(words: u64, at_once: u64) -> Option<(Vec<u8>, String)> {
 
 /// The same, of which so many first words are stored.
 fn stored(words: u64, at_once: u64, stored: u64) -> Option<(Vec<u8>, String)> {
-    if toolkit::bin().is_none() {
-        eprintln!("skipped: no CUDA toolkit (set NVTUNE_NVCC)");
-        return None;
-    }
     let folder = tempfile::tempdir().unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cubin/structures.cu");
     let [cubin, ptx] = ["structures.cubin", "structures.ptx"].map(|name| folder.path().join(name));
@@ -371,7 +351,7 @@ fn stored(words: u64, at_once: u64, stored: u64) -> Option<(Vec<u8>, String)> {
         "-o".as_ref(),
         &ptx,
     ];
-    toolkit::run("nvcc", &into_ptx);
+    support::toolkit::run("nvcc", &into_ptx);
     Some((std::fs::read(cubin).unwrap(), std::fs::read_to_string(ptx).unwrap()))
 }
 

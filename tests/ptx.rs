@@ -1,7 +1,7 @@
 //! Reading PTX, writing register caps and cache operators into it (against the real ptxas), and its canonical text.
 
-#[path = "ptx/toolkit.rs"]
-mod toolkit;
+use super::support;
+use super::support::ptx as toolkit;
 
 use nvtune::ptx::cache::set_cache_operators;
 use nvtune::ptx::directives::{set_register_cap, set_register_caps};
@@ -22,8 +22,8 @@ fn assemble(text: &str, options: &[&str]) -> BTreeMap<String, (u32, String)> {
     let mut arguments = vec!["-arch=sm_90"];
     arguments.extend_from_slice(options);
     arguments.extend([ptx.as_str(), "-o", cubin.as_str()]);
-    toolkit::run("ptxas", &arguments);
-    let usage = toolkit::run("cuobjdump", &["-res-usage", &cubin]);
+    support::toolkit::run("ptxas", &arguments);
+    let usage = support::toolkit::run("cuobjdump", &["-res-usage", &cubin]);
     let mut kernels = BTreeMap::new();
     let mut name = "";
     for line in usage.lines() {
@@ -31,7 +31,7 @@ fn assemble(text: &str, options: &[&str]) -> BTreeMap<String, (u32, String)> {
             name = rest.trim_end_matches(':');
         } else if let Some((_, rest)) = line.split_once("REG:") {
             let registers = rest.split_whitespace().next().unwrap().parse().unwrap();
-            let sass = toolkit::run("cuobjdump", &["-sass", "-fun", name, &cubin]);
+            let sass = support::toolkit::run("cuobjdump", &["-sass", "-fun", name, &cubin]);
             // The header names the file; the code follows.
             let code = sass.split_once("Function :").map_or(String::new(), |(_, code)| code.to_owned());
             kernels.insert(name.to_owned(), (registers, code));
@@ -426,7 +426,7 @@ fn committed_ptx_is_of_its_source() {
         let made = folder.path().join("made.ptx").to_string_lossy().into_owned();
         // From where the source is, for its name is in the text of an assertion.
         let (beside, name) = file.rsplit_once('/').unwrap();
-        let mut nvcc = Command::new(toolkit::program("nvcc"));
+        let mut nvcc = Command::new(support::toolkit::program("nvcc"));
         nvcc.args(["-ptx", "-arch=compute_75", "-o", &made, &format!("{name}.cu")]).current_dir(beside);
         assert!(nvcc.status().unwrap().success(), "{file}.cu");
         let (made, committed) = (fs::read_to_string(made).unwrap(), fs::read_to_string(format!("{file}.ptx")).unwrap());

@@ -3,6 +3,7 @@
 //! In: the folders of `kernels/` and an nvcc (`NVTUNE_NVCC`, else `.toolkit/bin/nvcc`, else the one on PATH).
 //! Always holds: no GPU is used; what is legal but surely meant otherwise, and every warning of the compiler, is an error.
 
+use super::support::toolkit::nvcc;
 use nvtune::comment::{Source, annotations, render};
 use nvtune::space::{Limits, Space};
 use rayon::prelude::*;
@@ -16,14 +17,6 @@ fn kernels() -> PathBuf {
 
 fn source(name: &str) -> PathBuf {
     kernels().join(name).join(format!("{name}.cu"))
-}
-
-fn nvcc() -> PathBuf {
-    if let Some(path) = std::env::var_os("NVTUNE_NVCC") {
-        return path.into();
-    }
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join(".toolkit/bin/nvcc");
-    if own.exists() { own } else { which::which("nvcc").expect("an nvcc: run `make toolkit` first") }
 }
 
 /// The suite: every folder of `kernels/` but those that programs share.

@@ -1,7 +1,6 @@
 //! Threads that need each other: what warps and blocks compute together, and how often they execute what.
 
-#[path = "ptx/toolkit.rs"]
-mod toolkit;
+use super::support::ptx as toolkit;
 
 use nvtune::model::frequency::{Limits, profile, written_together};
 use nvtune::model::profile::{Profile, Space};

@@ -3,21 +3,13 @@
 //! Two calls in the same sandbox see the same paths, the same environment and the same files, so what differs afterwards is the
 //! compiler's doing. Process ids in names of temporary files and times of steps are the only things put aside.
 
+pub use crate::support::toolkit::nvcc;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-
-/// The real nvcc: `NVTUNE_NVCC`, else that of `.toolkit/`, else the one on PATH.
-pub fn nvcc() -> PathBuf {
-    if let Some(path) = std::env::var_os("NVTUNE_NVCC") {
-        return path.into();
-    }
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join(".toolkit/bin/nvcc");
-    if own.exists() { own } else { which::which("nvcc").expect("an nvcc: run `make toolkit`") }
-}
 
 /// Folders for a call: `work`, where it runs, and `tmp`, its TMPDIR; `bin/nvcc` is nvtune.
 pub struct Sandbox {

@@ -1,6 +1,6 @@
 //! Warnings of what is legal in a tuning comment but surely meant otherwise, through the whole program.
 
-use crate::project::{Project, run, succeed};
+use super::project::{Project, run, succeed};
 use expect_test::expect_file;
 
 /// Name, options and source of each case: what is said of all of them is in `advice.txt`.

@@ -1,6 +1,6 @@
 //! `nvtune bench` and `nvtune eval`, with a measuring process that answers from recorded timings.
 
-use crate::project::{Project, Ran, nvcc, run, succeed};
+use super::project::{Project, Ran, nvcc, run, succeed};
 use nvtune::eval;
 use nvtune::record::RecordedSpace;
 use nvtune::search::Strategy;

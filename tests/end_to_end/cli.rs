@@ -1,6 +1,6 @@
 //! nvtune's own command line: the man page, the report, the doctor, the shims.
 
-use crate::project::{Project, nvcc, run, succeed};
+use super::project::{Project, nvcc, run, succeed};
 
 fn nvtune() -> std::process::Command {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_nvtune"));

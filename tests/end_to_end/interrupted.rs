@@ -1,8 +1,8 @@
 //! Searches that are ended before they are decided: what they found is kept, and the next compile goes on from there.
 
-use crate::nvcc::compile;
-use crate::project::{Project, Ran, run, succeed};
-use crate::results::nvtune;
+use super::nvcc::compile;
+use super::project::{Project, Ran, run, succeed};
+use super::results::nvtune;
 use nvtune::record::{Cache, Found, Journal, Tried};
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -225,7 +225,7 @@ fn a_build_that_is_ended_leaves_no_temporary_files() {
     let hangs = |mark: &str| format!("touch '{}'; exec sleep 100", project.path(mark).display());
     // Of the final build alone, whose PTX is edited for the winner's register cap.
     let of_shim = format!("case \"$*\" in *--entry*) ;; *) {} ;; esac\nexec \"$real\" \"$@\"", hangs("assembling"));
-    let nvcc = crate::tools::toolkit(&project.path("bin"), "ptxas", &of_shim);
+    let nvcc = super::tools::toolkit(&project.path("bin"), "ptxas", &of_shim);
     let sanitizer = format!("#!/bin/sh\n{}\n", hangs("sanitizing"));
     std::fs::create_dir(project.path("tools")).expect("a folder");
     project.write("tools/compute-sanitizer", &sanitizer);

@@ -1,9 +1,9 @@
 //! What is said of the launches that a source writes itself, and of points that they keep from being chosen.
 
-use crate::nvcc::compile;
-use crate::project::{Project, run, succeed};
-use crate::remap::tuned;
-use crate::results::{noting, nvtune};
+use super::nvcc::compile;
+use super::project::{Project, run, succeed};
+use super::remap::tuned;
+use super::results::{noting, nvtune};
 use expect_test::expect;
 
 /// A kernel whose code, by its macro, hangs on the block; 32 x 32 is fastest.

@@ -1,7 +1,7 @@
 //! Decisions by timing, with a measuring process that answers from recorded timings: all of it is real but the driver.
 
-use crate::nvcc::compile;
-use crate::project::{Project, Ran, run, succeed};
+use super::nvcc::compile;
+use super::project::{Project, Ran, run, succeed};
 
 /// Both kernels of `two.cu` are faster with their caps.
 pub const CAPS_WIN: &str = r#"{

@@ -1,7 +1,7 @@
 //! What `NVTUNE` means, in every combination of lock file, cache and GPU: the table of nvtune-results(7), cell by cell.
 
-use crate::project::{Project, succeed};
-use crate::results::{gpu, nvtune};
+use super::project::{Project, succeed};
+use super::results::{gpu, nvtune};
 use std::path::Path;
 use std::process::Command;
 

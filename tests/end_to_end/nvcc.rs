@@ -1,7 +1,7 @@
 //! nvtune in nvcc's place, from end to end: what the build gets, through the real toolkit and without a GPU.
 
-use crate::measured::CAPS_WIN;
-use crate::project::{Project, nvcc, run, succeed};
+use super::measured::CAPS_WIN;
+use super::project::{Project, nvcc, run, succeed};
 use std::process::{Child, Command, Stdio};
 
 const FLAGS: [&str; 3] = ["-O3", "-arch=sm_90", "-c"];
@@ -236,7 +236,7 @@ fn only_the_fat_binary_differs_from_plain_nvccs_object() {
     let project = Project::new(&["two.cu"]);
     succeed(&mut project.plain(&reproducible("two.cu", "same.o")));
     std::fs::rename(project.path("same.o"), project.path("plain.o")).expect("renamed");
-    project.write("recorded.json", crate::measured::CAPS_WIN);
+    project.write("recorded.json", super::measured::CAPS_WIN);
     succeed(
         project
             .nvtune(&reproducible("two.cu", "same.o"))

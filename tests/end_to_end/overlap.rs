@@ -1,8 +1,8 @@
 //! Compiling and measuring at once: the next kernel is compiled while one is on the GPU, and a budget bounds both.
 
-use crate::nvcc::compile;
-use crate::project::{Project, succeed};
-use crate::tools::toolkit;
+use super::nvcc::compile;
+use super::project::{Project, succeed};
+use super::tools::toolkit;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};

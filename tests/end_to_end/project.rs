@@ -1,18 +1,10 @@
 //! What the end-to-end tests share: the real toolkit, a folder to build in, nvtune under the name of nvcc.
 
+pub use crate::support::toolkit::nvcc;
 use std::ffi::OsStr;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-
-/// The real nvcc: `NVTUNE_NVCC`, else that of `.toolkit/`, else the one on PATH.
-pub fn nvcc() -> PathBuf {
-    if let Some(path) = std::env::var_os("NVTUNE_NVCC") {
-        return path.into();
-    }
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join(".toolkit/bin/nvcc");
-    if own.exists() { own } else { which::which("nvcc").expect("an nvcc: run `make toolkit`") }
-}
 
 /// A folder of sources, with `bin/nvcc` a link to nvtune.
 pub struct Project {

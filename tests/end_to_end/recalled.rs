@@ -1,10 +1,10 @@
 //! Launches reshaped by results of earlier builds: from the cache and from the lock file they are what they were when tuned.
 
-use crate::launches::{DIVIDED, GUARD};
-use crate::nvcc::compile;
-use crate::project::{Project, Ran, run, succeed};
-use crate::remap::{SMALL_BLOCKS_WIN, launches, short, tuned};
-use crate::results::nvtune;
+use super::launches::{DIVIDED, GUARD};
+use super::nvcc::compile;
+use super::project::{Project, Ran, run, succeed};
+use super::remap::{SMALL_BLOCKS_WIN, launches, short, tuned};
+use super::results::nvtune;
 
 /// A build from the lock file alone.
 fn locked(project: &Project, arguments: &[String]) -> Ran {

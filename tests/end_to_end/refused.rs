@@ -1,8 +1,8 @@
 //! Kernels that cannot be tuned or timed: what the same inputs would give again is known from then on, and said in the same words.
 
-use crate::nvcc::compile;
-use crate::project::{Project, nvcc, run, succeed};
-use crate::results::noting;
+use super::nvcc::compile;
+use super::project::{Project, nvcc, run, succeed};
+use super::results::noting;
 use std::collections::HashMap;
 
 /// A kernel with a macro axis, for which the front end runs twice; `head` stands before it, `clauses` are more of its comment.

@@ -1,8 +1,8 @@
 //! Results that last: the cache and the lock file, through real compiles.
 
-use crate::measured::CAPS_WIN;
-use crate::nvcc::compile;
-use crate::project::{Project, Ran, nvcc, run, succeed};
+use super::measured::CAPS_WIN;
+use super::nvcc::compile;
+use super::project::{Project, Ran, nvcc, run, succeed};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;

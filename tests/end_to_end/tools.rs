@@ -1,7 +1,7 @@
 //! The compiler's tools as nvtune runs them for itself: several at once, none on another's files, none for ever.
 
-use crate::nvcc::compile;
-use crate::project::{Project, nvcc, run};
+use super::nvcc::compile;
+use super::project::{Project, nvcc, run};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};

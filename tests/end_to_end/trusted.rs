@@ -1,8 +1,8 @@
 //! What may go wrong on the way to a winner, with a measuring process that answers from recorded timings: no wrong variant wins,
 //! the build passes, and the user is told.
 
-use crate::nvcc::compile;
-use crate::project::{Project, Ran, run, succeed};
+use super::nvcc::compile;
+use super::project::{Project, Ran, run, succeed};
 use std::process::Command;
 
 /// A build of `saxpy.cu` on a recording with these entries.

@@ -1,6 +1,6 @@
 //! Which GPU is measured on, and how it is meanwhile.
 
-use crate::recorded::{Recorded, candidate, plan, time};
+use super::recorded::{Recorded, candidate, plan, time};
 use nvtune::measure::{Caches, Conditions, Error, Measurer, Options, Outcome, Plan, Pool, Process};
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! A GPU that is divided (multi-instance GPU): what stands in for the driver shows one instance, or the whole.
 
-use crate::driver::stand_in;
+use super::driver::stand_in;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,6 +1,6 @@
 //! One measuring process: what it times, what takes it down, how it ends.
 
-use crate::recorded::{Recorded, candidate, plan, time};
+use super::recorded::{Recorded, candidate, plan, time};
 use nvtune::measure::verdict::{Verdict, faster};
 use nvtune::measure::{Caches, Error, Measurer, Outcome, Plan, Process, Trial};
 use nvtune::workload::Fill;

@@ -1,6 +1,6 @@
 //! The measuring process behind a command that carries its streams.
 
-use crate::recorded::{Recorded, candidate, plan, time};
+use super::recorded::{Recorded, candidate, plan, time};
 use nvtune::measure::{Error, Measurer, Options, Outcome, PROTOCOL_VERSION, Plan, Process, Reason, split};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! What a reader takes of memory, against the size of what it reads.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::cell::Cell;
 
 /// No reader may take more than this many times the size of its input,
 const FACTOR: usize = 64;
@@ -10,19 +10,34 @@ const LEAST: usize = 64 << 10;
 
 struct Counting;
 
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
+/// Bytes that a thread has allocated, and the most that it had. What another thread frees is taken from that one's.
+#[derive(Clone, Copy)]
+struct Taken {
+    live: isize,
+    peak: isize,
+}
+
+thread_local! {
+    static TAKEN: Cell<Taken> = const { Cell::new(Taken { live: 0, peak: 0 }) };
+}
+
+/// Counts bytes on this thread; does nothing while the thread ends.
+fn count(bytes: isize) {
+    let _ = TAKEN.try_with(|taken| {
+        let live = taken.get().live + bytes;
+        taken.set(Taken { live, peak: taken.get().peak.max(live) });
+    });
+}
 
 // SAFETY: everything is left to the system's allocator; what is counted is not looked at by it.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let live = LIVE.fetch_add(layout.size(), Relaxed) + layout.size();
-        PEAK.fetch_max(live, Relaxed);
+        count(layout.size().cast_signed());
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Relaxed);
+        count(-layout.size().cast_signed());
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -30,11 +45,11 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Runs a reader of `input` bytes; more memory than 64 times that, at any time, is a panic.
+/// Runs a reader of `input` bytes on this thread; if it takes more than 64 times that at any time, it panics.
 pub fn bounded(input: usize, read: impl FnOnce()) {
-    let before = LIVE.load(Relaxed);
-    PEAK.store(before, Relaxed);
+    let before = TAKEN.get().live;
+    TAKEN.set(Taken { live: before, peak: before });
     read();
-    let taken = PEAK.load(Relaxed) - before;
+    let taken = (TAKEN.get().peak - before).unsigned_abs();
     assert!(taken <= (FACTOR * input).max(LEAST), "{taken} bytes for {input} of input");
 }

@@ -1,8 +1,5 @@
 //! What `cuobjdump -res-usage` prints of a cubin, against what `nvtune::cubin` reads.
 
-// Each test that shares this file uses a part of it.
-#![allow(dead_code)]
-
 use super::toolkit;
 use nvtune::cubin::Cubin;
 use std::path::Path;

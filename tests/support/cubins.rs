@@ -1,12 +1,8 @@
-//! The CUDA toolkit that tests compare with: `NVTUNE_NVCC`, else `.toolkit/` at the repository's root, else `nvcc` on PATH.
+//! The kernels of `tests/cubin/`, compiled for every architecture that tests look at.
 
-// Each test that shares this file uses a part of it.
-#![allow(dead_code)]
-
+use super::toolkit::run;
 use rayon::prelude::*;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{LazyLock, OnceLock};
 
 /// Architectures that the kernels are compiled for.
@@ -22,27 +18,6 @@ pub struct Compiled {
     pub architecture: u32,
     pub path: PathBuf,
     pub bytes: Vec<u8>,
-}
-
-/// The folder with nvcc, cuobjdump and nvdisasm; none where this machine has no toolkit.
-pub fn bin() -> Option<PathBuf> {
-    if let Some(nvcc) = std::env::var_os("NVTUNE_NVCC") {
-        return Path::new(&nvcc).parent().map(Path::to_owned);
-    }
-    let local = Path::new(env!("CARGO_MANIFEST_DIR")).join(".toolkit/bin");
-    if local.join("nvcc").exists() {
-        return Some(local);
-    }
-    which::which("nvcc").ok()?.parent().map(Path::to_owned)
-}
-
-/// Runs a tool of the toolkit and gives its output; a failure is a failure of the test.
-pub fn run<S: AsRef<OsStr>>(tool: &str, arguments: &[S]) -> String {
-    let path = bin().expect("called only with a toolkit").join(tool);
-    let output =
-        Command::new(&path).args(arguments).output().unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    assert!(output.status.success(), "{tool}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// Every architecture that the toolkit's compiler knows (`nvcc --list-gpu-code`).
@@ -61,7 +36,7 @@ pub fn compile(source: &Path, architecture: u32, options: &[&str], output: &Path
 
 /// All sources for all of [`ARCHITECTURES`], compiled once; empty (with a note) where there is no toolkit.
 pub fn compiled() -> &'static [Compiled] {
-    static COMPILED: LazyLock<(Option<tempfile::TempDir>, Vec<Compiled>)> =
+    static COMPILED: LazyLock<(tempfile::TempDir, Vec<Compiled>)> =
         LazyLock::new(|| compile_all(&SOURCES, || ARCHITECTURES.to_vec()));
     &COMPILED.1
 }
@@ -69,20 +44,13 @@ pub fn compiled() -> &'static [Compiled] {
 /// One source for the architectures of the toolkit that are not among [`ARCHITECTURES`].
 pub fn compiled_for_the_others() -> &'static [Compiled] {
     let others = || architectures().into_iter().filter(|found| !ARCHITECTURES.contains(found)).collect();
-    static COMPILED: OnceLock<(Option<tempfile::TempDir>, Vec<Compiled>)> = OnceLock::new();
+    static COMPILED: OnceLock<(tempfile::TempDir, Vec<Compiled>)> = OnceLock::new();
     &COMPILED.get_or_init(|| compile_all(&[("shared", &[])], others)).1
 }
 
 type Sources<'a> = [(&'static str, &'a [&'a str])];
 
-fn compile_all(
-    sources: &Sources<'_>,
-    architectures: impl FnOnce() -> Vec<u32>,
-) -> (Option<tempfile::TempDir>, Vec<Compiled>) {
-    if bin().is_none() {
-        eprintln!("skipped: no CUDA toolkit (set NVTUNE_NVCC)");
-        return (None, Vec::new());
-    }
+fn compile_all(sources: &Sources<'_>, architectures: impl FnOnce() -> Vec<u32>) -> (tempfile::TempDir, Vec<Compiled>) {
     let folder = tempfile::tempdir().expect("a folder for cubins");
     let wanted: Vec<_> = architectures().into_iter().flat_map(|a| sources.iter().map(move |s| (a, s))).collect();
     let compiled = wanted.into_par_iter().map(|(architecture, &(source, options))| {
@@ -93,5 +61,5 @@ fn compile_all(
         Compiled { source, architecture, path, bytes }
     });
     let compiled = compiled.collect();
-    (Some(folder), compiled)
+    (folder, compiled)
 }

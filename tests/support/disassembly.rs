@@ -4,9 +4,6 @@
 //! What is expected comes from the printed text alone. Classes are those of the mnemonics' groups in "Instruction Set Reference" of
 //! NVIDIA's "CUDA Binary Utilities", and memory spaces and widths those that the suffixes name.
 
-// Each test that shares this file uses a part of it.
-#![allow(dead_code)]
-
 use super::toolkit;
 use nvtune::cubin::sass::{Class, Instruction, Kind, Space, decode};
 use nvtune::cubin::{Cubin, Kernel};

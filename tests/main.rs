@@ -1,0 +1,27 @@
+//! All tests that need no GPU, in one program: `cargo test --test main MODULE::` runs those of one module.
+//!
+//! [README.md](README.md) lists what each module guards.
+
+mod support;
+
+mod advice;
+mod cache;
+mod clauses;
+mod comment;
+mod conformance;
+mod cubin;
+mod drop_in;
+mod end_to_end;
+mod frequency;
+mod header;
+mod host_code;
+mod language;
+mod measure;
+mod memory;
+mod model;
+mod ptx;
+mod results;
+mod space;
+mod suite;
+mod together;
+mod workload;

@@ -1,0 +1,28 @@
+//! The CUDA toolkit that tests run: `NVTUNE_NVCC`, else that of `.toolkit/`, else the `nvcc` on PATH.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Returns the path of the real nvcc. A machine without one fails the test: `make toolkit` gets one.
+pub fn nvcc() -> PathBuf {
+    if let Some(path) = std::env::var_os("NVTUNE_NVCC") {
+        return path.into();
+    }
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join(".toolkit/bin/nvcc");
+    if own.exists() { own } else { which::which("nvcc").expect("an nvcc: run `make toolkit` first") }
+}
+
+/// Returns the path of another program of the toolkit.
+pub fn program(name: &str) -> PathBuf {
+    nvcc().with_file_name(name)
+}
+
+/// Runs a program of the toolkit and returns its standard output; a failure of it is a failure of the test.
+pub fn run<S: AsRef<OsStr>>(name: &str, arguments: &[S]) -> String {
+    let path = program(name);
+    let output =
+        Command::new(&path).args(arguments).output().unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
