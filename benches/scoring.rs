@@ -4,10 +4,11 @@
 //! several runs, for other programs can only slow it down. No GPU, no toolkit.
 
 use nvtune::bench::laid;
-use nvtune::cubin::Cubin;
-use nvtune::model::{Analysis, Inputs, frequency, score};
+use nvtune::model::{Analysis, Inputs, score};
 use nvtune::ptx::Module;
 use nvtune::record::{RecordedSpace, SPACE_EXTENSION};
+use nvtune::sass::Cubin;
+use nvtune::sim;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,8 +55,8 @@ fn main() {
         let source = &laid.sources[laid.source_of[baseline]];
         let module = Arc::new(Module::parse(source.ptx.as_deref().expect("its PTX")).expect("PTX of the front end"));
         let workload = laid.workloads[baseline].as_ref().expect("a workload");
-        let limits = frequency::Limits::default();
-        let profile = frequency::profile(&module, &source.symbol, &laid.launches[baseline], workload, &limits).ok();
+        let limits = sim::Limits::default();
+        let profile = sim::profile(&module, &source.symbol, &laid.launches[baseline], workload, &limits).ok();
         let analyse = || {
             let cubin = Cubin::parse(&code.cubin).expect("a cubin that was timed");
             Analysis::new(cubin.kernel(&code.symbol).expect("its kernel"), profile.as_ref())

@@ -10,30 +10,29 @@
 // These panic where nobody listens: `print` has what does not.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod analysis;
 pub mod bench;
 pub mod cli;
 pub mod comment;
-pub mod compile;
-pub mod console;
-pub mod cubin;
+pub mod cuda;
+pub mod diag;
+pub mod driver;
 pub mod emit;
 pub mod eval;
-mod marked_source;
+pub mod gpu;
+pub mod launch;
 pub mod measure;
 pub mod model;
 pub mod nvcc;
-mod print;
 pub mod process;
 pub mod ptx;
 pub mod record;
-pub mod results;
+pub mod sass;
 pub mod search;
 pub mod settings;
+pub mod sim;
 pub mod space;
 pub mod tune;
-mod tuning;
-pub mod variant;
-mod warm;
 pub mod workload;
 
 use std::ffi::{OsStr, OsString};
@@ -48,13 +47,13 @@ pub fn run(arguments: Vec<OsString>) -> u8 {
     let rest = |from: usize| arguments.get(from..).unwrap_or_default();
     let is_nvcc = |name: &OsString| name == "nvcc";
     if name(arguments.first()).as_ref().is_some_and(is_nvcc) {
-        compile::run(rest(1), arguments.first().map(OsString::as_os_str))
+        driver::pipeline::run(rest(1), arguments.first().map(OsString::as_os_str))
     } else if name(arguments.first()).is_some_and(|name| name == "ptxas") {
-        nvcc::shim::run(&arguments)
+        nvcc::shim_ptxas::run(&arguments)
     } else if name(arguments.first()).is_some_and(|name| name == "cicc") {
-        nvcc::cicc::run(&arguments)
+        nvcc::shim_cicc::run(&arguments)
     } else if name(arguments.get(1)).as_ref().is_some_and(is_nvcc) {
-        compile::run(rest(2), arguments.get(1).map(OsString::as_os_str))
+        driver::pipeline::run(rest(2), arguments.get(1).map(OsString::as_os_str))
     } else {
         process::ignore_broken_pipes();
         cli::run(&arguments)

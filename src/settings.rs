@@ -1,6 +1,6 @@
 //! What the environment says: nvtune's own options (`NVTUNE_*`), read once and checked.
 
-use crate::process;
+use super::process;
 use crate::search::Strategy;
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,7 +1,9 @@
 //! What is legal in a tuning comment but surely meant otherwise: comments and what is known of their kernels -> warnings.
 
 use expect_test::expect_file;
-use nvtune::comment::{Bounds, Facts, Source, advice, annotations, render};
+use nvtune::comment::annotations;
+use nvtune::diag::{Source, render};
+use nvtune::space::{Bounds, Facts, advice};
 use nvtune::space::{Limits, Space};
 
 /// The warnings for `/*@tune CLAUSES */` above a kernel.

@@ -4,7 +4,8 @@
 //! mutation of a real comment may do to the reader.
 
 use expect_test::expect_file;
-use nvtune::comment::{Annotation, Source, annotations, render};
+use nvtune::comment::{Annotation, annotations};
+use nvtune::diag::{Source, render};
 use nvtune::space::{Limits, Space};
 use proptest::prelude::*;
 use std::collections::BTreeSet;

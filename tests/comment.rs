@@ -4,9 +4,9 @@
 
 use expect_test::expect_file;
 use nvtune::comment::{
-    Annotation, GivenFill, GivenSymbol, GivenTable, GivenValue, Source, TemplateArgument, annotations, is_marked,
-    render,
+    Annotation, GivenFill, GivenSymbol, GivenTable, GivenValue, TemplateArgument, annotations, is_marked,
 };
+use nvtune::diag::{Source, render};
 use nvtune::space::{Limits, Space};
 
 /// The kernel that most cases stand above.

@@ -5,10 +5,11 @@ use super::support::{cubins as toolkit, disassembly, resource_usage as usage};
 
 use disassembly::Compared;
 use expect_test::{Expect, expect};
-use nvtune::cubin::flow::Flow;
-use nvtune::cubin::sass::{Class, Instruction, decode};
-use nvtune::cubin::{Cubin, Error, Kernel};
 use nvtune::model::Analysis;
+use nvtune::sass::Class;
+use nvtune::sass::control_flow::Flow;
+use nvtune::sass::instruction::{Instruction, decode};
+use nvtune::sass::{Cubin, Error, Kernel};
 use proptest::prelude::*;
 use std::fmt::Write as _;
 

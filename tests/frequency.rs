@@ -2,10 +2,11 @@
 
 use super::support::ptx as toolkit;
 
-use nvtune::model::frequency::{Error, Limits, profile, strays, written};
-use nvtune::model::profile::{Access, Kind, Profile, Space, VARIABLES};
+use nvtune::launch::Launch;
 use nvtune::ptx::Module;
-use nvtune::space::Launch;
+use nvtune::sim::profile::{Access, VARIABLES};
+use nvtune::sim::{Error, Limits, profile, strays, written};
+use nvtune::sim::{Kind, Profile, Space};
 use nvtune::workload::{Argument, Buffer, Element, Fill, Scalar, Symbol, Workload, contents};
 use proptest::prelude::*;
 use std::sync::OnceLock;

@@ -9,11 +9,11 @@ mod device_code;
 #[path = "gpu/recorded.rs"]
 mod recorded;
 
+use nvtune::launch::Launch;
 use nvtune::measure::verdict::{Verdict, faster};
 use nvtune::measure::{
     Caches, Candidate, Error, Measurer, Options, Outcome, Plan, Pool, Process, Timing, Timings, sanitize,
 };
-use nvtune::space::Launch;
 use nvtune::workload::{Argument, Buffer, Check, Element, Fill, Scalar, Symbol, Workload};
 use std::panic::catch_unwind;
 use std::process::ExitCode;

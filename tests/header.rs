@@ -3,7 +3,8 @@
 
 use super::support::toolkit::nvcc;
 use expect_test::expect_file;
-use nvtune::comment::{Annotation, Expr, Node, Source, Span, annotations};
+use nvtune::comment::{Annotation, Expr, Node, annotations};
+use nvtune::diag::{Source, Span};
 use nvtune::emit::{Header, HeaderKernel};
 use nvtune::search::Provenance;
 use nvtune::space::{Limits, Space};

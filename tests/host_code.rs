@@ -1,6 +1,8 @@
 //! Host code of any form -> what is told of its launches: an answer within bounds, never a panic.
 
-use nvtune::comment::{HeaderName, HostCode, Source, annotations, compiled_files, compiled_text, near_misses, render};
+use nvtune::comment::{annotations, near_misses};
+use nvtune::cuda::{HeaderName, HostCode, compiled_files, compiled_text};
+use nvtune::diag::{Source, render};
 use nvtune::space::{Limits, Space};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! The reference of the comment language (`man/nvtune-comments.md`) says what is true: every example in it is put to the test.
 
 use super::support::toolkit::nvcc;
-use nvtune::comment::{Source, annotations, render};
+use nvtune::comment::annotations;
+use nvtune::diag::{Source, render};
 use nvtune::space::{Limits, Space};
 use std::collections::BTreeSet;
 

@@ -3,13 +3,13 @@
 #[path = "fuzz/targets/memory.rs"]
 mod memory;
 
-use nvtune::cubin::flow::Flow;
-use nvtune::cubin::sass::decode;
-use nvtune::cubin::{Cubin, Kernel, Lines, Resources};
+use nvtune::launch::Launch;
 use nvtune::model::Analysis;
-use nvtune::model::frequency::{Limits, profile};
 use nvtune::ptx::Module;
-use nvtune::space::Launch;
+use nvtune::sass::control_flow::Flow;
+use nvtune::sass::instruction::decode;
+use nvtune::sass::{Cubin, Kernel, Lines, Resources};
+use nvtune::sim::{Limits, profile};
 use nvtune::workload::Workload;
 
 const CUDA12_SM70: &[u8] = include_bytes!("cubin/cuda12.sm_70.cubin");

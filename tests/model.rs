@@ -3,13 +3,16 @@
 use super::support;
 use super::support::cubins as toolkit;
 
-use nvtune::cubin::Cubin;
-use nvtune::model::frequency;
-use nvtune::model::occupancy::{Demand, Limiter, occupancy};
-use nvtune::model::profile::{Access, Kind, Profile, Space, Spread};
-use nvtune::model::{Analysis, Architecture, Bottleneck, Inputs, Machine, Score, Terms, Traffic, auto_caps, score};
+use nvtune::gpu::{Architecture, Machine, auto_caps};
+use nvtune::launch::Launch;
+use nvtune::model::Limiter;
+use nvtune::model::occupancy::{Demand, occupancy};
+use nvtune::model::{Analysis, Bottleneck, Inputs, Score, Terms, Traffic, score};
 use nvtune::ptx::Module;
-use nvtune::space::Launch;
+use nvtune::sass::Cubin;
+use nvtune::sim;
+use nvtune::sim::profile::{Access, Spread};
+use nvtune::sim::{Kind, Profile, Space};
 use nvtune::workload::{Argument, Buffer, Element, Fill, Scalar, Workload};
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -300,7 +303,7 @@ fn loops_that_share_what_was_recomputed_are_two() {
     for cap in ["24", "28", "64"] {
         let (cubin, ptx) = compiled("lookups", &["-maxrregcount", cap]);
         let module = Module::parse(&ptx).unwrap();
-        let profile = frequency::profile(&module, "lookups", &launch, &workload, &frequency::Limits::default());
+        let profile = sim::profile(&module, "lookups", &launch, &workload, &sim::Limits::default());
         let analysis = Analysis::new(&Cubin::parse(&cubin).unwrap().kernels()[0], Some(&profile.unwrap()));
         let loops = &analysis.flow().loops;
         let counts: Vec<f64> = loops.iter().map(|one| analysis.block_counts()[one.header]).collect();
@@ -318,8 +321,7 @@ fn blocks_are_counted_by_what_always_executes() {
     let n = Argument::Scalar((rows as i32).to_le_bytes().to_vec());
     let workload = Workload { arguments: vec![n, Argument::Buffer(0)], buffers: vec![out], ..Workload::default() };
     let launch = Launch { grid: [1, 1, 1], block: [threads as u32, 1, 1], shared: 0, carveout: None };
-    let profile =
-        frequency::profile(&Module::parse(&ptx).unwrap(), "guarded", &launch, &workload, &frequency::Limits::default());
+    let profile = sim::profile(&Module::parse(&ptx).unwrap(), "guarded", &launch, &workload, &sim::Limits::default());
     let analysis = Analysis::new(&Cubin::parse(&cubin).unwrap().kernels()[0], Some(&profile.unwrap()));
     assert_eq!(analysis.work.barriers, 9.0 * rows as f64);
     // Stores besides the first: of 4, 2 and 1 of 8 warps, and then of one of them for each further halving.
@@ -372,7 +374,7 @@ fn predicted_us(
     let workload = Workload { arguments, buffers, ..Workload::default() };
     let launch = Launch { grid: [grid, 1, 1], block: [block, 1, 1], shared: 0, carveout: None };
     let module = Module::parse(ptx).unwrap();
-    let profile = frequency::profile(&module, kernel, &launch, &workload, &frequency::Limits::default()).unwrap();
+    let profile = sim::profile(&module, kernel, &launch, &workload, &sim::Limits::default()).unwrap();
     let cubin = Cubin::parse(cubin).unwrap();
     let found = cubin.kernels().iter().find(|of| of.name == kernel).unwrap();
     let analysis = Analysis::new(found, Some(&profile));

@@ -2,11 +2,12 @@
 
 use expect_test::expect;
 use nvtune::bench;
-use nvtune::cubin::Cubin;
-use nvtune::model::profile::{Kind, Space};
-use nvtune::model::{Analysis, Bottleneck, Inputs, frequency, score};
+use nvtune::model::{Analysis, Bottleneck, Inputs, score};
 use nvtune::ptx::Module;
 use nvtune::record::{RecordedSpace, SPACE_EXTENSION};
+use nvtune::sass::Cubin;
+use nvtune::sim;
+use nvtune::sim::{Kind, Space};
 use nvtune::tune;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -64,8 +65,8 @@ fn bottleneck(path: &Path) -> (String, Bottleneck) {
     let (source, launch) = (&laid.sources[laid.source_of[index]], &laid.launches[index]);
     let module = Module::parse(source.ptx.as_deref().expect("its PTX")).expect("PTX");
     let workload = laid.workloads[index].as_deref().expect("its workload");
-    let limits = frequency::Limits::default();
-    let profile = frequency::profile(&module, &source.symbol, launch, workload, &limits).expect("a profile");
+    let limits = sim::Limits::default();
+    let profile = sim::profile(&module, &source.symbol, launch, workload, &limits).expect("a profile");
     let cubin = Cubin::parse(&code.cubin).expect("a cubin");
     let kernel = Analysis::new(cubin.kernel(&code.symbol).expect("the kernel"), Some(&profile));
     let sizes: Vec<u64> = workload.buffers.iter().map(|buffer| buffer.bytes()).collect();
@@ -116,8 +117,8 @@ fn loads_off(traffic: &serde_json::Value, kernel: &str) -> [f64; 2] {
         let (source, launch) = (&laid.sources[laid.source_of[index]], &laid.launches[index]);
         let module = Module::parse(source.ptx.as_deref().expect("its PTX")).expect("PTX");
         let workload = laid.workloads[index].as_deref().expect("its workload");
-        let limits = frequency::Limits::default();
-        let profile = frequency::profile(&module, &source.symbol, launch, workload, &limits).expect("a profile");
+        let limits = sim::Limits::default();
+        let profile = sim::profile(&module, &source.symbol, launch, workload, &limits).expect("a profile");
         let warps = launch.blocks() as f64 * f64::from(launch.block_threads().div_ceil(32));
         let loads = || profile.accesses.iter().filter(|(_, of)| (of.space, of.kind) == (Space::Global, Kind::Load));
         let mean = |line: &u32| profile.mean.get(line).copied().unwrap_or(0.0) * warps;

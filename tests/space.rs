@@ -1,7 +1,9 @@
 //! Spaces: sizes against brute force, the documented examples, baselines, macro sets and launches.
 
-use nvtune::comment::{Annotation, Source, annotations, render};
-use nvtune::space::{Configuration, Limits, Space};
+use nvtune::comment::{Annotation, annotations};
+use nvtune::diag::{Source, render};
+use nvtune::launch::Configuration;
+use nvtune::space::{Limits, Space};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 

@@ -4,7 +4,8 @@
 //! Always holds: no GPU is used; what is legal but surely meant otherwise, and every warning of the compiler, is an error.
 
 use super::support::toolkit::nvcc;
-use nvtune::comment::{Source, annotations, render};
+use nvtune::comment::annotations;
+use nvtune::diag::{Source, render};
 use nvtune::space::{Limits, Space};
 use rayon::prelude::*;
 use std::fs;

@@ -2,10 +2,10 @@
 
 use super::support::ptx as toolkit;
 
-use nvtune::model::frequency::{Limits, profile, written_together};
-use nvtune::model::profile::{Profile, Space};
+use nvtune::launch::Launch;
 use nvtune::ptx::Module;
-use nvtune::space::Launch;
+use nvtune::sim::{Limits, profile, written_together};
+use nvtune::sim::{Profile, Space};
 use nvtune::workload::{Argument, Buffer, Element, Fill, Scalar, Workload, contents};
 use std::sync::OnceLock;
 

@@ -1,11 +1,11 @@
 //! From a stub file that nvcc wrote to the arguments and buffers of a launch.
 
 use expect_test::expect;
-use nvtune::comment::{Annotation, Source, annotations, render};
+use nvtune::comment::{Annotation, annotations};
+use nvtune::cuda::Type;
+use nvtune::diag::{Source, render};
 use nvtune::space::{Limits, Space};
-use nvtune::workload::{
-    Argument, Buffer, Element, FileBytes, Fill, Scalar, Spelled, Type, bind, contents, entries, find,
-};
+use nvtune::workload::{Argument, Buffer, Element, FileBytes, Fill, Scalar, Spelled, bind, contents, entries, find};
 use std::collections::BTreeMap;
 
 const STUB: &str = include_str!("stubs/kernels.stub.c");

@@ -1,6 +1,6 @@
 //! What a record says of the machine besides the device: the driver and clocks by nvidia-smi.
 
-use crate::measure::Device;
+use crate::gpu::Device;
 use crate::record::DeviceState;
 use std::process::Command;
 
@@ -40,7 +40,7 @@ pub fn folder(device: &Device) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::measure::Device;
+    use crate::gpu::Device;
 
     #[test]
     fn a_folder_is_named_after_its_gpu() {

@@ -1,12 +1,13 @@
 //! A scored space and its times -> the recorded space, and back to what scoring looks at.
 
-use crate::cubin;
-use crate::measure::{Device, Plan};
-use crate::model::{Architecture, Machine, architecture_number};
+use crate::gpu::Device;
+use crate::gpu::{Architecture, Machine, architecture_number};
+use crate::measure::Plan;
 use crate::record::{
     PointTime, RecordedSpace, Repeatability, SPACE_FORMAT, Sample, Seconds, SpaceConfiguration, SpaceError, SpaceSize,
     SpaceSource, SpaceVariant, SpaceWorkload,
 };
+use crate::sass;
 use crate::tune::{Code, Laid, Prepared, Source, UNFIT, recorded_variant, representatives};
 use crate::workload::Workload;
 use std::collections::BTreeMap;
@@ -105,7 +106,7 @@ pub fn recorded(prepared: &Prepared<'_>, facts: Facts, times: &Times) -> Result<
     };
     let ptx = |source: usize| laid.sources[source].ptx.as_deref().unwrap_or_default();
     let cubins: Vec<Vec<u8>> =
-        variants.used.iter().map(|&variant| cubin::without_ptx_text(&laid.codes[variant].cubin)).collect();
+        variants.used.iter().map(|&variant| sass::without_ptx_text(&laid.codes[variant].cubin)).collect();
     let files: Vec<Vec<u8>> = workloads.iter().map(|workload| workload.detached()).collect();
     let parts = sources.used.iter().map(|&source| ptx(source).as_bytes());
     let parts = parts.chain(cubins.iter().map(Vec::as_slice)).chain(files.iter().map(Vec::as_slice));

@@ -4,7 +4,8 @@ use super::recorded::Taken;
 use crate::measure::{Error, Measurer, Options, Outcome, Plan, Process};
 use crate::record::{CHECKED, PointTime, Repeatability, Sample};
 use crate::search::Strategy;
-use crate::tune::{self, Scored};
+use crate::tune;
+use crate::tune::Scored;
 use std::collections::{BTreeMap, HashSet};
 
 /// Of each point: one launch to check its results, then seven samples. What is slower than four times the best is sampled

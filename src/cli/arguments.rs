@@ -1,7 +1,7 @@
 //! The definitions of nvtune's own command line; `--help` and the man page are both made from them.
 
 use crate::bench::Campaign;
-use crate::print::say;
+use crate::diag::say;
 use crate::settings::VARIABLES;
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
@@ -239,8 +239,8 @@ pub fn man_page() -> std::io::Result<Vec<u8>> {
 pub(super) fn write_man_pages(folder: &Path) -> u8 {
     let made = man_page().and_then(|page| {
         std::fs::write(folder.join("nvtune.1"), page)?;
-        std::fs::write(folder.join("nvtune-comments.7"), super::comments_page())?;
-        std::fs::write(folder.join("nvtune-results.7"), super::results_page())
+        std::fs::write(folder.join("nvtune-comments.7"), super::manual::comments_page())?;
+        std::fs::write(folder.join("nvtune-results.7"), super::manual::results_page())
     });
     match made {
         Ok(()) => 0,

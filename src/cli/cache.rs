@@ -1,7 +1,7 @@
 //! `nvtune cache stats|clear|trim`: what is kept between builds.
 
 use super::arguments::CacheCommand;
-use crate::print::{put, say};
+use crate::diag::{put, say};
 use crate::record::{Cache, Journal};
 use crate::settings::{Settings, bytes};
 

@@ -3,8 +3,8 @@
 //! Each job runs in a process of its own (`nvtune decide`), so that what takes one down leaves the others alone; what a job decides
 //! is in the cache before it ends, so that a run that was killed goes on where it was.
 
+use crate::diag::{say, say_on};
 use crate::measure;
-use crate::print::{say, say_on};
 use crate::process;
 use crate::record::Record;
 use crate::settings::{Settings, Trust};

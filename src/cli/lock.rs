@@ -1,8 +1,9 @@
 //! `nvtune lock`: the records that builds left -> the lock file, or what of it is stale.
 
-use super::jobs::{self, Job, Workers};
-use crate::marked_source;
-use crate::print::{put, say};
+use super::jobs;
+use super::jobs::{Job, Workers};
+use crate::diag::{put, say};
+use crate::driver::marked_source;
 use crate::record::{FORMAT, LOCK_FILE, Lock, LockError, Pinned, Record, Stale, lock};
 use crate::search::Provenance;
 use crate::settings::{Settings, Trust};

@@ -13,8 +13,8 @@ mod tune;
 pub use arguments::{Arguments, command, man_page};
 pub use manual::{comments_page, results_page};
 
-use crate::print::say;
-use crate::{bench, eval};
+use super::{bench, eval};
+use crate::diag::say;
 use arguments::Subcommand;
 use clap::FromArgMatches;
 use std::ffi::OsString;
@@ -45,7 +45,7 @@ pub fn run(arguments: &[OsString]) -> u8 {
         Subcommand::Cache { command } => cache::run(&command),
         Subcommand::Lock(options) => lock::run(&options.into()),
         Subcommand::Tune(options) => tune::run(&options.into()),
-        Subcommand::Decide { anew, call } => crate::compile::decide(&call, anew),
+        Subcommand::Decide { anew, call } => crate::driver::pipeline::decide(&call, anew),
         Subcommand::Shims { folder } => shims::run(&folder),
         Subcommand::Measure { arguments } => {
             if crate::measure::serve(&arguments) == ExitCode::SUCCESS {

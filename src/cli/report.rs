@@ -1,6 +1,6 @@
 //! `nvtune report RECORD...`: a decision in a table.
 
-use crate::print::{put, put_on, say};
+use crate::diag::{put, put_on, say};
 use crate::record::{Decision, FORMAT, Record};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

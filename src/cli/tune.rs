@@ -1,10 +1,11 @@
 //! `nvtune tune --compile-commands FILE`: all marked kernels of a project -> the cache and one lock file.
 
-use super::jobs::{self, Job, Workers};
+use super::jobs;
+use super::jobs::{Job, Workers};
 use super::lock;
-use crate::marked_source;
+use crate::diag::put;
+use crate::driver::marked_source;
 use crate::measure::split;
-use crate::print::put;
 use crate::settings::Trust;
 use serde::Deserialize;
 use std::ffi::OsString;

@@ -1,9 +1,9 @@
 //! Names that two kernels of one file cannot both have, unless `#if` lets one of them through and leaves the other out.
 
 use super::annotation::{Annotation, Instance};
-use super::compiled::branches;
-use super::diagnostic::Diagnostic;
-use super::source::Source;
+use crate::cuda::preprocessed::branches;
+use crate::diag::Diagnostic;
+use crate::diag::Source;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 

@@ -1,11 +1,11 @@
 //! What a tuning comment says, checked as far as the comment and the kernel's declaration alone allow.
 
 use super::expression::{Expr, Node};
-use super::kernel::Kernel;
-use super::source::{Source, Span};
 use super::value::{Fault, Value};
+use crate::cuda::Kernel;
+use crate::diag::{Source, Span};
+use crate::launch::Dim3;
 use crate::ptx::CacheOperator;
-use crate::space::Dim3;
 use crate::workload::Fill;
 use std::sync::Arc;
 

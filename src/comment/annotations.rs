@@ -7,29 +7,31 @@ use super::alternatives::{Conditions, clashes};
 use super::annotation::{Annotation, Given, GivenField, GivenSymbol, GivenTable, GivenValue, MacroAxis, Power, Regs};
 use super::clause::{Clauses, clauses};
 use super::constants::Constants;
-use super::cxx::{CxxKind, CxxToken, cxx_tokens};
-use super::diagnostic::{Diagnostic, suggestion};
 use super::expression::Expr;
-use super::kernel::{Kernel, kernel};
+use super::lexer::{Token, TokenKind, tokens};
 use super::marker::{is_marked, opening};
 use super::named_constants;
-use super::source::{Source, Span};
 use super::symbol_clause;
-use super::template_clause::{self, RawInstance};
+use super::template_clause;
+use super::template_clause::RawInstance;
 use super::template_parameters;
-use super::token::{Token, TokenKind, tokens};
 use super::value::Value;
 use super::workload_clause::RawGiven;
-use crate::workload::{Type, may_be_structure, points_to_arrays, takes_no_value, vector_fields};
+use crate::cuda::Kernel;
+use crate::cuda::kernel::kernel;
+use crate::cuda::tokens::{CxxKind, CxxToken, cxx_tokens};
+use crate::cuda::{Type, may_be_structure, points_to_arrays, takes_no_value, vector_fields};
+use crate::diag::{Diagnostic, suggestion};
+use crate::diag::{Source, Span};
 use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The tuning comments of a source in order, also of kernels that `#if` may leave out (see [`without_alternatives`](super::without_alternatives)).
+/// The tuning comments of a source in order, also of kernels that `#if` may leave out (see [`without_alternatives`](super::alternatives::without_alternatives)).
 ///
 /// # Errors
-/// Everything that is wrong with them, in no promised order (see [`render`](super::render)).
+/// Everything that is wrong with them, in no promised order (see [`render`](crate::diag::render)).
 pub fn annotations(source: &Source) -> Result<Vec<Annotation>, Vec<Diagnostic>> {
     annotations_among(source, &Vec::new)
 }

@@ -6,16 +6,19 @@
 
 use super::annotation::{Block, CheckClause, Defaults, GivenSymbol, Grid, Launching, MacroAxis, Regs, Spanned};
 use super::default_clause;
-use super::diagnostic::{Diagnostic, nearest, suggestion};
-use super::elsewhere;
 use super::expression::Expr;
+use super::lexer::Token;
+use super::other_tools;
 use super::parser::Cursor;
-use super::source::{Source, Span};
 use super::symbol_clause;
-use super::template_clause::{self, RawInstance};
-use super::token::Token;
+use super::template_clause;
+use super::template_clause::RawInstance;
 use super::value::Value;
-use super::workload_clause::{self, RawGiven};
+use super::workload_clause;
+use super::workload_clause::RawGiven;
+use crate::diag::diagnostic::nearest;
+use crate::diag::{Diagnostic, suggestion};
+use crate::diag::{Source, Span};
 use crate::ptx::CacheOperator;
 use crate::search::Strategy;
 
@@ -112,7 +115,7 @@ pub(super) fn clauses(source: &Source, tokens: &[Token], comment: Span, problems
         };
         let reader = CLAUSES.iter().find(|(known, _)| *known == word).map(|(_, reader)| reader);
         if reader.is_none() {
-            let near = match elsewhere::meant(word) {
+            let near = match other_tools::meant(word) {
                 Some(remedy) => format!(": {remedy}"),
                 None => suggestion(word, CLAUSES.iter().map(|(known, _)| *known)),
             };

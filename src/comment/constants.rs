@@ -4,17 +4,17 @@
 //! twice with different values has none, and neither has one whose definition is more than an integer expression over others. What the
 //! file itself does not define is looked for in the files around it. Which definition a build compiles hangs on `#if` and the command
 //! line, none of which is looked at: who relies on a value asks the compiler in the end (see
-//! [`TemplateArgument::Constant`](super::TemplateArgument)), or the preprocessor ([`differing`]).
+//! [`TemplateArgument::Constant`](super::annotation::TemplateArgument)), or the preprocessor ([`differing`]).
 
 use super::annotation::{MacroAxis, NamedConstant};
-use super::brackets::{Depth, closes, matching};
-use super::cxx::{CxxKind, CxxToken, cxx_tokens};
 use super::expression::{Expr, Node};
-use super::macros::{bodies, macros};
+use super::lexer::tokens;
 use super::parser::Cursor;
-use super::source::{Source, Span};
-use super::token::tokens;
 use super::value::{Binary, Fault, Value};
+use crate::cuda::brackets::{Depth, closes, matching};
+use crate::cuda::macros::{bodies, macros};
+use crate::cuda::tokens::{CxxKind, CxxToken, cxx_tokens};
+use crate::diag::{Source, Span};
 use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
 
@@ -294,8 +294,12 @@ fn expression(source: &Source, span: Span) -> Option<Expr> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Constants, NamedConstant, Span, cxx_tokens, differing};
-    use crate::comment::{Source, annotations};
+    use super::{Constants, differing};
+    use crate::comment::annotation::NamedConstant;
+    use crate::comment::annotations::annotations;
+    use crate::cuda::tokens::cxx_tokens;
+    use crate::diag::Source;
+    use crate::diag::Span;
 
     #[test]
     fn constants_have_the_values_that_their_definitions_tell() {

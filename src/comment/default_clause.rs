@@ -2,10 +2,10 @@
 
 use super::annotation::{Defaults, Spanned};
 use super::clause::{Clauses, cap, percent, positive};
-use super::diagnostic::Diagnostic;
 use super::parser::Cursor;
-use super::source::Span;
-use crate::space::Dim3;
+use crate::diag::Diagnostic;
+use crate::diag::Span;
+use crate::launch::Dim3;
 
 pub(super) fn default(
     clauses: &mut Clauses,

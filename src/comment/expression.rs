@@ -4,8 +4,8 @@
 //! `block.x`); a space replaces it by the number of a slot, so that evaluating millions of times needs no text.
 //! The parser bounds the number of nodes, so that recursion over a tree is bounded too.
 
-use super::source::Span;
 use super::value::{Binary, Fault, Function, Unary, Value};
+use crate::diag::Span;
 use std::fmt;
 
 /// An expression whose names are of type `N`.

@@ -2,11 +2,11 @@
 //!
 //! A list is never empty, has no value twice, keeps its order, and has at most [`MAX_VALUES`] values.
 
-use super::brackets::Depth;
-use super::diagnostic::Diagnostic;
+use super::lexer::{RANGE, TokenKind};
 use super::parser::Cursor;
-use super::source::Span;
-use super::token::{RANGE, TokenKind};
+use crate::cuda::brackets::Depth;
+use crate::diag::Diagnostic;
+use crate::diag::Span;
 use std::collections::HashSet;
 
 /// The most values that one list may have.

@@ -1,7 +1,7 @@
 //! Whether a file can hold a tuning comment at all.
 //!
 //! Bytes -> yes or no, in one pass, for it is asked on every compile. It never says no to a file that
-//! [`annotations`](super::annotations) finds something in; it may say yes to one in which that finds nothing.
+//! [`annotations`](super::annotations::annotations) finds something in; it may say yes to one in which that finds nothing.
 //!
 //! No search of another crate here: those ask the processor first which instructions it has, and in a virtual machine each such
 //! question is a trap. All of them took 0.1 ms, a tenth of what a call may cost.
@@ -13,7 +13,7 @@ const MARKER: &[u8] = b"@tune";
 pub enum Mark {
     /// A tuning comment.
     Tuned,
-    /// None, but what may have been meant as one (see [`near_misses`](super::near_misses)).
+    /// None, but what may have been meant as one (see [`near_misses`](super::misspelled::near_misses)).
     Nearly,
     Nothing,
 }

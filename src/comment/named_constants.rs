@@ -5,12 +5,12 @@
 //! keeps the name's place in the source, so that messages show the name.
 
 use super::annotation::NamedConstant;
-use super::brackets::Depth;
 use super::constants::Constants;
-use super::kernel::Kernel;
-use super::source::Source;
-use super::token::{Token, TokenKind};
+use super::lexer::{Token, TokenKind};
 use super::value::Value;
+use crate::cuda::Kernel;
+use crate::cuda::brackets::Depth;
+use crate::diag::Source;
 use std::collections::HashSet;
 
 /// Clauses in which names are no values.

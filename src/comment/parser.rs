@@ -3,14 +3,14 @@
 //! A [`Cursor`] walks the tokens of one piece of a clause (an item between two commas) and never leaves it, so that an
 //! error in one item leaves the others to be checked. Depth and size of an expression are bounded.
 
-use super::brackets::{Depth, closes, parts};
 use super::constants::{UNTOLD, is_defined};
-use super::diagnostic::{Diagnostic, suggestion};
 use super::expression::{Expr, Node};
-use super::source::{Source, Span};
-use super::token::{Token, TokenKind};
+use super::lexer::{Token, TokenKind};
 use super::value::{BINARY, Fault, Function, Math, Unary, Value};
-use crate::workload::Type;
+use crate::cuda::Type;
+use crate::cuda::brackets::{Depth, closes, parts};
+use crate::diag::{Diagnostic, suggestion};
+use crate::diag::{Source, Span};
 
 /// The deepest nesting and the most nodes of an expression.
 const MAX_DEPTH: usize = 64;

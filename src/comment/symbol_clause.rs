@@ -5,13 +5,13 @@
 
 use super::annotation::GivenSymbol;
 use super::clause::Clauses;
-use super::cxx::{CxxKind, CxxToken};
-use super::diagnostic::Diagnostic;
+use super::lexer::{Token, TokenKind};
 use super::parser::Cursor;
-use super::source::{Source, Span};
-use super::token::{Token, TokenKind};
 use super::workload_clause;
-use crate::workload::instance_arguments;
+use crate::cuda::instance_arguments;
+use crate::cuda::tokens::{CxxKind, CxxToken};
+use crate::diag::Diagnostic;
+use crate::diag::{Source, Span};
 
 pub(super) fn symbol(
     clauses: &mut Clauses,

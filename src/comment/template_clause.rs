@@ -6,11 +6,11 @@
 use super::annotation::{Annotation, Instance, TemplateArgument};
 use super::clause::Clauses;
 use super::constants::Constants;
-use super::diagnostic::Diagnostic;
 use super::expression::Expr;
+use super::lexer::{TokenKind, tokens};
 use super::parser::Cursor;
-use super::source::{Source, Span};
-use super::token::{TokenKind, tokens};
+use crate::diag::Diagnostic;
+use crate::diag::{Source, Span};
 use std::collections::HashSet;
 
 /// An instance before its names are looked for among the macros.

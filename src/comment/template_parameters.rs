@@ -5,11 +5,11 @@
 //! up. A `sizeof` without a value is said here: no other name begins so.
 
 use super::annotation::{Annotation, GivenFill, GivenValue, Grid, Instance, TemplateArgument};
-use super::diagnostic::Diagnostic;
 use super::expression::{Expr, Node};
 use super::parser;
-use super::source::Span;
 use super::value::Value;
+use crate::diag::Diagnostic;
+use crate::diag::Span;
 use std::collections::HashSet;
 
 /// The variable of `each`, which comes before a parameter of this name.

@@ -2,12 +2,12 @@
 
 use super::annotation::{CheckClause, GivenField, GivenFile, GivenFill, GivenTable, GivenValue, Spanned};
 use super::clause::Clauses;
-use super::diagnostic::{Diagnostic, suggestion};
 use super::expression::Expr;
+use super::lexer::TokenKind;
 use super::parser::Cursor;
-use super::source::Span;
-use super::token::TokenKind;
 use super::value::Value;
+use crate::diag::Span;
+use crate::diag::{Diagnostic, suggestion};
 use crate::workload::Fill;
 
 /// A value of `args` before its name is looked for among the parameters.

@@ -3,8 +3,8 @@
 //! The text depends on nothing but the values given, so equal results give equal bytes. It has two parts, each with a guard: what
 //! any C or C++ file can use, and what takes the types of CUDA's headers, for which it may be included once more after those.
 
+use crate::launch::Dim3;
 use crate::search::Provenance;
-use crate::space::Dim3;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

@@ -4,7 +4,8 @@
 //! pushed before. The text pops it first, reshapes it where it is the baseline's, and pushes it again for the toolkit's own code
 //! behind it. A launch that is not the baseline's goes on as it was pushed. The text needs no library but the CUDA runtime.
 
-use crate::space::{Dim3, MAX_GRID};
+use crate::launch::Dim3;
+use crate::space::MAX_GRID;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 

@@ -2,10 +2,11 @@
 //! profiler counts on the GPU can be held against it (`kernels/ncu.py`).
 
 use crate::bench;
-use crate::cubin::Cubin;
-use crate::model::{Analysis, frequency};
+use crate::model::Analysis;
 use crate::ptx::Module;
 use crate::record::{RecordedSpace, SpaceError};
+use crate::sass::Cubin;
+use crate::sim;
 use serde::Serialize;
 
 /// Threads of a warp.
@@ -49,7 +50,7 @@ pub fn instructions(space: &RecordedSpace) -> Result<Instructions, SpaceError> {
     let ptx = source.ptx.as_deref().ok_or_else(|| broken("its baseline has no PTX"))?;
     let module = Module::parse(ptx).map_err(|error| broken(&error.to_string()))?;
     let workload = laid.workloads[index].as_deref().ok_or_else(|| broken("its baseline has no workload"))?;
-    let profile = frequency::profile(&module, &source.symbol, launch, workload, &frequency::Limits::default())
+    let profile = sim::profile(&module, &source.symbol, launch, workload, &sim::Limits::default())
         .map_err(|error| broken(&error.to_string()))?;
     let cubin = Cubin::parse(&code.cubin).map_err(|error| broken(&error.to_string()))?;
     let kernel = cubin.kernel(&code.symbol).ok_or_else(|| broken("its baseline is not in its cubin"))?;

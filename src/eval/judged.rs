@@ -4,7 +4,8 @@ use super::kendall::tau_b;
 use crate::bench;
 use crate::record::{RecordedSpace, SpaceError};
 use crate::search::Strategy;
-use crate::tune::{self, Scored};
+use crate::tune;
+use crate::tune::Scored;
 
 /// Candidates of the default strategy that are looked at as the first ones.
 pub const FIRST: usize = 8;

@@ -12,7 +12,7 @@ pub use instructions::{Block, Instructions, instructions};
 pub use judged::{Found, Judged, judge};
 pub use kendall::tau_b;
 
-use crate::print::{put, put_on, say};
+use crate::diag::{put, put_on, say};
 use crate::record::{RecordedSpace, SPACE_EXTENSION, SpaceError};
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};

@@ -2,9 +2,10 @@
 //!
 //! What always holds: what several candidates share is sent once to each measuring process, however many requests name it.
 
-use super::Candidate;
+use super::candidate::Candidate;
 use super::process::Error;
-use super::protocol::{self, Job, Request};
+use super::protocol;
+use super::protocol::{Job, Request};
 use crate::workload::Workload;
 use std::collections::HashMap;
 use std::sync::Arc;

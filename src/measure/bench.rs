@@ -1,13 +1,15 @@
 //! The seam between the order in which candidates are timed and what times them.
 
+use super::candidate::Caches;
+use super::outcome::Reason;
 use super::protocol::Job;
-use super::{Caches, Condition, Reason};
+use crate::gpu::Condition;
 use crate::workload::Workload;
 
 /// Runs jobs: the GPU, or recorded timings.
 ///
 /// `alive` is to be called at least every few seconds of work that is not a kernel's.
-pub(super) trait Bench {
+pub(crate) trait Bench {
     /// Takes what the jobs to come refer to by number, behind what it has.
     fn load(&mut self, variants: Vec<Vec<u8>>, workloads: Vec<Workload>);
 
@@ -35,7 +37,7 @@ pub(super) trait Bench {
 
 /// How a sample is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sampling {
+pub(crate) struct Sampling {
     /// The kernel is so short that several launches are taken together, by which the launch itself counts for little.
     pub short: bool,
     pub caches: Caches,
@@ -43,7 +45,7 @@ pub(super) struct Sampling {
 
 /// Why a job did not run to its end.
 #[derive(Debug, PartialEq)]
-pub(super) enum Halt {
+pub(crate) enum Halt {
     /// The candidate is refused; the bench goes on.
     Refused(Reason),
     /// The candidate is refused, and the bench is of no more use.

@@ -1,6 +1,6 @@
 //! What is to be timed, and how much time that may take.
 
-use crate::space::Launch;
+use crate::launch::Launch;
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub enum Caches {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Seconds that the whole of it may take, restarts included. What could not be reached in time is
-    /// [`Outcome::Skipped`](super::Outcome::Skipped).
+    /// [`Outcome::Skipped`](super::outcome::Outcome::Skipped).
     pub budget_s: f64,
     /// Samples of each candidate that is within a factor of [`Plan::keep`] of the best. Kernels under 20 us get three times
     /// as many.

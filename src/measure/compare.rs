@@ -7,7 +7,7 @@
 //! Where no absolute tolerance is given it follows the numbers that a buffer is made of: what is left where large terms cancel may
 //! differ by the terms' rounding, in a buffer of millions as in one of millionths.
 
-use super::Difference;
+use super::outcome::Difference;
 use crate::workload::{Element, Scalar, default_tolerance};
 
 /// How closely floats must agree. Both are 0 for integers.
@@ -22,7 +22,7 @@ pub struct Tolerance {
 const SHARE: f64 = 0.1;
 
 /// Numbers whose median magnitude stands for that of a buffer.
-pub(super) const SAMPLE: usize = 4096;
+pub(crate) const SAMPLE: usize = 4096;
 
 impl Tolerance {
     /// What counts where the tuning comment says nothing: [`default_tolerance`].
@@ -31,12 +31,12 @@ impl Tolerance {
     }
 
     /// Whether it hangs on the magnitude of what a buffer holds.
-    pub(super) fn wants_magnitude(self) -> bool {
+    pub(crate) fn wants_magnitude(self) -> bool {
         self.absolute.is_none() && self.relative > 0.0
     }
 
     /// What it comes to in a buffer of this [`magnitude`], which counts where it is wanted.
-    pub(super) fn bounds(self, magnitude: f64) -> Bounds {
+    pub(crate) fn bounds(self, magnitude: f64) -> Bounds {
         let absolute = self.absolute.unwrap_or(SHARE * self.relative * magnitude);
         Bounds { relative: self.relative, absolute }
     }
@@ -81,9 +81,9 @@ pub fn compare(name: &str, element: &Element, tolerance: Tolerance, expected: &[
 
 /// How far a float of a buffer may be off.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Bounds {
-    pub(super) relative: f64,
-    pub(super) absolute: f64,
+pub(crate) struct Bounds {
+    pub(crate) relative: f64,
+    pub(crate) absolute: f64,
 }
 
 impl Bounds {
@@ -94,7 +94,7 @@ impl Bounds {
 }
 
 /// The median magnitude of the finite numbers of a buffer that are not 0, of a sample where there are many; 0 where there are none.
-pub(super) fn magnitude(element: &Element, bytes: &[u8]) -> f64 {
+pub(crate) fn magnitude(element: &Element, bytes: &[u8]) -> f64 {
     let layout = Layout::of(element);
     let count = bytes.len() / layout.stride;
     let of = |index: usize| bytes.get(index * layout.stride..)?.get(..layout.scalar);
@@ -104,14 +104,14 @@ pub(super) fn magnitude(element: &Element, bytes: &[u8]) -> f64 {
 }
 
 /// The elements of a buffer of so many whose first scalars stand for all.
-pub(super) fn sample(count: usize) -> impl Iterator<Item = usize> {
+pub(crate) fn sample(count: usize) -> impl Iterator<Item = usize> {
     // A step that has no factor in common with the rows of a matrix: else a sample may be a column of it.
     let step = move |number: usize| (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize % count.max(1);
     (0..count.min(SAMPLE)).map(move |number| if count > SAMPLE { step(number) } else { number })
 }
 
 /// The median magnitude of the first of these scalars that are finite and not 0; `None` where none is.
-pub(super) fn median_magnitude(scalar: Scalar, scalars: impl Iterator<Item = impl AsRef<[u8]>>) -> Option<f64> {
+pub(crate) fn median_magnitude(scalar: Scalar, scalars: impl Iterator<Item = impl AsRef<[u8]>>) -> Option<f64> {
     let of = |bytes: &[u8]| match Value::decode(scalar, bytes) {
         Value::Float(value) if value.is_finite() && value != 0.0 => Some(value.abs()),
         _ => None,

@@ -3,12 +3,12 @@
 //! What always holds: jobs run on a claimed GPU alone, and a process has one GPU at a time. Which GPUs there are is the driver's
 //! word, so `CUDA_VISIBLE_DEVICES`, MIG and MPS hold here as for any program; of several models only the first one's are used.
 
-use super::Device;
 use super::bench::Bench;
-use super::claim::Claim;
 use super::gpu::{Gpu, visible};
 use super::protocol::Reply;
 use super::replay::{Recording, Replay};
+use crate::gpu::Device;
+use crate::gpu::lock::Claim;
 use std::fs::File;
 use std::rc::Rc;
 use std::time::{Duration, Instant};

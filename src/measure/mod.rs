@@ -13,39 +13,36 @@
 mod batch;
 mod bench;
 mod candidate;
-mod claim;
+mod child_io;
 pub mod compare;
-mod condition;
-mod device;
 mod gpu;
 mod gpus;
-mod link;
-mod nvml;
+mod inventory;
+mod memcheck;
 mod options;
 mod outcome;
 mod pool;
-mod present;
 mod process;
 mod protocol;
 mod replay;
 mod runner;
-mod sanitizer;
 mod schedule;
-mod serve;
 pub mod verdict;
+mod worker;
 
 pub use candidate::{Caches, Candidate, Plan};
-pub use condition::{Condition, Conditions};
-pub use device::Device;
+pub use inventory::{Present, visible};
+pub use memcheck::{Unsanitized, sanitize};
 pub use options::Options;
 pub use outcome::{Difference, Outcome, Reason, Timing, Timings};
 pub use pool::Pool;
-pub use present::{Present, visible};
 pub use process::{Error, Process};
 pub use protocol::VERSION as PROTOCOL_VERSION;
 pub use runner::{RunnerError, split};
-pub use sanitizer::{Unsanitized, sanitize};
-pub use serve::serve;
+pub use worker::serve;
+
+use crate::gpu::Conditions;
+use crate::gpu::Device;
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! How the measuring process is started: the settings -> a command, and how long to wait for it.
 
 use super::process::Error;
-use super::{RunnerError, split};
+use super::runner::{RunnerError, split};
 use crate::settings::Settings;
 use std::path::PathBuf;
 use std::process::Command;

@@ -45,7 +45,7 @@ impl Timing {
 }
 
 /// The quantile `q` of sorted values, interpolated between neighbours; `None` where there are none.
-pub(super) fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
+pub(crate) fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     let place = q * sorted.len().checked_sub(1)? as f64;
     let low = *sorted.get(place.floor() as usize)?;
     let high = *sorted.get(place.ceil() as usize)?;

@@ -4,8 +4,12 @@
 //! candidates are timed on, and their times are scaled by it, for no two GPUs are equally fast; duels are fought on one. A GPU
 //! that others measure on is not waited for as long as this has one.
 
+use super::candidate::{Caches, Candidate, Plan};
+use super::options::Options;
+use super::outcome::{Outcome, Timing, Timings};
 use super::process::{Error, Process};
-use super::{Caches, Candidate, Conditions, Device, Measurer, Options, Outcome, Plan, Timing, Timings, Trial, Watch};
+use super::{Measurer, Trial, Watch};
+use crate::gpu::{Conditions, Device};
 use std::time::{Duration, Instant};
 
 /// Further GPUs are called in where the candidates would take longer than this on one: their processes take a while to start.

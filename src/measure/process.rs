@@ -4,12 +4,15 @@
 //! each new child is paid for by one refused candidate or ends the work, so the work ends.
 
 use super::batch::{Batch, Catalog};
-use super::link::{Incoming, Link};
+use super::candidate::{Caches, Candidate, Plan};
+use super::child_io::{Incoming, Link};
 use super::options::Options;
-use super::protocol::{self, Job, Reply, Request, Rounds};
-use super::{
-    Caches, Candidate, Conditions, Device, Measurer, Outcome, Plan, Reason, RunnerError, Timing, Timings, Trial, Watch,
-};
+use super::outcome::{Outcome, Reason, Timing, Timings};
+use super::protocol;
+use super::protocol::{Job, Reply, Request, Rounds};
+use super::runner::RunnerError;
+use super::{Measurer, Trial, Watch};
+use crate::gpu::{Conditions, Device};
 use std::io;
 use std::time::{Duration, Instant};
 use thiserror::Error;

@@ -4,10 +4,13 @@
 //! else that a broken runner prints, is told apart at once. After it both sides send frames: the length of a JSON text and of a
 //! payload (both little-endian 32-bit), the text, the payload. Nothing else is shared, so the two may run on different machines.
 
-use super::{Caches, Condition, Device, Plan, Reason};
-use crate::space::Launch;
+use super::candidate::{Caches, Plan};
+use super::outcome::Reason;
+use crate::gpu::{Condition, Device};
+use crate::launch::Launch;
 use crate::workload::Workload;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 
 /// The version of the protocol. It rises with every change of [`Request`] or [`Reply`], and of what they carry: the two sides
@@ -18,12 +21,12 @@ pub const VERSION: u32 = 8;
 const NAME: &str = "nvtune-measure ";
 
 /// First line from the measuring process: the version of the protocol and, for messages, of the program.
-pub(super) fn hello(version: u32) -> String {
+pub(crate) fn hello(version: u32) -> String {
     format!("{NAME}{version} (nvtune {})", env!("CARGO_PKG_VERSION"))
 }
 
 /// The version of the protocol that a line says; `None` where it is no first line of a measuring process.
-pub(super) fn greeted(line: &str) -> Option<u32> {
+pub(crate) fn greeted(line: &str) -> Option<u32> {
     line.strip_prefix(NAME)?.split_whitespace().next()?.parse().ok()
 }
 
@@ -34,7 +37,7 @@ const PAYLOAD_LIMIT: u32 = 512 << 20;
 /// From the caller. Variants and workloads are numbered from 0 in the order sent, until a [`Request::Rest`], or
 /// until another GPU is claimed than before a [`Request::Pause`].
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Request {
+pub(crate) enum Request {
     /// A GPU is needed for what follows, and nobody else is to measure on it meanwhile. It may be waited for so many seconds.
     Claim {
         wait_s: f64,
@@ -65,7 +68,7 @@ pub(super) enum Request {
 
 /// The rounds of a duel: how many, with what in the caches before each sample, and the seed of the order within them.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Rounds {
+pub(crate) struct Rounds {
     pub count: u32,
     pub caches: Caches,
     pub seed: u64,
@@ -73,7 +76,7 @@ pub(super) struct Rounds {
 
 /// A candidate of a request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Job {
+pub(crate) struct Job {
     /// The caller's number for it, which replies repeat.
     pub slot: u32,
     pub label: String,
@@ -90,7 +93,7 @@ pub(super) struct Job {
 
 /// From the measuring process.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     /// The first frame: there are so many GPUs of this model.
     Ready(Device, usize),
     /// The first and only frame: there is none.
@@ -121,13 +124,13 @@ pub(super) enum Reply {
 }
 
 /// Writes one frame and flushes.
-pub(super) fn write<T: Serialize>(out: &mut impl Write, message: &T, payload: &[u8]) -> io::Result<()> {
+pub(crate) fn write<T: Serialize>(out: &mut impl Write, message: &T, payload: &[u8]) -> io::Result<()> {
     out.write_all(&frame(message, payload)?)?;
     out.flush()
 }
 
 /// The bytes of one frame.
-pub(super) fn frame<T: Serialize>(message: &T, payload: &[u8]) -> io::Result<Vec<u8>> {
+pub(crate) fn frame<T: Serialize>(message: &T, payload: &[u8]) -> io::Result<Vec<u8>> {
     let text = serde_json::to_vec(message)?;
     let too_long = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
     let text_length = u32::try_from(text.len()).ok().filter(|n| *n <= TEXT_LIMIT);
@@ -141,7 +144,7 @@ pub(super) fn frame<T: Serialize>(message: &T, payload: &[u8]) -> io::Result<Vec
 }
 
 /// Reads one frame; `None` where the stream ends between frames. What is no frame is an error of kind `InvalidData`.
-pub(super) fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<(T, Vec<u8>)>> {
+pub(crate) fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<(T, Vec<u8>)>> {
     let mut head = [0; 8];
     let mut filled = 0;
     while filled < head.len() {

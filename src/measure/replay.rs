@@ -25,10 +25,12 @@
 //! `warm` or `sample`, and the candidate's label.
 
 use super::bench::{Bench, Halt, Sampling};
+use super::candidate::Caches;
+use super::outcome::Reason;
 use super::protocol::Job;
-use super::{Caches, Condition, Device, Reason};
-use crate::print::say;
-use crate::space::{Dim3, Launch};
+use crate::diag::say;
+use crate::gpu::{Condition, Device};
+use crate::launch::{Dim3, Launch};
 use crate::workload::Workload;
 use serde::Deserialize;
 use std::io::Write;

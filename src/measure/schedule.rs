@@ -4,8 +4,8 @@
 //! with the samples of all candidates interleaved round by round, so that a drift of the clocks meets all of them alike. What
 //! always holds: no candidate is sampled before its results were found to agree, and each sample is announced before.
 
-use super::Plan;
 use super::bench::{Bench, Halt, Sampling};
+use super::candidate::Plan;
 use super::protocol::{Job, Reply, Rounds};
 use std::time::{Duration, Instant};
 
@@ -313,9 +313,11 @@ impl Order {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Caches, Condition, Reason};
     use super::*;
-    use crate::space::Launch;
+    use crate::gpu::Condition;
+    use crate::launch::Launch;
+    use crate::measure::candidate::Caches;
+    use crate::measure::outcome::Reason;
     use crate::workload::Workload;
 
     /// Answers at once: the third job is refused, the fourth slow.

@@ -1,15 +1,20 @@
 //! One variant's kernel and its profile -> what a warp of it does, for any block shape.
 
-use super::alike::Alike;
-use super::constants::Constants;
-use super::counts::{self, BlockCounts, Code};
-use super::latency::{self, ASYNC_TENSOR_STEPS, Latencies, Throughput};
-use super::profile::{Access, Kind, Profile, Space, Spread};
-use super::replay::{Cost, Replay, Served};
-use super::reuse::{self, Reuse, Touch};
-use crate::cubin::flow::Flow;
-use crate::cubin::sass::{self, Class, Instruction, Pipe};
-use crate::cubin::{Kernel, Resources};
+use super::access_defaults::Alike;
+use super::block_frequency;
+use super::block_frequency::{BlockCounts, Code};
+use super::constant_cache::Constants;
+use super::latency;
+use super::latency::{ASYNC_TENSOR_STEPS, Latencies, Throughput};
+use super::reuse;
+use super::reuse::{Reuse, Touch};
+use super::schedule_sim::{Cost, Replay, Served};
+use crate::sass::control_flow::Flow;
+use crate::sass::instruction::Instruction;
+use crate::sass::{Class, Pipe, instruction};
+use crate::sass::{Kernel, Resources};
+use crate::sim::profile::{Access, Spread};
+use crate::sim::{Kind, Profile, Space};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -60,7 +65,7 @@ pub struct Analysis {
 /// What one warp moves to and from one buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Traffic {
-    /// Index in the workload's buffers, or [`VARIABLES`](super::profile::VARIABLES); none where it is not always the same.
+    /// Index in the workload's buffers, or [`VARIABLES`](crate::sim::profile::VARIABLES); none where it is not always the same.
     pub buffer: Option<u32>,
     /// Sectors that it moves.
     pub sectors: f64,
@@ -140,7 +145,7 @@ impl Analysis {
 
     /// The same, with iterations of the loops that the profile does not know, from the outermost depth inwards.
     pub fn assuming(kernel: &Kernel<'_>, profile: Option<&Profile>, trips: &[f64]) -> Self {
-        let instructions = sass::decode(kernel.code, kernel.architecture);
+        let instructions = instruction::decode(kernel.code, kernel.architecture);
         let flow = Flow::new(kernel, &instructions);
         let lines = instructions.iter().map(|instruction| kernel.lines.get(instruction.offset)).collect();
         let functions = kernel.functions.iter().map(|f| (f.name.to_owned(), f.offset, f.size)).collect();
@@ -168,11 +173,11 @@ impl Analysis {
         let functions: Vec<_> = decoded
             .functions
             .iter()
-            .map(|(name, offset, size)| crate::cubin::Function { name, offset: *offset, size: *size })
+            .map(|(name, offset, size)| crate::sass::Function { name, offset: *offset, size: *size })
             .collect();
         let (instructions, flow) = (&decoded.instructions, &decoded.flow);
         let code = Code { instructions, lines: &decoded.lines, flow, functions: &functions };
-        let BlockCounts { busiest: counts, mean, again } = counts::block_counts(&code, profile, trips);
+        let BlockCounts { busiest: counts, mean, again } = block_frequency::block_counts(&code, profile, trips);
         let alike = profile.map(Alike::of).unwrap_or_default();
         let accesses: Vec<Option<Access>> = instructions
             .iter()

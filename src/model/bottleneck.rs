@@ -1,6 +1,6 @@
 //! What bounds a kernel's time, and how that is said.
 
-use crate::cubin::sass::Pipe;
+use crate::sass::Pipe;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

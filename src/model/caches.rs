@@ -1,11 +1,11 @@
 //! What the warps of a launch access -> what of it the caches hold, and what moves between them and to and from device memory.
 
 use super::analysis::{Analysis, Traffic};
-use super::architecture::{Machine, WARP};
 use super::occupancy::Occupancy;
-use super::profile::VARIABLES;
 use super::reuse::Reuse;
-use crate::space::Launch;
+use crate::gpu::{Machine, WARP};
+use crate::launch::Launch;
+use crate::sim::profile::VARIABLES;
 
 /// Bytes of a line, of which device memory fetches no less for a lone sector: the kernel `scattered`, which reads and writes
 /// one sector of each, takes three to four times as long as its sectors' bytes would.

@@ -9,7 +9,7 @@
 //! and how waits grow with what is waited for, on an H200: `kernels/results/h200/latency.txt`.
 //! Throughputs: "Arithmetic Instructions" of NVIDIA's CUDA C++ programming and best-practices guides.
 
-use crate::cubin::sass::Pipe;
+use crate::sass::Pipe;
 
 /// Cycles until the result of an uncontended operation can be read.
 #[derive(Clone, Copy, Debug, PartialEq)]

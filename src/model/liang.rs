@@ -1,6 +1,6 @@
 //! RO and PO, the metrics of Liang et al. (ASP-DAC 2013), section III.
 
-use super::architecture::{Architecture, MAX_REGISTERS};
+use crate::gpu::{Architecture, MAX_REGISTERS};
 use serde::{Deserialize, Serialize};
 
 /// Register and occupancy: occupancy x RegRatio, between 0 and 1; more is better.

@@ -2,7 +2,7 @@
 //!
 //! The formula of NVIDIA's `cuda_occupancy.h` (CUDA 13.0) for compute capability 7.0 and later, with shared memory opted in.
 
-use super::architecture::{Architecture, MAX_REGISTERS, WARP};
+use crate::gpu::{Architecture, MAX_REGISTERS, WARP};
 use crate::space::MAX_BLOCK_THREADS;
 use serde::{Deserialize, Serialize};
 

@@ -4,8 +4,9 @@
 //! laid over the smallest loop around it that is as long, and what the warp touches along it is added up: each sector once. Whether
 //! a cache still holds the sector follows from that and from the warps that share the cache.
 
-use super::profile::{Access, Kind};
-use crate::cubin::flow::Flow;
+use crate::sass::control_flow::Flow;
+use crate::sim::Kind;
+use crate::sim::profile::Access;
 
 /// Sectors that a warp reads again after it has moved so much else.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -39,7 +39,7 @@ pub fn metrics(counts: &Counts) -> Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Architecture;
+    use crate::gpu::Architecture;
     use crate::model::occupancy::{Demand, Limiter, Occupancy, occupancy};
 
     /// The GeForce 8800 (table 2 of the paper). It gives registers to whole blocks, so without rounding for a warp.

@@ -1,13 +1,14 @@
 //! One configuration's kernel, launch and machine -> its score.
 
 use super::analysis::Analysis;
-use super::architecture::{Machine, WARP};
 use super::bottleneck::Bottleneck;
+use super::breakdown::Terms;
 use super::occupancy::{Demand, Limiter, Occupancy, occupancy};
-use super::terms::Terms;
 use super::time;
 use super::{liang, ryoo};
-use crate::space::{Launch, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_GRID};
+use crate::gpu::{Machine, WARP};
+use crate::launch::Launch;
+use crate::space::{MAX_BLOCK, MAX_BLOCK_THREADS, MAX_GRID};
 use serde::{Deserialize, Serialize};
 
 /// What is scored.

@@ -7,14 +7,14 @@
 //! off); what counts is the order of a kernel's configurations.
 
 use super::analysis::{Analysis, HELD, Traffic, Work};
-use super::architecture::{Machine, WARP};
 use super::bottleneck::Bottleneck;
+use super::breakdown::Terms;
 use super::caches::{Caches, LINE_BYTES, Moved, SECTOR_BYTES};
 use super::latency::{BARRIER_WARP, Latencies};
 use super::occupancy::{Limiter, Occupancy};
-use super::terms::Terms;
-use crate::cubin::sass::Pipe;
-use crate::space::Launch;
+use crate::gpu::{Machine, WARP};
+use crate::launch::Launch;
+use crate::sass::Pipe;
 use serde::{Deserialize, Serialize};
 
 /// A predicted time and its bound.

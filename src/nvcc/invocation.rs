@@ -2,7 +2,8 @@
 //!
 //! The arguments themselves are kept as they came: whatever is handed to the real nvcc is the user's own list.
 
-use super::option::{self, Arity};
+use super::options;
+use super::options::Arity;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -141,7 +142,7 @@ impl Invocation {
         let mut rest = words.iter();
         while let Some(word) = rest.next() {
             // Option names are ASCII; a word that is not UTF-8 can only be a path or a value.
-            let Some((option, glued)) = word.to_str().and_then(option::lookup) else {
+            let Some((option, glued)) = word.to_str().and_then(options::lookup) else {
                 if word.as_bytes().first() != Some(&b'-') || word.len() == 1 {
                     reader.inputs.push((PathBuf::from(word), false));
                 }
@@ -222,7 +223,7 @@ struct Reader {
 /// The paths of a list, without the double quotes that keep the commas of one together.
 fn paths(list: &OsStr) -> impl Iterator<Item = PathBuf> {
     let unquoted = |value: OsString| value.into_vec().into_iter().filter(|&byte| byte != b'"').collect();
-    option::list_values(list).into_iter().map(move |value| PathBuf::from(OsString::from_vec(unquoted(value))))
+    options::list_values(list).into_iter().map(move |value| PathBuf::from(OsString::from_vec(unquoted(value))))
 }
 
 /// Splits option text as nvcc does: at white space, with single and double quotes and backslashes as in a shell.

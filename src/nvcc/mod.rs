@@ -1,26 +1,28 @@
 //! Everything about being `nvcc`: argv and environment -> [`Invocation`], and the real nvcc behind it.
 
-pub mod cicc;
-mod dryrun;
-mod images;
+mod dry_run;
+mod fatbin;
+pub mod final_build;
 mod invocation;
-mod made;
-mod marked;
-mod mirror;
-mod option;
+mod locate;
+mod options;
+mod output_file;
 mod overlay;
+mod overlay_links;
 mod programs;
-mod real;
-pub mod shim;
-pub mod ticketed;
+pub mod shim_cicc;
+pub mod shim_ptxas;
+mod source_scan;
+mod toolchain;
 
-pub use dryrun::{Dryrun, DryrunError, Pipeline, Step};
-pub use images::{Loaded, Loads};
+pub use dry_run::{Dryrun, DryrunError, Pipeline, Step};
+pub use fatbin::{Loaded, Loads};
 pub use invocation::{Invocation, InvocationError, Phase};
-pub use made::Made;
-pub use marked::{Found, MarkedFile, marked_files, quoted_files};
-pub use mirror::mirror;
-pub use option::{Arity, NvccOption, list_value, list_values, lookup};
+pub use locate::{NotFound, REAL_NVCC, RealNvcc};
+pub use options::{Arity, NvccOption, list_value, list_values, lookup};
+pub use output_file::Made;
 pub use overlay::{Overlay, OverlayError};
+pub use overlay_links::mirror;
 pub use programs::{Programs, compilers};
-pub use real::{NotFound, REAL_NVCC, RealNvcc};
+pub use source_scan::{Found, MarkedFile, marked_files, quoted_files};
+pub use toolchain::{FrontEnd, ToolError, Toolchain, code_digest};

@@ -3,7 +3,8 @@
 //! nvcc finds its home from argv[0] without resolving links and reads `nvcc.profile` there. So a folder of links, a
 //! profile whose `TOP` names the real root, and a `ptxas` and a `cicc` of our own make nvcc itself run the shims; all else stays nvcc's.
 
-use super::{cicc, mirror::mirror, shim};
+use super::overlay_links::mirror;
+use super::{shim_cicc, shim_ptxas};
 use crate::process::Temporary;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -42,7 +43,7 @@ impl Overlay {
         let io = |path: &Path, source| OverlayError::Io { path: path.to_path_buf(), source };
         let own_bin = mirror(bin, self.folder.path(), |name| name != "nvcc.profile" && name != "ptxas")
             .and_then(|own_bin| symlink(program, own_bin.join("ptxas")).map(|()| own_bin))
-            .and_then(|own_bin| symlink(bin.join("ptxas"), own_bin.join(shim::REAL_PTXAS)).map(|()| own_bin))
+            .and_then(|own_bin| symlink(bin.join("ptxas"), own_bin.join(shim_ptxas::REAL_PTXAS)).map(|()| own_bin))
             .map_err(|source| io(self.folder.path(), source))?;
         let profile = bin.join("nvcc.profile");
         let text = std::fs::read_to_string(&profile).map_err(|source| io(&profile, source))?;
@@ -58,7 +59,7 @@ impl Overlay {
         let folder = self.folder.path().join("cicc");
         std::fs::create_dir(&folder)?;
         symlink(program, folder.join("cicc"))?;
-        symlink(std::path::absolute(real)?.join("cicc"), folder.join(cicc::REAL_CICC))?;
+        symlink(std::path::absolute(real)?.join("cicc"), folder.join(shim_cicc::REAL_CICC))?;
         Ok(folder)
     }
 }

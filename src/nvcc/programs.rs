@@ -1,6 +1,7 @@
 //! A dry run -> the toolkit's own programs: those of the final build, and those that variants are made with.
 
-use super::{Dryrun, RealNvcc};
+use super::dry_run::Dryrun;
+use super::locate::RealNvcc;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 

@@ -4,19 +4,19 @@
 //! what one build alone may use at a time goes by turns ([`Turn`]); after a signal no child goes on and no temporary folder stays;
 //! no more tools run at once than make allows; no tool that nvtune runs for its own purposes is waited for without end.
 
-mod began;
-mod descendants;
-mod hand_over;
-mod interrupt;
-mod jobs;
-mod patience;
-mod temporary;
-mod turn;
+mod exec;
+mod job_slots;
+mod named_lock;
+mod process_tree;
+mod signals;
+mod start_time;
+mod temp_dir;
+mod timeout;
 
-pub use began::began;
-pub use hand_over::{hand_over, ignore_broken_pipes};
-pub use interrupt::{set_last_words, set_undo, spawn, status, uninterrupted, wait_where_interrupted, watch, worker};
-pub use jobs::{Permit, permit, permit_beside, prepare as prepare_jobs};
-pub use patience::{output, patience, seconds};
-pub use temporary::Temporary;
-pub use turn::Turn;
+pub use exec::{hand_over, ignore_broken_pipes};
+pub use job_slots::{Permit, permit, permit_beside, prepare as prepare_jobs};
+pub use named_lock::Turn;
+pub use signals::{set_last_words, set_undo, spawn, status, uninterrupted, wait_where_interrupted, watch, worker};
+pub use start_time::began;
+pub use temp_dir::Temporary;
+pub use timeout::{output, patience, seconds};

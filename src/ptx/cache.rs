@@ -9,7 +9,9 @@
 //! same as none: it makes `LDG.E.STRONG.SM` of `LDG.E`. Two things differ: the option also reaches functions that the entry
 //! calls (a directive of one entry must not), and `ldu`, which takes no operator.
 
-use super::{Error, Module, directives::replaced};
+use super::directives::replaced;
+use super::error::Error;
+use super::module::Module;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;

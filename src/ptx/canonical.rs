@@ -5,7 +5,7 @@
 //! entry's parameters and directives, its instructions, and in turn every function and module-scope variable that these
 //! use, with initial values. Names of functions without a body and of external variables stay: they say what is linked.
 
-use super::{Body, Function, Initial, Linkage, Module, Operand, Parameter, Statement, Variable};
+use super::module::{Body, Function, Initial, Linkage, Module, Operand, Parameter, Statement, Variable};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
@@ -53,11 +53,11 @@ struct Names<'m> {
 #[derive(Clone, Copy)]
 struct Declared {
     serial: usize,
-    scalar: super::Scalar,
+    scalar: super::module::Scalar,
 }
 
 impl<'m> Names<'m> {
-    fn declare(&mut self, name: &'m str, scalar: super::Scalar) {
+    fn declare(&mut self, name: &'m str, scalar: super::module::Scalar) {
         self.serial += 1;
         let declared = Declared { serial: self.serial, scalar };
         if let Some(scope) = self.scopes.last_mut() {

@@ -20,7 +20,8 @@
 //! Of two `.maxnreg` the last counts. `.maxnreg 0` is an error, above 255 it is ignored with a warning, and below 24 it is
 //! raised to 24 with a warning. Hence this module: `.minnctapersm` goes, every `.maxnreg` but one goes.
 
-use super::{Error, Function, Module};
+use super::error::Error;
+use super::module::{Function, Module};
 use std::ops::Range;
 
 /// The text in which `entry` is compiled under a cap of `cap` registers a thread.

@@ -3,10 +3,10 @@
 //! A word that begins with a dot ends before the next one (`.reg.b32` is two words); any other word runs through dots
 //! and `::` (`ld.shared::cta.b32`, `%tid.x`). Comments, white space and preprocessor lines (`#`) are no tokens.
 
-use super::Error;
+use super::error::Error;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Word,
     Number,
     Text,
@@ -16,14 +16,14 @@ pub(super) enum Kind {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Token {
+pub(crate) struct Token {
     pub kind: Kind,
     pub start: usize,
     pub end: usize,
     pub line: u32,
 }
 
-pub(super) struct Lexer<'t> {
+pub(crate) struct Lexer<'t> {
     text: &'t str,
     at: usize,
     line: u32,

@@ -6,7 +6,7 @@
 //! two writers of one place write the same thing.
 
 use super::digest::checksum;
-use super::writer::Writer;
+use super::writer_id::Writer;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;

@@ -1,11 +1,13 @@
 //! The JSON record of a tuned source: every configuration with its variant, score, Pareto membership and timing.
 
-use super::{Pinned, Stale};
-use crate::measure::{Conditions, Device, Timing};
+use super::pinned::Pinned;
+use super::staleness::Stale;
+use crate::gpu::{Conditions, Device};
+use crate::launch::{Configuration, Launch};
+use crate::measure::Timing;
 use crate::model::Score;
 use crate::ptx::CacheOperator;
 use crate::search::{Provenance, Strategy};
-use crate::space::{Configuration, Launch};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -4,9 +4,14 @@
 //! holds: a journal is facts about points, not about a strategy or a budget, so whoever searches the same space may go on from it;
 //! it goes when a decision takes its place.
 
-use super::{Basis, Cache, ENGINE, RecordedTiming, digest};
-use crate::measure::{Device, PROTOCOL_VERSION};
-use crate::space::Configuration;
+use super::cache::Cache;
+use super::decision::RecordedTiming;
+use super::digest::digest;
+use super::fingerprint::Basis;
+use super::kept::ENGINE;
+use crate::gpu::Device;
+use crate::launch::Configuration;
+use crate::measure::PROTOCOL_VERSION;
 use serde::{Deserialize, Serialize};
 
 /// The folder of the cache that journals are in.

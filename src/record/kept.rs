@@ -1,7 +1,10 @@
 //! The cache's entry for one kernel: a decision with all that it hangs on, so that whatever else of a source changes, the kernel is
 //! not tuned again.
 
-use super::{Cache, Decision, Pinned, digest};
+use super::cache::Cache;
+use super::decision::Decision;
+use super::digest::digest;
+use super::pinned::Pinned;
 use crate::search::Strategy;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -13,7 +16,7 @@ pub const ENGINE: u32 = 35;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Kept {
     pub pinned: Pinned,
-    /// Digest of the kernel's PTX under each set of macros that was compiled, as in [`super::Basis::ptx`].
+    /// Digest of the kernel's PTX under each set of macros that was compiled, as in [`super::fingerprint::Basis::ptx`].
     pub sets: Vec<(BTreeMap<String, i64>, String)>,
     /// What the machine could time on, as [`crate::measure::Present`] names it.
     pub present: String,

@@ -3,7 +3,8 @@
 //! JSON with sorted keys, an entry for each source, kernel and architecture, one line for each fact. The same entries give the
 //! same bytes. A file of a newer format, or one that is damaged (by a merge that went wrong), gives an error with its place.
 
-use super::{Pinned, write_if_changed};
+use super::file::write_if_changed;
+use super::pinned::Pinned;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -156,9 +157,9 @@ fn write(text: &mut String, value: &Value, depth: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Basis;
+    use crate::launch::Configuration;
+    use crate::record::fingerprint::Basis;
     use crate::search::Provenance;
-    use crate::space::Configuration;
     use expect_test::expect;
 
     fn entry(cap: u32) -> Pinned {

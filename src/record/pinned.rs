@@ -1,8 +1,8 @@
 //! A winner with its basis: the entry of a lock file, and what a record and the cache say of a decision for it.
 
-use super::Basis;
+use super::fingerprint::Basis;
+use crate::launch::Configuration;
 use crate::search::Provenance;
-use crate::space::Configuration;
 use serde::{Deserialize, Serialize};
 
 /// The winner of one kernel for one architecture, and all that it takes to build it again.
@@ -19,7 +19,7 @@ pub struct Pinned {
     /// Resident warps in percent of the most that an SM holds, for the header; absent where nothing is known of the code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub occupancy: Option<u32>,
-    /// Whether the winner bears threads beyond the baseline's, as [`super::Decision::surplus`].
+    /// Whether the winner bears threads beyond the baseline's, as [`super::decision::Decision::surplus`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub surplus: bool,
     /// As `ptx` of the basis, under the winner's macros; absent where they are the baseline's.

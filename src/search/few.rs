@@ -1,18 +1,18 @@
 //! The default strategy where few may be timed: each point is chosen by all timings before it.
 //!
 //! Points, times so far -> the next point to time; none when nothing is expected to win. What the model may be wrong about is supposed
-//! in many combinations (see [`hedge`](super::hedge)); each timing makes those that foretold it likelier. What no supposition
+//! in many combinations (see [`hedge`](super::prior)); each timing makes those that foretold it likelier. What no supposition
 //! explains is a function of the configuration around each of them that changes by small leaps, a Student-t process (Shah, Wilson and
-//! Ghahramani, AISTATS 2014, equations 4 and 5): a Gaussian process (see [`gaussian`](super::gaussian)) whose deviation grows where the
+//! Ghahramani, AISTATS 2014, equations 4 and 5): a Gaussian process (see [`gaussian`](super::gaussian_process)) whose deviation grows where the
 //! timings are farther off than was supposed. So a few timings tell which bound of the model is the true one, and where it is off; the next is the point with
 //! the most expected improvement, over all suppositions by their likelihood, and as likely to run as its neighbours.
 //!
 //! What always holds: the same times give the same points; a point is given once.
 
-use super::gaussian::{cholesky, expected_improvement, forward, rough_covariance};
-use super::hedge::{Doubt, Suppositions};
-use super::strategy::Point;
-use super::task::Task;
+use super::gaussian_process::{cholesky, expected_improvement, forward, rough_covariance};
+use super::prior::{Doubt, Suppositions};
+use super::problem::Task;
+use super::strategies::Point;
 
 /// Points of the first round besides the baseline: they hedge the prediction. With two of them in place of three a sixth of the searches of
 /// `stencil3d` ends 3.6% from the best (its recorded space, 24 draws of suppositions), and the others end alike.
@@ -188,7 +188,7 @@ struct Judge<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::strategy::tests::bound;
+    use super::super::strategies::tests::bound;
     use super::*;
     use crate::model::Terms;
     use proptest::prelude::*;

@@ -9,10 +9,10 @@
 //!
 //! What always holds: the same times give the same points; a point is given once.
 
-use super::gaussian::{cholesky, covariance, expected_improvement, forward, squared};
-use super::hedge::{Doubt, Suppositions};
-use super::strategy::{Point, sort_by_prediction};
-use super::task::Task;
+use super::gaussian_process::{cholesky, covariance, expected_improvement, forward, squared};
+use super::prior::{Doubt, Suppositions};
+use super::problem::Task;
+use super::strategies::{Point, sort_by_prediction};
 use std::collections::BTreeSet;
 
 /// Points of the first round besides the baseline: half that hedge the prediction, half far from all others. They are natural ones, which
@@ -257,7 +257,7 @@ impl Fit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Bottleneck, Score, Terms, occupancy::Limiter};
+    use crate::model::{Bottleneck, Limiter, Score, Terms};
     use proptest::prelude::*;
 
     /// A point at these coordinates that the model predicts this time for.

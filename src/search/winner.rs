@@ -1,9 +1,9 @@
 //! The chosen configuration, and how it was chosen.
 
-use super::hedge::{Doubt, Suppositions};
-use super::strategy::Point;
-use super::task::Task;
-use crate::space::Departure;
+use super::prior::{Doubt, Suppositions};
+use super::problem::Task;
+use super::strategies::Point;
+use crate::launch::Departure;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -44,7 +44,7 @@ const GAIN: f64 = 1.05;
 /// pairs that are farther apart it is right in 63%, and in 74% from a ratio of 1.05 on.
 const TIE: f64 = 1.015;
 
-/// What the model expects of a point beside the baseline, over all that it may be wrong about (see [`hedge`](super::hedge)).
+/// What the model expects of a point beside the baseline, over all that it may be wrong about (see [`hedge`](super::prior)).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Promise {
     /// Time of the baseline over its time, the geometric mean.
@@ -86,10 +86,10 @@ pub fn predicted_winner(promises: &[(usize, Promise)], departure: impl Fn(usize)
 
 #[cfg(test)]
 mod tests {
-    use super::super::strategy::tests::bound;
+    use super::super::strategies::tests::bound;
     use super::*;
+    use crate::launch::Configuration;
     use crate::model::Terms;
-    use crate::space::Configuration;
     use std::collections::BTreeMap;
 
     /// What is chosen of points with these parts of their prediction, the first of them the baseline.

@@ -1,15 +1,14 @@
 //! Annotation -> table: names become slots, clauses become axes, derived values and constraints.
 
-use super::configuration::Dim3;
-use super::counted::Counted;
+use super::grid_factors::Counted;
 use super::limits::Limits;
 use super::names::{Meaning, Refusal, declared, given_by, resolve};
 use super::shapes;
 use super::walk::{Axis, AxisSet, Constraint, Derived, Quantity, Table, Test};
-use crate::comment::{
-    Annotation, Binary, Block, Diagnostic, Expr, Fault, Function, GivenValue, Grid, Node, Regs, Span, Value,
-};
-use crate::workload::Type;
+use crate::comment::{Annotation, Binary, Block, Expr, Fault, Function, GivenValue, Grid, Node, Regs, Value};
+use crate::cuda::Type;
+use crate::diag::{Diagnostic, Span};
+use crate::launch::Dim3;
 use std::collections::BTreeMap;
 
 /// A table under construction, and what the finished space keeps of it.
@@ -462,7 +461,7 @@ impl<'a> Builder<'a> {
     }
 
     /// A constraint on a number of the launch. `None` after an error, or where the number hangs on a parameter without
-    /// a value: there is a space all the same, but no launch ([`Space::launch`](super::Space::launch)).
+    /// a value: there is a space all the same, but no launch ([`Space::launch`](super::space::Space::launch)).
     fn launch_constraint(&mut self, expression: &Expr, test: Test) -> Option<usize> {
         match self.compile(expression) {
             Ok((expression, axes)) => {

@@ -1,6 +1,6 @@
 //! What a configuration may be at most, whatever the comment says.
 
-use super::configuration::Dim3;
+use crate::launch::Dim3;
 
 /// Threads of a block, in all and by dimension, and blocks of a grid by dimension (CUDA C++ Programming Guide, "Technical Specifications per
 /// Compute Capability": the same on all that CUDA still knows).

@@ -1,16 +1,15 @@
 //! Annotation -> configurations: what a tuning comment spans, enumerated lazily and under its constraints.
 
+mod advice;
 mod build;
-mod configuration;
-mod counted;
+mod grid_factors;
 mod limits;
 mod names;
-mod shapes;
-#[allow(clippy::module_inception)]
+pub mod shapes;
 mod space;
 mod walk;
 
-pub use configuration::{Configuration, Departure, Dim3, Launch, shape};
-pub use counted::Counted;
+pub use advice::{Bounds, Facts, Overrun, advice};
+pub use grid_factors::Counted;
 pub use limits::{Limits, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_GRID};
 pub use space::Space;

@@ -1,8 +1,10 @@
 //! The names in a comment's expressions -> where their values are in a configuration, or what is wrong with them.
 
 use super::walk::AxisSet;
-use crate::comment::{Annotation, Diagnostic, Expr, Span, TemplateParameter, UNTOLD, is_defined, suggestion};
-use crate::workload::Type;
+use crate::comment::{Annotation, Expr, UNTOLD, is_defined};
+use crate::cuda::TemplateParameter;
+use crate::cuda::Type;
+use crate::diag::{Diagnostic, Span, suggestion};
 use std::collections::BTreeMap;
 
 /// What a name stands for.

@@ -1,20 +1,20 @@
 //! Block shapes: those that `block(auto)` stands for, those of lists, and which is nearest to the usual one.
 
-use super::configuration::Dim3;
 use super::limits::Limits;
+use crate::launch::Dim3;
 use std::cmp::Reverse;
 
 /// Threads of the block that a program without other knowledge is most likely to use.
 const USUAL_THREADS: u32 = 256;
 /// Threads of a warp.
-pub(super) const WARP: u32 = 32;
+pub(crate) const WARP: u32 = 32;
 
 /// Extents in x of `block(auto)` in two and three dimensions. Torres et al. (HPCS'11, section III.B): a warp should ask for
 /// contiguous elements, so rows of whole warps (16, half a warp, is the least that still fills a memory segment; 48 breaks
 /// warps and did badly); multiples of three are there since 192, 384 and 768 threads divide the 1536 threads of an SM.
 const AUTO_X: [u32; 9] = [16, 32, 64, 96, 128, 192, 256, 384, 512];
 /// The most extent of a block in y or z that `block(auto)` has.
-pub(super) const MOST_ROWS: i64 = 64;
+pub(crate) const MOST_ROWS: i64 = 64;
 /// Extents in y of `block(auto)` in two dimensions.
 const AUTO_Y: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 /// Extents in x, and in y and z, of `block(auto)` in three dimensions; rows of 8 are there for the cubes that stencils use.
@@ -23,7 +23,7 @@ const AUTO_YZ3: [u32; 5] = [1, 2, 4, 8, 16];
 
 /// The shapes of `block(auto)` for blocks that extend in these dimensions: 32 to 1024 threads in steps of a warp in x alone; in more
 /// dimensions, shapes of whole warps with 64 to 1024 threads.
-pub(super) fn auto(extends: [bool; 3]) -> Vec<Dim3> {
+pub(crate) fn auto(extends: [bool; 3]) -> Vec<Dim3> {
     let shapes: Vec<Dim3> = match extends {
         [_, false, false] => return (1..=32).map(|warps| [warps * WARP, 1, 1]).collect(),
         [_, true, false] => product([&AUTO_X, &AUTO_Y, &[1]]),
@@ -43,7 +43,7 @@ fn product([xs, ys, zs]: [&[u32]; 3]) -> Vec<Dim3> {
 
 /// The shapes of one list for each dimension that the limits allow, x slowest. Never more than the limits leave: the
 /// product of the lists is not made.
-pub(super) fn listed(lists: &[Vec<u32>], limits: &Limits) -> Vec<Dim3> {
+pub(crate) fn listed(lists: &[Vec<u32>], limits: &Limits) -> Vec<Dim3> {
     let one = vec![1];
     let list = |dimension: usize| lists.get(dimension).unwrap_or(&one);
     let mut shapes = Vec::new();
@@ -56,7 +56,7 @@ pub(super) fn listed(lists: &[Vec<u32>], limits: &Limits) -> Vec<Dim3> {
 }
 
 /// How far a shape is from the usual block: first the count of threads, then how elongated it is, then wider in x and in y first.
-pub(super) fn strangeness(shape: Dim3) -> (u32, u32, Reverse<Dim3>) {
+pub(crate) fn strangeness(shape: Dim3) -> (u32, u32, Reverse<Dim3>) {
     let threads: u32 = shape.iter().product();
     (threads.abs_diff(USUAL_THREADS), shape.iter().sum(), Reverse(shape))
 }

@@ -13,13 +13,14 @@
 //! `block(auto)` has the dimensions of `threads` or `grid` that the block counts, and contains the default's block.
 
 use super::build::Builder;
-use super::configuration::{Configuration, Dim3, Launch};
-use super::counted::Counted;
+use super::grid_factors::Counted;
 use super::limits::Limits;
 use super::names::{Meaning, compile_late, given_by};
 use super::shapes::strangeness;
 use super::walk::{Axis, AxisSet, Constraint, Failure, Quantity, Table, Test, Values, Walk};
-use crate::comment::{Annotation, Diagnostic, Expr, Fault, Given, GivenValue, Grid, Span, Value};
+use crate::comment::{Annotation, Expr, Fault, Given, GivenValue, Grid, Value};
+use crate::diag::{Diagnostic, Span};
+use crate::launch::{Configuration, Dim3, Launch};
 use crate::ptx::CacheOperator;
 use std::collections::{BTreeMap, BTreeSet};
 

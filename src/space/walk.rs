@@ -4,8 +4,9 @@
 //! What follows from axes is computed, and a constraint is tested, as soon as its last axis is bound; no product of axes is
 //! ever made.
 
-use super::configuration::Dim3;
-use crate::comment::{Expr, Fault, Located, Span, Value};
+use crate::comment::{Expr, Fault, Located, Value};
+use crate::diag::Span;
+use crate::launch::Dim3;
 use crate::ptx::CacheOperator;
 
 /// The axes of a space, what follows from them, and what must hold.

@@ -2,10 +2,10 @@
 //! nothing where the source defines it all the same, and does too much where two kernels want a value each.
 
 use super::Tuner;
-use super::problem::Problem;
+use super::failure::Problem;
 use super::variants::Macros;
 use crate::comment::Annotation;
-use crate::variant::Toolchain;
+use crate::nvcc::Toolchain;
 use std::collections::BTreeMap;
 
 /// Where macros are defined besides nvtune's own `-D`, by name: a place as nvcc has it, `a.cu(3)`.

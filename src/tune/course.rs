@@ -3,18 +3,22 @@
 //! What always holds: each kernel is looked at under the macros that the ones before it were decided to have, for macros hold for the
 //! whole file. A kernel without macro axes leaves the others alone: the next one can be prepared while it is timed.
 
-use super::early::Early;
-use super::kernel::{self, Prepared, Preparing};
-use super::problem::Problem;
-use super::recalled::Recall;
-use super::subject::{self, Ahead};
-use super::tuned::Tuned;
+use super::cache_lookup::Recall;
+use super::failure::Problem;
+use super::kernel;
+use super::kernel::{Prepared, Preparing};
+use super::kernel_info;
+use super::kernel_info::Ahead;
+use super::outcome::Tuned;
+use super::overlap::Early;
 use super::variants::{Bounds, FrontEnds, InForce, Macros};
-use super::{Tuner, axes, host, launches};
-use crate::comment::{Annotation, Diagnostic, HostCode};
+use super::{Tuner, axes, header_functions, launches};
+use crate::comment::Annotation;
+use crate::cuda::HostCode;
+use crate::diag::Diagnostic;
+use crate::nvcc::{ToolError, Toolchain};
 use crate::ptx::Module;
 use crate::settings::Mode;
-use crate::variant::{ToolError, Toolchain};
 use crate::workload;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -63,7 +67,7 @@ impl<'a> Course<'a> {
             return None;
         }
         // The macros of one kernel hold for the whole file: each kernel is tuned under the others' present values.
-        let baseline = |annotation| host::baseline(annotation, toolchain.architecture());
+        let baseline = |annotation| header_functions::baseline(annotation, toolchain.architecture());
         let mut each: Vec<Macros> = annotations
             .iter()
             .map(|annotation| baseline(annotation).map(|found| found.macros).unwrap_or_default())
@@ -103,11 +107,12 @@ impl<'a> Course<'a> {
     /// kernels before. The rest shows once the front end has run: a launch that is not known is no error of a kernel that is not compiled.
     pub fn wrong(&self) -> Vec<Diagnostic> {
         let kernels = self.annotations.iter().zip(&self.problems).filter(|(_, problem)| problem.is_none());
-        let wrong =
-            kernels.filter_map(|(annotation, _)| match host::space(annotation, self.toolchain.architecture()) {
+        let wrong = kernels.filter_map(|(annotation, _)| {
+            match header_functions::space(annotation, self.toolchain.architecture()) {
                 Err(Problem::Comment(diagnostics)) => Some(diagnostics),
                 _ => None,
-            });
+            }
+        });
         // Instances of one template have one comment, and mostly one fault.
         let mut said: Vec<Diagnostic> = Vec::new();
         for diagnostic in wrong.flatten() {
@@ -184,7 +189,7 @@ impl<'a> Course<'a> {
         let is_locked = tuner.settings.mode == Mode::Locked;
         if is_locked && !is_promising {
             tuner.recall(toolchain, annotation).iter().for_each(Recall::warn_of_nothing);
-            let baseline = host::baseline(annotation, toolchain.architecture())?;
+            let baseline = header_functions::baseline(annotation, toolchain.architecture())?;
             return Ok(Standing::Nothing(baseline.macros));
         }
         if !is_promising {
@@ -195,7 +200,7 @@ impl<'a> Course<'a> {
         let was_refused = self.refused[index];
         let ahead = if is_promising || was_refused { Ahead::Baseline } else { Ahead::FirstRound };
         let in_force = &InForce { baselines: &self.baselines, now: &now };
-        let mut subject = subject::learn(tuner, toolchain, &mut self.front_ends, annotation, in_force, ahead)?;
+        let mut subject = kernel_info::learn(tuner, toolchain, &mut self.front_ends, annotation, in_force, ahead)?;
         match self.symbols.iter().find(|(symbol, of)| *symbol == subject.entry.symbol && *of != index) {
             Some((_, of)) => return Err(Problem::Twice { line: self.annotations[*of].kernel.line }),
             None => self.symbols.push((subject.entry.symbol.clone(), index)),
@@ -255,7 +260,7 @@ impl<'a> Course<'a> {
             if own.iter().all(|(name, value)| self.baselines.get(name) == Some(value)) {
                 continue;
             }
-            let Ok(space) = host::space(annotation, self.toolchain.architecture()) else { continue };
+            let Ok(space) = header_functions::space(annotation, self.toolchain.architecture()) else { continue };
             let dividing = space.dividing_macros();
             for axis in annotation.macros.iter().filter(|axis| dividing.contains(&axis.name)) {
                 // Launches that are written with the macro follow it.

@@ -3,7 +3,8 @@
 
 use super::surroundings::Surroundings;
 use crate::comment::{Annotation, TemplateArgument};
-use crate::space::{Configuration, Dim3, Space};
+use crate::launch::{Configuration, Dim3};
+use crate::space::Space;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the code around a kernel makes of its macros.

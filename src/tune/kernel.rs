@@ -1,31 +1,35 @@
 //! One kernel: annotation -> winner.
 
-use super::basis;
-use super::early::{Early, Planned};
-use super::explored::{self, Effort, Explored, Shown};
-use super::laid::Laid;
-use super::launches::{self, reach_notes, warn_of_launches};
-use super::logbook::Logbook;
-use super::problem::Problem;
-use super::reach::MUST_DIVIDE;
-use super::refusals::Stores;
-use super::scored::Scored;
-use super::subject::Subject;
-use super::tuned::Tuned;
-use super::untimed;
+use super::cache_key;
+use super::compile_space;
+use super::compile_space::{Effort, Explored, Shown};
+use super::failure::Problem;
+use super::kernel_info::Subject;
+use super::launch_path::MUST_DIVIDE;
+use super::launches;
+use super::launches::{reach_notes, warn_of_launches};
+use super::not_timed;
+use super::outcome::Tuned;
+use super::overlap::{Early, Planned};
+use super::scoring::Scored;
+use super::scoring_input::Laid;
+use super::search_journal::Logbook;
+use super::validity::Stores;
 use super::variants::{Assembly, Failure, FrontEnds, InForce, Macros, Variant, Variants, options};
-use super::{Tuner, axes, measured};
+use super::{Tuner, axes, timing};
 use crate::comment::Annotation;
-use crate::cubin::Cubin;
-use crate::measure::{self, Candidate, Measurer, Options, Pool};
-use crate::model::{Analysis, Architecture, Machine};
+use crate::gpu::{Architecture, Machine};
+use crate::launch::Configuration;
+use crate::measure;
+use crate::measure::{Candidate, Measurer, Options, Pool};
+use crate::model::Analysis;
 use crate::nvcc::Loaded;
+use crate::nvcc::Toolchain;
 use crate::process;
 use crate::record::{Basis, Decision, Held, RecordedConfiguration, RecordedVariant, Seconds};
+use crate::sass::Cubin;
 use crate::search::{Provenance, Search, Strategy};
 use crate::settings::Trust;
-use crate::space::Configuration;
-use crate::variant::Toolchain;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -87,7 +91,7 @@ pub fn prepare<'a>(
     let strategy = strategy(subject.annotation, tuner.settings.strategy);
     let (most, budget_s) = (tuner.settings.candidates, budget(subject.annotation, tuner.settings.budget));
     let begins_early = is_searched && Search::begins_early(strategy, most);
-    let basis = tuner.results.and_then(|_| basis::basis(&subject, front_ends, toolchain, in_force));
+    let basis = tuner.results.and_then(|_| cache_key::basis(&subject, front_ends, toolchain, in_force));
     let name = subject.annotation.name.as_str();
     let (recall, device) = (tuner.recall(toolchain, subject.annotation), tuner.device());
     let cache = tuner.results.and_then(|results| results.cache.clone());
@@ -111,7 +115,8 @@ pub fn prepare<'a>(
         };
         let natural: Option<&mut dyn FnMut(Scored)> = if begins_early { Some(&mut natural) } else { None };
         let shown = Shown { first: &first, natural };
-        let explored = explored::explore(front_ends, toolchain, &mut subject, (effort, was_refused), in_force, shown);
+        let explored =
+            compile_space::explore(front_ends, toolchain, &mut subject, (effort, was_refused), in_force, shown);
         is_compiled.store(true, Ordering::Relaxed);
         let clock = Instant::now();
         let early = thread.and_then(|thread: ScopedJoinHandle<'_, (Pool, Option<Early>)>| {
@@ -136,7 +141,7 @@ pub fn prepare<'a>(
     }
     let mut digests = Vec::new();
     if tuner.results.is_some() {
-        digests = basis::sets(&subject, front_ends, subject.space.macro_sets(), in_force);
+        digests = cache_key::sets(&subject, front_ends, subject.space.macro_sets(), in_force);
     }
     Ok((Prepared { subject, variants, scored, sets, seconds, basis, digests, loaded }, early))
 }
@@ -151,7 +156,7 @@ fn ahead(tuner: &Tuner<'_>, subject: &Subject<'_>, loaded: Loaded) -> Option<Can
     let (launch, workload) = subject.launch(&baseline).ok()?;
     let workload = workload.filter(|found| found.bytes() <= device.memory_bytes / AHEAD_SHARE)?;
     // What there is no room for is not timed at all.
-    if untimed::beyond_memory(&subject.annotation.name, &workload, device).is_some() {
+    if not_timed::beyond_memory(&subject.annotation.name, &workload, device).is_some() {
         return None;
     }
     let (label, workload) = (baseline.to_string(), Arc::new(workload));
@@ -191,7 +196,7 @@ pub(super) fn machine(tuner: &Tuner<'_>, architecture: Architecture) -> Machine 
 pub struct Draft {
     decision: Decision,
     /// What the timing of candidates may take; `None`: the model decides.
-    pub effort: Option<measured::Effort>,
+    pub effort: Option<timing::Effort>,
     /// What is to be said of its launches.
     notes: Vec<String>,
 }
@@ -241,7 +246,7 @@ pub fn draft(tuner: &Tuner<'_>, toolchain: &Toolchain, prepared: &Prepared<'_>) 
     decision.notes.extend(idle_macros_note(prepared));
     // What was timed early beside the compiler is none of this; what it took longer than the compiler is.
     let (compiled, timed) = (seconds.compile + seconds.model, seconds.measure - seconds.waited);
-    let effort = can_time(tuner, prepared, &mut decision).then(|| measured::Effort {
+    let effort = can_time(tuner, prepared, &mut decision).then(|| timing::Effort {
         budget_s: (budget_s - compiled).max(budget_s * (1.0 - COMPILE_SHARE)) - timed,
         most: tuner.settings.candidates,
         sanitize: tuner.settings.sanitize.then(|| Options::new(tuner.settings).ok()).flatten(),
@@ -253,13 +258,13 @@ pub fn draft(tuner: &Tuner<'_>, toolchain: &Toolchain, prepared: &Prepared<'_>) 
 pub fn time(
     prepared: &Prepared<'_>,
     (mut draft, early): (Draft, Option<Early>),
-    effort: measured::Effort,
+    effort: timing::Effort,
     measurer: &mut measure::Pool,
     mut logbook: Logbook<'_>,
 ) -> (Draft, Timed) {
     let clock = Instant::now();
     let decision = &mut draft.decision;
-    let result = measured::decide(&prepared.scored, early, effort, measurer, &mut logbook, decision);
+    let result = timing::decide(&prepared.scored, early, effort, measurer, &mut logbook, decision);
     if result.is_ok() && decision.provenance == Provenance::Measured {
         probe_surplus(&prepared.subject, &prepared.scored, measurer, decision);
     }
@@ -323,10 +328,10 @@ fn can_time(tuner: &Tuner<'_>, prepared: &Prepared<'_>, decision: &mut Decision)
             decision.notes.push(format!("{note} {gpu} runs"));
             None
         }
-        Loaded::Nothing => Some(untimed::without_code(&gpu)),
+        Loaded::Nothing => Some(not_timed::without_code(&gpu)),
     };
     let workload = scored.laid.workloads[scored.laid.baseline].as_deref();
-    let beyond_memory = || untimed::beyond_memory(&subject.annotation.name, workload?, device);
+    let beyond_memory = || not_timed::beyond_memory(&subject.annotation.name, workload?, device);
     let Some(found) = without_code.or_else(beyond_memory) else { return true };
     found.tell(tuner.console, subject.annotation, decision);
     false
@@ -346,7 +351,7 @@ fn choose(tuner: &Tuner<'_>, prepared: &Prepared<'_>, timed: Option<Timed>, deci
                 }
                 return false;
             }
-            Err(error) => match untimed::by_baseline(&error) {
+            Err(error) => match not_timed::by_baseline(&error) {
                 // A workload that the kernel cannot run on as it stands tells nothing of its variants either.
                 Some(found) => {
                     found.tell(tuner.console, subject.annotation, decision);
@@ -419,7 +424,7 @@ fn probe_surplus(subject: &Subject<'_>, scored: &Scored, measurer: &mut measure:
     if surplus == [false; 3] {
         return;
     }
-    match measured::bears_surplus(&scored.laid, decision.winner, surplus, measurer) {
+    match timing::bears_surplus(&scored.laid, decision.winner, surplus, measurer) {
         Ok(None) => decision.surplus = true,
         Ok(Some(reason)) => decision.notes.push(format!(
             "launches of threads that its block does not divide are not reshaped: with threads beyond those, {reason}"

@@ -1,12 +1,14 @@
 //! The launches that a marked source writes itself, against what its comment takes for them and what was chosen: warnings with places.
 
 use super::Tuner;
-use super::reach::Way;
-use super::subject::Subject;
+use super::kernel_info::Subject;
+use super::launch_path::Way;
 use super::surroundings::Surroundings;
-use crate::comment::{Annotation, Diagnostic, Grid, HostLaunch, LaunchedBlock};
+use crate::comment::{Annotation, Grid};
+use crate::cuda::{HostLaunch, LaunchedBlock};
+use crate::diag::Diagnostic;
+use crate::launch::{Configuration, Dim3, shape};
 use crate::record::{Decision, RecordedConfiguration};
-use crate::space::{Configuration, Dim3, shape};
 
 /// The warning where the blocks that the source launches are known, and none of them is the baseline's.
 pub fn beside_the_baseline(subject: &Subject<'_>, around: &Surroundings) -> Option<Diagnostic> {

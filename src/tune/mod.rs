@@ -1,65 +1,62 @@
 //! One marked source: annotations -> winners, through every stage of the pipeline.
 
-mod astray;
 mod axes;
-mod basis;
-mod caps;
+mod buffer_files;
+mod cache_key;
+mod cache_lookup;
+mod compile_space;
 mod course;
-mod early;
-mod explored;
-mod expression;
-mod facts;
-mod files;
-mod grid_wait;
-mod host;
+mod failure;
+mod header_functions;
 mod host_macros;
 mod kernel;
-mod laid;
+mod kernel_info;
+pub mod launch_path;
 mod launches;
-mod logbook;
-mod measured;
-mod position;
-mod problem;
+mod macro_screening;
+mod not_timed;
+mod outcome;
+mod overlap;
 mod profiles;
-mod reach;
-mod recalled;
-mod refusals;
-mod scored;
-mod screen;
-mod shares;
-mod subject;
+mod register_caps;
+mod scoring;
+mod scoring_input;
+mod search_journal;
 mod surroundings;
-mod tuned;
-mod untimed;
+mod timing;
+mod validity;
 mod variants;
 
-pub use basis::data as workload_data;
-pub use files::load as load_files;
-pub use host::{Types, baseline_headers, header};
+pub use buffer_files::load as load_files;
+pub use cache_key::data as workload_data;
+pub use failure::Problem;
+pub use header_functions::{Types, baseline_headers, header};
 pub use kernel::{Prepared, recorded_variant};
-pub use laid::{Code, Laid, Source, representatives};
-pub use measured::{ROUNDS, baseline, candidates, finalists, settled};
-pub use problem::Problem;
-pub use scored::{NoBaseline, Scored, UNFIT, score};
+pub use outcome::Tuned;
+pub use scoring::{NoBaseline, Scored, UNFIT, score};
+pub use scoring_input::{Code, Laid, Source, representatives};
 pub use surroundings::Surroundings;
-pub use tuned::Tuned;
+pub use timing::{ROUNDS, baseline, candidates, finalists, settled};
+pub use variants::Macros;
 
+use super::measure;
+use super::process;
 use crate::comment::Annotation;
-use crate::console::{self, Console};
-use crate::measure::{self, Device, Measurer, Options, Pool};
-use crate::process;
-use crate::results::Results;
+use crate::diag::console;
+use crate::diag::console::Console;
+use crate::gpu::Device;
+use crate::measure::{Measurer, Options, Pool};
+use crate::nvcc::Toolchain;
+use crate::record::result_store::Results;
 use crate::settings::{Mode, Settings, Trust};
-use crate::variant::Toolchain;
+use cache_lookup::Recall;
 use course::{Course, Standing};
-use early::Early;
 use kernel::{Draft, Timed};
-use logbook::Logbook;
-use recalled::Recall;
+use overlap::Early;
+use search_journal::Logbook;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::thread::{JoinHandle, ScopedJoinHandle};
-pub use variants::Macros;
 
 /// Tunes the kernels of a compile; holds the measuring process for all of them.
 pub struct Tuner<'a> {
@@ -303,7 +300,7 @@ impl<'a> Tuner<'a> {
         let decided = kernel::conclude(self, toolchain, &prepared, draft, timed).map(|mut found| {
             if let (Some(basis), Some(recall)) = (&prepared.basis, self.recall(toolchain, prepared.subject.annotation))
             {
-                let pinned = basis::pinned(&found, basis.clone(), &prepared.digests);
+                let pinned = cache_key::pinned(&found, basis.clone(), &prepared.digests);
                 recall.keep(&found, &pinned, &prepared, search.as_deref());
                 found.decision.pinned = Some(pinned);
             }

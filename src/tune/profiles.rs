@@ -6,11 +6,13 @@
 //! other shapes) has a long allowance, and lends the others what its warps execute; how the accesses of a warp lie side by side
 //! remains each one's own.
 
-use super::laid::Laid;
+use super::scoring_input::Laid;
 use super::variants::Macros;
-use crate::model::{Profile, WARP, frequency};
+use crate::gpu::WARP;
+use crate::launch::Launch;
 use crate::ptx::Module;
-use crate::space::Launch;
+use crate::sim;
+use crate::sim::Profile;
 use crate::workload::Workload;
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -122,10 +124,9 @@ impl Profiles {
             .map(|source| source.ptx.as_deref().and_then(|ptx| Module::parse(ptx).ok()).map(Arc::new))
             .collect();
         let profile = |job: &Job<'_>, instructions: u64| {
-            let limits = frequency::Limits { instructions, ..frequency::Limits::default() };
+            let limits = sim::Limits { instructions, ..sim::Limits::default() };
             let (module, symbol) = (modules[job.source].as_ref(), &laid.sources[job.source].symbol);
-            let made =
-                module.and_then(|module| frequency::profile(module, symbol, &job.launch, job.workload, &limits).ok());
+            let made = module.and_then(|module| sim::profile(module, symbol, &job.launch, job.workload, &limits).ok());
             made.map(Arc::new)
         };
 

@@ -1,6 +1,7 @@
 //! What is known of the code around a source's kernels, and whether their launches go by the header.
 
-use crate::comment::{Annotation, HeaderName, HostCode, HostLaunch, Launching};
+use crate::comment::{Annotation, Launching};
+use crate::cuda::{HeaderName, HostCode, HostLaunch};
 
 /// What is known of the code around a source's kernels.
 #[derive(Clone, Debug)]

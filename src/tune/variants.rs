@@ -1,12 +1,12 @@
 //! All variants of a kernel: the front end once for each set of macros, ptxas once for each register cap and cache operator, in
 //! parallel.
 
-use super::caps;
-use super::problem::first as first_line;
-use super::subject::Subject;
+use super::failure::first as first_line;
+use super::kernel_info::Subject;
+use super::register_caps;
+use crate::launch::Configuration;
+use crate::nvcc::{FrontEnd, ToolError, Toolchain};
 use crate::ptx::{CacheOperator, Edits};
-use crate::space::Configuration;
-use crate::variant::{FrontEnd, ToolError, Toolchain};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -214,7 +214,7 @@ impl Variants {
         let assembled: Vec<Vec<Assembled>> = jobs
             .par_iter()
             .map(|(set, cache, caps)| {
-                caps::assemble_all(caps, &|cap| {
+                register_caps::assemble_all(caps, &|cap| {
                     let is_baseline = axes[*set] == baseline.macros && (cap, *cache) == (baseline.cap, baseline.cache);
                     if !is_baseline && is_over(until) {
                         return Err(Failure::OutOfTime);

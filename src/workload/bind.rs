@@ -2,18 +2,21 @@
 
 use super::buffer::{Argument, Buffer, Check, Element, FileBytes, Fill, Scalar, Symbol, Workload};
 use super::contents::{encode, fill_bytes};
-use super::declared::{array, handle, is_bool, refusal, takes_no_value, told_type};
 use super::entry::Entry;
 use super::formula::Formula;
-use super::instance;
 use super::layout::Layout;
 use super::npy;
-use super::types::Type;
 use crate::comment::{
-    Annotation, Diagnostic, Expr, Given, GivenField, GivenFile, GivenFill, GivenSymbol, GivenTable, GivenValue,
-    Located, ONE_VALUE, Span, Value,
+    Annotation, Expr, Given, GivenField, GivenFile, GivenFill, GivenSymbol, GivenTable, GivenValue, Located, ONE_VALUE,
+    Value,
 };
-use crate::space::{Configuration, Space};
+use crate::cuda::Type;
+use crate::cuda::declarations::{array, handle, is_bool, refusal, told_type};
+use crate::cuda::takes_no_value;
+use crate::cuda::template_instance;
+use crate::diag::{Diagnostic, Span};
+use crate::launch::Configuration;
+use crate::space::Space;
 use std::sync::Arc;
 
 /// The most bytes that the buffers of a workload may have together: more than any GPU has.
@@ -125,7 +128,7 @@ fn symbol(
         (None, _) => {
             let instances = entry.variables.iter().filter(|variable| variable.is_instance_of(name));
             let instances: Vec<String> =
-                instances.map(|variable| format!("`{}`", instance::as_written(&variable.qualified))).collect();
+                instances.map(|variable| format!("`{}`", template_instance::as_written(&variable.qualified))).collect();
             let kernel = &annotation.kernel.name;
             let problem = match instances.as_slice() {
                 // It may be compiled out, as a kernel may.

@@ -229,7 +229,7 @@ pub struct Workload {
     pub buffers: Vec<Buffer>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub symbols: Vec<Symbol>,
-    /// What is compared; `None`: every buffer that the baseline wrote, to [`super::default_tolerance`].
+    /// What is compared; `None`: every buffer that the baseline wrote, to [`super::bind::default_tolerance`].
     pub checks: Option<Vec<Check>>,
 }
 

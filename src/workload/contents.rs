@@ -15,7 +15,7 @@ use std::ops::Range;
 pub const MAX_ELEMENT: usize = 32;
 
 /// The seed of the buffer at a position, for a workload's base.
-pub(super) fn stream(base: u64, position: u64) -> u64 {
+pub(crate) fn stream(base: u64, position: u64) -> u64 {
     mix(mix(base).wrapping_add(position))
 }
 
@@ -45,7 +45,7 @@ pub fn fill_bytes(buffer: &Buffer, range: Range<u64>, bytes: &mut [u8]) -> bool 
     true
 }
 
-/// One element; the first [`size`](super::Element::size) bytes are its own, the rest is 0.
+/// One element; the first [`size`](super::buffer::Element::size) bytes are its own, the rest is 0.
 pub fn element_bytes(buffer: &Buffer, index: u64) -> [u8; MAX_ELEMENT] {
     let size = buffer.element.scalar.size();
     let (lanes, recipe) = (u64::from(buffer.element.lanes), recipe(buffer));
@@ -235,7 +235,7 @@ fn from_half(bits: u16) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::{decode, encode, fill_bytes};
-    use crate::workload::{Buffer, Element, Fill, Scalar};
+    use crate::workload::buffer::{Buffer, Element, Fill, Scalar};
 
     #[test]
     fn halves_are_rounded_to_nearest_even() {

@@ -6,13 +6,15 @@
 //! its name in the C text; the types come from the mangled name wherever that can be read. A file of another form gives no
 //! entries, never a panic.
 
-use super::alias::Spelled;
-use super::instance;
+use super::demangle::parameter_types;
 use super::layout::Layout;
-use super::mangled::parameter_types;
-use super::types::Type;
+use super::template_args::Spelled;
 use super::variable::{Variable, variables};
-use crate::comment::{Annotation, Diagnostic, Fault, Instance, TemplateArgument, TemplateParameter, Value};
+use crate::comment::{Annotation, Fault, Instance, TemplateArgument, Value};
+use crate::cuda::TemplateParameter;
+use crate::cuda::Type;
+use crate::cuda::template_instance;
+use crate::diag::Diagnostic;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -188,8 +190,9 @@ pub fn find<'a>(
 
 /// The template arguments of entries, in angle brackets.
 fn several_instances(entries: &[&Entry]) -> BTreeSet<String> {
-    let arguments = entries.iter().filter_map(|entry| instance::arguments(&entry.qualified));
-    let written = |arguments: Vec<&str>| arguments.into_iter().map(instance::as_written).collect::<Vec<_>>().join(", ");
+    let arguments = entries.iter().filter_map(|entry| template_instance::arguments(&entry.qualified));
+    let written =
+        |arguments: Vec<&str>| arguments.into_iter().map(template_instance::as_written).collect::<Vec<_>>().join(", ");
     arguments.map(|arguments| format!("<{}>", written(arguments))).collect()
 }
 
@@ -228,12 +231,12 @@ fn with_arguments(annotation: &Annotation, text: &str) -> String {
 /// What there is to say where an argument is another number than the source seems to define: the comment's expressions took it for that.
 fn other_constant(annotation: &Annotation, entry: &Entry) -> Option<Box<Diagnostic>> {
     let instance = annotation.instance.as_ref()?;
-    let compiled = instance::arguments(&entry.qualified)?;
+    let compiled = template_instance::arguments(&entry.qualified)?;
     instance.arguments.iter().zip(compiled).find_map(|(argument, compiled)| match argument {
-        TemplateArgument::Constant { text, value } if !instance::agree(&value.to_string(), compiled) => {
+        TemplateArgument::Constant { text, value } if !template_instance::agree(&value.to_string(), compiled) => {
             let message = format!(
                 "`{text}` is {} in this build, and {value} where the source defines it: write the number in `template`; `{}` is not tuned",
-                instance::as_written(compiled),
+                template_instance::as_written(compiled),
                 annotation.kernel.name
             );
             Some(Box::new(annotation.source.warning(instance.span, message)))
@@ -271,10 +274,10 @@ fn instances<'a>(
         });
     }
     let begins = |entry: &&Entry| {
-        let compiled = instance::arguments(&entry.qualified).unwrap_or_default();
+        let compiled = template_instance::arguments(&entry.qualified).unwrap_or_default();
         let fits = compiled.len() >= texts.len()
             && texts.iter().zip(&compiled).enumerate().all(|(position, (written, compiled))| {
-                instance::agree(spelled.get(&position).unwrap_or(written), compiled)
+                template_instance::agree(spelled.get(&position).unwrap_or(written), compiled)
             });
         fits.then_some(compiled.len() == texts.len())
     };
@@ -289,18 +292,20 @@ fn instances<'a>(
     let told = |(argument, value): (&TemplateArgument, &String)| {
         let mut hangs_on_macros = false;
         match argument {
-            TemplateArgument::Text(text) | TemplateArgument::Constant { text, .. } => instance::as_written(text),
+            TemplateArgument::Text(text) | TemplateArgument::Constant { text, .. } => {
+                template_instance::as_written(text)
+            }
             TemplateArgument::Value { text, expression } => {
                 expression.names(&mut |_, _| hangs_on_macros = true);
-                if hangs_on_macros { value.clone() } else { instance::as_written(text) }
+                if hangs_on_macros { value.clone() } else { template_instance::as_written(text) }
             }
         }
     };
     let wanted = instance.arguments.iter().zip(&texts).map(told).collect::<Vec<_>>().join(", ");
     let mut made: Vec<String> = named
         .iter()
-        .filter_map(|entry| instance::arguments(&entry.qualified))
-        .map(|arguments| arguments.into_iter().map(instance::as_written).collect::<Vec<_>>())
+        .filter_map(|entry| template_instance::arguments(&entry.qualified))
+        .map(|arguments| arguments.into_iter().map(template_instance::as_written).collect::<Vec<_>>())
         .map(|arguments| format!("<{}>", arguments.join(", ")))
         .collect();
     made.sort();

@@ -1,9 +1,9 @@
 //! Which values of a comment are kept in a floating type.
 
-use super::declared::array;
 use super::entry::Entry;
-use super::types::Type;
 use crate::comment::Annotation;
+use crate::cuda::Type;
+use crate::cuda::declarations::array;
 use std::collections::BTreeSet;
 
 /// The parameters, fields (`p.scale`) and variables that are floating numbers or buffers of such.

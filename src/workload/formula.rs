@@ -3,7 +3,8 @@
 //! An expression over `index` and given values -> the value of any element, computed alone, in any process. It makes what
 //! programs walk: the starts of rows, neighbours, permutations.
 
-use crate::comment::{Binary, Diagnostic, Expr, Function, Located, Node, Unary, Value};
+use crate::comment::{Binary, Expr, Function, Located, Node, Unary, Value};
+use crate::diag::Diagnostic;
 use serde::{Deserialize, Serialize};
 
 /// The name of the element's number in `each(...)`: 0, 1, 2, ... over the scalars of all elements.

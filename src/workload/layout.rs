@@ -5,9 +5,10 @@
 //! layout is the compiler's own, whatever its packing, bases and templates.
 
 use super::entry::{Entry, entries};
-use super::instance;
-use super::types::Type;
-use crate::comment::{Annotation, GivenField, GivenValue, Span};
+use crate::comment::{Annotation, GivenField, GivenValue};
+use crate::cuda::Type;
+use crate::cuda::template_instance;
+use crate::diag::Span;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -79,9 +80,9 @@ pub fn answer(annotation: &Annotation, stub: &str) -> BTreeMap<usize, Layout> {
     let asked = paths(annotation);
     let mut layouts: BTreeMap<usize, Layout> = BTreeMap::new();
     for entry in entries(stub).iter().filter(|entry| entry.name() == ASKER) {
-        let arguments = instance::arguments(&entry.qualified).unwrap_or_default();
+        let arguments = template_instance::arguments(&entry.qualified).unwrap_or_default();
         let [.., parameter, field, offset, bytes] = arguments.as_slice() else { continue };
-        let numbers = [parameter, field, offset, bytes].map(|text| instance::integer(text));
+        let numbers = [parameter, field, offset, bytes].map(|text| template_instance::integer(text));
         let ([Some(parameter), Some(field), Some(offset), Some(bytes)], [kind]) =
             (numbers, entry.parameters.as_slice())
         else {

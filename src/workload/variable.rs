@@ -4,7 +4,7 @@
 //! constant memory. Managed variables are registered otherwise, and are not among them.
 
 use super::entry::{group, split};
-use super::instance;
+use crate::cuda::template_instance;
 
 /// A `__constant__` or `__device__` variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl Variable {
         let ((own, own_arguments), (name, arguments)) = (parts(&self.qualified), parts(name));
         let agree = |written: &[&str], compiled: &[&str]| {
             written.len() == compiled.len()
-                && written.iter().zip(compiled).all(|(written, compiled)| instance::agree(written, compiled))
+                && written.iter().zip(compiled).all(|(written, compiled)| template_instance::agree(written, compiled))
         };
         ends_in(own, name)
             && match (arguments, own_arguments) {
@@ -48,7 +48,7 @@ fn ends_in(qualified: &str, name: &str) -> bool {
 /// A name, and the template arguments that it ends with.
 fn parts(name: &str) -> (&str, Option<Vec<&str>>) {
     match name.split_once('<') {
-        Some((plain, _)) if name.ends_with('>') => (plain.trim_end(), instance::arguments(name)),
+        Some((plain, _)) if name.ends_with('>') => (plain.trim_end(), template_instance::arguments(name)),
         _ => (name, None),
     }
 }

@@ -2,11 +2,11 @@
 
 use cudarc::driver::{result, sys};
 use nvtune::bench::laid;
-use nvtune::cubin::Cubin;
+use nvtune::gpu::Architecture;
 use nvtune::measure::{Candidate, Measurer, Options, Plan, Process};
-use nvtune::model::Architecture;
 use nvtune::model::occupancy::{Demand, occupancy};
 use nvtune::record::{RecordedSpace, SPACE_EXTENSION};
+use nvtune::sass::Cubin;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::{CString, OsString};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,8 @@
 //! Which GPU is measured on, and how it is meanwhile.
 
 use super::recorded::{Recorded, candidate, plan, time};
-use nvtune::measure::{Caches, Conditions, Error, Measurer, Options, Outcome, Plan, Pool, Process};
+use nvtune::gpu::Conditions;
+use nvtune::measure::{Caches, Error, Measurer, Options, Outcome, Plan, Pool, Process};
 use std::time::Duration;
 
 #[test]

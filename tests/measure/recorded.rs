@@ -1,7 +1,7 @@
 //! What these tests share: a measuring process on a recording.
 
+use nvtune::launch::Launch;
 use nvtune::measure::{Candidate, Measurer, Options, Outcome, Plan, Process};
-use nvtune::space::Launch;
 use nvtune::workload::{Argument, Buffer, Element, Fill, Scalar, Workload};
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,12 +1,14 @@
-//! What nvdisasm prints of a cubin, against what `nvtune::cubin` reads: every instruction's place, bits, guard, mnemonic, class,
+//! What nvdisasm prints of a cubin, against what `nvtune::sass` reads: every instruction's place, bits, guard, mnemonic, class,
 //! registers, memory operand, branch target, reuse flags and PTX line.
 //!
 //! What is expected comes from the printed text alone. Classes are those of the mnemonics' groups in "Instruction Set Reference" of
 //! NVIDIA's "CUDA Binary Utilities", and memory spaces and widths those that the suffixes name.
 
 use super::toolkit;
-use nvtune::cubin::sass::{Class, Instruction, Kind, Space, decode};
-use nvtune::cubin::{Cubin, Kernel};
+use nvtune::sass::Class;
+use nvtune::sass::instruction::{Instruction, decode};
+use nvtune::sass::{Cubin, Kernel};
+use nvtune::sim::{Kind, Space};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 

@@ -1,7 +1,7 @@
-//! What `cuobjdump -res-usage` prints of a cubin, against what `nvtune::cubin` reads.
+//! What `cuobjdump -res-usage` prints of a cubin, against what `nvtune::sass` reads.
 
 use super::toolkit;
-use nvtune::cubin::Cubin;
+use nvtune::sass::Cubin;
 use std::path::Path;
 
 /// Compares all kernels of a cubin: how many, and one line for each that differs.

@@ -1,11 +1,11 @@
 //! The device code of nvtune itself (`device.cu`): what buffers hold before a launch, digests, and whether two buffers agree.
 //!
-//! In: device memory. Out: the same bits that [`contents`](crate::workload::contents) and [`compare`](super::super::compare) give on the
+//! In: device memory. Out: the same bits that [`contents`](crate::workload::contents) and [`compare`](crate::measure::compare) give on the
 //! host, in a thousandth of the time and without a copy of the buffer over the bus.
 
-use super::super::compare::Bounds;
 use super::driver::{Context, Function, Memory, Module, Result, Stream};
-use crate::space::Launch;
+use crate::launch::Launch;
+use crate::measure::compare::Bounds;
 use crate::workload::Scalar;
 use crate::workload::contents::Recipe;
 
@@ -137,8 +137,8 @@ fn grid_over(count: u64) -> Launch {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::compare::{Tolerance, compare};
     use super::{format, numbers};
+    use crate::measure::compare::{Tolerance, compare};
     use crate::workload::contents::{encode, fill_bytes, recipe};
     use crate::workload::{Buffer, Element, Fill, Scalar};
     use std::io::Write;

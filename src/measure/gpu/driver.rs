@@ -3,8 +3,8 @@
 //! The driver library is looked for at run time. A [`Context`] is made once and stays current on the thread that made it; all
 //! other handles here are made after it, on that thread, and cannot leave it.
 
-use super::super::Device;
-use crate::space::Launch;
+use crate::gpu::Device;
+use crate::launch::Launch;
 use cudarc::driver::{DriverError, result, sys};
 use std::ffi::{CString, c_void};
 use std::marker::PhantomData;

@@ -3,12 +3,13 @@
 //! In: a job and its workload. Out: nothing, or the reason that the driver need not be asked to launch it. What always holds: a
 //! job that is admitted gives one argument for each parameter, of its size, as far as the driver tells them.
 
-use super::super::bench::Halt;
-use super::super::protocol::Job;
-use super::super::{Device, Reason};
 use super::driver::{Context, Function, Result, name};
 use super::faulted;
-use crate::space::Launch;
+use crate::gpu::Device;
+use crate::launch::Launch;
+use crate::measure::bench::Halt;
+use crate::measure::outcome::Reason;
+use crate::measure::protocol::Job;
 use crate::workload::Workload;
 use cudarc::driver::sys::CUfunction_attribute_enum as Attribute;
 use std::cell::Cell;

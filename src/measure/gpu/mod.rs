@@ -11,11 +11,14 @@ mod pool;
 mod reference;
 
 use super::bench::{Bench, Halt, Sampling};
-use super::nvml::{self, Watch};
+use super::candidate::Caches;
+use super::outcome::Reason;
 use super::outcome::quantile;
 use super::protocol::Job;
-use super::{Caches, Condition, Device, Reason};
-use crate::space::Launch;
+use crate::gpu::nvml;
+use crate::gpu::nvml::Watch;
+use crate::gpu::{Condition, Device};
+use crate::launch::Launch;
 use crate::workload::Workload;
 use driver::{Context, DriverFault, Event, Global, Graph, Memory, Module, Stream, name};
 use kernel::{Kernel, launch_failed};

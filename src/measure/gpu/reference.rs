@@ -4,14 +4,14 @@
 //! says that they agree, by the same rule, so that no buffer has to be brought to the host for that. What lies on the device is in
 //! reach of the kernels that are compared: it counts only as long as it is what the baseline left.
 
-use super::super::Reason;
-use super::super::bench::Halt;
-use super::super::compare::{Bounds, SAMPLE, Tolerance, compare, magnitude, median_magnitude, sample};
-use super::super::protocol::Job;
 use super::driver::{Context, DriverFault, Memory, Stream};
 use super::faulted;
 use super::pool::{Pool, Slab};
-use crate::space::Launch;
+use crate::launch::Launch;
+use crate::measure::bench::Halt;
+use crate::measure::compare::{Bounds, SAMPLE, Tolerance, compare, magnitude, median_magnitude, sample};
+use crate::measure::outcome::Reason;
+use crate::measure::protocol::Job;
 use crate::workload::{Buffer, Workload};
 use std::borrow::Cow;
 use std::cell::OnceCell;

@@ -1,6 +1,6 @@
 //! Numeric literals: text -> value, or nothing if it is none.
 
-use crate::ptx::Operand;
+use crate::ptx::module::Operand;
 
 /// An integer literal: decimal, `0x`, `0b`, octal, with an optional `U`.
 pub(super) fn integer(text: &str) -> Option<u64> {

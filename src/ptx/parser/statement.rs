@@ -1,7 +1,8 @@
 //! The statements of a function's body: scopes, declarations, labels, instructions and their operands.
 
-use super::{DEPTH, Kind, Parser, space};
-use crate::ptx::Error;
+use super::{DEPTH, Parser, space};
+use crate::ptx::error::Error;
+use crate::ptx::lexer::Kind;
 use crate::ptx::module::*;
 
 impl Parser<'_> {

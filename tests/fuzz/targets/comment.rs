@@ -4,7 +4,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nvtune::comment::{Source, annotations, is_marked, render};
+use nvtune::diag::{Source, render};
+use nvtune::comment::{annotations, is_marked};
 use nvtune::space::{Limits, Space};
 
 fuzz_target!(|bytes: &[u8]| {

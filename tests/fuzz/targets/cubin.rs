@@ -6,9 +6,9 @@
 mod memory;
 
 use libfuzzer_sys::fuzz_target;
-use nvtune::cubin::Cubin;
-use nvtune::cubin::flow::Flow;
-use nvtune::cubin::sass::decode;
+use nvtune::sass::Cubin;
+use nvtune::sass::control_flow::Flow;
+use nvtune::sass::instruction::decode;
 use nvtune::model::Analysis;
 
 fuzz_target!(|bytes: &[u8]| memory::bounded(bytes.len(), || read(bytes)));

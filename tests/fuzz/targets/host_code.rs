@@ -4,7 +4,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nvtune::comment::{HeaderName, HostCode, Source, compiled_files, compiled_text, near_misses};
+use nvtune::cuda::{HeaderName, HostCode, compiled_files, compiled_text};
+use nvtune::diag::Source;
+use nvtune::comment::near_misses;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

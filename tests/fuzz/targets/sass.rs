@@ -6,9 +6,9 @@
 mod memory;
 
 use libfuzzer_sys::fuzz_target;
-use nvtune::cubin::flow::Flow;
-use nvtune::cubin::sass::decode;
-use nvtune::cubin::{Function, Kernel, Lines, Resources};
+use nvtune::sass::control_flow::Flow;
+use nvtune::sass::instruction::decode;
+use nvtune::sass::{Function, Kernel, Lines, Resources};
 use nvtune::model::Analysis;
 
 const ARCHITECTURES: [u32; 8] = [70, 75, 80, 86, 89, 90, 100, 120];

@@ -1,0 +1,120 @@
+//! A launch on its workload -> what its threads surely do that no launch may do: reach beyond their memory, or fail.
+//!
+//! What always holds: what is not certain is not told (see [`sim::strays`]).
+
+use super::ptx_facts::{has_dynamic_shared, is_one_of};
+use crate::launch::{Dim3, Launch};
+use crate::ptx::{Body, Module, Operand, Space, Statement};
+use crate::sim;
+use crate::sim::Kind;
+use crate::sim::Stray;
+use crate::space::Overrun;
+use crate::workload::{Buffer, Workload};
+use std::collections::BTreeSet;
+
+/// PTX instructions of a thread that is watched.
+const WATCHED: u64 = 20_000;
+
+/// That threads fail, as where an assertion asks for another block, or reach beyond their shared memory, as where the extents of arrays do
+/// not follow the block, which a GPU may let pass.
+pub fn refusal(
+    symbol: &str,
+    launch: &Launch,
+    (module, workload): (&Module, &Workload),
+    says_how_much: bool,
+) -> Option<String> {
+    match stray_of_block(module, symbol, launch, workload, says_how_much)? {
+        Stray::Failure => Some("threads of such a block end in an assertion or a trap".to_owned()),
+        Stray::Shared { has } => {
+            Some(format!("threads of such a block reach beyond the {has} bytes of shared memory that it has"))
+        }
+        Stray::Buffer { .. } => None,
+    }
+}
+
+/// What threads of a launch surely do that no launch may do, whatever the workload's buffers are: reach beyond the shared memory of their
+/// block, or fail; as far as those at its corners tell. Shared memory is not looked at where the comment does not say how much a launch gives
+/// (`says_how_much`), and the kernel uses that.
+fn stray_of_block(
+    module: &Module,
+    symbol: &str,
+    launch: &Launch,
+    workload: &Workload,
+    says_how_much: bool,
+) -> Option<Stray> {
+    let body = module.entry(symbol)?.body.as_ref()?;
+    let tells_shared = has_shared(module) && (says_how_much || !has_dynamic_shared(module, body));
+    if !tells_shared && !may_fail(module) {
+        return None;
+    }
+    // One with work before and behind it.
+    let block = launch.grid.map(|extent| extent / 2);
+    let places: Vec<_> = corners(launch.block).into_iter().map(|thread| (block, thread)).collect();
+    let strays = sim::strays(module, symbol, launch, workload, &places, WATCHED).ok()?;
+    strays.into_iter().find(|stray| match stray {
+        Stray::Failure => true,
+        Stray::Shared { .. } => tells_shared,
+        Stray::Buffer { .. } => false,
+    })
+}
+
+/// Whether code of the module may end a launch as a failure.
+fn may_fail(module: &Module) -> bool {
+    let bodies = module.functions.iter().filter_map(|function| function.body.as_ref());
+    bodies.flat_map(Body::instructions).any(|instruction| {
+        let names_it = |operand: &Operand| matches!(operand, Operand::Name(name) if &**name == sim::ASSERTION);
+        is_one_of(instruction, &["trap"])
+            || is_one_of(instruction, &["call"]) && instruction.operands.iter().any(names_it)
+    })
+}
+
+/// The buffers beyond which threads of a launch surely reach, with the first byte so found of each and whether it is written; as far as
+/// those in the corners of its first and last blocks, and of one between, tell.
+pub fn beyond_buffers(module: &Module, symbol: &str, (launch, workload): (&Launch, &Workload)) -> Vec<Overrun> {
+    let mut blocks = vec![[0; 3], launch.grid.map(|extent| extent / 2), last_block(launch)];
+    blocks.dedup();
+    overruns(module, symbol, (launch, workload), &blocks)
+}
+
+/// The same as far as the last block tells, which reaches beyond first where a launch has more threads than its buffers have room for.
+pub fn last_beyond_buffers(module: &Module, symbol: &str, run: (&Launch, &Workload)) -> Vec<Overrun> {
+    overruns(module, symbol, run, &[last_block(run.0)])
+}
+
+fn last_block(launch: &Launch) -> Dim3 {
+    launch.grid.map(|extent| extent.saturating_sub(1))
+}
+
+fn overruns(module: &Module, symbol: &str, (launch, workload): (&Launch, &Workload), blocks: &[Dim3]) -> Vec<Overrun> {
+    let places = blocks.iter().flat_map(|&block| corners(launch.block).into_iter().map(move |thread| (block, thread)));
+    let places: Vec<_> = places.collect();
+    let strays = sim::strays(module, symbol, launch, workload, &places, WATCHED).unwrap_or_default();
+    let mut found: Vec<Overrun> = Vec::new();
+    for stray in strays {
+        if let Stray::Buffer { index, byte, kind } = stray
+            && let Some(Buffer { name, element, count, .. }) = workload.buffers.get(index)
+            && !found.iter().any(|known| known.buffer == *name)
+        {
+            let element = byte.div_euclid((element.size() as i64).max(1));
+            found.push(Overrun { buffer: name.clone(), element, has: *count, is_read: kind == Kind::Load });
+        }
+    }
+    found
+}
+
+/// The first and last threads of a block in each dimension.
+fn corners(block: Dim3) -> BTreeSet<Dim3> {
+    let end = |corner: usize, at: usize| if corner >> at & 1 == 0 { 0 } else { block[at].saturating_sub(1) };
+    (0..8).map(|corner| [0, 1, 2].map(|at| end(corner, at))).collect()
+}
+
+/// Whether anything of the module lies in shared memory.
+fn has_shared(module: &Module) -> bool {
+    let statements =
+        module.functions.iter().filter_map(|function| function.body.as_ref()).flat_map(|body| &body.statements);
+    let within = statements.filter_map(|statement| match statement {
+        Statement::Variable(variable) => Some(variable),
+        _ => None,
+    });
+    module.variables.iter().chain(within).any(|variable| variable.space == Space::Shared)
+}

@@ -1,0 +1,314 @@
+//! PTX, workload and command line -> what advice on a tuning comment hangs on.
+
+use super::memory_check;
+use crate::gpu::{MAX_REGISTERS, REGISTERS};
+use crate::launch::{Dim3, Launch};
+use crate::ptx::{Body, Function, Instruction, Module, Operand, Scalar, Space, Statement, Variable};
+use crate::sim;
+use crate::space::{Bounds, Facts};
+use crate::workload::{Fill, Workload};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// Registers of a thread come in units of this many.
+const THREAD_UNIT: u32 = 8;
+
+/// Beginnings of opcodes by which memory is written other than by `st`, or by code that is elsewhere.
+const UNBOUNDED: [&str; 12] = [
+    "atom",
+    "red",
+    "call",
+    "brx",
+    "cp.async.bulk",
+    "cp.reduce",
+    "st.async",
+    "st.bulk",
+    "wmma.store",
+    "multimem",
+    "sust",
+    "sured",
+];
+
+/// Beginnings of opcodes that read memory, or write it in plain sight.
+const PLAIN: [&str; 8] = ["ld", "ldu", "st", "tex", "tld4", "txq", "suld", "cp"];
+
+/// PTX instructions at most of a thread that finds out where it is, and that it has nothing to do.
+const AT_ONCE: f64 = 64.0;
+
+/// The same of one in a block that is not needed, which may look at each of its elements to find that it has none.
+const BEYOND: u64 = 1024;
+
+/// PTX instructions that are run to see whether anybody does anything.
+const LOOKED_AT: u64 = 100_000;
+
+/// What is known of the kernel `symbol` of a module; launch and workload are the baseline's.
+pub fn facts(module: &Module, symbol: &str, register_cap: Option<u32>, run: Option<(&Launch, &Workload)>) -> Facts {
+    let outputs = run.iter().flat_map(|(_, workload)| &workload.buffers).filter(|buffer| buffer.fill == Fill::Poison);
+    let outputs = outputs.map(|buffer| (buffer.name.clone(), buffer.bytes())).collect();
+    let mut facts = Facts { register_cap, outputs, ..Facts::default() };
+    if let Some((entry, body)) = module.entry(symbol).and_then(|entry| Some((entry, entry.body.as_ref()?))) {
+        facts.has_launch_bounds = has_launch_bounds(module, symbol);
+        facts.bounds = bounds(entry);
+        (facts.fixed, facts.unread) = fixed(module, entry, body);
+        facts.dynamic_shared = has_dynamic_shared(module, body);
+        facts.stored = stored(body);
+        facts.idle = run.is_some_and(|run| is_idle(module, symbol, body, run));
+        facts.overruns = run.map(|run| memory_check::beyond_buffers(module, symbol, run)).unwrap_or_default();
+    }
+    facts
+}
+
+fn values<'a>(entry: &'a Function, name: &str) -> Option<&'a [u64]> {
+    entry.directives.iter().find(|directive| &*directive.name == name).map(|directive| directive.values.as_slice())
+}
+
+/// `__launch_bounds__(threads, blocks)`, where both are there and can be had together.
+fn bounds(entry: &Function) -> Option<Bounds> {
+    let threads = u32::try_from(values(entry, ".maxntid")?.iter().product::<u64>()).ok().filter(|&n| n > 0)?;
+    let blocks = values(entry, ".minnctapersm")?.first().and_then(|&blocks| u32::try_from(blocks).ok())?;
+    let registers = REGISTERS / threads.checked_mul(blocks).filter(|&resident| resident > 0)?;
+    let registers = (registers / THREAD_UNIT * THREAD_UNIT).min(MAX_REGISTERS);
+    Some(Bounds { threads, blocks, registers })
+}
+
+/// Whether the kernel is compiled with launch bounds or a number of registers of its own (`__launch_bounds__`, `__maxnreg__`), wherever
+/// the source has them from.
+pub fn has_launch_bounds(module: &Module, symbol: &str) -> bool {
+    let bounds = [".maxntid", ".reqntid", ".minnctapersm", ".maxnreg"];
+    module.entry(symbol).is_some_and(|entry| bounds.iter().any(|name| values(entry, name).is_some()))
+}
+
+/// Threads of a block that launch bounds allow.
+pub fn most_threads(module: &Module, symbol: &str) -> Option<u32> {
+    let entry = module.entry(symbol)?;
+    let bound = [".maxntid", ".reqntid"].iter().find_map(|name| values(entry, name))?;
+    u32::try_from(bound.iter().product::<u64>()).ok()
+}
+
+/// Why the kernel can be launched in blocks of one shape only.
+pub fn fixed_block(module: &Module, symbol: &str) -> Option<&'static str> {
+    let entry = module.entry(symbol)?;
+    let has = |name: &str| entry.directives.iter().any(|directive| directive.name.contains(name));
+    if has("cluster") {
+        return Some("it is launched in clusters, which its grid must fit");
+    }
+    has(".reqntid").then_some("it is compiled for blocks of one shape (__block_size__)")
+}
+
+/// The dimensions in which the kernel tells threads apart without asking how many there are, and those in which it does neither. Not
+/// known, and so not told, where the kernel hands out its work by atomics or calls functions.
+fn fixed(module: &Module, entry: &Function, body: &Body) -> ([bool; 3], [bool; 3]) {
+    let elsewhere = |instruction: &Instruction| is_one_of(instruction, &["atom", "red", "call"]);
+    if body.instructions().any(elsewhere) || values(entry, ".reqntid").is_some() {
+        return ([false; 3], [false; 3]);
+    }
+    let functions =
+        module.functions.iter().filter(|function| !function.entry).filter_map(|function| function.body.as_ref());
+    let all = || functions.clone().chain([body]);
+    let is_told = [".x", ".y", ".z"].map(|dimension| {
+        let reads = |body: &Body, register: &str| reads(body, register, dimension);
+        (reads(body, "%tid"), all().any(|body| reads(body, "%ntid")))
+    });
+    (is_told.map(|is_told| is_told == (true, false)), is_told.map(|is_told| is_told == (false, false)))
+}
+
+/// Whether a special register is read in this dimension.
+pub fn reads(body: &Body, register: &str, dimension: &str) -> bool {
+    body.instructions().flat_map(|instruction| &instruction.operands).any(|operand| match operand {
+        // Without a dimension: all of them, as a vector.
+        Operand::Name(name) => name.strip_prefix(register).is_some_and(|rest| rest == dimension || rest.is_empty()),
+        _ => false,
+    })
+}
+
+/// Whether the kernel, or a function of its module, uses shared memory of which the launch says how much there is.
+pub fn has_dynamic_shared(module: &Module, body: &Body) -> bool {
+    let is_dynamic = |variable: &&Variable| variable.space == Space::Shared && variable.size == 0;
+    let names: Vec<&str> = module.variables.iter().filter(is_dynamic).map(|variable| &*variable.name).collect();
+    let functions =
+        module.functions.iter().filter(|function| !function.entry).filter_map(|function| function.body.as_ref());
+    let mut operands =
+        functions.chain([body]).flat_map(Body::instructions).flat_map(|instruction| &instruction.operands);
+    !names.is_empty()
+        && operands.any(|operand| match operand {
+            Operand::Name(name) | Operand::Displaced(name, _) | Operand::Address { base: Some(name), .. } => {
+                names.contains(&&**name)
+            }
+            _ => false,
+        })
+}
+
+/// The most bytes that a thread of the kernel `symbol` stores to global memory; `None` where that is open.
+pub fn stored_by(module: &Module, symbol: &str) -> Option<u64> {
+    stored(module.entry(symbol)?.body.as_ref()?)
+}
+
+/// The most bytes that a thread stores to global memory, where no call or atomic operation leaves that open, nor a loop around a store.
+fn stored(body: &Body) -> Option<u64> {
+    let (mut labels, mut loops, mut stores) = (HashMap::new(), Vec::new(), Vec::new());
+    for (at, statement) in body.statements.iter().enumerate() {
+        match statement {
+            Statement::Label(label) => {
+                labels.insert(&*label.name, at);
+            }
+            Statement::Instruction(instruction) if is_one_of(instruction, &UNBOUNDED) => return None,
+            Statement::Instruction(instruction) if is_one_of(instruction, &["bra"]) => {
+                // Whatever is run again lies between a label and a branch back to it.
+                let back = instruction.operands.iter().find_map(|operand| match operand {
+                    Operand::Name(name) => labels.get(&**name).copied(),
+                    _ => None,
+                });
+                loops.extend(back.map(|label| label..at));
+            }
+            Statement::Instruction(instruction) if is_one_of(instruction, &["st"]) => {
+                stores.push((at, width(&instruction.opcode)?));
+            }
+            _ => {}
+        }
+    }
+    let is_run_again = |at: &usize| loops.iter().any(|range| range.contains(at));
+    let mut stores = stores.iter().filter(|(_, bytes)| *bytes > 0);
+    stores.try_fold(0u64, |bytes, (at, width)| (!is_run_again(at)).then(|| bytes.saturating_add(*width)))
+}
+
+/// Whether the threads that are run all leave at once, before they touch the memory of the GPU, of a kernel that can. One that
+/// searches may work for long and find nothing. Not known where what they did is an estimate.
+fn is_idle(module: &Module, symbol: &str, body: &Body, (launch, workload): (&Launch, &Workload)) -> bool {
+    let mut reaching = reaching(body).peekable();
+    if reaching.peek().is_none() {
+        return false;
+    }
+    let limits = sim::Limits { instructions: LOOKED_AT, ..sim::Limits::default() };
+    let Ok(profile) = sim::profile(module, symbol, launch, workload, &limits) else { return false };
+    let is_run = |line: u32| profile.counts.get(&line).is_some_and(|&count| count > 0.0);
+    let is_short = profile.counts.values().sum::<f64>() <= AT_ONCE;
+    profile.exact && !profile.counts.is_empty() && is_short && !reaching.any(|instruction| is_run(instruction.line))
+}
+
+/// The instructions that may read or write the memory of the GPU.
+fn reaching(body: &Body) -> impl Iterator<Item = &Instruction> {
+    body.instructions().filter(|instruction| {
+        let own = |part: &str| matches!(part, "param" | "local" | "const") || part.starts_with("shared");
+        is_one_of(instruction, &UNBOUNDED) || is_one_of(instruction, &PLAIN) && !instruction.opcode.split('.').any(own)
+    })
+}
+
+/// Whether a launch leaves the memory of the GPU alone in blocks beyond a grid of `needed`, as far as their first and last threads
+/// tell that are run: those of the first block beyond, and of the last one, in each dimension in which there are any.
+pub fn leaves_beyond(module: &Module, symbol: &str, launch: &Launch, workload: &Workload, needed: Dim3) -> bool {
+    let Some(body) = module.entry(symbol).and_then(|entry| entry.body.as_ref()) else { return false };
+    let last = |extents: Dim3| extents.map(|extent| extent.saturating_sub(1));
+    let mut places = Vec::new();
+    for dimension in (0..3).filter(|&at| launch.grid[at] > needed[at]) {
+        for beyond in [needed[dimension], launch.grid[dimension] - 1] {
+            // In the other dimensions it is one that works.
+            for mut block in [[0; 3], last(needed)] {
+                block[dimension] = beyond;
+                places.extend([[0; 3], last(launch.block)].map(|thread| (block, thread)));
+            }
+        }
+    }
+    let lines: HashSet<u32> = reaching(body).map(|instruction| instruction.line).collect();
+    let executed = sim::executed(module, symbol, launch, workload, &places, BEYOND);
+    let leaves =
+        |run: &Option<BTreeSet<u32>>| run.as_ref().is_some_and(|run| run.iter().all(|line| !lines.contains(line)));
+    executed.is_ok_and(|all| all.iter().all(leaves))
+}
+
+/// Bytes that `st.global.v4.f32` stores; 0 where it cannot reach a buffer.
+fn width(opcode: &str) -> Option<u64> {
+    let mut parts = opcode.split('.');
+    if parts.clone().any(|part| part == "local" || part == "param" || part.starts_with("shared")) {
+        return Some(0);
+    }
+    let scalar = Scalar::from_name(parts.clone().next_back()?)?;
+    let lanes = parts.find_map(|part| part.strip_prefix('v')?.parse::<u64>().ok()).unwrap_or(1);
+    Some(u64::from(scalar.size()).saturating_mul(lanes))
+}
+
+/// True for an opcode that is one of these or one of these with modifiers.
+pub fn is_one_of(instruction: &Instruction, names: &[&str]) -> bool {
+    let rest = |name: &&str| instruction.opcode.strip_prefix(*name);
+    names.iter().filter_map(rest).any(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::facts;
+    use crate::ptx::Module;
+    use crate::space::{Bounds, Facts};
+
+    /// The facts of a kernel with these directives and this body, after a device function with that one.
+    fn of(directives: &str, body: &str, function: &str) -> Facts {
+        let text = format!(
+            ".version 9.0\n.target sm_90\n.address_size 64\n.func f()\n{{\n{function}\nret;\n}}\n\
+             .visible .entry k()\n{directives}\n{{\n{body}\nret;\n}}\n"
+        );
+        let module = Module::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        facts(&module, "k", None, None)
+    }
+
+    #[test]
+    fn stores_are_counted_where_nothing_leaves_them_open() {
+        for (body, stored) in [
+            ("", Some(0)),
+            ("st.global.f32 [%rd1], %f1;", Some(4)),
+            ("st.global.v4.f32 [%rd1], {%f1, %f2, %f3, %f4};\nst.u8 [%rd1+16], %r1;", Some(17)),
+            ("st.shared.f32 [%rd1], %f1;\nst.local.u64 [%rd1], %rd2;", Some(0)),
+            ("bra.uni L;\nst.global.f64 [%rd1], %fd1;\nL:", Some(8)),
+            ("L:\nst.global.f32 [%rd1], %f1;\n@%p1 bra L;", None),
+            ("L:\nbra M;\nN:\nst.global.f32 [%rd1], %f1;\nret;\nM:\n@%p1 bra N;\nbra L;", None),
+            ("L:\nst.shared.f32 [%rd1], %f1;\n@%p1 bra L;\nst.global.f32 [%rd1], %f1;", Some(4)),
+            ("atom.global.add.u32 %r1, [%rd1], 1;", None),
+            ("red.global.add.u32 [%rd1], 1;", None),
+            ("call f, ();", None),
+            ("cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2;", None),
+        ] {
+            assert_eq!(of("", body, "").stored, stored, "{body}");
+        }
+    }
+
+    #[test]
+    fn shared_memory_of_the_launchs_size_is_seen() {
+        let text = ".version 9.0\n.target sm_90\n.address_size 64\n.extern .shared .align 16 .b8 s[];\n.shared .align 4 .b8 t[64];\n\
+                    .entry a() { mov.u32 %r1, s; ret; }\n.entry b() { ld.shared.u32 %r1, [s+4]; ret; }\n\
+                    .entry c() { ld.shared.u32 %r1, [t]; ret; }\n";
+        let module = Module::parse(text).expect("it is PTX");
+        let found = ["a", "b", "c"].map(|symbol| facts(&module, symbol, None, None).dynamic_shared);
+        assert_eq!(found, [true, true, false]);
+    }
+
+    #[test]
+    fn a_block_is_fixed_where_nothing_asks_for_it() {
+        let tid = "mov.u32 %r1, %tid.x;";
+        let told =
+            |text: &str| text.split(' ').map(|of| ["x", "y", "z"].map(|name| of.contains(name))).collect::<Vec<_>>();
+        for (directives, body, function, fixed) in [
+            ("", "", "", "- xyz"),
+            ("", tid, "", "x yz"),
+            ("", "mov.u32 %r1, %tid.y;\nmov.u32 %r2, %tid.x;\nmov.u32 %r3, %ntid.x;", "", "y z"),
+            ("", tid, "mov.u32 %r1, %ntid.x;", "- yz"),
+            (".reqntid 128, 1, 1", tid, "", "- -"),
+            ("", &format!("{tid}\natom.global.add.u32 %r2, [%rd1], 1;"), "", "- -"),
+            ("", &format!("{tid}\ncall f, ();"), "", "- -"),
+        ] {
+            let found = of(directives, body, function);
+            assert_eq!(vec![found.fixed, found.unread], told(fixed), "{directives} {body} {function}");
+        }
+    }
+
+    #[test]
+    fn launch_bounds_are_both_or_none() {
+        let bounds = |threads, blocks, registers| Some(Bounds { threads, blocks, registers });
+        for (directives, expected) in [
+            ("", None),
+            (".maxntid 256, 1, 1", None),
+            (".minnctapersm 2", None),
+            (".maxntid 256, 1, 1\n.minnctapersm 8", bounds(256, 8, 32)),
+            (".maxntid 192, 1, 1\n.minnctapersm 3", bounds(192, 3, 112)),
+            (".maxntid 32, 1, 1\n.minnctapersm 1", bounds(32, 1, 255)),
+            (".maxntid 0\n.minnctapersm 0", None),
+        ] {
+            assert_eq!(of(directives, "", "").bounds, expected, "{directives}");
+        }
+    }
+}

@@ -1,0 +1,415 @@
+//! C++ tokens after a tuning comment -> the `__global__` function that follows it.
+//!
+//! No C++ parser: what is needed is the function's name, the names of its parameters and whether it is a template or has
+//! launch bounds. Types come from the compiler later (see `workload::entry`).
+
+use super::brackets::Depth;
+use super::conditionals;
+use super::macros;
+use super::tokens::{CxxKind, CxxToken, cxx_tokens};
+use crate::diag::Diagnostic;
+use crate::diag::{Source, Span};
+
+/// A kernel as its source declares it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    pub name: String,
+    /// The place of the name.
+    pub span: Span,
+    /// 1-based line of the name.
+    pub line: u32,
+    /// Names of the parameters in order; `None` for one without a name.
+    pub parameters: Vec<Option<String>>,
+    /// Their declarations as written, with even blanks.
+    pub declarations: Vec<String>,
+    /// Whether `#if` stands among the parameters, so that others may be compiled.
+    pub is_conditional: bool,
+    /// The word `template` of a template.
+    pub template: Option<Span>,
+    /// The template's parameters in order, as far as they can be told; `None` for a template, and for one without a name.
+    pub template_parameters: Vec<Option<TemplateParameter>>,
+    /// What stands between the angle brackets behind the name of an explicit specialization (`template <> ... k<float>(...)`).
+    pub arguments: Option<Span>,
+    /// Whether its body waits for the whole grid, as far as its words tell (`this_grid().sync()`): what a header goes by where the
+    /// kernel is not compiled.
+    pub waits_for_grid: bool,
+}
+
+/// A parameter of a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TemplateParameter {
+    pub name: String,
+    /// Not a number. One that a concept constrains (`std::integral T`) looks like a number.
+    pub is_type: bool,
+}
+
+/// Words that are a type by themselves, and so no name of a parameter.
+const TYPES: [&str; 15] = [
+    "void", "bool", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "auto", "wchar_t",
+    "char8_t", "char16_t", "char32_t",
+];
+/// Words that are no name of a parameter and no type either: after one of these a name can still be the type.
+const QUALIFIERS: [&str; 15] = [
+    "const",
+    "volatile",
+    "struct",
+    "class",
+    "enum",
+    "union",
+    "typename",
+    "register",
+    "restrict",
+    "__restrict__",
+    "__restrict",
+    "__grid_constant__",
+    "__const__",
+    "__volatile__",
+    "constexpr",
+];
+
+/// Whether a word belongs to a type, however it stands.
+fn is_type_word(word: &str) -> bool {
+    TYPES.contains(&word) || QUALIFIERS.contains(&word)
+}
+
+/// The kernel that begins in `tokens`, the code after the tuning comment at `comment`; no tuning comment is in them. `before` is the
+/// code above the comment, which may begin the declaration already (`template <typename T>`). `given` are the parameters that have a
+/// value. `around` are the files around the source, which may define a macro that stands for `__global__`.
+pub(crate) fn kernel<'a>(
+    source: &'a Source,
+    before: &[CxxToken],
+    tokens: &[CxxToken],
+    given: &[&str],
+    around: &dyn Fn() -> &'a [Source],
+    comment: Span,
+) -> Result<Kernel, Diagnostic> {
+    let is_code = |token: &&CxxToken| !matches!(token.kind, CxxKind::Comment { .. });
+    let begun = before.iter().rev().filter(is_code);
+    let mut code: Vec<CxxToken> =
+        begun.take_while(|token| !matches!(source.slice(token.span), ";" | "{" | "}")).copied().collect();
+    code.reverse();
+    let begun_code = code.len();
+    code.extend(tokens.iter().filter(is_code));
+    let text = |at: usize| code.get(at).map_or("", |token| source.slice(token.span));
+    let nothing = || {
+        let mut message = "no `__global__` function follows this tuning comment: put it directly above one".to_owned();
+        // `MAKE(name, ...)` begins no declaration of C++.
+        if let [name, bracket, ..] = &code[begun_code..]
+            && name.kind == CxxKind::Name
+            && source.slice(bracket.span) == "("
+            && !is_attribute(source.slice(name.span))
+            && source.slice(name.span) != "static_assert"
+        {
+            let word = source.slice(name.span);
+            message += &format!(" (what a macro as `{word}` makes is not found: write the kernel out)");
+        }
+        source.error(comment, message)
+    };
+    let declaration = 0..(0..code.len()).find(|&at| matches!(text(at), ";" | "}")).unwrap_or(code.len());
+    let start = declaration.clone().find(|&at| text(at) == "__global__").or_else(|| {
+        let sources = || std::iter::once(source).chain(around());
+        let names: Vec<&str> = sources().flat_map(macros::of_kernels).collect();
+        declaration.clone().find(|&at| names.contains(&text(at)))
+    });
+    let Some(start) = start else {
+        return Err(nothing());
+    };
+
+    let mut template = (0..start).find(|&at| text(at) == "template");
+    // What stands between angle brackets that were passed last.
+    let mut angles = None;
+    let mut at = start + 1;
+    while at < code.len() {
+        match text(at) {
+            ";" | "}" | "{" => break,
+            "template" => template = template.or(Some(at)),
+            // Only what specializes or instantiates a template has arguments behind its name.
+            "<" if template.is_some_and(|at| text(at + 1) != "<" || text(at + 2) == ">") => {
+                if let Some(close) = closing_angle(&code, source, at) {
+                    angles = Some((at, close));
+                    at = close;
+                }
+            }
+            "(" => {
+                let Some(close) = closing(&code, source, at) else {
+                    break;
+                };
+                let arguments = angles.filter(|(_, close)| close + 1 == at).map(|(open, _)| open);
+                let named = arguments.unwrap_or(at).wrapping_sub(1);
+                let is_name = code.get(named).is_some_and(|token| token.kind == CxxKind::Name);
+                let ends = !matches!(code.get(close + 1).map(|token| token.kind), Some(CxxKind::Name))
+                    || text(close + 1) == "noexcept";
+                if !is_name || !ends || is_attribute(text(named)) {
+                    at = close + 1;
+                    continue;
+                }
+                let name = code[named];
+                if text(close + 1) == ";" {
+                    let message =
+                        format!("this declares `{}`; put the tuning comment above its definition", text(named));
+                    return Err(source.error(name.span, message));
+                }
+                let lists = conditionals::lists(source, &code[at..=close]);
+                let is_conditional = lists.len() > 1;
+                let (parameters, declarations) = compiled(source, lists, given).into_iter().unzip();
+                return Ok(Kernel {
+                    name: text(named).to_string(),
+                    span: name.span,
+                    line: source.line(name.span.start),
+                    parameters,
+                    declarations,
+                    is_conditional,
+                    template: template.map(|at| code[at].span),
+                    template_parameters: template.map_or_else(Vec::new, |at| template_parameters(&code, source, at)),
+                    // `k<>` leaves all of them to the types of the parameters.
+                    arguments: arguments
+                        .filter(|open| open + 2 < at)
+                        .map(|open| code[open + 1].span.to(code[at - 2].span)),
+                    waits_for_grid: waits_for_grid(&code[close..], source),
+                });
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    Err(nothing())
+}
+
+/// Whether the body that begins in `code` calls a barrier of `cooperative_groups::this_grid()`, itself or by a name for it.
+fn waits_for_grid(code: &[CxxToken], source: &Source) -> bool {
+    let Some(open) = code.iter().position(|token| source.slice(token.span) == "{") else { return false };
+    let body = &code[open..closing(code, source, open).unwrap_or(code.len())];
+    let text = |at: usize| body.get(at).map_or("", |token| source.slice(token.span));
+    // A name is the grid's if the statement that brings it says so.
+    let is_grid = |name: &str| {
+        let mut statement = (0..body.len()).skip_while(|&at| text(at) != name).take_while(|&at| text(at) != ";");
+        statement.any(|at| text(at) == "this_grid")
+    };
+    (2..body.len()).any(|at| match text(at) {
+        "sync" | "barrier_arrive" | "barrier_wait" if text(at - 1) == "." => match text(at - 2) {
+            ")" => at >= 4 && text(at - 4) == "this_grid",
+            name => is_grid(name),
+        },
+        // `cg::sync(grid)`
+        "sync" if text(at + 1) == "(" => {
+            let end = closing(body, source, at + 1).unwrap_or(body.len());
+            (at + 2..end).any(|at| is_grid(text(at)))
+        }
+        _ => false,
+    })
+}
+
+/// Words whose parenthesis is an attribute's even when nothing but a bracket follows it.
+fn is_attribute(word: &str) -> bool {
+    matches!(word, "__launch_bounds__" | "__maxnreg__")
+        || matches!(
+            word,
+            "__attribute__" | "__cluster_dims__" | "__block_size__" | "__declspec" | "alignas" | "__align__"
+        )
+}
+
+/// The index of the bracket that closes the one at `open`.
+fn closing(code: &[CxxToken], source: &Source, open: usize) -> Option<usize> {
+    let mut depth = Depth::default();
+    (open..code.len()).find(|&at| depth.pass(source.slice(code[at].span)) && depth.is_outside())
+}
+
+/// The index of the `>` that closes the `<` at `open`; none where there is no `<`, or nothing closes it.
+fn closing_angle(code: &[CxxToken], source: &Source, open: usize) -> Option<usize> {
+    let text = |at: usize| code.get(at).map_or("", |token| source.slice(token.span));
+    if text(open) != "<" {
+        return None;
+    }
+    let (mut depth, mut at) = (1usize, open + 1);
+    while at < code.len() {
+        match text(at) {
+            // In a bracket they compare.
+            "(" | "[" | "{" => at = closing(code, source, at)?,
+            // A shift: no argument begins with `<`.
+            "<" if text(at + 1) == "<" => at += 1,
+            // What has arguments has a name: `sizeof(T) < 8` compares.
+            "<" if code[at - 1].kind != CxxKind::Name => {}
+            "<" => depth += 1,
+            ">" => depth -= 1,
+            ";" | "}" => return None,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+        at += 1;
+    }
+    None
+}
+
+/// The parameters behind the word `template`; none where they cannot be told, nor behind what may be none or several: a
+/// macro, a pack, an `#if`.
+fn template_parameters(code: &[CxxToken], source: &Source, template: usize) -> Vec<Option<TemplateParameter>> {
+    let text = |at: usize| code.get(at).map_or("", |token| source.slice(token.span));
+    let open = template + 1;
+    let Some(close) = closing_angle(code, source, open) else { return Vec::new() };
+    let mut commas = vec![open];
+    let mut at = open + 1;
+    while at < close {
+        match text(at) {
+            "(" | "[" | "{" => at = closing(code, source, at).unwrap_or(close),
+            "<" if text(at + 1) == "<" => at += 1,
+            "<" if code[at - 1].kind == CxxKind::Name => at = closing_angle(code, source, at).unwrap_or(close),
+            "," => commas.push(at),
+            _ => {}
+        }
+        at += 1;
+    }
+    commas.push(close);
+    let counts_one = |&(from, to): &(usize, usize)| {
+        let is_pack = (from..to).any(|at| text(at) == "." && text(at + 1) == ".");
+        // A type without a name, or a macro that stands for whole parameters.
+        let is_open = matches!(code[from..to], [alone] if alone.kind == CxxKind::Name && !is_type_word(text(from)));
+        !is_pack && !is_open && !conditionals::is_among(source, &code[from - 1..=to])
+    };
+    let pieces = commas.windows(2).map(|pair| (pair[0] + 1, pair[1]));
+    let one = |(from, to)| match (text(from), text(from + 2)) {
+        ("template", _) => None,
+        ("typename" | "class", after) if from + 2 <= to && (from + 2 == to || after == "=") => {
+            Some(TemplateParameter { name: text(from + 1).to_owned(), is_type: true })
+        }
+        _ => parameter(source, &code[from..to]).map(|name| TemplateParameter { name, is_type: false }),
+    };
+    pieces.take_while(counts_one).map(one).collect()
+}
+
+/// The parameters, of which there are several lists where `#if` stands among them. Which is compiled hangs on macros that nobody
+/// knows here: it is the one whose parameters are `given`, else one that has all that are.
+fn compiled(source: &Source, lists: Vec<Vec<CxxToken>>, given: &[&str]) -> Vec<(Option<String>, String)> {
+    let mut lists = lists.into_iter().map(|list| parameters(source, &list));
+    let first = lists.next().unwrap_or_default();
+    let fit = |list: &[(Option<String>, String)]| {
+        let names: Vec<&str> = list.iter().filter_map(|(name, _)| name.as_deref()).collect();
+        let is_there = given.iter().all(|name| names.contains(name));
+        (is_there && names.len() == given.len(), is_there)
+    };
+    lists.fold(first, |best, list| if fit(&list) > fit(&best) { list } else { best })
+}
+
+/// What a word that stands alone between commas is defined as, where it is a macro that the source defines once, as for parameters that
+/// kernels share.
+fn written_out(source: &Source, alone: &CxxToken) -> Option<Vec<CxxToken>> {
+    let [body] = macros::bodies(source, source.slice(alone.span))[..] else { return None };
+    let tokens = cxx_tokens(source.slice(body)).into_iter();
+    let code = tokens.filter(|token| !matches!(token.kind, CxxKind::Comment { .. }));
+    let place = |span: Span| Span { start: body.start + span.start, end: body.start + span.end };
+    Some(code.map(|token| CxxToken { span: place(token.span), ..token }).collect())
+}
+
+/// The names and texts of parameters from the tokens between the parentheses.
+fn parameters(source: &Source, tokens: &[CxxToken]) -> Vec<(Option<String>, String)> {
+    let text = |token: &CxxToken| source.slice(token.span);
+    let ends = |at: Option<usize>| at.and_then(|at| tokens.get(at)).is_none_or(|token| text(token) == ",");
+    let whole = tokens.iter().enumerate().flat_map(|(at, token)| {
+        let is_alone = token.kind == CxxKind::Name && ends(at.checked_sub(1)) && ends(Some(at + 1));
+        let body = if is_alone { written_out(source, token) } else { None };
+        body.unwrap_or_else(|| vec![*token])
+    });
+    let tokens: &[CxxToken] = &whole.collect::<Vec<_>>();
+    let one = |tokens: &[CxxToken]| {
+        let words: Vec<&str> = tokens.iter().map(text).collect();
+        (parameter(source, tokens), words.join(" "))
+    };
+    let mut found = Vec::new();
+    let (mut from, mut round, mut angle) = (0, 0usize, 0usize);
+    let mut default = false;
+    for (at, token) in tokens.iter().enumerate() {
+        match text(token) {
+            "(" | "[" | "{" => round += 1,
+            ")" | "]" | "}" => round = round.saturating_sub(1),
+            // In a default value `<` compares as often as not.
+            "<" if round == 0 && !default => angle += 1,
+            ">" if round == 0 => angle = angle.saturating_sub(1),
+            "=" if round == 0 && angle == 0 => default = true,
+            "," if round == 0 && angle == 0 => {
+                found.push(one(&tokens[from..at]));
+                from = at + 1;
+                default = false;
+            }
+            _ => {}
+        }
+    }
+    let last = &tokens[from..];
+    let is_void = matches!(last, [only] if text(only) == "void");
+    if !(found.is_empty() && (last.is_empty() || is_void)) {
+        found.push(one(last));
+    }
+    found
+}
+
+/// The name that one declarator declares.
+fn parameter(source: &Source, tokens: &[CxxToken]) -> Option<String> {
+    let text = |token: &CxxToken| source.slice(token.span);
+    // `void (*name)(int)` and `float (&name)[4]`: the name is in the group that begins with `*` or `&`.
+    let group = tokens.windows(2).position(|pair| text(&pair[0]) == "(" && matches!(text(&pair[1]), "*" | "&"));
+    if let Some(group) = group {
+        let inner = tokens[group..].iter().take_while(|token| text(token) != ")");
+        return inner
+            .filter(|token| token.kind == CxxKind::Name && !is_type_word(text(token)))
+            .last()
+            .map(|t| text(t).to_string());
+    }
+    // The rest: before a default value and array bounds, outside `<>` and `[[]]`, after a type.
+    let (mut depth, mut typed, mut name, mut scoped) = (Depth::default(), false, None, false);
+    for token in tokens {
+        match text(token) {
+            word if depth.pass_template(word) || !depth.is_outside() => {}
+            "=" => break,
+            "::" => {
+                scoped = true;
+                continue;
+            }
+            "*" | "&" => name = None,
+            word if token.kind == CxxKind::Name => {
+                if is_type_word(word) {
+                    typed |= TYPES.contains(&word);
+                } else if typed && !scoped {
+                    name = Some(word.to_string());
+                } else {
+                    typed = true;
+                }
+            }
+            _ => {}
+        }
+        scoped = false;
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::comment::annotations;
+    use crate::diag::Source;
+
+    #[test]
+    fn a_wait_for_the_whole_grid_is_seen_in_the_words_of_the_body() {
+        for (body, waits) in [
+            ("cg::this_grid().sync();", true),
+            ("auto grid = cg::this_grid(); grid.sync();", true),
+            ("const cg::grid_group g(cooperative_groups::this_grid()); if (n) { cg::sync(g); }", true),
+            ("cg::sync(cg::this_grid());", true),
+            ("auto g = this_grid(); auto token = g.barrier_arrive(); g.barrier_wait(token);", true),
+            (
+                "auto grid = cg::this_grid(); auto block = cg::this_thread_block(); block.sync(); x[grid.thread_rank()] = 0;",
+                false,
+            ),
+            ("cg::this_thread_block().sync(); // this_grid().sync()", false),
+            ("} __device__ void other() { this_grid().sync();", false),
+            ("sync(", false),
+            (".sync", false),
+            ("", false),
+        ] {
+            let text = format!(
+                "//@tune threads(n) block({{64, 128}}) default(block = 64)\n__global__ void k(int n, float *x) {{ {body} }}\n"
+            );
+            let found = annotations(&Source::new("k.cu".to_owned(), text.as_bytes()));
+            let found = found.unwrap_or_else(|problems| panic!("{problems:?}"));
+            assert_eq!(found[0].kernel.waits_for_grid, waits, "{body}");
+        }
+    }
+}

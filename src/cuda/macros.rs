@@ -1,0 +1,81 @@
+//! The macros that a source defines itself -> their names and bodies, whatever `#if` they stand under.
+
+use super::tokens::{CxxKind, cxx_tokens, directive_end};
+use crate::diag::{Source, Span};
+
+/// Names and bodies of all, in their order; the parameters of one that has some are a part of its body.
+pub(crate) fn definitions(source: &Source) -> Vec<(Span, Span)> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    for line in source.text.split_inclusive('\n') {
+        let rest = line.trim_start().strip_prefix('#').and_then(|rest| rest.trim_start().strip_prefix("define"));
+        if let Some(rest) = rest.filter(|rest| rest.starts_with([' ', '\t'])).map(str::trim_start) {
+            let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+            let name = start + (line.len() - rest.len());
+            if length > 0 {
+                let body = name + length;
+                let end = directive_end(source.text.as_bytes(), body);
+                found.push((Span { start: name, end: body }, Span { start: body, end }));
+            }
+        }
+        start += line.len();
+    }
+    found
+}
+
+/// Names and bodies of those without parameters, in their order.
+pub(crate) fn macros(source: &Source) -> Vec<(Span, Span)> {
+    let mut found = definitions(source);
+    // A parenthesis right behind the name begins parameters.
+    found.retain(|(_, body)| !source.slice(*body).starts_with('('));
+    found
+}
+
+/// A macro: the place of its name, the names of its parameters, and the words that it is made of but for those that it makes strings of.
+#[derive(Clone, Debug)]
+pub(crate) struct Macro {
+    pub name: Span,
+    pub parameters: Vec<String>,
+    pub words: Vec<String>,
+}
+
+impl Macro {
+    /// Whether it is made of this word, among others.
+    pub fn has(&self, wanted: &str) -> bool {
+        self.words.iter().any(|word| word == wanted)
+    }
+}
+
+/// All macros of a source, in their order.
+pub(crate) fn described(source: &Source) -> Vec<Macro> {
+    let of_body = |(name, body): (Span, Span)| {
+        let text = source.slice(body);
+        let tokens = cxx_tokens(text);
+        let word = |at: usize| tokens.get(at).map_or("", |token| &text[token.span.start..token.span.end]);
+        let names = |from: usize, to: usize| {
+            let is_string = |at: usize| at > 0 && word(at - 1) == "#" && (at < 2 || word(at - 2) != "#");
+            let named = (from..to).filter(|&at| tokens[at].kind == CxxKind::Name);
+            named.filter(|&at| !is_string(at)).map(|at| word(at).to_owned()).collect::<Vec<_>>()
+        };
+        let close = if text.starts_with('(') { (0..tokens.len()).find(|&at| word(at) == ")") } else { None };
+        let mut parameters = names(0, close.unwrap_or(0));
+        if (0..close.unwrap_or(0)).any(|at| word(at) == ".") {
+            parameters.push("__VA_ARGS__".to_owned());
+        }
+        Macro { name, parameters, words: names(close.unwrap_or(0), tokens.len()) }
+    };
+    definitions(source).into_iter().map(of_body).collect()
+}
+
+/// The names of macros that declare kernels: `#define KERNEL extern "C" __global__ void`.
+pub(crate) fn of_kernels(source: &Source) -> Vec<&str> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let declares = |body: Span| source.slice(body).split(|c| !is_word(c)).any(|word| word == "__global__");
+    macros(source).into_iter().filter(|(_, body)| declares(*body)).map(|(name, _)| source.slice(name)).collect()
+}
+
+/// What a macro of this name is defined as, each time.
+pub(crate) fn bodies(source: &Source, name: &str) -> Vec<Span> {
+    let of_name = macros(source).into_iter().filter(|(of, _)| source.slice(*of) == name);
+    of_name.map(|(_, body)| body).collect()
+}

@@ -1,0 +1,181 @@
+//! What nvtune says to the user, all of it on standard error, in nvcc's own form.
+
+use super::diagnostic::{Diagnostic, Severity};
+use super::print::{say, say_on};
+use serde::{Deserialize, Serialize};
+use std::cell::{Cell, RefCell};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+/// Exit code where nvtune itself cannot go on; nvcc's own for the like.
+pub const FATAL: u8 = 1;
+
+/// Exit code of nvcc where its front end finds errors in the source.
+const SOURCE_ERROR: u8 = 2;
+
+/// The exit code that hands on how another program ended: its own, or 128 and the signal, as a shell has it.
+pub fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    u8::try_from(code & 0xff).unwrap_or(FATAL)
+}
+
+/// A line that says why a call takes its time.
+pub fn notice(message: &str) {
+    say!("nvtune: {message}");
+}
+
+/// Something that was said, to be said again by a build that takes the result as it was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Said {
+    Warning(String),
+    /// Places in the source, as they were printed.
+    Diagnostics(String),
+}
+
+/// Prints messages and remembers whether one of them must fail the build.
+#[derive(Debug, Default)]
+pub struct Console {
+    strict: bool,
+    failure: Cell<Option<u8>>,
+    /// The source that is compiled, as nvcc was given it.
+    source: RefCell<Option<String>>,
+    deferred: RefCell<Vec<String>>,
+    said: RefCell<Vec<Said>>,
+    /// What waits until something else is said.
+    held: RefCell<Option<Vec<Held>>>,
+}
+
+/// A message that waits.
+#[derive(Debug)]
+pub enum Held {
+    Warning(String),
+    Diagnostics(Vec<Diagnostic>),
+}
+
+impl Console {
+    /// With `strict`, warnings are errors.
+    pub fn new(strict: bool) -> Self {
+        Self { strict, ..Self::default() }
+    }
+
+    /// Something that keeps a kernel from being tuned, or that the user surely wants to know.
+    pub fn warning(&self, message: &str) {
+        if let Some(held) = self.held.borrow_mut().as_mut() {
+            return held.push(Held::Warning(message.to_owned()));
+        }
+        self.said.borrow_mut().push(Said::Warning(message.to_owned()));
+        if self.strict {
+            self.fail(FATAL);
+            say!("nvtune error   : {message}");
+        } else {
+            say!("nvtune warning : {message}");
+        }
+    }
+
+    /// A warning that is worth its line only where nvcc has nothing to say of the same thing.
+    pub fn warn_if_the_build_passes(&self, message: String) {
+        self.deferred.borrow_mut().push(message);
+    }
+
+    /// Whether nvcc's exit code must be waited for.
+    pub fn has_deferred(&self) -> bool {
+        !self.deferred.borrow().is_empty()
+    }
+
+    /// The warnings that wait for nvcc's exit code.
+    pub fn deferred(&self) -> Vec<String> {
+        self.deferred.borrow().clone()
+    }
+
+    /// Prints the deferred warnings.
+    pub fn print_deferred(&self) {
+        for message in self.deferred.take() {
+            self.warning(&message);
+        }
+    }
+
+    /// Something that ends the call.
+    pub fn fatal(&self, message: &str) {
+        self.fail(FATAL);
+        say!("nvtune fatal   : {message}");
+    }
+
+    /// The one line that says what was decided for a kernel.
+    pub fn summary(&self, message: &str) {
+        say!("nvtune: {message}");
+    }
+
+    /// From now on errors are counted for this source, whichever of its files they are in.
+    pub fn compiling(&self, source: &str) {
+        *self.source.borrow_mut() = Some(source.to_owned());
+    }
+
+    /// What is wrong with a source, with its places.
+    pub fn diagnostics(&self, diagnostics: &[Diagnostic]) {
+        if let Some(held) = self.held.borrow_mut().as_mut() {
+            return held.push(Held::Diagnostics(diagnostics.to_vec()));
+        }
+        if self.strict && !diagnostics.is_empty() || diagnostics.iter().any(|found| found.severity == Severity::Error) {
+            self.fail(SOURCE_ERROR);
+        }
+        let text = match self.source.borrow().as_deref() {
+            Some(source) => super::diagnostic::render_of(diagnostics, source),
+            None => super::diagnostic::render(diagnostics),
+        };
+        // Two instances of a template have one comment, and so the same to say.
+        let is_news = !self.said.borrow().iter().any(|said| matches!(said, Said::Diagnostics(said) if *said == text));
+        if is_news && !text.is_empty() {
+            say_on!("{text}");
+            self.said.borrow_mut().push(Said::Diagnostics(text));
+        }
+    }
+
+    /// From now on warnings and diagnostics wait, where this is to be so: what comes before them is not known yet.
+    pub fn hold(&self, is_to_be: bool) {
+        *self.held.borrow_mut() = is_to_be.then(Vec::new);
+    }
+
+    /// Lets nothing wait any more; gives what did.
+    pub fn release(&self) -> Vec<Held> {
+        self.held.take().unwrap_or_default()
+    }
+
+    /// Says what waited.
+    pub fn say(&self, held: Vec<Held>) {
+        for message in held {
+            match message {
+                Held::Warning(message) => self.warning(&message),
+                Held::Diagnostics(diagnostics) => self.diagnostics(&diagnostics),
+            }
+        }
+    }
+
+    /// The warnings and diagnostics so far.
+    pub fn said(&self) -> Vec<Said> {
+        self.said.borrow().clone()
+    }
+
+    /// Says again what a build before this one said of the same thing.
+    pub fn repeat(&self, said: &[Said]) {
+        for said in said {
+            match said {
+                Said::Warning(message) => self.warning(message),
+                Said::Diagnostics(text) => {
+                    if self.strict {
+                        self.fail(SOURCE_ERROR);
+                    }
+                    say_on!("{text}");
+                }
+            }
+        }
+    }
+
+    /// The exit code that the build must end with, where one of the messages forbids to go on.
+    pub fn failure(&self) -> Option<u8> {
+        self.failure.get()
+    }
+
+    fn fail(&self, code: u8) {
+        self.failure.set(self.failure.get().or(Some(code)));
+    }
+}

@@ -1,0 +1,11 @@
+//! TODOC
+
+pub mod console;
+pub mod diagnostic;
+pub(crate) mod print;
+mod source;
+
+pub(crate) use diagnostic::suggestion;
+pub use diagnostic::{Diagnostic, Severity, render, render_of};
+pub(crate) use print::{put, put_on, say, say_on};
+pub use source::{Source, Span};

@@ -1,0 +1,360 @@
+//! A source of a call that carries tuning comments -> its annotations, and the compiler's steps for it.
+
+use crate::comment;
+use crate::comment::Annotation;
+use crate::cuda::{CompiledFile, HeaderName, HostCode, Side, compiled_files, compiled_text, left_out};
+use crate::diag::{Diagnostic, Source};
+use crate::emit;
+use crate::emit::Header;
+use crate::gpu::architecture_number;
+use crate::nvcc::Toolchain;
+use crate::nvcc::{Dryrun, Found, Invocation, Loads, MarkedFile, Phase, Pipeline, marked_files, quoted_files};
+use crate::tune;
+use crate::tune::Surroundings;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+/// A source of the call that is marked, itself or in what it includes.
+pub struct MarkedSource {
+    pub path: PathBuf,
+    /// The source's name without folder and extension.
+    pub stem: String,
+    pub files: Vec<MarkedFile>,
+    pub includes_header: bool,
+    /// What the source and its files include the header by.
+    header_includes: BTreeSet<String>,
+    /// Where quoted includes are looked for, besides the folder of who includes.
+    include_paths: Vec<PathBuf>,
+    /// What of which file is compiled for the host, by paths without links; `None` where it is not known.
+    compiled: Option<BTreeMap<PathBuf, CompiledFile>>,
+}
+
+impl MarkedSource {
+    /// The marked sources of a call; none where it makes no machine code.
+    pub fn of(invocation: &Invocation) -> Vec<Self> {
+        Self::found(invocation).0
+    }
+
+    /// The same, and the files that are not marked, but may have been meant to be.
+    pub fn found(invocation: &Invocation) -> (Vec<Self>, Vec<MarkedFile>) {
+        let (mut sources, mut nearly) = (Vec::new(), Vec::new());
+        if invocation.phase == Phase::NoCode || invocation.dry {
+            return (sources, nearly);
+        }
+        for path in &invocation.sources {
+            let Some(stem) = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()) else { continue };
+            let found = marked_files(path, &invocation.include_paths, &Header::file_name(&stem));
+            let Found { marked: files, nearly: others, header_includes } = found;
+            nearly.extend(others);
+            if !files.is_empty() {
+                let include_paths = invocation.include_paths.clone();
+                let (path, includes_header) = (path.clone(), !header_includes.is_empty());
+                sources.push(Self {
+                    path,
+                    stem,
+                    files,
+                    includes_header,
+                    header_includes,
+                    include_paths,
+                    compiled: None,
+                });
+            }
+        }
+        nearly.sort_by(|a, b| a.path.cmp(&b.path));
+        nearly.dedup();
+        (sources, nearly)
+    }
+
+    /// The source as nvcc names it.
+    pub fn name(&self) -> String {
+        self.path.to_string_lossy().into_owned()
+    }
+
+    pub fn is_named(&self, name: &str) -> bool {
+        self.path.to_string_lossy() == name
+    }
+
+    /// The name without the folder.
+    pub fn file_name(&self) -> String {
+        self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    /// Reads the tuning comments of every marked file, and the files of data that they name below the source's own folder or
+    /// `data`. What is wrong with a file's comments comes beside the annotations of the others.
+    pub fn annotations(&self, data: Option<&Path>) -> (Vec<Annotation>, Vec<Diagnostic>) {
+        let (mut annotations, mut problems) = (Vec::new(), Vec::new());
+        let source = |file: &MarkedFile| Source::new(file.path.to_string_lossy(), &file.text);
+        let around = || self.around(&self.include_paths).map(|file| source(&file)).collect();
+        for file in &self.files {
+            match comment::annotations_among(&source(file), &around) {
+                Ok(found) => annotations.extend(found),
+                Err(diagnostics) => problems.extend(diagnostics),
+            }
+        }
+        tune::load_files(&mut annotations, data);
+        (annotations, problems)
+    }
+
+    /// The source and what it includes with quotes. What nvtune writes itself is no word of theirs.
+    fn around(&self, include_paths: &[PathBuf]) -> impl Iterator<Item = MarkedFile> {
+        quoted_files(&self.path, include_paths).into_iter().filter(|file| !self.is_own_header(&file.path))
+    }
+
+    /// Whether a file is called as the header that comes of the source.
+    pub fn is_own_header(&self, path: &Path) -> bool {
+        path.file_name() == Some(OsStr::new(&Header::file_name(&self.stem)))
+    }
+
+    /// A warning for each kernel whose macros in the header, where it is included, would be called as those of another one of its file.
+    pub fn without_macros(&self, annotations: &[Annotation]) -> Vec<Diagnostic> {
+        if !self.includes_header {
+            return Vec::new();
+        }
+        let names: Vec<&str> = annotations.iter().map(|annotation| annotation.name.as_str()).collect();
+        let without = emit::without_macros(&names);
+        let warning = |annotation: &Annotation| {
+            let name = &annotation.name;
+            let remedy = "add name(...) to one of them";
+            let message =
+                format!("the header has no macros for `{name}`: those of another kernel have the same names; {remedy}");
+            annotation.source.warning(annotation.name_span, message)
+        };
+        annotations.iter().filter(|annotation| without.contains(annotation.name.as_str())).map(warning).collect()
+    }
+
+    /// Has the source preprocessed for the host: what `#if` leaves out launches nothing, and a header that it leaves out is not included.
+    /// Where that fails, all counts; the compiler will say why.
+    pub fn preprocess(&mut self, dryrun: &Dryrun, annotations: &[Annotation]) {
+        let Some(pipeline) = self.pipelines(dryrun).into_iter().find(Pipeline::has_host_code) else { return };
+        let Ok(toolchain) = Toolchain::new(dryrun, pipeline) else { return };
+        let text = self.baseline_header(annotations, toolchain.architecture());
+        // Beside the source may be a header that an earlier build left, which is found first.
+        let defined = Header::without_say(&self.stem);
+        let Ok(Some(preprocessed)) = toolchain.host_source((&self.header_places(), &text), &defined) else { return };
+        let files = compiled_files(&preprocessed);
+        self.includes_header &= files.keys().any(|path| self.is_own_header(Path::new(path)));
+        self.compiled = Some(by_whole_paths(files));
+    }
+
+    /// The code around the kernels, as the tuner looks at it.
+    pub fn surroundings(&self, dryrun: &Dryrun, annotations: &[Annotation]) -> Surroundings {
+        let has_stubs = self.pipelines(dryrun).iter().any(Pipeline::has_host_code);
+        // What is not compiled launches nothing, and macros of this call do not reach what does.
+        let files = has_stubs.then(|| self.around(&self.include_paths)).into_iter().flatten();
+        let quoted: Vec<MarkedFile> = files.collect();
+        let others = if has_stubs { self.others(&quoted, dryrun, annotations) } else { Vec::new() };
+        let sources = quoted.iter().chain(&others).map(|file| {
+            let text = String::from_utf8_lossy(&file.text);
+            let compiled = self.compiled.as_ref().and_then(|files| files.get(&file.path.canonicalize().ok()?));
+            let text = compiled.map_or_else(|| text.to_string(), |compiled| compiled_text(&text, &compiled.lines));
+            Arc::new(Source::new(file.path.to_string_lossy(), text.as_bytes()))
+        });
+        let sources: Vec<Arc<Source>> = sources.collect();
+        let header = Header::file_name(&self.stem);
+        let name = |annotation: &Annotation| HeaderName {
+            name: annotation.name.clone(),
+            prefix: emit::macro_name(&annotation.name),
+        };
+        let header_names = annotations.iter().map(name).collect();
+        let host = HostCode::new(sources);
+        Surroundings { header, includes_header: self.includes_header, header_names, has_stubs, host }
+    }
+
+    /// What the source includes besides (`<>`), outside of the system and the toolkit, and that has a word of kernels or of their macros.
+    fn others(&self, quoted: &[MarkedFile], dryrun: &Dryrun, annotations: &[Annotation]) -> Vec<MarkedFile> {
+        let whole = |path: &Path| path.canonicalize().ok();
+        let seen: BTreeSet<PathBuf> = quoted.iter().filter_map(|file| whole(&file.path)).collect();
+        let toolkit = dryrun.variable("TOP").and_then(|top| whole(Path::new(top)));
+        let is_other = |path: &Path| {
+            !self.is_own_header(path)
+                && !seen.contains(path)
+                && !toolkit.as_ref().is_some_and(|toolkit| path.starts_with(toolkit))
+        };
+        let words: BTreeSet<&str> = annotations
+            .iter()
+            .flat_map(|of| of.macros.iter().map(|axis| axis.name.as_str()).chain([of.kernel.name.as_str()]))
+            .collect();
+        let files = self.compiled.iter().flatten().filter(|(path, file)| !file.is_system && is_other(path));
+        let files =
+            files.filter_map(|(path, _)| Some(MarkedFile { path: path.clone(), text: std::fs::read(path).ok()? }));
+        let has = |file: &MarkedFile| {
+            let text = String::from_utf8_lossy(&file.text);
+            words.iter().any(|word| text.contains(word))
+        };
+        files.filter(has).collect()
+    }
+
+    /// Where the header must be below a folder of the include path: by its own name first, and by all that it is included by.
+    fn header_places(&self) -> Vec<PathBuf> {
+        let name = PathBuf::from(Header::file_name(&self.stem));
+        let is_below = |path: &PathBuf| path.components().all(|part| matches!(part, Component::Normal(_)));
+        let others = self.header_includes.iter().map(PathBuf::from).filter(|path| *path != name && is_below(path));
+        std::iter::once(name.clone()).chain(others).collect()
+    }
+
+    /// The text of the header that has the baselines; of alternatives the first one's.
+    fn baseline_header(&self, annotations: &[Annotation], architecture: &str) -> String {
+        let mut names = BTreeSet::new();
+        let mut kernels = tune::baseline_headers(annotations, architecture);
+        kernels.retain(|kernel| names.insert(kernel.name.clone()));
+        Header { source: self.file_name(), kernels }.text()
+    }
+
+    /// The newest architecture that it is compiled for; empty where no machine code is made.
+    pub fn newest_architecture(&self, dryrun: &Dryrun) -> String {
+        let architectures = self.pipelines(dryrun).into_iter().map(|pipeline| pipeline.architecture);
+        architectures.max_by_key(|name| architecture_number(name)).unwrap_or_default()
+    }
+
+    /// Whether it is compiled for several architectures.
+    pub fn is_fat(&self, dryrun: &Dryrun) -> bool {
+        self.pipelines(dryrun).len() > 1
+    }
+
+    /// None of a link-time-optimised compile, whose machine code is made later.
+    fn pipelines(&self, dryrun: &Dryrun) -> Vec<Pipeline> {
+        let source = self.path.to_string_lossy();
+        dryrun.pipelines().into_iter().filter(|pipeline| pipeline.source == source).collect()
+    }
+
+    /// The compiler's steps for the source on `device`'s architecture, with the baselines' header in its place; `Err` is why
+    /// it cannot be tuned.
+    pub fn toolchain(
+        &self,
+        dryrun: &Dryrun,
+        annotations: &[Annotation],
+        device: Option<u32>,
+    ) -> Result<Toolchain, String> {
+        let source = self.path.to_string_lossy();
+        let pipeline = dryrun.loaded(&source, device).ok_or_else(|| {
+            "nvcc makes no linked machine code of it in this call (-dlto, or virtual architectures alone: with -arch=sm_90 rather than compute_90 it makes some)"
+                .to_owned()
+        })?;
+        let loads = dryrun.loads(&source, &pipeline);
+        self.toolchain_of(dryrun, annotations, pipeline, Some(loads))
+    }
+
+    /// The same for each other architecture that nvcc makes machine code for, one for each compute capability.
+    pub fn other_toolchains(
+        &self,
+        dryrun: &Dryrun,
+        annotations: &[Annotation],
+        chosen: &Toolchain,
+    ) -> Vec<Result<Toolchain, String>> {
+        let mut seen = vec![architecture_number(chosen.architecture())];
+        let mut others = Vec::new();
+        for pipeline in self.pipelines(dryrun) {
+            let capability = architecture_number(&pipeline.architecture);
+            if !seen.contains(&capability) {
+                seen.push(capability);
+                others.push(self.toolchain_of(dryrun, annotations, pipeline, None));
+            }
+        }
+        others
+    }
+
+    fn toolchain_of(
+        &self,
+        dryrun: &Dryrun,
+        annotations: &[Annotation],
+        pipeline: Pipeline,
+        loads: Option<Loads>,
+    ) -> Result<Toolchain, String> {
+        let mut toolchain = Toolchain::new(dryrun, pipeline).map_err(|error| error.to_string())?;
+        toolchain.loads = loads;
+        if self.includes_header {
+            let text = self.baseline_header(annotations, toolchain.architecture());
+            toolchain.provide_header(&self.header_places(), &text).map_err(|error| error.to_string())?;
+        }
+        Ok(toolchain)
+    }
+}
+
+/// Tells of a kernel whether it is compiled for the device, and is asked besides whether `#if` decides that: true also where that is not
+/// certain. Of what `#if` decides it tells nothing where the preprocessed source does not say which lines it is of. `None` if the source
+/// cannot be preprocessed.
+pub fn compiled_kernels(toolchain: &Toolchain) -> Option<impl Fn(&Annotation, bool) -> Option<bool>> {
+    let files = by_whole_paths(compiled_files(&toolchain.device_source().ok()?));
+    let whole = |path: &str| Path::new(path).canonicalize().ok();
+    let says_lines = whole(toolchain.source()).is_some_and(|source| files.contains_key(&source));
+    let known: RefCell<BTreeMap<String, BTreeSet<u32>>> = RefCell::default();
+    Some(move |annotation: &Annotation, is_conditional: bool| {
+        if !says_lines {
+            return (!is_conditional).then_some(true);
+        }
+        let Source { path, text } = &*annotation.source;
+        let Some(file) = whole(path).and_then(|path| files.get(&path)) else { return Some(false) };
+        let is_left_out = || {
+            let mut known = known.borrow_mut();
+            let lines = known.entry(path.clone()).or_insert_with(|| left_out(text, &file.lines, Side::Device));
+            lines.contains(&annotation.kernel.line)
+        };
+        Some(!(is_conditional && is_left_out()))
+    })
+}
+
+/// The files by their paths without links.
+fn by_whole_paths(files: BTreeMap<String, CompiledFile>) -> BTreeMap<PathBuf, CompiledFile> {
+    let whole = |path: &str| Path::new(path).canonicalize().ok();
+    files.into_iter().filter_map(|(path, file)| Some((whole(&path)?, file))).collect()
+}
+
+/// Whether a call of nvcc with these arguments in the current folder compiles a marked kernel.
+pub fn is_marked(arguments: &[OsString]) -> bool {
+    read(arguments).is_some_and(|invocation| !MarkedSource::of(&invocation).is_empty())
+}
+
+/// The names of the kernels that a source of a call has, `None` where its comments cannot be read.
+pub fn kernel_names(folder: &Path, arguments: &[String], source: &str) -> Option<Vec<String>> {
+    let arguments: Vec<OsString> = arguments.iter().map(|word| word.into()).collect();
+    let mut invocation = read(&arguments)?;
+    invocation.sources.retain(|path| path.as_os_str() == source);
+    let paths = invocation.sources.iter_mut().chain(&mut invocation.include_paths);
+    paths.for_each(|path| *path = folder.join(&*path));
+    let mut names = Vec::new();
+    for marked in MarkedSource::of(&invocation) {
+        let (annotations, problems) = marked.annotations(None);
+        if !problems.is_empty() {
+            return None;
+        }
+        names.extend(annotations.into_iter().map(|annotation| annotation.name));
+    }
+    Some(names)
+}
+
+/// A call of nvcc with the flags of the environment; `None` where it cannot be understood.
+pub fn read(arguments: &[OsString]) -> Option<Invocation> {
+    Invocation::under(arguments, |name| std::env::var_os(name)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MarkedSource;
+    use crate::comment::TemplateArgument;
+    use crate::nvcc::Invocation;
+
+    #[test]
+    fn constants_of_included_files_count_but_for_the_header_that_comes_of_the_call() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
+        write("sizes.h", "constexpr int OWN = 8;\n");
+        write("a.tune.h", "#define MADE 8\n");
+        write(
+            "a.cu",
+            "#include \"a.tune.h\"\n#include \"sizes.h\"\n//@tune template(OWN) template(MADE) threads(n * N) block(64)\n\
+             template <int N> __global__ void k(int n) {}\n",
+        );
+        let arguments = ["-c".into(), folder.path().join("a.cu").into()];
+        let invocation = Invocation::new(&arguments, None, None).expect("a call");
+        let marked = MarkedSource::of(&invocation).pop().expect("a marked source");
+        let (annotations, problems) = marked.annotations(None);
+        assert!(problems.is_empty(), "{problems:?}");
+        let arguments: Vec<_> =
+            annotations.iter().flat_map(|found| &found.instance).flat_map(|instance| &instance.arguments).collect();
+        let constant = TemplateArgument::Constant { text: "OWN".to_owned(), value: 8 };
+        assert_eq!(arguments, [&constant, &TemplateArgument::Text("MADE".to_owned())]);
+    }
+}

@@ -1,0 +1,106 @@
+//! The headers and records of a compile, beside what it makes: where they go, when they stay, and what is taken back.
+
+use super::Build;
+use crate::driver::call_cache::Warm;
+use crate::driver::tuning::Tuning;
+use crate::emit::Header;
+use crate::nvcc::Made;
+use crate::process;
+use crate::record::checksum;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long before nvtune's own start a header is dated; a build system's start of the call is a little earlier.
+const HEADER_AGE: Duration = Duration::from_millis(250);
+
+impl Build<'_> {
+    /// The folder for headers and records: it must be there before anything is written.
+    pub(super) fn header_folder(&self) -> Result<PathBuf, String> {
+        if let Some(folder) = &self.settings.header_folder {
+            std::fs::create_dir_all(folder)
+                .map_err(|error| format!("cannot make NVTUNE_HEADER_DIR '{}': {error}", folder.display()))?;
+            return Ok(folder.clone());
+        }
+        let folder = self.invocation.object_folder();
+        if folder.is_dir() {
+            return Ok(folder);
+        }
+        Err(format!("output folder '{}' does not exist; make it first", folder.display()))
+    }
+
+    /// Where nvcc fails or is stopped from now on, header and record of each source whose object is whole stay.
+    pub(super) fn keep_beside_what_is_made(&self, tunings: &[Tuning]) {
+        let sources = tunings.iter().map(|tuning| tuning.source.path.clone());
+        let made = sources.filter_map(|source| Some((Made::of(self.invocation, &source)?, source)));
+        let made: BTreeMap<PathBuf, Made> = made.map(|(made, source)| (source, made)).collect();
+        self.written.stay_where(Some(Box::new(move |source| made.get(source).is_some_and(Made::is_whole))));
+    }
+
+    pub(super) fn write_results(&self, folder: &Path, tuning: &Tuning, warm: Option<&Warm<'_>>) -> Result<(), String> {
+        let mut kernels = tuning.header_kernels();
+        if kernels.is_empty() && !tuning.needs_header() {
+            return Ok(());
+        }
+        if self.several_sources() {
+            // Without -D the source's own default may come first; the machine code will tell, and the build must not fail.
+            kernels.iter_mut().for_each(|kernel| kernel.pins_macros = false);
+        }
+        let text = Header { source: tuning.source.file_name(), kernels }.text();
+        let header = folder.join(Header::file_name(&tuning.source.stem));
+        let path = folder.join(format!("{}.tune.json", tuning.source.stem));
+        let source = &tuning.source.path;
+        if std::fs::read(&header).is_ok_and(|present| present != text.as_bytes())
+            && let Some((other, own)) =
+                tuning.object_of_others(&path, self.invocation, self.settings.header_folder.is_some())
+        {
+            self.console.warn_if_the_build_passes(format!(
+                "'{}' is of '{own}' now, and was of '{other}': where a source makes several objects in a folder, give each compile a \
+                 NVTUNE_HEADER_DIR of its own",
+                header.display(),
+            ));
+        }
+        self.written.write(&header, text.as_bytes(), source)?;
+        self.date_back(&header);
+        if tuning.tuned.is_empty() {
+            return Ok(());
+        }
+        if let Some(sum) = tuning.record.as_deref().filter(|_| warm.is_some()) {
+            if std::fs::read(&path).is_ok_and(|present| checksum(&present) == sum) {
+                return Ok(());
+            }
+            if let Some(text) = warm.and_then(|warm| warm.record(sum)) {
+                return self.written.write(&path, &text, source);
+            }
+        }
+        let text = self.record(tuning).ok_or("cannot write the record")?;
+        self.written.write(&path, &text, source)
+    }
+
+    /// Ends a call whose objects are there, but are not what was timed.
+    pub(super) fn take_back_all(&self, code: u8) -> u8 {
+        self.written.stay_where(None);
+        self.restore_files();
+        code
+    }
+
+    /// A compile that fails leaves no object of its source; what is beside that must not speak of one.
+    pub(super) fn restore_files(&self) {
+        process::uninterrupted(|| self.written.restore());
+    }
+
+    /// The text of a source's record.
+    pub(super) fn record(&self, tuning: &Tuning) -> Option<Vec<u8>> {
+        serde_json::to_vec_pretty(&tuning.record(&self.invocation.arguments)).ok()
+    }
+
+    /// The compile that makes a header also depends on it. Ninja takes what is newer than the start of a command for changed since,
+    /// and would run it once more.
+    pub(super) fn date_back(&self, header: &Path) {
+        let is_new = std::fs::metadata(header).and_then(|data| data.modified()).is_ok_and(|time| time > self.started);
+        if is_new && let Ok(file) = std::fs::File::options().append(true).open(header) {
+            // A date that cannot be set costs a build at most.
+            let _ = file.set_modified(self.started - HEADER_AGE);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! A marked source on its way to a build: its annotations, and what was decided for them.
+
+use super::marked_source;
+use super::marked_source::{MarkedSource, compiled_kernels};
+use crate::comment::{Annotation, are_conditional, has_alternatives, without_alternatives};
+use crate::diag::Diagnostic;
+use crate::emit::{Header, HeaderKernel};
+use crate::nvcc::Invocation;
+use crate::nvcc::Toolchain;
+use crate::record::{FORMAT, Record};
+use crate::search::Provenance;
+use crate::tune;
+use crate::tune::Tuned;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// A marked source with its annotations and, later, what was decided.
+pub struct Tuning {
+    pub source: MarkedSource,
+    pub annotations: Vec<Annotation>,
+    /// The kernels that were left out, for they are not compiled: file, and line.
+    pub left_out: BTreeSet<(String, u32)>,
+    /// Whether something kept kernels from being looked at that another build may not meet.
+    pub is_provisional: bool,
+    /// The newest that machine code is made for; empty where there is none.
+    pub architecture: String,
+    pub tuned: Vec<Tuned>,
+    /// The record's checksum, where it is known from the cache.
+    pub record: Option<String>,
+}
+
+impl Tuning {
+    /// Of a source whose comments were read.
+    pub fn new(source: MarkedSource, annotations: Vec<Annotation>) -> Self {
+        Self {
+            source,
+            annotations,
+            left_out: BTreeSet::new(),
+            is_provisional: false,
+            architecture: String::new(),
+            tuned: Vec::new(),
+            record: None,
+        }
+    }
+
+    /// Leaves out what is not compiled of kernels of which `#if` lets one through, and where nothing else is compiled (`alone`) all that
+    /// is not; tells whether there are such.
+    ///
+    /// # Errors
+    /// Two kernels of one name, or with one macro, that are both compiled.
+    pub fn leave_out_uncompiled(&mut self, toolchain: &Toolchain, alone: bool) -> Result<bool, Vec<Diagnostic>> {
+        let all: BTreeSet<(String, u32)> = self.annotations.iter().map(place).collect();
+        if has_alternatives(&self.annotations) {
+            let annotations = std::mem::take(&mut self.annotations);
+            let is_compiled = compiled_kernels(toolchain);
+            let is_compiled =
+                |of: &Annotation| is_compiled.as_ref().is_some_and(|is_compiled| is_compiled(of, true) == Some(true));
+            self.annotations = without_alternatives(annotations, is_compiled)?;
+        }
+        if alone {
+            // Of what is not certain the header speaks: host code may.
+            self.annotations = self.among(toolchain, |is_compiled| is_compiled != Some(false)).into_owned();
+        }
+        let kept: BTreeSet<(String, u32)> = self.annotations.iter().map(place).collect();
+        self.left_out = all.difference(&kept).cloned().collect();
+        Ok(!self.left_out.is_empty())
+    }
+
+    /// Leaves out the kernels that an earlier build of the same left out.
+    pub fn leave_out(&mut self, kernels: &BTreeSet<(String, u32)>) {
+        self.annotations.retain(|annotation| !kernels.contains(&place(annotation)));
+        self.left_out.clone_from(kernels);
+    }
+
+    /// The annotations of the kernels that are compiled for an architecture, as far as `#if` and what is included say. One that is left out
+    /// may have another of its name in its place, which nobody marked.
+    pub fn compiled(&self, toolchain: &Toolchain) -> Cow<'_, [Annotation]> {
+        self.among(toolchain, |is_compiled| is_compiled == Some(true))
+    }
+
+    /// The annotations of the kernels of which it is wanted that they are compiled, are not, or that it cannot be told.
+    fn among(&self, toolchain: &Toolchain, is_wanted: impl Fn(Option<bool>) -> bool) -> Cow<'_, [Annotation]> {
+        let are_conditional = are_conditional(&self.annotations);
+        let (all, own) = (|| Cow::Borrowed(self.annotations.as_slice()), self.source.name());
+        if !are_conditional.contains(&true) && self.annotations.iter().all(|of| of.source.path == own) {
+            return all();
+        }
+        // Where the source cannot be preprocessed, the compiler will say why.
+        let Some(is_compiled) = compiled_kernels(toolchain) else { return all() };
+        let kernels = self.annotations.iter().zip(are_conditional);
+        kernels
+            .filter(|(of, is_conditional)| is_wanted(is_compiled(of, *is_conditional)))
+            .map(|(of, _)| of.clone())
+            .collect()
+    }
+
+    /// Whether the same inputs would have it decided so again: nothing was only for now, and what could be timed (`can_time`: there is a GPU
+    /// for it) was, or is refused for good.
+    pub fn is_final(&self, can_time: bool) -> bool {
+        let is_final = |tuned: &Tuned| {
+            let decision = &tuned.decision;
+            let has_workload = |of: &Annotation| of.name == decision.name && of.has_workload();
+            let wants_time = can_time && self.annotations.iter().any(has_workload);
+            let pinned = decision.pinned.as_ref();
+            let timed = !wants_time
+                || decision.untimed.is_some()
+                || decision.provenance == Provenance::Locked
+                || pinned.is_some_and(|found| found.is_measured());
+            timed && !decision.provisional
+        };
+        !self.is_provisional && self.tuned.iter().all(is_final)
+    }
+
+    /// Whether the source includes its header. One that speaks of no kernel stands in place of what an earlier build left.
+    pub fn needs_header(&self) -> bool {
+        self.source.includes_header && !(self.annotations.is_empty() && self.left_out.is_empty())
+    }
+
+    /// The header in this folder, where the compile reads it.
+    pub fn header_in(&self, folder: &Path) -> Option<PathBuf> {
+        self.needs_header().then(|| folder.join(Header::file_name(&self.source.stem)))
+    }
+
+    /// Where a record is of another object of the source than a call makes, and that is there: it, and the call's. `shares_folder`: records
+    /// are not beside their objects, but in a folder for all.
+    pub fn object_of_others(&self, record: &Path, call: &Invocation, shares_folder: bool) -> Option<(String, String)> {
+        let present: Record = serde_json::from_slice(&std::fs::read(record).ok()?).ok()?;
+        let arguments: Vec<OsString> = present.arguments.iter().map(OsString::from).collect();
+        let whole = |folder: &Path, path: &Path| folder.join(path).canonicalize().ok();
+        let other = marked_source::read(&arguments)?.made_of(Path::new(&present.source))?;
+        let own = call.made_of(&self.source.path)?;
+        let its = whole(Path::new(&present.folder), &other)?;
+        // A record beside its object that names one in another folder came there with a copy of it all.
+        let is_here = shares_folder || its.parent() == whole(Path::new(""), record)?.parent();
+        let differs = whole(Path::new(""), &own).is_none_or(|own| own != its);
+        (differs && is_here).then(|| (other.display().to_string(), own.display().to_string()))
+    }
+
+    /// What the header says: the winners and, for a source that includes it, the baselines of kernels that were not tuned.
+    pub fn header_kernels(&self) -> Vec<HeaderKernel> {
+        let tuned = self.tuned.iter().map(Tuned::header);
+        if !self.source.includes_header {
+            return tuned.collect();
+        }
+        let is_tuned = |annotation: &Annotation| self.tuned.iter().any(|tuned| tuned.decision.name == annotation.name);
+        let left: Vec<Annotation> =
+            self.annotations.iter().filter(|annotation| !is_tuned(annotation)).cloned().collect();
+        let mut baselines = tune::baseline_headers(&left, &self.architecture);
+        if !self.tuned.is_empty() {
+            // A kernel may have been left alone because its macros are not nvtune's to set.
+            baselines.iter_mut().for_each(|kernel| kernel.macros.clear());
+        }
+        tuned.chain(baselines).collect()
+    }
+
+    /// The record of a call of nvcc with these arguments.
+    pub fn record(&self, arguments: &[OsString]) -> Record {
+        Record {
+            format: FORMAT,
+            nvtune: env!("CARGO_PKG_VERSION").to_owned(),
+            source: self.source.path.to_string_lossy().into_owned(),
+            folder: std::env::current_dir().map(|folder| folder.to_string_lossy().into_owned()).unwrap_or_default(),
+            arguments: arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            kernels: self.tuned.iter().flat_map(Tuned::decisions).cloned().collect(),
+        }
+    }
+}
+
+/// Where a kernel is: file, and line.
+fn place(annotation: &Annotation) -> (String, u32) {
+    (annotation.source.path.clone(), annotation.kernel.line)
+}

@@ -1,0 +1,97 @@
+//! One measurer for each GPU at a time: a lock by the GPU's UUID.
+//!
+//! In: a UUID. Out: a [`Claim`], or nothing where another process has it. What always holds: a claim ends with its process,
+//! however that ends, for the kernel releases a file's lock with the last handle of it. All measuring processes of a user on a
+//! machine see the same locks.
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::getuid;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// A GPU that is this process's to measure on; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    _locked: File,
+}
+
+impl Claim {
+    /// Claims a GPU; `None` where another process has it.
+    pub fn take(uuid: &str) -> io::Result<Option<Claim>> {
+        Self::take_in(&folder()?, uuid)
+    }
+
+    fn take_in(folder: &Path, uuid: &str) -> io::Result<Option<Claim>> {
+        let safe: String = uuid.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
+        let path = folder.join(format!("{safe}.lock"));
+        // The file stays: one that is removed could be locked by two, each with a file of its own.
+        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Claim { _locked: file })),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// The folder for locks: in the user's runtime folder where there is one, else in that for temporary files.
+fn folder() -> io::Result<PathBuf> {
+    let user = getuid().as_raw();
+    let of_session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    let usual = PathBuf::from(format!("/run/user/{user}"));
+    let runtime = of_session.into_iter().chain([usual]).map(|path| path.join("nvtune"));
+    let mut places = runtime.chain([std::env::temp_dir().join(format!("nvtune-{user}"))]);
+    let mut last = io::Error::from(io::ErrorKind::NotFound);
+    places
+        .find_map(|path| own(&path, user).map_err(|error| last = error).ok().map(|()| path))
+        .ok_or_else(|| io::Error::new(last.kind(), format!("no folder for the GPU's lock: {last}")))
+}
+
+/// Makes a folder that is this user's alone, if it is not there.
+fn own(path: &Path, user: u32) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let found = std::fs::symlink_metadata(path)?;
+    // In a folder that everybody may write to, somebody else may have made it first.
+    match found.is_dir() && found.uid() == user {
+        true => Ok(()),
+        false => Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} is another's", path.display()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_is_exclusive_by_uuid_and_ends_when_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let take = |uuid| Claim::take_in(folder.path(), uuid).unwrap();
+        let first = take("GPU-1");
+        assert!(first.is_some() && take("GPU-1").is_none());
+        assert!(take("GPU-2").is_some());
+        drop(first);
+        assert!(take("GPU-1").is_some());
+        assert!(take("MIG-../../x").is_some());
+        let mut names: Vec<_> =
+            folder.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        assert_eq!(names, ["GPU-1.lock", "GPU-2.lock", "MIG-______x.lock"]);
+    }
+
+    #[test]
+    fn a_folder_that_is_a_link_or_anothers_is_not_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let user = getuid().as_raw();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(folder.path(), &link).unwrap();
+        assert!(own(&link, user).is_err());
+        assert!(own(folder.path(), user + 1).is_err());
+        assert!(own(&folder.path().join("new"), user).is_ok());
+        assert!(own(&folder.path().join("no/where"), user).is_err());
+    }
+}

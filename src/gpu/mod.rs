@@ -1,0 +1,13 @@
+//! TODOC
+
+pub mod architecture;
+mod condition;
+mod device;
+pub mod lock;
+pub mod nvml;
+
+pub use architecture::{
+    Architecture, MAX_REGISTERS, Machine, REGISTER_UNIT, REGISTERS, SUB_CORES, WARP, architecture_number, auto_caps,
+};
+pub use condition::{Condition, Conditions};
+pub use device::Device;

@@ -1,0 +1,91 @@
+//! Clocks, temperature and throttling of a GPU, as NVIDIA's management library tells them.
+//!
+//! In: a GPU's UUID. Out: its [`Condition`], now. What always holds: the library is looked for at run time, and nothing fails
+//! without it: a condition of zeros says that nothing is known.
+
+use super::condition::Condition;
+use nvml_wrapper::Nvml;
+use nvml_wrapper::bitmasks::device::ThrottleReasons;
+use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
+use std::ffi::OsStr;
+use std::thread::JoinHandle;
+
+/// The library as drivers install it; the name without a version belongs to developers' packages.
+const LIBRARIES: [&str; 2] = ["libnvidia-ml.so.1", "libnvidia-ml.so"];
+
+/// The reasons for lower clocks that come and go by themselves: while one holds, a time says little of the kernel. Idle, and
+/// clocks that somebody has set, are none of them: those hold for all rounds alike.
+const PASSING: [(ThrottleReasons, &str); 6] = [
+    (ThrottleReasons::SW_POWER_CAP, "power cap"),
+    (ThrottleReasons::HW_SLOWDOWN, "hardware slowdown"),
+    (ThrottleReasons::SYNC_BOOST, "sync boost"),
+    (ThrottleReasons::SW_THERMAL_SLOWDOWN, "software thermal slowdown"),
+    (ThrottleReasons::HW_THERMAL_SLOWDOWN, "hardware thermal slowdown"),
+    (ThrottleReasons::HW_POWER_BRAKE_SLOWDOWN, "power brake"),
+];
+
+/// Watches one GPU.
+pub(crate) struct Watch {
+    uuid: String,
+    /// The library takes a while to start: it does so beside other work.
+    starting: Option<JoinHandle<Option<Nvml>>>,
+    nvml: Option<Nvml>,
+}
+
+impl Watch {
+    pub fn new(uuid: &str) -> Watch {
+        Watch { uuid: uuid.to_owned(), starting: Some(std::thread::spawn(open)), nvml: None }
+    }
+
+    /// How the GPU is now.
+    pub fn condition(&mut self) -> Condition {
+        if let Some(starting) = self.starting.take() {
+            self.nvml = starting.join().ok().flatten();
+        }
+        let device = self.nvml.as_ref().and_then(|nvml| nvml.device_by_uuid(self.uuid.as_str()).ok());
+        let Some(device) = device else { return Condition::default() };
+        let clock = |clock| device.clock_info(clock).unwrap_or(0);
+        let reasons = device.current_throttle_reasons().unwrap_or(ThrottleReasons::NONE);
+        Condition {
+            sm_mhz: clock(Clock::SM),
+            memory_mhz: clock(Clock::Memory),
+            temperature_c: device.temperature(TemperatureSensor::Gpu).unwrap_or(0),
+            throttled: names(reasons),
+        }
+    }
+}
+
+fn open() -> Option<Nvml> {
+    LIBRARIES.iter().find_map(|name| Nvml::builder().lib_path(OsStr::new(name)).init().ok())
+}
+
+fn names(reasons: ThrottleReasons) -> Vec<String> {
+    PASSING.iter().filter(|(reason, _)| reasons.contains(*reason)).map(|(_, name)| (*name).to_owned()).collect()
+}
+
+/// Bytes of memory that are free on a GPU, or on an instance of a divided one, before there is a context on it; `None` where nobody tells.
+pub(crate) fn free_bytes(uuid: &str) -> Option<u64> {
+    let nvml = open()?;
+    let memory = nvml.device_by_uuid(uuid).ok()?.memory_info().ok()?;
+    Some(memory.free)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_reasons_that_pass_count() {
+        let set = ThrottleReasons::GPU_IDLE | ThrottleReasons::APPLICATIONS_CLOCKS_SETTING;
+        assert_eq!(names(set), [""; 0]);
+        assert_eq!(names(set | ThrottleReasons::SW_POWER_CAP), ["power cap"]);
+        let hot = ThrottleReasons::HW_SLOWDOWN | ThrottleReasons::HW_THERMAL_SLOWDOWN;
+        assert_eq!(names(hot), ["hardware slowdown", "hardware thermal slowdown"]);
+    }
+
+    #[test]
+    fn an_unknown_gpu_has_no_condition() {
+        assert_eq!(Watch::new("GPU-of-nobody").condition(), Condition::default());
+        assert_eq!(free_bytes("GPU-of-nobody"), None);
+    }
+}

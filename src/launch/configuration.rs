@@ -1,0 +1,130 @@
+//! One configuration: one value for each axis of a kernel's space.
+
+use crate::ptx::{CacheOperator, Edits};
+use crate::space::shapes::WARP;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A grid or block shape: threads or blocks in x, y and z.
+pub type Dim3 = [u32; 3];
+
+/// One value for each axis.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Configuration {
+    /// Threads of a block in x, y and z.
+    pub block: Dim3,
+    /// Register cap (`maxrregcount`) in registers a thread; 0 is "none given".
+    pub cap: u32,
+    /// The grid, where the grid itself is an axis (`grid({..})`); otherwise it follows from the block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grid: Option<Dim3>,
+    /// Values of the macro axes by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub macros: BTreeMap<String, i64>,
+    /// The cache operator of global loads, where it is an axis (`cache(ca, cg)`) and one is given; without, loads are nvcc's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheOperator>,
+    /// The preferred shared-memory carve-out in percent of what an SM has at most, where it is an axis (`carveout({0, 100})`) and
+    /// one is given; without, the driver chooses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carveout: Option<u8>,
+}
+
+impl Configuration {
+    /// How far it is from what a program has: first how many values differ, then whether the block is one that nobody would write
+    /// (its threads no power of two, or no whole warps), then how many times as large or as small that is.
+    pub fn departure(&self, from: &Self) -> Departure {
+        let differs = [
+            self.block != from.block,
+            self.cap != from.cap,
+            self.grid != from.grid,
+            self.cache != from.cache,
+            self.carveout != from.carveout,
+        ];
+        let macros = self.macros.iter().filter(|(name, value)| from.macros.get(*name) != Some(value)).count();
+        let values = differs.into_iter().filter(|differs| *differs).count() + macros;
+        let [threads, before] = [self, from].map(|found| found.block.iter().product::<u32>().max(1));
+        let oddness = match threads {
+            _ if self.block == from.block => 0,
+            _ if !threads.is_multiple_of(WARP) => 2,
+            _ => u8::from(!threads.is_power_of_two()),
+        };
+        // In hundredths of a doubling.
+        let scale = (100.0 * (f64::from(threads) / f64::from(before)).log2().abs()) as u32;
+        Departure { values, oddness, scale }
+    }
+
+    /// What is written into the kernel's PTX.
+    pub fn edits(&self) -> Edits {
+        Edits { cap: self.cap, cache: self.cache }
+    }
+}
+
+/// See [`Configuration::departure`]; less is more conventional.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Departure {
+    values: usize,
+    oddness: u8,
+    scale: u32,
+}
+
+/// How a kernel is launched under one configuration and workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Launch {
+    /// Blocks of the grid in x, y and z.
+    pub grid: Dim3,
+    /// Threads of a block in x, y and z.
+    pub block: Dim3,
+    /// Dynamic shared memory of a block in bytes.
+    pub shared: u32,
+    /// Preferred shared-memory carve-out in percent; none leaves it to the driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carveout: Option<u8>,
+}
+
+impl Launch {
+    /// Threads of one block.
+    pub fn block_threads(&self) -> u32 {
+        self.block.iter().product()
+    }
+
+    /// Blocks of the grid.
+    pub fn blocks(&self) -> u64 {
+        self.grid.iter().map(|&n| u64::from(n)).product()
+    }
+
+    /// Threads of the whole grid.
+    pub fn threads(&self) -> u64 {
+        self.blocks() * u64::from(self.block_threads())
+    }
+}
+
+/// `block=32x8 regs=64 cache=cg carveout=50 TILE=16`; without a cap no `regs`, and so on; a grid only where it is an axis.
+impl fmt::Display for Configuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "block={}", shape(self.block))?;
+        if let Some(grid) = self.grid {
+            write!(f, " grid={}", shape(grid))?;
+        }
+        if self.cap != 0 {
+            write!(f, " regs={}", self.cap)?;
+        }
+        if let Some(operator) = self.cache {
+            write!(f, " cache={operator}")?;
+        }
+        if let Some(percent) = self.carveout {
+            write!(f, " carveout={percent}")?;
+        }
+        self.macros.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
+    }
+}
+
+/// `32x8` for [32, 8, 1]: trailing ones add nothing.
+pub fn shape([x, y, z]: Dim3) -> String {
+    match (y, z) {
+        (1, 1) => x.to_string(),
+        (_, 1) => format!("{x}x{y}"),
+        _ => format!("{x}x{y}x{z}"),
+    }
+}

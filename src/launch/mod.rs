@@ -1,0 +1,5 @@
+//! TODOC
+
+mod configuration;
+
+pub use configuration::{Configuration, Departure, Dim3, Launch, shape};

@@ -1,0 +1,209 @@
+//! The caller's end of a measuring process: starts it, exchanges messages with it under time limits, ends it.
+//!
+//! What always holds: no call here waits longer than its limit, and the process is ended and collected when the link is dropped.
+
+use super::protocol;
+use super::protocol::{Reply, VERSION};
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a process has to end by itself once its standard input is closed, and once it was killed.
+const GRACE: Duration = Duration::from_millis(500);
+const KILL_GRACE: Duration = Duration::from_secs(5);
+
+/// Bytes of standard error that are kept for messages.
+const COMPLAINT: usize = 2048;
+
+/// Bytes that are written at a time.
+const PART: usize = 1 << 20;
+
+/// Lines before the protocol's first that are put up with: login shells greet.
+const GREETING_LINES: usize = 100;
+
+/// Something from the process.
+#[derive(Debug)]
+pub(super) enum Incoming {
+    Reply(Reply),
+    /// It is an nvtune of another version of the protocol; what it said.
+    Version(u32, String),
+    /// It is no protocol at all; how it began.
+    Nonsense(String),
+    /// It closed its output.
+    End,
+    /// It said nothing within the limit.
+    Silence,
+}
+
+/// A running measuring process.
+pub(super) struct Link {
+    child: Option<Child>,
+    /// To the thread that writes, so that a process that does not read blocks nobody; `None` once hung up.
+    requests: Option<mpsc::Sender<Vec<u8>>>,
+    replies: mpsc::Receiver<Incoming>,
+    /// Bytes that the process has taken.
+    taken: Arc<AtomicU64>,
+    complaint: Arc<Mutex<VecDeque<u8>>>,
+}
+
+impl Link {
+    /// Starts `command`; the error is that of starting it.
+    pub fn start(mut command: Command) -> io::Result<Link> {
+        let mut child =
+            crate::process::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
+        let (requests, to_write) = mpsc::channel::<Vec<u8>>();
+        let taken = Arc::new(AtomicU64::new(0));
+        if let Some(mut stdin) = child.stdin.take() {
+            let taken = Arc::clone(&taken);
+            thread::spawn(move || {
+                for bytes in to_write {
+                    for part in bytes.chunks(PART) {
+                        // A process that is gone shows at its other end.
+                        if stdin.write_all(part).and_then(|()| stdin.flush()).is_err() {
+                            return;
+                        }
+                        taken.fetch_add(part.len() as u64, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+        let (sender, replies) = mpsc::channel();
+        if let Some(stdout) = child.stdout.take() {
+            thread::spawn(move || {
+                let mut stdout = BufReader::new(stdout);
+                let last = listen(&mut stdout, &sender);
+                // The receiver may be gone; nobody is to be told then.
+                let _ = sender.send(last);
+                let _ = io::copy(&mut stdout, &mut io::sink());
+            });
+        }
+        let complaint = Arc::new(Mutex::new(VecDeque::new()));
+        if let Some(mut stderr) = child.stderr.take() {
+            let complaint = Arc::clone(&complaint);
+            thread::spawn(move || {
+                let mut bytes = [0; 1024];
+                while let Ok(n @ 1..) = stderr.read(&mut bytes) {
+                    let mut kept = complaint.lock().unwrap_or_else(PoisonError::into_inner);
+                    kept.extend(&bytes[..n]);
+                    let excess = kept.len().saturating_sub(COMPLAINT);
+                    kept.drain(..excess);
+                }
+            });
+        }
+        Ok(Link { child: Some(child), requests: Some(requests), replies, taken, complaint })
+    }
+
+    /// Queues the bytes of a frame. Nothing is reported here: a process that cannot take them shows in what it says.
+    pub fn send(&self, frame: Vec<u8>) {
+        if let Some(requests) = &self.requests {
+            let _ = requests.send(frame);
+        }
+    }
+
+    /// Bytes that the process has taken so far: while they grow, it is only slow.
+    pub fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// Waits for the next message, at most `limit`.
+    pub fn receive(&self, limit: Duration) -> Incoming {
+        match self.replies.recv_timeout(limit) {
+            Ok(incoming) => incoming,
+            Err(mpsc::RecvTimeoutError::Timeout) => Incoming::Silence,
+            Err(mpsc::RecvTimeoutError::Disconnected) => Incoming::End,
+        }
+    }
+
+    /// Ends the process and tells how it ended, with the last that it wrote to standard error.
+    pub fn end(mut self) -> String {
+        let status = self.stop();
+        // Standard error is read in a thread; what the process wrote last may still be on its way.
+        thread::sleep(Duration::from_millis(5));
+        // One that a signal to nvtune ended, or to all processes of the terminal, tells nothing of what it ran.
+        crate::process::wait_where_interrupted();
+        let kept = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes: Vec<u8> = kept.iter().copied().collect();
+        let text = String::from_utf8_lossy(&bytes);
+        let how = status.map_or_else(|| "it does not end".to_owned(), |status| status.to_string());
+        match text.trim() {
+            "" => how,
+            text => format!("{how}: {text}"),
+        }
+    }
+
+    /// Hangs up, which ends the process; kills it where it does not; `None` where even that takes long.
+    fn stop(&mut self) -> Option<ExitStatus> {
+        self.requests = None;
+        let mut child = self.child.take()?;
+        if let Some(status) = wait(&mut child, GRACE) {
+            return Some(status);
+        }
+        // It may have ended just now, which is what is wanted.
+        let _ = child.kill();
+        let status = wait(&mut child, KILL_GRACE);
+        if status.is_none() {
+            // The driver is still taking down what it ran. It must be collected all the same.
+            thread::spawn(move || child.wait());
+        }
+        status
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Waits for the end of `child`, at most `limit`.
+fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+    let begin = Instant::now();
+    let mut pause = Duration::from_micros(200);
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status),
+            Ok(None) if begin.elapsed() < limit => thread::sleep(pause),
+            _ => return None,
+        }
+        pause = (pause * 2).min(Duration::from_millis(10));
+    }
+}
+
+/// Passes on messages until there are no more of them; gives the last word.
+fn listen(stdout: &mut impl BufRead, sender: &mpsc::Sender<Incoming>) -> Incoming {
+    let mut first = None;
+    for _ in 0..GREETING_LINES {
+        let mut line = Vec::new();
+        let read = stdout.by_ref().take(4096).read_until(b'\n', &mut line);
+        let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+        match read {
+            Ok(0) | Err(_) => return first.map_or(Incoming::End, Incoming::Nonsense),
+            Ok(_) if protocol::greeted(&line) == Some(VERSION) => {
+                return loop {
+                    match protocol::read(stdout) {
+                        Ok(Some((reply, _))) => {
+                            if sender.send(Incoming::Reply(reply)).is_err() {
+                                break Incoming::End;
+                            }
+                        }
+                        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                            break Incoming::Nonsense(error.to_string());
+                        }
+                        Ok(None) | Err(_) => break Incoming::End,
+                    }
+                };
+            }
+            Ok(_) => match protocol::greeted(&line) {
+                Some(version) => return Incoming::Version(version, line),
+                None => {
+                    first.get_or_insert(format!("\"{line}\""));
+                }
+            },
+        }
+    }
+    Incoming::Nonsense(first.unwrap_or_default())
+}

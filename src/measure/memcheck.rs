@@ -1,0 +1,80 @@
+//! A candidate under NVIDIA's compute-sanitizer -> what it finds, if anything.
+//!
+//! The measuring process itself runs under the tool, in one launch of the candidate on its workload. The tool's report goes to a
+//! file, for standard output is the protocol's.
+
+use super::Measurer;
+use super::candidate::{Candidate, Plan};
+use super::options::Options;
+use super::process::{Error, Process};
+use crate::process::Temporary;
+use std::path::PathBuf;
+
+/// The tool, as it is called.
+const TOOL: &str = "compute-sanitizer";
+
+/// Under the tool kernels take up to some hundred times as long.
+const PATIENCE_S: f64 = 120.0;
+
+/// Why nothing was found out.
+#[derive(Debug, thiserror::Error)]
+pub enum Unsanitized {
+    #[error("there is no {TOOL} on PATH")]
+    NoTool,
+    #[error("{TOOL} cannot be used behind NVTUNE_RUNNER")]
+    Runner,
+    #[error("{TOOL}: {0}")]
+    Failed(String),
+}
+
+/// Looks for wrong accesses to memory in one launch; `None` where there is none, else the tool's first words on them.
+pub fn sanitize(candidate: &Candidate, options: &Options) -> Result<Option<String>, Unsanitized> {
+    if !options.runner.is_empty() {
+        return Err(Unsanitized::Runner);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&path).map(|folder| folder.join(TOOL));
+    let tool = places.find(|place| place.is_file()).ok_or(Unsanitized::NoTool)?;
+    let failed = |problem: String| Unsanitized::Failed(problem);
+    let folder = Temporary::new().map_err(|error| failed(error.to_string()))?;
+    let report = folder.path().join("report");
+    let own = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
+    // What the driver's functions answer is no error of the kernel's: its parameters are counted by asking for one too many. Padding,
+    // for what lies right behind a buffer may be the next one.
+    let words = ["--tool", "memcheck", "--report-api-errors", "no", "--padding", "256", "--log-file"]
+        .map(str::to_owned)
+        .into_iter();
+    let runner = std::iter::once(tool.to_string_lossy().into_owned())
+        .chain(words)
+        .chain([report.to_string_lossy().into_owned()])
+        .collect();
+    let program = options.program.clone().unwrap_or(own);
+    let under = Options {
+        runner,
+        program: Some(nvtune(program, folder.path())?),
+        notice: None,
+        unguarded: true,
+        ..options.clone()
+    };
+    let plan = Plan { rounds: 1, budget_s: PATIENCE_S, patience_s: PATIENCE_S, ..Plan::default() };
+    let ran = Process::start(under).and_then(|mut process| process.time(candidate, &[], &plan));
+    let said = std::fs::read_to_string(&report).unwrap_or_default();
+    let lines = || said.lines().map(|line| line.trim_start_matches('=').trim());
+    match lines().find(|line| {
+        !line.is_empty() && !line.starts_with("COMPUTE-SANITIZER") && !line.starts_with("ERROR SUMMARY: 0")
+    }) {
+        Some(problem) => Ok(Some(problem.to_owned())),
+        None => match ran {
+            Ok(_) => Ok(None),
+            Err(Error::Baseline(reason)) => Ok(Some(reason.to_string())),
+            Err(error) => Err(failed(error.to_string())),
+        },
+    }
+}
+
+/// This program under its own name: it may be called `nvcc`, and would be one.
+fn nvtune(program: PathBuf, folder: &std::path::Path) -> Result<PathBuf, Unsanitized> {
+    let link = folder.join("nvtune");
+    std::os::unix::fs::symlink(&program, &link).map_err(|error| Unsanitized::Failed(error.to_string()))?;
+    Ok(link)
+}

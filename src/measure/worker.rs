@@ -1,0 +1,215 @@
+//! The measuring process: requests from standard input -> replies on standard output.
+//!
+//! What always holds: standard output carries nothing but the protocol (what a kernel prints goes to standard error), and the
+//! process ends at once, whatever runs, when its standard input does: nobody has to kill it.
+
+use super::gpus::Gpus;
+use super::options::UNGUARDED;
+use super::protocol;
+use super::protocol::{Reply, Request};
+use super::replay::{Fault, Recording, Start, break_down};
+use super::schedule;
+use super::schedule::Pace;
+use crate::diag::say;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufReader, IsTerminal, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::sync::mpsc;
+
+/// Runs `nvtune measure`; `arguments` are those after it: `--unguarded` for buffers without a guard behind them, `--replay FILE` to
+/// answer from recorded timings.
+pub fn serve(arguments: &[OsString]) -> ExitCode {
+    let unguarded = arguments.first().is_some_and(|option| option == UNGUARDED);
+    let arguments = arguments.get(usize::from(unguarded)..).unwrap_or_default();
+    let recording = match arguments {
+        [] => None,
+        [option, path] if option == "--replay" => match Recording::read(Path::new(path)) {
+            Ok(recording) => Some(recording),
+            Err(message) => return complain(&message),
+        },
+        _ => return complain("usage: nvtune measure [--unguarded] [--replay FILE]"),
+    };
+    if io::stdin().is_terminal() {
+        return complain("this command is started by nvtune itself, to time kernels in a process of their own");
+    }
+    let mut stdout = match take_stdout() {
+        Ok(stdout) => stdout,
+        Err(error) => return complain(&format!("standard output: {error}")),
+    };
+    let requests = listen();
+    let start = recording.as_ref().map_or(Start::Ready, |r| r.start);
+    match start {
+        Start::Ready | Start::NoDevice => {}
+        Start::Die => break_down(Fault::Die, &mut stdout),
+        Start::Hang => break_down(Fault::Hang, &mut stdout),
+        Start::Garbage => break_down(Fault::Garbage, &mut stdout),
+        Start::Version => say(&mut stdout, "nvtune-measure 1"),
+        Start::Banner => say(&mut stdout, "Welcome to gpu01!"),
+    }
+    say(&mut stdout, &protocol::hello(protocol::VERSION));
+
+    let gpus = match recording {
+        Some(_) if start == Start::NoDevice => Err("as recorded".to_owned()),
+        Some(recording) => match stdout.try_clone() {
+            Ok(spoiled) => Ok(Gpus::recorded(Rc::new(recording), spoiled)),
+            Err(error) => return complain(&format!("standard output: {error}")),
+        },
+        None => Gpus::visible(!unguarded),
+    };
+    match gpus {
+        Ok(gpus) => {
+            let (device, count) = gpus.first();
+            send(&mut stdout, Reply::Ready(device, count));
+            answer(gpus, &requests, &mut stdout);
+            // A context that faulted, or one of a driver that is unloading, may hang where it is taken down in order.
+            exit_now(0);
+        }
+        Err(reason) => send(&mut stdout, Reply::NoDevice(reason)),
+    }
+    ExitCode::SUCCESS
+}
+
+/// Serves requests until the bench is of no more use.
+fn answer(mut gpus: Gpus, requests: &mpsc::Receiver<(Request, Vec<u8>)>, stdout: &mut File) {
+    let (mut variants, mut workloads) = (Vec::new(), Vec::new());
+    // How many of these a bench was given ahead, which may not be the one that is claimed in the end.
+    let mut ahead: Option<(u64, usize, usize)> = None;
+    let mut pace = Pace::default();
+    // A context takes a while to make: the caller compiles meanwhile.
+    gpus.prepare();
+    // The other side hangs up by ending standard input, which ends the process (see `listen`).
+    while let Ok((request, payload)) = requests.recv() {
+        let mut tell = |reply| send(stdout, reply);
+        let served = match request {
+            Request::Variant => {
+                variants.push(payload);
+                continue;
+            }
+            Request::Workload(mut workload) => {
+                if !workload.attach(&payload) {
+                    return tell(Reply::Failed("a workload came without its files".to_owned()));
+                }
+                workloads.push(workload);
+                continue;
+            }
+            Request::Claim { wait_s } => {
+                match gpus.claim(wait_s, &mut tell) {
+                    Ok(Some(device)) => tell(Reply::Claimed(device)),
+                    Ok(None) => tell(Reply::Busy),
+                    Err(problem) => return tell(Reply::Failed(problem)),
+                }
+                continue;
+            }
+            Request::Rest => {
+                variants.clear();
+                workloads.clear();
+                ahead = None;
+                gpus.rest();
+                continue;
+            }
+            Request::Pause => {
+                gpus.pause();
+                continue;
+            }
+            Request::Ahead { baseline } => {
+                // A GPU that is claimed will be given all of it by the next request.
+                let served = match gpus.borrow().filter(|_| ahead.is_none()) {
+                    Some(bench) => {
+                        bench.load(variants.clone(), workloads.clone());
+                        let served = schedule::ahead(bench, &baseline, &mut pace, &mut tell);
+                        ahead = Some((gpus.opened(), variants.len(), workloads.len()));
+                        served
+                    }
+                    None => Ok(()),
+                };
+                gpus.give_back();
+                if served.is_ok() {
+                    tell(Reply::Done);
+                }
+                served
+            }
+            Request::Time { .. } | Request::Duel { .. } => {
+                if let Some((bench, of_variants, of_workloads)) = ahead.take()
+                    && bench == gpus.opened()
+                {
+                    variants.drain(..of_variants);
+                    workloads.drain(..of_workloads);
+                }
+                let Some(bench) = gpus.claimed() else {
+                    return tell(Reply::Failed("no GPU was claimed".to_owned()));
+                };
+                bench.load(std::mem::take(&mut variants), std::mem::take(&mut workloads));
+                match request {
+                    Request::Time { jobs, plan } => schedule::time(bench, &jobs, &plan, &mut pace, &mut tell),
+                    Request::Duel { jobs, rounds } => schedule::duel(bench, &jobs, rounds, &mut pace, &mut tell),
+                    _ => Ok(()),
+                }
+            }
+        };
+        if served.is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads requests in a thread of their own, so that the end of standard input is seen while a kernel runs.
+fn listen() -> mpsc::Receiver<(Request, Vec<u8>)> {
+    let (sender, requests) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut stdin = BufReader::new(io::stdin().lock());
+        loop {
+            match protocol::read(&mut stdin) {
+                Ok(Some(request)) => {
+                    if sender.send(request).is_err() {
+                        return;
+                    }
+                }
+                Ok(None) => exit_now(0),
+                Err(error) => {
+                    say!("nvtune measure: standard input is no request: {error}");
+                    exit_now(2)
+                }
+            }
+        }
+    });
+    requests
+}
+
+/// Sends a reply. Where nobody listens any more there is nothing left to do.
+fn send(stdout: &mut File, reply: Reply) {
+    if protocol::write(stdout, &reply, &[]).is_err() {
+        exit_now(0);
+    }
+}
+
+fn say(stdout: &mut File, line: &str) {
+    if writeln!(stdout, "{line}").and_then(|()| stdout.flush()).is_err() {
+        exit_now(0);
+    }
+}
+
+fn complain(message: &str) -> ExitCode {
+    say!("nvtune measure: {message}");
+    ExitCode::from(2)
+}
+
+/// The stream to the caller, and standard output turned over to standard error: `printf` in a kernel writes to it.
+fn take_stdout() -> io::Result<File> {
+    let ours = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let (from, to) = (io::stderr().as_raw_fd(), io::stdout().as_raw_fd());
+    // SAFETY: both are the process's standard streams, which stay open; POSIX's dup2 touches nothing else.
+    if unsafe { libc::dup2(from, to) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(ours)
+}
+
+/// Ends the process without running what the driver registered for its end, which may wait for a kernel that never ends.
+fn exit_now(code: i32) -> ! {
+    // SAFETY: _exit of the C library takes any code, and no destructor of ours has to run: all state is this process's.
+    unsafe { libc::_exit(code) }
+}

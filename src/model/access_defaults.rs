@@ -1,0 +1,40 @@
+//! A profile's accesses -> what accesses are like of which it says nothing.
+//!
+//! What was executed but not looked at is most often a copy that the compiler made of a loop, for another case or for what unrolling
+//! leaves: it is taken to access memory as the others of its space, kind and width do on average.
+
+use crate::sim::profile::Access;
+use crate::sim::{Kind, Profile, Space};
+
+/// The mean access of each space, kind and width, with how often such were executed.
+#[derive(Default)]
+pub(super) struct Alike(Vec<(Access, f64)>);
+
+impl Alike {
+    /// Those of global and shared memory: spilled values are like no array's.
+    pub fn of(profile: &Profile) -> Self {
+        let mut alike = Self::default();
+        for (line, access) in &profile.accesses {
+            let count = profile.mean.get(line).copied().unwrap_or(0.0);
+            if !matches!(access.space, Space::Global | Space::Shared) || count <= 0.0 {
+                continue;
+            }
+            match alike.0.iter_mut().find(|(of, _)| is_like(of, access.space, access.kind, access.width)) {
+                Some((of, counts)) => {
+                    of.mix(access, count / (*counts + count));
+                    *counts += count;
+                }
+                None => alike.0.push((*access, count)),
+            }
+        }
+        alike
+    }
+
+    pub fn find(&self, space: Space, kind: Kind, width: u32) -> Option<Access> {
+        self.0.iter().find(|(of, _)| is_like(of, space, kind, width)).map(|(of, _)| *of)
+    }
+}
+
+fn is_like(access: &Access, space: Space, kind: Kind, width: u32) -> bool {
+    (access.space, access.kind, access.width) == (space, kind, width)
+}

@@ -1,0 +1,499 @@
+//! PTX line counts -> how often each SASS block is executed.
+//!
+//! ptxas moves, duplicates and unrolls code, so that no single line says how often a block runs. The lines of a block vote: a
+//! line counts where it is deepest in loops (elsewhere it was hoisted), divided by the copies that unrolling made of it there, and
+//! the weighted median wins. Loops that share lines are one PTX loop unrolled by different factors; the iterations go to the most
+//! unrolled one first, as ptxas's code does it. Blocks without votes get what flow conservation leaves (see `conservation.rs`).
+
+use crate::analysis::flow_conservation::conserve;
+use crate::sass::Class;
+use crate::sass::Function;
+use crate::sass::control_flow::{Block, Flow};
+use crate::sass::instruction::Instruction;
+use crate::sim::{Profile, Space};
+use std::collections::BTreeMap;
+
+/// Subroutines of ptxas for operands that the inlined code cannot treat (denormals, infinities), which are rare.
+const RARE: [&str; 3] = ["slowpath", "mediumpath", "_full"];
+/// Weight of a line of a memory or floating-point instruction, of which ptxas seldom makes more than one.
+const FAITHFUL: f64 = 4.0;
+
+/// Weight of a line that only a branch or the like has: ptxas attaches those to some line nearby.
+const ATTACHED: f64 = 0.25;
+
+/// A block of a loop is taken for one that is executed more often than the loop is entered where lines that say so have at least
+/// this part of the weight of the others.
+const OWN_SHARE: f64 = 0.25;
+
+/// Loops that are copies of one PTX loop share at least this part of the lines of the one that has fewer.
+const COPY_SHARE: f64 = 0.25;
+
+/// Share of its weight that a line's vote keeps where the instruction executes under a condition: so little that a few instructions without
+/// one outvote all with.
+const GUARDED: f64 = 0.0625;
+
+/// What the counts are found from.
+pub(super) struct Code<'a> {
+    pub instructions: &'a [Instruction],
+    /// PTX line of each instruction.
+    pub lines: &'a [Option<u32>],
+    pub flow: &'a Flow,
+    pub functions: &'a [Function<'a>],
+}
+
+/// Executions of each block.
+pub(super) struct BlockCounts {
+    /// By the busiest warp.
+    pub busiest: Vec<f64>,
+    /// By the average warp of the grid.
+    pub mean: Vec<f64>,
+    /// Instructions that the average warp executes besides: where parts of it that went different ways come to the place at which they
+    /// meet, each executes what leads there from the beginning of the block.
+    pub again: f64,
+}
+
+/// How often each block is executed.
+///
+/// `trips` are the iterations of loops that nothing is known about, from the outermost depth inwards; the last one is for all
+/// deeper ones, too.
+pub(super) fn block_counts(code: &Code<'_>, profile: Option<&Profile>, trips: &[f64]) -> BlockCounts {
+    let parted = only_parted(code);
+    let never: Vec<bool> = (code.flow.blocks.iter().enumerate())
+        .map(|(index, block)| parted[index] || calls_rare_subroutine(code, block) && is_optional(code.flow, block))
+        .collect();
+    let dominators = code.flow.immediate_dominators();
+    let votes = profile.map(|profile| Votes::new(code, profile, &parted, &dominators));
+    let conserved = |observed: Vec<Option<f64>>| {
+        let observed: Vec<_> =
+            observed.into_iter().zip(&never).map(|(of, never)| if *never { Some(0.0) } else { of }).collect();
+        conserve(code.flow, &dominators, &observed, trips)
+    };
+    let observed = votes.as_ref().map_or_else(|| vec![None; code.flow.blocks.len()], Votes::counts);
+    let (busiest, _) = conserved(observed);
+    let Some(votes) = votes else {
+        return BlockCounts { mean: busiest.clone(), busiest, again: 0.0 };
+    };
+    // Copies share a line's executions in the same way, however many warps come there.
+    let parts = busiest.iter().zip(votes.parts()).map(|(&count, part)| match part {
+        Some(part) => Some(part * count),
+        None => (count == 0.0).then_some(0.0),
+    });
+    let (mean, inflow) = conserved(parts.collect());
+    let again = code.flow.blocks.iter().zip(&mean).zip(&inflow).map(|((block, count), arriving)| {
+        let meets = block.instructions.clone().rposition(|at| code.instructions[at].opcode.mnemonic == MEETING);
+        meets.map_or(0.0, |before| (before + 1) as f64 * (arriving - count).max(0.0))
+    });
+    BlockCounts { again: again.sum(), mean, busiest }
+}
+
+/// The instruction at which parts of a warp wait for each other.
+const MEETING: &str = "BSYNC";
+
+/// The blocks that only threads of a warp that have parted come to. They are copies of what the warp executes as a whole, for code in
+/// which all have to meet (shuffles, votes): where PTX asks for all of them, they have met.
+fn only_parted(code: &Code<'_>) -> Vec<bool> {
+    let flow = code.flow;
+    let mut unreached = vec![true; flow.blocks.len()];
+    let mut stack: Vec<usize> = flow.entries.first().copied().into_iter().collect();
+    while let Some(index) = stack.pop() {
+        if !std::mem::replace(&mut unreached[index], false) {
+            continue;
+        }
+        let block = &flow.blocks[index];
+        let last = code.instructions.get(block.instructions.end.wrapping_sub(1));
+        let aside = last.filter(|last| last.if_parted).and_then(|last| last.target);
+        let starts_aside = |to: usize| {
+            let first = code.instructions.get(flow.blocks[to].instructions.start);
+            aside.is_some() && first.map(|first| first.offset) == aside
+        };
+        stack.extend(block.successors.iter().chain(&block.callee).copied().filter(|&to| !starts_aside(to)));
+    }
+    unreached
+}
+
+fn calls_rare_subroutine(code: &Code<'_>, block: &Block) -> bool {
+    let entry = block.callee.and_then(|callee| code.instructions.get(code.flow.blocks[callee].instructions.start));
+    let Some(entry) = entry else { return false };
+    let name =
+        code.functions.iter().find(|function| function.offset == entry.offset).map_or("", |function| function.name);
+    name.starts_with("$__internal_") && RARE.iter().any(|part| name.contains(part))
+}
+
+/// Whether a branch leads around the block.
+fn is_optional(flow: &Flow, block: &Block) -> bool {
+    block.predecessors.iter().all(|&p| flow.blocks[p].successors.len() > 1)
+}
+
+/// A loop, or what is in none.
+type Region = Option<usize>;
+
+/// How often a line is in a region: the least over its mnemonics, for one PTX instruction may be several of SASS; only over those
+/// of the greatest weight, for ptxas gives its own moves and branches some line nearby.
+#[derive(Clone, Copy)]
+struct Copies {
+    region: Region,
+    count: f64,
+    weight: f64,
+}
+
+/// Instructions of one line, mnemonic and region: how many, and their weight.
+struct Alike {
+    region: Region,
+    mnemonic: &'static str,
+    count: f64,
+    weight: f64,
+}
+
+/// A line of the PTX that the code has instructions of.
+struct Line {
+    /// Executions of it, by the busiest warp and by the average one.
+    count: f64,
+    mean: f64,
+    /// By region.
+    copies: Vec<Copies>,
+    /// The regions that it is in at its greatest depth, ascending.
+    homes: Vec<Region>,
+}
+
+impl Line {
+    fn copies(&self, region: Region) -> Option<&Copies> {
+        self.copies.iter().find(|copies| copies.region == region)
+    }
+
+    fn is_home(&self, region: Region) -> bool {
+        self.homes.contains(&region)
+    }
+}
+
+struct Votes<'a> {
+    code: &'a Code<'a>,
+    /// Whether the profile has any execution of its first line.
+    is_entered: bool,
+    lines: Vec<Line>,
+    /// Each instruction's, of `lines`.
+    line_of: Vec<Option<usize>>,
+    /// Those of each block, each once.
+    of_block: Vec<Vec<usize>>,
+    /// For each block the first that is executed exactly as often, and for each of these all of them.
+    equivalents: Vec<usize>,
+    together: Vec<Vec<usize>>,
+}
+
+impl<'a> Votes<'a> {
+    fn new(code: &'a Code<'a>, profile: &Profile, left_out: &[bool], dominators: &[Option<usize>]) -> Self {
+        let (line_of, mut lines) = numbered(code.lines, profile);
+        let mut alike: Vec<Vec<Alike>> = lines.iter().map(|_| Vec::new()).collect();
+        for (block, _) in code.flow.blocks.iter().zip(left_out).filter(|(_, left_out)| !**left_out) {
+            let region = block.innermost;
+            for index in block.instructions.clone() {
+                let Some(line) = line_of[index] else { continue };
+                let instruction = &code.instructions[index];
+                let mnemonic = instruction.opcode.mnemonic;
+                let known = alike[line].iter_mut().find(|known| known.region == region && known.mnemonic == mnemonic);
+                match known {
+                    Some(known) => known.count += 1.0,
+                    None => alike[line].push(Alike { region, mnemonic, count: 1.0, weight: weight(instruction) }),
+                }
+            }
+        }
+        let depth = |region: Region| region.map_or(0, |index| code.flow.loops[index].depth);
+        for (line, alike) in lines.iter_mut().zip(&alike) {
+            for one in alike {
+                match line.copies.iter_mut().find(|copies| copies.region == one.region) {
+                    Some(known) if known.weight > one.weight => {}
+                    Some(known) if known.weight == one.weight => known.count = known.count.min(one.count),
+                    Some(known) => (known.count, known.weight) = (one.count, one.weight),
+                    None => line.copies.push(Copies { region: one.region, count: one.count, weight: one.weight }),
+                }
+            }
+            let regions = || line.copies.iter().map(|copies| copies.region);
+            let deepest = regions().map(depth).max().unwrap_or(0);
+            line.homes = regions().filter(|&region| depth(region) == deepest).collect();
+            line.homes.sort_unstable();
+        }
+        let mut seen = vec![usize::MAX; lines.len()];
+        let each_once = |(number, block): (usize, &Block)| {
+            let is_new = |line: &usize| std::mem::replace(&mut seen[*line], number) != number;
+            line_of[block.instructions.clone()].iter().copied().flatten().filter(is_new).collect()
+        };
+        let of_block = code.flow.blocks.iter().enumerate().map(each_once).collect();
+        let equivalents = code.flow.equivalents(dominators);
+        let mut together: Vec<Vec<usize>> = vec![Vec::new(); code.flow.blocks.len()];
+        for (index, &first) in equivalents.iter().enumerate().filter(|(index, _)| !left_out[*index]) {
+            together[first].push(index);
+        }
+        let is_entered = profile.counts.values().next().is_some_and(|&first| first > 0.0);
+        Self { code, is_entered, lines, line_of, of_block, equivalents, together }
+    }
+
+    fn counts(&self) -> Vec<Option<f64>> {
+        let flow = self.code.flow;
+        let entered = self.entered();
+        let once = |block: &Block| block.innermost.map_or(0.0, |index| entered[index]);
+        let mut counts: Vec<Option<f64>> =
+            flow.blocks.iter().enumerate().map(|(at, block)| self.vote(at, once(block))).collect();
+        for group in self.unrolled() {
+            self.share(&group, &mut counts);
+        }
+        // Whoever enters a kernel executes its first block, however ptxas filled it.
+        if let Some(&entry) = flow.entries.first()
+            && flow.blocks[entry].innermost.is_none()
+            && self.is_entered
+        {
+            counts[entry] = Some(1.0);
+        }
+        counts
+    }
+
+    /// How often each loop is entered: as often as the header of the loop around it is executed.
+    fn entered(&self) -> Vec<f64> {
+        let flow = self.code.flow;
+        let mut entered: Vec<f64> = Vec::with_capacity(flow.loops.len());
+        // Outer loops come first.
+        for inner in &flow.loops {
+            let around = inner.parent.map(|outer| {
+                let vote = self.vote(flow.loops[outer].header, entered[outer]);
+                vote.unwrap_or(entered[outer]).max(entered[outer])
+            });
+            entered.push(around.unwrap_or(1.0));
+        }
+        entered
+    }
+
+    /// The weighted median of what the lines of a block say, each divided by its copies in the block's region.
+    ///
+    /// `entered` is how often the block's loop is entered. ptxas recomputes in a loop, or loads again, what was made before it, to save
+    /// registers: lines that are executed no more often than that say nothing where others say more.
+    fn vote(&self, block: usize, entered: f64) -> Option<f64> {
+        let region = self.code.flow.blocks[block].innermost;
+        let mut votes: Vec<(f64, f64)> = Vec::new();
+        let mut moved: Vec<(f64, f64)> = Vec::new();
+        for line in self.of_block[block].iter().map(|&line| &self.lines[line]).filter(|line| line.is_home(region)) {
+            if let Some(copies) = line.copies(region) {
+                let into = if line.count > entered { &mut votes } else { &mut moved };
+                into.push((line.count / copies.count, copies.weight));
+            }
+        }
+        let weight = |votes: &[(f64, f64)]| votes.iter().map(|vote| vote.1).sum::<f64>();
+        if weight(&votes) < OWN_SHARE * weight(&moved) {
+            votes.append(&mut moved);
+        }
+        median(if votes.is_empty() { moved } else { votes })
+    }
+
+    /// Executions of each block by the average warp over those by the busiest: the weighted median of what its lines say.
+    fn parts(&self) -> Vec<Option<f64>> {
+        let mut seen = vec![usize::MAX; self.lines.len()];
+        let mut parts: Vec<Option<f64>> = Vec::with_capacity(self.of_block.len());
+        for (block, own) in self.code.flow.blocks.iter().enumerate() {
+            let region = own.innermost;
+            // What is executed exactly as often is so by as many warps.
+            let first = self.equivalents[block];
+            let together = &self.together[first];
+            let alone = [block];
+            let blocks = if together.contains(&block) { together } else { &alone[..] };
+            let before = blocks.first().copied().filter(|&other| other < block);
+            if let Some(before) = before.filter(|&other| self.code.flow.blocks[other].innermost == region) {
+                parts.push(parts[before]);
+                continue;
+            }
+            let mut votes: Vec<(f64, f64)> = Vec::new();
+            let mut elsewhere: Vec<(f64, f64)> = Vec::new();
+            for &line in blocks.iter().flat_map(|&block| &self.of_block[block]) {
+                let of = &self.lines[line];
+                if std::mem::replace(&mut seen[line], block) != block && of.count > 0.0 {
+                    let weight = of.copies(region).map_or(0.0, |copies| copies.weight);
+                    let into = if of.is_home(region) { &mut votes } else { &mut elsewhere };
+                    into.push((of.mean / of.count, weight));
+                }
+            }
+            // A block may hold nothing but a loop's last iterations.
+            parts.push(median(if votes.is_empty() { elsewhere } else { votes }));
+        }
+        parts
+    }
+
+    /// Loops beside each other that share their lines: copies of one PTX loop. Different loops share a few lines, too, of what ptxas
+    /// recomputes in each rather than keep it in a register.
+    fn unrolled(&self) -> Vec<Vec<usize>> {
+        let loops = &self.code.flow.loops;
+        let mut own = vec![0_usize; loops.len()];
+        let mut shared: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+        for line in &self.lines {
+            let members: Vec<usize> = line.homes.iter().copied().flatten().collect();
+            members.iter().for_each(|&index| own[index] += 1);
+            for pair in members.windows(2).filter(|pair| loops[pair[0]].parent == loops[pair[1]].parent) {
+                *shared.entry((pair[0], pair[1])).or_default() += 1;
+            }
+        }
+        let mut leader: Vec<usize> = (0..loops.len()).collect();
+        for ((one, other), count) in shared {
+            if count as f64 >= COPY_SHARE * own[one].min(own[other]) as f64 {
+                let (a, b) = (find(&leader, one), find(&leader, other));
+                leader[a.max(b)] = a.min(b);
+            }
+        }
+        let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for index in 0..loops.len() {
+            groups.entry(find(&leader, index)).or_default().push(index);
+        }
+        groups.into_values().collect()
+    }
+
+    /// Gives the iterations of one PTX loop to its copies, the most unrolled first: loops, then what ptxas left of them as
+    /// straight code for the last few iterations.
+    fn share(&self, group: &[usize], counts: &mut [Option<f64>]) {
+        let flow = self.code.flow;
+        let in_all = |line: &&Line| group.iter().all(|&index| line.is_home(Some(index)));
+        let shared: Vec<&Line> = self.lines.iter().filter(in_all).collect();
+        let Some(total) = median(shared.iter().map(|line| (line.count, 1.0)).collect()) else {
+            return;
+        };
+        let parent = flow.loops[group[0]].parent;
+        let entered = parent.and_then(|parent| counts[flow.loops[parent].header]).unwrap_or(1.0);
+        let factor = |index: usize| {
+            let copies = shared.iter().filter_map(|line| line.copies(Some(index)));
+            median(copies.map(|copies| (copies.count, copies.weight)).collect()).unwrap_or(1.0)
+        };
+        let mut members: Vec<Copy> =
+            group.iter().map(|&index| Copy { factor: factor(index), part: Part::Loop(index) }).collect();
+        let essential = self.essential(group);
+        members.extend(self.straight_copies(parent, &essential));
+        if entered <= 0.0 || total <= 0.0 {
+            for Copy { part, .. } in members {
+                if let Part::Straight(block) = part {
+                    counts[block] = Some(0.0);
+                }
+            }
+            return;
+        }
+        if members.len() == 1 {
+            return;
+        }
+        members.sort_by(|a, b| b.factor.total_cmp(&a.factor).then(a.part.cmp(&b.part)));
+        let mut left = total / entered;
+        for Copy { factor, part } in members {
+            let trips = (left / factor + 1e-6).floor();
+            match part {
+                Part::Loop(index) => {
+                    left -= trips * factor;
+                    // What a block's vote said holds relative to the loop as a whole.
+                    let scale = entered * trips / (total / factor);
+                    for &block in &flow.loops[index].blocks {
+                        if flow.blocks[block].innermost == Some(index) {
+                            counts[block] = counts[block].map(|count| count * scale);
+                        }
+                    }
+                }
+                Part::Straight(block) => {
+                    let trips = trips.min(1.0);
+                    left -= trips * factor;
+                    counts[block] = Some(entered * trips);
+                }
+            }
+        }
+    }
+
+    /// Lines of a group of loops, in all of them, that stay what they are when they are copied: memory and floating point.
+    fn essential(&self, group: &[usize]) -> Vec<usize> {
+        let blocks = group.iter().flat_map(|&index| &self.code.flow.loops[index].blocks);
+        let mut lines: Vec<usize> = blocks
+            .flat_map(|&block| self.code.flow.blocks[block].instructions.clone())
+            .filter(|&at| weight(&self.code.instructions[at]) == FAITHFUL)
+            .filter_map(|at| self.line_of[at])
+            .collect();
+        lines.sort_unstable();
+        lines.dedup();
+        lines.retain(|&line| group.iter().all(|&index| self.lines[line].is_home(Some(index))));
+        lines
+    }
+
+    /// Blocks around a group of loops that hold copies of (nearly) all its essential lines.
+    fn straight_copies(&self, region: Region, essential: &[usize]) -> Vec<Copy> {
+        if essential.is_empty() {
+            return Vec::new();
+        }
+        let holds = |block: &Block| {
+            let mut copies = vec![0.0; essential.len()];
+            for line in self.line_of[block.instructions.clone()].iter().flatten() {
+                if let Ok(at) = essential.binary_search(line) {
+                    copies[at] += 1.0;
+                }
+            }
+            let found: Vec<(f64, f64)> = copies.into_iter().filter(|&n| n > 0.0).map(|n| (n, 1.0)).collect();
+            if found.len() as f64 >= NEARLY_ALL * essential.len() as f64 { median(found) } else { None }
+        };
+        let blocks = self.code.flow.blocks.iter().enumerate().filter(|(_, block)| block.innermost == region);
+        blocks.filter_map(|(index, block)| Some(Copy { factor: holds(block)?, part: Part::Straight(index) })).collect()
+    }
+}
+
+/// Each instruction's line as an index, and the lines.
+fn numbered(of: &[Option<u32>], profile: &Profile) -> (Vec<Option<usize>>, Vec<Line>) {
+    let mut distinct: Vec<u32> = of.iter().copied().flatten().collect();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let executed = |counts: &BTreeMap<u32, f64>, line: &u32| counts.get(line).copied().unwrap_or(0.0);
+    let line = |line: &u32| Line {
+        count: executed(&profile.counts, line),
+        mean: executed(&profile.mean, line),
+        copies: Vec::new(),
+        homes: Vec::new(),
+    };
+    let number = |line: &Option<u32>| line.and_then(|line| distinct.binary_search(&line).ok());
+    (of.iter().map(number).collect(), distinct.iter().map(line).collect())
+}
+
+/// Share of a loop's essential lines that makes a block a copy of it, rather than one with code hoisted from it.
+const NEARLY_ALL: f64 = 0.7;
+
+/// A copy of a PTX loop's body, `factor` iterations long.
+struct Copy {
+    factor: f64,
+    part: Part,
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Loop(usize),
+    /// A block that is executed at most once each time.
+    Straight(usize),
+}
+
+fn find(leader: &[usize], mut index: usize) -> usize {
+    while leader[index] != index {
+        index = leader[index];
+    }
+    index
+}
+
+/// What the vote of an instruction's line weighs. Where it executes under a condition PTX branched around the line, which so says too little.
+fn weight(instruction: &Instruction) -> f64 {
+    let part = if instruction.guard.is_always() { 1.0 } else { GUARDED };
+    part * match instruction.opcode.class {
+        // Spilled values are stored and loaded near lines that have nothing to do with them; constants are loaded again at will.
+        Class::Load(Space::Local) | Class::Store(Space::Local) => ATTACHED,
+        Class::Load(Space::Constant) => 1.0,
+        Class::Load(_)
+        | Class::Store(_)
+        | Class::Atomic(_)
+        | Class::Double
+        | Class::Half
+        | Class::Tensor
+        | Class::Special => FAITHFUL,
+        Class::Fma if instruction.opcode.mnemonic.starts_with('F') => FAITHFUL,
+        Class::Branch | Class::Converge | Class::Control | Class::Nop => ATTACHED,
+        _ => 1.0,
+    }
+}
+
+/// The weighted (lower) median of pairs of value and weight.
+fn median(mut votes: Vec<(f64, f64)>) -> Option<f64> {
+    votes.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let half = votes.iter().map(|vote| vote.1).sum::<f64>() / 2.0;
+    let mut sum = 0.0;
+    votes.iter().find_map(|&(value, weight)| {
+        sum += weight;
+        (sum >= half).then_some(value)
+    })
+}

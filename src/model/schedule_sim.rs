@@ -1,0 +1,353 @@
+//! Scheduled instructions -> the cycles that a single warp takes for each block, uncontended.
+//!
+//! ptxas has encoded every hazard: those of fixed latency as stall counts, the others as scoreboards. Replaying them in order gives
+//! the schedule; only the variable latencies come from a table. Scoreboards are carried from block to block, and the blocks of a
+//! loop are replayed twice, so that they are in their steady state.
+
+use super::latency;
+use super::latency::Latencies;
+use crate::sass::Class;
+use crate::sass::control_flow::Flow;
+use crate::sass::instruction::{Instruction, SCOREBOARDS};
+use crate::sim::Space;
+use crate::sim::profile::Access;
+
+/// Loops nested deeper than this are replayed once: each level doubles the work.
+const STEADY_DEPTH: u32 = 4;
+/// Operations outstanding on one scoreboard that are told apart.
+const OUTSTANDING: usize = 8;
+/// Sectors of a warp's access that arrive together (a fully coalesced access of 4 bytes a thread).
+const TOGETHER: f64 = 4.0;
+/// Lines of an access beyond which its lanes gather from all over.
+const GATHERED: f64 = 3.0;
+
+/// What a block costs each time that it is executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Cost {
+    /// From its first issue to its successor's.
+    pub cycles: f64,
+    /// Of these, cycles waiting for global or local memory and textures.
+    pub memory: f64,
+    /// Points where the warp waits for long operations or a barrier (Ryoo et al.'s blocking instructions).
+    pub blocking: f64,
+}
+
+/// What serves loads from global memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Served {
+    /// Latency of what the warp has touched before.
+    pub again: f64,
+    /// Share of what others have brought into the level-2 cache that is still there; the rest comes from device memory.
+    pub held: f64,
+}
+
+/// What a load's wait grows by when it is for more than that: one is done when its last sector is there, and so are several that are
+/// waited for together. Of the longest of waits that are chance the mean grows with the logarithm of their number.
+#[derive(Clone, Copy, Debug, Default)]
+struct Chance {
+    /// Cycles for each doubling of the sectors waited for.
+    doubling: f64,
+    /// The sectors, in units of such doublings: sectors times cycles.
+    weight: f64,
+}
+
+pub(super) struct Replay<'a> {
+    pub instructions: &'a [Instruction],
+    /// What the profile says of each memory instruction.
+    pub accesses: &'a [Option<Access>],
+    pub flow: &'a Flow,
+    pub counts: &'a [f64],
+    pub latencies: Latencies,
+    pub served: Served,
+    /// Whether special functions count as long operations: only where nothing longer is executed.
+    pub special_blocks: bool,
+}
+
+impl Replay<'_> {
+    /// The cost of each block; 0 for those that are not executed.
+    pub(super) fn run(&self) -> Vec<Cost> {
+        let mut costs = vec![Cost::default(); self.flow.blocks.len()];
+        let mut warp = Warp::default();
+        let all: Vec<usize> = (0..self.flow.blocks.len()).collect();
+        self.walk(&all, None, &mut warp, &mut costs);
+        costs
+    }
+
+    /// Replays blocks in the order of their addresses; those of an inner loop once more after its end.
+    fn walk(&self, blocks: &[usize], within: Option<usize>, warp: &mut Warp, costs: &mut [Cost]) {
+        let mut is_done = vec![false; blocks.len()];
+        for at in 0..blocks.len() {
+            let block = blocks[at];
+            if is_done[at] {
+                continue;
+            }
+            let Some(inner) = self.loop_below(block, within) else {
+                if self.counts[block] > 0.0 {
+                    costs[block] = self.block(block, warp);
+                }
+                continue;
+            };
+            let inside = &self.flow.loops[inner].blocks;
+            for (other, done) in blocks.iter().zip(&mut is_done).skip(at) {
+                *done |= inside.binary_search(other).is_ok();
+            }
+            let passes = if self.flow.loops[inner].depth <= STEADY_DEPTH { 2 } else { 1 };
+            for _ in 0..passes {
+                self.walk(inside, Some(inner), warp, costs);
+            }
+        }
+    }
+
+    /// The loop directly below `within` that the block is in.
+    fn loop_below(&self, block: usize, within: Option<usize>) -> Option<usize> {
+        let mut at = self.flow.blocks[block].innermost?;
+        if Some(at) == within {
+            return None;
+        }
+        while self.flow.loops[at].parent != within {
+            at = self.flow.loops[at].parent?;
+        }
+        Some(at)
+    }
+
+    fn block(&self, index: usize, warp: &mut Warp) -> Cost {
+        let start = warp.now;
+        let mut cost = Cost::default();
+        for at in self.flow.blocks[index].instructions.clone() {
+            let instruction = &self.instructions[at];
+            self.wait(instruction, warp, &mut cost);
+            let (latency, chance) = self.latency(instruction, self.accesses[at].as_ref());
+            let completes = Operation { done: warp.now + latency, chance, batch: warp.batch(chance) };
+            let is_long = self.is_long(instruction.opcode.class);
+            match instruction.opcode.class {
+                Class::AsyncCopy => warp.copies = warp.copies.with(completes),
+                Class::AsyncGroup => {
+                    let copies = warp.copies;
+                    instruction.control.write.into_iter().for_each(|board| warp.set(board, copies, true));
+                }
+                _ => instruction.control.write.into_iter().for_each(|board| warp.set(board, completes, is_long)),
+            }
+            if let Some(board) = instruction.control.read {
+                warp.set(board, Operation { done: warp.now + latency::OPERANDS_READ, ..Operation::default() }, false);
+            }
+            if instruction.opcode.class == Class::Barrier {
+                warp.now += latency::BARRIER;
+                cost.blocking += 1.0;
+            }
+            warp.now += f64::from(instruction.control.stall.max(1));
+        }
+        cost.cycles = warp.now - start;
+        cost
+    }
+
+    fn wait(&self, instruction: &Instruction, warp: &mut Warp, cost: &mut Cost) {
+        let mut drained = Drained::default();
+        for (index, board) in warp.boards.iter_mut().enumerate() {
+            if instruction.control.wait & (1 << index) != 0 {
+                board.drain(0, &mut drained);
+            }
+        }
+        if let Some((index, remaining)) = instruction.partial_wait
+            && let Some(board) = warp.boards.get_mut(usize::from(index))
+        {
+            board.drain(usize::from(remaining), &mut drained);
+        }
+        let ready = warp.ready(&drained).max(warp.now);
+        if drained.is_long {
+            cost.memory += ready - warp.now;
+            cost.blocking += 1.0;
+            // Operations that were issued before the wait are one unit with those waited for.
+            warp.boards.iter_mut().for_each(|board| board.is_long = false);
+            warp.has_waited = true;
+        }
+        warp.now = ready;
+    }
+
+    fn is_long(&self, class: Class) -> bool {
+        match class {
+            Class::Load(Space::Global | Space::Local | Space::Texture) => true,
+            Class::Atomic(Space::Global) | Class::AsyncCopy | Class::AsyncTensor => true,
+            Class::Special => self.special_blocks,
+            _ => false,
+        }
+    }
+
+    /// Cycles until an instruction's scoreboard is released, and by how much chance lengthens them.
+    fn latency(&self, instruction: &Instruction, access: Option<&Access>) -> (f64, Chance) {
+        let known = &self.latencies;
+        let cycles = match instruction.opcode.class {
+            Class::Special => known.special,
+            Class::BitCount => known.bit_count,
+            Class::Convert => known.convert,
+            Class::Double => known.double,
+            Class::Tensor | Class::AsyncTensor => known.tensor,
+            Class::Shuffle => known.shuffle,
+            Class::Reduce => known.reduce,
+            Class::Match => known.reduce + latency::MATCH,
+            Class::SystemRegister => known.system_register,
+            Class::Fence => known.fence,
+            Class::Load(Space::Shared) => known.shared + 2.0 * (access.map_or(1.0, |a| a.passes).max(1.0) - 1.0),
+            Class::Load(Space::Constant) => known.constant,
+            // Spilled values and local arrays stay in the level-1 cache unless it overflows, which the time model looks at.
+            Class::Load(Space::Local) => known.l1,
+            Class::Load(Space::Texture) | Class::Store(Space::Texture) => known.texture.max(known.l2),
+            Class::Load(Space::Global) => return self.global(access),
+            Class::AsyncCopy => {
+                let (cycles, chance) = self.global(access);
+                return (cycles + latency::ASYNC_COPY, chance);
+            }
+            Class::Atomic(Space::Shared) => known.shared_atomic,
+            Class::Atomic(_) => known.global_atomic,
+            _ => latency::UNKNOWN,
+        };
+        (cycles, Chance::default())
+    }
+
+    /// The average over hits and misses (as Liang et al. average by hit ratio), and a cycle for each sector that comes later. Where lanes
+    /// gather from all over, the last of them is waited for: one that misses is as bad as all. Where they lie side by side, what is new at
+    /// the rim another warp has brought.
+    fn global(&self, access: Option<&Access>) -> (f64, Chance) {
+        let (lines, sectors, again) = access.map_or((1.0, TOGETHER, 0.0), |access| {
+            let again = if access.lines > GATHERED { access.hits } else { access.at_hand };
+            (access.lines, access.sectors, again.clamp(0.0, 1.0))
+        });
+        let new = (lines * (1.0 - again)).max(1.0);
+        // Whether any of its lines comes from device memory, and then how many sectors do.
+        let near = access.map_or(0.0, |access| access.near.clamp(0.0, 1.0)) * self.served.held;
+        let far = 1.0 - near.powf(new);
+        let of_far = if far > 0.0 { (sectors * (1.0 - again) * (1.0 - near) / far).max(1.0) } else { 1.0 };
+        let (dram, dram_doubling) = self.latencies.device_memory(of_far);
+        let (l2, l2_doubling) = self.latencies.level2(new);
+        let first = far * dram + (1.0 - far) * l2;
+        let doubling = (1.0 - again) * (far * dram_doubling + (1.0 - far) * l2_doubling);
+        let waited = far * of_far + (1.0 - far) * new;
+        let cycles = again * self.served.again + (1.0 - again) * first + (sectors - TOGETHER).max(0.0);
+        (cycles, Chance { doubling, weight: doubling * waited })
+    }
+}
+
+/// A warp's clock and scoreboards.
+#[derive(Default)]
+struct Warp {
+    now: f64,
+    boards: [Board; SCOREBOARDS],
+    /// The asynchronous copies issued so far.
+    copies: Operation,
+    /// Loads between two waits are a batch: its number, and whether a wait has come since the last load.
+    batch: u32,
+    has_waited: bool,
+    /// The batch that was waited for last, and the weight of its loads that are done.
+    drained: (u32, f64),
+}
+
+impl Warp {
+    fn set(&mut self, board: u8, operation: Operation, is_long: bool) {
+        if let Some(board) = self.boards.get_mut(usize::from(board)) {
+            board.push(operation, is_long);
+        }
+    }
+
+    /// The batch of an operation that is issued now.
+    fn batch(&mut self, chance: Chance) -> u32 {
+        if chance.weight > 0.0 && std::mem::take(&mut self.has_waited) {
+            self.batch += 1;
+        }
+        self.batch
+    }
+
+    /// When all that was waited for is done: the latest, and later the more of its batch there are.
+    fn ready(&mut self, drained: &Drained) -> f64 {
+        let Operation { done, chance, batch } = drained.all;
+        if chance.weight <= 0.0 {
+            return done;
+        }
+        let before = if self.drained.0 == batch { self.drained.1 } else { 0.0 };
+        let weight = before + drained.weight;
+        self.drained = (batch, weight);
+        done + chance.doubling * (weight / chance.weight).max(1.0).log2()
+    }
+}
+
+/// What releases a scoreboard.
+#[derive(Clone, Copy, Debug, Default)]
+struct Operation {
+    done: f64,
+    chance: Chance,
+    batch: u32,
+}
+
+impl Operation {
+    /// Both: the later, whose chance counts.
+    fn with(self, other: Self) -> Self {
+        if other.done >= self.done { other } else { self }
+    }
+}
+
+/// What a wait was for.
+#[derive(Default)]
+struct Drained {
+    all: Operation,
+    /// The sum of the operations' weights.
+    weight: f64,
+    is_long: bool,
+}
+
+/// The operations outstanding on a scoreboard.
+#[derive(Clone, Copy, Default)]
+struct Board {
+    /// The latest operations, in the order of their issue.
+    latest: [Operation; OUTSTANDING],
+    count: usize,
+    /// All that were issued before those, and the sum of their weights.
+    earlier: Operation,
+    earlier_weight: f64,
+    is_long: bool,
+}
+
+impl Board {
+    fn push(&mut self, operation: Operation, is_long: bool) {
+        if self.count == OUTSTANDING {
+            self.earlier = self.earlier.with(self.latest[0]);
+            self.earlier_weight += self.latest[0].chance.weight;
+            self.latest.rotate_left(1);
+            self.count -= 1;
+        }
+        self.latest[self.count] = operation;
+        self.count += 1;
+        self.is_long |= is_long;
+    }
+
+    /// Waits until at most `remaining` operations are outstanding, and adds what was waited for.
+    fn drain(&mut self, remaining: usize, drained: &mut Drained) {
+        let waited = self.count.saturating_sub(remaining);
+        drained.is_long |= self.is_long && (waited > 0 || self.earlier.done > 0.0);
+        drained.all = self.latest[..waited].iter().fold(drained.all.with(self.earlier), |all, &one| all.with(one));
+        drained.weight += self.earlier_weight + self.latest[..waited].iter().map(|one| one.chance.weight).sum::<f64>();
+        self.latest.copy_within(waited..self.count, 0);
+        self.count -= waited;
+        (self.earlier, self.earlier_weight) = Default::default();
+        if self.count == 0 {
+            self.is_long = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_between_two_waits_wait_for_each_other() {
+        let mut warp = Warp::default();
+        let mut ready = |batch: u32, loads: u32| {
+            let chance = Chance { doubling: 100.0, weight: 400.0 };
+            let weight = chance.weight * f64::from(loads);
+            warp.ready(&Drained { all: Operation { done: 700.0, chance, batch }, weight, is_long: true })
+        };
+        // One load; a second and then two more of its batch, whose last is the longest of four; two of the next batch at once.
+        let rows = [(0, 1, 700.0), (0, 1, 800.0), (0, 2, 900.0), (1, 2, 800.0)];
+        for (batch, loads, expected) in rows {
+            assert_eq!(ready(batch, loads), expected, "{loads} of {batch}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The `cicc` of the overlay toolkit: runs the real one, and writes the new shapes of launches into the stub file that it made.
+
+use super::shim_ptxas::{answer, cannot_start};
+use crate::diag::console::exit_code;
+use crate::emit::{Part, StubText, Ticket, TicketOutcome, rewritten};
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The name under which the overlay holds the real cicc.
+pub const REAL_CICC: &str = "nvtune-real-cicc";
+
+/// Exit code of the shim where a stub cannot be rewritten: nvtune builds again without a ticket.
+const NOT_WRITTEN: u8 = 255;
+
+/// Runs as cicc; `arguments` begin with the path it was called by. Returns the exit code.
+pub fn run(arguments: &[OsString]) -> u8 {
+    let beside = arguments.first().map(PathBuf::from).unwrap_or_default().with_file_name(REAL_CICC);
+    // By its own path: what cicc looks for beside itself is there.
+    let real = beside.read_link().unwrap_or(beside);
+    let options = arguments.get(1..).unwrap_or_default();
+    let mut cicc = Command::new(real);
+    cicc.args(options);
+    let Some(ticket) = Ticket::of_environment() else { return cannot_start("cicc", &cicc.exec()) };
+    let status = match cicc.status() {
+        Ok(status) => status,
+        Err(error) => return cannot_start("cicc", &error),
+    };
+    if !status.success() {
+        return exit_code(status);
+    }
+    let source = option(options, "--orig_src_file_name").unwrap_or_default().to_string_lossy();
+    let texts: Vec<&StubText> = ticket.stubs.iter().filter(|stub| stub.source == source).collect();
+    let Some(file) = option(options, "--stub_file_name").filter(|_| !texts.is_empty()) else { return 0 };
+    let outcomes = outcomes(Path::new(file), &texts);
+    match answer(&ticket, &outcomes) {
+        Ok(()) if outcomes.iter().all(|outcome| outcome.problem.is_none()) => 0,
+        _ => NOT_WRITTEN,
+    }
+}
+
+/// Rewrites the stub file; an outcome for each stub that it should have.
+fn outcomes(file: &Path, texts: &[&StubText]) -> Vec<TicketOutcome> {
+    let written = std::fs::read_to_string(file).map_err(|error| error.to_string()).and_then(|text| {
+        let (text, found) = rewritten(&text, texts);
+        write(file, &text).map_err(|error| error.to_string())?;
+        Ok(found)
+    });
+    let problem = |text: &StubText| match &written {
+        Ok(found) if found.contains(&text.stub.as_str()) => None,
+        Ok(_) => Some("cicc wrote no launch stub for it".to_owned()),
+        Err(problem) => Some(format!("its launch stub cannot be written: {problem}")),
+    };
+    let outcome = |text: &&StubText| TicketOutcome {
+        part: Part::Stub,
+        source: Some(text.source.clone()),
+        architecture: String::new(),
+        symbol: text.stub.clone(),
+        problem: problem(text),
+    };
+    texts.iter().map(outcome).collect()
+}
+
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.persist(path).map(drop).map_err(|error| error.error)
+}
+
+/// The value of an option, given as the next word or after `=`.
+fn option<'a>(options: &'a [OsString], name: &str) -> Option<&'a OsStr> {
+    options.iter().enumerate().find_map(|(index, word)| {
+        if word == name {
+            return options.get(index + 1).map(OsString::as_os_str);
+        }
+        let value = word.as_bytes().strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+        Some(OsStr::from_bytes(value))
+    })
+}

@@ -1,0 +1,535 @@
+//! The compiler's own steps for one source and architecture, run on demand.
+
+use super::dry_run::{Dryrun, Pipeline};
+use super::fatbin::{Loaded, Loads};
+use crate::process;
+use crate::process::Temporary;
+use crate::ptx;
+use crate::record::{Cache, ENGINE, digest};
+use crate::sass::{Cubin, Resources};
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+use thiserror::Error;
+
+/// What cicc is told the module id is while variants are made: it only reaches names of internal symbols, and the true
+/// one takes a run of cudafe++.
+const PLACEHOLDER_MODULE_ID: &str = "_nvtune_module_id";
+
+/// The largest number of a signal (signal(7)).
+const LAST_SIGNAL: i32 = 64;
+
+/// Runs the steps of one [`Pipeline`] with other macros, register caps and outputs.
+#[derive(Debug)]
+pub struct Toolchain {
+    environment: Vec<(String, String)>,
+    pipeline: Pipeline,
+    folder: Temporary,
+    /// Options for the preprocessor that make the baseline's header visible to the source.
+    header_options: Vec<OsString>,
+    /// The number in the names of the next run's files: several runs are under way at once.
+    next: AtomicU32,
+    /// The tool that did not end in time: no other is started after it.
+    late: OnceLock<Late>,
+    /// A tool could not do its work for a reason that is not the source's.
+    is_disturbed: AtomicBool,
+    /// Where machine code is kept that ptxas made before.
+    kept: Option<Cache>,
+    /// The preprocessed sources so far, by the macros that they were made under.
+    preprocessed: Mutex<HashMap<Preprocessed, PathBuf>>,
+    /// What of the pipeline a GPU loads; `None` for one that no GPU at hand is asked about.
+    pub loads: Option<Loads>,
+}
+
+/// What the front end makes of the source under one set of macros.
+#[derive(Clone, Debug)]
+pub struct FrontEnd {
+    /// As [`Toolchain::source_digest`] gives it.
+    pub source_digest: String,
+    /// The files that it read, as the preprocessor names them; those of nvtune's own are left out.
+    pub files: Vec<String>,
+    pub ptx: String,
+    /// The host stubs that cicc writes: what the compiler says of every kernel's name and parameter types.
+    pub stub: String,
+}
+
+/// What a preprocessed source was made under.
+type Preprocessed = (BTreeMap<String, i64>, Defines);
+
+/// Whether a preprocessed source has its `#define` lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Defines {
+    Kept,
+    Gone,
+}
+
+/// What cicc wrote.
+struct Compiled {
+    ptx: PathBuf,
+    stub: PathBuf,
+}
+
+/// A tool that was stopped because it did not end.
+#[derive(Clone, Debug, Error)]
+#[error("{program} did not end within {} s (NVTUNE_PATIENCE) and was stopped", limit.as_secs_f64())]
+pub struct Late {
+    program: String,
+    limit: Duration,
+}
+
+#[derive(Debug, Error)]
+pub enum ToolError {
+    #[error("cannot use '{}': {source}", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error("cannot start {program}: {source}")]
+    Start { program: String, source: std::io::Error },
+    #[error(transparent)]
+    Late(#[from] Late),
+    /// None was started: there was no time left for it.
+    #[error("not compiled: half of the budget was over before its turn")]
+    OutOfTime,
+    /// The tool's own words.
+    #[error("{program} failed: {message}")]
+    Failed { program: String, message: String },
+    /// Relocatable code that cannot be linked alone; the names as the source has them.
+    #[error("it needs {} of another file: relocatable code is tuned where its own file has all that the kernel calls and uses", .0.join(", "))]
+    Elsewhere(Vec<String>),
+    #[error(transparent)]
+    Ptx(#[from] ptx::Error),
+    #[error(transparent)]
+    Cubin(#[from] crate::sass::Error),
+    #[error("the compiler made no kernel `{0}`")]
+    NoKernel(String),
+}
+
+/// What nvlink's complaint means where it misses names.
+fn elsewhere(error: ToolError) -> ToolError {
+    let ToolError::Failed { message, .. } = &error else { return error };
+    let missed = message.lines().filter_map(|line| line.split_once("Undefined reference to '")?.1.split('\'').next());
+    let mut names: Vec<String> = Vec::new();
+    let demangled = |name: &str| {
+        let symbol = cpp_demangle::Symbol::new(name).ok()?;
+        symbol.demangle_with_options(&cpp_demangle::DemangleOptions::new().no_params()).ok()
+    };
+    for name in missed.map(|name| format!("`{}`", demangled(name).unwrap_or_else(|| name.to_owned()))) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if names.is_empty() { error } else { ToolError::Elsewhere(names) }
+}
+
+impl Toolchain {
+    /// Prepares to run `pipeline`; its outputs go to a temporary folder that goes with this.
+    pub fn new(dryrun: &Dryrun, pipeline: Pipeline) -> Result<Self, ToolError> {
+        let folder = Temporary::new().map_err(|source| ToolError::Io { path: std::env::temp_dir(), source })?;
+        Ok(Self {
+            environment: dryrun.environment.clone(),
+            pipeline,
+            folder,
+            header_options: Vec::new(),
+            next: AtomicU32::new(0),
+            late: OnceLock::new(),
+            is_disturbed: AtomicBool::new(false),
+            kept: None,
+            preprocessed: Mutex::default(),
+            loads: None,
+        })
+    }
+
+    /// Keeps machine code in `cache`, and takes from there what was made before.
+    pub fn with_cache(self, cache: Option<Cache>) -> Self {
+        Self { kept: cache, ..self }
+    }
+
+    /// Makes the header with this text visible to the source, at these places of the include path, instead of one that an earlier build left.
+    pub fn provide_header(&mut self, places: &[PathBuf], text: &str) -> Result<(), ToolError> {
+        let folder = self.folder.path().join("header");
+        write_all(&folder, places, text)?;
+        let path = places.first().map(|place| folder.join(place)).unwrap_or_default();
+        // A quoted include finds a stale header beside the source first; the include guard makes that one empty.
+        self.header_options = vec!["-I".into(), folder.into(), "-include".into(), path.into()];
+        self.preprocessed = Mutex::default();
+        Ok(())
+    }
+
+    /// Runs the front end with these macros defined.
+    pub fn front_end(&self, macros: &BTreeMap<String, i64>) -> Result<FrontEnd, ToolError> {
+        let front_end = self.front_end_with(macros, PLACEHOLDER_MODULE_ID)?;
+        if !is_named_after_the_module(&front_end.ptx) {
+            return Ok(front_end);
+        }
+        // A kernel in an anonymous namespace, or what it uses of one, is named after the module id: only the true one will do.
+        self.front_end_with(macros, &self.module_id(macros)?)
+    }
+
+    /// The stub file of the source with `text` behind it: what the compiler says to a question of ours.
+    pub fn ask(&self, macros: &BTreeMap<String, i64>, text: &str) -> Result<String, ToolError> {
+        let source = self.preprocessed(macros, Defines::Gone)?;
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let question = self.folder.path().join(format!("{number}.ii"));
+        std::fs::copy(&source, &question).map_err(|error| ToolError::Io { path: question.clone(), source: error })?;
+        append(&question, text)?;
+        // Nobody wants the code: for link-time optimisation none is made yet, which is most of the time that cicc takes.
+        let asked = self.cicc(&question, PLACEHOLDER_MODULE_ID, &["-lto".into()]);
+        let asked = asked.or_else(|_| self.cicc(&question, PLACEHOLDER_MODULE_ID, &[]));
+        let _ = std::fs::remove_file(question);
+        read(&asked?.stub)
+    }
+
+    fn front_end_with(&self, macros: &BTreeMap<String, i64>, module_id: &str) -> Result<FrontEnd, ToolError> {
+        let preprocessed = self.preprocessed(macros, Defines::Gone)?;
+        let made = self.cicc(&preprocessed, module_id, &[])?;
+        let text = bytes(&preprocessed)?;
+        let (source_digest, files) = (source_digest(&text), self.files(&text));
+        Ok(FrontEnd { source_digest, files, ptx: read(&made.ptx)?, stub: read(&made.stub)? })
+    }
+
+    /// The file of the preprocessed source, with these macros defined.
+    fn preprocessed(&self, macros: &BTreeMap<String, i64>, defines: Defines) -> Result<PathBuf, ToolError> {
+        let known = || self.preprocessed.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (macros.clone(), defines);
+        if let Some(path) = known().get(&key) {
+            return Ok(path.clone());
+        }
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let path = self.folder.path().join(format!("{number}.ii"));
+        let step = &self.pipeline.preprocess;
+        let mut extra = self.preprocessor_options(macros);
+        if defines == Defines::Kept {
+            extra.push("-dD".into());
+        }
+        self.run("gcc -E", &step.rewritten(&[(step.option("-o").unwrap_or_default(), &path)], &extra))?;
+        known().insert(key, path.clone());
+        Ok(path)
+    }
+
+    /// Runs cicc on a preprocessed source.
+    fn cicc(&self, preprocessed: &Path, module_id: &str, extra: &[OsString]) -> Result<Compiled, ToolError> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let place = |extension: &str| self.folder.path().join(format!("{number}.{extension}"));
+        let (ptx, stub, id) = (place("ptx"), place("stub.c"), place("module_id"));
+        write(&id, module_id)?;
+        let Pipeline { preprocess, cicc, .. } = &self.pipeline;
+        let named = |option: &str| cicc.option(option).unwrap_or_default();
+        let line = cicc.rewritten(
+            &[
+                (preprocess.option("-o").unwrap_or_default(), preprocessed),
+                (named("-o"), &ptx),
+                (named("--stub_file_name"), &stub),
+                (named("--module_id_file_name"), &id),
+                (named("--gen_c_file_name"), &place("c")),
+                (named("--gen_device_file_name"), &place("gpu")),
+            ],
+            extra,
+        );
+        self.run("cicc", &line)?;
+        Ok(Compiled { ptx, stub })
+    }
+
+    /// The module id as cudafe++ computes it.
+    fn module_id(&self, macros: &BTreeMap<String, i64>) -> Result<String, ToolError> {
+        let [host, cudafe] = self.pipeline.module_id.as_slice() else {
+            return Err(ToolError::Failed {
+                program: "cudafe++".into(),
+                message: "it is not among nvcc's steps".into(),
+            });
+        };
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let place = |name: &str| self.folder.path().join(format!("{number}.{name}"));
+        let (preprocessed, id) = (place("host.ii"), place("module_id"));
+        let source = host.option("-o").unwrap_or_default();
+        self.run("gcc -E", &host.rewritten(&[(source, &preprocessed)], &self.preprocessor_options(macros)))?;
+        let named = |option: &str| cudafe.option(option).unwrap_or_default();
+        let line = cudafe.rewritten(
+            &[
+                (source, &preprocessed),
+                (named("--module_id_file_name"), &id),
+                (named("--gen_c_file_name"), &place("host.cpp")),
+            ],
+            &[],
+        );
+        self.run("cudafe++", &line)?;
+        read(&id)
+    }
+
+    /// The source as it is preprocessed for the host, with the header of this text at places of its include path, and a macro defined;
+    /// `None` where host code is not compiled.
+    pub fn host_source(&self, (places, text): (&[PathBuf], &str), defined: &str) -> Result<Option<Vec<u8>>, ToolError> {
+        let [step, _] = self.pipeline.module_id.as_slice() else { return Ok(None) };
+        let folder = self.folder.path().join("host");
+        let preprocessed = folder.join("source.ii");
+        write_all(&folder, places, text)?;
+        let line = step.rewritten(
+            &[(step.option("-o").unwrap_or_default(), &preprocessed)],
+            &["-I".into(), folder.clone().into(), format!("-D{defined}").into()],
+        );
+        self.run("gcc -E", &line)?;
+        bytes(&preprocessed).map(Some)
+    }
+
+    /// The digest of the source as the front end sees it under these macros: preprocessed, without line markers and blank lines.
+    pub fn source_digest(&self, macros: &BTreeMap<String, i64>) -> Result<String, ToolError> {
+        Ok(source_digest(&bytes(&self.preprocessed(macros, Defines::Gone)?)?))
+    }
+
+    /// The preprocessed source.
+    pub fn device_source(&self) -> Result<Vec<u8>, ToolError> {
+        bytes(&self.preprocessed(&BTreeMap::new(), Defines::Gone)?)
+    }
+
+    /// The preprocessed source with its `#define` lines, with these macros defined.
+    pub fn definitions(&self, macros: &BTreeMap<String, i64>) -> Result<String, ToolError> {
+        // A source need not be UTF-8; names and line markers are.
+        Ok(String::from_utf8_lossy(&bytes(&self.preprocessed(macros, Defines::Kept)?)?).into_owned())
+    }
+
+    fn preprocessor_options(&self, macros: &BTreeMap<String, i64>) -> Vec<OsString> {
+        let mut options = self.header_options.clone();
+        options.extend(macros.iter().map(|(name, value)| OsString::from(format!("-D{name}={value}"))));
+        options
+    }
+
+    /// Assembles one entry of `ptx` with these edits (none: as the source and the command line have it). Gives what a GPU can load,
+    /// and the digest of what ptxas wrote, which for relocatable code is not yet linked: that is what the final build is compared by.
+    ///
+    /// `-lineinfo` leaves the code as it is and adds the table from its instructions to lines of the PTX.
+    pub fn assemble(&self, ptx: &str, entry: &str, edits: ptx::Edits) -> Result<(Vec<u8>, String), ToolError> {
+        let ptx = ptx::edited(ptx, &[(entry, edits)])?;
+        let Some(cache) = &self.kept else { return self.run_assembler(&ptx, entry) };
+        // The text names the release of the toolkit that made it.
+        let asked = format!("{} {ENGINE} {}", env!("CARGO_PKG_VERSION"), self.assembler_options());
+        let place = format!("variants/{}", digest([asked.as_bytes(), entry.as_bytes(), ptx.as_bytes()]));
+        if let Some((cubin, code)) = cache.get(&place).and_then(|entry| unpacked(&entry)) {
+            return Ok((cubin, code));
+        }
+        let (cubin, code) = self.run_assembler(&ptx, entry)?;
+        // Nothing hangs on it; that the cache cannot be written is said where results are.
+        let _ = cache.put(&place, &[code.as_bytes(), b"\n", &cubin].concat());
+        Ok((cubin, code))
+    }
+
+    fn run_assembler(&self, ptx: &str, entry: &str) -> Result<(Vec<u8>, String), ToolError> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let place = |extension: &str| self.folder.path().join(format!("{number}.{extension}"));
+        let (input, output) = (place("ptx"), place("cubin"));
+        // Of relocatable code ptxas assembles all that it is given, whatever `--entry` says.
+        match self.pipeline.is_relocatable() {
+            true => write(&input, &ptx::alone(ptx, entry)?)?,
+            false => write(&input, ptx)?,
+        }
+        let Pipeline { cicc, ptxas, .. } = &self.pipeline;
+        let replacements = [
+            (cicc.option("-o").unwrap_or_default(), input.as_path()),
+            (ptxas.option("-o").unwrap_or_default(), output.as_path()),
+        ];
+        let mut extra: Vec<OsString> = match ptx::calls_by_address(ptx, entry)? {
+            true => Vec::new(),
+            false => vec!["--entry".into(), entry.into()],
+        };
+        if !["--generate-line-info", "-lineinfo"].iter().any(|option| ptxas.has(option)) {
+            extra.push("-lineinfo".into());
+        }
+        self.run("ptxas", &ptxas.rewritten(&replacements, &extra))?;
+        let read =
+            |path: &Path| std::fs::read(path).map_err(|source| ToolError::Io { path: path.to_path_buf(), source });
+        let mut cubin = read(&output)?;
+        let digest = code_digest(&cubin, entry)?;
+        if self.pipeline.is_relocatable() {
+            // Linking fills in places and leaves the instructions; a kernel that calls another file's functions cannot be linked alone.
+            let linked = place("linked.cubin");
+            let mut line = OsString::from(format!("nvlink --arch={} ", self.pipeline.architecture));
+            line.push(&output);
+            line.push(" -o ");
+            line.push(&linked);
+            self.run("nvlink", &line).map_err(elsewhere)?;
+            cubin = read(&linked)?;
+            let _ = std::fs::remove_file(linked);
+        }
+        for used in [input, output] {
+            // Thousands of variants would fill the temporary folder; a file that stays is removed with the folder.
+            let _ = std::fs::remove_file(used);
+        }
+        Ok((cubin, digest))
+    }
+
+    /// The register cap of the command line (`-maxrregcount`).
+    pub fn register_cap(&self) -> Option<u32> {
+        let ptxas = &self.pipeline.ptxas;
+        ["-maxrregcount", "--maxrregcount"].iter().find_map(|option| ptxas.option(option)?.parse().ok())
+    }
+
+    /// The source as nvcc names it.
+    pub fn source(&self) -> &str {
+        &self.pipeline.source
+    }
+
+    /// The options of ptxas, without the names of files.
+    pub fn assembler_options(&self) -> String {
+        let Pipeline { cicc, ptxas, .. } = &self.pipeline;
+        let files = [cicc.option("-o"), ptxas.option("-o"), Some("-o")];
+        // With -t, what the steps print is led into files: the last words of the line.
+        let words = ptxas.arguments().take_while(|word| !word.starts_with('>'));
+        words.filter(|word| !files.contains(&Some(*word))).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The files in the line markers of a preprocessed text.
+    fn files(&self, preprocessed: &[u8]) -> Vec<String> {
+        let own = self.folder.path().to_string_lossy();
+        let mut files: Vec<String> = Vec::new();
+        let mut seen = std::collections::HashSet::new();
+        for line in preprocessed.split(|&byte| byte == b'\n').filter(|line| line.starts_with(b"# ")) {
+            let Some(name) = line.split(|&byte| byte == b'"').nth(1) else { continue };
+            // `<built-in>` and `<command-line>` are no files. A quote or a backslash in a name is written with a backslash: a name
+            // that is not found makes the build look at the code again each time, nothing else.
+            if !name.starts_with(b"<") && seen.insert(name) {
+                let name = String::from_utf8_lossy(name).into_owned();
+                if !name.starts_with(&*own) && !name.ends_with('/') {
+                    files.push(name);
+                }
+            }
+        }
+        files
+    }
+
+    /// A word that changes with what GPUs would load.
+    pub fn images(&self) -> String {
+        self.loads.as_ref().map(Loads::words).unwrap_or_default()
+    }
+
+    /// What of the pipeline a GPU of compute capability `device` loads.
+    pub fn loaded(&self, device: Option<u32>) -> Loaded {
+        match (&self.loads, device) {
+            (Some(loads), Some(device)) => loads.by(device),
+            _ => Loaded::Nothing,
+        }
+    }
+
+    /// The architecture that the pipeline compiles for, as ptxas names it (`sm_90`).
+    pub fn architecture(&self) -> &str {
+        &self.pipeline.architecture
+    }
+
+    /// The tool that did not end in time, after which nothing is known of any kernel of the source.
+    pub fn late(&self) -> Option<&Late> {
+        self.late.get()
+    }
+
+    /// Whether a tool was stopped or killed, or could not be started: what is not known for that may be known next time.
+    pub fn is_disturbed(&self) -> bool {
+        self.late.get().is_some() || self.is_disturbed.load(Ordering::Relaxed)
+    }
+
+    fn run(&self, program: &str, line: &std::ffi::OsStr) -> Result<(), ToolError> {
+        // One that hangs may hang for each of a thousand variants.
+        if let Some(late) = self.late.get() {
+            return Err(late.clone().into());
+        }
+        let mut command = Command::new("/bin/sh");
+        command
+            .arg("-c")
+            .arg(line)
+            // What a tool that is killed leaves behind goes with the folder.
+            .env("TMPDIR", self.folder.path())
+            .envs(self.environment.iter().map(|(name, value)| (name, value)));
+        let _permit = process::permit();
+        let limit = process::patience();
+        let output = process::output(&mut command, limit).map_err(|source| {
+            self.is_disturbed.store(true, Ordering::Relaxed);
+            ToolError::Start { program: program.to_owned(), source }
+        })?;
+        let Some(output) = output else {
+            let late = Late { program: program.to_owned(), limit };
+            return Err(self.late.get_or_init(|| late).clone().into());
+        };
+        if output.status.success() {
+            return Ok(());
+        }
+        // The shell says by 128 and more that a signal ended the tool.
+        if output.status.code().is_none_or(|code| (128..=128 + LAST_SIGNAL).contains(&code)) {
+            self.is_disturbed.store(true, Ordering::Relaxed);
+        }
+        let mut message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        if message.is_empty() {
+            message = output.status.to_string();
+        }
+        Err(ToolError::Failed { program: program.to_owned(), message })
+    }
+}
+
+/// Whether a function of this PTX, which was made under the placeholder, has or uses a name that the module id is part of. Headers such
+/// as `<cuda/std/ranges>` leave variables of that kind which nobody uses.
+fn is_named_after_the_module(ptx: &str) -> bool {
+    ptx.contains(PLACEHOLDER_MODULE_ID)
+        && ptx::Module::parse(ptx).map_or(true, |module| {
+            module.functions.iter().any(|function| ptx[function.span.clone()].contains(PLACEHOLDER_MODULE_ID))
+        })
+}
+
+/// The identity of a variant: a digest of its machine code and of the resources that a launch of it takes.
+pub fn code_digest(cubin: &[u8], kernel: &str) -> Result<String, ToolError> {
+    let cubin = Cubin::parse(cubin)?;
+    let kernel = cubin.kernel(kernel).ok_or_else(|| ToolError::NoKernel(kernel.to_owned()))?;
+    let Resources { registers, static_shared, stack_frame, barriers, .. } = kernel.resources;
+    let mut digest = Sha256::new();
+    for number in [registers, static_shared, stack_frame, barriers] {
+        digest.update(number.to_le_bytes());
+    }
+    digest.update(kernel.placeless_code());
+    Ok(format!("{:x}", digest.finalize()))
+}
+
+/// A kept variant: its cubin and the digest of its code.
+fn unpacked(entry: &[u8]) -> Option<(Vec<u8>, String)> {
+    let end = memchr::memchr(b'\n', entry)?;
+    let code = String::from_utf8(entry[..end].to_vec()).ok()?;
+    Some((entry[end + 1..].to_vec(), code))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), ToolError> {
+    std::fs::write(path, text).map_err(|source| ToolError::Io { path: path.to_path_buf(), source })
+}
+
+fn append(path: &Path, text: &str) -> Result<(), ToolError> {
+    std::fs::OpenOptions::new()
+        .append(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|source| ToolError::Io { path: path.to_path_buf(), source })
+}
+
+fn source_digest(preprocessed: &[u8]) -> String {
+    let mut digest = Sha256::new();
+    for line in preprocessed.split(|&byte| byte == b'\n') {
+        if !line.starts_with(b"# ") && !line.trim_ascii().is_empty() {
+            digest.update(line);
+            digest.update(b"\n");
+        }
+    }
+    format!("{:x}", digest.finalize())
+}
+
+/// Writes a text at all of these places below a folder.
+fn write_all(folder: &Path, places: &[PathBuf], text: &str) -> Result<(), ToolError> {
+    for place in places {
+        let path = folder.join(place);
+        let parent = path.parent().unwrap_or(folder);
+        std::fs::create_dir_all(parent).map_err(|source| ToolError::Io { path: parent.to_path_buf(), source })?;
+        write(&path, text)?;
+    }
+    Ok(())
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>, ToolError> {
+    std::fs::read(path).map_err(|source| ToolError::Io { path: path.to_path_buf(), source })
+}
+
+fn read(path: &Path) -> Result<String, ToolError> {
+    std::fs::read_to_string(path).map_err(|source| ToolError::Io { path: path.to_path_buf(), source })
+}

@@ -1,0 +1,217 @@
+//! Signals: what runs is stopped, what is temporary goes, and the process ends as one that the signal ended.
+//!
+//! Ctrl-C reaches every process of the terminal's group, `kill` and a build system's time limit nvtune alone. So a signal is passed
+//! on: to the tools under nvcc where nvcc builds, for nvcc then clears up itself (sent to nvcc alone, its temporary files would stay);
+//! while nvtune tunes, its tools have nothing worth an orderly end and are killed.
+
+use super::{process_tree, temp_dir};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, Once, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+/// Held for reading while a child is started or a file written; held for writing, for good, once a signal is here.
+static GOING_ON: RwLock<()> = RwLock::new(());
+
+/// A signal is here: set where it is delivered, before the thread that looks after signals runs.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// The nvcc that builds; 0 where none does.
+static BUILDER: AtomicU32 = AtomicU32::new(0);
+
+/// Children are nvtunes, which end on a signal as this one does and clear up themselves.
+static HAS_WORKERS: AtomicBool = AtomicBool::new(false);
+
+/// What is said where a signal ends the process.
+static LAST_WORDS: Mutex<Option<String>> = Mutex::new(None);
+
+/// Takes back what a signal leaves half done.
+type Undo = Box<dyn FnOnce() + Send>;
+
+/// That of the build under way.
+static UNDO: Mutex<Option<Undo>> = Mutex::new(None);
+
+/// How long nvcc may take to clear up.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long other nvtunes may: what they leave behind nobody else knows of, and on a busy machine each has little of it.
+const PATIENCE_WITH_WORKERS: Duration = Duration::from_secs(10);
+
+/// Begins to look after SIGINT, SIGTERM and SIGHUP, those that are not ignored already (`nohup` ignores SIGHUP).
+pub fn watch() {
+    static STARTED: Once = Once::new();
+    STARTED.call_once(|| {
+        let wanted: Vec<i32> = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| !is_ignored(signal)).collect();
+        let Ok(mut signals) = Signals::new(&wanted) else { return };
+        for signal in wanted {
+            // SAFETY: what runs in the handler is one store into an atomic. One that cannot be had is set in `stop`.
+            let _ = unsafe { signal_hook::low_level::register(signal, || INTERRUPTED.store(true, Ordering::SeqCst)) };
+        }
+        // Where no thread can be had, a signal does what it does by default.
+        let _ = std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            if let Some(signal) = signals.forever().next() {
+                stop(signal);
+            }
+        });
+    });
+}
+
+/// Starts a child, unless a signal is here: then this waits for the end.
+pub fn spawn(command: &mut Command) -> io::Result<Child> {
+    uninterrupted(|| command.spawn())
+}
+
+/// Runs nvcc for its result: on a signal it is given the time to clear up. What it built stays, and so what was to be undone without it.
+pub fn status(command: &mut Command) -> io::Result<ExitStatus> {
+    let mut child = uninterrupted(|| {
+        let child = command.spawn()?;
+        BUILDER.store(child.id(), Ordering::SeqCst);
+        Ok::<_, io::Error>(child)
+    })?;
+    let status = child.wait();
+    if status.as_ref().is_ok_and(ExitStatus::success) {
+        set_undo(None);
+    }
+    BUILDER.store(0, Ordering::SeqCst);
+    wait_where_interrupted();
+    status
+}
+
+/// Runs another nvtune to its end: on a signal it is given the time to clear up.
+pub fn worker(command: &mut Command) -> io::Result<Output> {
+    HAS_WORKERS.store(true, Ordering::SeqCst);
+    let child = spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
+    let output = child.wait_with_output();
+    wait_where_interrupted();
+    output
+}
+
+/// Does something that a signal must not cut in two.
+pub fn uninterrupted<T>(work: impl FnOnce() -> T) -> T {
+    let _going_on = GOING_ON.read().unwrap_or_else(PoisonError::into_inner);
+    work()
+}
+
+/// What the user is to know where a signal ends the process from now on; `None`: nothing.
+pub fn set_last_words(words: Option<String>) {
+    *LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner) = words;
+}
+
+/// What is to be undone where a signal ends the process before nvcc has built; `None`: nothing. It must not call
+/// [`uninterrupted`]: the thread that ends the process holds that lock, and never gives it back.
+pub fn set_undo(undo: Option<Undo>) {
+    *UNDO.lock().unwrap_or_else(PoisonError::into_inner) = undo;
+}
+
+/// The thread that looks after signals ends the process; what others would say of it is noise. To be called after a child has ended:
+/// the signal that ended it may be one for all processes of the terminal.
+pub fn wait_where_interrupted() {
+    take_what_is_pending();
+    while INTERRUPTED.load(Ordering::SeqCst) {
+        std::thread::park();
+    }
+}
+
+/// Has a signal that was sent to this process, and that no thread of it had the time to take yet, delivered to this thread: one that is
+/// pending is delivered before the call that unblocks it returns (POSIX, `pthread_sigmask`). On a busy machine a child may be dead of a
+/// Ctrl-C for a while before its parent runs again.
+fn take_what_is_pending() {
+    // SAFETY: the sets are this function's own and filled before they are read; the mask is put back as it was.
+    unsafe {
+        let (mut signals, mut before): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigemptyset(&mut signals);
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            libc::sigaddset(&mut signals, signal);
+        }
+        if libc::pthread_sigmask(libc::SIG_BLOCK, &signals, &mut before) == 0 {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        }
+    }
+}
+
+fn stop(signal: i32) {
+    INTERRUPTED.store(true, Ordering::SeqCst);
+    std::mem::forget(GOING_ON.write().unwrap_or_else(PoisonError::into_inner));
+    let builder = BUILDER.load(Ordering::SeqCst);
+    if builder != 0 {
+        let tools = process_tree::of(builder);
+        if tools.is_empty() {
+            send(builder, signal);
+        }
+        // nvcc may start its next step before it sees that the last one failed.
+        let deadline = Instant::now() + PATIENCE;
+        while BUILDER.load(Ordering::SeqCst) != 0 && Instant::now() < deadline {
+            process_tree::of(builder).into_iter().for_each(|process| send(process, signal));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    if HAS_WORKERS.load(Ordering::SeqCst) {
+        let deadline = Instant::now() + PATIENCE_WITH_WORKERS;
+        process_tree::of(std::process::id()).into_iter().for_each(|process| send(process, signal));
+        while !process_tree::of(std::process::id()).is_empty() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    kill_all();
+    let undo = UNDO.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(undo) = undo {
+        undo();
+    }
+    temp_dir::remove_all();
+    if let Some(words) = LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+        // Who reads it may be gone already.
+        let _ = writeln!(io::stderr(), "nvtune: {words}");
+    }
+    end(signal)
+}
+
+/// Kills until none is left: one that was about to start another may have done so. All are stopped before any is killed, for the child of
+/// one that is killed belongs to somebody else.
+fn kill_all() {
+    let mut stopped = BTreeSet::new();
+    for _ in 0..100 {
+        let all = process_tree::of(std::process::id());
+        let new: Vec<u32> = all.into_iter().filter(|&process| stopped.insert(process)).collect();
+        if new.is_empty() {
+            break;
+        }
+        new.into_iter().for_each(|process| send(process, libc::SIGSTOP));
+    }
+    for _ in 0..100 {
+        let all = process_tree::of(std::process::id());
+        if all.is_empty() {
+            return;
+        }
+        all.into_iter().for_each(|process| send(process, libc::SIGKILL));
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Ends as 128 + signal. After SIGINT as one that the signal itself ended, which is what shells look for to stop a script.
+fn end(signal: i32) -> ! {
+    if signal == SIGINT {
+        // Comes back only where the signal is blocked.
+        let _ = signal_hook::low_level::emulate_default_handler(signal);
+    }
+    // Without what runs at a usual exit: other threads are still at work.
+    signal_hook::low_level::exit(128 + signal)
+}
+
+pub(super) fn send(process: u32, signal: i32) {
+    if let Ok(process) = libc::pid_t::try_from(process) {
+        // SAFETY: a signal to another process touches no memory; one that is gone is an error that says nothing new.
+        unsafe { libc::kill(process, signal) };
+    }
+}
+
+fn is_ignored(signal: i32) -> bool {
+    // SAFETY: all zero is a valid `sigaction`, and nothing is changed where no new action is given.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
+    }
+}

@@ -1,0 +1,50 @@
+//! What is written into an entry's PTX before ptxas sees it: the part of a configuration that is neither macro nor launch.
+//!
+//! Variants that are timed and the winner that is built go through the same function, so that both are edited alike.
+
+use super::cache::CacheOperator;
+use super::cache::set_cache_operators;
+use super::directives::set_register_caps;
+use super::error::Error;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// Changes of one entry; none is what nvcc itself compiles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Edits {
+    /// Register cap; 0 leaves the entry's own directives.
+    pub cap: u32,
+    /// Cache operator of its global loads; `None` leaves them as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheOperator>,
+}
+
+impl Edits {
+    /// Whether code that is edited so is compiled before all others of its space: as it is, or under the baseline's cap.
+    pub fn is_natural(&self, baseline: Edits) -> bool {
+        (self.cap == 0 || self.cap == baseline.cap) && self.cache == baseline.cache
+    }
+
+    /// True where nothing is changed.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The text with these entries edited.
+///
+/// # Errors
+/// As [`set_register_caps`] and [`set_cache_operators`].
+pub fn edited<'a>(text: &'a str, entries: &[(&str, Edits)]) -> Result<Cow<'a, str>, Error> {
+    let mut text = Cow::Borrowed(text);
+    let caps: Vec<(&str, u32)> =
+        entries.iter().filter(|(_, edits)| edits.cap != 0).map(|(entry, edits)| (*entry, edits.cap)).collect();
+    if !caps.is_empty() {
+        text = Cow::Owned(set_register_caps(&text, &caps)?);
+    }
+    let operators: Vec<_> = entries.iter().filter_map(|(entry, edits)| Some((*entry, edits.cache?))).collect();
+    if !operators.is_empty() {
+        text = Cow::Owned(set_cache_operators(&text, &operators)?);
+    }
+    Ok(text)
+}

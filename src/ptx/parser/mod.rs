@@ -1,0 +1,490 @@
+//! Tokens -> [`Module`].
+//!
+//! The grammar is read loosely: what ptxas would reject later (types that do not fit, undeclared names) passes, what
+//! cannot be placed at all is an error with its line. Debug sections are skipped.
+
+mod literal;
+mod statement;
+
+use super::error::Error;
+use super::lexer::{Kind, Lexer, Token};
+use super::module::*;
+use literal::{integer, number};
+
+/// Deepest nesting of scopes, braces and brackets that is read.
+const DEPTH: u32 = 200;
+
+impl Module {
+    /// Reads PTX text.
+    ///
+    /// # Errors
+    /// [`Error::Unexpected`], [`Error::Unterminated`], [`Error::Number`] or [`Error::Nesting`], with the line.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let mut lexer = Lexer::new(text);
+        let token = lexer.next()?;
+        Parser { text, lexer, token, ended: 0, depth: 0 }.module()
+    }
+}
+
+struct Parser<'t> {
+    text: &'t str,
+    lexer: Lexer<'t>,
+    /// The token that is looked at.
+    token: Token,
+    /// Where the token before it ends.
+    ended: usize,
+    depth: u32,
+}
+
+/// What precedes the names of a variable declaration.
+struct Kinds {
+    scalar: Scalar,
+    lanes: u8,
+    align: Option<u32>,
+    pointer: bool,
+}
+
+impl<'t> Parser<'t> {
+    fn word(&self) -> &'t str {
+        &self.text[self.token.start..self.token.end]
+    }
+
+    fn bump(&mut self) -> Result<Token, Error> {
+        let next = self.lexer.next()?;
+        self.ended = self.token.end;
+        Ok(std::mem::replace(&mut self.token, next))
+    }
+
+    fn is(&self, mark: u8) -> bool {
+        self.token.kind == Kind::Mark(mark)
+    }
+
+    fn accept(&mut self, mark: u8) -> Result<bool, Error> {
+        let found = self.is(mark);
+        if found {
+            self.bump()?;
+        }
+        Ok(found)
+    }
+
+    fn expect(&mut self, mark: u8, expected: &'static str) -> Result<Token, Error> {
+        if self.is(mark) { self.bump() } else { Err(self.unexpected(expected)) }
+    }
+
+    fn unexpected(&self, expected: &'static str) -> Error {
+        let end = self.token.kind == Kind::End;
+        let found = if end { "end of text".to_owned() } else { self.word().chars().take(40).collect() };
+        Error::Unexpected { line: self.token.line, expected, found }
+    }
+
+    fn is_directive(&self) -> bool {
+        self.token.kind == Kind::Word && self.word().starts_with('.')
+    }
+
+    fn name(&mut self) -> Result<Box<str>, Error> {
+        if self.token.kind != Kind::Word || self.is_directive() {
+            return Err(self.unexpected("a name"));
+        }
+        let name = self.word().into();
+        self.bump()?;
+        Ok(name)
+    }
+
+    fn unsigned(&mut self) -> Result<u64, Error> {
+        if self.token.kind != Kind::Number {
+            return Err(self.unexpected("a number"));
+        }
+        let value = integer(self.word()).ok_or_else(|| self.bad_number())?;
+        self.bump()?;
+        Ok(value)
+    }
+
+    fn small(&mut self) -> Result<u32, Error> {
+        let error = self.bad_number();
+        u32::try_from(self.unsigned()?).map_err(|_| error)
+    }
+
+    fn bad_number(&self) -> Error {
+        Error::Number { line: self.token.line, text: self.word().chars().take(40).collect() }
+    }
+
+    fn enter(&mut self) -> Result<(), Error> {
+        self.depth += 1;
+        if self.depth > DEPTH { Err(Error::Nesting { line: self.token.line }) } else { Ok(()) }
+    }
+
+    fn module(mut self) -> Result<Module, Error> {
+        let mut module = Module { address_size: 64, ..Module::default() };
+        let mut linkage = Linkage::Internal;
+        // Where the words before a declaration (`.visible`) begin.
+        let mut before = None;
+        while self.token.kind != Kind::End {
+            if self.accept(b';')? {
+                continue;
+            }
+            if !self.is_directive() {
+                return Err(self.unexpected("a directive"));
+            }
+            let line = self.token.line;
+            let start = before.take().unwrap_or(self.token.start);
+            let directive = self.word();
+            self.bump()?;
+            match directive {
+                ".version" => module.version = self.version()?,
+                ".target" => loop {
+                    module.target.push(self.name()?);
+                    if !self.accept(b',')? {
+                        break;
+                    }
+                },
+                ".address_size" => module.address_size = self.small()?,
+                ".visible" | ".extern" | ".weak" | ".common" => {
+                    linkage = match directive {
+                        ".visible" => Linkage::Visible,
+                        ".extern" => Linkage::Extern,
+                        ".weak" => Linkage::Weak,
+                        _ => Linkage::Common,
+                    };
+                    before = Some(start);
+                }
+                ".entry" | ".func" => {
+                    let mut function = self.function(directive == ".entry", std::mem::take(&mut linkage), line)?;
+                    function.span = start..self.ended;
+                    module.functions.push(function);
+                }
+                ".global" | ".shared" | ".const" | ".tex" | ".param" | ".local" => {
+                    self.variables(space(directive), std::mem::take(&mut linkage), line, &mut module.variables)?;
+                }
+                ".file" => self.skip_line_of(line)?,
+                ".loc" => self.skip_line_of(line)?,
+                ".section" => self.skip_section()?,
+                ".noreturn" => {}
+                _ => self.skip_statement()?,
+            }
+        }
+        Ok(module)
+    }
+
+    /// `9.0`: the lexer reads it as one number.
+    fn version(&mut self) -> Result<(u32, u32), Error> {
+        let error = self.bad_number();
+        let (major, minor) = self.word().split_once('.').ok_or_else(|| self.unexpected("a version"))?;
+        let pair = (major.parse().map_err(|_| error.clone())?, minor.parse().map_err(|_| error)?);
+        self.bump()?;
+        Ok(pair)
+    }
+
+    /// Debug directives end with their line, not with a semicolon.
+    fn skip_line_of(&mut self, line: u32) -> Result<(), Error> {
+        while self.token.line == line && self.token.kind != Kind::End {
+            self.bump()?;
+        }
+        Ok(())
+    }
+
+    fn skip_section(&mut self) -> Result<(), Error> {
+        while !self.is(b'{') {
+            if self.token.kind == Kind::End {
+                return Err(self.unexpected("the end of a section"));
+            }
+            self.bump()?;
+        }
+        let mut depth = 0u32;
+        loop {
+            match self.token.kind {
+                Kind::Mark(b'{') => depth += 1,
+                Kind::Mark(b'}') => depth -= 1,
+                Kind::End => return Err(self.unexpected("the end of a section")),
+                _ => {}
+            }
+            self.bump()?;
+            if depth == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    fn skip_statement(&mut self) -> Result<(), Error> {
+        while !self.is(b';') {
+            if self.token.kind == Kind::End {
+                return Err(self.unexpected("`;`"));
+            }
+            self.bump()?;
+        }
+        self.bump()?;
+        Ok(())
+    }
+
+    fn function(&mut self, entry: bool, linkage: Linkage, line: u32) -> Result<Function, Error> {
+        self.attributes()?;
+        let returns = if self.is(b'(') { self.parameters()? } else { Vec::new() };
+        let name = self.name()?;
+        let parameters = if self.is(b'(') { self.parameters()? } else { Vec::new() };
+        let mut directives = Vec::new();
+        let body = loop {
+            if self.accept(b';')? {
+                break None;
+            }
+            if self.is(b'{') {
+                break Some(self.body()?);
+            }
+            if !self.is_directive() {
+                return Err(self.unexpected("a directive, `{` or `;`"));
+            }
+            let directive = self.directive()?;
+            if &*directive.name == ".pragma" {
+                self.accept(b';')?;
+            }
+            directives.push(directive);
+        };
+        Ok(Function { name, entry, linkage, returns, parameters, directives, body, line, span: 0..0 })
+    }
+
+    /// `.attribute(.managed)`: of no use to a reader of code.
+    fn attributes(&mut self) -> Result<(), Error> {
+        while self.token.kind == Kind::Word && self.word() == ".attribute" {
+            self.bump()?;
+            self.expect(b'(', "`(`")?;
+            while !self.accept(b')')? {
+                if matches!(self.token.kind, Kind::End | Kind::Mark(b';' | b'{' | b'}')) {
+                    return Err(self.unexpected("`)`"));
+                }
+                // `.unified(1, 2)` has parentheses of its own.
+                if self.accept(b'(')? {
+                    while !self.accept(b')')? {
+                        if self.token.kind == Kind::End {
+                            return Err(self.unexpected("`)`"));
+                        }
+                        self.bump()?;
+                    }
+                } else {
+                    self.bump()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn directive(&mut self) -> Result<Directive, Error> {
+        let token = self.token;
+        let name: Box<str> = self.word().into();
+        self.bump()?;
+        let mut end = token.end;
+        let mut values = Vec::new();
+        if matches!(self.token.kind, Kind::Number | Kind::Text) {
+            loop {
+                end = self.token.end;
+                match self.token.kind {
+                    Kind::Text => drop(self.bump()?),
+                    _ => values.push(self.unsigned()?),
+                }
+                if !self.accept(b',')? {
+                    break;
+                }
+            }
+        }
+        Ok(Directive { name, values, span: token.start..end, line: token.line })
+    }
+
+    fn parameters(&mut self) -> Result<Vec<Parameter>, Error> {
+        self.expect(b'(', "`(`")?;
+        let mut parameters = Vec::new();
+        while !self.accept(b')')? {
+            if !self.is_directive() {
+                return Err(self.unexpected("`.param`"));
+            }
+            let register = self.word() == ".reg";
+            self.bump()?;
+            let kinds = self.kinds()?;
+            let (name, size, _) = self.declarator(&kinds)?;
+            let align = kinds.align.unwrap_or_else(|| natural(&kinds));
+            parameters.push(Parameter { name, register, scalar: kinds.scalar, align, size, pointer: kinds.pointer });
+            if !self.accept(b',')? && !self.is(b')') {
+                return Err(self.unexpected("`,` or `)`"));
+            }
+        }
+        Ok(parameters)
+    }
+
+    /// Type, vector, alignment and pointer words, in any order.
+    fn kinds(&mut self) -> Result<Kinds, Error> {
+        let mut kinds = Kinds { scalar: Scalar::B32, lanes: 1, align: None, pointer: false };
+        let mut typed = false;
+        while self.is_directive() {
+            let word = self.word();
+            if word == ".attribute" {
+                self.attributes()?;
+                continue;
+            }
+            self.bump()?;
+            match &word[1..] {
+                "align" => kinds.align = Some(self.small()?),
+                "ptr" => kinds.pointer = true,
+                "v2" => kinds.lanes = 2,
+                "v4" => kinds.lanes = 4,
+                "v8" => kinds.lanes = 8,
+                // The space that a `.ptr` parameter points to.
+                "global" | "shared" | "const" | "local" | "space" => {}
+                other => {
+                    if let Some(scalar) = Scalar::from_name(other) {
+                        kinds.scalar = scalar;
+                        typed = true;
+                    }
+                }
+            }
+        }
+        if typed { Ok(kinds) } else { Err(self.unexpected("a type")) }
+    }
+
+    /// `name`, `name[4][2]` or `name[]`, with the size in bytes and the array's extents.
+    fn declarator(&mut self, kinds: &Kinds) -> Result<(Box<str>, u64, Vec<u64>), Error> {
+        let name = self.name()?;
+        let mut extents = Vec::new();
+        while self.accept(b'[')? {
+            extents.push(if self.is(b']') { 0 } else { self.unsigned()? });
+            self.expect(b']', "`]`")?;
+        }
+        let element = u64::from(kinds.scalar.size()) * u64::from(kinds.lanes);
+        let size = extents.iter().fold(element, |size, &extent| size.saturating_mul(extent));
+        Ok((name, size, extents))
+    }
+
+    fn variables(&mut self, space: Space, linkage: Linkage, line: u32, into: &mut Vec<Variable>) -> Result<(), Error> {
+        let kinds = self.kinds()?;
+        let align = kinds.align.unwrap_or_else(|| natural(&kinds));
+        loop {
+            let (name, mut size, extents) = self.declarator(&kinds)?;
+            let mut initial = None;
+            if self.accept(b'=')? {
+                let mut values = Vec::new();
+                let end = self.initialiser(&kinds, &extents, 0, &mut values)?;
+                size = size.max(end);
+                initial = Some(values);
+            }
+            let (scalar, lanes) = (kinds.scalar, kinds.lanes);
+            into.push(Variable { name, space, scalar, lanes, align, size, linkage, initial, line });
+            if !self.accept(b',')? {
+                break;
+            }
+        }
+        self.expect(b';', "`;` after a variable")?;
+        Ok(())
+    }
+
+    /// Reads one value or a braced list that begins at byte `at`; gives the byte after it.
+    fn initialiser(
+        &mut self,
+        kinds: &Kinds,
+        extents: &[u64],
+        at: u64,
+        into: &mut Vec<(u64, Initial)>,
+    ) -> Result<u64, Error> {
+        let scalar = u64::from(kinds.scalar.size());
+        if !self.accept(b'{')? {
+            let value = self.initial(kinds.scalar)?;
+            into.push((at, value));
+            return Ok(at.saturating_add(scalar));
+        }
+        self.enter()?;
+        let inner = extents.get(1..).unwrap_or(&[]);
+        let stride = inner.iter().fold(scalar * u64::from(kinds.lanes), |size, &extent| size.saturating_mul(extent));
+        let (mut next, mut row) = (at, at);
+        while !self.accept(b'}')? {
+            if self.is(b'{') {
+                // A nested list fills one element of this dimension, whatever it leaves out.
+                self.initialiser(kinds, inner, row, into)?;
+                next = row.saturating_add(stride);
+            } else {
+                next = self.initialiser(kinds, inner, next, into)?;
+            }
+            row = next;
+            if !self.accept(b',')? && !self.is(b'}') {
+                return Err(self.unexpected("`,` or `}`"));
+            }
+        }
+        self.depth -= 1;
+        Ok(next)
+    }
+
+    fn initial(&mut self, scalar: Scalar) -> Result<Initial, Error> {
+        // `generic(name)`, `mask(name)` and `0xFF(name)` wrap an address.
+        if self.token.kind == Kind::Word {
+            let mut name = self.name()?;
+            let wrapped = self.accept(b'(')?;
+            if wrapped {
+                name = self.name()?;
+            }
+            let mut offset = self.displacement()?;
+            if wrapped {
+                self.expect(b')', "`)`")?;
+                offset = offset.wrapping_add(self.displacement()?);
+            }
+            return Ok(Initial::Address { name, offset });
+        }
+        let value = self.constant()?;
+        if self.accept(b'(')? {
+            let name = self.name()?;
+            let offset = self.displacement()?;
+            self.expect(b')', "`)`")?;
+            return Ok(Initial::Address { name, offset });
+        }
+        Ok(Initial::Bits(match (value, scalar) {
+            (Operand::Integer(bits), _) => bits,
+            (Operand::Float(bits), Scalar::F64) => f64::from(f32::from_bits(bits)).to_bits(),
+            (Operand::Float(bits), _) => u64::from(bits),
+            (Operand::Double(bits), Scalar::F32) => u64::from((f64::from_bits(bits) as f32).to_bits()),
+            (Operand::Double(bits), _) => bits,
+            _ => return Err(self.unexpected("a value")),
+        }))
+    }
+
+    /// `+4`, `-4`, `+-4` or nothing.
+    fn displacement(&mut self) -> Result<i64, Error> {
+        let mut offset = 0i64;
+        while self.is(b'+') || self.is(b'-') {
+            let mut negative = false;
+            while self.is(b'+') || self.is(b'-') {
+                negative ^= self.is(b'-');
+                self.bump()?;
+            }
+            let value = self.unsigned()? as i64;
+            offset = if negative { offset.wrapping_sub(value) } else { offset.wrapping_add(value) };
+        }
+        Ok(offset)
+    }
+
+    /// A number with its sign.
+    fn constant(&mut self) -> Result<Operand, Error> {
+        let mut negative = false;
+        while self.is(b'-') || self.is(b'+') {
+            negative ^= self.is(b'-');
+            self.bump()?;
+        }
+        if self.token.kind != Kind::Number {
+            return Err(self.unexpected("a number"));
+        }
+        let value = number(self.word()).ok_or_else(|| self.bad_number())?;
+        self.bump()?;
+        Ok(match (value, negative) {
+            (Operand::Integer(bits), true) => Operand::Integer(bits.wrapping_neg()),
+            (Operand::Float(bits), true) => Operand::Float(bits ^ 1 << 31),
+            (Operand::Double(bits), true) => Operand::Double(bits ^ 1 << 63),
+            (value, _) => value,
+        })
+    }
+}
+
+fn space(directive: &str) -> Space {
+    match directive {
+        ".global" => Space::Global,
+        ".shared" => Space::Shared,
+        ".const" => Space::Const,
+        ".local" => Space::Local,
+        ".param" => Space::Param,
+        _ => Space::Texture,
+    }
+}
+
+fn natural(kinds: &Kinds) -> u32 {
+    kinds.scalar.size() * u32::from(kinds.lanes)
+}

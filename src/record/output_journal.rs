@@ -1,0 +1,116 @@
+//! The files that a build writes: one after another, and taken back where what they speak of is not made.
+
+use super::digest::digest;
+use super::file::{Replaced, write_if_changed};
+use crate::process::{Turn, patience};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What a build has written so far. Copies are of one build: a signal's handler may hold one.
+#[derive(Clone, Default)]
+pub struct Written(Arc<Mutex<Files>>);
+
+#[derive(Default)]
+struct Files {
+    /// With the source that they speak of.
+    replaced: Vec<(PathBuf, Replaced)>,
+    is_made: Option<IsMade>,
+    turns: Vec<Turn>,
+}
+
+/// Whether what files about a source speak of is there, whole.
+type IsMade = Box<dyn Fn(&Path) -> bool + Send>;
+
+impl Written {
+    /// Waits until no other build writes or reads any of these headers, and keeps them to this one until it ends: one source that
+    /// is compiled twice into a folder, with other macros, has one header for both, and each compile must read its own.
+    pub fn take_turns(&self, headers: impl Iterator<Item = PathBuf>) {
+        let name = |path: PathBuf| {
+            let path = std::path::absolute(&path).unwrap_or(path);
+            let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+            let whole = folder.zip(path.file_name()).map_or(path.clone(), |(folder, name)| folder.join(name));
+            digest([whole.as_os_str().as_encoded_bytes()])
+        };
+        // In order, so that no two builds wait for each other.
+        let names: BTreeSet<String> = headers.map(name).collect();
+        // Where there is no turn to be had, a build goes on: few have such a sibling.
+        let turns = names.iter().filter_map(|name| Turn::wait(&format!("header-{name}"), patience())).collect();
+        self.locked().turns = turns;
+    }
+
+    /// Writes a file about a source, if it has other contents.
+    ///
+    /// # Errors
+    /// Why it could not be written: that there is a file of somebody else's, too.
+    pub fn write(&self, path: &Path, contents: &[u8], source: &Path) -> Result<(), String> {
+        if std::fs::read(path).is_ok_and(|present| !is_own(&present)) {
+            return Err(format!(
+                "'{}' is not of nvtune's making, and would be written over: give it another name, or set NVTUNE_HEADER_DIR",
+                path.display()
+            ));
+        }
+        let replaced = write_if_changed(path, contents)?;
+        self.locked().replaced.extend(replaced.map(|replaced| (source.to_path_buf(), replaced)));
+        Ok(())
+    }
+
+    /// [`Self::restore`] keeps the files whose source `is_made` accepts. With `None`, as at the start, it keeps none.
+    pub fn stay_where(&self, is_made: Option<IsMade>) {
+        self.locked().is_made = is_made;
+    }
+
+    /// Puts back what was there before: the first state of each file.
+    pub fn restore(&self) {
+        let Files { replaced, is_made, turns: _turns } = std::mem::take(&mut *self.locked());
+        let stays = |source: &Path| is_made.as_ref().is_some_and(|is_made| is_made(source));
+        replaced.iter().rev().filter(|(source, _)| !stays(source)).for_each(|(_, replaced)| replaced.restore());
+    }
+
+    /// Whether nothing was written and nothing is kept from others.
+    pub fn is_empty(&self) -> bool {
+        let files = self.locked();
+        files.replaced.is_empty() && files.turns.is_empty()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Files> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a header or a record is one that nvtune has made, or is empty, as what a build may begin with.
+fn is_own(contents: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(contents);
+    let is_record = text.trim_start().starts_with('{') && text.contains("\"nvtune\"");
+    text.trim().is_empty() || is_record || text.lines().next().is_some_and(|line| line.contains("made by nvtune "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_somebody_else_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.tune.h");
+        for (present, is_written) in [
+            (None, true),
+            (Some(""), true),
+            (Some("\n"), true),
+            (Some("/* made by nvtune 0.1.0 from a.cu: do not edit */\n#define A 1\n"), true),
+            (Some("{\n  \"format\": 1,\n  \"nvtune\": \"0.1.0\",\n"), true),
+            (Some("{\"kernels\":[],\"nvtune\":\"0.1.0\"}"), true),
+            (Some("#pragma once\n"), false),
+            (Some("{}"), false),
+        ] {
+            let _ = std::fs::remove_file(&path);
+            if let Some(text) = present {
+                std::fs::write(&path, text).expect("written");
+            }
+            let written = Written::default();
+            assert_eq!(written.write(&path, b"new", Path::new("a.cu")).is_ok(), is_written, "{present:?}");
+            let expected = if is_written { "new" } else { present.unwrap_or_default() };
+            assert_eq!(std::fs::read(&path).expect("it is there"), expected.as_bytes(), "{present:?}");
+        }
+    }
+}

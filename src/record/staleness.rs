@@ -1,0 +1,51 @@
+//! Why a build did not use the entry that a lock file had for a kernel.
+//!
+//! In: what the build found, with the whole compiler at hand. Out: the same words for who looks at its record alone (`nvtune lock
+//! --check`), as long as the entry is the one that the build met.
+
+use super::digest::digest;
+use super::pinned::Pinned;
+use serde::{Deserialize, Serialize};
+
+/// What speaks against an entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stale {
+    /// Digest of the entry.
+    entry: String,
+    /// What is another thing now; not empty.
+    changes: Vec<String>,
+}
+
+impl Stale {
+    /// What a build found of an entry; `None` where nothing speaks against it.
+    pub fn new(entry: &Pinned, changes: Vec<String>) -> Option<Self> {
+        (!changes.is_empty()).then(|| Self { entry: named(entry), changes })
+    }
+
+    /// What the entry `then` says that is another thing in what a later build noted, which is all that can be known without a compiler.
+    pub fn between(then: &Pinned, now: &Pinned) -> Option<Self> {
+        let mut changes = then.basis.changes(&now.basis);
+        if changes.is_empty() && then.winner.macros == now.winner.macros && then.winner_ptx != now.winner_ptx {
+            changes.push(WINNER_PTX.to_owned());
+        }
+        Self::new(then, changes)
+    }
+
+    /// Whether this is about an entry as it stands.
+    pub fn is_about(&self, entry: &Pinned) -> bool {
+        self.entry == named(entry)
+    }
+
+    /// In words, to stand behind "is stale: ".
+    pub fn reason(&self) -> String {
+        format!("another is {}", self.changes.join(" and "))
+    }
+}
+
+/// That the winner's code is not what it was, in words.
+pub const WINNER_PTX: &str = "its code (PTX) under the winner's macros";
+
+fn named(entry: &Pinned) -> String {
+    // Plain data always has a text.
+    digest([serde_json::to_vec(entry).unwrap_or_default().as_slice()])
+}

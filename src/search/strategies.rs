@@ -1,0 +1,416 @@
+//! Which configurations are sent to the GPU: the strategies of Liang et al. (ASP-DAC 2013) and Ryoo et al. (CGO 2008).
+
+use super::few::Few;
+use super::pareto::pareto_front;
+use super::refit::Refit;
+use crate::model::{Bottleneck, Score};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+/// How candidates are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Strategy {
+    /// Exhaustive: every configuration.
+    Es,
+    /// Those with the highest RO; ties are measured (Liang et al., section IV).
+    Ros,
+    /// The Pareto-optimal ones in (T, C) within each value of total threads (Liang et al., algorithm 1), and those that only what is
+    /// predicted to be slower betters.
+    Pos,
+    /// POS, filtered by occupancy (Liang et al., section IV), ties in (T, C) thinned, and the configurations of least
+    /// predicted time besides.
+    Posf,
+    /// In rounds: a spread first, then what a prediction re-fitted to all timings so far expects to win (see `refit`).
+    Refit,
+    /// The Pareto-optimal ones in efficiency and utilization of those that memory bandwidth does not bound, one for each cluster of equal
+    /// metrics (Ryoo et al., section 5).
+    Ryoo,
+}
+
+impl Strategy {
+    /// Every strategy, by the name that `NVTUNE_STRATEGY` and `strategy(...)` use.
+    pub const ALL: [(&'static str, Self); 6] = [
+        ("refit", Self::Refit),
+        ("es", Self::Es),
+        ("ros", Self::Ros),
+        ("pos", Self::Pos),
+        ("posf", Self::Posf),
+        ("ryoo", Self::Ryoo),
+    ];
+
+    /// Their names, as help and messages list them.
+    pub const NAMES: &str = "refit, es, ros, pos, posf, ryoo";
+
+    /// What is used where nothing is said.
+    pub const DEFAULT: Self = Self::Refit;
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::ALL.iter().find(|(_, strategy)| strategy == self).map_or("", |(name, _)| name);
+        formatter.write_str(name)
+    }
+}
+
+impl FromStr for Strategy {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        Self::ALL.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, strategy)| *strategy).ok_or(())
+    }
+}
+
+/// A feasible configuration as the search sees it.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// Threads of the whole grid.
+    pub threads: u64,
+    /// Identity of the machine code: points of one variant and equal metrics differ in shape alone.
+    pub variant: usize,
+    /// Identity of cache operator and carve-out. The model knows next to nothing of caches, so POSF and Ryoo choose among the points
+    /// of each as if they were alone.
+    pub policy: usize,
+    /// Whether it has code that is there before that of the others: see [`crate::ptx::Edits::is_natural`].
+    pub natural: bool,
+    pub score: Score,
+    /// Where in the space it is: numbers in which configurations that behave alike are near, the same ones for all points.
+    pub coordinates: Vec<f64>,
+}
+
+/// POSF keeps occupancies in this range. The paper's 0.3 to 0.5 was fitted to a GTX 480; the bounds here are what the
+/// recorded exhaustive runs under `kernels/results/h200/` allow: no kernel's best point lies outside them.
+const POSF_OCCUPANCY: std::ops::RangeInclusive<f64> = 0.2..=1.0;
+
+/// POSF adds this many configurations of least predicted time of each policy: T and C know nothing of how a block's shape meets the
+/// caches, and a front of them can lack the best shape altogether.
+const PREDICTED: usize = 8;
+
+/// Of shapes that tie in (T, C), POSF sends this many of each variant and policy, those with the least predicted time.
+const TIES: usize = 3;
+
+/// Where fewer may be timed, rounds of many would leave none to learn from.
+const FEW: usize = 34;
+
+/// A search: rounds of points to time.
+#[derive(Debug)]
+pub enum Search<'a> {
+    /// Everything in one round.
+    Once(Vec<usize>),
+    Refit(Refit<'a>),
+    Few(Few<'a>),
+}
+
+impl<'a> Search<'a> {
+    /// The search of a strategy over `points`, of which the one with index `baseline` is the baseline (none, where that is beyond
+    /// them). At most `most` are timed, the baseline among them: of a strategy that sends all at once those of least predicted time.
+    pub fn new(strategy: Strategy, points: &'a [Point], baseline: usize, most: usize) -> Self {
+        if strategy == Strategy::Refit {
+            return if most < FEW {
+                Self::Few(Few::new(points, baseline, most))
+            } else {
+                Self::Refit(Refit::new(points, baseline, most))
+            };
+        }
+        let mut all = candidates(strategy, points);
+        if all.len() > most {
+            all.retain(|&index| index != baseline);
+            all.truncate(most.saturating_sub(1));
+        }
+        Self::Once(all)
+    }
+
+    /// Whether the first round of such a search is among natural points, and is known before the others are.
+    pub fn begins_early(strategy: Strategy, most: usize) -> bool {
+        strategy == Strategy::Refit && most >= FEW
+    }
+
+    /// The same with these points for the first round, where [`Self::begins_early`].
+    pub fn begun(self, first: Vec<usize>) -> Self {
+        match self {
+            Self::Refit(search) => Self::Refit(search.begun(first)),
+            other => other,
+        }
+    }
+
+    /// The points to time next; `times` are those so far, `None` for what is not timed or was refused. Empty: the search is over.
+    pub fn next(&mut self, times: &[Option<f64>]) -> Vec<usize> {
+        match self {
+            Self::Once(all) => std::mem::take(all),
+            Self::Refit(search) => search.next(times),
+            Self::Few(search) => search.next(times),
+        }
+    }
+}
+
+/// The indices of the configurations that a strategy times, in the order of predicted time; of one with several rounds, the
+/// first round.
+pub fn candidates(strategy: Strategy, points: &[Point]) -> Vec<usize> {
+    let mut chosen = match strategy {
+        Strategy::Es => (0..points.len()).collect(),
+        // The safest first.
+        Strategy::Refit => return Refit::new(points, points.len(), usize::MAX).spread(),
+        Strategy::Ros => highest_ro(points),
+        Strategy::Pos => po_pareto(points, |_| true),
+        Strategy::Posf => {
+            let filtered = po_pareto(points, |score| POSF_OCCUPANCY.contains(&score.occupancy));
+            // A kernel whose every configuration has a low occupancy is still tuned.
+            let kept = if filtered.is_empty() { po_pareto(points, |_| true) } else { filtered };
+            let mut chosen = thinned(points, kept, TIES);
+            let mut predicted: Vec<usize> = (0..points.len()).collect();
+            sort_by_prediction(points, &mut predicted);
+            let mut taken: BTreeMap<usize, usize> = BTreeMap::new();
+            chosen.extend(predicted.into_iter().filter(|&index| {
+                let count = taken.entry(points[index].policy).or_default();
+                *count += 1;
+                *count <= PREDICTED
+            }));
+            chosen.sort_unstable();
+            chosen.dedup();
+            chosen
+        }
+        Strategy::Ryoo => thinned(points, ryoo_pareto(points), 1),
+    };
+    sort_by_prediction(points, &mut chosen);
+    chosen
+}
+
+/// The Pareto set of POS: the indices that are optimal in (T, C) within their number of threads, ascending.
+pub fn po_pareto_set(points: &[Point]) -> Vec<usize> {
+    let mut set = po_pareto(points, |_| true);
+    set.sort_unstable();
+    set
+}
+
+pub(crate) fn sort_by_prediction(points: &[Point], indices: &mut [usize]) {
+    indices.sort_by(|&a, &b| points[a].score.predicted_us.total_cmp(&points[b].score.predicted_us).then(a.cmp(&b)));
+}
+
+fn highest_ro(points: &[Point]) -> Vec<usize> {
+    let highest = points.iter().map(|point| point.score.ro).fold(f64::NEG_INFINITY, f64::max);
+    (0..points.len()).filter(|&index| points[index].score.ro == highest).collect()
+}
+
+/// Algorithm 1 of Liang et al., but for ties: different numbers of threads do different work each, so their T and C do not compare.
+fn po_pareto(points: &[Point], keep: impl Fn(&Score) -> bool) -> Vec<usize> {
+    let mut by_threads: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    for (index, point) in points.iter().enumerate().filter(|(_, point)| keep(&point.score)) {
+        by_threads.entry(point.threads).or_default().push(index);
+    }
+    let mut chosen = Vec::new();
+    for group in by_threads.into_values() {
+        let metrics: Vec<Po> = group.iter().map(|&index| Po::of(&points[index].score)).collect();
+        chosen.extend(tolerant_front(&metrics).into_iter().map(|member| group[member]));
+    }
+    chosen
+}
+
+/// T and C are known no better than so: an eighth of an SM's threads, which is what a block more or less makes, and a tenth of the
+/// cycles. Differences below are ties, which no metric breaks.
+const T_TOLERANCE: f64 = 256.0;
+const C_TOLERANCE: f64 = 0.1;
+
+/// T and C of a point, and its predicted time.
+#[derive(Clone, Copy)]
+struct Po {
+    t: f64,
+    c: f64,
+    us: f64,
+}
+
+impl Po {
+    fn of(score: &Score) -> Self {
+        Self { t: score.t, c: score.c, us: score.predicted_us }
+    }
+
+    fn is_number(&self) -> bool {
+        !self.t.is_nan() && !self.c.is_nan() && !self.us.is_nan()
+    }
+
+    /// Whether it is worse than the other in nothing.
+    fn is_no_worse(&self, other: &Self) -> bool {
+        self.t <= other.t && self.c <= other.c && self.us <= other.us
+    }
+
+    /// Whether it betters the other clearly. T and C know nothing of bandwidths (which is why Ryoo et al. screen what memory bandwidth
+    /// bounds before they draw their curve): where the predicted time, which does, contradicts them, it is not known which is better.
+    fn beats(&self, other: &Self) -> bool {
+        let is_clear = self.t < other.t - T_TOLERANCE || self.c * (1.0 + C_TOLERANCE) < other.c;
+        self.is_no_worse(other) && is_clear
+    }
+}
+
+/// The points that no other one betters clearly in T or C without being worse in the other, or predicted to be slower, in the order of
+/// the input.
+fn tolerant_front(points: &[Po]) -> Vec<usize> {
+    let mut order: Vec<&Po> = points.iter().filter(|point| point.is_number()).collect();
+    order.sort_by(|a, b| a.t.total_cmp(&b.t).then(a.c.total_cmp(&b.c)).then(a.us.total_cmp(&b.us)));
+    // Whoever beats a point is among these, or one of these beats it more.
+    let mut front: Vec<&Po> = Vec::new();
+    for point in order {
+        if !front.iter().any(|other| other.is_no_worse(point)) {
+            front.push(point);
+        }
+    }
+    let is_kept = |point: &Po| point.is_number() && !front.iter().any(|other| other.beats(point));
+    (0..points.len()).filter(|&index| is_kept(&points[index])).collect()
+}
+
+/// The Pareto-optimal points in efficiency and utilization of those that memory bandwidth does not bound: the metrics know nothing of
+/// it, so such points would draw the curve away from the best (Ryoo et al., section 5). Where it bounds all, all are kept.
+fn ryoo_pareto(points: &[Point]) -> Vec<usize> {
+    let is_bound = |point: &Point| point.score.bottleneck == Bottleneck::GlobalBandwidth;
+    let mut kept: Vec<usize> = (0..points.len()).filter(|&index| !is_bound(&points[index])).collect();
+    if kept.is_empty() {
+        kept = (0..points.len()).collect();
+    }
+    let metrics: Vec<(f64, f64)> =
+        kept.iter().map(|&index| (-points[index].score.efficiency, -points[index].score.utilization)).collect();
+    pareto_front(&metrics).into_iter().map(|member| kept[member]).collect()
+}
+
+/// At most `most` of the points that share their variant, policy and, within the tolerance, (T, C): those with the least predicted time.
+fn thinned(points: &[Point], mut chosen: Vec<usize>, most: usize) -> Vec<usize> {
+    sort_by_prediction(points, &mut chosen);
+    let mut seen: BTreeMap<(usize, usize, i64, i64), usize> = BTreeMap::new();
+    chosen.retain(|&index| {
+        let point = &points[index];
+        let t = (point.score.t / T_TOLERANCE).round() as i64;
+        let c = (point.score.c.ln() / C_TOLERANCE.ln_1p()).round() as i64;
+        let count = seen.entry((point.variant, point.policy, t, c)).or_default();
+        *count += 1;
+        *count <= most
+    });
+    chosen
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::model::{Limiter, Terms};
+
+    /// A point with these total threads, variant, T, C and predicted time; RO and occupancy follow from T.
+    pub fn point(threads: u64, variant: usize, t: f64, c: f64, predicted_us: f64) -> Point {
+        let occupancy = 1.0 - t / 2048.0;
+        let score = Score {
+            occupancy,
+            blocks_per_sm: 1,
+            limiter: Limiter::Registers,
+            registers: 32,
+            ro: occupancy * c,
+            t,
+            c,
+            efficiency: 1.0 / c,
+            utilization: 2048.0 - t,
+            predicted_us,
+            terms: Terms { latency: predicted_us, ..Terms::default() },
+            in_flight: 1.0,
+            bottleneck: Bottleneck::Issue,
+            feasible: true,
+            exact: true,
+        };
+        Point { threads, variant, policy: 0, natural: true, score, coordinates: vec![f64::from(threads as u32), c] }
+    }
+
+    /// A point with these parts of its prediction.
+    pub fn bound(terms: Terms) -> Point {
+        let mut point = point(1000, 0, 0.0, 1.0, terms.us());
+        point.score.terms = terms;
+        point
+    }
+
+    /// Two numbers of threads; the fourth and the last are dominated within theirs, the third and fifth tie in shape.
+    fn space() -> Vec<Point> {
+        vec![
+            point(1000, 0, 0.0, 500.0, 9.0),
+            point(1000, 1, 1024.0, 300.0, 5.0),
+            point(1000, 2, 1792.0, 200.0, 7.0),
+            point(1000, 3, 1024.0, 400.0, 6.0),
+            point(1000, 2, 1792.0, 200.0, 4.0),
+            point(2000, 0, 0.0, 900.0, 3.0),
+            point(2000, 1, 512.0, 900.0, 8.0),
+        ]
+    }
+
+    #[test]
+    fn every_strategy_sends_what_its_paper_says() {
+        // By hand: of 1000 threads (0, 500), (1024, 300) and both (1792, 200) are optimal, of 2000 threads (0, 900).
+        assert_eq!(po_pareto_set(&space()), [0, 1, 2, 4, 5]);
+        assert_eq!(candidates(Strategy::Pos, &space()), [5, 4, 1, 2, 0]);
+        assert_eq!(candidates(Strategy::Es, &space()), [5, 4, 1, 3, 2, 6, 0]);
+        // RO = occupancy x C here: 500, 150, 25, 200, 25, 900, 675.
+        assert_eq!(candidates(Strategy::Ros, &space()), [5]);
+        // Efficiency 1/C against utilization 2048 - T: (1/500, 2048), (1/300, 1024) and one of the two at (1/200, 256).
+        assert_eq!(candidates(Strategy::Ryoo, &space()), [4, 1, 0]);
+    }
+
+    #[test]
+    fn ryoo_draws_its_curve_without_what_memory_bandwidth_bounds() {
+        let bound = |indices: &[usize]| {
+            let mut points = space();
+            indices.iter().for_each(|&index| points[index].score.bottleneck = Bottleneck::GlobalBandwidth);
+            candidates(Strategy::Ryoo, &points)
+        };
+        assert_eq!(bound(&[]), [4, 1, 0]);
+        // Without the second the fourth, (1/400, 1024), is on the curve; without both of the last (1/200, 256) nobody is there.
+        assert_eq!(bound(&[1]), [4, 3, 0]);
+        assert_eq!(bound(&[2, 4]), [1, 0]);
+        assert_eq!(bound(&[0, 1, 2, 3, 4, 5, 6]), [4, 1, 0], "where it bounds all, it tells none apart");
+    }
+
+    #[test]
+    fn differences_that_the_model_cannot_tell_are_ties() {
+        // Against (512, 1000): fewer than a block's threads, or less than a tenth of the cycles, is no difference.
+        for (t, c, is_kept) in
+            [(768.0, 1000.0, true), (769.0, 1000.0, false), (512.0, 1099.0, true), (512.0, 1101.0, false)]
+        {
+            let points = [point(1000, 0, 512.0, 1000.0, 1.0), point(1000, 1, t, c, 2.0)];
+            assert_eq!(po_pareto_set(&points).contains(&1), is_kept, "{t} {c}");
+        }
+    }
+
+    #[test]
+    fn what_is_predicted_to_be_faster_is_not_beaten_by_threads_and_cycles() {
+        // The first has more threads and fewer cycles.
+        for (us, is_kept) in [(0.9, true), (1.0, false), (1.1, false)] {
+            let points = [point(1000, 0, 0.0, 500.0, 1.0), point(1000, 1, 1024.0, 1000.0, us)];
+            assert_eq!(po_pareto_set(&points).contains(&1), is_kept, "{us}");
+        }
+        // Of three, who is fastest beats whom the second does not.
+        let points =
+            [point(1000, 0, 0.0, 500.0, 1.0), point(1000, 1, 0.0, 600.0, 0.8), point(1000, 2, 1024.0, 1000.0, 0.9)];
+        assert_eq!(po_pareto_set(&points), [0, 1]);
+    }
+
+    #[test]
+    fn posf_filters_occupancy_thins_ties_and_adds_the_best_predictions() {
+        // Ten shapes of one variant tie; the two of 12.5% occupancy are out but for their predicted time.
+        let mut points: Vec<Point> = (0..10).map(|shape| point(1000, 0, 0.0, 500.0, 20.0 + f64::from(shape))).collect();
+        points.push(point(1000, 1, 1792.0, 100.0, 50.0));
+        let chosen = candidates(Strategy::Posf, &points);
+        assert_eq!(chosen, (0..PREDICTED).collect::<Vec<_>>(), "three of the ties, and the eight best predictions");
+        points.push(point(1000, 1, 1792.0, 100.0, 1.0));
+        assert_eq!(candidates(Strategy::Posf, &points)[0], 11);
+        // What the caches are told is chosen as if alone: as many again.
+        let told = points.iter().map(|point| Point { policy: 1, ..point.clone() });
+        let both: Vec<Point> = points.iter().cloned().chain(told).collect();
+        let of = |policy: usize| {
+            let chosen = candidates(Strategy::Posf, &both).into_iter().filter(|&index| both[index].policy == policy);
+            chosen.map(|index| index % 12).collect::<Vec<_>>()
+        };
+        assert_eq!((of(0), of(1)), (candidates(Strategy::Posf, &points), candidates(Strategy::Posf, &points)));
+        let only_low: Vec<Point> = points.split_off(10);
+        assert_eq!(candidates(Strategy::Posf, &only_low), [1, 0]);
+    }
+
+    #[test]
+    fn strategies_are_read_by_name() {
+        for (name, strategy) in Strategy::ALL {
+            assert_eq!((name.parse(), strategy.to_string()), (Ok(strategy), name.to_owned()));
+        }
+        assert_eq!("best".parse::<Strategy>(), Err(()));
+        assert_eq!(Strategy::ALL.map(|(name, _)| name).join(", "), Strategy::NAMES);
+    }
+}

@@ -1,0 +1,555 @@
+//! What a few warps accessed -> how each memory line looks to the memory system.
+
+use super::atomics::busy;
+use super::bank_conflicts;
+use super::l2_sharing::Beside;
+use super::memory::{AddressMap, MODULE_REGION, in_buffer, region};
+use super::profile::{Access, Kind, Space, Spread, VARIABLES};
+use super::program::Program;
+use super::stores::{Leaving, leaving};
+use super::thread::Touch;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Bytes of a sector, the unit of traffic between caches and memory.
+pub(crate) const SECTOR: u64 = 32;
+pub(crate) const SECTORS_PER_LINE: u64 = 4;
+/// Sectors come from device memory in pairs that differ in this bit of their number: on an H200 4.2 million lone sectors are 268 MB
+/// (`dram__bytes_read.sum` of `scattered`, `kernels/results/h200/traffic.json`).
+const FETCHED_WITH: u64 = 1;
+/// Lanes of a warp.
+const WARP: u64 = 32;
+/// Bytes of a line of the constant cache (Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, table 3.1).
+const CONSTANT_LINE: u64 = 64;
+/// Bytes of a bank's word.
+pub(crate) const WORD: u64 = 4;
+
+/// Instructions of a warp in which what another warp of its block asked for has come, though warps do not keep step. The searches of the
+/// recorded spaces of an H200 find the same with 224 to 384 of them; without any of this, variants that load in many small groups
+/// (`stencil3d` in 40 registers) are taken to wait for the level-2 cache in each of them.
+const OTHERS_AGO: u64 = 256;
+
+/// One execution of a memory step by one warp.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub step: u32,
+    pub warp: u32,
+    /// The how-manieth execution of this step by the warp.
+    pub execution: u64,
+    /// Instructions that the warp had executed.
+    pub time: u64,
+    pub space: Space,
+    pub kind: Kind,
+    pub width: u32,
+    /// The lanes that take part, and the address in the space of each.
+    pub lanes: u32,
+    pub addresses: [u64; 32],
+}
+
+impl Request {
+    pub fn each(&self) -> impl Iterator<Item = (u64, u64)> {
+        (0..32).filter(|lane| self.lanes >> lane & 1 != 0).map(|lane| (lane, self.addresses[lane as usize]))
+    }
+
+    pub fn last(&self, address: u64) -> u64 {
+        address.saturating_add(u64::from(self.width.max(1)) - 1)
+    }
+}
+
+/// Lays what the lanes of a warp touched side by side: those that execute a step for the same time do it together.
+pub(crate) fn requests(warp: u32, lanes: &[(u32, Vec<Touch>)]) -> Vec<Request> {
+    let mut found: Vec<Request> = Vec::new();
+    let mut index: HashMap<(u32, u64), usize> = HashMap::new();
+    for (lane, touches) in lanes {
+        for touch in touches {
+            let Touch { step, execution, time, space, kind, width, address } = *touch;
+            let at = *index.entry((step, execution)).or_insert_with(|| {
+                found.push(Request { step, warp, execution, time, space, kind, width, lanes: 0, addresses: [0; 32] });
+                found.len() - 1
+            });
+            let request = &mut found[at];
+            request.time = time.min(request.time);
+            request.lanes |= 1 << (lane & 31);
+            request.addresses[(lane & 31) as usize] = address;
+        }
+    }
+    found
+}
+
+/// How often the warps that are looked at executed a memory step, recorded or not.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Turns {
+    pub executions: f64,
+    /// The lanes that took part, over all executions.
+    pub lanes: f64,
+}
+
+impl Turns {
+    pub fn add(&mut self, other: Self) {
+        self.executions += other.executions;
+        self.lanes += other.lanes;
+    }
+}
+
+/// What a record is a part of, by step.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    /// Executions by the busiest warp that was looked at.
+    most: Vec<f64>,
+    turns: Vec<Turns>,
+    /// These are those of the grid's average warp.
+    is_average: bool,
+}
+
+impl Whole {
+    /// That the average warp of the grid does this, and not what those do that were looked at.
+    pub fn average(&mut self, turns: Vec<Turns>) {
+        self.is_average = true;
+        let pairs = self.turns.iter_mut().zip(turns);
+        pairs.filter(|(_, of_grid)| of_grid.executions > 0.0).for_each(|(known, of_grid)| *known = of_grid);
+    }
+
+    /// Of a program of so many steps.
+    pub fn new(steps: usize) -> Self {
+        Self { most: vec![0.0; steps], turns: vec![Turns::default(); steps], is_average: false }
+    }
+
+    /// One more warp.
+    pub fn add(&mut self, warp: impl IntoIterator<Item = Turns>) {
+        for ((most, sum), turns) in self.most.iter_mut().zip(&mut self.turns).zip(warp) {
+            *most = turns.executions.max(*most);
+            sum.add(turns);
+        }
+    }
+}
+
+/// The accesses by PTX line, from requests in the order of their time; `buffers` is the number of buffers of the workload, `beside` knows the
+/// blocks beside this one.
+pub(crate) fn accesses(
+    program: &Program,
+    requests: &[Request],
+    Whole { most, turns, is_average }: &Whole,
+    buffers: usize,
+    mut beside: Beside,
+) -> BTreeMap<u32, Access> {
+    let recorded = recorded(requests);
+    let mut touched_by_warp: HashMap<u32, AddressMap<u64>> = HashMap::new();
+    let mut touched = AddressMap::default();
+    let mut sums: BTreeMap<u32, Sum> = BTreeMap::new();
+    let leaving = leaving(requests);
+    for (request, leaving) in requests.iter().zip(leaving) {
+        let sum = sums.entry(program.steps[request.step as usize].line).or_insert_with(|| Sum::new(request));
+        let Recorded { last, most_warps } = recorded.get(&request.step).copied().unwrap_or_default();
+        let complete = |last: u64| most.get(request.step as usize).is_none_or(|&most| most <= last as f64);
+        let judged = Judged {
+            alone: complete(last) || request.execution > last / 2,
+            beside: complete(most_warps) || (request.execution > most_warps / 2 && request.execution <= most_warps),
+        };
+        let by_warp = touched_by_warp.entry(request.warp).or_default();
+        sum.add(request, judged, buffers, by_warp, &mut touched, &mut beside);
+        sum.stored(leaving, judged);
+        sum.busy += busy(request, &program.steps[request.step as usize].operation);
+    }
+    let mut whole: BTreeMap<u32, Turns> = BTreeMap::new();
+    for (step, turns) in program.steps.iter().zip(turns) {
+        whole.entry(step.line).or_default().add(*turns);
+    }
+    sums.into_iter()
+        .map(|(line, sum)| (line, sum.mean(whole.get(&line).copied().unwrap_or_default(), *is_average)))
+        .collect()
+}
+
+/// How far the record of a step goes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Recorded {
+    /// The last execution by any warp.
+    last: u64,
+    /// The last to which at least half of the warps come: others may be recorded at their beginning only.
+    most_warps: u64,
+}
+
+fn recorded(requests: &[Request]) -> HashMap<u32, Recorded> {
+    let mut by_warp: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+    for request in requests {
+        let last = by_warp.entry((request.step, request.warp)).or_default();
+        *last = request.execution.max(*last);
+    }
+    let mut by_step: HashMap<u32, Vec<u64>> = HashMap::new();
+    by_warp.into_iter().for_each(|((step, _), last)| by_step.entry(step).or_default().push(last));
+    let of = |mut lasts: Vec<u64>| {
+        lasts.sort_unstable();
+        Recorded { last: lasts.last().copied().unwrap_or(0), most_warps: lasts[(lasts.len() - 1) / 2] }
+    };
+    by_step.into_iter().map(|(step, lasts)| (step, of(lasts))).collect()
+}
+
+/// What an execution counts for.
+#[derive(Clone, Copy)]
+struct Judged {
+    /// What the same warp touched before.
+    alone: bool,
+    /// What any warp of the block did.
+    beside: bool,
+}
+
+/// Parts of a buffer of which it is told whether a warp touches them.
+const PARTS: u64 = 1024;
+
+/// By buffer the share of its parts that the warps touch; `buffers` are their bytes.
+pub(crate) fn spread(requests: &[Request], buffers: &[u64]) -> BTreeMap<u32, Spread> {
+    let mut touched: HashMap<(u32, usize), BTreeSet<u64>> = HashMap::new();
+    for request in requests.iter().filter(|request| request.space == Space::Global) {
+        for (_, address) in request.each() {
+            let Some((buffer, offset)) = in_buffer(address) else { continue };
+            let Some(&bytes) = buffers.get(buffer).filter(|bytes| **bytes > 0) else { continue };
+            let part = (u128::from(offset) * u128::from(PARTS) / u128::from(bytes)) as u64;
+            touched.entry((request.warp, buffer)).or_default().insert(part.min(PARTS - 1));
+        }
+    }
+    let mut sums: BTreeMap<u32, (f64, f64, BTreeSet<u64>)> = BTreeMap::new();
+    for ((_, buffer), parts) in touched {
+        let (sum, warps, all) = sums.entry(buffer as u32).or_default();
+        *sum += parts.len() as f64 / PARTS as f64;
+        *warps += 1.0;
+        all.extend(parts);
+    }
+    let share = |(buffer, (sum, warps, all)): (u32, (f64, f64, BTreeSet<u64>))| {
+        (buffer, Spread { alone: sum / warps, together: all.len() as f64 / PARTS as f64 })
+    };
+    sums.into_iter().map(share).collect()
+}
+
+struct Sum {
+    access: Access,
+    groups: f64,
+    sectors: f64,
+    lines: f64,
+    passes: f64,
+    lanes: f64,
+    /// Sectors in the part of the record that counts for reuse, those of them that were touched before, and those that are at hand.
+    judged: f64,
+    again: f64,
+    at_hand: f64,
+    /// In the part of the record that counts for what the block shares: sectors that are not at hand, those of them that are near, and those of
+    /// which nobody knows whether other blocks have brought them.
+    waited: f64,
+    near: f64,
+    unplaced: f64,
+    /// Accesses in the part that counts for reuse, and those of them of which every sector is at hand.
+    decided: f64,
+    hits: f64,
+    /// Nanoseconds that lines of the level-2 cache are busy with atomic updates.
+    busy: f64,
+    leaving: Leaving,
+    /// The same in the part of the record that counts for what the block shares.
+    judged_leaving: Leaving,
+    /// Instructions since then, summed.
+    after: f64,
+    /// The same of the block's warps.
+    judged_in_block: f64,
+    again_in_block: f64,
+    distinct: AddressMap<()>,
+    buffer: Option<u64>,
+    one_buffer: bool,
+}
+
+impl Sum {
+    fn new(first: &Request) -> Self {
+        let access =
+            Access { space: first.space, kind: first.kind, width: first.width, broadcast: true, ..Access::default() };
+        Self {
+            access,
+            groups: 0.0,
+            sectors: 0.0,
+            lines: 0.0,
+            passes: 0.0,
+            lanes: 0.0,
+            judged: 0.0,
+            again: 0.0,
+            at_hand: 0.0,
+            waited: 0.0,
+            near: 0.0,
+            unplaced: 0.0,
+            decided: 0.0,
+            hits: 0.0,
+            busy: 0.0,
+            leaving: Leaving::default(),
+            judged_leaving: Leaving::default(),
+            after: 0.0,
+            judged_in_block: 0.0,
+            again_in_block: 0.0,
+            distinct: AddressMap::default(),
+            buffer: None,
+            one_buffer: true,
+        }
+    }
+
+    fn add(
+        &mut self,
+        request: &Request,
+        judged: Judged,
+        buffers: usize,
+        by_warp: &mut AddressMap<u64>,
+        by_block: &mut AddressMap<u64>,
+        beside: &mut Beside,
+    ) {
+        self.groups += 1.0;
+        self.lanes += f64::from(request.lanes.count_ones());
+        let first = request.each().next().map(|(_, address)| address);
+        self.access.broadcast &= request.each().all(|(_, address)| Some(address) == first);
+        let sectors = match self.access.space {
+            Space::Global | Space::Local => sectors(request),
+            // Apart from global addresses.
+            Space::Constant => {
+                distinct(request.each().map(|(_, address)| (1 << 61) | (address / CONSTANT_LINE)).collect())
+            }
+            Space::Shared | Space::Texture => Vec::new(),
+        };
+        self.passes += match self.access.space {
+            Space::Shared => bank_conflicts::shared(request),
+            Space::Constant => {
+                self.lines += sectors.len() as f64;
+                distinct(request.each().map(|(_, address)| address / WORD).collect()).len() as f64
+            }
+            Space::Global | Space::Local => {
+                let lines = distinct(sectors.iter().map(|sector| sector / SECTORS_PER_LINE).collect());
+                self.lines += lines.len() as f64;
+                if self.access.space == Space::Local {
+                    lines.len() as f64
+                } else {
+                    bank_conflicts::global(request, &lines)
+                }
+            }
+            Space::Texture => 1.0,
+        };
+        self.sectors += sectors.len() as f64;
+        let mut hit = true;
+        for &sector in &sectors {
+            self.distinct.insert(sector, ());
+            let before = by_warp.insert(sector, request.time);
+            let again = before.is_some();
+            let is_fetched = by_block.get(&(sector ^ FETCHED_WITH)).is_some_and(|&first| first < request.time);
+            let is_new = self.access.space == Space::Global && !by_block.contains_key(&sector);
+            let by_others = if is_new { beside.touched_before(sector, by_block) } else { None };
+            // When a warp of the block touched it first.
+            let first_in_block = match by_block.entry(sector) {
+                Entry::Occupied(first) => Some(*first.get()),
+                Entry::Vacant(place) => {
+                    place.insert(request.time);
+                    None
+                }
+            };
+            let again_in_block = first_in_block.is_some();
+            let at_hand = again || first_in_block.is_some_and(|first| request.time >= first + OTHERS_AGO);
+            hit &= at_hand;
+            if judged.alone {
+                self.judged += 1.0;
+                self.again += f64::from(u8::from(again));
+                self.at_hand += f64::from(u8::from(at_hand));
+                self.after += before.map_or(0, |before| request.time.saturating_sub(before)) as f64;
+            }
+            if judged.beside && !at_hand {
+                self.waited += 1.0;
+                self.near += f64::from(u8::from(again_in_block || is_fetched || by_others == Some(true)));
+                self.unplaced += f64::from(u8::from(!again_in_block && !is_fetched && by_others.is_none()));
+            }
+            if judged.beside {
+                self.judged_in_block += 1.0;
+                self.again_in_block += f64::from(u8::from(again_in_block));
+            }
+        }
+        if judged.alone {
+            self.decided += 1.0;
+            self.hits += f64::from(u8::from(hit));
+        }
+        if self.access.space == Space::Global {
+            for (_, address) in request.each() {
+                let region = region(address);
+                let known = (1..=buffers as u64).contains(&region) || region == MODULE_REGION;
+                self.one_buffer &= known && self.buffer.is_none_or(|buffer| buffer == region);
+                self.buffer = Some(region);
+            }
+        }
+    }
+
+    fn stored(&mut self, leaving: Leaving, judged: Judged) {
+        self.leaving.add(leaving);
+        if judged.beside {
+            self.judged_leaving.add(leaving);
+        }
+    }
+
+    /// The mean over the whole of what the record is a part of. A loop goes on for those of its lanes that have most to do, after the
+    /// record has ended: with so many fewer of them it touches so much less. Nor have the warps that are recorded as many lanes at work as
+    /// those of other data have, which may be more (`is_average`: the whole is that of the grid's average warp).
+    fn mean(self, whole: Turns, is_average: bool) -> Access {
+        let per_group = |sum: f64| sum / self.groups.max(1.0);
+        let lanes = per_group(self.lanes);
+        let overall = if whole.executions > 0.0 { whole.lanes / whole.executions } else { lanes };
+        let most = if is_average { f64::INFINITY } else { 1.0 };
+        let part = if self.access.broadcast || lanes <= 0.0 { 1.0 } else { (overall / lanes).min(most) };
+        // What a single lane touches is there in every execution.
+        let scaled = |sum: f64, part: f64| (per_group(sum) * part).max(per_group(sum).min(1.0));
+        let of_part = |sum: f64| scaled(sum, part);
+        // Whether more lanes meet in a bank hangs on where they are.
+        let passes_part = if self.access.space == Space::Shared { part.min(1.0) } else { part };
+        let share = |sum: f64, of: f64| if of > 0.0 { sum / of } else { 0.0 };
+        Access {
+            sectors: of_part(self.sectors),
+            lines: of_part(self.lines),
+            leaving: per_group(self.leaving.sectors) * part,
+            partial: per_group(self.leaving.partial) * part,
+            completed: per_group(self.leaving.completed) * part,
+            unfinished: per_group(self.leaving.unfinished) * part,
+            stored_before: share(self.judged_leaving.again, self.judged_leaving.sectors),
+            passes: scaled(self.passes, passes_part),
+            busy_ns: per_group(self.busy) * part,
+            lanes: overall,
+            reuse: share(self.again, self.judged),
+            at_hand: share(self.at_hand, self.judged),
+            near: share(self.near, self.waited),
+            unplaced: share(self.unplaced, self.waited),
+            hits: share(self.hits, self.decided),
+            reuse_after: self.after / self.again.max(1.0),
+            block_reuse: share(self.again_in_block, self.judged_in_block),
+            block_sectors: per_group(self.distinct.len() as f64) * part,
+            buffer: self.buffer.filter(|_| self.one_buffer).and_then(|region| match region {
+                MODULE_REGION => Some(VARIABLES),
+                region => u32::try_from(region - 1).ok(),
+            }),
+            ..self.access
+        }
+    }
+}
+
+pub(crate) fn distinct(mut values: Vec<u64>) -> Vec<u64> {
+    values.sort_unstable();
+    values.dedup();
+    values
+}
+
+fn sectors(request: &Request) -> Vec<u64> {
+    let mut sectors = Vec::with_capacity(64);
+    for (lane, address) in request.each() {
+        let last = request.last(address);
+        if request.space == Space::Local {
+            for word in address / WORD..=last / WORD {
+                sectors.push(in_local(request.warp, lane, word.wrapping_mul(WORD)) / SECTOR);
+            }
+        } else {
+            sectors.extend(address / SECTOR..=last / SECTOR);
+        }
+    }
+    distinct(sectors)
+}
+
+/// Where a byte of a lane's local memory is, apart from global addresses and other warps' memory: the same word of neighbouring lanes
+/// lies side by side.
+pub(crate) fn in_local(warp: u32, lane: u64, address: u64) -> u64 {
+    let within = (address / WORD).wrapping_mul(WARP).wrapping_add(lane).wrapping_mul(WORD).wrapping_add(address % WORD);
+    within ^ (1 << 63) ^ (u64::from(warp) << 40)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub fn request(space: Space, width: u32, address: impl Fn(u64) -> u64) -> Request {
+        let addresses = std::array::from_fn(|lane| address(lane as u64));
+        let kind = Kind::Load;
+        Request { step: 0, warp: 0, execution: 1, time: 0, space, kind, width, lanes: u32::MAX, addresses }
+    }
+
+    const ALL: Judged = Judged { alone: true, beside: true };
+
+    pub fn seen(request: &Request) -> Access {
+        let mut sum = Sum::new(request);
+        let (mut by_warp, mut by_block) = Default::default();
+        sum.add(request, ALL, 0, &mut by_warp, &mut by_block, &mut Beside::default());
+        sum.mean(Turns::default(), false)
+    }
+
+    #[test]
+    fn what_lanes_that_drop_out_would_have_touched_is_not_counted() {
+        // Sectors, lines, passes and lanes where so many lanes took part on average, of which the record knows the first execution alone.
+        let rows: [(&str, u64, f64, [f64; 4]); 3] = [
+            ("a line for each lane", 128, 4.0, [4.0, 4.0, 4.0, 4.0]),
+            ("side by side", 4, 8.0, [1.0, 1.0, 1.0, 8.0]),
+            ("one address for all", 0, 4.0, [1.0, 1.0, 1.0, 4.0]),
+        ];
+        for (what, stride, lanes, expected) in rows {
+            let request = request(Space::Global, 4, |lane| lane * stride);
+            let mut sum = Sum::new(&request);
+            let (mut by_warp, mut by_block) = Default::default();
+            sum.add(&request, ALL, 0, &mut by_warp, &mut by_block, &mut Beside::default());
+            let access = sum.mean(Turns { executions: 100.0, lanes: 100.0 * lanes }, false);
+            assert_eq!([access.sectors, access.lines, access.passes, access.lanes], expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn an_access_hits_where_all_of_its_sectors_were_touched_before() {
+        let first = request(Space::Global, 4, |lane| lane * 128);
+        let one_is_new = request(Space::Global, 4, |lane| if lane == 31 { 1 << 20 } else { lane * 128 });
+        let (mut by_warp, mut by_block) = (AddressMap::default(), AddressMap::default());
+        let mut sum = Sum::new(&first);
+        for request in [&first, &first, &one_is_new, &first] {
+            sum.add(request, ALL, 0, &mut by_warp, &mut by_block, &mut Beside::default());
+        }
+        let access = sum.mean(Turns::default(), false);
+        assert_eq!((access.hits, access.reuse), (0.5, 95.0 / 128.0));
+    }
+
+    #[test]
+    fn what_a_block_shares_is_judged_where_most_warps_are_recorded() {
+        // Eight executions of the first warp, each of a sector of its own, the first two of which two neighbours touch, too.
+        let of = |warp: u32, executions: u64| {
+            (1..=executions).map(move |execution| Request {
+                warp,
+                execution,
+                time: execution * 10 + u64::from(warp),
+                ..request(Space::Global, 4, |_| execution * 32)
+            })
+        };
+        let requests: Vec<Request> = of(0, 8).chain(of(1, 2)).chain(of(2, 2)).collect();
+        let recorded = recorded(&requests)[&0];
+        assert_eq!((recorded.last, recorded.most_warps), (8, 2));
+    }
+
+    #[test]
+    fn what_another_warp_brought_long_before_is_at_hand() {
+        let of = |warp: u32, time: u64| Request { warp, time, ..request(Space::Global, 4, |lane| lane * 4) };
+        for (after, at_hand) in [(0, 0.0), (OTHERS_AGO - 1, 0.0), (OTHERS_AGO, 1.0)] {
+            let mut by_block = AddressMap::default();
+            let (first, second) = (of(0, 10), of(1, 10 + after));
+            let beside = &mut Beside::default();
+            Sum::new(&first).add(&first, ALL, 0, &mut AddressMap::default(), &mut by_block, beside);
+            let mut sum = Sum::new(&second);
+            sum.add(&second, ALL, 0, &mut AddressMap::default(), &mut by_block, beside);
+            let access = sum.mean(Turns::default(), false);
+            assert_eq!((access.at_hand, access.hits, access.reuse), (at_hand, at_hand, 0.0), "{after}");
+            assert_eq!(access.near, 1.0 - at_hand, "{after}: until then it is in the level-2 cache");
+        }
+    }
+
+    #[test]
+    fn sectors_come_from_device_memory_in_pairs() {
+        // The second of four accesses asks for what the first one's sectors were fetched with, the others for what nobody has asked for.
+        let sectors = |from: u64| request(Space::Global, 4, move |lane| (from + 2 * (lane / 8)) * SECTOR);
+        let (mut by_warp, mut by_block) = Default::default();
+        let near = [0, 1, 8, 17].map(|from| {
+            let at = Request { time: from + 1, ..sectors(from) };
+            let mut sum = Sum::new(&at);
+            sum.add(&at, ALL, 1, &mut by_warp, &mut by_block, &mut Beside::default());
+            let access = sum.mean(Turns::default(), false);
+            (access.near, access.unplaced)
+        });
+        assert_eq!(near, [(0.0, 1.0), (1.0, 0.0), (0.0, 1.0), (0.0, 1.0)]);
+    }
+
+    #[test]
+    fn constants_are_lines_of_64_bytes_and_words_one_after_another() {
+        let access = seen(&request(Space::Constant, 4, |lane| lane * 8));
+        assert_eq!((access.lines, access.passes, access.reuse), (4.0, 32.0, 0.0));
+    }
+}

@@ -1,0 +1,127 @@
+//! A warp's request -> the cycles that shared memory or the level-1 cache takes for it: words of banks, and look-ups of lines.
+
+use super::access::{Request, WORD, distinct};
+use super::profile::Kind;
+
+/// Parts of the level-1 cache's tags that are looked up at once, each for one line.
+const TAG_BANKS: usize = 4;
+/// What each bit of a line's number, from the lowest on, contributes to the number of its part: the exclusive or of those that are set. Found on an
+/// H200 by lines that differ in one bit; with it what loads from lines at random take is told to 1%, of all patterns to 5% (`kernels/results/h200/lookups.txt`).
+const TAG_BANK: [u8; 27] = [3, 2, 3, 2, 1, 3, 2, 1, 2, 3, 2, 3, 1, 3, 1, 2, 3, 1, 3, 1, 2, 1, 3, 1, 3, 2, 1];
+/// Banks of shared memory, and of the level-1 cache, which is the same memory.
+const BANKS: usize = 32;
+
+/// Passes over shared memory's banks, averaged over the parts of the warp that are served together. Where neighbouring lanes, or every second
+/// ones, load from one address in pairs, twice as many lanes are served together, and a pass counts half (Greg Smith of NVIDIA,
+/// forums.developer.nvidia.com, "Unexpected shared memory bank conflict").
+pub(super) fn shared(request: &Request) -> f64 {
+    let parts = parts(request.width);
+    let packed = if parts > 1 && request.kind == Kind::Load && is_in_pairs(request) { 2 } else { 1 };
+    let served: Vec<u32> = of_parts(request, parts / packed).filter(|&passes| passes > 0).collect();
+    f64::from(served.iter().sum::<u32>()) / served.len().max(1) as f64 / packed as f64
+}
+
+/// Cycles that the level-1 cache takes for a request in these lines: for its look-ups, or for the words of a load, whichever are more.
+pub(super) fn global(request: &Request, lines: &[u64]) -> f64 {
+    let looked_up = busiest::<TAG_BANKS>(lines.iter().map(|&line| tag_bank(line)));
+    let words = if request.kind == Kind::Load { of_parts(request, parts(request.width)).sum() } else { 0 };
+    f64::from(looked_up.max(words))
+}
+
+/// Parts of a warp that are served one after the other where each lane accesses so many bytes: all lanes together up to 4, halves for 8,
+/// quarters for 16.
+fn parts(width: u32) -> u64 {
+    match width {
+        0..=4 => 1,
+        5..=8 => 2,
+        _ => 4,
+    }
+}
+
+/// Passes over the banks that each of so many parts of the warp takes.
+fn of_parts(request: &Request, parts: u64) -> impl Iterator<Item = u32> {
+    (0..parts).map(move |part| {
+        let within = request.each().filter(|(lane, _)| lane * parts / 32 == part);
+        let words = within.flat_map(|(_, address)| address / WORD..=request.last(address) / WORD);
+        busiest::<BANKS>(distinct(words.collect()).into_iter().map(|word| (word % BANKS as u64) as usize))
+    })
+}
+
+/// Whether each lane has the address of its neighbour, or each that of the next but one; lanes that take no part have any.
+fn is_in_pairs(request: &Request) -> bool {
+    let taking_part = |lane: u64| request.lanes >> lane & 1 != 0;
+    [1, 2].into_iter().any(|apart| {
+        request.each().all(|(lane, address)| {
+            let other = lane ^ apart;
+            !taking_part(other) || request.addresses[other as usize] == address
+        })
+    })
+}
+
+/// The most that meet in one of so many banks.
+fn busiest<const COUNT: usize>(banks: impl Iterator<Item = usize>) -> u32 {
+    let mut met = [0u32; COUNT];
+    banks.for_each(|bank| met[bank] += 1);
+    met.into_iter().max().unwrap_or(0)
+}
+
+fn tag_bank(line: u64) -> usize {
+    let set = TAG_BANK.iter().enumerate().filter(|(bit, _)| line >> bit & 1 != 0);
+    usize::from(set.fold(0, |all, (_, one)| all ^ one))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::access::tests::{request, seen};
+    use super::*;
+    use crate::sim::profile::Space;
+
+    #[test]
+    fn a_load_takes_what_its_lines_or_its_words_take() {
+        // Rows of `lookups.txt`: cycles of an SM that are not those of the loop around.
+        type Address = fn(u64) -> u64;
+        let rows: [(&str, u32, Address, f64, f64); 13] = [
+            ("side by side", 4, |lane| lane * 4, 1.0, 1.0),
+            ("every second word", 4, |lane| lane * 8, 2.0, 2.0),
+            ("every third word", 4, |lane| lane * 12, 3.0, 1.0),
+            ("every eighth word", 4, |lane| lane * 32, 8.0, 8.0),
+            ("a word of each line", 4, |lane| lane * 128, 32.0, 32.0),
+            ("a line for each lane, another word of each", 4, |lane| lane * 132, 32.0, 8.0),
+            ("every sixteenth line, another word of each", 4, |lane| lane * 2052, 32.0, 8.0),
+            ("rows of eight", 4, |lane| lane / 8 * 1536 + lane % 8 * 4, 4.0, 4.0),
+            ("8 bytes each", 8, |lane| lane * 8, 2.0, 2.0),
+            ("every third 8 bytes", 8, |lane| lane * 24, 6.0, 2.0),
+            ("16 bytes each", 16, |lane| lane * 16, 4.0, 4.0),
+            ("every third 16 bytes", 16, |lane| lane * 48, 12.0, 4.0),
+            ("16 bytes, all the same", 16, |_| 0, 1.0, 4.0),
+        ];
+        for (what, width, address, lines, passes) in rows {
+            let access = seen(&request(Space::Global, width, address));
+            assert_eq!((access.lines, access.passes), (lines, passes), "{what}");
+        }
+        // Lines that differ in one bit fall into another part, whichever it is; those whose bits cancel out into the same.
+        assert!((0..27).all(|bit| tag_bank(1 << bit) != tag_bank(0)));
+        assert_eq!(tag_bank(0b101), tag_bank(0));
+    }
+
+    #[test]
+    fn wide_loads_of_pairs_of_lanes_take_half_as_many_passes() {
+        type Address = fn(u64) -> u64;
+        let rows: [(&str, u32, Address, f64); 8] = [
+            ("one word for all", 4, |_| 0, 1.0),
+            ("two words of a bank", 4, |lane| lane % 2 * 128, 2.0),
+            ("16 bytes, all the same", 16, |_| 0, 0.5),
+            ("16 bytes, neighbours alike", 16, |lane| lane / 2 * 16, 0.5),
+            ("16 bytes, every second lane alike", 16, |lane| lane % 2 * 16, 0.5),
+            ("16 bytes, every fourth lane alike", 16, |lane| lane % 4 * 16, 1.0),
+            ("16 bytes each", 16, |lane| lane * 16, 1.0),
+            ("8 bytes, neighbours alike", 8, |lane| lane / 2 * 8, 0.5),
+        ];
+        for (what, width, address, passes) in rows {
+            assert_eq!(seen(&request(Space::Shared, width, address)).passes, passes, "{what}");
+        }
+        // Stores are not packed.
+        let store = Request { kind: Kind::Store, ..request(Space::Shared, 16, |lane| lane / 2 * 16) };
+        assert_eq!(seen(&store).passes, 1.0);
+    }
+}

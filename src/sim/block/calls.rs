@@ -1,0 +1,121 @@
+//! Calls of functions by the lanes of a warp, one lane after the other.
+
+use super::lanes::each;
+use super::warp::{Frame, Warp};
+use crate::sim::memory::FUNCTION_BASE;
+use crate::sim::program::{Callee, Passing};
+
+/// Deepest call stack that is followed.
+const DEPTH: usize = 64;
+
+impl Warp<'_> {
+    fn parameter(&self, lane: usize, at: u64, size: u32) -> (u64, bool) {
+        let stride = self.ground.program.parameters;
+        self.parameters.read((lane as u64).saturating_mul(stride).saturating_add(at), size)
+    }
+
+    fn set_parameter(&mut self, lane: usize, at: u64, size: u32, (value, unknown): (u64, bool)) {
+        let stride = self.ground.program.parameters;
+        self.passed = true;
+        self.parameters.write((lane as u64).saturating_mul(stride).saturating_add(at), size, value, unknown);
+    }
+
+    fn pass(&mut self, lane: usize, from: Passing, to: Passing) {
+        match (from, to) {
+            (Passing::Slot(from), Passing::Slot(to)) => {
+                let (value, unknown) = self.value(from, lane);
+                self.put_lane(to, lane, value, unknown);
+            }
+            (Passing::Slot(from), Passing::Param(to, size)) => {
+                let given = self.value(from, lane);
+                self.set_parameter(lane, to, size.min(8) as u32, given);
+            }
+            (Passing::Param(from, size), Passing::Slot(to)) => {
+                let (value, unknown) = self.parameter(lane, from, size.min(8) as u32);
+                self.put_lane(to, lane, value, unknown);
+            }
+            (Passing::Param(from, from_size), Passing::Param(to, to_size)) => {
+                for byte in 0..from_size.min(to_size).min(1 << 16) {
+                    let given = self.parameter(lane, from + byte, 1);
+                    self.set_parameter(lane, to + byte, 1, given);
+                }
+            }
+        }
+    }
+
+    fn forget(&mut self, lane: usize, passing: Passing) {
+        match passing {
+            Passing::Slot(slot) => self.put_lane(slot, lane, 0, true),
+            Passing::Param(at, size) => {
+                for byte in 0..size.min(1 << 16) {
+                    self.set_parameter(lane, at + byte, 1, (0, true));
+                }
+            }
+        }
+    }
+
+    /// Calls for each of the lanes, whose next step is the one after the call.
+    pub(super) fn call(&mut self, index: u32, on: u32) {
+        let program = self.ground.program;
+        let Some(call) = program.calls.get(index as usize) else { return };
+        for lane in each(on) {
+            let callee = match call.callee {
+                Callee::Function(function) => Some(function),
+                Callee::Indirect(slot) => {
+                    let (address, unknown) = self.value(slot, lane);
+                    self.exact &= !unknown;
+                    address.checked_sub(FUNCTION_BASE).map(|offset| (offset / 16) as usize)
+                }
+                Callee::Assertion | Callee::Unknown => None,
+            };
+            let routine = callee.and_then(|callee| Some((callee, program.routines.get(callee)?)));
+            let Some((number, routine)) = routine.filter(|_| self.stacks[lane].len() < DEPTH) else {
+                // What an external function returns is unknown; what it costs is not counted.
+                self.exact &= matches!(call.callee, Callee::Assertion | Callee::Unknown);
+                call.results.iter().for_each(|&result| self.forget(lane, result));
+                continue;
+            };
+            let active = self.stacks[lane].iter().any(|frame| frame.routine == number);
+            let saved =
+                if active { routine.slots.clone().map(|slot| self.value(slot, lane)).collect() } else { Vec::new() };
+            for (&from, &to) in call.arguments.iter().zip(&routine.formals) {
+                self.pass(lane, from, to);
+            }
+            self.stacks[lane].push(Frame { routine: number, back: self.pc[lane], call: index, saved });
+            self.pc[lane] = routine.steps.start;
+        }
+    }
+
+    /// Goes back to the caller, or ends.
+    pub(super) fn returned(&mut self, lane: usize) {
+        let program = self.ground.program;
+        let Some(frame) = self.stacks[lane].pop() else {
+            self.alive &= !(1 << lane);
+            return;
+        };
+        let routine = &program.routines[frame.routine];
+        self.pc[lane] = frame.back;
+        // Results first: registers of a recursive caller are put back around them.
+        let results: Vec<(Passing, Passing)> = match program.calls.get(frame.call as usize) {
+            Some(call) => routine.returns.iter().copied().zip(call.results.iter().copied()).collect(),
+            None => Vec::new(),
+        };
+        let kept: Vec<_> = results
+            .iter()
+            .map(|&(from, _)| match from {
+                Passing::Slot(slot) => Some(self.value(slot, lane)),
+                Passing::Param(..) => None,
+            })
+            .collect();
+        for (slot, (value, unknown)) in (routine.slots.start..).zip(frame.saved) {
+            self.put_lane(slot, lane, value, unknown);
+        }
+        for ((from, to), kept) in results.into_iter().zip(kept) {
+            match (kept, to) {
+                (Some((value, unknown)), Passing::Slot(slot)) => self.put_lane(slot, lane, value, unknown),
+                (Some(given), Passing::Param(at, size)) => self.set_parameter(lane, at, size.min(8) as u32, given),
+                (None, to) => self.pass(lane, from, to),
+            }
+        }
+    }
+}

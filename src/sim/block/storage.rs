@@ -1,0 +1,171 @@
+//! Loads, stores and atomics of a warp, lane after lane, and the record of what they touched.
+
+use super::State;
+use super::lanes::each;
+use super::warp::Warp;
+use crate::sim::access::Request;
+use crate::sim::arithmetic::{sign_extend, updated};
+use crate::sim::memory::{Place, accessed};
+use crate::sim::operation::signed;
+use crate::sim::profile::{Kind, Space};
+use crate::sim::program::{Memory, Step, Update, Window};
+
+/// Where a lane's part of a memory of all lanes begins; what lies outside of it is nowhere.
+fn own(lane: usize, size: u64, address: u64) -> u64 {
+    if address < size { (lane as u64).saturating_mul(size).saturating_add(address) } else { u64::MAX }
+}
+
+impl<'p> Warp<'p> {
+    pub(super) fn read(&self, state: &State<'p>, lane: usize, place: Place, offset: u64, size: u32) -> (u64, bool) {
+        let program = self.ground.program;
+        match place {
+            Place::Global(address) => state.global(address.wrapping_add(offset), size),
+            Place::Shared(address) => state.shared.read(address.wrapping_add(offset), size),
+            Place::Local(address) => self.local.read(own(lane, program.local, address.wrapping_add(offset)), size),
+            Place::Const(address) => self.ground.initial.constant(address.wrapping_add(offset), size),
+            Place::Param(address) => {
+                let first = address.wrapping_add(offset);
+                let end = first.saturating_add(u64::from(size));
+                let given = self.ground.arguments;
+                if end <= given.len() as u64 {
+                    let bytes = &given[first as usize..end as usize];
+                    return (bytes.iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte)), false);
+                }
+                self.parameters.read(own(lane, program.parameters, first), size)
+            }
+        }
+    }
+
+    pub(super) fn write(
+        &mut self,
+        state: &mut State<'p>,
+        lane: usize,
+        (place, offset): (Place, u64),
+        size: u32,
+        (value, unknown): (u64, bool),
+    ) {
+        let program = self.ground.program;
+        match place {
+            Place::Global(address) => state.set_global(address.wrapping_add(offset), size, value, unknown),
+            Place::Shared(address) => state.shared.write(address.wrapping_add(offset), size, value, unknown),
+            Place::Local(address) => {
+                self.local.write(own(lane, program.local, address.wrapping_add(offset)), size, value, unknown);
+            }
+            Place::Const(_) => {}
+            Place::Param(address) => {
+                let at = own(lane, program.parameters, address.wrapping_add(offset));
+                self.parameters.write(at, size, value, unknown);
+            }
+        }
+    }
+
+    pub(super) fn load(&mut self, step: &'p Step, memory: Memory, at: u32, on: u32, state: &mut State<'p>) {
+        let program = self.ground.program;
+        let size = memory.scalar.size();
+        let (base, vague) = (*self.lanes(step.sources[0]), self.unknown(step.sources[0]));
+        for (index, &slot) in program.list(memory.list, memory.count).iter().enumerate() {
+            if slot == 0 {
+                continue;
+            }
+            let (mut results, mut unknown) = ([0; 32], vague);
+            let mut last: Option<(u64, (u64, bool))> = None;
+            for lane in each(on) {
+                let place = accessed(&memory, base[lane]);
+                // What is in a place of all lanes is read once.
+                let (value, doubt) = match last {
+                    Some((address, found)) if address == base[lane] => found,
+                    _ => self.read(state, lane, place, u64::from(size) * index as u64, size),
+                };
+                let of_all = !matches!(place, Place::Local(_) | Place::Param(_))
+                    || memory.window == Window::Param && !self.passed;
+                last = of_all.then_some((base[lane], (value, doubt)));
+                results[lane] = if signed(memory.scalar) { sign_extend(value, size * 8) as u64 } else { value };
+                unknown |= u32::from(doubt) << lane;
+            }
+            self.put(slot, on, &results, unknown);
+        }
+        self.touch_places(at, &memory, Kind::Load, size * memory.count, on, (&base, vague));
+    }
+
+    pub(super) fn store(&mut self, step: &'p Step, memory: Memory, at: u32, on: u32, state: &mut State<'p>) {
+        let program = self.ground.program;
+        let size = memory.scalar.size();
+        let (base, vague) = (*self.lanes(step.sources[0]), self.unknown(step.sources[0]));
+        for (index, &slot) in program.list(memory.list, memory.count).iter().enumerate() {
+            let (values, unknown) = (*self.lanes(slot), self.unknown(slot) | vague);
+            for lane in each(on) {
+                let to = (accessed(&memory, base[lane]), u64::from(size) * index as u64);
+                self.write(state, lane, to, size, (values[lane], unknown >> lane & 1 != 0));
+            }
+        }
+        if memory.window == Window::Param {
+            self.passed = true;
+        }
+        self.touch_places(at, &memory, Kind::Store, size * memory.count, on, (&base, vague));
+    }
+
+    pub(super) fn atomic(
+        &mut self,
+        step: &'p Step,
+        memory: Memory,
+        update: Update,
+        at: u32,
+        on: u32,
+        state: &mut State<'p>,
+    ) {
+        let (kind, size) = (memory.scalar, memory.scalar.size());
+        let [base, a, b, _] = step.sources.map(|slot| *self.lanes(slot));
+        let vague = self.unknown(step.sources[0]);
+        let given = self.unknown(step.sources[1]) | self.unknown(step.sources[2]);
+        let (mut results, mut unknown) = ([0; 32], vague);
+        for lane in each(on) {
+            let place = accessed(&memory, base[lane]);
+            let (old, doubt) = self.read(state, lane, place, 0, size);
+            let new = updated(update, kind, old, a[lane], b[lane]);
+            // In global memory other blocks may have come first.
+            let doubt = doubt || matches!(place, Place::Global(_)) || vague >> lane & 1 != 0;
+            self.write(state, lane, (place, 0), size, (new, doubt || given >> lane & 1 != 0));
+            results[lane] = old;
+            unknown |= u32::from(doubt) << lane;
+        }
+        self.put(step.target, on, &results, unknown);
+        self.touch_places(at, &memory, Kind::Atomic, size, on, (&base, vague));
+    }
+
+    fn touch_places(
+        &mut self,
+        at: u32,
+        memory: &Memory,
+        kind: Kind,
+        width: u32,
+        on: u32,
+        (base, vague): (&[u64; 32], u32),
+    ) {
+        let Some(first) = each(on).next() else { return };
+        let (space, _) = match placed(accessed(memory, base[first])) {
+            Some(found) => found,
+            None => return,
+        };
+        self.vague |= vague & on != 0;
+        let addresses = base.map(|base| placed(accessed(memory, base)).map_or(0, |(_, address)| address));
+        self.touch(at, (space, kind, width), on, addresses);
+    }
+
+    pub(super) fn touch(&mut self, step: u32, what: (Space, Kind, u32), lanes: u32, addresses: [u64; 32]) {
+        if lanes != 0 && self.recording.takes(step, lanes) {
+            let (space, kind, width) = what;
+            let (warp, execution, time) = (self.number, self.counts[step as usize], self.steps);
+            self.recording.requests.push(Request { step, warp, execution, time, space, kind, width, lanes, addresses });
+        }
+    }
+}
+
+fn placed(place: Place) -> Option<(Space, u64)> {
+    match place {
+        Place::Global(address) => Some((Space::Global, address)),
+        Place::Shared(address) => Some((Space::Shared, address)),
+        Place::Local(address) => Some((Space::Local, address)),
+        Place::Const(address) => Some((Space::Constant, address)),
+        Place::Param(_) => None,
+    }
+}

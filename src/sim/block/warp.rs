@@ -1,0 +1,486 @@
+//! A warp: 32 lanes with values of their own, of which those at the same step execute it together.
+//!
+//! Each lane has its own place in the program, so that lanes may part and meet at will. Of those that can go on the ones run that
+//! are behind the others, by [`Program::ranks`] and deeper calls first; a step is counted once for all lanes that execute it
+//! together. What a lane knows is as in [`thread`](crate::sim::thread), but what other lanes provide is real.
+
+use super::lanes::{Lanes, compared, computed, each, which};
+use super::{Recording, State};
+use crate::sim::arithmetic::{carried, mask};
+use crate::sim::decode;
+use crate::sim::masked_memory::Flat;
+use crate::sim::memory::{Place, place};
+use crate::sim::operation::Combine;
+use crate::sim::program::{Home, Operation, Program, Slot, Step, Window};
+use crate::sim::thread::{Ground, Place3, special_value};
+use std::rc::Rc;
+
+/// How often a branch on unknown data may go the same way before it is sent the other way.
+const PATIENCE: u32 = 64;
+/// Turns for which some lanes may wait for others that are behind before they are let go on: others may wait for them.
+const STARVED: u32 = 1 << 14;
+/// Turns that they get then.
+const RELIEF: u32 = 64;
+
+/// Why a warp stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// All its lanes have ended.
+    Ended,
+    /// All its lanes wait at barriers.
+    Waits,
+    /// It has had its steps.
+    Spent,
+}
+
+pub(super) struct Frame {
+    pub routine: usize,
+    pub back: u32,
+    pub call: u32,
+    /// Slots of the routine as they were, if it was active already.
+    pub saved: Vec<(u64, bool)>,
+}
+
+pub(super) struct Warp<'p> {
+    pub ground: Ground<'p>,
+    pub number: u32,
+    /// What nothing changes, by [`Home::Same`]; of all warps of a block.
+    same: Rc<Vec<(Lanes, bool)>>,
+    values: Vec<u64>,
+    unknown: Vec<u32>,
+    /// Times that each step was executed by any of its lanes.
+    pub counts: Vec<u64>,
+    /// The next step of each lane, and its calls.
+    pub pc: [u32; 32],
+    pub stacks: [Vec<Frame>; 32],
+    carry: u32,
+    /// Parameters and local memory, a lane after the other.
+    pub parameters: Flat,
+    /// A call has written parameters.
+    pub passed: bool,
+    pub local: Flat,
+    /// Lanes that have not ended; that wait at a barrier; that wait for others of the warp.
+    pub alive: u32,
+    pub held: u32,
+    pub gathered: u32,
+    /// Control never hung on what is not known, and never stood still.
+    pub exact: bool,
+    /// An address was not known.
+    pub vague: bool,
+    pub steps: u64,
+    patience: Vec<(u32, u32)>,
+    starved: u32,
+    pub recording: Recording,
+}
+
+/// What nothing changes in a block.
+pub(super) fn same(ground: &Ground<'_>, block: [u32; 3]) -> Rc<Vec<(Lanes, bool)>> {
+    let Ground { program, launch, .. } = *ground;
+    let mut values: Vec<(Lanes, bool)> = Vec::new();
+    for (&value, home) in program.slots.iter().zip(&program.homes) {
+        if matches!(home, Home::Same(_)) {
+            values.push(([value; 32], false));
+        }
+    }
+    for &(slot, special) in &program.specials {
+        if let Home::Same(at) = program.homes[slot as usize] {
+            let value = special_value(special, launch, Place3 { block, thread: [0; 3] }, program.shared);
+            values[at as usize] = ([value.unwrap_or(0); 32], value.is_none());
+        }
+    }
+    Rc::new(values)
+}
+
+impl<'p> Warp<'p> {
+    pub fn new(
+        ground: &Ground<'p>,
+        same: Rc<Vec<(Lanes, bool)>>,
+        block: [u32; 3],
+        number: u32,
+        recording: Recording,
+    ) -> Self {
+        let Ground { program, launch, .. } = *ground;
+        let own = program.homes.iter().map(|home| if let Home::Lanes(at) = home { *at as usize + 1 } else { 0 });
+        let own = own.max().unwrap_or(0);
+        let threads = launch.block_threads();
+        let lanes = threads.saturating_sub(number * 32).min(32);
+        let alive = if lanes == 32 { u32::MAX } else { (1 << lanes) - 1 };
+        let mut warp = Self {
+            ground: *ground,
+            number,
+            same,
+            values: vec![0; own * 32],
+            unknown: vec![0; own],
+            counts: vec![0; program.steps.len()],
+            pc: [0; 32],
+            stacks: Default::default(),
+            carry: 0,
+            parameters: Flat::new(program.parameters.saturating_mul(32)),
+            passed: false,
+            local: Flat::new(program.local.saturating_mul(32)),
+            alive,
+            held: 0,
+            gathered: 0,
+            exact: true,
+            vague: false,
+            steps: 0,
+            patience: Vec::new(),
+            starved: 0,
+            recording,
+        };
+        for &(slot, special) in &program.specials {
+            if matches!(program.homes[slot as usize], Home::Lanes(_)) {
+                for lane in each(alive) {
+                    let thread = crate::sim::unravel(u64::from(number * 32) + lane as u64, launch.block);
+                    let value = special_value(special, launch, Place3 { block, thread }, program.shared);
+                    warp.put_lane(slot, lane, value.unwrap_or(0), value.is_none());
+                }
+            }
+        }
+        warp
+    }
+
+    /// The values of a slot, by lane.
+    pub fn lanes(&self, slot: Slot) -> &Lanes {
+        const NOTHING: &Lanes = &[0; 32];
+        match self.ground.program.homes[slot as usize] {
+            Home::Same(at) => &self.same[at as usize].0,
+            Home::Lanes(at) => self.values[at as usize * 32..].first_chunk().unwrap_or(NOTHING),
+        }
+    }
+
+    /// The lanes of which a slot is not known.
+    pub fn unknown(&self, slot: Slot) -> u32 {
+        match self.ground.program.homes[slot as usize] {
+            Home::Same(at) => {
+                if self.same[at as usize].1 {
+                    u32::MAX
+                } else {
+                    0
+                }
+            }
+            Home::Lanes(at) => self.unknown[at as usize],
+        }
+    }
+
+    pub fn any_unknown(&self, step: &Step) -> u32 {
+        step.sources.iter().fold(0, |unknown, &slot| unknown | self.unknown(slot))
+    }
+
+    /// The lanes of which a predicate holds.
+    pub fn holds(&self, slot: Slot) -> u32 {
+        let values = self.lanes(slot);
+        which(|lane| values[lane] & 1 != 0)
+    }
+
+    pub fn value(&self, slot: Slot, lane: usize) -> (u64, bool) {
+        (self.lanes(slot)[lane], self.unknown(slot) >> lane & 1 != 0)
+    }
+
+    /// Sets a slot for the lanes that are `on`.
+    pub fn put(&mut self, slot: Slot, on: u32, results: &Lanes, unknown: u32) {
+        let program = self.ground.program;
+        let Home::Lanes(at) = program.homes[slot as usize] else { return };
+        if slot == 0 {
+            return;
+        }
+        let width = u32::from(program.widths[slot as usize]);
+        let narrow = if width >= 64 { u64::MAX } else { (1 << width) - 1 };
+        if let Some(values) = self.values[at as usize * 32..].first_chunk_mut::<32>() {
+            if on == u32::MAX {
+                *values = std::array::from_fn(|lane| results[lane] & narrow);
+            } else {
+                for lane in each(on) {
+                    values[lane] = results[lane] & narrow;
+                }
+            }
+        }
+        let known = &mut self.unknown[at as usize];
+        *known = *known & !on | unknown & on;
+    }
+
+    pub fn put_lane(&mut self, slot: Slot, lane: usize, value: u64, unknown: bool) {
+        let mut results = [0; 32];
+        results[lane] = value;
+        self.put(slot, 1 << lane, &results, if unknown { u32::MAX } else { 0 });
+    }
+
+    /// The lanes that are to run next, and their step.
+    fn next(&mut self) -> Option<(u32, u32)> {
+        let runnable = self.alive & !self.held & !self.gathered;
+        let first = runnable.trailing_zeros() as usize;
+        if first >= 32 {
+            return None;
+        }
+        let pc = self.pc[first];
+        if which(|lane| self.pc[lane] == pc) & runnable == runnable {
+            self.starved = 0;
+            return Some((runnable, pc));
+        }
+        self.starved += 1;
+        if self.starved > STARVED + RELIEF {
+            self.starved = 0;
+        }
+        let program = self.ground.program;
+        let order = |lane: &usize| {
+            let rank = program.ranks.get(self.pc[*lane] as usize).copied().unwrap_or(u32::MAX);
+            (usize::MAX - self.stacks[*lane].len(), rank)
+        };
+        let behind =
+            if self.starved > STARVED { each(runnable).max_by_key(order) } else { each(runnable).min_by_key(order) };
+        let behind = behind?;
+        let (pc, depth) = (self.pc[behind], self.stacks[behind].len());
+        let together = which(|lane| self.pc[lane] == pc && self.stacks[lane].len() == depth) & runnable;
+        Some((together, pc))
+    }
+
+    /// Leaves lanes at a step.
+    pub fn park(&mut self, lanes: u32, pc: u32) {
+        for lane in each(lanes) {
+            self.pc[lane] = pc;
+        }
+    }
+
+    /// Runs the warp until all its lanes have ended or wait, or until it has taken so many steps in all.
+    pub fn run(&mut self, state: &mut State<'p>, until: u64) -> Stop {
+        let program = self.ground.program;
+        loop {
+            if self.alive == 0 {
+                return Stop::Ended;
+            }
+            let mut forced = false;
+            let Some((on, pc)) = self.next().or_else(|| {
+                // Those that the others would have to come to do not come.
+                forced = true;
+                self.ungather()
+            }) else {
+                return Stop::Waits;
+            };
+            if !self.group(program, state, on, pc, until, forced) {
+                return Stop::Spent;
+            }
+        }
+    }
+
+    /// Frees lanes that wait for others of the warp in vain.
+    fn ungather(&mut self) -> Option<(u32, u32)> {
+        let first = self.gathered.trailing_zeros() as usize;
+        let pc = *self.pc.get(first)?;
+        let together = which(|lane| self.pc[lane] == pc) & self.gathered;
+        self.gathered &= !together;
+        self.exact = false;
+        Some((together, pc))
+    }
+
+    /// Runs lanes together until they part or may meet others; gives whether there were steps left.
+    fn group(
+        &mut self,
+        program: &'p Program,
+        state: &mut State<'p>,
+        mut on: u32,
+        mut pc: u32,
+        until: u64,
+        mut forced: bool,
+    ) -> bool {
+        let alone = self.alive & !self.held & !self.gathered == on;
+        loop {
+            let Some(step) = program.steps.get(pc as usize) else {
+                self.alive &= !on;
+                return true;
+            };
+            if self.steps >= until {
+                self.park(on, pc);
+                return false;
+            }
+            let at = pc;
+            if let Operation::Collective { collective, .. } = step.operation {
+                let taking_part = if step.guard == 0 { on } else { on & self.guarded(step, at, on) };
+                match self.meet(step, collective, at, taking_part, forced) {
+                    Some(more) => on |= more,
+                    None => {
+                        // Some are held here until the others come; the rest passes by.
+                        self.park(taking_part, at);
+                        self.gathered |= taking_part;
+                        self.park(on & !taking_part, at + 1);
+                        return true;
+                    }
+                }
+            }
+            forced = false;
+            self.steps += 1;
+            self.counts[at as usize] += 1;
+            pc += 1;
+            let taken = if step.guard == 0 { on } else { on & self.guarded(step, at, on) };
+            match step.operation {
+                Operation::Branch(target) => {
+                    if taken == on {
+                        pc = target;
+                    } else if taken != 0 {
+                        self.park(taken, target);
+                        self.park(on & !taken, pc);
+                        return true;
+                    }
+                }
+                Operation::BranchTable { list, count } => {
+                    self.park(on & !taken, pc);
+                    let (index, unknown) = (*self.lanes(step.sources[0]), self.unknown(step.sources[0]));
+                    self.exact &= unknown & taken == 0;
+                    for lane in each(taken) {
+                        let index = mask(index[lane], 32).min(u64::from(count.saturating_sub(1)));
+                        match program.list(list, count).get(index as usize) {
+                            Some(&target) => self.pc[lane] = target,
+                            None => self.alive &= !(1 << lane),
+                        }
+                    }
+                    return true;
+                }
+                Operation::Exit | Operation::Return | Operation::Call(_) => {
+                    self.park(on, pc);
+                    match step.operation {
+                        Operation::Return => each(taken).for_each(|lane| self.returned(lane)),
+                        Operation::Call(index) => self.call(index, taken),
+                        _ => self.alive &= !taken,
+                    }
+                    return true;
+                }
+                Operation::Barrier { waits, reduction, invert } => {
+                    self.park(on, pc);
+                    state.arrive(self, step, taken, reduction.map(|reduction| (reduction, invert)));
+                    if waits {
+                        self.held |= taken;
+                        return true;
+                    }
+                }
+                _ => self.execute(step, at, taken, state),
+            }
+            if !alone && program.leaders[pc as usize] {
+                self.park(on, pc);
+                return true;
+            }
+        }
+    }
+
+    /// The lanes for which a guarded step is executed.
+    fn guarded(&mut self, step: &Step, at: u32, on: u32) -> u32 {
+        let holds = self.holds(step.guard);
+        let taken = if step.negated { !holds } else { holds };
+        let unknown = self.unknown(step.guard) & on;
+        if unknown == 0 {
+            return taken;
+        }
+        if !matches!(step.operation, Operation::Branch(_) | Operation::Return | Operation::Exit | Operation::Call(_)) {
+            return taken;
+        }
+        self.exact = false;
+        let found = self.patience.iter().position(|(step, _)| *step == at).unwrap_or_else(|| {
+            self.patience.push((at, 0));
+            self.patience.len() - 1
+        });
+        let patience = &mut self.patience[found].1;
+        *patience += 1;
+        if *patience <= PATIENCE {
+            return taken;
+        }
+        let backward = matches!(step.operation, Operation::Branch(target) if target <= at);
+        if backward { taken & !unknown } else { taken | unknown }
+    }
+
+    fn execute(&mut self, step: &'p Step, at: u32, on: u32, state: &mut State<'p>) {
+        let program = self.ground.program;
+        match step.operation {
+            Operation::Alu { alu, kind, mode } => {
+                let unknown = self.any_unknown(step);
+                let results = computed(alu, kind, mode, step.sources.map(|slot| self.lanes(slot)), on);
+                self.put(step.target, on, &results, unknown);
+            }
+            Operation::SetPredicate { compare, kind, combine, invert, second } => {
+                let unknown = self.any_unknown(step);
+                let [a, b, c, _] = step.sources;
+                let holds = compared(compare, kind, self.lanes(a), self.lanes(b), on);
+                let with = self.holds(c) ^ if invert { u32::MAX } else { 0 };
+                let joined = |holds: u32| match combine {
+                    Combine::None => holds,
+                    Combine::And => holds & with,
+                    Combine::Or => holds | with,
+                    Combine::Xor => holds ^ with,
+                };
+                self.put(step.target, on, &spread(joined(holds)), unknown);
+                if second != 0 {
+                    self.put(second, on, &spread(joined(!holds)), unknown);
+                }
+            }
+            Operation::Load(memory) => self.load(step, memory, at, on, state),
+            Operation::Store(memory) => self.store(step, memory, at, on, state),
+            Operation::Atomic { memory, update } => self.atomic(step, memory, update, at, on, state),
+            Operation::Collective { collective, second, invert } => self.exchange(step, collective, second, invert, on),
+            Operation::Carry { alu, kind, takes, gives } => {
+                let unknown = self.any_unknown(step);
+                let mut results = [0; 32];
+                for lane in each(on) {
+                    let v = step.sources.map(|slot| self.lanes(slot)[lane]);
+                    let (value, carry) = carried(alu, kind, v, takes && self.carry >> lane & 1 != 0);
+                    results[lane] = value;
+                    if gives {
+                        self.carry = self.carry & !(1 << lane) | u32::from(carry) << lane;
+                    }
+                }
+                self.put(step.target, on, &results, unknown);
+            }
+            Operation::Pack { list, count, width } => {
+                let (mut results, mut unknown) = ([0u64; 32], 0);
+                for (index, &slot) in program.list(list, count).iter().enumerate() {
+                    unknown |= self.unknown(slot);
+                    for (result, &part) in results.iter_mut().zip(self.lanes(slot)) {
+                        *result |= mask(part, width).checked_shl(width * index as u32).unwrap_or(0);
+                    }
+                }
+                self.put(step.target, on, &results, unknown);
+            }
+            Operation::Unpack { list, count, width } => {
+                let (values, unknown) = (*self.lanes(step.sources[0]), self.unknown(step.sources[0]));
+                for (index, &slot) in program.list(list, count).iter().enumerate() {
+                    let part = |value: u64| mask(value.checked_shr(width * index as u32).unwrap_or(0), width);
+                    self.put(slot, on, &values.map(part), unknown);
+                }
+            }
+            Operation::ToGeneric(window) => {
+                let results = self.lanes(step.sources[0]).map(|value| value.wrapping_add(decode::base(window)));
+                self.put(step.target, on, &results, self.unknown(step.sources[0]));
+            }
+            Operation::FromGeneric(window) => {
+                let results = self.lanes(step.sources[0]).map(|value| value.wrapping_sub(decode::base(window)));
+                self.put(step.target, on, &results, self.unknown(step.sources[0]));
+            }
+            Operation::InSpace(window) => {
+                let inside = |value: u64| {
+                    let inside = matches!(
+                        (window, place(value)),
+                        (Window::Shared, Place::Shared(_))
+                            | (Window::Local, Place::Local(_))
+                            | (Window::Const, Place::Const(_))
+                            | (Window::Param, Place::Param(_))
+                            | (Window::Global, Place::Global(_))
+                    );
+                    u64::from(inside)
+                };
+                let results = self.lanes(step.sources[0]).map(inside);
+                self.put(step.target, on, &results, self.unknown(step.sources[0]));
+            }
+            Operation::Opaque { list, count, space } => {
+                for &slot in program.list(list, count).iter().filter(|&&slot| slot != 0) {
+                    let values = *self.lanes(slot);
+                    self.put(slot, on, &values, u32::MAX);
+                }
+                if let Some(what) = space {
+                    self.touch(at, what, on, [0; 32]);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A predicate of each lane.
+pub(super) fn spread(holds: u32) -> Lanes {
+    std::array::from_fn(|lane| u64::from(holds >> lane & 1))
+}

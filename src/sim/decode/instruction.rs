@@ -1,0 +1,469 @@
+//! Single instructions: opcode, modifiers and operands -> [`Step`].
+
+use super::{Decoder, Names, Target};
+use crate::ptx::{Initial, Instruction, Operand, Scalar};
+use crate::sim::ASSERTION;
+use crate::sim::operation;
+use crate::sim::operation::{Alu, Combine, Compare, Mode, bits, float};
+use crate::sim::profile::{Kind, Space};
+use crate::sim::program::{
+    Call, Callee, Collective, Memory, Operation, Passing, Reduction, Shuffle, Slot, Step, Update, Vote, Window,
+};
+
+impl<'m> Decoder<'m> {
+    pub(super) fn step(&mut self, instruction: &'m Instruction, names: &mut Names<'m>) -> Step {
+        let mut step = match self.operation(instruction, names) {
+            Some(step) => step,
+            None => self.opaque(instruction, None, names),
+        };
+        step.line = instruction.line;
+        if let Some(guard) = &instruction.guard {
+            step.guard = self.register(&guard.register, names).map_or(0, |(slot, ..)| slot);
+            step.negated = guard.negated;
+        }
+        step
+    }
+
+    /// An instruction whose destination (its first operand, if registers) becomes unknown.
+    fn opaque(&mut self, i: &'m Instruction, space: Option<(Space, Kind, u32)>, names: &Names<'m>) -> Step {
+        let mut targets = Vec::new();
+        if let Some(first) = i.operands.first() {
+            self.destinations(first, names, &mut targets);
+        }
+        let (list, count) = self.push_list(&targets);
+        blank(Operation::Opaque { list, count, space }, i.line)
+    }
+
+    fn destinations(&mut self, operand: &Operand, names: &Names<'m>, into: &mut Vec<Slot>) {
+        match operand {
+            Operand::Name(name) => {
+                if let Some((slot, _, lanes)) = self.register(name, names) {
+                    into.extend(slot..slot + u32::from(lanes));
+                }
+            }
+            Operand::Vector(list) | Operand::Group(list) => {
+                list.iter().for_each(|item| self.destinations(item, names, into));
+            }
+            Operand::Pair(first, second) => {
+                self.destinations(first, names, into);
+                self.destinations(second, names, into);
+            }
+            _ => {}
+        }
+    }
+
+    fn target(&mut self, operand: &Operand, names: &Names<'m>) -> Option<Slot> {
+        match operand {
+            Operand::Name(name) => self.register(name, names).map(|(slot, ..)| slot),
+            Operand::Sink => Some(0),
+            Operand::Pair(first, _) => self.target(first, names),
+            _ => None,
+        }
+    }
+
+    fn operation(&mut self, i: &'m Instruction, names: &mut Names<'m>) -> Option<Step> {
+        let mut parts = i.opcode.split('.');
+        let name = parts.next()?;
+        let modifiers: Vec<&str> = parts.collect();
+        let has = |word: &str| modifiers.contains(&word);
+        let operand = |index: usize| i.operands.get(index);
+        let simple = |operation| Some(blank(operation, i.line));
+        match name {
+            "bra" => {
+                let Operand::Name(label) = operand(0)? else {
+                    return None;
+                };
+                simple(names.step(label).map_or(Operation::Exit, Operation::Branch))
+            }
+            "brx" => self.branch_table(i, names),
+            "call" => self.call(i, names),
+            "ret" => simple(Operation::Return),
+            "exit" => simple(Operation::Exit),
+            "trap" => {
+                self.program.traps.push(self.program.steps.len() as u32);
+                simple(Operation::Exit)
+            }
+            "barrier" if has("cluster") => simple(Operation::Nothing),
+            "bar" | "barrier" if !has("warp") => self.barrier(i, &modifiers, names),
+            "bar" | "barrier" | "shfl" | "vote" | "match" | "redux" | "activemask" | "elect" => {
+                self.collective(i, name, &modifiers, names)
+            }
+            "membar" | "fence" | "prefetch" | "prefetchu" | "brkpt" | "nanosleep" | "pmevent" | "discard"
+            | "applypriority" | "griddepcontrol" | "setmaxnreg" | "nop" | "stackrestore" => simple(Operation::Nothing),
+            "ld" | "ldu" => self.load(i, &modifiers, names),
+            "st" => self.store(i, &modifiers, names),
+            "atom" => self.atomic(i, &modifiers, true, names),
+            "red" if !has("async") => self.atomic(i, &modifiers, false, names),
+            "cvta" => {
+                let window = window(&modifiers);
+                let operation = if has("to") { Operation::FromGeneric(window) } else { Operation::ToGeneric(window) };
+                let kind = if has("u32") { Scalar::U32 } else { Scalar::U64 };
+                let target = self.target(operand(0)?, names)?;
+                let source = self.source(operand(1)?, kind, names)?;
+                Some(Step { target, sources: [source, 0, 0, 0], ..blank(operation, i.line) })
+            }
+            "isspacep" => {
+                let target = self.target(operand(0)?, names)?;
+                let source = self.source(operand(1)?, Scalar::B64, names)?;
+                let operation = Operation::InSpace(window(&modifiers));
+                Some(Step { target, sources: [source, 0, 0, 0], ..blank(operation, i.line) })
+            }
+            "setp" => self.set_predicate(i, &modifiers, names),
+            "mov" if matches!(operand(1), Some(Operand::Vector(_))) => {
+                let kind = Scalar::from_name(modifiers.last()?)?;
+                let list = self.slots(operand(1)?, Scalar::B64, names)?;
+                let width = bits(kind) / (list.len() as u32).max(1);
+                let (list, count) = self.push_list(&list);
+                let target = self.target(operand(0)?, names)?;
+                Some(Step { target, ..blank(Operation::Pack { list, count, width }, i.line) })
+            }
+            "mov" if matches!(operand(0), Some(Operand::Vector(_))) => {
+                let kind = Scalar::from_name(modifiers.last()?)?;
+                let list = self.slots(operand(0)?, kind, names)?;
+                let width = bits(kind) / (list.len() as u32).max(1);
+                let (list, count) = self.push_list(&list);
+                let source = self.source(operand(1)?, kind, names)?;
+                let operation = Operation::Unpack { list, count, width };
+                Some(Step { sources: [source, 0, 0, 0], ..blank(operation, i.line) })
+            }
+            "add" | "sub" | "addc" | "subc" | "mad" | "madc"
+                if has("cc") || matches!(name, "addc" | "subc" | "madc") =>
+            {
+                let (alu, kind) = operation::arithmetic(name.trim_end_matches('c'), &modifiers)?;
+                let takes = name.ends_with('c');
+                let operation = Operation::Carry { alu, kind, takes, gives: has("cc") };
+                self.arithmetic(i, operation, kind, names)
+            }
+            "tex" | "tld4" | "suld" | "txq" => Some(self.opaque(i, Some((Space::Texture, Kind::Load, 4)), names)),
+            "sust" => Some(blank(
+                Operation::Opaque { list: 0, count: 0, space: Some((Space::Texture, Kind::Store, 4)) },
+                i.line,
+            )),
+            _ => {
+                let (alu, kind) = operation::arithmetic(name, &modifiers)?;
+                if bits(kind) > 64 {
+                    return None;
+                }
+                let mode = Mode::from_modifiers(&modifiers);
+                self.arithmetic(i, Operation::Alu { alu, kind, mode }, kind, names)
+            }
+        }
+    }
+
+    fn arithmetic(
+        &mut self,
+        i: &'m Instruction,
+        operation: Operation,
+        kind: Scalar,
+        names: &Names<'m>,
+    ) -> Option<Step> {
+        let target = self.target(i.operands.first()?, names)?;
+        if i.operands.len() > 5 {
+            return None;
+        }
+        let source_kind = match operation {
+            Operation::Alu { alu: Alu::Convert { from } | Alu::ConvertPair { from }, .. } => from,
+            Operation::Alu { alu: Alu::MadWide | Alu::MulWide, .. } => Scalar::B64,
+            _ => kind,
+        };
+        let mut sources = [0; 4];
+        for (index, (slot, operand)) in sources.iter_mut().zip(&i.operands[1..]).enumerate() {
+            let kind = match operation {
+                // The predicate of a selection, the deciding operand of `slct`, amounts and positions.
+                Operation::Alu { alu: Alu::Select | Alu::SelectSign | Alu::Bfe | Alu::Bfi, .. } if index >= 2 => {
+                    Scalar::B32
+                }
+                Operation::Alu { alu: Alu::ShiftLeft | Alu::ShiftRight | Alu::Bfe, .. } if index == 1 => Scalar::B32,
+                _ => source_kind,
+            };
+            *slot = self.source(operand, kind, names)?;
+        }
+        let event = matches!(operation, Operation::Alu { alu: Alu::Min | Alu::Max, kind, .. } if !float(kind));
+        Some(Step { target, sources, event, ..blank(operation, i.line) })
+    }
+
+    fn set_predicate(&mut self, i: &'m Instruction, modifiers: &[&str], names: &Names<'m>) -> Option<Step> {
+        let compare = modifiers.iter().find_map(|m| Compare::from_name(m))?;
+        let kind = modifiers.iter().rev().find_map(|m| Scalar::from_name(m))?;
+        let combine = modifiers.iter().find_map(|m| match *m {
+            "and" => Some(Combine::And),
+            "or" => Some(Combine::Or),
+            "xor" => Some(Combine::Xor),
+            _ => None,
+        });
+        let mut targets = Vec::new();
+        self.destinations(i.operands.first()?, names, &mut targets);
+        let target = self.target(i.operands.first()?, names)?;
+        let second = match i.operands.first() {
+            Some(Operand::Pair(_, second)) => self.target(second, names)?,
+            _ => 0,
+        };
+        let a = self.source(i.operands.get(1)?, kind, names)?;
+        let b = self.source(i.operands.get(2)?, kind, names)?;
+        let (c, invert) = match i.operands.get(3) {
+            Some(Operand::Not(inner)) => (self.source(inner, Scalar::Pred, names)?, true),
+            Some(operand) => (self.source(operand, Scalar::Pred, names)?, false),
+            None => (0, false),
+        };
+        let combine = if i.operands.len() > 3 { combine? } else { Combine::None };
+        let operation = Operation::SetPredicate { compare, kind, combine, invert, second };
+        Some(Step { target, sources: [a, b, c, 0], event: true, ..blank(operation, i.line) })
+    }
+
+    /// Base slot, offset and window of an address operand.
+    fn address(&mut self, operand: &'m Operand, mut place: Window, names: &Names<'m>) -> Option<(Slot, i64, Window)> {
+        let Operand::Address { base, offset } = operand else {
+            return None;
+        };
+        let Some(name) = base else {
+            return Some((0, *offset, place));
+        };
+        if let Some((slot, ..)) = self.register(name, names) {
+            return Some((slot, *offset, place));
+        }
+        let (window, address, _) = self.variable(name, names)?;
+        if place == Window::Generic {
+            place = window;
+        }
+        Some((0, (address as i64).wrapping_add(*offset), place))
+    }
+
+    fn memory(
+        &mut self,
+        address: &'m Operand,
+        values: Option<&'m Operand>,
+        modifiers: &[&str],
+        names: &Names<'m>,
+    ) -> Option<(Memory, Slot)> {
+        let scalar = modifiers.iter().rev().find_map(|m| Scalar::from_name(m))?;
+        if bits(scalar) > 64 {
+            return None;
+        }
+        let (slot, offset, window) = self.address(address, window(modifiers), names)?;
+        let slots = match values {
+            Some(values) => self.slots(values, scalar, names)?,
+            None => Vec::new(),
+        };
+        let (list, count) = self.push_list(&slots);
+        Some((Memory { window, scalar, list, count, offset }, slot))
+    }
+
+    fn load(&mut self, i: &'m Instruction, modifiers: &[&str], names: &Names<'m>) -> Option<Step> {
+        // A second operand of the address list is a cache policy.
+        let (memory, base) = self.memory(i.operands.get(1)?, i.operands.first(), modifiers, names)?;
+        Some(Step { sources: [base, 0, 0, 0], ..blank(Operation::Load(memory), i.line) })
+    }
+
+    fn store(&mut self, i: &'m Instruction, modifiers: &[&str], names: &Names<'m>) -> Option<Step> {
+        let (memory, base) = self.memory(i.operands.first()?, i.operands.get(1), modifiers, names)?;
+        Some(Step { sources: [base, 0, 0, 0], ..blank(Operation::Store(memory), i.line) })
+    }
+
+    fn atomic(&mut self, i: &'m Instruction, modifiers: &[&str], returns: bool, names: &Names<'m>) -> Option<Step> {
+        let update = modifiers.iter().find_map(|m| update(m))?;
+        let first = usize::from(returns);
+        let (memory, base) = self.memory(i.operands.get(first)?, None, modifiers, names)?;
+        let target = if returns { self.target(i.operands.first()?, names)? } else { 0 };
+        let a = self.source(i.operands.get(first + 1)?, memory.scalar, names)?;
+        let b = match i.operands.get(first + 2) {
+            Some(operand) if update == Update::CompareSwap => self.source(operand, memory.scalar, names)?,
+            _ => 0,
+        };
+        Some(Step { target, sources: [base, a, b, 0], ..blank(Operation::Atomic { memory, update }, i.line) })
+    }
+
+    fn barrier(&mut self, i: &'m Instruction, modifiers: &[&str], names: &Names<'m>) -> Option<Step> {
+        let has = |word: &str| modifiers.contains(&word);
+        let reduction = match () {
+            () if !has("red") => None,
+            () if has("popc") => Some(Reduction::Count),
+            () if has("and") => Some(Reduction::All),
+            () => Some(Reduction::Any),
+        };
+        let mut operands = i.operands.as_slice();
+        let (mut target, mut predicate, mut invert) = (0, 0, false);
+        if reduction.is_some() {
+            let ([first, rest @ ..], [.., last]) = (operands, operands) else { return None };
+            target = self.target(first, names)?;
+            (predicate, invert) = self.inverted(last, names)?;
+            operands = rest.get(..rest.len().checked_sub(1)?)?;
+        }
+        let number = |decoder: &mut Self, operand: Option<&'m Operand>| match operand {
+            Some(operand) => decoder.source(operand, Scalar::U32, names),
+            None => Some(0),
+        };
+        let sources = [number(self, operands.first())?, number(self, operands.get(1))?, predicate, 0];
+        let operation = Operation::Barrier { waits: !has("arrive"), reduction, invert };
+        Some(Step { target, sources, ..blank(operation, i.line) })
+    }
+
+    /// A predicate that may have a `!` before it.
+    fn inverted(&mut self, operand: &'m Operand, names: &Names<'m>) -> Option<(Slot, bool)> {
+        match operand {
+            Operand::Not(inner) => Some((self.source(inner, Scalar::Pred, names)?, true)),
+            operand => Some((self.source(operand, Scalar::Pred, names)?, false)),
+        }
+    }
+
+    fn collective(&mut self, i: &'m Instruction, name: &str, modifiers: &[&str], names: &Names<'m>) -> Option<Step> {
+        let has = |word: &str| modifiers.contains(&word);
+        let kind = modifiers.iter().rev().find_map(|m| Scalar::from_name(m)).unwrap_or(Scalar::B32);
+        let collective = match name {
+            "shfl" => Collective::Shuffle(match () {
+                () if has("up") => Shuffle::Up,
+                () if has("down") => Shuffle::Down,
+                () if has("bfly") => Shuffle::Butterfly,
+                () if has("idx") => Shuffle::Index,
+                () => return None,
+            }),
+            "vote" => Collective::Vote(match () {
+                () if has("all") => Vote::All,
+                () if has("any") => Vote::Any,
+                () if has("uni") => Vote::Uniform,
+                () if has("ballot") => Vote::Ballot,
+                () => return None,
+            }),
+            "match" => Collective::Match { all: has("all"), width: bits(kind) },
+            "redux" if !float(kind) => Collective::Reduce { update: modifiers.iter().find_map(|m| update(m))?, kind },
+            "activemask" => Collective::Active,
+            "elect" => Collective::Elect,
+            "bar" | "barrier" => Collective::Meet,
+            _ => return None,
+        };
+        let operands = i.operands.as_slice();
+        let (result, operands) = match (collective, operands) {
+            (Collective::Meet, _) => (None, operands),
+            (_, [result, rest @ ..]) => (Some(result), rest),
+            _ => return None,
+        };
+        let target = result.map_or(Some(0), |result| self.target(result, names))?;
+        let second = match result {
+            Some(Operand::Pair(_, second)) => self.target(second, names)?,
+            _ => 0,
+        };
+        // Without `.sync` whoever is there takes part.
+        let (operands, mask) = match operands {
+            [rest @ .., mask] if has("sync") => (rest, self.source(mask, Scalar::B32, names)?),
+            operands => (operands, self.slot_of_constant(0xffff_ffff)),
+        };
+        let mut sources = [0, 0, 0, mask];
+        let mut invert = false;
+        for (index, (source, operand)) in sources.iter_mut().zip(operands).take(3).enumerate() {
+            (*source, invert) = match collective {
+                Collective::Vote(_) => self.inverted(operand, names)?,
+                _ => (self.source(operand, if index == 0 { kind } else { Scalar::B32 }, names)?, false),
+            };
+        }
+        let operation = Operation::Collective { collective, second, invert };
+        Some(Step { target, sources, ..blank(operation, i.line) })
+    }
+
+    fn branch_table(&mut self, i: &'m Instruction, names: &Names<'m>) -> Option<Step> {
+        let source = self.source(i.operands.first()?, Scalar::U32, names)?;
+        let Operand::Name(label) = i.operands.get(1)? else {
+            return None;
+        };
+        let Some(Target::Table(table)) = names.label(label) else {
+            return None;
+        };
+        let targets: Option<Vec<u32>> = table.iter().map(|name| names.step(name)).collect();
+        let (list, count) = self.push_list(&targets?);
+        Some(Step { sources: [source, 0, 0, 0], ..blank(Operation::BranchTable { list, count }, i.line) })
+    }
+
+    fn call(&mut self, i: &'m Instruction, names: &Names<'m>) -> Option<Step> {
+        let mut operands = i.operands.iter().peekable();
+        let results = match operands.peek() {
+            Some(Operand::Group(list)) => {
+                operands.next();
+                list.as_slice()
+            }
+            _ => &[],
+        };
+        let Operand::Name(name) = operands.next()? else {
+            return None;
+        };
+        let arguments = match operands.next() {
+            Some(Operand::Group(list)) => list.as_slice(),
+            _ => &[],
+        };
+        let callee = match self.register(name, names) {
+            Some((slot, ..)) => {
+                // Whatever an indirect call may reach has to be decoded.
+                if names.function == 0 {
+                    self.addressable();
+                }
+                Callee::Indirect(slot)
+            }
+            None => match self.function_index(name) {
+                Some(function) => Callee::Function(function),
+                None if &**name == ASSERTION => Callee::Assertion,
+                None => Callee::Unknown,
+            },
+        };
+        let mut passing = |list: &'m [Operand]| -> Vec<Passing> {
+            list.iter()
+                .map(|operand| {
+                    if let Operand::Name(name) = operand
+                        && let Some((Window::Param, address, size)) = self.variable(name, names)
+                    {
+                        return Passing::Param(address, size);
+                    }
+                    Passing::Slot(self.source(operand, Scalar::B64, names).unwrap_or(0))
+                })
+                .collect()
+        };
+        let (results, arguments) = (passing(results), passing(arguments));
+        self.program.calls.push(Call { callee, results, arguments });
+        let index = self.program.calls.len() as u32 - 1;
+        Some(blank(Operation::Call(index), i.line))
+    }
+
+    /// Functions named in initialisers already have numbers; nothing else can be reached through a register but what
+    /// a `mov` names, and decoding that gives it a number too.
+    fn addressable(&mut self) {
+        for variable in &self.module.variables {
+            for (_, value) in variable.initial.iter().flatten() {
+                if let Initial::Address { name, .. } = value
+                    && !self.symbols.contains_key(&**name)
+                {
+                    self.function_index(name);
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn blank(operation: Operation, line: u32) -> Step {
+    Step { operation, guard: 0, negated: false, event: false, target: 0, sources: [0; 4], line }
+}
+
+fn update(modifier: &str) -> Option<Update> {
+    Some(match modifier {
+        "add" => Update::Add,
+        "min" => Update::Min,
+        "max" => Update::Max,
+        "and" => Update::And,
+        "or" => Update::Or,
+        "xor" => Update::Xor,
+        "exch" => Update::Exchange,
+        "cas" => Update::CompareSwap,
+        "inc" => Update::Increment,
+        "dec" => Update::Decrement,
+        _ => return None,
+    })
+}
+
+fn window(modifiers: &[&str]) -> Window {
+    for modifier in modifiers {
+        match modifier.split("::").next().unwrap_or_default() {
+            "global" => return Window::Global,
+            "shared" => return Window::Shared,
+            "local" => return Window::Local,
+            "const" => return Window::Const,
+            "param" => return Window::Param,
+            _ => {}
+        }
+    }
+    Window::Generic
+}

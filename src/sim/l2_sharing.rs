@@ -1,0 +1,195 @@
+//! A few threads and their like in the blocks beside -> what of a block's data its neighbours bring into the level-2 cache before it.
+//!
+//! Where each block does what its neighbours do, a fixed number of bytes further on, the block that is looked at tells when another one touches a
+//! sector: as late in its life as this one touches what lies as far back. The blocks of a GPU begin together and keep step on the whole, so
+//! whoever comes to a sector earlier in its life finds it in device memory, and the others find it in the level-2 cache. Loads of a halo are
+//! told from those that bring what is new, though both are new to the block (`stencil3d` on an H200: `kernels/results/h200/waits.txt`).
+
+use super::access::SECTOR;
+use super::memory::{AddressMap, region};
+use super::profile::Space;
+use super::sampling::LANE;
+use super::thread::{Allowance, Ground, Place3, Thread, Touch};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+/// Of the accesses to a buffer, the part that has to be as far from its like as most are, as a quotient: at a rim indices are held back.
+const ALIKE: (u32, u32) = (3, 4);
+/// Touches of one place within the distance of blocks that are remembered, the last ones.
+const MOST: usize = 32;
+
+/// Blocks in a row along a dimension of the grid, and how they access a buffer.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    /// Bytes from what a block accesses to what the next one does; not 0.
+    distance: i64,
+    /// Blocks before this one and after it.
+    before: i64,
+    after: i64,
+}
+
+/// The neighbours of a block, and what it has touched so far.
+#[derive(Default)]
+pub(super) struct Beside {
+    /// By region of global memory; absent where blocks are not regularly apart.
+    rows: BTreeMap<u64, Vec<Row>>,
+    /// By region, row and sector within the row's distance: the distances after which it was touched.
+    touched: HashMap<(u64, usize, i64), VecDeque<i64>>,
+}
+
+impl Beside {
+    /// The neighbours of a block of which these are threads; so many executions of each step are looked at.
+    pub fn new(ground: &Ground<'_>, threads: &[Place3], window: u32) -> Self {
+        let Some(&Place3 { block, .. }) = threads.first() else { return Self::default() };
+        let run = |block: [u32; 3]| -> Vec<Vec<Touch>> {
+            let allowance =
+                Allowance { steps: LANE, window, warmup: u64::from(window), path: false, watch: false, doubt: false };
+            let touches = |thread: &Place3| Thread::new(ground, Place3 { block, ..*thread }, allowance).run().touches;
+            threads.iter().map(touches).collect()
+        };
+        let grid = ground.launch.grid;
+        let own = run(block);
+        let along = |axis: usize| -> HashMap<u64, Row> {
+            let (before, after) = (i64::from(block[axis]), i64::from(grid[axis] - 1 - block[axis]));
+            let way = if after > 0 { 1 } else { -1 };
+            let mut other = block;
+            other[axis] = other[axis].saturating_add_signed(way);
+            let row = |(region, distance)| (region, Row { distance: distance * i64::from(way), before, after });
+            distances(&own, &run(other)).into_iter().map(row).collect()
+        };
+        let axes: Vec<HashMap<u64, Row>> = (0..3).filter(|&axis| grid[axis] > 1).map(along).collect();
+        let regions = axes.first().into_iter().flat_map(HashMap::keys);
+        let all = |region: &u64| {
+            let rows: Option<Vec<Row>> = axes.iter().map(|axis| axis.get(region).copied()).collect();
+            // What all blocks of a row touch at once tells nothing of who comes first.
+            Some((*region, rows.filter(|rows| rows.iter().all(|row| row.distance != 0))?))
+        };
+        Self { rows: regions.filter_map(all).collect(), touched: HashMap::new() }
+    }
+
+    /// Whether a neighbour has touched a sector when the block does for the first time; `None` where nobody knows. To be asked of all such
+    /// sectors, in the order of their time; `by_block` are those before.
+    pub fn touched_before(&mut self, sector: u64, by_block: &AddressMap<u64>) -> Option<bool> {
+        let address = sector * SECTOR;
+        let region = region(address);
+        let rows = self.rows.get(&region)?;
+        let mut is_touched = false;
+        for (index, row) in rows.iter().enumerate() {
+            let (apart, at) = (row.distance.abs(), address as i64);
+            let after = at.div_euclid(apart) * row.distance.signum();
+            let known = self.touched.entry((region, index, at.rem_euclid(apart) / SECTOR as i64)).or_default();
+            // The block so many further on comes to this sector when this one comes to what lies as many distances before.
+            is_touched |=
+                known.iter().map(|other| after - other).any(|on| on != 0 && (-row.before..=row.after).contains(&on));
+            if !known.contains(&after) {
+                known.push_back(after);
+                if known.len() > MOST {
+                    known.pop_front();
+                }
+            }
+        }
+        let touched_across = |across: i64| by_block.contains_key(&(address.wrapping_add_signed(-across) / SECTOR));
+        Some(is_touched || diagonals(rows).into_iter().any(touched_across))
+    }
+}
+
+/// The distances of the neighbours that are in no row with a block.
+fn diagonals(rows: &[Row]) -> Vec<i64> {
+    let mut found = vec![(0, 0)];
+    for row in rows {
+        let steps = |&(distance, steps): &(i64, u32)| {
+            [(distance - row.distance, steps + 1), (distance, steps), (distance + row.distance, steps + 1)]
+        };
+        found = found.iter().flat_map(steps).collect();
+    }
+    found.into_iter().filter(|(_, steps)| *steps > 1).map(|(distance, _)| distance).collect()
+}
+
+/// By region of global memory, how much further on the threads of another block access it than their like, where nearly all accesses agree.
+fn distances(own: &[Vec<Touch>], other: &[Vec<Touch>]) -> HashMap<u64, i64> {
+    let global = |of: &[Vec<Touch>]| -> Vec<((usize, u32, u64), u64)> {
+        let by_thread = of.iter().enumerate().flat_map(|(thread, of)| of.iter().map(move |touch| (thread, touch)));
+        let global = by_thread.filter(|(_, touch)| touch.space == Space::Global);
+        global.map(|(thread, touch)| ((thread, touch.step, touch.execution), touch.address)).collect()
+    };
+    let known: HashMap<_, _> = global(own).into_iter().collect();
+    let mut counts: HashMap<u64, BTreeMap<i64, u32>> = HashMap::new();
+    for (which, address) in global(other) {
+        if let Some(&like) = known.get(&which) {
+            *counts.entry(region(like)).or_default().entry(address.wrapping_sub(like) as i64).or_default() += 1;
+        }
+    }
+    let most = |(region, counts): (u64, BTreeMap<i64, u32>)| {
+        let all: u32 = counts.values().sum();
+        let (distance, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+        (count * ALIKE.1 >= all * ALIKE.0).then_some((region, distance))
+    };
+    counts.into_iter().filter_map(most).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::profile::Kind;
+
+    /// Sectors of a buffer, which begins at a multiple of any distance here.
+    fn sector(at: u64) -> u64 {
+        (1 << 40) / SECTOR + at
+    }
+
+    fn row(sectors: i64, [before, after]: [i64; 2]) -> Row {
+        Row { distance: sectors * SECTOR as i64, before, after }
+    }
+
+    #[test]
+    fn a_neighbour_has_touched_what_the_block_touches_as_far_back_before() {
+        // Rows of blocks, the sectors that a block touches in their order, and those of them that a neighbour has touched before.
+        let many = [50, 50];
+        type Case<'a> = (&'a str, Vec<Row>, &'a [u64], &'a [u64]);
+        let rows: [Case<'_>; 7] = [
+            ("side by side", vec![row(4, many)], &[100, 101, 102, 103], &[]),
+            ("with a halo, after its own", vec![row(4, many)], &[100, 101, 102, 103, 99, 104], &[99, 104]),
+            ("with a halo, before its own", vec![row(4, many)], &[104, 100, 101, 102, 103], &[100]),
+            ("and the plane before, many blocks back", vec![row(4, many)], &[100, 101, 102, 103, 36, 37], &[36, 37]),
+            ("as far as there are blocks", vec![row(4, [50, 15])], &[36, 37, 100, 101], &[]),
+            ("downwards", vec![row(-4, [0, 50])], &[100, 101, 96, 104], &[96]),
+            ("in two dimensions, and at a corner", vec![row(4, many), row(64, many)], &[100, 101, 165, 32], &[165, 32]),
+        ];
+        for (what, rows, order, expected) in rows {
+            let mut beside = Beside { rows: BTreeMap::from([(1, rows)]), touched: HashMap::new() };
+            let mut by_block = AddressMap::default();
+            let mut before = Vec::new();
+            for &at in order {
+                if beside.touched_before(sector(at), &by_block) == Some(true) {
+                    before.push(at);
+                }
+                by_block.insert(sector(at), 0);
+            }
+            assert_eq!(before, expected, "{what}");
+            assert_eq!(beside.touched_before((2 << 40) / SECTOR, &by_block), None, "{what}");
+        }
+    }
+
+    #[test]
+    fn blocks_are_apart_by_what_nearly_all_accesses_are() {
+        let touches = |addresses: &[u64]| -> Vec<Touch> {
+            let touch = |(step, &address): (usize, &u64)| {
+                let (space, kind) = (Space::Global, Kind::Load);
+                Touch { step: step as u32, execution: 1, time: 0, space, kind, width: 4, address: (1 << 40) + address }
+            };
+            addresses.iter().enumerate().map(touch).collect()
+        };
+        let own = [touches(&[0, 4, 8, 12]), touches(&[400])];
+        // What the same threads of another block access, and how far that is from the first.
+        type Case<'a> = (&'a str, [&'a [u64]; 2], Option<i64>);
+        let rows: [Case<'_>; 4] = [
+            ("regular", [&[128, 132, 136, 140], &[528]], Some(128)),
+            ("held back at a rim", [&[128, 132, 136, 136], &[528]], Some(128)),
+            ("the same for all", [&[0, 4, 8, 12], &[400]], Some(0)),
+            ("as an index says", [&[128, 132, 40, 900], &[16]], None),
+        ];
+        for (what, other, expected) in rows {
+            let found = distances(&own, &other.map(touches));
+            assert_eq!(found.get(&1).copied(), expected, "{what}");
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Which values of a loop are linear in the iteration's number, judged by the steps that one iteration executes.
+//!
+//! Program + executed steps -> [`Analysis`]. It hangs on no data, so one serves every thread that takes the same path.
+
+use crate::ptx::Scalar;
+use crate::sim::operation::{Alu, float};
+use crate::sim::program::{Operation, Passing, Program, Slot, Step, Window};
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
+
+/// How a slot that a loop writes moves on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Course {
+    /// Linear, if three iterations bear it out.
+    Linear,
+    /// A predicate that every checked comparison leaves as it is.
+    Constant,
+    Unknown,
+}
+
+/// What there is to know about the path that an iteration takes.
+pub(super) struct Analysis {
+    executed: Vec<bool>,
+    /// Branches that were asked about: only those that leave these steps, or all.
+    exits_of: Option<RangeInclusive<u32>>,
+    /// Whether all comparisons that decide are linear.
+    pub decided: bool,
+    /// Steps whose comparisons have to turn out the same.
+    pub events: Vec<bool>,
+    pub courses: Vec<(Slot, Course)>,
+    /// The path writes memory.
+    pub stores: bool,
+}
+
+impl Analysis {
+    /// Analyses the path of the executed steps. With `exits_of`, only branches from there to elsewhere count.
+    pub fn new(program: &Program, executed: Vec<bool>, exits_of: Option<RangeInclusive<u32>>) -> Self {
+        let events = vec![false; program.steps.len()];
+        let mut slice = Slice { program, executed: &executed, events, seen: HashMap::new(), trail: Vec::new() };
+        let path = || (0u32..).zip(&program.steps).filter(|(index, _)| executed[*index as usize]);
+        let decided = path().all(|(index, step)| slice.decides(index, step, exits_of.as_ref()));
+        let mut courses = Vec::new();
+        let mut stores = false;
+        if decided {
+            for (_, step) in path() {
+                stores |= match step.operation {
+                    Operation::Store(memory) => memory.window != Window::Param,
+                    Operation::Atomic { .. } => true,
+                    _ => false,
+                };
+                let results = match step.operation {
+                    Operation::Call(call) => &program.calls[call as usize].results[..],
+                    _ => &[],
+                };
+                let results = results.iter().filter_map(|passing| match passing {
+                    Passing::Slot(slot) => Some(*slot),
+                    Passing::Param(..) => None,
+                });
+                courses.extend(program.targets(step).chain(results).map(|slot| (slot, slice.course(slot))));
+            }
+            courses.sort_unstable_by_key(|(slot, _)| *slot);
+            courses.dedup_by_key(|(slot, _)| *slot);
+        }
+        let events = slice.events;
+        Self { executed, exits_of, decided, events, courses, stores }
+    }
+
+    /// Whether this is the analysis of that path.
+    pub fn is_of(&self, deltas: &[u64], exits_of: Option<&RangeInclusive<u32>>) -> bool {
+        self.exits_of.as_ref() == exits_of
+            && self.executed.iter().zip(deltas).all(|(executed, delta)| *executed == (*delta > 0))
+    }
+}
+
+/// What the values of a slot come from within the executed part of a loop.
+struct Slice<'p> {
+    program: &'p Program,
+    executed: &'p [bool],
+    /// Comparisons that have to be looked at.
+    events: Vec<bool>,
+    /// Slots that were looked at: as what, and whether they are.
+    seen: HashMap<(Slot, Role), bool>,
+    /// What was entered in `seen`, in order.
+    trail: Vec<(Slot, Role)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Role {
+    Linear,
+    Invariant,
+    Predicate,
+}
+
+/// Deepest chain of definitions that is followed.
+const CHAIN: u32 = 500;
+
+impl<'p> Slice<'p> {
+    fn definitions(&self, slot: Slot) -> impl Iterator<Item = (usize, &'p Step)> + use<'p> {
+        let (program, executed) = (self.program, self.executed);
+        let all = program.definitions.get(slot as usize).map_or(&[][..], |d| d.as_slice());
+        all.iter()
+            .map(|&index| index as usize)
+            .filter(move |&index| executed[index])
+            .map(move |index| (index, &program.steps[index]))
+    }
+
+    fn each(&mut self, slot: Slot, role: Role, depth: u32, test: impl Fn(&mut Self, usize, &'p Step) -> bool) -> bool {
+        if let Some(&known) = self.seen.get(&(slot, role)) {
+            return known;
+        }
+        if depth > CHAIN {
+            return false;
+        }
+        // A cycle is what makes an induction variable, but nothing in a cycle is invariant.
+        self.seen.insert((slot, role), role != Role::Invariant);
+        self.trail.push((slot, role));
+        let good = self.definitions(slot).all(|(index, step)| test(self, index, step));
+        self.seen.insert((slot, role), good);
+        good
+    }
+
+    fn invariant(&mut self, slot: Slot, depth: u32) -> bool {
+        self.each(slot, Role::Invariant, depth, |slice, _, step| {
+            let pure = match step.operation {
+                Operation::Alu { .. }
+                | Operation::SetPredicate { .. }
+                | Operation::Pack { .. }
+                | Operation::Unpack { .. }
+                | Operation::ToGeneric(_)
+                | Operation::FromGeneric(_)
+                | Operation::InSpace(_) => true,
+                Operation::Load(memory) => matches!(memory.window, Window::Param | Window::Const),
+                _ => false,
+            };
+            let list = match step.operation {
+                Operation::Pack { list, count, .. } => slice.program.list(list, count),
+                _ => &[],
+            };
+            pure && step.guard == 0 && step.sources.iter().chain(list).all(|&source| slice.invariant(source, depth + 1))
+        })
+    }
+
+    fn linear(&mut self, slot: Slot, depth: u32) -> bool {
+        self.each(slot, Role::Linear, depth, |slice, index, step| {
+            if step.guard != 0 && !slice.predicate(step.guard, depth + 1) {
+                return false;
+            }
+            let [a, b, c, _] = step.sources;
+            let next = depth + 1;
+            let product = |slice: &mut Self| {
+                (slice.linear(a, next) && slice.invariant(b, next))
+                    || (slice.invariant(a, next) && slice.linear(b, next))
+            };
+            match step.operation {
+                Operation::Alu { kind, mode, .. } if float(kind) || mode.saturate => slice.unchanged(step, next),
+                Operation::Alu { alu, .. } => match alu {
+                    Alu::Move | Alu::Neg => slice.linear(a, next),
+                    Alu::Convert { from } if !float(from) => slice.linear(a, next),
+                    Alu::Add | Alu::Sub => slice.linear(a, next) && slice.linear(b, next),
+                    Alu::MulLow | Alu::MulWide => product(slice),
+                    Alu::MadLow | Alu::MadWide => product(slice) && slice.linear(c, next),
+                    Alu::ShiftLeft => slice.linear(a, next) && slice.invariant(b, next),
+                    Alu::Min | Alu::Max => {
+                        slice.events[index] = true;
+                        slice.linear(a, next) && slice.linear(b, next)
+                    }
+                    Alu::Select => slice.linear(a, next) && slice.linear(b, next) && slice.predicate(c, next),
+                    _ => slice.unchanged(step, next),
+                },
+                Operation::ToGeneric(_) | Operation::FromGeneric(_) => slice.linear(a, next),
+                Operation::Load(memory) => {
+                    matches!(memory.window, Window::Param | Window::Const) && slice.invariant(a, next)
+                }
+                Operation::InSpace(_) => slice.invariant(a, next),
+                _ => false,
+            }
+        })
+    }
+
+    fn unchanged(&mut self, step: &Step, depth: u32) -> bool {
+        step.sources.iter().all(|&source| self.invariant(source, depth))
+    }
+
+    fn predicate(&mut self, slot: Slot, depth: u32) -> bool {
+        self.each(slot, Role::Predicate, depth, |slice, index, step| {
+            let [a, b, c, _] = step.sources;
+            let next = depth + 1;
+            match step.operation {
+                Operation::SetPredicate { kind, .. } => {
+                    slice.events[index] = true;
+                    let compared = if float(kind) {
+                        slice.invariant(a, next) && slice.invariant(b, next)
+                    } else {
+                        slice.linear(a, next) && slice.linear(b, next)
+                    };
+                    step.guard == 0 && compared && slice.predicate(c, next)
+                }
+                Operation::Alu { kind: Scalar::Pred, .. } => {
+                    step.guard == 0 && [a, b, c].into_iter().all(|source| slice.predicate(source, next))
+                }
+                Operation::InSpace(_) => slice.invariant(a, next),
+                _ => slice.invariant(slot, next),
+            }
+        })
+    }
+
+    /// Whether what decides a step is known to be linear.
+    fn decides(&mut self, index: u32, step: &Step, exits_of: Option<&RangeInclusive<u32>>) -> bool {
+        if let Some(inside) = exits_of {
+            let leaves = match step.operation {
+                Operation::Branch(target) => index == *inside.end() || !inside.contains(&target),
+                Operation::Return | Operation::Exit => true,
+                _ => false,
+            };
+            if !leaves || !inside.contains(&index) {
+                return true;
+            }
+        }
+        match step.operation {
+            Operation::BranchTable { .. } => self.invariant(step.sources[0], 0),
+            Operation::Branch(_) | Operation::Return | Operation::Exit | Operation::Call(_) => {
+                step.guard == 0 || self.predicate(step.guard, 0)
+            }
+            _ => true,
+        }
+    }
+
+    /// The course of a slot by what was found, without new comparisons that would have to be checked.
+    fn course(&mut self, slot: Slot) -> Course {
+        if self.program.widths[slot as usize] == 1 {
+            let known = self.seen.get(&(slot, Role::Predicate)).copied().unwrap_or(false);
+            return if known { Course::Constant } else { Course::Unknown };
+        }
+        let events = self.events.clone();
+        let mark = self.trail.len();
+        let good = self.linear(slot, 0) && self.events == events;
+        self.events = events;
+        if good {
+            return Course::Linear;
+        }
+        // What was found on the way assumed that this slot is linear.
+        for key in self.trail.drain(mark..) {
+            self.seen.remove(&key);
+        }
+        self.seen.insert((slot, Role::Linear), false);
+        Course::Unknown
+    }
+}

@@ -1,0 +1,305 @@
+//! Memory as a thread sees it: the workload's data, read lazily, under what the thread itself has written.
+//!
+//! Generic addresses: each buffer of the workload and the module's variables have a region of 2^40 bytes; shared, local,
+//! constant and parameter memory are windows above them. Nothing of a buffer is ever materialised.
+
+use super::arithmetic::mask;
+use super::program::{Memory, Window};
+use crate::workload::{Buffer, Symbol, contents};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Bytes between the regions of global memory; the region of buffer `i` begins at `(i + 1) << REGION_BITS`.
+const REGION_BITS: u32 = 40;
+/// Region of the module's own `.global` variables.
+pub(crate) const MODULE_REGION: u64 = 0xf000;
+/// Generic address of byte 0 of each window.
+pub(crate) const MODULE_BASE: u64 = MODULE_REGION << REGION_BITS;
+pub(crate) const SHARED_BASE: u64 = 0x1 << 60;
+pub(crate) const LOCAL_BASE: u64 = 0x2 << 60;
+pub(crate) const CONST_BASE: u64 = 0x3 << 60;
+pub(crate) const PARAM_BASE: u64 = 0x4 << 60;
+/// "Addresses" of functions; function `i` is at `FUNCTION_BASE + 16 * i`.
+pub(crate) const FUNCTION_BASE: u64 = 0x5 << 60;
+/// Bytes of one window; offsets beyond are another space or nonsense.
+const WINDOW: u64 = 1 << 32;
+
+/// Where a generic address points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Global(u64),
+    Shared(u64),
+    Local(u64),
+    Const(u64),
+    Param(u64),
+}
+
+/// The place of a generic address.
+pub(crate) fn place(address: u64) -> Place {
+    let offset = address & (WINDOW - 1);
+    match address >> 32 << 32 {
+        SHARED_BASE => Place::Shared(offset),
+        LOCAL_BASE => Place::Local(offset),
+        CONST_BASE => Place::Const(offset),
+        PARAM_BASE => Place::Param(offset),
+        _ => Place::Global(address),
+    }
+}
+
+/// The place that an instruction accesses from this base address, by the window that it names.
+pub(crate) fn accessed(memory: &Memory, base: u64) -> Place {
+    let address = base.wrapping_add(memory.offset as u64);
+    match memory.window {
+        Window::Generic => place(address),
+        Window::Global => Place::Global(address),
+        Window::Shared => Place::Shared(mask(address, 32)),
+        Window::Local => Place::Local(address),
+        Window::Const => Place::Const(address),
+        Window::Param => Place::Param(address),
+    }
+}
+
+/// Device address of the first byte of buffer `index`.
+pub(crate) fn buffer_base(index: usize) -> u64 {
+    (index as u64 + 1) << REGION_BITS
+}
+
+/// The buffer and the byte in it that a global address points to, if it lies in a buffer's region.
+pub(crate) fn in_buffer(address: u64) -> Option<(usize, u64)> {
+    let index = region(address).checked_sub(1)?;
+    let offset = address & ((1 << REGION_BITS) - 1);
+    (index + 1 < MODULE_REGION).then_some((index as usize, offset))
+}
+
+/// The buffer that an address in or near it was surely made from, and the byte of it: negative before its beginning. Half of a region
+/// lies behind its buffer, half before the next one.
+pub(crate) fn in_region(address: u64) -> Option<(usize, i64)> {
+    let half = 1 << (REGION_BITS - 1);
+    let index = region(address.checked_add(half)?).checked_sub(1).filter(|index| index + 1 < MODULE_REGION)?;
+    Some((index as usize, address.wrapping_sub(buffer_base(index as usize)) as i64))
+}
+
+/// The region of a global address: the buffer's number plus one, or the module's.
+pub(crate) fn region(address: u64) -> u64 {
+    address >> REGION_BITS
+}
+
+/// Multiplies by a large odd number: keys are addresses, whose low bits differ.
+#[derive(Default)]
+pub(crate) struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0.rotate_left(26) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+    }
+}
+
+pub(crate) type AddressMap<V> = HashMap<u64, V, BuildHasherDefault<AddressHasher>>;
+
+/// Eight bytes of an overlay.
+#[derive(Clone, Copy, Default)]
+struct Word {
+    bits: u64,
+    /// Bytes that were written, one bit each.
+    written: u8,
+    /// Bytes whose value is not known.
+    unknown: u8,
+    /// Barriers passed when it was last written.
+    age: u32,
+}
+
+/// Bytes that a thread has written, sparsely.
+#[derive(Default)]
+pub(crate) struct Overlay {
+    words: AddressMap<Word>,
+    age: u32,
+}
+
+impl Overlay {
+    /// Everything written so far may since have been written by others.
+    pub fn distrust(&mut self) {
+        self.age += 1;
+    }
+
+    pub fn write(&mut self, address: u64, size: u32, bits: u64, unknown: bool) {
+        let shift = (address & 7) as u32;
+        let first = size.min(8 - shift);
+        self.write_word(address >> 3, shift, first, bits, unknown);
+        if first < size {
+            self.write_word((address >> 3).wrapping_add(1), 0, size - first, bits >> (8 * first), unknown);
+        }
+    }
+
+    /// The bytes that were written and are known, by address.
+    pub fn bytes(&self) -> impl Iterator<Item = (u64, u8)> {
+        self.words.iter().flat_map(|(&index, &word)| {
+            (0..8u32).filter_map(move |byte| {
+                let known = word.written >> byte & 1 != 0 && word.unknown >> byte & 1 == 0;
+                known.then_some((index << 3 | u64::from(byte), (word.bits >> (8 * byte)) as u8))
+            })
+        })
+    }
+
+    fn write_word(&mut self, index: u64, shift: u32, size: u32, bits: u64, unknown: bool) {
+        let age = self.age;
+        let word = self.words.entry(index).or_default();
+        let bytes = ((1u16 << size) - 1) as u8;
+        let field = (if size == 8 { u64::MAX } else { (1 << (8 * size)) - 1 }) << (8 * shift);
+        word.bits = word.bits & !field | (bits << (8 * shift)) & field;
+        if word.age != age {
+            word.unknown |= word.written;
+            word.age = age;
+        }
+        word.written |= bytes << shift;
+        word.unknown = word.unknown & !(bytes << shift) | if unknown { bytes << shift } else { 0 };
+    }
+
+    /// Puts what was written over the bits that lie below; gives the bits, whether all of them were written, and
+    /// whether any that were written are unknown.
+    pub fn read(&self, address: u64, size: u32, below: u64) -> (u64, bool, bool) {
+        if self.words.is_empty() {
+            return (below, false, false);
+        }
+        let shift = (address & 7) as u32;
+        let first = size.min(8 - shift);
+        let (mut bits, mut whole, mut unknown) = self.read_word(address >> 3, shift, first, below);
+        if first < size {
+            let rest = self.read_word((address >> 3).wrapping_add(1), 0, size - first, below >> (8 * first));
+            bits |= rest.0 << (8 * first);
+            whole &= rest.1;
+            unknown |= rest.2;
+        }
+        (bits, whole, unknown)
+    }
+
+    fn read_word(&self, index: u64, shift: u32, size: u32, below: u64) -> (u64, bool, bool) {
+        let field = if size == 8 { u64::MAX } else { (1 << (8 * size)) - 1 };
+        let Some(word) = self.words.get(&index) else {
+            return (below & field, false, false);
+        };
+        let bytes = ((1u16 << size) - 1) as u8;
+        let written = word.written >> shift & bytes;
+        let unknown = if word.age == self.age { word.unknown >> shift } else { u8::MAX } & written;
+        let mut bits = below & field;
+        let mut take = 0u64;
+        for byte in 0..size {
+            if written >> byte & 1 != 0 {
+                take |= 0xff << (8 * byte);
+            }
+        }
+        bits = bits & !take | word.bits >> (8 * shift) & take;
+        (bits, written == bytes, unknown != 0)
+    }
+}
+
+/// A run of initial bytes of variables: what is given, what is zero, what the host may have written.
+#[derive(Default)]
+pub(crate) struct Image {
+    /// Variables with an initialiser: first byte, end, and values by absolute offset (size, bits).
+    pub ranges: Vec<(u64, u64)>,
+    pub values: AddressMap<u8>,
+}
+
+impl Image {
+    /// Bits and whether they are unknown.
+    fn read(&self, offset: u64, size: u32) -> (u64, bool) {
+        let end = offset.saturating_add(u64::from(size));
+        let known = self.ranges.iter().any(|&(from, to)| from <= offset && end <= to);
+        if !known {
+            return (0, true);
+        }
+        let bits = (0..u64::from(size.min(8)))
+            .fold(0, |bits, i| bits | u64::from(self.values.get(&(offset + i)).copied().unwrap_or(0)) << (8 * i));
+        (bits, false)
+    }
+}
+
+/// A variable of the module, by its offset in its window.
+pub(crate) struct Placed {
+    pub name: Box<str>,
+    pub constant: bool,
+    pub offset: u64,
+    pub size: u64,
+}
+
+/// Contents that the workload gives a variable.
+pub(crate) struct Given<'w> {
+    constant: bool,
+    offset: u64,
+    size: u64,
+    contents: &'w Buffer,
+}
+
+/// What the workload gives the variables of a module.
+pub(crate) fn given<'w>(variables: &[Placed], symbols: &'w [Symbol]) -> Vec<Given<'w>> {
+    let found = symbols.iter().filter_map(|symbol| {
+        let Placed { constant, offset, size, .. } = variables.iter().find(|placed| *placed.name == *symbol.symbol)?;
+        let size = symbol.contents.bytes().min(*size);
+        Some(Given { constant: *constant, offset: *offset, size, contents: &symbol.contents })
+    });
+    found.collect()
+}
+
+/// Memory before the launch.
+pub(crate) struct Initial<'w> {
+    pub buffers: &'w [Buffer],
+    pub given: &'w [Given<'w>],
+    pub globals: &'w Image,
+    pub constants: &'w Image,
+}
+
+impl Initial<'_> {
+    /// Bits of global memory and whether they are unknown (out of bounds, or never given).
+    pub fn global(&self, address: u64, size: u32) -> (u64, bool) {
+        let region = region(address);
+        if region == MODULE_REGION {
+            let offset = address - MODULE_BASE;
+            return self.given(false, offset, size).unwrap_or_else(|| self.globals.read(offset, size));
+        }
+        let Some(buffer) = region.checked_sub(1).and_then(|index| self.buffers.get(index as usize)) else {
+            return (0, true);
+        };
+        bits_of(buffer, address & ((1 << REGION_BITS) - 1), size)
+    }
+
+    pub fn constant(&self, offset: u64, size: u32) -> (u64, bool) {
+        self.given(true, offset, size).unwrap_or_else(|| self.constants.read(offset, size))
+    }
+
+    /// What the workload says of a variable's bytes.
+    fn given(&self, constant: bool, offset: u64, size: u32) -> Option<(u64, bool)> {
+        let end = offset.checked_add(u64::from(size))?;
+        let inside = |given: &&Given<'_>| {
+            given.constant == constant && given.offset <= offset && end <= given.offset.saturating_add(given.size)
+        };
+        let given = self.given.iter().find(inside)?;
+        Some(bits_of(given.contents, offset - given.offset, size))
+    }
+}
+
+/// Bits of a buffer's contents and whether they are unknown (out of bounds).
+fn bits_of(buffer: &Buffer, offset: u64, size: u32) -> (u64, bool) {
+    let element = buffer.element.size() as u64;
+    let total = buffer.count.saturating_mul(element);
+    if element == 0 || offset.checked_add(u64::from(size)).is_none_or(|end| end > total) {
+        return (0, true);
+    }
+    let first = offset / element;
+    let last = (offset + u64::from(size) - 1) / element;
+    // An element has at most 32 bytes (double4) and a scalar access at most 8, so two elements are enough.
+    let mut bytes = [0u8; 64];
+    let needed = ((last - first + 1) * element) as usize;
+    let Some(window) = bytes.get_mut(..needed) else { return (0, true) };
+    contents::fill_bytes(buffer, first..last + 1, window);
+    let at = (offset - first * element) as usize;
+    let bits = (0..size as usize).fold(0, |bits, i| bits | u64::from(bytes[at + i]) << (8 * i));
+    (bits, false)
+}

@@ -1,0 +1,348 @@
+//! Opcode text -> what the interpreter does for it, with every modifier that changes a value.
+
+use crate::ptx::Scalar;
+
+/// An operation that gives one value from at most four.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Alu {
+    Move,
+    Add,
+    Sub,
+    MulLow,
+    MulHigh,
+    MulWide,
+    MadLow,
+    MadHigh,
+    MadWide,
+    Mul24 {
+        high: bool,
+    },
+    Mad24 {
+        high: bool,
+    },
+    Div,
+    Rem,
+    Min,
+    Max,
+    Abs,
+    Neg,
+    And,
+    Or,
+    Xor,
+    Not,
+    LogicalNot,
+    ShiftLeft,
+    ShiftRight,
+    FunnelLeft {
+        wrap: bool,
+    },
+    FunnelRight {
+        wrap: bool,
+    },
+    Fma,
+    Sqrt,
+    Rsqrt,
+    Rcp,
+    Ex2,
+    Lg2,
+    Sin,
+    Cos,
+    Tanh,
+    CopySign,
+    Test(Test),
+    Popc,
+    Clz,
+    Brev,
+    Bfind {
+        amount: bool,
+    },
+    Bfe,
+    Bfi,
+    BitMask {
+        clamp: bool,
+    },
+    SignExtend {
+        clamp: bool,
+    },
+    Sad,
+    Lop3,
+    Permute(Permute),
+    Select,
+    SelectSign,
+    Dot4 {
+        b: Scalar,
+    },
+    Dot2 {
+        b: Scalar,
+        high: bool,
+    },
+    /// `set`: the type of the result is the destination's, `Operation::kind` the source's.
+    Set {
+        compare: Compare,
+        to: Scalar,
+    },
+    Convert {
+        from: Scalar,
+    },
+    /// Two floats to a packed pair, the first in the upper half.
+    ConvertPair {
+        from: Scalar,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Test {
+    Finite,
+    Infinite,
+    Number,
+    NotNumber,
+    Normal,
+    Subnormal,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Permute {
+    Index,
+    Forward4,
+    Backward4,
+    Replicate8,
+    EdgeLeft,
+    EdgeRight,
+    Replicate16,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compare {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    /// True also where an operand is not a number.
+    EqU,
+    NeU,
+    LtU,
+    LeU,
+    GtU,
+    GeU,
+    BothNumbers,
+    AnyNan,
+}
+
+impl Compare {
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "eq" => Self::Eq,
+            "ne" => Self::Ne,
+            "lt" | "lo" => Self::Lt,
+            "le" | "ls" => Self::Le,
+            "gt" | "hi" => Self::Gt,
+            "ge" | "hs" => Self::Ge,
+            "equ" => Self::EqU,
+            "neu" => Self::NeU,
+            "ltu" => Self::LtU,
+            "leu" => Self::LeU,
+            "gtu" => Self::GtU,
+            "geu" => Self::GeU,
+            "num" => Self::BothNumbers,
+            "nan" => Self::AnyNan,
+            _ => return None,
+        })
+    }
+
+    /// What holds for an ordering; `None` is "unordered".
+    pub fn holds(self, ordering: Option<std::cmp::Ordering>) -> bool {
+        use std::cmp::Ordering::{Equal, Greater, Less};
+        let Some(ordering) = ordering else {
+            return matches!(
+                self,
+                Self::EqU | Self::NeU | Self::LtU | Self::LeU | Self::GtU | Self::GeU | Self::AnyNan
+            );
+        };
+        match self {
+            Self::Eq | Self::EqU => ordering == Equal,
+            Self::Ne | Self::NeU => ordering != Equal,
+            Self::Lt | Self::LtU => ordering == Less,
+            Self::Le | Self::LeU => ordering != Greater,
+            Self::Gt | Self::GtU => ordering == Greater,
+            Self::Ge | Self::GeU => ordering != Less,
+            Self::BothNumbers => true,
+            Self::AnyNan => false,
+        }
+    }
+}
+
+/// How `setp` and `set` combine their result with a further predicate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Combine {
+    None,
+    And,
+    Or,
+    Xor,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Round {
+    #[default]
+    Nearest,
+    Zero,
+    Down,
+    Up,
+}
+
+/// Modifiers of a value-giving operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mode {
+    pub round: Round,
+    /// To an integral value (`cvt.rzi`), also where the result is a float.
+    pub integral: bool,
+    pub saturate: bool,
+    /// Negative results become zero (`.relu`).
+    pub relu: bool,
+    /// A NaN operand makes min and max NaN (`.NaN`).
+    pub nan: bool,
+}
+
+impl Mode {
+    pub fn from_modifiers(modifiers: &[&str]) -> Self {
+        let mut mode = Self::default();
+        for &modifier in modifiers {
+            match modifier {
+                "rn" | "rna" => mode.round = Round::Nearest,
+                "rz" => mode.round = Round::Zero,
+                "rm" => mode.round = Round::Down,
+                "rp" => mode.round = Round::Up,
+                "rni" | "rzi" | "rmi" | "rpi" => {
+                    mode.integral = true;
+                    mode.round = match modifier {
+                        "rni" => Round::Nearest,
+                        "rzi" => Round::Zero,
+                        "rmi" => Round::Down,
+                        _ => Round::Up,
+                    };
+                }
+                "sat" | "satfinite" => mode.saturate = true,
+                "relu" => mode.relu = true,
+                "NaN" => mode.nan = true,
+                _ => {}
+            }
+        }
+        mode
+    }
+}
+
+/// The arithmetic operation of an opcode (`name` before the first dot, `modifiers` after it), and its type.
+///
+/// `None` where the opcode is something else or unknown.
+pub(crate) fn arithmetic(name: &str, modifiers: &[&str]) -> Option<(Alu, Scalar)> {
+    let has = |word: &str| modifiers.contains(&word);
+    let types: Vec<Scalar> = modifiers.iter().filter_map(|m| Scalar::from_name(m)).collect();
+    let kind = types.last().copied()?;
+    let part = |low, high, wide| {
+        if has("wide") {
+            wide
+        } else if has("hi") {
+            high
+        } else {
+            low
+        }
+    };
+    let alu = match name {
+        "mov" => Alu::Move,
+        "add" => Alu::Add,
+        "sub" => Alu::Sub,
+        "mul" => part(Alu::MulLow, Alu::MulHigh, Alu::MulWide),
+        "mad" => part(if float(kind) { Alu::Fma } else { Alu::MadLow }, Alu::MadHigh, Alu::MadWide),
+        "mul24" => Alu::Mul24 { high: has("hi") },
+        "mad24" => Alu::Mad24 { high: has("hi") },
+        "div" => Alu::Div,
+        "rem" => Alu::Rem,
+        "min" => Alu::Min,
+        "max" => Alu::Max,
+        "abs" => Alu::Abs,
+        "neg" => Alu::Neg,
+        "and" => Alu::And,
+        "or" => Alu::Or,
+        "xor" => Alu::Xor,
+        "not" => Alu::Not,
+        "cnot" => Alu::LogicalNot,
+        "shl" => Alu::ShiftLeft,
+        "shr" => Alu::ShiftRight,
+        "shf" if has("l") => Alu::FunnelLeft { wrap: has("wrap") },
+        "shf" => Alu::FunnelRight { wrap: has("wrap") },
+        "fma" => Alu::Fma,
+        "sqrt" => Alu::Sqrt,
+        "rsqrt" => Alu::Rsqrt,
+        "rcp" => Alu::Rcp,
+        "ex2" => Alu::Ex2,
+        "lg2" => Alu::Lg2,
+        "sin" => Alu::Sin,
+        "cos" => Alu::Cos,
+        "tanh" => Alu::Tanh,
+        "copysign" => Alu::CopySign,
+        "testp" => Alu::Test(match *modifiers.first()? {
+            "finite" => Test::Finite,
+            "infinite" => Test::Infinite,
+            "number" => Test::Number,
+            "notanumber" => Test::NotNumber,
+            "normal" => Test::Normal,
+            _ => Test::Subnormal,
+        }),
+        "popc" => Alu::Popc,
+        "clz" => Alu::Clz,
+        "brev" => Alu::Brev,
+        "bfind" => Alu::Bfind { amount: has("shiftamt") },
+        "bfe" => Alu::Bfe,
+        "bfi" => Alu::Bfi,
+        "bmsk" => Alu::BitMask { clamp: has("clamp") },
+        "szext" => Alu::SignExtend { clamp: has("clamp") },
+        "sad" => Alu::Sad,
+        "lop3" if !has("BoolOp") => Alu::Lop3,
+        "prmt" => Alu::Permute(match modifiers.last().copied()? {
+            "f4e" => Permute::Forward4,
+            "b4e" => Permute::Backward4,
+            "rc8" => Permute::Replicate8,
+            "ecl" => Permute::EdgeLeft,
+            "ecr" => Permute::EdgeRight,
+            "rc16" => Permute::Replicate16,
+            _ => Permute::Index,
+        }),
+        "selp" => Alu::Select,
+        "slct" => {
+            // `slct.dtype.ctype`: the sign of the third operand decides.
+            return Some((Alu::SelectSign, *types.last()?));
+        }
+        "dp4a" if types.len() == 2 => return Some((Alu::Dot4 { b: types[1] }, types[0])),
+        "dp2a" if types.len() == 2 => {
+            return Some((Alu::Dot2 { b: types[1], high: has("hi") }, types[0]));
+        }
+        "set" if types.len() == 2 => {
+            let compare = modifiers.iter().find_map(|m| Compare::from_name(m))?;
+            return Some((Alu::Set { compare, to: types[0] }, types[1]));
+        }
+        "cvt" if types.len() == 2 => {
+            let pair = matches!(types[0], Scalar::F16x2 | Scalar::Bf16x2);
+            let from = types[1];
+            return Some((if pair { Alu::ConvertPair { from } } else { Alu::Convert { from } }, types[0]));
+        }
+        _ => return None,
+    };
+    Some((alu, kind))
+}
+
+pub(crate) fn float(kind: Scalar) -> bool {
+    matches!(
+        kind,
+        Scalar::F16 | Scalar::F16x2 | Scalar::Bf16 | Scalar::Bf16x2 | Scalar::F32 | Scalar::F32x2 | Scalar::F64
+    )
+}
+
+pub(crate) fn signed(kind: Scalar) -> bool {
+    matches!(kind, Scalar::S8 | Scalar::S16 | Scalar::S32 | Scalar::S64)
+}
+
+/// Bits of a value of this type (1 for a predicate).
+pub(crate) fn bits(kind: Scalar) -> u32 {
+    if kind == Scalar::Pred { 1 } else { kind.size() * 8 }
+}

@@ -1,0 +1,463 @@
+//! One thread of a launch, executed alone.
+//!
+//! Every value carries whether it is known. What other threads would have provided (shared memory after a barrier, results
+//! of atomics and of warp-wide operations, memory outside the workload) is numerically zero or the thread's own value, and
+//! unknown; a branch on such a value makes the thread inexact and is taken by the number, but no more than
+//! [`PATIENCE`] times the same way.
+
+mod calls;
+mod storage;
+
+use super::arithmetic::{carried, compare, compute, mask, order, sign_extend};
+use super::branch_trace::Path;
+use super::decode;
+use super::loops::{Analyses, Event, Loops};
+use super::memory::{Initial, Overlay, Place, place};
+use super::operation::{Alu, Combine, bits, signed};
+use super::profile::{Kind, Space};
+use super::program::{Operation, Program, Slot, Special, Step, Window};
+use crate::launch::Launch;
+use crate::ptx::Scalar;
+use std::cell::RefCell;
+
+/// How often a branch on unknown data may go the same way before it is sent the other way.
+const PATIENCE: u32 = 64;
+/// Deepest call stack that is followed.
+const DEPTH: usize = 64;
+
+/// Which thread of the grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place3 {
+    pub block: [u32; 3],
+    pub thread: [u32; 3],
+}
+
+/// What a thread surely does that no launch may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stray {
+    /// It ends in a trap, or in an assertion that does not hold.
+    Failure,
+    /// It reaches beyond the shared memory of its block, which has so many bytes.
+    Shared { has: u64 },
+    /// It accesses this byte of a buffer of the workload, behind its end or, where negative, before its beginning.
+    Buffer { index: usize, byte: i64, kind: Kind },
+}
+
+/// One execution of a memory instruction by a thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Touch {
+    pub step: u32,
+    /// The how-manieth execution of this step by the thread.
+    pub execution: u64,
+    /// Instructions that the thread had executed.
+    pub time: u64,
+    pub space: Space,
+    pub kind: Kind,
+    pub width: u32,
+    /// Address in the space (global: device address).
+    pub address: u64,
+}
+
+/// What all threads of a launch have in common.
+#[derive(Clone, Copy)]
+pub(crate) struct Ground<'p> {
+    pub program: &'p Program,
+    pub initial: &'p Initial<'p>,
+    /// Bytes of the entry's parameters.
+    pub arguments: &'p [u8],
+    pub launch: &'p Launch,
+    pub analyses: &'p RefCell<Analyses>,
+}
+
+/// What a thread is allowed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allowance {
+    /// Instructions to interpret.
+    pub steps: u64,
+    /// Executions of each memory instruction to record.
+    pub window: u32,
+    /// Iterations of a loop to run before it is extrapolated.
+    pub warmup: u64,
+    /// Record its way.
+    pub path: bool,
+    /// End where it surely does what no launch may do.
+    pub watch: bool,
+    /// Contents of buffers that the kernel may write count as unknown: other threads may have been there.
+    pub doubt: bool,
+}
+
+/// What came of a thread.
+pub(crate) struct Outcome {
+    /// Executions of each step.
+    pub counts: Vec<u64>,
+    pub exact: bool,
+    /// The rest of a loop was estimated.
+    pub estimated: bool,
+    /// The allowance ended before the thread did.
+    pub cut: bool,
+    /// An address was not known, or a branch hung on what was not.
+    pub vague: bool,
+    /// Instructions that were interpreted (not extrapolated).
+    pub interpreted: u64,
+    pub touches: Vec<Touch>,
+    pub path: Path,
+    /// What it wrote to global memory.
+    pub global: Overlay,
+    /// The access that was watched for.
+    pub stray: Option<Stray>,
+}
+
+struct Frame {
+    routine: usize,
+    back: u32,
+    call: u32,
+    /// Slots of the routine as they were, if it was active already.
+    saved: Vec<(u64, bool)>,
+}
+
+pub(crate) struct Thread<'p> {
+    program: &'p Program,
+    initial: &'p Initial<'p>,
+    pub(crate) values: Vec<u64>,
+    pub(crate) unknown: Vec<bool>,
+    pub(crate) counts: Vec<u64>,
+    pub(crate) pc: u32,
+    carry: bool,
+    stack: Vec<Frame>,
+    parameters: Vec<u8>,
+    parameters_unknown: Vec<bool>,
+    pub(crate) local: Overlay,
+    pub(crate) shared: Overlay,
+    global: Overlay,
+    /// Regions of global memory that were written, and whether a loop was skipped that may have written more.
+    regions: Vec<u64>,
+    pub(crate) skipped_stores: bool,
+    single: bool,
+    pub(crate) exact: bool,
+    pub(crate) estimated: bool,
+    vague: bool,
+    interpreted: u64,
+    extrapolated: u64,
+    /// Iterations of a loop that were skipped just now.
+    pub(crate) skipped: u64,
+    path: Path,
+    pub(crate) analyses: &'p RefCell<Analyses>,
+    patience: Vec<(u32, u32)>,
+    allowance: Allowance,
+    recorded: Vec<u32>,
+    touches: Vec<Touch>,
+    /// Bytes of shared memory of its block.
+    block_memory: u64,
+    stray: Option<Stray>,
+}
+
+impl<'p> Thread<'p> {
+    pub fn new(ground: &Ground<'p>, at: Place3, allowance: Allowance) -> Self {
+        let Ground { program, initial, arguments, launch, .. } = *ground;
+        let mut parameters = vec![0; program.parameters as usize];
+        let mut parameters_unknown = vec![true; program.parameters as usize];
+        for ((to, unknown), &from) in parameters.iter_mut().zip(&mut parameters_unknown).zip(arguments) {
+            *to = from;
+            *unknown = false;
+        }
+        let mut values = program.slots.clone();
+        let mut unknown = vec![false; values.len()];
+        for &(slot, special) in &program.specials {
+            let value = special_value(special, launch, at, program.shared);
+            values[slot as usize] = value.unwrap_or(0);
+            unknown[slot as usize] = value.is_none();
+        }
+        let recording = if allowance.window > 0 { program.steps.len() } else { 0 };
+        Self {
+            program,
+            initial,
+            values,
+            unknown,
+            counts: vec![0; program.steps.len()],
+            pc: 0,
+            carry: false,
+            stack: Vec::new(),
+            parameters,
+            parameters_unknown,
+            local: Overlay::default(),
+            shared: Overlay::default(),
+            global: Overlay::default(),
+            regions: Vec::new(),
+            skipped_stores: false,
+            single: launch.block_threads() == 1,
+            exact: true,
+            estimated: false,
+            vague: false,
+            interpreted: 0,
+            extrapolated: 0,
+            skipped: 0,
+            path: Path::default(),
+            analyses: ground.analyses,
+            patience: Vec::new(),
+            allowance,
+            recorded: vec![0; recording],
+            touches: Vec::new(),
+            block_memory: program.dynamic_shared.saturating_add(launch.shared.into()),
+            stray: None,
+        }
+    }
+
+    /// Runs the thread to its end or to the end of its allowance.
+    pub fn run(mut self) -> Outcome {
+        let program = self.program;
+        let mut loops = Loops::new(program.steps.len(), self.allowance.warmup);
+        let mut cut = false;
+        while let Some(step) = program.steps.get(self.pc as usize) {
+            if self.interpreted >= self.allowance.steps {
+                self.exact = false;
+                cut = true;
+                break;
+            }
+            self.interpreted += 1;
+            let at = self.pc;
+            if self.allowance.path && program.leaders[at as usize] {
+                self.path.enter(at, program.outermost[at as usize]);
+            }
+            self.counts[at as usize] += 1;
+            self.pc += 1;
+            if step.guard != 0 && !self.guarded(step, at) {
+                if let Operation::Branch(target) = step.operation
+                    && target <= at
+                {
+                    loops.left(at);
+                    self.path.went(self.pc, self.stack.len());
+                }
+                continue;
+            }
+            match step.operation {
+                Operation::Alu { alu, kind, mode } => {
+                    let v = step.sources.map(|slot| self.values[slot as usize]);
+                    if step.event && loops.recording() {
+                        loops.log(Event { step: at, a: v[0], b: v[1], holds: order(kind, v[0], v[1]).is_lt() });
+                    }
+                    let unknown = self.any_unknown(step);
+                    let value = compute(alu, kind, mode, v);
+                    // A conversion to a narrow signed type fills its wider register with the sign.
+                    let value = match alu {
+                        Alu::Convert { .. } if signed(kind) => sign_extend(value, bits(kind)) as u64,
+                        _ => value,
+                    };
+                    self.set(step.target, value, unknown);
+                }
+                Operation::SetPredicate { compare: relation, kind, combine, invert, second } => {
+                    let [a, b, c, _] = step.sources.map(|slot| self.values[slot as usize]);
+                    let holds = compare(relation, kind, a, b);
+                    if loops.recording() {
+                        loops.log(Event { step: at, a, b, holds });
+                    }
+                    let with = (c & 1 != 0) != invert;
+                    let joined = |holds: bool| match combine {
+                        Combine::None => holds,
+                        Combine::And => holds && with,
+                        Combine::Or => holds || with,
+                        Combine::Xor => holds != with,
+                    };
+                    let unknown = self.any_unknown(step);
+                    self.set(step.target, u64::from(joined(holds)), unknown);
+                    self.set(second, u64::from(joined(!holds)), unknown);
+                }
+                Operation::Branch(target) => {
+                    self.pc = target;
+                    if target <= at {
+                        loops.back(&mut self, program, at, target);
+                        let skipped = std::mem::take(&mut self.skipped);
+                        self.path.back(target, at, skipped, self.stack.len());
+                    } else {
+                        self.path.went(target, self.stack.len());
+                    }
+                }
+                Operation::BranchTable { list, count } => {
+                    let slot = step.sources[0] as usize;
+                    self.exact &= !self.unknown[slot];
+                    self.vague |= self.unknown[slot];
+                    let index = mask(self.values[slot], 32).min(u64::from(count.saturating_sub(1)));
+                    let Some(&target) = program.list(list, count).get(index as usize) else {
+                        break;
+                    };
+                    self.pc = target;
+                }
+                Operation::Return => {
+                    let Some(frame) = self.stack.pop() else { break };
+                    self.returned(frame);
+                }
+                Operation::Exit => {
+                    if self.allowance.watch && self.exact && program.traps.contains(&at) {
+                        self.stray = Some(Stray::Failure);
+                    }
+                    break;
+                }
+                Operation::Call(index) => {
+                    if let Some(call) = program.calls.get(index as usize) {
+                        self.call(call, index);
+                    }
+                }
+                _ => self.other(step, at),
+            }
+        }
+        let Self { counts, exact, estimated, vague, interpreted, touches, mut path, global, stray, .. } = self;
+        path.cut |= cut;
+        Outcome { counts, exact, estimated, cut, vague, interpreted, touches, path, global, stray }
+    }
+
+    /// A third of the allowance is spent: what is left suffices to look at a loop.
+    pub fn is_dear(&self) -> bool {
+        self.interpreted > self.allowance.steps / 3
+    }
+
+    /// Counts executions that were not interpreted, by step.
+    pub fn count_more(&mut self, more: impl Iterator<Item = u64>) {
+        for (count, more) in self.counts.iter_mut().zip(more) {
+            *count = count.saturating_add(more);
+            self.extrapolated = self.extrapolated.saturating_add(more);
+        }
+    }
+
+    /// Whether a guarded step is executed.
+    fn guarded(&mut self, step: &Step, at: u32) -> bool {
+        let taken = (self.values[step.guard as usize] & 1 != 0) != step.negated;
+        if !self.unknown[step.guard as usize] {
+            return taken;
+        }
+        if !matches!(step.operation, Operation::Branch(_) | Operation::Return | Operation::Exit | Operation::Call(_)) {
+            return taken;
+        }
+        self.exact = false;
+        self.vague = true;
+        let patience = match self.patience.iter_mut().find(|(step, _)| *step == at) {
+            Some((_, patience)) => patience,
+            None => {
+                self.patience.push((at, 0));
+                match self.patience.last_mut() {
+                    Some((_, patience)) => patience,
+                    None => return taken,
+                }
+            }
+        };
+        *patience += 1;
+        let backward = matches!(step.operation, Operation::Branch(target) if target <= at);
+        if *patience > PATIENCE { !backward } else { taken }
+    }
+
+    fn any_unknown(&self, step: &Step) -> bool {
+        step.sources.iter().any(|&slot| self.unknown[slot as usize])
+    }
+
+    fn set(&mut self, slot: Slot, value: u64, unknown: bool) {
+        if slot != 0 {
+            self.values[slot as usize] = mask(value, u32::from(self.program.widths[slot as usize]));
+            self.unknown[slot as usize] = unknown;
+        }
+    }
+
+    fn value(&self, slot: Slot) -> (u64, bool) {
+        (self.values[slot as usize], self.unknown[slot as usize])
+    }
+
+    /// Steps that are not on the way of ordinary loops.
+    fn other(&mut self, step: &Step, at: u32) {
+        let program = self.program;
+        let (first, first_unknown) = self.value(step.sources[0]);
+        match step.operation {
+            Operation::Load(memory) => self.load(step, memory, at),
+            Operation::Store(memory) => self.store(step, memory, at),
+            Operation::Atomic { memory, update } => self.atomic(step, memory, update, at),
+            Operation::Barrier { reduction, .. } => {
+                if !self.single {
+                    self.shared.distrust();
+                }
+                if reduction.is_some() && step.target != 0 {
+                    self.unknown[step.target as usize] = true;
+                }
+            }
+            // The thread's own value is kept where there is one: nothing better is known.
+            Operation::Collective { second, .. } => {
+                for slot in [step.target, second].into_iter().filter(|&slot| slot != 0) {
+                    self.unknown[slot as usize] = true;
+                }
+            }
+            Operation::Carry { alu, kind, takes, gives } => self.carry(step, alu, kind, takes, gives),
+            Operation::Pack { list, count, width } => {
+                let (mut value, mut unknown) = (0, false);
+                for (index, &slot) in program.list(list, count).iter().enumerate() {
+                    let (part, part_unknown) = self.value(slot);
+                    value |= mask(part, width).checked_shl(width * index as u32).unwrap_or(0);
+                    unknown |= part_unknown;
+                }
+                self.set(step.target, value, unknown);
+            }
+            Operation::Unpack { list, count, width } => {
+                for (index, &slot) in program.list(list, count).iter().enumerate() {
+                    let part = first.checked_shr(width * index as u32).unwrap_or(0);
+                    self.set(slot, mask(part, width), first_unknown);
+                }
+            }
+            Operation::ToGeneric(window) => {
+                self.set(step.target, first.wrapping_add(decode::base(window)), first_unknown);
+            }
+            Operation::FromGeneric(window) => {
+                self.set(step.target, first.wrapping_sub(decode::base(window)), first_unknown);
+            }
+            Operation::InSpace(window) => {
+                let inside = matches!(
+                    (window, place(first)),
+                    (Window::Shared, Place::Shared(_))
+                        | (Window::Local, Place::Local(_))
+                        | (Window::Const, Place::Const(_))
+                        | (Window::Param, Place::Param(_))
+                        | (Window::Global, Place::Global(_))
+                );
+                self.set(step.target, u64::from(inside), first_unknown);
+            }
+            Operation::Opaque { list, count, space } => {
+                for &slot in program.list(list, count) {
+                    // The thread's own value is kept where there is one: nothing better is known.
+                    if slot != 0 {
+                        self.unknown[slot as usize] = true;
+                    }
+                }
+                if let Some((space, kind, width)) = space {
+                    self.touch(at, space, kind, width, 0);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn carry(&mut self, step: &Step, alu: Alu, kind: Scalar, takes: bool, gives: bool) {
+        let v = step.sources.map(|slot| self.values[slot as usize]);
+        let unknown = self.any_unknown(step);
+        let (value, carry) = carried(alu, kind, v, takes && self.carry);
+        if gives {
+            self.carry = carry;
+        }
+        self.set(step.target, value, unknown);
+    }
+}
+
+pub(crate) fn special_value(special: Special, launch: &Launch, at: Place3, shared: u64) -> Option<u64> {
+    let [bx, by, _] = launch.block.map(u64::from);
+    let [x, y, z] = at.thread.map(u64::from);
+    let linear = x + bx * (y + by * z);
+    let lane = linear % 32;
+    Some(match special {
+        Special::Thread(axis) => u64::from(at.thread[axis]),
+        Special::BlockSize(axis) => u64::from(launch.block[axis]),
+        Special::Block(axis) => u64::from(at.block[axis]),
+        Special::GridSize(axis) => u64::from(launch.grid[axis]),
+        Special::Lane => lane,
+        Special::WarpOfBlock => linear / 32,
+        Special::WarpsOfBlock => u64::from(launch.block_threads().div_ceil(32)),
+        Special::LaneMask(relation) => {
+            (0..32u64).filter(|other| relation.holds(Some(other.cmp(&lane)))).fold(0, |mask, other| mask | 1 << other)
+        }
+        Special::DynamicShared => u64::from(launch.shared),
+        Special::TotalShared => u64::from(launch.shared) + shared,
+        Special::Constant(value) => value,
+        Special::Unknown => return None,
+    })
+}

@@ -1,0 +1,175 @@
+//! Loads, stores and atomics of a thread, and the record of what they touched.
+
+use super::{Stray, Thread, Touch};
+use crate::sim::arithmetic::{sign_extend, updated};
+use crate::sim::memory::{Place, accessed, in_region, region};
+use crate::sim::operation::signed;
+use crate::sim::profile::{Kind, Space};
+use crate::sim::program::{Memory, Step, Update};
+use crate::workload::Fill;
+
+impl Thread<'_> {
+    fn address(&mut self, step: &Step, memory: &Memory) -> (Place, bool) {
+        let (base, unknown) = self.value(step.sources[0]);
+        self.vague |= unknown;
+        (accessed(memory, base), unknown)
+    }
+
+    /// Whether what a watched thread reads may be what others have written there.
+    fn is_doubted(&self, place: Place) -> bool {
+        let Place::Global(address) = place else { return false };
+        let buffer = in_region(address).and_then(|(index, _)| self.initial.buffers.get(index));
+        self.allowance.doubt || buffer.is_none_or(|buffer| buffer.fill == Fill::Poison)
+    }
+
+    /// Looks where a watched thread reaches, if that is certain: it is at this step, and the address is not a guess.
+    fn watch(&mut self, step: &Step, (place, is_unknown): (Place, bool), kind: Kind, width: u32) {
+        if !self.allowance.watch || is_unknown || !self.exact {
+            return;
+        }
+        if step.guard != 0 && self.unknown[step.guard as usize] {
+            return;
+        }
+        let width = u64::from(width);
+        self.stray = match place {
+            Place::Shared(address) => {
+                let has = self.block_memory;
+                address.checked_add(width).is_none_or(|end| end > has).then_some(Stray::Shared { has })
+            }
+            Place::Global(address) => in_region(address).and_then(|(index, byte)| {
+                let bytes = self.initial.buffers.get(index)?.bytes();
+                let lies_in = u64::try_from(byte).is_ok_and(|byte| byte.saturating_add(width) <= bytes);
+                (!lies_in).then_some(Stray::Buffer { index, byte, kind })
+            }),
+            Place::Local(_) | Place::Const(_) | Place::Param(_) => None,
+        };
+        if self.stray.is_some() {
+            self.pc = self.program.steps.len() as u32;
+        }
+    }
+
+    fn touch_place(&mut self, at: u32, place: Place, kind: Kind, width: u32) {
+        let (space, address) = match place {
+            Place::Global(address) => (Space::Global, address),
+            Place::Shared(address) => (Space::Shared, address),
+            Place::Local(address) => (Space::Local, address),
+            Place::Const(address) => (Space::Constant, address),
+            Place::Param(_) => return,
+        };
+        self.touch(at, space, kind, width, address);
+    }
+
+    pub(super) fn touch(&mut self, step: u32, space: Space, kind: Kind, width: u32, address: u64) {
+        let Some(recorded) = self.recorded.get_mut(step as usize) else {
+            return;
+        };
+        if *recorded < self.allowance.window {
+            *recorded += 1;
+            let execution = self.counts[step as usize];
+            let time = self.interpreted + self.extrapolated;
+            self.touches.push(Touch { step, execution, time, space, kind, width, address });
+        }
+    }
+
+    pub(super) fn read(&self, place: Place, offset: u64, size: u32) -> (u64, bool) {
+        match place {
+            Place::Global(address) => {
+                let address = address.wrapping_add(offset);
+                let (below, below_unknown) = self.initial.global(address, size);
+                let (value, whole, unknown) = self.global.read(address, size, below);
+                let dirty = self.skipped_stores && self.regions.contains(&region(address));
+                (value, unknown || dirty || (below_unknown && !whole))
+            }
+            Place::Shared(address) => {
+                let (value, whole, unknown) = self.shared.read(address.wrapping_add(offset), size, 0);
+                (value, unknown || !whole || self.skipped_stores)
+            }
+            Place::Local(address) => {
+                let (value, whole, unknown) = self.local.read(address.wrapping_add(offset), size, 0);
+                (value, unknown || !whole || self.skipped_stores)
+            }
+            Place::Const(address) => self.initial.constant(address.wrapping_add(offset), size),
+            Place::Param(address) => {
+                let first = address.wrapping_add(offset);
+                let mut value = 0;
+                let mut unknown = false;
+                for byte in 0..u64::from(size) {
+                    let index = first.wrapping_add(byte) as usize;
+                    value |= u64::from(self.parameters.get(index).copied().unwrap_or(0)) << (8 * byte);
+                    unknown |= self.parameters_unknown.get(index).copied().unwrap_or(true);
+                }
+                (value, unknown)
+            }
+        }
+    }
+
+    pub(super) fn write(&mut self, place: Place, offset: u64, size: u32, value: u64, unknown: bool) {
+        match place {
+            Place::Global(address) => {
+                let address = address.wrapping_add(offset);
+                if !self.regions.contains(&region(address)) {
+                    self.regions.push(region(address));
+                }
+                self.global.write(address, size, value, unknown);
+            }
+            Place::Shared(address) => self.shared.write(address.wrapping_add(offset), size, value, unknown),
+            Place::Local(address) => self.local.write(address.wrapping_add(offset), size, value, unknown),
+            Place::Const(_) => {}
+            Place::Param(address) => {
+                let first = address.wrapping_add(offset);
+                for byte in 0..u64::from(size) {
+                    let index = first.wrapping_add(byte) as usize;
+                    if let (Some(to), Some(to_unknown)) =
+                        (self.parameters.get_mut(index), self.parameters_unknown.get_mut(index))
+                    {
+                        *to = (value >> (8 * byte)) as u8;
+                        *to_unknown = unknown;
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn load(&mut self, step: &Step, memory: Memory, at: u32) {
+        let program = self.program;
+        let size = memory.scalar.size();
+        let (place, address_unknown) = self.address(step, &memory);
+        let is_doubted = self.allowance.watch && self.is_doubted(place);
+        for (index, &slot) in program.list(memory.list, memory.count).iter().enumerate() {
+            if slot == 0 {
+                continue;
+            }
+            let (value, unknown) = self.read(place, u64::from(size) * index as u64, size);
+            let unknown = unknown || is_doubted;
+            let value = if signed(memory.scalar) { sign_extend(value, size * 8) as u64 } else { value };
+            self.set(slot, value, unknown || address_unknown);
+        }
+        self.touch_place(at, place, Kind::Load, size * memory.count);
+        self.watch(step, (place, address_unknown), Kind::Load, size * memory.count);
+    }
+
+    pub(super) fn store(&mut self, step: &Step, memory: Memory, at: u32) {
+        let program = self.program;
+        let size = memory.scalar.size();
+        let (place, address_unknown) = self.address(step, &memory);
+        for (index, &slot) in program.list(memory.list, memory.count).iter().enumerate() {
+            let (value, unknown) = self.value(slot);
+            self.write(place, u64::from(size) * index as u64, size, value, unknown || address_unknown);
+        }
+        self.touch_place(at, place, Kind::Store, size * memory.count);
+        self.watch(step, (place, address_unknown), Kind::Store, size * memory.count);
+    }
+
+    pub(super) fn atomic(&mut self, step: &Step, memory: Memory, update: Update, at: u32) {
+        let (kind, size) = (memory.scalar, memory.scalar.size());
+        let (place, address_unknown) = self.address(step, &memory);
+        let (old, _) = self.read(place, 0, size);
+        let (a, b) = (self.value(step.sources[1]).0, self.value(step.sources[2]).0);
+        let new = updated(update, kind, old, a, b);
+        // Other threads may have come first.
+        self.write(place, 0, size, new, true);
+        self.set(step.target, old, true);
+        self.touch_place(at, place, Kind::Atomic, size);
+        self.watch(step, (place, address_unknown), Kind::Atomic, size);
+    }
+}

@@ -1,0 +1,415 @@
+//! What is legal in a tuning comment but surely meant otherwise.
+//!
+//! Annotation, space and what the compiler knows of the kernel -> warnings with places. Each of them is certain on what it is
+//! given: where something is not known, nothing is said. The space must be one that can be walked
+//! ([`Space::check_size`]).
+
+use super::space::Space;
+use crate::comment::{Annotation, Block, GivenFill, GivenValue, Grid, Power, Regs};
+use crate::comment::{Binary, Unary, Value};
+use crate::comment::{Expr, Node};
+use crate::diag::Diagnostic;
+use crate::diag::Span;
+use crate::launch::{Configuration, Dim3};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is known of a kernel besides its comment, under the baseline's macros. The default is to know nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// `-maxrregcount` of the command line.
+    pub register_cap: Option<u32>,
+    /// Launch bounds of any kind, which override the command line.
+    pub has_launch_bounds: bool,
+    /// Launch bounds with a number of resident blocks.
+    pub bounds: Option<Bounds>,
+    /// By dimension: the code tells threads of a block apart and does not ask how many there are.
+    pub fixed: [bool; 3],
+    /// By dimension: the code does not tell threads of a block apart.
+    pub unread: [bool; 3],
+    /// It has shared memory as large as its launch says (`extern __shared__`).
+    pub dynamic_shared: bool,
+    /// The most bytes that one thread stores to global memory, where that is bounded.
+    pub stored: Option<u64>,
+    /// The buffers that are there to be written (`out[n]`) and their bytes.
+    pub outputs: Vec<(String, u64)>,
+    /// Parameters, fields and variables of floating types.
+    pub floating: BTreeSet<String>,
+    /// The threads of the baseline that were looked at leave at once, before they read or write global memory.
+    pub idle: bool,
+    /// Buffers beyond which threads of the baseline surely reach.
+    pub overruns: Vec<Overrun>,
+}
+
+/// An access of the baseline that lies beyond a buffer of the workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overrun {
+    pub buffer: String,
+    /// The element that is accessed, and how many there are.
+    pub element: i64,
+    pub has: u64,
+    pub is_read: bool,
+}
+
+/// `__launch_bounds__(threads, blocks)`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    pub threads: u32,
+    pub blocks: u32,
+    /// Registers of a thread that leave room for so many blocks.
+    pub registers: u32,
+}
+
+/// The warnings, in no promised order.
+pub fn advice(annotation: &Annotation, space: &Space, facts: &Facts) -> Vec<Diagnostic> {
+    let mut advisor = Advisor { annotation, space, found: Vec::new() };
+    let seen = Seen::of(space);
+    advisor.powers();
+    advisor.axes(&seen);
+    advisor.fixed_block(&seen, facts);
+    advisor.shared(facts);
+    advisor.command_line(facts);
+    advisor.launch_bounds(facts);
+    advisor.divisions(facts);
+    advisor.outputs(facts);
+    advisor.idle(facts);
+    advisor.overruns(facts);
+    advisor.found
+}
+
+/// What occurs in the valid configurations of a space.
+#[derive(Default)]
+struct Seen {
+    /// Configurations that differ in more than the register cap, the cache operator and the carve-out.
+    points: u64,
+    blocks: BTreeSet<Dim3>,
+    grids: [BTreeSet<u32>; 3],
+    macros: BTreeMap<String, BTreeSet<i64>>,
+    /// By dimension: the block varies in it while all macros stay.
+    varies: [bool; 3],
+}
+
+impl Seen {
+    fn of(space: &Space) -> Seen {
+        let mut seen = Seen::default();
+        let mut firsts: BTreeMap<BTreeMap<String, i64>, Dim3> = BTreeMap::new();
+        let first_cap = space.caps().first().copied().unwrap_or(0);
+        let is_first =
+            |found: &Configuration| found.cap == first_cap && found.cache.is_none() && found.carveout.is_none();
+        for Configuration { block, grid, macros, .. } in space.iter().filter(is_first) {
+            seen.points += 1;
+            seen.blocks.insert(block);
+            for (values, extent) in seen.grids.iter_mut().zip(grid.unwrap_or([1; 3])) {
+                values.insert(extent);
+            }
+            for (name, value) in &macros {
+                seen.macros.entry(name.clone()).or_default().insert(*value);
+            }
+            let first = *firsts.entry(macros).or_insert(block);
+            for ((varies, one), other) in seen.varies.iter_mut().zip(first).zip(block) {
+                *varies |= one != other;
+            }
+        }
+        seen
+    }
+}
+
+/// An axis as its clause has it, with how many of its values occur.
+struct Written {
+    what: String,
+    span: Span,
+    values: usize,
+    left: usize,
+}
+
+struct Advisor<'a> {
+    annotation: &'a Annotation,
+    space: &'a Space,
+    found: Vec<Diagnostic>,
+}
+
+impl Advisor<'_> {
+    fn warn(&mut self, span: Span, message: String) {
+        self.found.push(self.annotation.source.warning(span, message));
+    }
+
+    /// Powers that are none.
+    fn powers(&mut self) {
+        for &Power { span, base, exponent } in &self.annotation.powers {
+            let remedy = match (base, exponent) {
+                (2, 0..63) => format!(": write 1 << {exponent}"),
+                (10, 0..19) => format!(": write 1e{exponent}"),
+                _ => match u32::try_from(exponent).ok().and_then(|exponent| base.checked_pow(exponent)) {
+                    Some(power) => format!(": write {power}"),
+                    None => String::new(),
+                },
+            };
+            let message =
+                format!("{base}^{exponent} is {}, for `^` is C's exclusive or and no power{remedy}", base ^ exponent);
+            self.warn(span, message);
+        }
+    }
+
+    /// Axes that are none, and spaces with nothing in them.
+    fn axes(&mut self, seen: &Seen) {
+        let annotation = self.annotation;
+        let cut = annotation.place(if annotation.require.is_empty() { "block" } else { "require" });
+        let written = self.written(seen);
+        if seen.points == 1 && written.iter().any(|axis| axis.values > 1) {
+            let baseline = Configuration { cap: 0, ..self.space.baseline().clone() };
+            let left = match self.unlaunched().as_slice() {
+                [] => "nothing".to_owned(),
+                axes => format!("nothing but {}", axes.join(" and ")),
+            };
+            // One comment may have several.
+            let of = annotation.instance.as_ref().map(|_| format!(" of `{}`", annotation.name)).unwrap_or_default();
+            self.warn(cut, match annotation.require.is_empty() {
+                true => format!("of these values only the baseline{of} ({baseline}) can be launched: {left} is left to tune"),
+                false => {
+                    format!("`require` leaves only the baseline{of} ({baseline}): {left} is left to tune; loosen it, or add values")
+                }
+            });
+            return;
+        }
+        if seen.points == 1 && self.unlaunched().is_empty() {
+            let name = &annotation.name;
+            let message = format!("nothing is left to tune: every axis of `{name}` has one value; add values to one");
+            self.warn(annotation.comment, message);
+            return;
+        }
+        for axis in &annotation.macros {
+            if let [only] = axis.values[..] {
+                let message = format!(
+                    "macro `{0}` has one value and is no axis: give it several, or write #define {0} {only} in the source",
+                    axis.name
+                );
+                self.warn(axis.span, message);
+            }
+        }
+        for Written { what, span, values, left } in written {
+            if values > 1 && left == 1 {
+                self.warn(
+                    span,
+                    format!("{what} has {values} values, but only one of them is in a valid configuration"),
+                );
+            }
+        }
+    }
+
+    /// The axes with several values that neither block, grid nor macros are.
+    fn unlaunched(&self) -> Vec<&'static str> {
+        let carveouts = self.annotation.carveout.as_ref().is_some_and(|percents| !percents.is_empty());
+        let several = [
+            ("the register cap", self.space.caps().len() > 1),
+            ("the cache operator", self.space.cache_operators().len() > 1),
+            ("the carve-out", carveouts),
+        ];
+        several.into_iter().filter(|(_, several)| *several).map(|(name, _)| name).collect()
+    }
+
+    /// Every axis as written, but for the register cap, the cache operator and the carve-out.
+    fn written(&self, seen: &Seen) -> Vec<Written> {
+        let annotation = self.annotation;
+        let mut axes = Vec::new();
+        let product = |lists: &[Vec<u32>]| lists.iter().map(Vec::len).fold(1, usize::saturating_mul);
+        if let Some(block) = &annotation.block {
+            // `auto` stands for many shapes of any number of threads.
+            let values = if let Block::Lists(lists) = &block.value { product(lists) } else { 2 };
+            axes.push(Written { what: "`block`".into(), span: block.span, values, left: seen.blocks.len() });
+        }
+        if let Some(grid) = &annotation.grid
+            && let Grid::Lists(lists) = &grid.value
+        {
+            let left = seen.grids.iter().map(BTreeSet::len).product();
+            axes.push(Written { what: "`grid`".into(), span: grid.span, values: product(lists), left });
+        }
+        for axis in &annotation.macros {
+            let left = seen.macros.get(&axis.name).map_or(0, BTreeSet::len);
+            axes.push(Written {
+                what: format!("macro `{}`", axis.name),
+                span: axis.span,
+                values: axis.values.len(),
+                left,
+            });
+        }
+        axes
+    }
+
+    /// A block that the code cannot know of: results would hang on it.
+    fn fixed_block(&mut self, seen: &Seen, facts: &Facts) {
+        if self.annotation.tells_block() {
+            return;
+        }
+        let names = |of: [bool; 3]| -> Vec<&str> {
+            let wrong = (0..3).filter(|&dimension| of[dimension] && seen.varies[dimension]);
+            wrong.map(|dimension| ["x", "y", "z"][dimension]).collect()
+        };
+        for name in names(facts.unread) {
+            let message = format!(
+                "`{}` reads neither threadIdx.{name} nor blockDim.{name}: threads that differ in it alone do the same, and its results hang on the block; leave out the values of `block` there, or use both in the kernel",
+                self.annotation.kernel.name
+            );
+            self.warn(self.annotation.place("block"), message);
+        }
+        let names = names(facts.fixed);
+        if let [first, ..] = names[..] {
+            let list = |of: &str| names.iter().map(|name| format!("{of}.{name}")).collect::<Vec<_>>().join(" and ");
+            let message = format!(
+                "`{}` reads {} but never {}, so that its results hang on the block: tie it to a macro, as in require(block.{first} == TILE), or use blockDim in the kernel",
+                self.annotation.kernel.name,
+                list("threadIdx"),
+                list("blockDim"),
+            );
+            self.warn(self.annotation.place("block"), message);
+        }
+    }
+
+    /// Shared memory that a launch by the comment does not have.
+    fn shared(&mut self, facts: &Facts) {
+        if facts.dynamic_shared && self.annotation.shared.is_none() {
+            let message = format!(
+                "`{}` has shared memory of which its launch says how much there is (extern __shared__), and the comment does not: add its bytes, as in shared(block.x * sizeof(float))",
+                self.annotation.kernel.name
+            );
+            self.warn(self.annotation.comment, message);
+        }
+    }
+
+    /// The highest cap that the comment lists, where that is above `most`.
+    fn cap_above(&self, most: u32) -> Option<u32> {
+        let Regs::List(caps) = &self.annotation.regs else { return None };
+        caps.iter().copied().max().filter(|&cap| cap > most)
+    }
+
+    /// A cap of the comment above that of the command line, which it overrides. Launch bounds override the command line too.
+    fn command_line(&mut self, facts: &Facts) {
+        let most = facts.register_cap.filter(|&cap| cap > 0 && !facts.has_launch_bounds);
+        if let Some(most) = most
+            && let Some(cap) = self.cap_above(most)
+        {
+            let message = format!(
+                "the command line has -maxrregcount={most}, but `regs` goes up to {cap}, which overrides it: remove one of the two"
+            );
+            self.warn(self.annotation.place("regs"), message);
+        }
+    }
+
+    /// A cap that takes the registers of blocks that launch bounds promise.
+    fn launch_bounds(&mut self, facts: &Facts) {
+        if let Some(Bounds { threads, blocks, registers }) = facts.bounds
+            && let Some(cap) = self.cap_above(registers)
+        {
+            let message = format!(
+                "__launch_bounds__({threads}, {blocks}) leaves {registers} registers a thread, but `regs` goes up to {cap}, which gives up its {blocks} blocks: keep to {registers}, or drop the second bound"
+            );
+            self.warn(self.annotation.place("regs"), message);
+        }
+    }
+
+    /// Threads that fill no more than two thirds of any of the buffers that are there to be filled.
+    fn outputs(&mut self, facts: &Facts) {
+        let (Some(stored), Ok(launch)) = (facts.stored, self.space.launch(self.space.baseline())) else { return };
+        // Numbers that the comment tells make up structures of the source: how much of these is padding, and never written, is not
+        // known.
+        let told = self.annotation.args.iter().flatten().filter(|given| given.element.is_some());
+        if told.into_iter().any(|given| facts.outputs.iter().any(|(name, _)| *name == given.name)) {
+            return;
+        }
+        let reach = launch.threads().saturating_mul(stored);
+        let smallest = facts.outputs.iter().min_by_key(|(_, bytes)| *bytes);
+        // Borders that a stencil leaves alone, and what stands before an offset, are a small part of a buffer.
+        let bordered = reach.saturating_add(reach / 2);
+        if let Some((name, bytes)) = smallest.filter(|(_, bytes)| *bytes > bordered) {
+            let clause = if self.annotation.threads.is_some() { "threads" } else { "grid" };
+            let message = format!(
+                "the {} threads of the baseline store {reach} bytes at most, but the smallest output, `{name}`, has {bytes}: `{}` stores in no loop, so `{clause}` or the size of `{name}` is wrong",
+                launch.threads(),
+                self.annotation.kernel.name
+            );
+            self.warn(self.annotation.place(clause), message);
+        }
+    }
+
+    /// Divisions of whole numbers that lose a rest, where a fraction could be kept.
+    fn divisions(&mut self, facts: &Facts) {
+        let mut values = self.annotation.values();
+        values.extend(self.annotation.symbols.iter().map(|given| (given.name.clone(), &given.value)));
+        for (name, value) in values.into_iter().filter(|(name, _)| facts.floating.contains(name)) {
+            let given: Vec<&Expr> = match value {
+                GivenValue::Scalar(expression) => vec![expression],
+                GivenValue::Buffer { fill: GivenFill::Range(lo, hi), .. } => vec![lo, hi],
+                GivenValue::Buffer { fill: GivenFill::Constant(expression), .. } => vec![expression],
+                GivenValue::Table(table) => table.values.iter().collect(),
+                _ => Vec::new(),
+            };
+            given.into_iter().for_each(|expression| self.division(&name, expression));
+        }
+    }
+
+    /// The same in what such a value is added up of.
+    fn division(&mut self, name: &str, expression: &Expr) {
+        match &expression.node {
+            Node::Unary(Unary::Negate, a) => self.division(name, a),
+            Node::Choice(_, a, b) => [a, b].iter().for_each(|a| self.division(name, a)),
+            Node::Binary(operator, at, a, b) => {
+                let value = |of: &Expr| self.space.evaluate(self.space.baseline(), of);
+                if let (Binary::Divide, Ok(Value::Int(first)), Ok(Value::Int(second))) = (operator, value(a), value(b))
+                    && first.checked_rem(second).is_some_and(|rest| rest != 0)
+                {
+                    let remedy = match a.node {
+                        Node::Value(_) => format!("{a}.0 / {b}"),
+                        _ => format!("1.0 * {a} / {b}"),
+                    };
+                    let message = format!(
+                        "this division of whole numbers is {}, as in C, though `{name}` takes fractions: write {remedy} for one",
+                        first / second
+                    );
+                    self.warn(*at, message);
+                } else if let Binary::Add | Binary::Subtract | Binary::Multiply | Binary::Divide = operator {
+                    [a, b].iter().for_each(|a| self.division(name, a));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Buffers that are smaller than what the kernel reaches.
+    fn overruns(&mut self, facts: &Facts) {
+        for Overrun { buffer, element, has, is_read } in &facts.overruns {
+            let name = &self.annotation.kernel.name;
+            let does = if *is_read { "reads" } else { "writes" };
+            let message = format!(
+                "`{name}` {does} element {element} of `{buffer}` on this workload, which has {has}: give it as many elements as the kernel reaches, or other arguments"
+            );
+            // A buffer within a structure is called by its way there.
+            let parameter = buffer.split(['.', '[']).next();
+            let given = self.annotation.args.iter().flatten().find(|given| Some(given.name.as_str()) == parameter);
+            self.warn(given.map_or_else(|| self.annotation.place("args"), |given| given.span), message);
+        }
+    }
+
+    /// A launch in which nobody does anything.
+    fn idle(&mut self, facts: &Facts) {
+        if !facts.idle {
+            return;
+        }
+        let mut zero = Vec::new();
+        for given in self.annotation.args.iter().flatten() {
+            match &given.value {
+                GivenValue::Scalar(value) => {
+                    let value = self.space.evaluate(self.space.baseline(), value);
+                    zero.extend(value.is_ok_and(|value| !value.is_true()).then(|| format!("`{}` is 0", given.name)));
+                }
+                GivenValue::Struct { .. } => {
+                    zero.push(format!("fields of `{}` that are not given are 0", given.name));
+                }
+                _ => {}
+            }
+        }
+        let because = if zero.is_empty() { String::new() } else { format!(" ({})", zero.join(", ")) };
+        let message = format!(
+            "`{}` does nothing on this workload: the threads of the baseline that were looked at leave at once, before they read or write global memory{because}; give arguments that it works on",
+            self.annotation.kernel.name
+        );
+        self.warn(self.annotation.place("args"), message);
+    }
+}

@@ -1,0 +1,125 @@
+//! A kernel under tuning -> what its winner hangs on, for lock file and cache.
+
+use super::kernel_info::Subject;
+use super::outcome::Tuned;
+use super::variants::{FrontEnds, Macros, merged};
+use crate::comment::{Annotation, GivenValue, TemplateArgument};
+use crate::nvcc::{FrontEnd, Toolchain};
+use crate::ptx;
+use crate::record::{Basis, Decision, Pinned, checksum, digest};
+use crate::search::Provenance;
+use crate::workload::Entry;
+
+/// What the winner hangs on, all but the code under other macros than the baseline's; `None` where there is no such code.
+pub fn basis(
+    subject: &Subject<'_>,
+    front_ends: &FrontEnds<'_>,
+    toolchain: &Toolchain,
+    in_force: &Macros,
+) -> Option<Basis> {
+    let annotation = subject.annotation;
+    let macros = &subject.baseline().macros;
+    let made = front_ends.made(&merged(in_force, macros))?;
+    Some(Basis {
+        comment: comment(annotation),
+        data: data(annotation),
+        flags: toolchain.assembler_options(),
+        ptx: code(made, &subject.entry)?,
+        toolkit: toolkit(&made.ptx).to_owned(),
+        launches: subject.reach.words(),
+    })
+}
+
+/// The digest of the comment, and of the source's constants that its expressions go by.
+fn comment(annotation: &Annotation) -> String {
+    let arguments = annotation.instance.iter().flat_map(|instance| &instance.arguments);
+    let constants = arguments.filter_map(|argument| match argument {
+        TemplateArgument::Constant { text, value } => Some(format!("{text} = {value}")),
+        TemplateArgument::Text(_) | TemplateArgument::Value { .. } => None,
+    });
+    let named = annotation.constants.iter().map(|constant| format!("{} = {}", constant.name, constant.value));
+    let parts: Vec<String> = std::iter::once(annotation.text.clone()).chain(constants).chain(named).collect();
+    digest(parts.iter().map(String::as_bytes))
+}
+
+/// The digest of the kernel under each of these sets of macros that the front end was run for.
+pub fn sets(
+    subject: &Subject<'_>,
+    front_ends: &FrontEnds<'_>,
+    sets: impl IntoIterator<Item = Macros>,
+    in_force: &Macros,
+) -> Vec<(Macros, String)> {
+    let of = |set: Macros| {
+        let made = front_ends.made(&merged(in_force, &set))?;
+        let found = code(made, subject.entry(&set).ok()?)?;
+        Some((set, found))
+    };
+    sets.into_iter().filter_map(of).collect()
+}
+
+/// The digest of a kernel's PTX and of its parameters' types, which say what a buffer is filled with.
+fn code(made: &FrontEnd, entry: &Entry) -> Option<String> {
+    let canonical = ptx::Module::parse(&made.ptx).ok()?.canonical(&entry.symbol)?;
+    let types = format!("{:?} {:?}", entry.parameters, entry.layouts);
+    Some(digest([canonical.as_bytes(), types.as_bytes()]))
+}
+
+/// The toolkit's version in the first lines of its PTX: `// Cuda compilation tools, release 13.0, V13.0.88`.
+fn toolkit(ptx: &str) -> &str {
+    let line = ptx.lines().take(20).find(|line| line.starts_with("//") && line.contains("release "));
+    line.and_then(|line| line.rsplit_once('V')).map_or("unknown", |(_, version)| version.trim())
+}
+
+/// The digest of the files of a workload. One that cannot be read counts as it is: the kernel is not tuned then.
+pub fn data(annotation: &Annotation) -> Option<String> {
+    let mut parts = Vec::new();
+    let given = annotation.args.iter().flatten().map(|given| (given.name.clone(), &given.value));
+    let symbols = annotation.symbols.iter().map(|symbol| (symbol.name.clone(), &symbol.value));
+    for (name, value) in given.chain(symbols) {
+        value.visit(name, &mut |path, value| {
+            if let GivenValue::File(file) = value {
+                let bytes = match &file.bytes {
+                    Some(Ok(bytes)) => checksum(bytes),
+                    Some(Err(problem)) => problem.clone(),
+                    None => String::new(),
+                };
+                parts.push(format!("{path} {bytes}"));
+            }
+        });
+    }
+    (!parts.is_empty()).then(|| digest(parts.iter().map(String::as_bytes)))
+}
+
+/// A decision as a lock file has it. `sets` are the digests of the code that was looked at.
+pub fn pinned(tuned: &Tuned, basis: Basis, sets: &[(Macros, String)]) -> Pinned {
+    let decision = &tuned.decision;
+    let winner = tuned.winner().clone();
+    let baseline = &decision.configurations[decision.baseline].configuration;
+    let of_winner = sets.iter().find(|(set, _)| *set == winner.macros).map(|(_, found)| found.clone());
+    let winner_ptx = of_winner.filter(|_| winner.macros != baseline.macros);
+    let device = decision.device.as_ref().filter(|_| was_timed(decision));
+    Pinned {
+        basis,
+        winner_ptx,
+        code: tuned.code().map(str::to_owned),
+        occupancy: tuned.occupancy(),
+        surplus: decision.surplus,
+        gpu: device.map(|device| device.name.clone()),
+        driver: device.map(|device| device.driver),
+        provenance: decision.provenance,
+        speedup: (decision.speedup * 1000.0).round() / 1000.0,
+        points: decision.points,
+        timed: decision.timed,
+        nvtune: env!("CARGO_PKG_VERSION").to_owned(),
+        winner,
+    }
+}
+
+/// Whether a GPU had its say, be it that the baseline stays.
+fn was_timed(decision: &Decision) -> bool {
+    match decision.provenance {
+        Provenance::Measured => true,
+        Provenance::Baseline => decision.timed > 0,
+        Provenance::Locked | Provenance::Predicted => false,
+    }
+}

@@ -1,0 +1,363 @@
+//! A kernel whose winner is known already: from the lock file, else from the cache, where all that it hangs on is as it was.
+
+use super::cache_key;
+use super::kernel::Prepared;
+use super::kernel_info::Subject;
+use super::launches;
+use super::not_timed;
+use super::outcome::Tuned;
+use super::scoring_input;
+use super::scoring_input::Laid;
+use super::search_journal;
+use super::variants::{FrontEnds, InForce, Macros};
+use crate::comment::Annotation;
+use crate::diag::console::Console;
+use crate::gpu::Device;
+use crate::launch::Configuration;
+use crate::measure::Present;
+use crate::nvcc::Toolchain;
+use crate::record::result_store::{LockFile, Results};
+use crate::record::{
+    Basis, Decision, ENGINE, Kept, Kind, LOCK_FILE, Pinned, RecordedConfiguration, Seconds, Stale, Untimed, WINNER_PTX,
+};
+use crate::search::{Provenance, Strategy};
+use crate::settings::{Mode, Settings, Trust};
+use std::path::Path;
+use std::time::Instant;
+
+/// What the look-up of one kernel hangs on.
+pub struct Recall<'a> {
+    pub settings: &'a Settings,
+    pub console: &'a Console,
+    pub results: &'a Results,
+    pub toolchain: &'a Toolchain,
+    pub annotation: &'a Annotation,
+    /// Those of the comment, else of the settings.
+    pub strategy: Strategy,
+    pub budget: f64,
+    /// On an architecture of a fat build that is not the one to be timed.
+    pub is_beside: bool,
+    /// The values of the macro axes, where the winner on another architecture has set them for the whole file.
+    pub given: Option<&'a Macros>,
+}
+
+impl Recall<'_> {
+    /// Whether anything can be found: without it nothing need be compiled to look.
+    pub fn is_promising(&self) -> bool {
+        if self.settings.trust == Trust::Nothing {
+            return false;
+        }
+        let locked = self.lock().is_some_and(|file| file.lock.entries.contains_key(&self.key(&file)));
+        locked || self.results.cache.as_ref().is_some_and(|cache| self.kind().is_decided(cache))
+    }
+
+    /// Whether an earlier build could not tune such a kernel: then the baseline is looked at before all else.
+    pub fn was_refused(&self) -> bool {
+        let is_asked = self.settings.trust != Trust::Nothing && self.settings.mode != Mode::Locked;
+        is_asked && self.results.cache.as_ref().is_some_and(|cache| self.kind().is_refused(cache))
+    }
+
+    /// Notes that the kernel cannot be tuned as it is.
+    pub fn note_refusal(&self) {
+        self.results.write(self.console, |cache| self.kind().refuse(cache));
+    }
+
+    /// Whether this machine is to time the kernel where no result is known.
+    pub fn can_time(&self) -> bool {
+        let wants = self.settings.mode == Mode::Measure && !self.is_beside;
+        wants && self.results.present.is_there() && self.annotation.has_workload()
+    }
+
+    /// The known winner of a kernel.
+    pub fn find(
+        &self,
+        subject: &mut Subject<'_>,
+        front_ends: &mut FrontEnds<'_>,
+        in_force: &InForce<'_>,
+        begin: Instant,
+    ) -> Option<Tuned> {
+        let basis = cache_key::basis(subject, front_ends, self.toolchain, in_force.now)?;
+        self.locked(subject, front_ends, in_force, &basis, begin)
+            .or_else(|| self.kept(subject, front_ends, in_force, &basis))
+    }
+
+    /// The baseline of a kernel that nothing is known of, in a build that does not find out.
+    pub fn nothing(
+        &self,
+        subject: &Subject<'_>,
+        front_ends: &FrontEnds<'_>,
+        in_force: &InForce<'_>,
+        begin: Instant,
+    ) -> Tuned {
+        let pinned = Pinned {
+            basis: cache_key::basis(subject, front_ends, self.toolchain, in_force.now).unwrap_or_default(),
+            winner: subject.baseline(),
+            code: None,
+            occupancy: None,
+            surplus: false,
+            winner_ptx: None,
+            gpu: None,
+            driver: None,
+            provenance: Provenance::Baseline,
+            speedup: 1.0,
+            points: 0,
+            timed: 0,
+            nvtune: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let mut decision = self.decision(subject, &pinned, begin);
+        decision.pinned = Some(pinned);
+        decision.notes = vec!["nothing is known of it, and NVTUNE=locked asks for no more".to_owned()];
+        Tuned::unknown(self.toolchain, subject, decision)
+    }
+
+    /// Says that a build which takes nothing but what is known has nothing of this kernel. An entry that is stale was told of.
+    pub fn warn_of_nothing(&self) {
+        let (name, architecture) = (&self.annotation.name, self.toolchain.architecture());
+        let lacking = match self.lock() {
+            Some(file) if file.lock.entries.contains_key(&self.key(&file)) => return,
+            Some(file) => format!("{name} is not in {} for {architecture}", file.name()),
+            None => format!("{name} is not locked: there is no {LOCK_FILE} above '{}'", self.toolchain.source()),
+        };
+        self.console.warning(&format!(
+            "{lacking}: it is built as nvcc builds it (NVTUNE=locked); `nvtune tune` or `nvtune lock --update` makes its entry"
+        ));
+    }
+
+    fn lock(&self) -> Option<std::rc::Rc<LockFile>> {
+        self.results.lock(Path::new(self.toolchain.source()), self.console)
+    }
+
+    fn key(&self, file: &LockFile) -> String {
+        file.key(Path::new(self.toolchain.source()), &self.annotation.name, self.toolchain.architecture())
+    }
+
+    pub fn kind(&self) -> Kind<'_> {
+        Kind {
+            comment: &self.annotation.text,
+            kernel: &self.annotation.name,
+            architecture: self.toolchain.architecture(),
+        }
+    }
+
+    fn locked(
+        &self,
+        subject: &mut Subject<'_>,
+        front_ends: &mut FrontEnds<'_>,
+        in_force: &InForce<'_>,
+        basis: &Basis,
+        begin: Instant,
+    ) -> Option<Tuned> {
+        let file = self.lock()?;
+        let pinned = file.lock.entries.get(&self.key(&file))?;
+        if self.settings.trust == Trust::Timed && !pinned.is_measured() && self.can_time() {
+            return None;
+        }
+        let baseline = subject.baseline();
+        let mut changes = pinned.basis.changes(basis);
+        if self.given.is_some_and(|given| *given != pinned.winner.macros) {
+            changes = vec!["the value of its macros, which are those of another architecture's winner".to_owned()];
+        }
+        if changes.is_empty() && !subject.space.contains(&pinned.winner) {
+            changes.push(format!("its space, which has no {}", pinned.winner));
+        }
+        if changes.is_empty() && pinned.code.is_none() && pinned.winner != baseline {
+            changes.push("the entry itself, which has no `code`".to_owned());
+        }
+        if pinned.winner.macros != baseline.macros && changes.is_empty() {
+            // They may be arguments of a template, and so change the names of kernel and launch stub.
+            subject.learn(front_ends, self.toolchain, std::slice::from_ref(&pinned.winner.macros), in_force.now);
+        }
+        if let Some(expected) = pinned.winner_ptx.as_ref().filter(|_| changes.is_empty()) {
+            let now = cache_key::sets(subject, front_ends, [pinned.winner.macros.clone()], in_force.now);
+            if now.first().is_none_or(|(_, found)| found != expected) {
+                changes.push(WINNER_PTX.to_owned());
+            }
+        }
+        if changes.is_empty()
+            && let Some(reason) = scoring_input::refusal(subject, front_ends, &pinned.winner, in_force.now)
+        {
+            changes.push(format!("what may be chosen, and {} is not: {reason}", pinned.winner));
+        }
+        subject.stale = Stale::new(pinned, changes);
+        if let Some(stale) = &subject.stale {
+            let (name, file, reason) = (&self.annotation.name, file.name(), stale.reason());
+            self.console.warning(&format!(
+                "{name}: its entry in {file} is stale and not used: {reason}; `nvtune lock --update` measures it again"
+            ));
+            return None;
+        }
+        let decision = self.decision(subject, pinned, begin);
+        let mut tuned = Tuned::recalled(self.toolchain, subject, decision, pinned.code.as_deref());
+        tuned.set_occupancy(pinned.occupancy);
+        tuned.decision.pinned = Some(pinned.clone());
+        Some(tuned)
+    }
+
+    /// What a record says of a locked winner.
+    fn decision(&self, subject: &Subject<'_>, pinned: &Pinned, begin: Instant) -> Decision {
+        let baseline = subject.baseline();
+        let mut configurations = vec![recorded(subject, &baseline)];
+        if pinned.winner != baseline {
+            configurations.push(recorded(subject, &pinned.winner));
+        }
+        let Present { models, .. } = &self.results.present;
+        let elsewhere = pinned.gpu.as_ref().filter(|gpu| !models.is_empty() && !models.contains(*gpu));
+        let note = elsewhere.map(|gpu| {
+            let here = models.iter().cloned().collect::<Vec<_>>().join(", ");
+            format!("locked as timed on {gpu}; this machine has {here}")
+        });
+        let device =
+            |name: &String| Device { name: name.clone(), driver: pinned.driver.unwrap_or(0), ..Device::default() };
+        Decision {
+            name: self.annotation.name.clone(),
+            symbol: subject.entry.symbol.clone(),
+            architecture: self.toolchain.architecture().to_owned(),
+            device: pinned.gpu.as_ref().map(device),
+            strategy: self.strategy,
+            provenance: Provenance::Locked,
+            baseline: 0,
+            winner: configurations.len() - 1,
+            speedup: pinned.speedup,
+            surplus: pinned.surplus,
+            provisional: false,
+            untimed: None,
+            unused: Vec::new(),
+            points: pinned.points,
+            timed: 0,
+            resumed: 0,
+            seconds: Seconds { compile: begin.elapsed().as_secs_f64(), ..Seconds::default() },
+            held: Vec::new(),
+            notes: note.into_iter().collect(),
+            conditions: None,
+            pinned: None,
+            stale: subject.stale.clone(),
+            variants: Vec::new(),
+            configurations,
+        }
+    }
+
+    fn kept(
+        &self,
+        subject: &mut Subject<'_>,
+        front_ends: &mut FrontEnds<'_>,
+        in_force: &InForce<'_>,
+        basis: &Basis,
+    ) -> Option<Tuned> {
+        let mut found = self.kind().kept(self.results.cache.as_ref()?);
+        found.retain(|kept| self.serves(kept) && kept.pinned.basis == *basis);
+        // What was timed comes before what was predicted, on this machine's GPU before on another, by the newest engine.
+        let models = &self.results.present.models;
+        found.sort_by_key(|kept| {
+            let gpu = kept.pinned.gpu.as_ref();
+            std::cmp::Reverse((gpu.is_some(), gpu.is_some_and(|gpu| models.contains(gpu)), kept.engine))
+        });
+        let mut kept = found.into_iter().find(|kept| {
+            let sets: Vec<Macros> = kept.sets.iter().map(|(set, _)| set.clone()).collect();
+            subject.learn(front_ends, self.toolchain, &sets, in_force.now);
+            let is_refused =
+                || scoring_input::refusal(subject, front_ends, &kept.pinned.winner, in_force.now).is_some();
+            cache_key::sets(subject, front_ends, sets, in_force.now) == kept.sets
+                && (kept.engine == ENGINE || !is_refused())
+        })?;
+        if !subject.space.contains(&kept.pinned.winner) {
+            return None;
+        }
+        kept.retell(&subject.reach.reasons());
+        if let Some(untimed) = &kept.decision.untimed {
+            not_timed::say(untimed, self.console, self.annotation);
+        }
+        // That launches stay as they are is said by who looks at them.
+        let is_timed = kept.pinned.is_measured() && kept.decision.untimed.is_none();
+        let said = |note: &&String| is_timed && !note.starts_with(launches::LAUNCHES_STAY);
+        for note in kept.decision.notes.iter().filter(said) {
+            self.console.warning(&format!("{}: {note}", kept.decision.name));
+        }
+        let mut tuned = Tuned::recalled(self.toolchain, subject, kept.decision, kept.pinned.code.as_deref());
+        tuned.decision.pinned = Some(kept.pinned);
+        tuned.decision.stale.clone_from(&subject.stale);
+        tuned.mark_recalled();
+        Some(tuned)
+    }
+
+    /// Whether a kept decision is one that this build may take.
+    fn serves(&self, kept: &Kept) -> bool {
+        let asked = kept.strategy == self.strategy && (kept.budget - self.budget).abs() < 1e-6;
+        let also = kept.candidates == self.settings.candidates && kept.sanitize == self.settings.sanitize;
+        let same = asked && also && kept.engine == ENGINE;
+        let same_machine =
+            same && kept.present == self.results.present.identity && kept.images == self.toolchain.images();
+        let is_own = kept.pinned.nvtune == env!("CARGO_PKG_VERSION");
+        // What was decided under given macros is no result for who may choose them, nor the other way round.
+        if kept.given.as_ref() != self.given {
+            return false;
+        }
+        match (kept.pinned.is_measured(), self.can_time()) {
+            // This machine would time for itself: only what it would time itself.
+            (true, true) => same_machine,
+            (true, false) => true,
+            // It would find out once more that it cannot.
+            (false, true) => same_machine && kept.decision.untimed.is_some() && is_own,
+            // What the model chose is worth as much as what it would choose now.
+            (false, false) => {
+                let asks_model = self.settings.mode != Mode::Locked && kept.decision.untimed.is_none();
+                same && asks_model && is_own
+            }
+        }
+    }
+
+    /// Where in the cache the search of a kernel is kept while it is timed on `device`.
+    pub fn search(&self, laid: &Laid, basis: &Basis, device: &Device) -> Option<String> {
+        let (images, present) = (self.toolchain.images(), &self.results.present.identity);
+        let under = (self.toolchain.architecture(), present.as_str(), images.as_str());
+        search_journal::place((&self.annotation.name, laid), basis, under, device)
+    }
+
+    /// Keeps a decision for later builds, unless it is only what was left when timing failed. It takes the place of what is kept of
+    /// its search at `search`.
+    pub fn keep(&self, tuned: &Tuned, pinned: &Pinned, prepared: &Prepared<'_>, search: Option<&str>) {
+        let untimed = tuned.decision.untimed.as_ref();
+        if tuned.decision.provisional || self.can_time() && !pinned.is_measured() && untimed.is_none() {
+            return;
+        }
+        // Where the baseline cannot run, nothing hangs on what else could be compiled.
+        let sets = if matches!(untimed, Some(Untimed::Baseline(_))) { Vec::new() } else { prepared.digests.clone() };
+        let kept = Kept {
+            pinned: pinned.clone(),
+            sets,
+            present: self.results.present.identity.clone(),
+            strategy: self.strategy,
+            budget: self.budget,
+            candidates: self.settings.candidates,
+            sanitize: self.settings.sanitize,
+            images: self.toolchain.images(),
+            given: self.given.cloned(),
+            engine: ENGINE,
+            decision: tuned.decision.clone(),
+            reasons: prepared.subject.reach.reasons(),
+        };
+        self.results.write(self.console, |cache| self.kind().keep(cache, &kept));
+        if let (Some(cache), Some(search)) = (&self.results.cache, search) {
+            cache.remove(search);
+        }
+    }
+}
+
+fn recorded(subject: &Subject<'_>, configuration: &Configuration) -> RecordedConfiguration {
+    let launch = subject.reach.launch(&subject.space, configuration).ok();
+    RecordedConfiguration {
+        configuration: configuration.clone(),
+        launch: launch.unwrap_or(crate::launch::Launch {
+            grid: [1, 1, 1],
+            block: configuration.block,
+            shared: 0,
+            carveout: configuration.carveout,
+        }),
+        variant: None,
+        score: None,
+        pareto: false,
+        candidate: false,
+        promised: None,
+        timing: None,
+        refused: None,
+    }
+}

@@ -1,0 +1,188 @@
+//! What the host side is told of a kernel: the header's functions from the comment's expressions.
+
+use crate::comment::{Annotation, Expr, Grid};
+use crate::cuda::Type;
+use crate::emit::cxx_expression::{Place, Writer};
+use crate::emit::{HeaderKernel, HostFunction, HostParameter};
+use crate::gpu::{Architecture, architecture_number, auto_caps};
+use crate::launch::Configuration;
+use crate::search::Provenance;
+use crate::space::{Limits, Space};
+use crate::workload::{Entry, Scalar};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// C++ types of the scalar parameters by name.
+pub type Types = BTreeMap<String, &'static str>;
+
+/// What configurations may be at most on this architecture. `bounds` are the kernel's launch bounds in threads.
+pub fn limits(architecture: &Architecture, bounds: Option<u32>) -> Limits {
+    Limits {
+        auto_caps: auto_caps(architecture),
+        max_threads: bounds,
+        max_dynamic_shared: architecture.shared_per_block,
+        ..Limits::default()
+    }
+}
+
+/// The baseline of a comment, as far as it can be known without the compiler.
+pub fn baseline(annotation: &Annotation, architecture: &str) -> Result<Configuration, super::failure::Problem> {
+    Ok(space(annotation, architecture)?.baseline().clone())
+}
+
+/// The space of a comment, as far as it can be known without the compiler.
+pub fn space(annotation: &Annotation, architecture: &str) -> Result<Space, super::failure::Problem> {
+    // It hangs on the architecture through its limits alone: any one's will do where none is known.
+    let architecture = Architecture::nearest(architecture_number(architecture).unwrap_or(0));
+    Ok(Space::new(annotation, &limits(&architecture, None))?)
+}
+
+/// Headers of the baselines, for a source that includes its header before anything is decided.
+pub fn baseline_headers(annotations: &[Annotation], architecture: &str) -> Vec<HeaderKernel> {
+    annotations
+        .iter()
+        .filter_map(|annotation| {
+            let configuration = baseline(annotation, architecture).ok()?;
+            Some(header(annotation, &Types::new(), &configuration, Provenance::Baseline, architecture))
+        })
+        .collect()
+}
+
+/// The C++ types of the kernel's scalar parameters, as the compiler has them.
+pub fn types(annotation: &Annotation, entry: &Entry) -> Types {
+    let mut types = Types::new();
+    for (index, (name, kind)) in annotation.kernel.parameters.iter().zip(&entry.parameters).enumerate() {
+        let Some(name) = name else { continue };
+        let fields = entry.layouts.get(&index).into_iter().flat_map(|layout| &layout.fields);
+        let fields = fields.map(|(path, field)| (format!("{name}.{path}"), &field.kind));
+        for (name, kind) in fields.chain([(name.clone(), kind)]) {
+            if let Type::Scalar(scalar) = Type::of(kind) {
+                types.insert(name, c_type(scalar));
+            }
+        }
+    }
+    types
+}
+
+fn c_type(scalar: Scalar) -> &'static str {
+    match scalar {
+        Scalar::I8 => "signed char",
+        Scalar::U8 => "unsigned char",
+        Scalar::I16 => "short",
+        Scalar::U16 => "unsigned short",
+        Scalar::I32 => "int",
+        Scalar::U32 => "unsigned int",
+        Scalar::I64 => "long long",
+        Scalar::U64 => "unsigned long long",
+        Scalar::F16 | Scalar::Bf16 | Scalar::F32 => "float",
+        Scalar::F64 => "double",
+    }
+}
+
+/// What the header says of a kernel under one configuration.
+pub fn header(
+    annotation: &Annotation,
+    types: &Types,
+    configuration: &Configuration,
+    provenance: Provenance,
+    gpu: &str,
+) -> HeaderKernel {
+    let functions =
+        Functions { annotation, configuration, writer: Writer::new(Place::Header, annotation, types, configuration) };
+    HeaderKernel {
+        name: annotation.name.clone(),
+        arguments: annotation.kernel.parameters.len(),
+        block: configuration.block,
+        cap: configuration.cap,
+        macros: configuration.macros.clone(),
+        pins_macros: provenance != Provenance::Baseline,
+        provenance,
+        gpu: gpu.to_owned(),
+        grid: functions.grid(),
+        shared: functions.shared(),
+        occupancy: None,
+        capability: 0,
+        others: Vec::new(),
+        cooperative: annotation.waits_for_grid(),
+        carveout: annotation.carveout.as_ref().map(|_| configuration.carveout.map_or(-1, i32::from)),
+    }
+}
+
+/// The dynamic shared memory of a block under a configuration, as C++ within the kernel's launch stub.
+pub fn stub_shared(annotation: &Annotation, types: &Types, configuration: &Configuration) -> String {
+    let writer = Writer::new(Place::Stub, annotation, types, configuration);
+    annotation.shared.as_ref().map_or_else(|| "0".to_owned(), |expression| writer.value(expression))
+}
+
+/// The header's functions of one kernel under one configuration.
+struct Functions<'a> {
+    annotation: &'a Annotation,
+    configuration: &'a Configuration,
+    writer: Writer<'a>,
+}
+
+impl Functions<'_> {
+    fn grid(&self) -> HostFunction {
+        if let Some(grid) = self.configuration.grid {
+            return constants(grid);
+        }
+        let block = self.configuration.block;
+        match (&self.annotation.grid, &self.annotation.threads) {
+            (Some(grid), _) => match &grid.value {
+                Grid::Expressions(expressions) => {
+                    let values = expressions.iter().map(|expression| self.writer.value(expression));
+                    self.function(expressions, padded(values.collect()))
+                }
+                Grid::Lists(_) => constants([1, 1, 1]),
+            },
+            (None, Some(threads)) => {
+                let values = threads.value.iter().zip(block).map(|(expression, block)| {
+                    let threads = self.writer.value(expression);
+                    if block == 1 {
+                        return threads;
+                    }
+                    format!("({threads} + {}LL) / {block}LL", block.saturating_sub(1))
+                });
+                self.function(&threads.value, padded(values.collect()))
+            }
+            (None, None) => constants([1, 1, 1]),
+        }
+    }
+
+    fn shared(&self) -> HostFunction {
+        match &self.annotation.shared {
+            Some(expression) => self.function(std::slice::from_ref(expression), vec![self.writer.value(expression)]),
+            None => HostFunction { parameters: Vec::new(), values: vec!["0".to_owned()] },
+        }
+    }
+
+    /// A function over the scalar parameters that the expressions name, in the kernel's order.
+    fn function(&self, expressions: &[Expr], values: Vec<String>) -> HostFunction {
+        let mut used = BTreeSet::new();
+        for expression in expressions {
+            expression.names(&mut |name, _| {
+                used.insert(name.clone());
+            });
+        }
+        let parameters = self.annotation.kernel.parameters.iter().enumerate();
+        let named = parameters.flat_map(|(argument, parameter)| {
+            let is_of = move |name: &&String| name.split('.').next() == parameter.as_deref();
+            used.iter().filter(is_of).map(move |name| (argument, name))
+        });
+        let typed = named.map(|(argument, name)| HostParameter {
+            kind: self.writer.type_of(name).to_owned(),
+            name: self.writer.identifier(name),
+            argument,
+            field: name.find('.').map_or("", |dot| &name[dot..]).to_owned(),
+        });
+        HostFunction { parameters: typed.collect(), values }
+    }
+}
+
+fn constants(values: [u32; 3]) -> HostFunction {
+    HostFunction { parameters: Vec::new(), values: values.iter().map(u32::to_string).collect() }
+}
+
+fn padded(mut values: Vec<String>) -> Vec<String> {
+    values.resize(3, "1".to_owned());
+    values
+}

@@ -1,0 +1,69 @@
+//! Why a kernel is not timed on the GPU at hand: as it is found out, and as it is said, also by builds that find it in the cache.
+
+use crate::comment::Annotation;
+use crate::diag::console::Console;
+use crate::gpu::Device;
+use crate::measure::Error;
+use crate::record::{Decision, Untimed};
+use crate::workload::Workload;
+
+/// What keeps a kernel from being timed, and whether it will be the same next time.
+pub struct Found {
+    untimed: Untimed,
+    is_lasting: bool,
+}
+
+/// A GPU that runs nothing of the code of this call.
+pub fn without_code(gpu: &str) -> Found {
+    let untimed = Untimed::Code(format!("the {gpu} runs no machine code of this call"));
+    Found { untimed, is_lasting: true }
+}
+
+/// A GPU that has no room for the baseline's buffers: now, or whoever else uses it.
+pub fn beyond_memory(name: &str, workload: &Workload, device: &Device) -> Option<Found> {
+    let wanted = workload.bytes();
+    if device.free_bytes == 0 || wanted <= device.free_bytes {
+        return None;
+    }
+    let is_lasting = device.memory_bytes > 0 && wanted > device.memory_bytes;
+    let there = match is_lasting {
+        true => format!("{} MiB", device.memory_bytes >> 20),
+        false => format!("{} MiB free", device.free_bytes >> 20),
+    };
+    let message = format!(
+        "these buffers take {} MiB, and the {} has {there}: make them smaller; `{name}` is not timed",
+        wanted >> 20,
+        device.name,
+    );
+    Some(Found { untimed: Untimed::Memory(message), is_lasting })
+}
+
+/// A baseline that cannot be measured; `None` where timing failed for something else, of which it is not known when it will be over.
+pub fn by_baseline(error: &Error) -> Option<Found> {
+    let Error::Baseline(reason) = error else { return None };
+    Some(Found { untimed: Untimed::Baseline(error.to_string()), is_lasting: reason.is_lasting() })
+}
+
+impl Found {
+    /// Says it to the user and to the decision.
+    pub fn tell(self, console: &Console, annotation: &Annotation, decision: &mut Decision) {
+        let Self { untimed, is_lasting } = self;
+        say(&untimed, console, annotation);
+        let (Untimed::Baseline(note) | Untimed::Code(note) | Untimed::Memory(note)) = &untimed;
+        decision.notes.push(note.clone());
+        decision.provisional |= !is_lasting;
+        decision.untimed = is_lasting.then_some(untimed);
+    }
+}
+
+/// Says to the user why a kernel is not timed.
+pub fn say(untimed: &Untimed, console: &Console, annotation: &Annotation) {
+    let name = &annotation.name;
+    match untimed {
+        Untimed::Baseline(message) => console.warning(&format!("{name}: not timed: {message}")),
+        Untimed::Code(message) => console.warning(&format!("{name}: not timed, the model chooses: {message}")),
+        Untimed::Memory(message) => {
+            console.diagnostics(&[annotation.source.warning(annotation.place("args"), message.clone())]);
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! A space laid out for scoring: each configuration with its launch, its workload, its code and the PTX behind that.
+//!
+//! In: a kernel under tuning with its variants, or a recorded space (`bench::RecordedSpace`). Out: [`Laid`], which is all that
+//! scoring looks at; so a recorded space is scored as a compile scores it. What always holds: every index is in range.
+
+use super::failure::Problem;
+use super::kernel_info::Subject;
+use super::launch_path::Asked;
+use super::validity::Refusals;
+use super::variants::{FrontEnds, Macros, Variant, Variants, merged};
+use crate::analysis::grid_sync;
+use crate::gpu::Machine;
+use crate::launch::{Configuration, Launch};
+use crate::model::Score;
+use crate::ptx::Module;
+use crate::sass::Cubin;
+use crate::workload::Workload;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A space with all that its scores hang on; the vectors before `baseline` go with `configurations`.
+pub struct Laid {
+    pub machine: Machine,
+    pub configurations: Vec<Configuration>,
+    pub launches: Vec<Launch>,
+    pub workloads: Vec<Option<Arc<Workload>>>,
+    /// Index into `codes`, or why there is none.
+    pub variants: Vec<Result<usize, String>>,
+    /// Iterations that the comment gives for loops (its `trips` clause).
+    pub trips: Vec<Vec<f64>>,
+    /// Index into `sources`.
+    pub source_of: Vec<usize>,
+    /// Index of the baseline.
+    pub baseline: usize,
+    /// Whether all blocks of a launch must be resident at once.
+    pub waits_for_grid: bool,
+    /// For each configuration the first one with the same machine code and launch: they are one point for the search.
+    pub representative: Vec<usize>,
+    pub sources: Vec<Source>,
+    pub codes: Vec<Code>,
+}
+
+/// What the front end made of one set of macros.
+#[derive(Clone)]
+pub struct Source {
+    /// The kernel's name in it.
+    pub symbol: String,
+    /// The comment says that the kernel's blocks wait for each other, whatever the code says.
+    pub told_to_wait: bool,
+    /// `None` where the front end failed, or was not run.
+    pub ptx: Option<Arc<str>>,
+}
+
+/// The machine code of a variant.
+#[derive(Clone)]
+pub struct Code {
+    /// The kernel's name in it.
+    pub symbol: String,
+    /// Of the code, whatever its file says besides.
+    pub digest: String,
+    pub cubin: Arc<[u8]>,
+}
+
+impl Source {
+    /// Whether the kernel's blocks wait for each other.
+    pub fn waits_for_grid(&self) -> bool {
+        if self.told_to_wait {
+            return true;
+        }
+        // Hardly any kernel has it, and reading PTX takes a while.
+        let ptx = self.ptx.as_deref().filter(|ptx| ptx.contains("%envreg"));
+        ptx.and_then(|ptx| Module::parse(ptx).ok())
+            .is_some_and(|module| grid_sync::waits_for_grid(&module, &self.symbol))
+    }
+}
+
+impl Laid {
+    /// Lays out the space of a kernel under tuning.
+    pub(super) fn new(
+        subject: &Subject<'_>,
+        front_ends: &FrontEnds<'_>,
+        variants: &Variants,
+        in_force: &Macros,
+    ) -> Result<Self, Problem> {
+        let mut configurations: Vec<Configuration> = subject.space.iter().collect();
+        let baseline = subject.baseline();
+        let baseline = configurations.iter().position(|found| *found == baseline).unwrap_or_else(|| {
+            configurations.push(baseline);
+            configurations.len() - 1
+        });
+        let mut workloads: Vec<Option<Arc<Workload>>> = Vec::with_capacity(configurations.len());
+        let mut launches = Vec::with_capacity(configurations.len());
+        let mut known: Vec<Arc<Workload>> = Vec::new();
+        for configuration in &configurations {
+            let (launch, workload) = subject.launch(configuration)?;
+            launches.push(launch);
+            workloads.push(workload.map(|workload| match known.iter().find(|known| ***known == workload) {
+                Some(shared) => Arc::clone(shared),
+                None => {
+                    known.push(Arc::new(workload));
+                    Arc::clone(&known[known.len() - 1])
+                }
+            }));
+        }
+        let trips: Result<Vec<_>, _> = configurations.iter().map(|found| subject.space.trips(found)).collect();
+        let compiled = |configuration: &Configuration| variants.of(configuration);
+        let natural = compiled(&configurations[baseline]);
+        // What is barred is not compiled: it stands here with the baseline's code until it is told why it is refused.
+        let code = |configuration: &Configuration| match subject.barred.contains(&configuration.macros) {
+            true => natural.clone(),
+            false => compiled(configuration),
+        };
+        let mut of: Vec<Result<usize, String>> = configurations.iter().map(code).collect();
+        let asked: Vec<Asked> = variants.all.iter().map(asked).collect();
+        if let Ok(natural) = of[baseline] {
+            for (index, variant) in of.iter_mut().enumerate() {
+                let Ok(code) = *variant else { continue };
+                let refusal = subject.reach.refusal(
+                    &subject.space,
+                    &configurations[index],
+                    (asked[code], asked[natural]),
+                    (&launches[index], &launches[baseline]),
+                );
+                if let Some(reason) = refusal {
+                    *variant = Err(reason);
+                }
+            }
+        }
+        let (sources, source_of) = sources(subject, front_ends, &configurations, in_force);
+        let natural = (&sources[source_of[baseline]], &launches[baseline], workloads[baseline].as_deref());
+        let mut refusals = Refusals::new(subject, natural);
+        for (index, variant) in of.iter_mut().enumerate().filter(|(index, _)| *index != baseline) {
+            let source = (source_of[index], &sources[source_of[index]]);
+            let launched = (&launches[index], workloads[index].as_deref());
+            if variant.is_ok()
+                && let Some(reason) = refusals.refusal(&configurations[index], source, launched)
+            {
+                *variant = Err(reason);
+            }
+        }
+        for (index, variant) in of.iter_mut().enumerate().filter(|(_, variant)| variant.is_ok()) {
+            let (configuration, launch) = (&configurations[index], &launches[index]);
+            let is_barred = subject.barred.contains(&configuration.macros);
+            let reason = is_barred.then(|| subject.reach.refuses_predicted(&subject.space, configuration, launch));
+            *variant = reason.flatten().map_or_else(|| compiled(configuration), Err);
+        }
+        let codes = variants.all.iter();
+        let codes = codes.map(|Variant { symbol, digest, cubin, .. }| Code {
+            symbol: symbol.clone(),
+            digest: digest.clone(),
+            cubin: Arc::clone(cubin),
+        });
+        let representative = representatives(&of, &launches, baseline);
+        Ok(Self {
+            machine: subject.machine,
+            representative,
+            configurations,
+            launches,
+            workloads,
+            variants: of,
+            trips: trips?,
+            source_of,
+            baseline,
+            waits_for_grid: subject.waits_for_grid,
+            sources,
+            codes: codes.collect(),
+        })
+    }
+}
+
+/// Why a configuration that was chosen by an earlier nvtune must not be launched, as [`Laid::new`] would have it; the front end has
+/// been run under its macros. What only ptxas tells is not asked about.
+pub(super) fn refusal(
+    subject: &Subject<'_>,
+    front_ends: &FrontEnds<'_>,
+    configuration: &Configuration,
+    in_force: &Macros,
+) -> Option<String> {
+    let baseline = subject.baseline();
+    if *configuration == baseline {
+        return None;
+    }
+    let (launch, workload) = subject.launch(configuration).ok()?;
+    let (before, natural) = subject.launch(&baseline).ok()?;
+    let reason = subject.reach.refusal(&subject.space, configuration, Default::default(), (&launch, &before));
+    reason.or_else(|| {
+        let (sources, source_of) = sources(subject, front_ends, &[configuration.clone(), baseline], in_force);
+        let [source, of_baseline] = [0, 1].map(|of| &sources[source_of[of]]);
+        let mut refusals = Refusals::new(subject, (of_baseline, &before, natural.as_ref()));
+        refusals.refusal(configuration, (source_of[0], source), (&launch, workload.as_ref()))
+    })
+}
+
+impl Laid {
+    /// Where a configuration is in its space, for [`crate::search`]: logarithms of what multiplies (threads, blocks, macros), so that
+    /// 32 to 64 is as far as 512 to 1024; registers and threads in flight in place of the cap, for caps that do not bind change nothing.
+    pub fn coordinates(&self, index: usize, score: &Score) -> Vec<f64> {
+        let Configuration { grid, macros, cache, carveout, .. } = &self.configurations[index];
+        let launch = &self.launches[index];
+        let [x, y, z] = launch.block.map(f64::from);
+        let mut coordinates =
+            vec![(x * y * z).log2(), x.log2(), (y * z).log2(), f64::from(score.registers).log2(), score.in_flight];
+        if grid.is_some() {
+            coordinates.push((launch.blocks() as f64).log2());
+        }
+        // What is left to the driver or to nvcc is beside the values, not among them.
+        coordinates.push(cache.map_or(0.0, |operator| 1.0 + f64::from(operator as u8)));
+        coordinates.push(carveout.map_or(-10.0, f64::from));
+        // A macro may be 0 or negative.
+        let logarithm = |value: i64| (1.0 + value.unsigned_abs() as f64).log2().copysign(value as f64);
+        coordinates.extend(macros.values().map(|&value| logarithm(value)));
+        coordinates
+    }
+}
+
+/// What the machine code asks of launches.
+fn asked(variant: &Variant) -> Asked {
+    let Ok(cubin) = Cubin::parse(&variant.cubin) else { return Asked::default() };
+    let Some(kernel) = cubin.kernel(&variant.symbol) else { return Asked::default() };
+    let threads = |shape: [u32; 3]| shape.iter().fold(1, |all: u32, &extent| all.saturating_mul(extent));
+    Asked { registers: kernel.resources.registers, most: kernel.resources.max_threads.map(threads) }
+}
+
+/// For each configuration the first with its machine code and launch. The baseline stands for its like, so that it is the
+/// baseline that is timed.
+pub fn representatives(variants: &[Result<usize, String>], launches: &[Launch], baseline: usize) -> Vec<usize> {
+    let mut first: HashMap<(usize, Launch), usize> = HashMap::new();
+    for index in std::iter::once(baseline).chain(0..variants.len()) {
+        if let Ok(variant) = variants[index] {
+            first.entry((variant, launches[index])).or_insert(index);
+        }
+    }
+    let of = |(index, variant): (usize, &Result<usize, String>)| {
+        variant.as_ref().ok().and_then(|&variant| first.get(&(variant, launches[index]))).copied().unwrap_or(index)
+    };
+    variants.iter().enumerate().map(of).collect()
+}
+
+/// The front end's output for each set of the axes' macros, and which one is each configuration's.
+fn sources(
+    subject: &Subject<'_>,
+    front_ends: &FrontEnds<'_>,
+    configurations: &[Configuration],
+    in_force: &Macros,
+) -> (Vec<Source>, Vec<usize>) {
+    let mut numbers: HashMap<&Macros, usize> = HashMap::new();
+    let mut sets: Vec<&Macros> = Vec::new();
+    let mut of = Vec::with_capacity(configurations.len());
+    for configuration in configurations {
+        of.push(*numbers.entry(&configuration.macros).or_insert_with(|| {
+            sets.push(&configuration.macros);
+            sets.len() - 1
+        }));
+    }
+    let sources = sets.into_iter().map(|set| Source {
+        symbol: subject.entry(set).unwrap_or(&subject.entry).symbol.clone(),
+        told_to_wait: subject.annotation.cooperative,
+        ptx: front_ends.made(&merged(in_force, set)).map(|front_end| Arc::from(front_end.ptx.as_str())),
+    });
+    (sources.collect(), of)
+}

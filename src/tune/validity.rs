@@ -1,0 +1,136 @@
+//! The code of a space's configurations -> why launches in some blocks are refused, whatever is timed, and which the model must not choose.
+
+use super::kernel_info::Subject;
+use super::launch_path::Blocks;
+use super::scoring_input::{Laid, Source};
+use crate::analysis::{memory_check, ptx_facts};
+use crate::launch::{Configuration, Dim3, Launch};
+use crate::ptx::Module;
+use crate::space::Overrun;
+use crate::workload::{Fill, Workload};
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
+/// A source with a launch of its kernel, and the workload of that.
+pub type Launched<'a> = (&'a Source, &'a Launch, Option<&'a Workload>);
+
+/// What the code says against launches in blocks of some shape.
+pub struct Refusals<'a> {
+    subject: &'a Subject<'a>,
+    baseline: Launched<'a>,
+    /// By number of the source.
+    modules: HashMap<usize, Option<Module>>,
+    /// By number of the source, block, and whether the grid is an axis, which all of it hangs on.
+    known: HashMap<(usize, Dim3, bool), Option<String>>,
+    /// That launches of a source reach beyond their buffers.
+    beyond: HashMap<(usize, Launch), Option<String>>,
+    /// The buffers beyond which the baseline reaches, once that has been asked for: the comment is wrong about these.
+    outgrown: OnceCell<Vec<String>>,
+}
+
+impl<'a> Refusals<'a> {
+    /// For a kernel, and how its baseline is launched.
+    pub fn new(subject: &'a Subject<'a>, baseline: Launched<'a>) -> Self {
+        let (modules, known, beyond) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Self { subject, baseline, modules, known, beyond, outgrown: OnceCell::new() }
+    }
+
+    /// Why a configuration must not be launched so.
+    pub fn refusal(
+        &mut self,
+        configuration: &Configuration,
+        (number, source): (usize, &Source),
+        (launch, workload): (&Launch, Option<&Workload>),
+    ) -> Option<String> {
+        let module = self.modules.entry(number).or_insert_with(|| parsed(source));
+        let run = module.as_ref().zip(workload);
+        let (_, before, _) = self.baseline;
+        if let Some((module, workload)) = run.filter(|_| launch.threads() > before.threads()) {
+            let beyond = self.beyond.entry((number, *launch)).or_insert_with(|| {
+                let outgrown = || self.outgrown.get_or_init(|| outgrown(self.baseline));
+                let mut found = memory_check::last_beyond_buffers(module, &source.symbol, (launch, workload)).into_iter();
+                let Overrun { buffer, has, .. } = found.find(|overrun| !outgrown().contains(&overrun.buffer))?;
+                Some(format!(
+                    "more threads than the baseline's reach beyond `{buffer}` of args(...), which has {has} elements: have the program allocate as many as the launch needs, and say so here, as in out[grid.x * block.x]"
+                ))
+            });
+            if beyond.is_some() {
+                return beyond.clone();
+            }
+        }
+        let key = (number, configuration.block, configuration.grid.is_some());
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
+        }
+        // Where the grid is an axis, it is the winner's.
+        let blocks = configuration.grid.is_none().then(|| {
+            let Subject { reach, space, .. } = self.subject;
+            reach.blocks(space, configuration, launch)
+        });
+        let undivided = blocks.and_then(|blocks| undivided(blocks, &source.symbol, run));
+        let says_how_much = self.subject.annotation.shared.is_some();
+        let refusal = undivided.or_else(|| memory_check::refusal(&source.symbol, launch, run?, says_how_much));
+        self.known.insert(key, refusal.clone());
+        refusal
+    }
+}
+
+fn parsed(source: &Source) -> Option<Module> {
+    Module::parse(source.ptx.as_deref()?).ok()
+}
+
+/// The buffers beyond which a launch reaches.
+fn outgrown((source, launch, workload): Launched<'_>) -> Vec<String> {
+    let run = parsed(source).zip(workload);
+    let found = run.map(|(module, workload)| memory_check::beyond_buffers(&module, &source.symbol, (launch, workload)));
+    found.into_iter().flatten().map(|overrun| overrun.buffer).collect()
+}
+
+/// What a program that knows nothing of the macros by which the work is divided would leave undone, or do beyond it.
+fn undivided(blocks: Blocks, symbol: &str, run: Option<(&Module, &Workload)>) -> Option<String> {
+    match blocks {
+        Blocks::Asked => None,
+        Blocks::Lacking(reason) => Some(reason),
+        Blocks::Beyond { launch, needed, reason } => {
+            let is_left = |(module, workload)| ptx_facts::leaves_beyond(module, symbol, &launch, workload, needed);
+            (!run.is_none_or(is_left)).then_some(reason)
+        }
+    }
+}
+
+/// How much the threads of a space's launches store at most, by source.
+pub struct Stores<'a> {
+    laid: &'a Laid,
+    of_thread: Vec<Option<u64>>,
+}
+
+impl<'a> Stores<'a> {
+    /// Looks at the sources that have workloads to write.
+    pub fn of(laid: &'a Laid) -> Self {
+        let stored = |source: &Source| {
+            let module = Module::parse(source.ptx.as_deref()?).ok()?;
+            ptx_facts::stored_by(&module, &source.symbol)
+        };
+        let has_workload = laid.workloads.iter().any(Option::is_some);
+        let of_thread = laid.sources.iter().map(|source| has_workload.then(|| stored(source)).flatten());
+        Self { laid, of_thread: of_thread.collect() }
+    }
+
+    /// That a configuration cannot fill a buffer that is there to be written and that the baseline's threads can fill.
+    pub fn left_empty(&self, index: usize) -> Option<String> {
+        let laid = self.laid;
+        let most = |of: usize| Some(laid.launches[of].threads().saturating_mul(self.of_thread[laid.source_of[of]]?));
+        let (own, natural) = (most(index)?, most(laid.baseline)?);
+        let outputs = |of: usize| {
+            let buffers = laid.workloads[of].iter().flat_map(|workload| &workload.buffers);
+            buffers.filter(|buffer| buffer.fill == Fill::Poison)
+        };
+        let is_filled = |name: &str| outputs(laid.baseline).any(|of| of.name == name && of.bytes() <= natural);
+        let left = outputs(index).find(|buffer| buffer.bytes() > own && is_filled(&buffer.name))?;
+        Some(format!(
+            "its threads store {own} bytes at most, and `{}` has {}: let the grid follow the block, as in threads(n)",
+            left.name,
+            left.bytes()
+        ))
+    }
+}
