@@ -2,12 +2,14 @@
 
 use super::support::ptx as toolkit;
 
+use nvtune::cuda::{Element, Scalar};
 use nvtune::launch::Launch;
 use nvtune::ptx::Module;
+use nvtune::ptx::{AccessKind, MemorySpace};
+use nvtune::sim::Profile;
 use nvtune::sim::profile::{Access, VARIABLES};
 use nvtune::sim::{Error, Limits, profile, strays, written};
-use nvtune::sim::{Kind, Profile, Space};
-use nvtune::workload::{Argument, Buffer, Element, Fill, Scalar, Symbol, Workload, contents};
+use nvtune::workload::{Argument, Buffer, Fill, Symbol, Workload, contents};
 use proptest::prelude::*;
 use std::sync::OnceLock;
 
@@ -95,8 +97,8 @@ fn a_guard_lets_only_threads_in_range_work() {
     assert_eq!(profile.mean_instructions, length, "{profile:?}");
     let load = case.accesses(&profile, "ld.global.nc")[0];
     let expected = Access {
-        space: Space::Global,
-        kind: Kind::Load,
+        space: MemorySpace::Global,
+        kind: AccessKind::Load,
         width: 4,
         // Of 32 warps the last has 8 threads in range: 125 sectors.
         sectors: 125.0 / 32.0,
@@ -238,7 +240,7 @@ fn atomics_are_accesses() {
     assert!(profile.exact, "no branch hangs on an atomic's result");
     assert_eq!(case.counts(&profile, "atom.shared"), [64.0]);
     let shared = case.accesses(&profile, "atom.shared")[0];
-    assert_eq!((shared.space, shared.kind), (Space::Shared, Kind::Atomic));
+    assert_eq!((shared.space, shared.kind), (MemorySpace::Shared, AccessKind::Atomic));
     assert!(shared.passes > 1.5 && shared.passes < 8.0, "random bins collide: {shared:?}");
     let bytes = case.accesses(&profile, "ld.global.u8")[0];
     assert_eq!((bytes.width, bytes.sectors), (1, 1.0));

@@ -9,12 +9,13 @@ mod device_code;
 #[path = "gpu/recorded.rs"]
 mod recorded;
 
+use nvtune::cuda::{Element, Scalar};
 use nvtune::launch::Launch;
 use nvtune::measure::verdict::{Verdict, faster};
 use nvtune::measure::{
     Caches, Candidate, Error, Measurer, Options, Outcome, Plan, Pool, Process, Timing, Timings, sanitize,
 };
-use nvtune::workload::{Argument, Buffer, Check, Element, Fill, Scalar, Symbol, Workload};
+use nvtune::workload::{Argument, Buffer, Check, Fill, Symbol, Workload};
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -3,17 +3,19 @@
 use super::support;
 use super::support::cubins as toolkit;
 
+use nvtune::cuda::{Element, Scalar};
 use nvtune::gpu::{Architecture, Machine, auto_caps};
 use nvtune::launch::Launch;
 use nvtune::model::Limiter;
 use nvtune::model::occupancy::{Demand, occupancy};
 use nvtune::model::{Analysis, Bottleneck, Inputs, Score, Terms, Traffic, score};
 use nvtune::ptx::Module;
+use nvtune::ptx::{AccessKind, MemorySpace};
 use nvtune::sass::Cubin;
 use nvtune::sim;
+use nvtune::sim::Profile;
 use nvtune::sim::profile::{Access, Spread};
-use nvtune::sim::{Kind, Profile, Space};
-use nvtune::workload::{Argument, Buffer, Element, Fill, Scalar, Workload};
+use nvtune::workload::{Argument, Buffer, Fill, Workload};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
@@ -191,8 +193,8 @@ fn parts_of_a_prediction_meet() {
 
 fn coalesced() -> Access {
     Access {
-        space: Space::Global,
-        kind: Kind::Load,
+        space: MemorySpace::Global,
+        kind: AccessKind::Load,
         width: 4,
         sectors: 4.0,
         passes: 1.0,

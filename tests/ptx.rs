@@ -3,10 +3,11 @@
 use super::support;
 use super::support::ptx as toolkit;
 
+use nvtune::launch::CacheOperator;
 use nvtune::ptx::cache::set_cache_operators;
 use nvtune::ptx::directives::{set_register_cap, set_register_caps};
 use nvtune::ptx::{
-    CacheOperator, Edits, Error, Initial, Linkage, Module, Operand, Scalar, Space, Statement, alone, calls_by_address,
+    Edits, Error, Initial, Linkage, Module, Operand, Scalar, StateSpace, Statement, alone, calls_by_address,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -214,7 +215,7 @@ fn a_module_is_read_whole() {
     let module = Module::parse(EVERYTHING).unwrap();
     assert_eq!((module.version, &*module.target[0], module.address_size), ((9, 0), "sm_90a", 64));
     let table = module.variable("table").unwrap();
-    assert_eq!((table.space, table.size, table.align), (Space::Const, 16, 4));
+    assert_eq!((table.space, table.size, table.align), (StateSpace::Const, 16, 4));
     // The second row begins at byte 8 though the first gives one value of two.
     let values = table.initial.as_ref().unwrap();
     assert_eq!(

@@ -4,10 +4,10 @@ use expect_test::expect;
 use nvtune::bench;
 use nvtune::model::{Analysis, Bottleneck, Inputs, score};
 use nvtune::ptx::Module;
+use nvtune::ptx::{AccessKind, MemorySpace};
 use nvtune::record::{RecordedSpace, SPACE_EXTENSION};
 use nvtune::sass::Cubin;
 use nvtune::sim;
-use nvtune::sim::{Kind, Space};
 use nvtune::tune;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -120,7 +120,8 @@ fn loads_off(traffic: &serde_json::Value, kernel: &str) -> [f64; 2] {
         let limits = sim::Limits::default();
         let profile = sim::profile(&module, &source.symbol, launch, workload, &limits).expect("a profile");
         let warps = launch.blocks() as f64 * f64::from(launch.block_threads().div_ceil(32));
-        let loads = || profile.accesses.iter().filter(|(_, of)| (of.space, of.kind) == (Space::Global, Kind::Load));
+        let loads =
+            || profile.accesses.iter().filter(|(_, of)| (of.space, of.kind) == (MemorySpace::Global, AccessKind::Load));
         let mean = |line: &u32| profile.mean.get(line).copied().unwrap_or(0.0) * warps;
         let expected = [
             (requests, loads().map(|(line, _)| mean(line)).sum::<f64>()),

@@ -2,11 +2,13 @@
 
 use super::support::ptx as toolkit;
 
+use nvtune::cuda::{Element, Scalar};
 use nvtune::launch::Launch;
+use nvtune::ptx::MemorySpace;
 use nvtune::ptx::Module;
+use nvtune::sim::Profile;
 use nvtune::sim::{Limits, profile, written_together};
-use nvtune::sim::{Profile, Space};
-use nvtune::workload::{Argument, Buffer, Element, Fill, Scalar, Workload, contents};
+use nvtune::workload::{Argument, Buffer, Fill, Workload, contents};
 use std::sync::OnceLock;
 
 struct Case {
@@ -326,6 +328,7 @@ fn banks_that_data_chooses_are_known() {
                 and.b32 %r8, %r1, 7; shl.b32 %r8, %r8, 7; st.shared.u32 [%r6], %r8; bar.sync 0; ld.shared.u32 %r10, [%r7];\n\
                 and.b32 %r10, %r10, 1023; add.u32 %r11, %r5, %r10;\nld.shared.u32 %r9, [%r11];";
     let profile = Case::by_hand(64, body).profile();
-    let passes: Vec<f64> = profile.accesses.values().filter(|a| a.space == Space::Shared).map(|a| a.passes).collect();
+    let passes: Vec<f64> =
+        profile.accesses.values().filter(|a| a.space == MemorySpace::Shared).map(|a| a.passes).collect();
     assert_eq!(passes.last(), Some(&8.0), "{passes:?}");
 }

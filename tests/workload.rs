@@ -3,9 +3,10 @@
 use expect_test::expect;
 use nvtune::comment::{Annotation, annotations};
 use nvtune::cuda::Type;
+use nvtune::cuda::{Element, Scalar};
 use nvtune::diag::{Source, render};
 use nvtune::space::{Limits, Space};
-use nvtune::workload::{Argument, Buffer, Element, FileBytes, Fill, Scalar, Spelled, bind, contents, entries, find};
+use nvtune::workload::{Argument, Buffer, FileBytes, Fill, Spelled, bind, contents, entries, find};
 use std::collections::BTreeMap;
 
 const STUB: &str = include_str!("stubs/kernels.stub.c");

@@ -4,9 +4,9 @@
 
 use super::ptx_facts::{has_dynamic_shared, is_one_of};
 use crate::launch::{Dim3, Launch};
-use crate::ptx::{Body, Module, Operand, Space, Statement};
+use crate::ptx::AccessKind;
+use crate::ptx::{Body, Module, Operand, StateSpace, Statement};
 use crate::sim;
-use crate::sim::Kind;
 use crate::sim::Stray;
 use crate::space::Overrun;
 use crate::workload::{Buffer, Workload};
@@ -96,7 +96,7 @@ fn overruns(module: &Module, symbol: &str, (launch, workload): (&Launch, &Worklo
             && !found.iter().any(|known| known.buffer == *name)
         {
             let element = byte.div_euclid((element.size() as i64).max(1));
-            found.push(Overrun { buffer: name.clone(), element, has: *count, is_read: kind == Kind::Load });
+            found.push(Overrun { buffer: name.clone(), element, has: *count, is_read: kind == AccessKind::Load });
         }
     }
     found
@@ -116,5 +116,5 @@ fn has_shared(module: &Module) -> bool {
         Statement::Variable(variable) => Some(variable),
         _ => None,
     });
-    module.variables.iter().chain(within).any(|variable| variable.space == Space::Shared)
+    module.variables.iter().chain(within).any(|variable| variable.space == StateSpace::Shared)
 }

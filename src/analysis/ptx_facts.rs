@@ -3,7 +3,7 @@
 use super::memory_check;
 use crate::gpu::{MAX_REGISTERS, REGISTERS};
 use crate::launch::{Dim3, Launch};
-use crate::ptx::{Body, Function, Instruction, Module, Operand, Scalar, Space, Statement, Variable};
+use crate::ptx::{Body, Function, Instruction, Module, Operand, Scalar, StateSpace, Statement, Variable};
 use crate::sim;
 use crate::space::{Bounds, Facts};
 use crate::workload::{Fill, Workload};
@@ -122,7 +122,7 @@ pub fn reads(body: &Body, register: &str, dimension: &str) -> bool {
 
 /// Whether the kernel, or a function of its module, uses shared memory of which the launch says how much there is.
 pub fn has_dynamic_shared(module: &Module, body: &Body) -> bool {
-    let is_dynamic = |variable: &&Variable| variable.space == Space::Shared && variable.size == 0;
+    let is_dynamic = |variable: &&Variable| variable.space == StateSpace::Shared && variable.size == 0;
     let names: Vec<&str> = module.variables.iter().filter(is_dynamic).map(|variable| &*variable.name).collect();
     let functions =
         module.functions.iter().filter(|function| !function.entry).filter_map(|function| function.body.as_ref());

@@ -4,10 +4,9 @@
 //! is not told.
 
 use super::ptx_facts::{is_one_of, reads};
-use crate::launch::{Configuration, Launch};
+use crate::launch::{Configuration, DIMENSIONS, Launch};
 use crate::ptx::{Body, Module};
 use crate::space::{Counted, Space};
-use crate::tune::launch_path::NAMES;
 
 /// By dimension: the kernel knows its threads, and not how many blocks of them there are. For kernels that know them by their position alone.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,7 +47,7 @@ impl Shares {
         if configuration.grid.is_none() && (0..3).any(is_counted) {
             return None;
         }
-        let name = NAMES[at];
+        let name = DIMENSIONS[at];
         Some(format!(
             "fewer threads in {name} than the baseline's would do less, for the kernel asks for no gridDim.{name}: let the grid follow the block, as in threads(n) or grid(ceildiv(n, block.{name}))"
         ))

@@ -3,7 +3,8 @@
 use super::recorded::{Facts, Taken, Times, recorded};
 use super::{facts, timed};
 use crate::comment::{Annotation, has_alternatives};
-use crate::diag::console::{Console, FATAL};
+use crate::diag::FATAL;
+use crate::diag::console::Console;
 use crate::driver::marked_source::MarkedSource;
 use crate::gpu::Device;
 use crate::launch::Configuration;

@@ -3,7 +3,7 @@
 use super::recorded::Taken;
 use crate::measure::{Error, Measurer, Options, Outcome, Plan, Process};
 use crate::record::{CHECKED, PointTime, Repeatability, Sample};
-use crate::search::Strategy;
+use crate::settings::Strategy;
 use crate::tune;
 use crate::tune::Scored;
 use std::collections::{BTreeMap, HashSet};

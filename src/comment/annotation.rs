@@ -4,9 +4,8 @@ use super::expression::{Expr, Node};
 use super::value::{Fault, Value};
 use crate::cuda::Kernel;
 use crate::diag::{Source, Span};
+use crate::launch::CacheOperator;
 use crate::launch::Dim3;
-use crate::ptx::CacheOperator;
-use crate::workload::Fill;
 use std::sync::Arc;
 
 /// Something and where it stands.
@@ -217,7 +216,12 @@ pub enum GivenFill {
     Constant(Expr),
     /// `each(index * 32)[n]`
     Each(Expr),
-    Fill(Fill),
+    /// `zeros[n]`
+    Zeros,
+    /// `iota[n]`
+    Iota,
+    /// `out[n]`: written by the kernel only.
+    Out,
 }
 
 /// A `template` clause.

@@ -19,8 +19,8 @@ use super::workload_clause::RawGiven;
 use crate::diag::diagnostic::nearest;
 use crate::diag::{Diagnostic, suggestion};
 use crate::diag::{Source, Span};
-use crate::ptx::CacheOperator;
-use crate::search::Strategy;
+use crate::launch::CacheOperator;
+use crate::settings::Strategy;
 
 /// The clauses of one comment as written; what they mean together is checked by `annotations`.
 #[derive(Debug, Default)]

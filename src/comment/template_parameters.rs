@@ -111,7 +111,7 @@ fn of_value<'a>(given: &'a mut GivenValue, found: &mut Vec<(&'a mut Expr, bool)>
                 GivenFill::Range(lo, hi) => found.extend([(lo, false), (hi, false)]),
                 GivenFill::Constant(expression) => found.push((expression, false)),
                 GivenFill::Each(expression) => found.push((expression, true)),
-                GivenFill::Random | GivenFill::Fill(_) => {}
+                GivenFill::Random | GivenFill::Zeros | GivenFill::Iota | GivenFill::Out => {}
             }
         }
     }

@@ -8,7 +8,6 @@ use super::parser::Cursor;
 use super::value::Value;
 use crate::diag::Span;
 use crate::diag::{Diagnostic, suggestion};
-use crate::workload::Fill;
 
 /// A value of `args` before its name is looked for among the parameters.
 #[derive(Debug)]
@@ -131,9 +130,9 @@ fn nested_value(item: &mut Cursor<'_>, depth: usize) -> Result<GivenValue, Diagn
             let [lo, hi] = <[Expr; 2]>::try_from(bounds).map_err(|_| item.expected("two bounds"))?;
             GivenFill::Range(lo, hi)
         }
-        "zeros" => expressions(0, "zeros[n]").map(|_| GivenFill::Fill(Fill::Zeros))?,
-        "iota" => expressions(0, "iota[n]").map(|_| GivenFill::Fill(Fill::Iota))?,
-        "out" => expressions(0, "out[n]").map(|_| GivenFill::Fill(Fill::Poison))?,
+        "zeros" => expressions(0, "zeros[n]").map(|_| GivenFill::Zeros)?,
+        "iota" => expressions(0, "iota[n]").map(|_| GivenFill::Iota)?,
+        "out" => expressions(0, "out[n]").map(|_| GivenFill::Out)?,
         "fill" => {
             let value = expressions(1, "fill(value)[n]")?.pop().ok_or_else(|| item.expected("a value"))?;
             GivenFill::Constant(value)

@@ -1,7 +1,7 @@
 //! What the text of a parameter's type says of the values that it takes.
 
+use super::element::Element;
 use super::types::{Type, vector_fields};
-use crate::workload::Element;
 
 /// Why a parameter of this type cannot be given a value.
 pub(crate) fn refusal(name: &str, text: &str) -> String {

@@ -4,6 +4,7 @@ pub mod brackets;
 mod conditionals;
 pub mod declarations;
 mod derived_macros;
+mod element;
 mod header_launch;
 mod host_code;
 mod host_launch;
@@ -19,6 +20,7 @@ mod types;
 mod without_stub;
 
 pub use declarations::{may_be_structure, points_to_arrays, takes_no_value};
+pub use element::{Element, Scalar};
 pub use header_launch::HeaderName;
 pub use host_code::HostCode;
 pub use host_launch::{HostLaunch, LaunchedBlock};

@@ -1,6 +1,6 @@
 //! The text of a C type -> what a workload can give it.
 
-use crate::workload::{Element, Scalar};
+use super::element::{Element, Scalar};
 
 /// The type of a kernel's parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]

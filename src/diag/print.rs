@@ -44,5 +44,5 @@ pub(crate) fn to_output(text: Arguments<'_>) {
         std::process::exit(128 + libc::SIGPIPE);
     }
     say!("nvtune fatal   : cannot write to standard output: {error}");
-    std::process::exit(super::console::FATAL.into());
+    std::process::exit(super::exit_code::FATAL.into());
 }

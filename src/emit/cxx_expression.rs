@@ -7,8 +7,10 @@ use super::header::HEADER_DETAIL;
 use super::stub::DETAIL_NAMESPACE;
 use crate::comment::{Annotation, Binary, Expr, Function, Grid, Node, Unary, Value};
 use crate::launch::Configuration;
-use crate::tune::Types;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// C++ types of the scalar parameters by name.
+pub type Types = BTreeMap<String, &'static str>;
 
 /// The type of a parameter of the header's functions where the compiler has not been asked yet.
 const UNKNOWN_TYPE: &str = "long long";

@@ -3,7 +3,7 @@
 use super::kendall::tau_b;
 use crate::bench;
 use crate::record::{RecordedSpace, SpaceError};
-use crate::search::Strategy;
+use crate::settings::Strategy;
 use crate::tune;
 use crate::tune::Scored;
 

@@ -1,10 +1,13 @@
 //! One configuration: one value for each axis of a kernel's space.
 
-use crate::ptx::{CacheOperator, Edits};
-use crate::space::shapes::WARP;
+use super::CacheOperator;
+use crate::gpu::WARP;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+
+/// Names of the dimensions of a grid or block.
+pub const DIMENSIONS: [&str; 3] = ["x", "y", "z"];
 
 /// A grid or block shape: threads or blocks in x, y and z.
 pub type Dim3 = [u32; 3];
@@ -53,11 +56,6 @@ impl Configuration {
         // In hundredths of a doubling.
         let scale = (100.0 * (f64::from(threads) / f64::from(before)).log2().abs()) as u32;
         Departure { values, oddness, scale }
-    }
-
-    /// What is written into the kernel's PTX.
-    pub fn edits(&self) -> Edits {
-        Edits { cap: self.cap, cache: self.cache }
     }
 }
 

@@ -1,5 +1,7 @@
 //! TODOC
 
+mod cache_operator;
 mod configuration;
 
-pub use configuration::{Configuration, Departure, Dim3, Launch, shape};
+pub use cache_operator::CacheOperator;
+pub use configuration::{Configuration, DIMENSIONS, Departure, Dim3, Launch, shape};

@@ -8,7 +8,8 @@
 //! differ by the terms' rounding, in a buffer of millions as in one of millionths.
 
 use super::outcome::Difference;
-use crate::workload::{Element, Scalar, default_tolerance};
+use crate::cuda::{Element, Scalar};
+use crate::workload::default_tolerance;
 
 /// How closely floats must agree. Both are 0 for integers.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,8 +3,9 @@
 //! What was executed but not looked at is most often a copy that the compiler made of a loop, for another case or for what unrolling
 //! leaves: it is taken to access memory as the others of its space, kind and width do on average.
 
+use crate::ptx::{AccessKind, MemorySpace};
+use crate::sim::Profile;
 use crate::sim::profile::Access;
-use crate::sim::{Kind, Profile, Space};
 
 /// The mean access of each space, kind and width, with how often such were executed.
 #[derive(Default)]
@@ -16,7 +17,7 @@ impl Alike {
         let mut alike = Self::default();
         for (line, access) in &profile.accesses {
             let count = profile.mean.get(line).copied().unwrap_or(0.0);
-            if !matches!(access.space, Space::Global | Space::Shared) || count <= 0.0 {
+            if !matches!(access.space, MemorySpace::Global | MemorySpace::Shared) || count <= 0.0 {
                 continue;
             }
             match alike.0.iter_mut().find(|(of, _)| is_like(of, access.space, access.kind, access.width)) {
@@ -30,11 +31,11 @@ impl Alike {
         alike
     }
 
-    pub fn find(&self, space: Space, kind: Kind, width: u32) -> Option<Access> {
+    pub fn find(&self, space: MemorySpace, kind: AccessKind, width: u32) -> Option<Access> {
         self.0.iter().find(|(of, _)| is_like(of, space, kind, width)).map(|(of, _)| *of)
     }
 }
 
-fn is_like(access: &Access, space: Space, kind: Kind, width: u32) -> bool {
+fn is_like(access: &Access, space: MemorySpace, kind: AccessKind, width: u32) -> bool {
     (access.space, access.kind, access.width) == (space, kind, width)
 }

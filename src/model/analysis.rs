@@ -9,12 +9,13 @@ use super::latency::{ASYNC_TENSOR_STEPS, Latencies, Throughput};
 use super::reuse;
 use super::reuse::{Reuse, Touch};
 use super::schedule_sim::{Cost, Replay, Served};
+use crate::ptx::{AccessKind, MemorySpace};
 use crate::sass::control_flow::Flow;
 use crate::sass::instruction::Instruction;
 use crate::sass::{Class, Pipe, instruction};
 use crate::sass::{Kernel, Resources};
+use crate::sim::Profile;
 use crate::sim::profile::{Access, Spread};
-use crate::sim::{Kind, Profile, Space};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -188,7 +189,9 @@ impl Analysis {
         let is_long = |class: Class| {
             matches!(
                 class,
-                Class::Load(Space::Global | Space::Local | Space::Texture) | Class::Barrier | Class::AsyncCopy
+                Class::Load(MemorySpace::Global | MemorySpace::Local | MemorySpace::Texture)
+                    | Class::Barrier
+                    | Class::AsyncCopy
             )
         };
         let latencies = Latencies::of(decoded.architecture);
@@ -210,8 +213,8 @@ impl Analysis {
         let mut spills = Spills::default();
         for index in flow.blocks.iter().flat_map(|block| block.instructions.clone()) {
             match instructions[index].opcode.class {
-                Class::Load(Space::Local) => spills.loads += 1,
-                Class::Store(Space::Local) => spills.stores += 1,
+                Class::Load(MemorySpace::Local) => spills.loads += 1,
+                Class::Store(MemorySpace::Local) => spills.stores += 1,
                 _ => {}
             }
         }
@@ -232,7 +235,7 @@ impl Analysis {
         let touches: Vec<Touch> = placed
             .filter(|(_, block)| mean[*block] > 0.0)
             .filter_map(|(at, block)| {
-                let access = accesses[at].filter(|access| access.space == Space::Global)?;
+                let access = accesses[at].filter(|access| access.space == MemorySpace::Global)?;
                 Some(Touch { block, count: mean[block] * conditional.share(&code, at), access })
             })
             .collect();
@@ -337,35 +340,35 @@ fn access(instruction: &Instruction, line: Option<u32>, profile: Option<&Profile
         sectors: f64::from(width) * SECTORS_PER_BYTE,
         lines: f64::from(width.div_ceil(PASS_BYTES)),
         leaving: f64::from(width) * SECTORS_PER_BYTE,
-        passes: if space == Space::Global { f64::from(width.div_ceil(PASS_BYTES).max(1)) } else { 1.0 },
+        passes: if space == MemorySpace::Global { f64::from(width.div_ceil(PASS_BYTES).max(1)) } else { 1.0 },
         block_sectors: f64::from(width) * SECTORS_PER_BYTE,
         lanes: 32.0,
         ..Access::default()
     }))
 }
 
-fn is_cached(space: Space) -> bool {
-    matches!(space, Space::Global | Space::Texture)
+fn is_cached(space: MemorySpace) -> bool {
+    matches!(space, MemorySpace::Global | MemorySpace::Texture)
 }
 
 impl Traffic {
     fn add(&mut self, access: &Access, count: f64) {
         let new = match access.kind {
-            Kind::Load => 1.0 - access.reuse.clamp(0.0, 1.0),
-            Kind::Store if access.sectors > 0.0 => (access.leaving / access.sectors).min(1.0),
-            Kind::Store | Kind::Atomic => 1.0,
+            AccessKind::Load => 1.0 - access.reuse.clamp(0.0, 1.0),
+            AccessKind::Store if access.sectors > 0.0 => (access.leaving / access.sectors).min(1.0),
+            AccessKind::Store | AccessKind::Atomic => 1.0,
         };
         let sectors = count * access.sectors * new;
         self.busy_ns += count * access.busy_ns;
         self.sectors += sectors;
         self.lines += count * access.lines.min(access.sectors) * new;
         match access.kind {
-            Kind::Load => {
+            AccessKind::Load => {
                 let fresh = count * access.fresh();
                 self.fresh += fresh;
                 self.near += fresh * access.near.clamp(0.0, 1.0);
             }
-            Kind::Store | Kind::Atomic => {
+            AccessKind::Store | AccessKind::Atomic => {
                 self.stored += sectors;
                 self.partial += count * access.partial;
                 self.completed += count * access.completed;
@@ -390,32 +393,32 @@ impl Work {
         }
         if let Some(access) = access {
             match access.space {
-                Space::Shared => {
+                MemorySpace::Shared => {
                     let words = f64::from(access.width.div_ceil(PASS_BYTES).max(1));
                     cycles = cycles.max(access.passes * words);
                     self.shared_cycles += count * cycles;
                 }
-                Space::Global => {
+                MemorySpace::Global => {
                     cycles = cycles.max(access.passes);
-                    if access.kind != Kind::Load {
+                    if access.kind != AccessKind::Load {
                         cycles = cycles.max(access.sectors / SECTORS_PER_CYCLE);
                     }
                 }
-                Space::Local => {
+                MemorySpace::Local => {
                     cycles = cycles.max(access.lines);
                     match access.kind {
-                        Kind::Store => {
+                        AccessKind::Store => {
                             self.local_stored += count * access.leaving;
                             self.local_stored_lines += count * access.lines.min(access.leaving);
                             self.local_partial += count * access.partial;
                         }
-                        Kind::Load | Kind::Atomic => {
+                        AccessKind::Load | AccessKind::Atomic => {
                             self.local_loaded += count * access.sectors;
                             self.local_loaded_lines += count * access.lines.min(access.sectors);
                         }
                     }
                 }
-                Space::Texture | Space::Constant => {}
+                MemorySpace::Texture | MemorySpace::Constant => {}
             }
         }
         if matches!(instruction.opcode.class, Class::Match | Class::Shuffle) {

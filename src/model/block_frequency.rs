@@ -6,11 +6,12 @@
 //! unrolled one first, as ptxas's code does it. Blocks without votes get what flow conservation leaves (see `conservation.rs`).
 
 use crate::analysis::flow_conservation::conserve;
+use crate::ptx::MemorySpace;
 use crate::sass::Class;
 use crate::sass::Function;
 use crate::sass::control_flow::{Block, Flow};
 use crate::sass::instruction::Instruction;
-use crate::sim::{Profile, Space};
+use crate::sim::Profile;
 use std::collections::BTreeMap;
 
 /// Subroutines of ptxas for operands that the inlined code cannot treat (denormals, infinities), which are rare.
@@ -472,8 +473,8 @@ fn weight(instruction: &Instruction) -> f64 {
     let part = if instruction.guard.is_always() { 1.0 } else { GUARDED };
     part * match instruction.opcode.class {
         // Spilled values are stored and loaded near lines that have nothing to do with them; constants are loaded again at will.
-        Class::Load(Space::Local) | Class::Store(Space::Local) => ATTACHED,
-        Class::Load(Space::Constant) => 1.0,
+        Class::Load(MemorySpace::Local) | Class::Store(MemorySpace::Local) => ATTACHED,
+        Class::Load(MemorySpace::Constant) => 1.0,
         Class::Load(_)
         | Class::Store(_)
         | Class::Atomic(_)

@@ -1,6 +1,7 @@
 //! A kernel's reads of constant memory -> the lines that an SM's first constant cache misses.
 
-use crate::sim::{Kind, Profile, Space};
+use crate::ptx::{AccessKind, MemorySpace};
+use crate::sim::Profile;
 
 /// Lines of constant memory, of 64 bytes, that a warp reads one after another.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -33,7 +34,7 @@ impl Constants {
     pub(super) fn of(profile: &Profile) -> Self {
         let count = |line: &u32| profile.counts.get(line).copied().unwrap_or(0.0);
         let mut loops: Vec<Loop> = Vec::new();
-        for (line, access) in profile.accesses.iter().filter(|(_, access)| access.space == Space::Constant) {
+        for (line, access) in profile.accesses.iter().filter(|(_, access)| access.space == MemorySpace::Constant) {
             let (iterations, lines) = (count(line), access.lines * (1.0 - access.reuse.clamp(0.0, 1.0)));
             let is_alike = |of: &&mut Loop| of.iterations.max(iterations) <= of.iterations.min(iterations) * ONE_LOOP;
             match loops.iter_mut().find(is_alike) {
@@ -42,7 +43,8 @@ impl Constants {
             }
         }
         let loads = profile.accesses.iter().filter(|(_, access)| {
-            access.kind == Kind::Load && matches!(access.space, Space::Global | Space::Texture | Space::Local)
+            access.kind == AccessKind::Load
+                && matches!(access.space, MemorySpace::Global | MemorySpace::Texture | MemorySpace::Local)
         });
         let most_loads = loads.map(|(line, _)| count(line)).fold(0.0, f64::max);
         let is_alone = |of: &Loop| of.lines <= 1.0 && most_loads < of.iterations * BESIDES;
@@ -78,9 +80,9 @@ mod tests {
                 profile.counts.insert(line, count);
                 profile.accesses.insert(line, Access { space, lines: 1.0, reuse: 1.0 - lines, ..Access::default() });
             };
-            add(1, Space::Global, global, 1.0);
+            add(1, MemorySpace::Global, global, 1.0);
             for (line, &(count, lines)) in (2..).zip(&loads) {
-                add(line, Space::Constant, count, lines);
+                add(line, MemorySpace::Constant, count, lines);
             }
             let found = Constants::of(&profile);
             let off = (found.missed - missed).abs() + (found.alone - alone).abs();

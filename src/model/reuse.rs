@@ -4,8 +4,8 @@
 //! laid over the smallest loop around it that is as long, and what the warp touches along it is added up: each sector once. Whether
 //! a cache still holds the sector follows from that and from the warps that share the cache.
 
+use crate::ptx::AccessKind;
 use crate::sass::control_flow::Flow;
-use crate::sim::Kind;
 use crate::sim::profile::Access;
 
 /// Sectors that a warp reads again after it has moved so much else.
@@ -70,7 +70,7 @@ pub(super) fn reuses(flow: &Flow, counts: &[f64], touches: &[Touch], scale: f64)
         };
         let between = region.moved(flow, touches, touch, after, scale);
         let sectors = touch.count * touch.access.sectors * touch.access.reuse;
-        let read = if touch.access.kind == Kind::Load { sectors } else { 0.0 };
+        let read = if touch.access.kind == AccessKind::Load { sectors } else { 0.0 };
         add(&mut found, Reuse { between, sectors, read });
     }
     found

@@ -6,10 +6,10 @@
 
 use super::latency;
 use super::latency::Latencies;
+use crate::ptx::MemorySpace;
 use crate::sass::Class;
 use crate::sass::control_flow::Flow;
 use crate::sass::instruction::{Instruction, SCOREBOARDS};
-use crate::sim::Space;
 use crate::sim::profile::Access;
 
 /// Loops nested deeper than this are replayed once: each level doubles the work.
@@ -165,8 +165,8 @@ impl Replay<'_> {
 
     fn is_long(&self, class: Class) -> bool {
         match class {
-            Class::Load(Space::Global | Space::Local | Space::Texture) => true,
-            Class::Atomic(Space::Global) | Class::AsyncCopy | Class::AsyncTensor => true,
+            Class::Load(MemorySpace::Global | MemorySpace::Local | MemorySpace::Texture) => true,
+            Class::Atomic(MemorySpace::Global) | Class::AsyncCopy | Class::AsyncTensor => true,
             Class::Special => self.special_blocks,
             _ => false,
         }
@@ -186,17 +186,17 @@ impl Replay<'_> {
             Class::Match => known.reduce + latency::MATCH,
             Class::SystemRegister => known.system_register,
             Class::Fence => known.fence,
-            Class::Load(Space::Shared) => known.shared + 2.0 * (access.map_or(1.0, |a| a.passes).max(1.0) - 1.0),
-            Class::Load(Space::Constant) => known.constant,
+            Class::Load(MemorySpace::Shared) => known.shared + 2.0 * (access.map_or(1.0, |a| a.passes).max(1.0) - 1.0),
+            Class::Load(MemorySpace::Constant) => known.constant,
             // Spilled values and local arrays stay in the level-1 cache unless it overflows, which the time model looks at.
-            Class::Load(Space::Local) => known.l1,
-            Class::Load(Space::Texture) | Class::Store(Space::Texture) => known.texture.max(known.l2),
-            Class::Load(Space::Global) => return self.global(access),
+            Class::Load(MemorySpace::Local) => known.l1,
+            Class::Load(MemorySpace::Texture) | Class::Store(MemorySpace::Texture) => known.texture.max(known.l2),
+            Class::Load(MemorySpace::Global) => return self.global(access),
             Class::AsyncCopy => {
                 let (cycles, chance) = self.global(access);
                 return (cycles + latency::ASYNC_COPY, chance);
             }
-            Class::Atomic(Space::Shared) => known.shared_atomic,
+            Class::Atomic(MemorySpace::Shared) => known.shared_atomic,
             Class::Atomic(_) => known.global_atomic,
             _ => latency::UNKNOWN,
         };

@@ -25,4 +25,4 @@ pub use overlay::{Overlay, OverlayError};
 pub use overlay_links::mirror;
 pub use programs::{Programs, compilers};
 pub use source_scan::{Found, MarkedFile, marked_files, quoted_files};
-pub use toolchain::{FrontEnd, ToolError, Toolchain, code_digest};
+pub use toolchain::{FrontEnd, ToolError, Toolchain};

@@ -1,7 +1,7 @@
 //! The `cicc` of the overlay toolkit: runs the real one, and writes the new shapes of launches into the stub file that it made.
 
 use super::shim_ptxas::{answer, cannot_start};
-use crate::diag::console::exit_code;
+use crate::diag::exit_code;
 use crate::emit::{Part, StubText, Ticket, TicketOutcome, rewritten};
 use std::ffi::{OsStr, OsString};
 use std::io::Write;

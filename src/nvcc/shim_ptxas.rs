@@ -1,12 +1,12 @@
 //! The `ptxas` of the overlay toolkit: runs the real ptxas on a copy of the PTX that nvcc hands it with the winners' register caps and
 //! cache operators in it, and compares the machine code with what was timed.
 
-use super::toolchain::code_digest;
-use crate::diag::console::exit_code;
+use crate::diag::exit_code;
 use crate::diag::say;
 use crate::emit::{Part, Ticket, TicketKernel, TicketOutcome};
 use crate::ptx;
 use crate::ptx::Edits;
+use crate::sass::code_digest;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;

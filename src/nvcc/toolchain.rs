@@ -6,7 +6,7 @@ use crate::process;
 use crate::process::Temporary;
 use crate::ptx;
 use crate::record::{Cache, ENGINE, digest};
-use crate::sass::{Cubin, Resources};
+use crate::sass::{CodeDigestError, code_digest};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -103,9 +103,7 @@ pub enum ToolError {
     #[error(transparent)]
     Ptx(#[from] ptx::Error),
     #[error(transparent)]
-    Cubin(#[from] crate::sass::Error),
-    #[error("the compiler made no kernel `{0}`")]
-    NoKernel(String),
+    Code(#[from] CodeDigestError),
 }
 
 /// What nvlink's complaint means where it misses names.
@@ -470,19 +468,6 @@ fn is_named_after_the_module(ptx: &str) -> bool {
         && ptx::Module::parse(ptx).map_or(true, |module| {
             module.functions.iter().any(|function| ptx[function.span.clone()].contains(PLACEHOLDER_MODULE_ID))
         })
-}
-
-/// The identity of a variant: a digest of its machine code and of the resources that a launch of it takes.
-pub fn code_digest(cubin: &[u8], kernel: &str) -> Result<String, ToolError> {
-    let cubin = Cubin::parse(cubin)?;
-    let kernel = cubin.kernel(kernel).ok_or_else(|| ToolError::NoKernel(kernel.to_owned()))?;
-    let Resources { registers, static_shared, stack_frame, barriers, .. } = kernel.resources;
-    let mut digest = Sha256::new();
-    for number in [registers, static_shared, stack_frame, barriers] {
-        digest.update(number.to_le_bytes());
-    }
-    digest.update(kernel.placeless_code());
-    Ok(format!("{:x}", digest.finalize()))
 }
 
 /// A kept variant: its cubin and the digest of its code.

@@ -12,47 +12,8 @@
 use super::directives::replaced;
 use super::error::Error;
 use super::module::Module;
-use serde::{Deserialize, Serialize};
-use std::fmt;
+use crate::launch::CacheOperator;
 use std::ops::Range;
-use std::str::FromStr;
-
-/// A cache operator of loads ("PTX ISA", 9.7.9.1, Cache Operators), as `ptxas -dlcm` takes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CacheOperator {
-    /// Cache at all levels.
-    Ca,
-    /// Cache in L2 and below, not in L1.
-    Cg,
-    /// Streaming: likely to be used once, evicted first.
-    Cs,
-    /// Last use.
-    Lu,
-    /// Do not cache: fetch again.
-    Cv,
-}
-
-impl CacheOperator {
-    /// Every operator by its name.
-    pub const ALL: [(&'static str, Self); 5] =
-        [("ca", Self::Ca), ("cg", Self::Cg), ("cs", Self::Cs), ("lu", Self::Lu), ("cv", Self::Cv)];
-}
-
-impl fmt::Display for CacheOperator {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Self::ALL.iter().find(|(_, operator)| operator == self).map_or("", |(name, _)| name);
-        formatter.write_str(name)
-    }
-}
-
-impl FromStr for CacheOperator {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        Self::ALL.iter().find(|(name, _)| *name == text).map(|(_, operator)| *operator).ok_or(())
-    }
-}
 
 /// The text in which the loads of these entries have these operators. Of an entry that is named twice the last one counts.
 ///

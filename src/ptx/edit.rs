@@ -2,10 +2,10 @@
 //!
 //! Variants that are timed and the winner that is built go through the same function, so that both are edited alike.
 
-use super::cache::CacheOperator;
 use super::cache::set_cache_operators;
 use super::directives::set_register_caps;
 use super::error::Error;
+use crate::launch::{CacheOperator, Configuration};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -17,6 +17,12 @@ pub struct Edits {
     /// Cache operator of its global loads; `None` leaves them as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheOperator>,
+}
+
+impl From<&Configuration> for Edits {
+    fn from(configuration: &Configuration) -> Self {
+        Self { cap: configuration.cap, cache: configuration.cache }
+    }
 }
 
 impl Edits {

@@ -10,16 +10,17 @@ pub mod directives;
 mod edit;
 mod error;
 mod lexer;
+mod memory;
 mod module;
 mod order;
 mod parser;
 mod standalone;
 
-pub use cache::CacheOperator;
 pub use edit::{Edits, edited};
 pub use error::Error;
+pub use memory::{AccessKind, MemorySpace};
 pub use module::{
     Body, Directive, Function, Guard, Initial, Instruction, Label, Linkage, Module, Operand, Parameter, Registers,
-    Scalar, Space, Statement, Variable,
+    Scalar, StateSpace, Statement, Variable,
 };
 pub use standalone::{alone, calls_by_address};

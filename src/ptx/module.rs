@@ -22,7 +22,7 @@ pub struct Module {
 
 /// The state space of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Space {
+pub enum StateSpace {
     Global,
     Shared,
     Const,
@@ -106,7 +106,7 @@ impl Scalar {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variable {
     pub name: Box<str>,
-    pub space: Space,
+    pub space: StateSpace,
     pub scalar: Scalar,
     /// Scalars in one element (2 and 4 for `.v2` and `.v4`).
     pub lanes: u8,

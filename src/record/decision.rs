@@ -3,11 +3,12 @@
 use super::pinned::Pinned;
 use super::staleness::Stale;
 use crate::gpu::{Conditions, Device};
+use crate::launch::CacheOperator;
 use crate::launch::{Configuration, Launch};
 use crate::measure::Timing;
 use crate::model::Score;
-use crate::ptx::CacheOperator;
-use crate::search::{Provenance, Strategy};
+use crate::search::Provenance;
+use crate::settings::Strategy;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -5,7 +5,7 @@ use super::cache::Cache;
 use super::decision::Decision;
 use super::digest::digest;
 use super::pinned::Pinned;
-use crate::search::Strategy;
+use crate::settings::Strategy;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

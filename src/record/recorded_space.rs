@@ -10,7 +10,7 @@ use super::file::write_if_changed;
 use crate::gpu::Device;
 use crate::launch::{Configuration, Launch};
 use crate::measure::Plan;
-use crate::nvcc::code_digest;
+use crate::sass::code_digest;
 use crate::workload::Workload;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;

@@ -1,6 +1,8 @@
 //! When two pieces of machine code are the same code.
 
-use super::Kernel;
+use super::resources::Resources;
+use super::{Cubin, Error, Kernel};
+use sha2::{Digest, Sha256};
 
 /// Bytes of an instruction.
 const INSTRUCTION: usize = 16;
@@ -19,6 +21,28 @@ const NUMBERS: [u128; 4] = [0x002, 0x082, 0x024, 0x035];
 
 /// The register that reads as zero, in both register files.
 const NO_REGISTER: [u128; 2] = [0xff, 0x3f];
+
+/// Why a cubin's kernel has no digest.
+#[derive(Debug, thiserror::Error)]
+pub enum CodeDigestError {
+    #[error(transparent)]
+    Cubin(#[from] Error),
+    #[error("the compiler made no kernel `{0}`")]
+    NoKernel(String),
+}
+
+/// Identifies a variant: digests its machine code and the resources that a launch of it takes.
+pub fn code_digest(cubin: &[u8], kernel: &str) -> Result<String, CodeDigestError> {
+    let cubin = Cubin::parse(cubin)?;
+    let kernel = cubin.kernel(kernel).ok_or_else(|| CodeDigestError::NoKernel(kernel.to_owned()))?;
+    let Resources { registers, static_shared, stack_frame, barriers, .. } = kernel.resources;
+    let mut digest = Sha256::new();
+    for number in [registers, static_shared, stack_frame, barriers] {
+        digest.update(number.to_le_bytes());
+    }
+    digest.update(kernel.placeless_code());
+    Ok(format!("{:x}", digest.finalize()))
+}
 
 impl Kernel<'_> {
     /// The machine code without the slot numbers of the bank of addresses.

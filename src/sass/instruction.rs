@@ -5,7 +5,7 @@
 //! branch's offset and a few opcodes differ. An opcode that is not in the table is decoded as [`Class::Other`]: decoding never fails.
 
 use super::opcode::{Class, Opcode};
-use crate::sim::{Kind, Space};
+use crate::ptx::{AccessKind, MemorySpace};
 
 /// Bytes of an instruction.
 pub const INSTRUCTION_BYTES: u32 = 16;
@@ -81,8 +81,8 @@ pub struct Control {
 /// The memory operand of a load, store or atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    pub space: Space,
-    pub kind: Kind,
+    pub space: MemorySpace,
+    pub kind: AccessKind,
     /// Bytes accessed by one thread.
     pub width: u32,
 }
@@ -196,10 +196,10 @@ fn atomic_width(word: u128, architecture: u32) -> u32 {
 
 fn memory(word: u128, opcode: Opcode, architecture: u32) -> Option<Memory> {
     let (space, kind) = match opcode.class {
-        Class::Load(space) => (space, Kind::Load),
-        Class::Store(space) => (space, Kind::Store),
-        Class::Atomic(space) => (space, Kind::Atomic),
-        Class::AsyncCopy => (Space::Global, Kind::Load),
+        Class::Load(space) => (space, AccessKind::Load),
+        Class::Store(space) => (space, AccessKind::Store),
+        Class::Atomic(space) => (space, AccessKind::Atomic),
+        Class::AsyncCopy => (MemorySpace::Global, AccessKind::Load),
         _ => return None,
     };
     let width = match (kind, space) {
@@ -211,8 +211,8 @@ fn memory(word: u128, opcode: Opcode, architecture: u32) -> Option<Memory> {
         _ if opcode.mnemonic == "LDSM" || opcode.mnemonic == "STSM" => 4 << bits(word, 72, 2).min(2),
         // Barrier objects.
         _ if opcode.mnemonic == "SYNCS" => 8,
-        (Kind::Atomic, _) => atomic_width(word, architecture),
-        (_, Space::Texture) => 4,
+        (AccessKind::Atomic, _) => atomic_width(word, architecture),
+        (_, MemorySpace::Texture) => 4,
         // U8, S8, U16, S16, 32, 64, 128
         _ => match bits(word, 73, 3) {
             0 | 1 => 1,

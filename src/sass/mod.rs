@@ -14,6 +14,7 @@ mod line_info;
 mod opcode;
 mod resources;
 
+pub use code_digest::{CodeDigestError, code_digest};
 pub use error::Error;
 pub use line_info::Lines;
 pub use opcode::{Class, Opcode, Pipe};

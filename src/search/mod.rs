@@ -11,5 +11,5 @@ mod winner;
 
 pub use pareto::pareto_front;
 pub use refit::Refit;
-pub use strategies::{Point, Search, Strategy, candidates, po_pareto_set};
+pub use strategies::{Point, Search, candidates, po_pareto_set};
 pub use winner::{Promise, Provenance, predicted_winner, promises};

@@ -4,10 +4,11 @@ use super::atomics::busy;
 use super::bank_conflicts;
 use super::l2_sharing::Beside;
 use super::memory::{AddressMap, MODULE_REGION, in_buffer, region};
-use super::profile::{Access, Kind, Space, Spread, VARIABLES};
+use super::profile::{Access, Spread, VARIABLES};
 use super::program::Program;
 use super::stores::{Leaving, leaving};
 use super::thread::Touch;
+use crate::ptx::{AccessKind, MemorySpace};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -38,8 +39,8 @@ pub(crate) struct Request {
     pub execution: u64,
     /// Instructions that the warp had executed.
     pub time: u64,
-    pub space: Space,
-    pub kind: Kind,
+    pub space: MemorySpace,
+    pub kind: AccessKind,
     pub width: u32,
     /// The lanes that take part, and the address in the space of each.
     pub lanes: u32,
@@ -198,7 +199,7 @@ const PARTS: u64 = 1024;
 /// By buffer the share of its parts that the warps touch; `buffers` are their bytes.
 pub(crate) fn spread(requests: &[Request], buffers: &[u64]) -> BTreeMap<u32, Spread> {
     let mut touched: HashMap<(u32, usize), BTreeSet<u64>> = HashMap::new();
-    for request in requests.iter().filter(|request| request.space == Space::Global) {
+    for request in requests.iter().filter(|request| request.space == MemorySpace::Global) {
         for (_, address) in request.each() {
             let Some((buffer, offset)) = in_buffer(address) else { continue };
             let Some(&bytes) = buffers.get(buffer).filter(|bytes| **bytes > 0) else { continue };
@@ -298,29 +299,29 @@ impl Sum {
         let first = request.each().next().map(|(_, address)| address);
         self.access.broadcast &= request.each().all(|(_, address)| Some(address) == first);
         let sectors = match self.access.space {
-            Space::Global | Space::Local => sectors(request),
+            MemorySpace::Global | MemorySpace::Local => sectors(request),
             // Apart from global addresses.
-            Space::Constant => {
+            MemorySpace::Constant => {
                 distinct(request.each().map(|(_, address)| (1 << 61) | (address / CONSTANT_LINE)).collect())
             }
-            Space::Shared | Space::Texture => Vec::new(),
+            MemorySpace::Shared | MemorySpace::Texture => Vec::new(),
         };
         self.passes += match self.access.space {
-            Space::Shared => bank_conflicts::shared(request),
-            Space::Constant => {
+            MemorySpace::Shared => bank_conflicts::shared(request),
+            MemorySpace::Constant => {
                 self.lines += sectors.len() as f64;
                 distinct(request.each().map(|(_, address)| address / WORD).collect()).len() as f64
             }
-            Space::Global | Space::Local => {
+            MemorySpace::Global | MemorySpace::Local => {
                 let lines = distinct(sectors.iter().map(|sector| sector / SECTORS_PER_LINE).collect());
                 self.lines += lines.len() as f64;
-                if self.access.space == Space::Local {
+                if self.access.space == MemorySpace::Local {
                     lines.len() as f64
                 } else {
                     bank_conflicts::global(request, &lines)
                 }
             }
-            Space::Texture => 1.0,
+            MemorySpace::Texture => 1.0,
         };
         self.sectors += sectors.len() as f64;
         let mut hit = true;
@@ -329,7 +330,7 @@ impl Sum {
             let before = by_warp.insert(sector, request.time);
             let again = before.is_some();
             let is_fetched = by_block.get(&(sector ^ FETCHED_WITH)).is_some_and(|&first| first < request.time);
-            let is_new = self.access.space == Space::Global && !by_block.contains_key(&sector);
+            let is_new = self.access.space == MemorySpace::Global && !by_block.contains_key(&sector);
             let by_others = if is_new { beside.touched_before(sector, by_block) } else { None };
             // When a warp of the block touched it first.
             let first_in_block = match by_block.entry(sector) {
@@ -362,7 +363,7 @@ impl Sum {
             self.decided += 1.0;
             self.hits += f64::from(u8::from(hit));
         }
-        if self.access.space == Space::Global {
+        if self.access.space == MemorySpace::Global {
             for (_, address) in request.each() {
                 let region = region(address);
                 let known = (1..=buffers as u64).contains(&region) || region == MODULE_REGION;
@@ -392,7 +393,7 @@ impl Sum {
         let scaled = |sum: f64, part: f64| (per_group(sum) * part).max(per_group(sum).min(1.0));
         let of_part = |sum: f64| scaled(sum, part);
         // Whether more lanes meet in a bank hangs on where they are.
-        let passes_part = if self.access.space == Space::Shared { part.min(1.0) } else { part };
+        let passes_part = if self.access.space == MemorySpace::Shared { part.min(1.0) } else { part };
         let share = |sum: f64, of: f64| if of > 0.0 { sum / of } else { 0.0 };
         Access {
             sectors: of_part(self.sectors),
@@ -432,7 +433,7 @@ fn sectors(request: &Request) -> Vec<u64> {
     let mut sectors = Vec::with_capacity(64);
     for (lane, address) in request.each() {
         let last = request.last(address);
-        if request.space == Space::Local {
+        if request.space == MemorySpace::Local {
             for word in address / WORD..=last / WORD {
                 sectors.push(in_local(request.warp, lane, word.wrapping_mul(WORD)) / SECTOR);
             }
@@ -454,9 +455,9 @@ pub(crate) fn in_local(warp: u32, lane: u64, address: u64) -> u64 {
 pub(crate) mod tests {
     use super::*;
 
-    pub fn request(space: Space, width: u32, address: impl Fn(u64) -> u64) -> Request {
+    pub fn request(space: MemorySpace, width: u32, address: impl Fn(u64) -> u64) -> Request {
         let addresses = std::array::from_fn(|lane| address(lane as u64));
-        let kind = Kind::Load;
+        let kind = AccessKind::Load;
         Request { step: 0, warp: 0, execution: 1, time: 0, space, kind, width, lanes: u32::MAX, addresses }
     }
 
@@ -478,7 +479,7 @@ pub(crate) mod tests {
             ("one address for all", 0, 4.0, [1.0, 1.0, 1.0, 4.0]),
         ];
         for (what, stride, lanes, expected) in rows {
-            let request = request(Space::Global, 4, |lane| lane * stride);
+            let request = request(MemorySpace::Global, 4, |lane| lane * stride);
             let mut sum = Sum::new(&request);
             let (mut by_warp, mut by_block) = Default::default();
             sum.add(&request, ALL, 0, &mut by_warp, &mut by_block, &mut Beside::default());
@@ -489,8 +490,8 @@ pub(crate) mod tests {
 
     #[test]
     fn an_access_hits_where_all_of_its_sectors_were_touched_before() {
-        let first = request(Space::Global, 4, |lane| lane * 128);
-        let one_is_new = request(Space::Global, 4, |lane| if lane == 31 { 1 << 20 } else { lane * 128 });
+        let first = request(MemorySpace::Global, 4, |lane| lane * 128);
+        let one_is_new = request(MemorySpace::Global, 4, |lane| if lane == 31 { 1 << 20 } else { lane * 128 });
         let (mut by_warp, mut by_block) = (AddressMap::default(), AddressMap::default());
         let mut sum = Sum::new(&first);
         for request in [&first, &first, &one_is_new, &first] {
@@ -508,7 +509,7 @@ pub(crate) mod tests {
                 warp,
                 execution,
                 time: execution * 10 + u64::from(warp),
-                ..request(Space::Global, 4, |_| execution * 32)
+                ..request(MemorySpace::Global, 4, |_| execution * 32)
             })
         };
         let requests: Vec<Request> = of(0, 8).chain(of(1, 2)).chain(of(2, 2)).collect();
@@ -518,7 +519,7 @@ pub(crate) mod tests {
 
     #[test]
     fn what_another_warp_brought_long_before_is_at_hand() {
-        let of = |warp: u32, time: u64| Request { warp, time, ..request(Space::Global, 4, |lane| lane * 4) };
+        let of = |warp: u32, time: u64| Request { warp, time, ..request(MemorySpace::Global, 4, |lane| lane * 4) };
         for (after, at_hand) in [(0, 0.0), (OTHERS_AGO - 1, 0.0), (OTHERS_AGO, 1.0)] {
             let mut by_block = AddressMap::default();
             let (first, second) = (of(0, 10), of(1, 10 + after));
@@ -535,7 +536,7 @@ pub(crate) mod tests {
     #[test]
     fn sectors_come_from_device_memory_in_pairs() {
         // The second of four accesses asks for what the first one's sectors were fetched with, the others for what nobody has asked for.
-        let sectors = |from: u64| request(Space::Global, 4, move |lane| (from + 2 * (lane / 8)) * SECTOR);
+        let sectors = |from: u64| request(MemorySpace::Global, 4, move |lane| (from + 2 * (lane / 8)) * SECTOR);
         let (mut by_warp, mut by_block) = Default::default();
         let near = [0, 1, 8, 17].map(|from| {
             let at = Request { time: from + 1, ..sectors(from) };
@@ -549,7 +550,7 @@ pub(crate) mod tests {
 
     #[test]
     fn constants_are_lines_of_64_bytes_and_words_one_after_another() {
-        let access = seen(&request(Space::Constant, 4, |lane| lane * 8));
+        let access = seen(&request(MemorySpace::Constant, 4, |lane| lane * 8));
         assert_eq!((access.lines, access.passes, access.reuse), (4.0, 32.0, 0.0));
     }
 }

@@ -4,8 +4,8 @@
 //! do. Times are those of an H200 (`kernels/results/h200/atomics.txt`), from the clock of whose cache they hang, not from that of its SMs.
 
 use super::access::{Request, SECTOR, SECTORS_PER_LINE};
-use super::profile::Space;
 use super::program::{Operation, Update};
+use crate::ptx::MemorySpace;
 use crate::ptx::Scalar;
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,7 +18,7 @@ const FLOAT_AGAIN: f64 = 1.76;
 pub(super) fn busy(request: &Request, operation: &Operation) -> f64 {
     let Operation::Atomic { memory, update } = *operation else { return 0.0 };
     // Loops around a comparison mostly end where another thread has changed the word, of which a warp that is run alone knows nothing.
-    if update == Update::CompareSwap || request.space != Space::Global {
+    if update == Update::CompareSwap || request.space != MemorySpace::Global {
         return 0.0;
     }
     let is_float = is_float(memory.scalar);
@@ -82,7 +82,7 @@ mod tests {
             let memory = Memory { window: Window::Global, scalar, list: 0, count: 0, offset: 0 };
             let of = |update| Operation::Atomic { memory, update };
             let addresses = std::array::from_fn(|lane| place(lane as u64));
-            let (space, kind, lanes) = (Space::Global, Kind::Atomic, u32::MAX);
+            let (space, kind, lanes) = (MemorySpace::Global, AccessKind::Atomic, u32::MAX);
             let request = Request { step: 0, warp: 0, execution: 1, time: 0, space, kind, width, lanes, addresses };
             let updates = 32.0 / busy(&request, &of(Update::Add)) * 1e3;
             assert!((updates / measured - 1.0).abs() < 0.35, "{what}: {updates:.0} for {measured}");

@@ -1,7 +1,7 @@
 //! A warp's request -> the cycles that shared memory or the level-1 cache takes for it: words of banks, and look-ups of lines.
 
 use super::access::{Request, WORD, distinct};
-use super::profile::Kind;
+use crate::ptx::AccessKind;
 
 /// Parts of the level-1 cache's tags that are looked up at once, each for one line.
 const TAG_BANKS: usize = 4;
@@ -16,7 +16,7 @@ const BANKS: usize = 32;
 /// forums.developer.nvidia.com, "Unexpected shared memory bank conflict").
 pub(super) fn shared(request: &Request) -> f64 {
     let parts = parts(request.width);
-    let packed = if parts > 1 && request.kind == Kind::Load && is_in_pairs(request) { 2 } else { 1 };
+    let packed = if parts > 1 && request.kind == AccessKind::Load && is_in_pairs(request) { 2 } else { 1 };
     let served: Vec<u32> = of_parts(request, parts / packed).filter(|&passes| passes > 0).collect();
     f64::from(served.iter().sum::<u32>()) / served.len().max(1) as f64 / packed as f64
 }
@@ -24,7 +24,7 @@ pub(super) fn shared(request: &Request) -> f64 {
 /// Cycles that the level-1 cache takes for a request in these lines: for its look-ups, or for the words of a load, whichever are more.
 pub(super) fn global(request: &Request, lines: &[u64]) -> f64 {
     let looked_up = busiest::<TAG_BANKS>(lines.iter().map(|&line| tag_bank(line)));
-    let words = if request.kind == Kind::Load { of_parts(request, parts(request.width)).sum() } else { 0 };
+    let words = if request.kind == AccessKind::Load { of_parts(request, parts(request.width)).sum() } else { 0 };
     f64::from(looked_up.max(words))
 }
 
@@ -74,7 +74,7 @@ fn tag_bank(line: u64) -> usize {
 mod tests {
     use super::super::access::tests::{request, seen};
     use super::*;
-    use crate::sim::profile::Space;
+    use crate::ptx::MemorySpace;
 
     #[test]
     fn a_load_takes_what_its_lines_or_its_words_take() {
@@ -96,7 +96,7 @@ mod tests {
             ("16 bytes, all the same", 16, |_| 0, 1.0, 4.0),
         ];
         for (what, width, address, lines, passes) in rows {
-            let access = seen(&request(Space::Global, width, address));
+            let access = seen(&request(MemorySpace::Global, width, address));
             assert_eq!((access.lines, access.passes), (lines, passes), "{what}");
         }
         // Lines that differ in one bit fall into another part, whichever it is; those whose bits cancel out into the same.
@@ -118,10 +118,10 @@ mod tests {
             ("8 bytes, neighbours alike", 8, |lane| lane / 2 * 8, 0.5),
         ];
         for (what, width, address, passes) in rows {
-            assert_eq!(seen(&request(Space::Shared, width, address)).passes, passes, "{what}");
+            assert_eq!(seen(&request(MemorySpace::Shared, width, address)).passes, passes, "{what}");
         }
         // Stores are not packed.
-        let store = Request { kind: Kind::Store, ..request(Space::Shared, 16, |lane| lane / 2 * 16) };
+        let store = Request { kind: AccessKind::Store, ..request(MemorySpace::Shared, 16, |lane| lane / 2 * 16) };
         assert_eq!(seen(&store).passes, 1.0);
     }
 }

@@ -7,9 +7,9 @@
 
 use super::access::SECTOR;
 use super::memory::{AddressMap, region};
-use super::profile::Space;
 use super::sampling::LANE;
 use super::thread::{Allowance, Ground, Place3, Thread, Touch};
+use crate::ptx::MemorySpace;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// Of the accesses to a buffer, the part that has to be as far from its like as most are, as a quotient: at a rim indices are held back.
@@ -108,7 +108,7 @@ fn diagonals(rows: &[Row]) -> Vec<i64> {
 fn distances(own: &[Vec<Touch>], other: &[Vec<Touch>]) -> HashMap<u64, i64> {
     let global = |of: &[Vec<Touch>]| -> Vec<((usize, u32, u64), u64)> {
         let by_thread = of.iter().enumerate().flat_map(|(thread, of)| of.iter().map(move |touch| (thread, touch)));
-        let global = by_thread.filter(|(_, touch)| touch.space == Space::Global);
+        let global = by_thread.filter(|(_, touch)| touch.space == MemorySpace::Global);
         global.map(|(thread, touch)| ((thread, touch.step, touch.execution), touch.address)).collect()
     };
     let known: HashMap<_, _> = global(own).into_iter().collect();
@@ -173,7 +173,7 @@ mod tests {
     fn blocks_are_apart_by_what_nearly_all_accesses_are() {
         let touches = |addresses: &[u64]| -> Vec<Touch> {
             let touch = |(step, &address): (usize, &u64)| {
-                let (space, kind) = (Space::Global, Kind::Load);
+                let (space, kind) = (MemorySpace::Global, AccessKind::Load);
                 Touch { step: step as u32, execution: 1, time: 0, space, kind, width: 4, address: (1 << 40) + address }
             };
             addresses.iter().enumerate().map(touch).collect()

@@ -31,7 +31,7 @@ mod sampling;
 mod stores;
 mod thread;
 
-pub use profile::{Kind, Profile, Space};
+pub use profile::Profile;
 pub use thread::Stray;
 
 use crate::launch::Launch;

@@ -3,6 +3,7 @@
 //! Found once on the PTX, it holds for every variant that ptxas makes of it: ptxas's line table
 //! (`.nv_debug_line_sass`, written with `-lineinfo`, which leaves the code unchanged) maps each SASS instruction to a PTX line.
 
+use crate::ptx::{AccessKind, MemorySpace};
 use std::collections::BTreeMap;
 
 /// The execution profile of one kernel under one launch and workload.
@@ -54,7 +55,7 @@ impl Profile {
     #[must_use]
     pub fn shared(mut self, buffers: &[u64], warps: f64) -> Self {
         let brought = |(line, access): (&u32, &Access)| {
-            let is_read = access.kind == Kind::Load && access.space == Space::Global;
+            let is_read = access.kind == AccessKind::Load && access.space == MemorySpace::Global;
             is_read.then(|| (access.buffer, self.mean.get(line).copied().unwrap_or(0.0) * access.fresh() * warps))
         };
         let mut by_buffer: BTreeMap<Option<u32>, f64> = BTreeMap::new();
@@ -81,7 +82,7 @@ impl Profile {
             let sectors = bytes.div_ceil(SECTOR_BYTES) as f64 + 1.0;
             let (touched, reuse) = (count * access.sectors, access.reuse.clamp(0.0, 1.0));
             let new = touched * (1.0 - reuse);
-            if access.kind == Kind::Load && new > sectors {
+            if access.kind == AccessKind::Load && new > sectors {
                 let again = 1.0 - sectors / touched;
                 let a_walk = instructions * sectors / new;
                 access.reuse_after = (reuse * access.reuse_after + (again - reuse) * a_walk) / again;
@@ -128,8 +129,8 @@ pub const VARIABLES: u32 = u32::MAX;
 /// A warp-wide memory access, averaged over the executions looked at (lanes that take part in it).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Access {
-    pub space: Space,
-    pub kind: Kind,
+    pub space: MemorySpace,
+    pub kind: AccessKind,
     /// Bytes accessed by one thread.
     pub width: u32,
     /// Global and local memory: distinct 32-byte sectors that one warp's access touches (1 to 128); constant memory: distinct 64-byte
@@ -213,22 +214,4 @@ impl Access {
         self.broadcast &= other.broadcast;
         self.buffer = self.buffer.filter(|_| self.buffer == other.buffer);
     }
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Space {
-    #[default]
-    Global,
-    Shared,
-    Local,
-    Constant,
-    Texture,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
-    #[default]
-    Load,
-    Store,
-    Atomic,
 }

@@ -2,8 +2,8 @@
 
 use super::memory::{Image, Placed};
 use super::operation::{Alu, Combine, Compare, Mode};
-use super::profile::{Kind, Space};
 use crate::ptx::Scalar;
+use crate::ptx::{AccessKind, MemorySpace};
 
 /// Index of a value in a thread's slots. Slot 0 is the constant zero.
 pub(crate) type Slot = u32;
@@ -153,7 +153,7 @@ pub(crate) enum Operation {
     Opaque {
         list: u32,
         count: u32,
-        space: Option<(Space, Kind, u32)>,
+        space: Option<(MemorySpace, AccessKind, u32)>,
     },
     /// A barrier of the block, whose number is in `sources[0]` and the threads that it waits for in `sources[1]` (0: all). What is
     /// reduced is the predicate in `sources[2]`, inverted or not, and `target` gets the result.

@@ -5,7 +5,7 @@
 
 use super::access::{Request, SECTOR, SECTORS_PER_LINE, in_local};
 use super::memory::AddressMap;
-use super::profile::{Kind, Space};
+use crate::ptx::{AccessKind, MemorySpace};
 use std::collections::{BTreeMap, HashMap};
 
 /// Lines that a warp has stored to since it last stored to a sector, that store's own included: up to so many both stores nearly always
@@ -79,7 +79,7 @@ pub(super) fn leaving(requests: &[Request]) -> Vec<Leaving> {
             1 + stored.keys().zip(stored.keys().skip(1)).filter(|(a, b)| line(**a) != line(**b)).count() as u64;
         for (sector, bytes) in stored {
             let before = warp.sectors.get(&sector).copied().filter(|before| before.bytes & bytes == 0);
-            let before = before.filter(|_| request.space == Space::Global);
+            let before = before.filter(|_| request.space == MemorySpace::Global);
             let lines = before.map_or(f64::INFINITY, |before| (at - before.at) as f64);
             let apart = ((lines - TOGETHER) / (APART - TOGETHER)).clamp(0.0, 1.0);
             let of = &mut leaving[by];
@@ -112,7 +112,7 @@ pub(super) fn leaving(requests: &[Request]) -> Vec<Leaving> {
 /// of the requests that store, by their index, with what they store.
 fn unfinished(requests: &[Request], stores: &[(usize, BTreeMap<u64, u32>)]) -> AddressMap<u32> {
     let mut unfinished: AddressMap<u32> = AddressMap::default();
-    for (_, stored) in stores.iter().filter(|(by, _)| requests[*by].space == Space::Global) {
+    for (_, stored) in stores.iter().filter(|(by, _)| requests[*by].space == MemorySpace::Global) {
         for (&sector, bytes) in stored {
             *unfinished.entry(sector).or_default() |= bytes;
         }
@@ -121,7 +121,7 @@ fn unfinished(requests: &[Request], stores: &[(usize, BTreeMap<u64, u32>)]) -> A
     if unfinished.is_empty() {
         return unfinished;
     }
-    for request in requests.iter().filter(|of| of.space == Space::Global && of.kind != Kind::Store) {
+    for request in requests.iter().filter(|of| of.space == MemorySpace::Global && of.kind != AccessKind::Store) {
         for (_, address) in request.each() {
             for sector in address / SECTOR..=request.last(address) / SECTOR {
                 unfinished.remove(&sector);
@@ -143,7 +143,7 @@ pub(super) fn open_lines(requests: &[Request]) -> f64 {
     for request in requests {
         let (life, lines) = warps.entry(request.warp).or_default();
         *life = request.time.max(*life);
-        if request.space != Space::Global || request.kind != Kind::Store {
+        if request.space != MemorySpace::Global || request.kind != AccessKind::Store {
             continue;
         }
         for (sector, bytes) in sectors(request) {
@@ -168,7 +168,7 @@ pub(super) fn open_lines(requests: &[Request]) -> f64 {
 /// Local memory is written through the level-1 cache as global memory is, and each store alone: of `attention`, `gemm_wmma` and `pns`,
 /// `ncu` counts as many sectors on their way to the level-2 cache as are stored (`kernels/results/h200/traffic.json`).
 fn is_written_through(request: &Request) -> bool {
-    matches!(request.space, Space::Global | Space::Local) && request.kind == Kind::Store
+    matches!(request.space, MemorySpace::Global | MemorySpace::Local) && request.kind == AccessKind::Store
 }
 
 fn line(sector: u64) -> u64 {
@@ -180,7 +180,7 @@ fn sectors(request: &Request) -> BTreeMap<u64, u32> {
     let mut sectors: BTreeMap<u64, u32> = BTreeMap::new();
     for (lane, address) in request.each() {
         let last = request.last(address);
-        if request.space == Space::Local {
+        if request.space == MemorySpace::Local {
             for byte in address..=last {
                 let at = in_local(request.warp, lane, byte);
                 *sectors.entry(at / SECTOR).or_default() |= 1 << (at % SECTOR);
@@ -207,8 +207,8 @@ mod tests {
             warp: 0,
             execution: 1,
             time: word,
-            space: Space::Global,
-            kind: Kind::Store,
+            space: MemorySpace::Global,
+            kind: AccessKind::Store,
             width: at_once as u32 * 4,
             lanes: u32::MAX,
             addresses: std::array::from_fn(|lane| (lane as u64 * words + word) * 4),
@@ -269,7 +269,7 @@ mod tests {
         // Three quarters of structures of 16 words: the last sector of each is half full.
         let holes = &structures(16, 4)[..3];
         assert_eq!(unfinished(holes), 0.5);
-        let load = Request { kind: Kind::Load, time: 0, ..structures(16, 4)[3].clone() };
+        let load = Request { kind: AccessKind::Load, time: 0, ..structures(16, 4)[3].clone() };
         assert_eq!(leaving(&[&[load], holes].concat()).iter().map(|of| of.unfinished).sum::<f64>(), 0.0);
     }
 
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn each_store_to_local_memory_leaves_alone() {
         let store = |width: u32, address: fn(u64) -> u64| Request {
-            space: Space::Local,
+            space: MemorySpace::Local,
             width,
             addresses: std::array::from_fn(|lane| address(lane as u64)),
             ..structures(1, 1)[0].clone()

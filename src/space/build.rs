@@ -8,6 +8,7 @@ use super::walk::{Axis, AxisSet, Constraint, Derived, Quantity, Table, Test};
 use crate::comment::{Annotation, Binary, Block, Expr, Fault, Function, GivenValue, Grid, Node, Regs, Value};
 use crate::cuda::Type;
 use crate::diag::{Diagnostic, Span};
+use crate::gpu::WARP;
 use crate::launch::Dim3;
 use std::collections::BTreeMap;
 
@@ -177,7 +178,7 @@ impl<'a> Builder<'a> {
         let Some(Block::Lists(lists)) = self.annotation.block.as_ref().map(|block| &block.value) else {
             return String::new();
         };
-        let alone = lists.iter().filter(|list| list.len() == 1 && list[0] >= shapes::WARP);
+        let alone = lists.iter().filter(|list| list.len() == 1 && list[0] >= WARP);
         let values: Vec<String> = alone.flatten().map(ToString::to_string).collect();
         match values.len() {
             2.. if values.len() == lists.len() => {

@@ -1,13 +1,12 @@
 //! Block shapes: those that `block(auto)` stands for, those of lists, and which is nearest to the usual one.
 
 use super::limits::Limits;
+use crate::gpu::WARP;
 use crate::launch::Dim3;
 use std::cmp::Reverse;
 
 /// Threads of the block that a program without other knowledge is most likely to use.
 const USUAL_THREADS: u32 = 256;
-/// Threads of a warp.
-pub(crate) const WARP: u32 = 32;
 
 /// Extents in x of `block(auto)` in two and three dimensions. Torres et al. (HPCS'11, section III.B): a warp should ask for
 /// contiguous elements, so rows of whole warps (16, half a warp, is the least that still fills a memory segment; 48 breaks

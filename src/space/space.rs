@@ -20,8 +20,8 @@ use super::shapes::strangeness;
 use super::walk::{Axis, AxisSet, Constraint, Failure, Quantity, Table, Test, Values, Walk};
 use crate::comment::{Annotation, Expr, Fault, Given, GivenValue, Grid, Value};
 use crate::diag::{Diagnostic, Span};
+use crate::launch::CacheOperator;
 use crate::launch::{Configuration, Dim3, Launch};
-use crate::ptx::CacheOperator;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Combinations that the search for the baseline tries: about a second.

@@ -6,8 +6,8 @@
 
 use crate::comment::{Expr, Fault, Located, Value};
 use crate::diag::Span;
+use crate::launch::CacheOperator;
 use crate::launch::Dim3;
-use crate::ptx::CacheOperator;
 
 /// The axes of a space, what follows from them, and what must hold.
 #[derive(Clone, Debug)]

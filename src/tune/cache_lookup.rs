@@ -20,7 +20,8 @@ use crate::record::result_store::{LockFile, Results};
 use crate::record::{
     Basis, Decision, ENGINE, Kept, Kind, LOCK_FILE, Pinned, RecordedConfiguration, Seconds, Stale, Untimed, WINNER_PTX,
 };
-use crate::search::{Provenance, Strategy};
+use crate::search::Provenance;
+use crate::settings::Strategy;
 use crate::settings::{Mode, Settings, Trust};
 use std::path::Path;
 use std::time::Instant;

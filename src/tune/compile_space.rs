@@ -9,6 +9,7 @@ use super::scoring::Scored;
 use super::scoring_input::Laid;
 use super::variants::{First, FrontEnds, Macros, Variants, Written};
 use crate::nvcc::Toolchain;
+use crate::ptx::Edits;
 use std::time::{Duration, Instant};
 
 /// What is known of a space before anything is timed.
@@ -73,7 +74,7 @@ pub fn explore(
         let alone = Written { caps: vec![baseline.cap], operators: vec![baseline.cache] };
         round(subject, &[baseline.macros], &alone)?;
     }
-    let natural = all.natural(subject.baseline().edits());
+    let natural = all.natural(Edits::from(&subject.baseline()));
     let scored = if effort == Effort::Screened && sets.len() > 1 {
         let natural = natural.as_ref().unwrap_or(&all);
         let mut scored = round(subject, &seen, natural)?;

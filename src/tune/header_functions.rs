@@ -1,18 +1,16 @@
 //! What the host side is told of a kernel: the header's functions from the comment's expressions.
 
 use crate::comment::{Annotation, Expr, Grid};
+use crate::cuda::Scalar;
 use crate::cuda::Type;
-use crate::emit::cxx_expression::{Place, Writer};
+use crate::emit::cxx_expression::{Place, Types, Writer};
 use crate::emit::{HeaderKernel, HostFunction, HostParameter};
 use crate::gpu::{Architecture, architecture_number, auto_caps};
 use crate::launch::Configuration;
 use crate::search::Provenance;
 use crate::space::{Limits, Space};
-use crate::workload::{Entry, Scalar};
-use std::collections::{BTreeMap, BTreeSet};
-
-/// C++ types of the scalar parameters by name.
-pub type Types = BTreeMap<String, &'static str>;
+use crate::workload::Entry;
+use std::collections::BTreeSet;
 
 /// What configurations may be at most on this architecture. `bounds` are the kernel's launch bounds in threads.
 pub fn limits(architecture: &Architecture, bounds: Option<u32>) -> Limits {

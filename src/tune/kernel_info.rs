@@ -14,6 +14,7 @@ use crate::launch::{Configuration, Launch};
 use crate::nvcc::{FrontEnd, ToolError, Toolchain};
 use crate::ptx;
 use crate::record::Stale;
+use crate::sass::CodeDigestError;
 use crate::space::Facts;
 use crate::space::Space;
 use crate::workload;
@@ -377,7 +378,7 @@ fn one(front_ends: &mut FrontEnds<'_>, macros: &Macros) -> Result<Arc<FrontEnd>,
             Some(macros) => Problem::Macros { macros, error },
             None => Problem::Source(error),
         }),
-        None => Err(Problem::Tool(Arc::new(ToolError::NoKernel(String::new())))),
+        None => Err(Problem::Tool(Arc::new(ToolError::Code(CodeDigestError::NoKernel(String::new()))))),
     }
 }
 

@@ -19,11 +19,11 @@ use crate::comment::{Annotation, Expr, GivenFill, GivenValue};
 use crate::diag::Diagnostic;
 use crate::emit::{Reshaped, Scale, Shape};
 use crate::gpu::{REGISTER_UNIT, REGISTERS, SUB_CORES, WARP};
-use crate::launch::{Configuration, Dim3, Launch};
+use crate::launch::{Configuration, DIMENSIONS, Dim3, Launch};
 use crate::ptx::Module;
 use crate::space::Facts;
 use crate::space::{Counted, MAX_BLOCK_THREADS, MAX_GRID, Space};
-use crate::workload::{Entry, Fill};
+use crate::workload::Entry;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,6 @@ use std::collections::{BTreeMap, BTreeSet};
 const FREE_SHARED: u32 = 48 << 10;
 
 /// The dimensions of a grid or block.
-pub const NAMES: [&str; 3] = ["x", "y", "z"];
 
 /// How many times as large as the workload the problems are on which a lack of blocks must show, too: one block may do for all of a
 /// small workload whatever a macro is. A much larger one may be beyond what can be computed, or launched.
@@ -257,11 +256,11 @@ impl Reach {
             self.larger = LARGER.into_iter().filter_map(|times| space.enlarged(times)).collect();
         }
         self.counted = std::array::from_fn(|dimension| space.counted_by(dimension));
-        for (dimension, name) in NAMES.into_iter().enumerate() {
+        for (dimension, name) in DIMENSIONS.into_iter().enumerate() {
             let by = self.counted[dimension].block;
             // An extent that is the same in every block says nothing.
             if space.baseline().grid.is_none() && (0..3).any(|at| varies[at] && by[at] != (at == dimension)) {
-                let by: String = (0..3).filter(|&at| by[at]).map(|at| NAMES[at]).collect();
+                let by: String = (0..3).filter(|&at| by[at]).map(|at| DIMENSIONS[at]).collect();
                 let by = if by.is_empty() { "kept" } else { &by };
                 self.counts.push_str(&format!(" grid.{name}:{by}"));
             }
@@ -563,7 +562,7 @@ fn following(annotation: &Annotation) -> Vec<(String, Expr)> {
 fn elements(annotation: &Annotation) -> Vec<(String, Expr)> {
     let following = following(annotation);
     let given = annotation.values().into_iter().filter_map(|(name, value)| match value {
-        GivenValue::Buffer { count, fill: GivenFill::Fill(Fill::Poison | Fill::Zeros), .. } => Some((name, count)),
+        GivenValue::Buffer { count, fill: GivenFill::Out | GivenFill::Zeros, .. } => Some((name, count)),
         _ => None,
     });
     let is_other = |(name, _): &(String, &Expr)| following.iter().all(|(own, _)| own != name);
@@ -572,7 +571,7 @@ fn elements(annotation: &Annotation) -> Vec<(String, Expr)> {
 
 /// Why code is not launched with another extent of the block in a dimension than the baseline's.
 fn unaware_of_block(dimension: usize, is_fixed: bool, is_unread: bool) -> Option<String> {
-    let name = NAMES[dimension];
+    let name = DIMENSIONS[dimension];
     match (is_fixed, is_unread) {
         (true, _) => Some(format!("the kernel reads threadIdx.{name} and never blockDim.{name}")),
         (_, true) => Some(format!("the kernel reads neither threadIdx.{name} nor blockDim.{name}")),

@@ -30,7 +30,7 @@ mod variants;
 pub use buffer_files::load as load_files;
 pub use cache_key::data as workload_data;
 pub use failure::Problem;
-pub use header_functions::{Types, baseline_headers, header};
+pub use header_functions::{baseline_headers, header};
 pub use kernel::{Prepared, recorded_variant};
 pub use outcome::Tuned;
 pub use scoring::{NoBaseline, Scored, UNFIT, score};

@@ -10,6 +10,7 @@ use crate::emit::{HeaderKernel, Remap, Reshaped, Scale, StubText, TicketKernel};
 use crate::gpu::architecture_number;
 use crate::launch::Configuration;
 use crate::nvcc::Toolchain;
+use crate::ptx::Edits;
 use crate::record::Decision;
 use crate::search::Provenance;
 use serde::{Deserialize, Serialize};
@@ -83,7 +84,7 @@ impl Tuned {
             source: None,
             architecture: decision.architecture.clone(),
             symbol: decision.symbol.clone(),
-            edits: configuration(decision.winner).edits(),
+            edits: Edits::from(configuration(decision.winner)),
             digest,
         });
         Self {
@@ -275,7 +276,7 @@ impl Tuned {
 fn stub(
     toolchain: &Toolchain,
     subject: &Subject<'_>,
-    types: &header_functions::Types,
+    types: &crate::emit::cxx_expression::Types,
     decision: &Decision,
 ) -> Option<Stub> {
     if !matches!(subject.reach.way, Way::Remap { .. }) {

@@ -13,7 +13,7 @@ use crate::launch::Configuration;
 use crate::measure::{Candidate, Error, Measurer, Outcome, Plan, Pool, Timing, Timings, Trial};
 use crate::process;
 use crate::record::Cache;
-use crate::search::Strategy;
+use crate::settings::Strategy;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -3,12 +3,14 @@
 use super::profiles::{Known, Profiles};
 use super::scoring_input::{Laid, Source};
 use super::variants::Macros;
+use crate::launch::CacheOperator;
 use crate::launch::Configuration;
 use crate::model::{Analysis, Inputs, Limiter, Score, score as score_of};
-use crate::ptx::CacheOperator;
+use crate::ptx::Edits;
 use crate::sass::Cubin;
 use crate::search;
-use crate::search::{Point, Promise, Search, Strategy};
+use crate::search::{Point, Promise, Search};
+use crate::settings::Strategy;
 use crate::workload::Workload;
 use rayon::prelude::*;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -148,9 +150,9 @@ impl Scored {
         let laid = &self.laid;
         let policies: BTreeSet<Policy> = laid.configurations.iter().map(policy_of).collect();
         let policies: Vec<Policy> = policies.into_iter().collect();
-        let baseline = laid.configurations[laid.baseline].edits();
-        let natural =
-            (0..laid.configurations.len()).filter(|&index| laid.configurations[index].edits().is_natural(baseline));
+        let baseline = Edits::from(&laid.configurations[laid.baseline]);
+        let natural = (0..laid.configurations.len())
+            .filter(|&index| Edits::from(&laid.configurations[index]).is_natural(baseline));
         let natural: HashSet<usize> = natural.map(|index| laid.representative[index]).collect();
         (0..laid.configurations.len())
             .filter(|&index| laid.representative[index] == index)

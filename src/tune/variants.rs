@@ -4,9 +4,10 @@
 use super::failure::first as first_line;
 use super::kernel_info::Subject;
 use super::register_caps;
+use crate::launch::CacheOperator;
 use crate::launch::Configuration;
 use crate::nvcc::{FrontEnd, ToolError, Toolchain};
-use crate::ptx::{CacheOperator, Edits};
+use crate::ptx::Edits;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -262,7 +263,7 @@ impl Variants {
 
     /// The variant of a configuration, or why there is none.
     pub fn of(&self, configuration: &Configuration) -> Result<usize, String> {
-        match self.by_key.get(&(configuration.macros.clone(), configuration.edits())) {
+        match self.by_key.get(&(configuration.macros.clone(), Edits::from(configuration))) {
             Some(Ok(index)) => Ok(*index),
             Some(Err(failure)) => Err(failure.to_string()),
             None => Err(NOT_COMPILED.to_owned()),
@@ -271,7 +272,7 @@ impl Variants {
 
     /// Why a configuration has no variant although it was to be compiled.
     pub fn failure(&self, configuration: &Configuration) -> Option<&Failure> {
-        self.by_key.get(&(configuration.macros.clone(), configuration.edits()))?.as_ref().err()
+        self.by_key.get(&(configuration.macros.clone(), Edits::from(configuration)))?.as_ref().err()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Annotation, types and configuration -> the workload: every parameter with its bytes or its buffer.
 
-use super::buffer::{Argument, Buffer, Check, Element, FileBytes, Fill, Scalar, Symbol, Workload};
+use super::buffer::{Argument, Buffer, Check, FileBytes, Fill, Symbol, Workload};
 use super::contents::{encode, fill_bytes};
 use super::entry::Entry;
 use super::formula::Formula;
@@ -14,6 +14,7 @@ use crate::cuda::Type;
 use crate::cuda::declarations::{array, handle, is_bool, refusal, told_type};
 use crate::cuda::takes_no_value;
 use crate::cuda::template_instance;
+use crate::cuda::{Element, Scalar};
 use crate::diag::{Diagnostic, Span};
 use crate::launch::Configuration;
 use crate::space::Space;
@@ -355,7 +356,9 @@ impl Binding<'_> {
                 Fill::Random { lo, hi }
             }
             GivenFill::Constant(value) => Fill::Constant(self.number(element, &value)?),
-            GivenFill::Fill(fill) => fill,
+            GivenFill::Zeros => Fill::Zeros,
+            GivenFill::Iota => Fill::Iota,
+            GivenFill::Out => Fill::Poison,
         };
         Ok(Buffer { name: self.name.to_owned(), element, count, fill, seed: 0 })
     }
@@ -390,7 +393,7 @@ impl Binding<'_> {
     fn array(&self, element: Element, count: u64, value: &GivenValue) -> Result<Argument, Box<Diagnostic>> {
         let (contents, span) = match value {
             GivenValue::Table(table) => (self.table(element, table)?, table.span),
-            GivenValue::Buffer { fill, fill_span, count } if *fill != GivenFill::Fill(Fill::Poison) => {
+            GivenValue::Buffer { fill, fill_span, count } if *fill != GivenFill::Out => {
                 (self.buffer(element, fill.clone(), *fill_span, count)?, *fill_span)
             }
             _ => return Err(self.error(self.span, refusal(self.name, self.text))),

@@ -7,8 +7,9 @@
 //! `out[n]` is poisoned: floating types with a quiet NaN that has a payload of its own (so that what a kernel leaves
 //! unwritten shows in every comparison), integers with bytes 0xA5.
 
-use super::buffer::{Buffer, Fill, Scalar};
+use super::buffer::{Buffer, Fill};
 use crate::comment::Value;
+use crate::cuda::Scalar;
 use std::ops::Range;
 
 /// The largest element: `double4`.

@@ -16,7 +16,7 @@ pub mod template_args;
 mod variable;
 
 pub use bind::{bind, default_tolerance};
-pub use buffer::{Argument, Buffer, Check, Element, FileBytes, Fill, Scalar, Symbol, Workload};
+pub use buffer::{Argument, Buffer, Check, FileBytes, Fill, Symbol, Workload};
 pub use entry::{Entry, entries, find};
 pub use floating::floating;
 pub use formula::{Formula, INDEX};

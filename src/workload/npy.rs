@@ -3,7 +3,7 @@
 //! The format: NumPy enhancement proposal 1. Magic, version, length of a header, the header (a Python dictionary as text), the
 //! elements. What is not plain little-endian numbers in C order is refused with the reason.
 
-use super::buffer::Scalar;
+use crate::cuda::Scalar;
 use std::ops::Range;
 
 /// An array in a `.npy` file.

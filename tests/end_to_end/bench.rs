@@ -3,7 +3,7 @@
 use super::project::{Project, Ran, nvcc, run, succeed};
 use nvtune::eval;
 use nvtune::record::RecordedSpace;
-use nvtune::search::Strategy;
+use nvtune::settings::Strategy;
 
 /// The best of the space is a block that is not the default; one block computes other results.
 const TIMES: &str = r#"{

@@ -1,10 +1,11 @@
 //! What the GPU does of its own for the measuring process: contents of buffers and comparisons, held against the host's.
 
 use super::{buffer, candidate, outcomes, plan, start};
+use nvtune::cuda::{Element, Scalar};
 use nvtune::measure::compare::{Tolerance, compare};
 use nvtune::measure::{Candidate, Measurer, Outcome, Plan, Process, Reason};
 use nvtune::workload::contents::{encode, fill_bytes};
-use nvtune::workload::{Argument, Buffer, Check, Element, FileBytes, Fill, Scalar, Workload};
+use nvtune::workload::{Argument, Buffer, Check, FileBytes, Fill, Workload};
 use std::sync::Arc;
 
 include!("cases.rs");

@@ -1,10 +1,11 @@
 //! The measuring process on what stands in for a driver: buffers, their contents and their comparison, where memory is short and where
 //! kernels write beyond what is theirs.
 
+use nvtune::cuda::{Element, Scalar};
 use nvtune::launch::Launch;
 use nvtune::measure::{Candidate, Error, Measurer, Options, Outcome, Plan, Process};
 use nvtune::workload::contents::fill_bytes;
-use nvtune::workload::{Argument, Buffer, Element, FileBytes, Fill, Scalar, Workload};
+use nvtune::workload::{Argument, Buffer, FileBytes, Fill, Workload};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;

@@ -1,8 +1,9 @@
 //! What these tests share: a measuring process on a recording.
 
+use nvtune::cuda::{Element, Scalar};
 use nvtune::launch::Launch;
 use nvtune::measure::{Candidate, Measurer, Options, Outcome, Plan, Process};
-use nvtune::workload::{Argument, Buffer, Element, Fill, Scalar, Workload};
+use nvtune::workload::{Argument, Buffer, Fill, Workload};
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! Samples -> medians and verdicts; result buffers -> differences.
 
+use nvtune::cuda::{Element, Scalar};
 use nvtune::measure::compare::{Tolerance, compare};
 use nvtune::measure::verdict::{MINIMUM_GAIN, Verdict, faster};
 use nvtune::measure::{Reason, Timing};
-use nvtune::workload::{Element, Scalar};
 use proptest::prelude::*;
 
 #[test]

@@ -5,10 +5,10 @@
 //! NVIDIA's "CUDA Binary Utilities", and memory spaces and widths those that the suffixes name.
 
 use super::toolkit;
+use nvtune::ptx::{AccessKind, MemorySpace};
 use nvtune::sass::Class;
 use nvtune::sass::instruction::{Instruction, decode};
 use nvtune::sass::{Cubin, Kernel};
-use nvtune::sim::{Kind, Space};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
@@ -202,17 +202,17 @@ const CLASSES: &[(Class, &[&str])] = &[
         "UR2UP", "USEL", "USGXT", "USHF", "VOTEU", "UIABS", "UIMNMX", "UVIADD", "UVIMNMX", "UCLEA", "UFADD", "UFFMA", "UFMUL", "UFMNMX",
         "UFSEL", "UFSET", "UFSETP", "UI2F", "UI2FP", "UI2I", "UI2IP", "UF2FP", "UF2IP", "CS2UR", "UVIRTCOUNT", "UF2F", "UF2I", "UFRND",
     ]),
-    (Class::Load(Space::Global), &["LD", "LDG"]),
-    (Class::Load(Space::Shared), &["LDS", "LDSM", "LDTRAM"]),
-    (Class::Load(Space::Local), &["LDL"]),
-    (Class::Load(Space::Constant), &["LDC", "LDCU"]),
-    (Class::Load(Space::Texture), &["TEX", "TLD", "TLD4", "TMML", "TXD", "TXQ", "SULD", "FOOTPRINT"]),
-    (Class::Store(Space::Global), &["ST", "STG"]),
-    (Class::Store(Space::Shared), &["STS", "STSM", "STAS"]),
-    (Class::Store(Space::Local), &["STL"]),
-    (Class::Store(Space::Texture), &["SUST"]),
-    (Class::Atomic(Space::Global), &["ATOM", "ATOMG", "RED", "REDG", "SUATOM", "SURED"]),
-    (Class::Atomic(Space::Shared), &["ATOMS", "REDAS", "SYNCS"]),
+    (Class::Load(MemorySpace::Global), &["LD", "LDG"]),
+    (Class::Load(MemorySpace::Shared), &["LDS", "LDSM", "LDTRAM"]),
+    (Class::Load(MemorySpace::Local), &["LDL"]),
+    (Class::Load(MemorySpace::Constant), &["LDC", "LDCU"]),
+    (Class::Load(MemorySpace::Texture), &["TEX", "TLD", "TLD4", "TMML", "TXD", "TXQ", "SULD", "FOOTPRINT"]),
+    (Class::Store(MemorySpace::Global), &["ST", "STG"]),
+    (Class::Store(MemorySpace::Shared), &["STS", "STSM", "STAS"]),
+    (Class::Store(MemorySpace::Local), &["STL"]),
+    (Class::Store(MemorySpace::Texture), &["SUST"]),
+    (Class::Atomic(MemorySpace::Global), &["ATOM", "ATOMG", "RED", "REDG", "SUATOM", "SURED"]),
+    (Class::Atomic(MemorySpace::Shared), &["ATOMS", "REDAS", "SYNCS"]),
     (Class::AsyncCopy, &["LDGSTS"]),
     (Class::AsyncGroup, &["LDGDEPBAR"]),
     (Class::PartialWait, &["DEPBAR"]),
@@ -245,13 +245,13 @@ fn class_of(text: &Text) -> Option<Class> {
     }
 }
 
-/// Space, kind and bytes of a thread, from the mnemonic and its suffixes.
-fn memory_of(text: &Text) -> Option<(Space, Kind, u32)> {
+/// MemorySpace, kind and bytes of a thread, from the mnemonic and its suffixes.
+fn memory_of(text: &Text) -> Option<(MemorySpace, AccessKind, u32)> {
     let (space, kind) = match class_of(text)? {
-        Class::Load(space) => (space, Kind::Load),
-        Class::Store(space) => (space, Kind::Store),
-        Class::Atomic(space) => (space, Kind::Atomic),
-        Class::AsyncCopy => (Space::Global, Kind::Load),
+        Class::Load(space) => (space, AccessKind::Load),
+        Class::Store(space) => (space, AccessKind::Store),
+        Class::Atomic(space) => (space, AccessKind::Atomic),
+        Class::AsyncCopy => (MemorySpace::Global, AccessKind::Load),
         _ => return None,
     };
     let width = match text.mnemonic {
@@ -262,7 +262,7 @@ fn memory_of(text: &Text) -> Option<(Space, Kind, u32)> {
         "SYNCS" => 8,
         _ if text.has("U8") || text.has("S8") => 1,
         _ if text.has("U16") || text.has("S16") => 2,
-        _ if kind == Kind::Atomic && text.has("CAS") && text.has("128") => 16,
+        _ if kind == AccessKind::Atomic && text.has("CAS") && text.has("128") => 16,
         _ if text.has("256") || text.has("ENL2") => 32,
         _ if text.has("128") => 16,
         _ if text.has("64") || text.has("U64") || text.has("S64") || text.has("F64") => 8,

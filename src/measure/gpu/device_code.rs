@@ -4,9 +4,9 @@
 //! host, in a thousandth of the time and without a copy of the buffer over the bus.
 
 use super::driver::{Context, Function, Memory, Module, Result, Stream};
+use crate::cuda::Scalar;
 use crate::launch::Launch;
 use crate::measure::compare::Bounds;
-use crate::workload::Scalar;
 use crate::workload::contents::Recipe;
 
 pub(super) struct DeviceCode {
@@ -138,9 +138,10 @@ fn grid_over(count: u64) -> Launch {
 #[cfg(test)]
 mod tests {
     use super::{format, numbers};
+    use crate::cuda::{Element, Scalar};
     use crate::measure::compare::{Tolerance, compare};
     use crate::workload::contents::{encode, fill_bytes, recipe};
-    use crate::workload::{Buffer, Element, Fill, Scalar};
+    use crate::workload::{Buffer, Fill};
     use std::io::Write;
     use std::path::{Path, PathBuf};
     use std::process::{Command, Stdio};

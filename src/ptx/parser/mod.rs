@@ -349,7 +349,13 @@ impl<'t> Parser<'t> {
         Ok((name, size, extents))
     }
 
-    fn variables(&mut self, space: Space, linkage: Linkage, line: u32, into: &mut Vec<Variable>) -> Result<(), Error> {
+    fn variables(
+        &mut self,
+        space: StateSpace,
+        linkage: Linkage,
+        line: u32,
+        into: &mut Vec<Variable>,
+    ) -> Result<(), Error> {
         let kinds = self.kinds()?;
         let align = kinds.align.unwrap_or_else(|| natural(&kinds));
         loop {
@@ -474,14 +480,14 @@ impl<'t> Parser<'t> {
     }
 }
 
-fn space(directive: &str) -> Space {
+fn space(directive: &str) -> StateSpace {
     match directive {
-        ".global" => Space::Global,
-        ".shared" => Space::Shared,
-        ".const" => Space::Const,
-        ".local" => Space::Local,
-        ".param" => Space::Param,
-        _ => Space::Texture,
+        ".global" => StateSpace::Global,
+        ".shared" => StateSpace::Shared,
+        ".const" => StateSpace::Const,
+        ".local" => StateSpace::Local,
+        ".param" => StateSpace::Param,
+        _ => StateSpace::Texture,
     }
 }
 

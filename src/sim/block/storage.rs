@@ -3,11 +3,11 @@
 use super::State;
 use super::lanes::each;
 use super::warp::Warp;
+use crate::ptx::{AccessKind, MemorySpace};
 use crate::sim::access::Request;
 use crate::sim::arithmetic::{sign_extend, updated};
 use crate::sim::memory::{Place, accessed};
 use crate::sim::operation::signed;
-use crate::sim::profile::{Kind, Space};
 use crate::sim::program::{Memory, Step, Update, Window};
 
 /// Where a lane's part of a memory of all lanes begins; what lies outside of it is nowhere.
@@ -84,7 +84,7 @@ impl<'p> Warp<'p> {
             }
             self.put(slot, on, &results, unknown);
         }
-        self.touch_places(at, &memory, Kind::Load, size * memory.count, on, (&base, vague));
+        self.touch_places(at, &memory, AccessKind::Load, size * memory.count, on, (&base, vague));
     }
 
     pub(super) fn store(&mut self, step: &'p Step, memory: Memory, at: u32, on: u32, state: &mut State<'p>) {
@@ -101,7 +101,7 @@ impl<'p> Warp<'p> {
         if memory.window == Window::Param {
             self.passed = true;
         }
-        self.touch_places(at, &memory, Kind::Store, size * memory.count, on, (&base, vague));
+        self.touch_places(at, &memory, AccessKind::Store, size * memory.count, on, (&base, vague));
     }
 
     pub(super) fn atomic(
@@ -129,14 +129,14 @@ impl<'p> Warp<'p> {
             unknown |= u32::from(doubt) << lane;
         }
         self.put(step.target, on, &results, unknown);
-        self.touch_places(at, &memory, Kind::Atomic, size, on, (&base, vague));
+        self.touch_places(at, &memory, AccessKind::Atomic, size, on, (&base, vague));
     }
 
     fn touch_places(
         &mut self,
         at: u32,
         memory: &Memory,
-        kind: Kind,
+        kind: AccessKind,
         width: u32,
         on: u32,
         (base, vague): (&[u64; 32], u32),
@@ -151,7 +151,7 @@ impl<'p> Warp<'p> {
         self.touch(at, (space, kind, width), on, addresses);
     }
 
-    pub(super) fn touch(&mut self, step: u32, what: (Space, Kind, u32), lanes: u32, addresses: [u64; 32]) {
+    pub(super) fn touch(&mut self, step: u32, what: (MemorySpace, AccessKind, u32), lanes: u32, addresses: [u64; 32]) {
         if lanes != 0 && self.recording.takes(step, lanes) {
             let (space, kind, width) = what;
             let (warp, execution, time) = (self.number, self.counts[step as usize], self.steps);
@@ -160,12 +160,12 @@ impl<'p> Warp<'p> {
     }
 }
 
-fn placed(place: Place) -> Option<(Space, u64)> {
+fn placed(place: Place) -> Option<(MemorySpace, u64)> {
     match place {
-        Place::Global(address) => Some((Space::Global, address)),
-        Place::Shared(address) => Some((Space::Shared, address)),
-        Place::Local(address) => Some((Space::Local, address)),
-        Place::Const(address) => Some((Space::Constant, address)),
+        Place::Global(address) => Some((MemorySpace::Global, address)),
+        Place::Shared(address) => Some((MemorySpace::Shared, address)),
+        Place::Local(address) => Some((MemorySpace::Local, address)),
+        Place::Const(address) => Some((MemorySpace::Constant, address)),
         Place::Param(_) => None,
     }
 }

@@ -1,11 +1,11 @@
 //! Single instructions: opcode, modifiers and operands -> [`Step`].
 
 use super::{Decoder, Names, Target};
+use crate::ptx::{AccessKind, MemorySpace};
 use crate::ptx::{Initial, Instruction, Operand, Scalar};
 use crate::sim::ASSERTION;
 use crate::sim::operation;
 use crate::sim::operation::{Alu, Combine, Compare, Mode, bits, float};
-use crate::sim::profile::{Kind, Space};
 use crate::sim::program::{
     Call, Callee, Collective, Memory, Operation, Passing, Reduction, Shuffle, Slot, Step, Update, Vote, Window,
 };
@@ -25,7 +25,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// An instruction whose destination (its first operand, if registers) becomes unknown.
-    fn opaque(&mut self, i: &'m Instruction, space: Option<(Space, Kind, u32)>, names: &Names<'m>) -> Step {
+    fn opaque(&mut self, i: &'m Instruction, space: Option<(MemorySpace, AccessKind, u32)>, names: &Names<'m>) -> Step {
         let mut targets = Vec::new();
         if let Some(first) = i.operands.first() {
             self.destinations(first, names, &mut targets);
@@ -134,9 +134,11 @@ impl<'m> Decoder<'m> {
                 let operation = Operation::Carry { alu, kind, takes, gives: has("cc") };
                 self.arithmetic(i, operation, kind, names)
             }
-            "tex" | "tld4" | "suld" | "txq" => Some(self.opaque(i, Some((Space::Texture, Kind::Load, 4)), names)),
+            "tex" | "tld4" | "suld" | "txq" => {
+                Some(self.opaque(i, Some((MemorySpace::Texture, AccessKind::Load, 4)), names))
+            }
             "sust" => Some(blank(
-                Operation::Opaque { list: 0, count: 0, space: Some((Space::Texture, Kind::Store, 4)) },
+                Operation::Opaque { list: 0, count: 0, space: Some((MemorySpace::Texture, AccessKind::Store, 4)) },
                 i.line,
             )),
             _ => {

@@ -125,10 +125,14 @@ impl<'m> Decoder<'m> {
     fn module_variables(&mut self) {
         let module = self.module;
         // Address 0 stays free in every window, so that no variable looks like a null pointer.
-        let mut next = HashMap::from([(ptx::Space::Global, 256u64), (ptx::Space::Const, 256), (ptx::Space::Shared, 0)]);
+        let mut next = HashMap::from([
+            (ptx::StateSpace::Global, 256u64),
+            (ptx::StateSpace::Const, 256),
+            (ptx::StateSpace::Shared, 0),
+        ]);
         let mut placed = Vec::new();
         for variable in &module.variables {
-            let dynamic = variable.space == ptx::Space::Shared && variable.size == 0;
+            let dynamic = variable.space == ptx::StateSpace::Shared && variable.size == 0;
             if dynamic || self.symbols.contains_key(&*variable.name) {
                 continue;
             }
@@ -138,8 +142,8 @@ impl<'m> Decoder<'m> {
             let at = align(*next, variable.align);
             *next = at.saturating_add(variable.size.max(1)).min(1 << 31);
             let (window, address) = match variable.space {
-                ptx::Space::Shared => (Window::Shared, at),
-                ptx::Space::Const => (Window::Const, at),
+                ptx::StateSpace::Shared => (Window::Shared, at),
+                ptx::StateSpace::Const => (Window::Const, at),
                 _ => (Window::Global, MODULE_BASE + at),
             };
             self.symbols.insert(&variable.name, Meaning::Variable { window, address, size: variable.size });
@@ -153,10 +157,10 @@ impl<'m> Decoder<'m> {
             }
             placed.push((variable, at));
         }
-        let shared = next.get(&ptx::Space::Shared).copied().unwrap_or(0);
+        let shared = next.get(&ptx::StateSpace::Shared).copied().unwrap_or(0);
         self.program.shared = shared;
         self.program.dynamic_shared = self.shared_of_functions(shared);
-        let is_dynamic = |variable: &&Variable| variable.space == ptx::Space::Shared && variable.size == 0;
+        let is_dynamic = |variable: &&Variable| variable.space == ptx::StateSpace::Shared && variable.size == 0;
         for variable in module.variables.iter().filter(is_dynamic) {
             let address = align(self.program.dynamic_shared, variable.align.max(16));
             self.program.dynamic_shared = address;
@@ -175,7 +179,7 @@ impl<'m> Decoder<'m> {
                     Initial::Address { name, offset } => self.address_of(name).wrapping_add(*offset as u64),
                 };
                 let image = match variable.space {
-                    ptx::Space::Const => &mut self.program.constants,
+                    ptx::StateSpace::Const => &mut self.program.constants,
                     _ => &mut self.program.globals,
                 };
                 for byte in 0..u64::from(variable.scalar.size().min(8)) {
@@ -183,7 +187,7 @@ impl<'m> Decoder<'m> {
                 }
             }
             let image = match variable.space {
-                ptx::Space::Const => &mut self.program.constants,
+                ptx::StateSpace::Const => &mut self.program.constants,
                 _ => &mut self.program.globals,
             };
             image.ranges.push((at, at.saturating_add(variable.size)));
@@ -195,7 +199,7 @@ impl<'m> Decoder<'m> {
         let others = self.module.functions.iter().filter(|function| !function.entry);
         let bodies = self.functions.iter().copied().chain(others).filter_map(|function| function.body.as_ref());
         let variables = bodies.flat_map(|body| &body.statements).filter_map(|statement| match statement {
-            Statement::Variable(variable) if variable.space == ptx::Space::Shared => Some(variable),
+            Statement::Variable(variable) if variable.space == ptx::StateSpace::Shared => Some(variable),
             _ => None,
         });
         variables.fold(begin, |at, variable| align(at, variable.align).saturating_add(variable.size)).min(1 << 31)
@@ -268,21 +272,21 @@ impl<'m> Decoder<'m> {
                 }
                 Statement::Variable(variable) => {
                     let (window, address) = match variable.space {
-                        ptx::Space::Local => {
+                        ptx::StateSpace::Local => {
                             let at = align(self.local, variable.align);
                             self.local = at.saturating_add(variable.size).min(1 << 31);
                             (Window::Local, at)
                         }
-                        ptx::Space::Shared if variable.size == 0 => {
+                        ptx::StateSpace::Shared if variable.size == 0 => {
                             (Window::Shared, align(self.program.dynamic_shared, variable.align.max(16)))
                         }
-                        ptx::Space::Shared => {
+                        ptx::StateSpace::Shared => {
                             let at = align(self.program.shared, variable.align);
                             self.program.shared = at.saturating_add(variable.size).min(1 << 31);
                             (Window::Shared, at)
                         }
-                        ptx::Space::Param => (Window::Param, self.parameter_space(variable.align, variable.size)),
-                        ptx::Space::Const => (Window::Const, 0),
+                        ptx::StateSpace::Param => (Window::Param, self.parameter_space(variable.align, variable.size)),
+                        ptx::StateSpace::Const => (Window::Const, 0),
                         _ => (Window::Global, MODULE_BASE),
                     };
                     if let Some(scope) = names.scopes.last_mut() {

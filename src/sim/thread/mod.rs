@@ -14,10 +14,10 @@ use super::decode;
 use super::loops::{Analyses, Event, Loops};
 use super::memory::{Initial, Overlay, Place, place};
 use super::operation::{Alu, Combine, bits, signed};
-use super::profile::{Kind, Space};
 use super::program::{Operation, Program, Slot, Special, Step, Window};
 use crate::launch::Launch;
 use crate::ptx::Scalar;
+use crate::ptx::{AccessKind, MemorySpace};
 use std::cell::RefCell;
 
 /// How often a branch on unknown data may go the same way before it is sent the other way.
@@ -40,7 +40,7 @@ pub enum Stray {
     /// It reaches beyond the shared memory of its block, which has so many bytes.
     Shared { has: u64 },
     /// It accesses this byte of a buffer of the workload, behind its end or, where negative, before its beginning.
-    Buffer { index: usize, byte: i64, kind: Kind },
+    Buffer { index: usize, byte: i64, kind: AccessKind },
 }
 
 /// One execution of a memory instruction by a thread.
@@ -51,8 +51,8 @@ pub(crate) struct Touch {
     pub execution: u64,
     /// Instructions that the thread had executed.
     pub time: u64,
-    pub space: Space,
-    pub kind: Kind,
+    pub space: MemorySpace,
+    pub kind: AccessKind,
     pub width: u32,
     /// Address in the space (global: device address).
     pub address: u64,

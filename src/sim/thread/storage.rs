@@ -1,10 +1,10 @@
 //! Loads, stores and atomics of a thread, and the record of what they touched.
 
 use super::{Stray, Thread, Touch};
+use crate::ptx::{AccessKind, MemorySpace};
 use crate::sim::arithmetic::{sign_extend, updated};
 use crate::sim::memory::{Place, accessed, in_region, region};
 use crate::sim::operation::signed;
-use crate::sim::profile::{Kind, Space};
 use crate::sim::program::{Memory, Step, Update};
 use crate::workload::Fill;
 
@@ -23,7 +23,7 @@ impl Thread<'_> {
     }
 
     /// Looks where a watched thread reaches, if that is certain: it is at this step, and the address is not a guess.
-    fn watch(&mut self, step: &Step, (place, is_unknown): (Place, bool), kind: Kind, width: u32) {
+    fn watch(&mut self, step: &Step, (place, is_unknown): (Place, bool), kind: AccessKind, width: u32) {
         if !self.allowance.watch || is_unknown || !self.exact {
             return;
         }
@@ -48,18 +48,18 @@ impl Thread<'_> {
         }
     }
 
-    fn touch_place(&mut self, at: u32, place: Place, kind: Kind, width: u32) {
+    fn touch_place(&mut self, at: u32, place: Place, kind: AccessKind, width: u32) {
         let (space, address) = match place {
-            Place::Global(address) => (Space::Global, address),
-            Place::Shared(address) => (Space::Shared, address),
-            Place::Local(address) => (Space::Local, address),
-            Place::Const(address) => (Space::Constant, address),
+            Place::Global(address) => (MemorySpace::Global, address),
+            Place::Shared(address) => (MemorySpace::Shared, address),
+            Place::Local(address) => (MemorySpace::Local, address),
+            Place::Const(address) => (MemorySpace::Constant, address),
             Place::Param(_) => return,
         };
         self.touch(at, space, kind, width, address);
     }
 
-    pub(super) fn touch(&mut self, step: u32, space: Space, kind: Kind, width: u32, address: u64) {
+    pub(super) fn touch(&mut self, step: u32, space: MemorySpace, kind: AccessKind, width: u32, address: u64) {
         let Some(recorded) = self.recorded.get_mut(step as usize) else {
             return;
         };
@@ -144,8 +144,8 @@ impl Thread<'_> {
             let value = if signed(memory.scalar) { sign_extend(value, size * 8) as u64 } else { value };
             self.set(slot, value, unknown || address_unknown);
         }
-        self.touch_place(at, place, Kind::Load, size * memory.count);
-        self.watch(step, (place, address_unknown), Kind::Load, size * memory.count);
+        self.touch_place(at, place, AccessKind::Load, size * memory.count);
+        self.watch(step, (place, address_unknown), AccessKind::Load, size * memory.count);
     }
 
     pub(super) fn store(&mut self, step: &Step, memory: Memory, at: u32) {
@@ -156,8 +156,8 @@ impl Thread<'_> {
             let (value, unknown) = self.value(slot);
             self.write(place, u64::from(size) * index as u64, size, value, unknown || address_unknown);
         }
-        self.touch_place(at, place, Kind::Store, size * memory.count);
-        self.watch(step, (place, address_unknown), Kind::Store, size * memory.count);
+        self.touch_place(at, place, AccessKind::Store, size * memory.count);
+        self.watch(step, (place, address_unknown), AccessKind::Store, size * memory.count);
     }
 
     pub(super) fn atomic(&mut self, step: &Step, memory: Memory, update: Update, at: u32) {
@@ -169,7 +169,7 @@ impl Thread<'_> {
         // Other threads may have come first.
         self.write(place, 0, size, new, true);
         self.set(step.target, old, true);
-        self.touch_place(at, place, Kind::Atomic, size);
-        self.watch(step, (place, address_unknown), Kind::Atomic, size);
+        self.touch_place(at, place, AccessKind::Atomic, size);
+        self.watch(step, (place, address_unknown), AccessKind::Atomic, size);
     }
 }

@@ -1,7 +1,10 @@
 //! What the environment says: nvtune's own options (`NVTUNE_*`), read once and checked.
 
+mod strategy;
+
+pub use strategy::Strategy;
+
 use super::process;
-use crate::search::Strategy;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
