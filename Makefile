@@ -13,21 +13,28 @@ CARGO_TARGET_DIR ?= target
 export PYTHONDONTWRITEBYTECODE := 1
 
 RELEASE := $(CARGO_TARGET_DIR)/release/nvtune
+EVAL := $(CARGO_TARGET_DIR)/release/nvtune-eval
 # The nvtune that scripts run: the one named, else the one that cargo makes.
 NVTUNE_BINARY ?=
 NVTUNE := $(or $(NVTUNE_BINARY),$(RELEASE))
+# What records and judges whole spaces (kernels/eval); the same holds for it.
+NVTUNE_EVAL_BINARY ?=
+NVTUNE_EVAL := $(or $(NVTUNE_EVAL_BINARY),$(EVAL))
 # A recipe's first line: every program that it starts finds the real nvcc.
 FIND_NVCC = NVTUNE_NVCC="$$($(PYTHON) .ci/toolkit.py)"; export NVTUNE_NVCC
 # The architecture of this machine's GPU, sm_90 without one.
 ARCH ?= $(or $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sed -n '1s/^\([0-9]*\)\.\([0-9]\)$$/sm_\1\2/p'),sm_90)
 
-.PHONY: help build toolkit demo test test-full lint checks fuzz test-gpu bench-gpu bench bench-model eval install clean
+.PHONY: help build build-eval toolkit demo test test-full lint checks fuzz test-gpu bench-gpu bench bench-model eval install clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
 build: ## the release binary (none is built when NVTUNE_BINARY names one)
 	@$(if $(NVTUNE_BINARY),test -x '$(NVTUNE_BINARY)' || { echo 'make: NVTUNE_BINARY is no program' >&2; exit 1; },$(CARGO) build --release --locked)
+
+build-eval: ## what records and judges whole spaces, kernels/eval (none is built when NVTUNE_EVAL_BINARY names one)
+	@$(if $(NVTUNE_EVAL_BINARY),test -x '$(NVTUNE_EVAL_BINARY)' || { echo 'make: NVTUNE_EVAL_BINARY is no program' >&2; exit 1; },$(CARGO) build --release --locked -p nvtune-eval)
 
 toolkit: ## an nvcc: the installed one, else one in .toolkit/
 	@$(PYTHON) .ci/toolkit.py
@@ -51,7 +58,7 @@ demo: build toolkit ## build the N-body kernel through nvtune, and show what the
 
 test: lint checks ## all that needs no GPU: format, lints, the suite's builds, cargo's tests
 	@$(FIND_NVCC)
-	$(CARGO) test --locked
+	$(CARGO) test --locked --workspace
 
 # NVTUNE_PROJECTS, NVTUNE_TOOLS: see tests/drop_in/README.md.
 test-full: toolkit ## the long tests: the readers against NVIDIA's tools; every option, form of call and build (tests/FULL.txt); 100 builds from one lock; ten minutes of kills on one cache
@@ -70,7 +77,7 @@ test-full: toolkit ## the long tests: the readers against NVIDIA's tools; every 
 
 lint:
 	@$(CARGO) fmt --check
-	$(CARGO) clippy --locked --all-targets -- -D warnings
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
 checks: toolkit
 	@$(FIND_NVCC)
@@ -87,13 +94,13 @@ test-gpu: toolkit ## the tests that need a GPU; what they say is kept in kernels
 	if [[ -n '$(GPU_TEST_BINARY)' ]]; then tests=('$(GPU_TEST_BINARY)'); else tests=($(CARGO) test --locked --release --test gpu --); fi
 	"$${tests[@]}" --include-ignored --test-threads=1 2>&1 | tee "$$folder/test-gpu.txt"
 
-bench-gpu: build toolkit ## time the suite on this GPU: plain nvcc, nvtune, the whole space
+bench-gpu: build build-eval toolkit ## time the suite on this GPU: plain nvcc, nvtune, the whole space
 	@$(FIND_NVCC)
-	NVTUNE_BINARY='$(abspath $(NVTUNE))' $(PYTHON) kernels/bench.py $(BENCH_OPTIONS)
+	NVTUNE_BINARY='$(abspath $(NVTUNE))' NVTUNE_EVAL_BINARY='$(abspath $(NVTUNE_EVAL))' $(PYTHON) kernels/bench.py $(BENCH_OPTIONS)
 
-eval: build ## judge the model and the strategies by the recorded spaces; the tables are kept in kernels/results/EVAL.md
+eval: build-eval ## judge the model and the strategies by the recorded spaces; the tables are kept in kernels/results/EVAL.md
 	@mkdir -p build
-	'$(abspath $(NVTUNE))' eval kernels/results > build/EVAL.md
+	'$(abspath $(NVTUNE_EVAL))' judge kernels/results > build/EVAL.md
 	mv build/EVAL.md kernels/results/EVAL.md
 	cat kernels/results/EVAL.md
 

@@ -3,12 +3,12 @@
 //! In: the spaces recorded in `kernels/results/` (or the records named). Out: a table and two lines. All of it runs on one core; best of
 //! several runs, for other programs can only slow it down. No GPU, no toolkit.
 
-use nvtune::bench::laid;
 use nvtune::model::{Analysis, Inputs, score};
 use nvtune::ptx::Module;
 use nvtune::record::{RecordedSpace, SPACE_EXTENSION};
 use nvtune::sass::Cubin;
 use nvtune::sim;
+use nvtune::tune::laid;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

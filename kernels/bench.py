@@ -2,7 +2,7 @@
 """Times the suite on this machine's GPU: built by plain nvcc, built by nvtune, and the whole space of each kernel.
 
 In: the suite's programs, an nvcc (found as `.ci/toolkit.py` finds it), nvtune (NVTUNE_BINARY, else built with cargo).
-Out, in results/<gpu>/: NAME.json for each kernel, NAME.json.gz (the whole space, by `nvtune bench`), suite.json with the
+Out, in results/<gpu>/: NAME.json for each kernel, NAME.json.gz (the whole space, by `nvtune-eval record`), suite.json with the
 table, which is also printed last.
 Always holds: both builds have the same words on their command lines; plain and tuned program run in turns, so that a
 drift of the clocks falls on both; every file appears whole; a failure of one kernel leaves the others' results.
@@ -180,13 +180,13 @@ def memory_check(tools, program):
 
 
 def record_spaces(tools, options):
-    """Times the whole space of each kernel that has no record yet: `nvtune bench`, which tells of its progress itself."""
-    words = ["bench", *(within(KERNELS / name / f"{name}.cu") for name in options.kernels)]
+    """Times the whole space of each kernel that has no record yet: `nvtune-eval record`, which tells of its progress itself."""
+    words = ["record", *(within(KERNELS / name / f"{name}.cu") for name in options.kernels)]
     words += ["--results", within(options.results.absolute()), "--budget", options.budget]
     if options.limit is not None:
         words += ["--limit", options.limit]
     words += ["--", *tools.flags]
-    command = [str(word) for word in (tools.nvtune, *words)]
+    command = [str(word) for word in (binary("nvtune-eval"), *words)]
     return subprocess.run(command, cwd=REPOSITORY, env=tools.tuned_environment).returncode
 
 
@@ -313,19 +313,20 @@ def table(results):
 # ---- the program -----------------------------------------------------------------------------------------------
 
 
-def nvtune_binary():
-    """NVTUNE_BINARY, else what cargo builds."""
-    named = os.environ.get("NVTUNE_BINARY")
+def binary(name):
+    """NVTUNE_BINARY for `nvtune` (NVTUNE_EVAL_BINARY for `nvtune-eval`), else what cargo builds."""
+    variable = name.upper().replace("-", "_") + "_BINARY"
+    named = os.environ.get(variable)
     if named:
         path = Path(named).absolute()
         if not toolkit.is_executable(path):
-            raise Failure(f"NVTUNE_BINARY names {named}, which is no program")
+            raise Failure(f"{variable} names {named}, which is no program")
         return path
     if not shutil.which("cargo"):
-        raise Failure("no cargo to build nvtune with: set NVTUNE_BINARY to a built one")
-    if subprocess.run(["cargo", "build", "--release", "--quiet"], cwd=REPOSITORY).returncode != 0:
-        raise Failure("cargo could not build nvtune")
-    return REPOSITORY / os.environ.get("CARGO_TARGET_DIR", "target") / "release" / "nvtune"
+        raise Failure(f"no cargo to build {name} with: set {variable} to a built one")
+    if subprocess.run(["cargo", "build", "--release", "--quiet", "-p", name], cwd=REPOSITORY).returncode != 0:
+        raise Failure(f"cargo could not build {name}")
+    return REPOSITORY / os.environ.get("CARGO_TARGET_DIR", "target") / "release" / name
 
 
 def arguments():
@@ -351,7 +352,7 @@ def arguments():
 def main():
     options = arguments()
     try:
-        nvcc, nvtune = toolkit.nvcc_path(), nvtune_binary()
+        nvcc, nvtune = toolkit.nvcc_path(), binary("nvtune")
         facts = machine.describe(nvcc, REPOSITORY)
         architecture = machine.architecture(facts)
         if not architecture:

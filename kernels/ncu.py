@@ -2,7 +2,7 @@
 """Holds the model's dynamic instruction counts against what NVIDIA's profiler (ncu) counts on this GPU.
 
 In: the suite's recorded spaces in kernels/results/GPU/, the test program `gpu` (GPU_TEST_BINARY) that launches a record's
-baseline on the workload it was timed on, and an nvtune (NVTUNE_BINARY) that prints the model's counts. Out:
+baseline on the workload it was timed on, and an nvtune-eval (NVTUNE_EVAL_BINARY) that prints the model's counts. Out:
 kernels/results/GPU/ncu.json, and a table on stdout; status 0 when every kernel was counted.
 Always holds: what ncu counts is `smsp__inst_executed.sum`, the warp instructions of one launch; a kernel that fails
 leaves the others' rows.
@@ -42,8 +42,8 @@ def arguments():
 
 def predicted(records):
     """What the model says, by kernel."""
-    nvtune = os.environ.get("NVTUNE_BINARY", "target/release/nvtune")
-    said = subprocess.run([nvtune, "eval", "--instructions", *records], stdout=subprocess.PIPE, text=True, check=True)
+    program = os.environ.get("NVTUNE_EVAL_BINARY", "target/release/nvtune-eval")
+    said = subprocess.run([program, "judge", "--instructions", *records], stdout=subprocess.PIPE, text=True, check=True)
     return {found["kernel"]: found for found in map(json.loads, said.stdout.splitlines())}
 
 

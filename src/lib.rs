@@ -11,14 +11,12 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod analysis;
-pub mod bench;
 pub mod cli;
 pub mod comment;
 pub mod cuda;
 pub mod diag;
 pub mod driver;
 pub mod emit;
-pub mod eval;
 pub mod gpu;
 pub mod launch;
 pub mod measure;

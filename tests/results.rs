@@ -1,7 +1,6 @@
 //! Every recorded space under `kernels/results/` can be read, says all that it should, and holds the code that was timed.
 
 use expect_test::expect;
-use nvtune::bench;
 use nvtune::model::{Analysis, Bottleneck, Inputs, score};
 use nvtune::ptx::Module;
 use nvtune::ptx::{AccessKind, MemorySpace};
@@ -59,7 +58,7 @@ fn every_record_is_valid_and_complete() {
 /// What bounds the baseline of a record in the model.
 fn bottleneck(path: &Path) -> (String, Bottleneck) {
     let space = RecordedSpace::read(path).expect("a record");
-    let laid = bench::laid(&space).expect("whole");
+    let laid = tune::laid(&space).expect("whole");
     let index = laid.baseline;
     let code = &laid.codes[*laid.variants[index].as_ref().expect("it was compiled")];
     let (source, launch) = (&laid.sources[laid.source_of[index]], &laid.launches[index]);
@@ -105,7 +104,7 @@ fn every_bottleneck_has_its_kernels() {
 /// square of the logarithms over its configurations in traffic.json.
 fn loads_off(traffic: &serde_json::Value, kernel: &str) -> [f64; 2] {
     let space = recorded(kernel);
-    let laid = bench::laid(&space).expect("whole");
+    let laid = tune::laid(&space).expect("whole");
     let names: Vec<&str> = traffic["metrics"].as_array().unwrap().iter().filter_map(|name| name.as_str()).collect();
     let place = |name: &str| 2 + names.iter().position(|of| *of == name).expect("a metric");
     let [requests, sectors] =
@@ -168,7 +167,7 @@ fn what_blocks_gather_far_apart_misses_as_the_profiler_counts() {
     let requests = traffic["metrics"].as_array().unwrap().iter().position(|name| *name == "lts__t_requests.sum");
     let place = 2 + requests.expect("a metric");
     let space = recorded("spmv");
-    let Ok(scored) = tune::score(bench::laid(&space).expect("whole")) else { panic!("its baseline fits") };
+    let Ok(scored) = tune::score(tune::laid(&space).expect("whole")) else { panic!("its baseline fits") };
     let machine = &scored.laid.machine;
     let of = |row: &serde_json::Value| -> Option<f64> {
         let us = scored.scores[row[1].as_u64()? as usize]?.terms.cache;
@@ -186,7 +185,7 @@ fn what_blocks_gather_far_apart_misses_as_the_profiler_counts() {
 #[test]
 fn how_long_the_average_warp_stays_hangs_on_its_cycles() {
     let space = recorded("spmv");
-    let Ok(scored) = tune::score(bench::laid(&space).expect("whole")) else { panic!("its baseline fits") };
+    let Ok(scored) = tune::score(tune::laid(&space).expect("whole")) else { panic!("its baseline fits") };
     // The predicted and the recorded time with so many lanes in blocks of so many threads.
     let times = |lanes: i64, threads: u32| {
         let is_it = |index: &usize| {
@@ -211,7 +210,7 @@ fn how_long_the_average_warp_stays_hangs_on_its_cycles() {
 #[test]
 fn constants_cost_little_where_warps_wait_for_memory_besides() {
     let space = recorded("fem");
-    let Ok(scored) = tune::score(bench::laid(&space).expect("whole")) else { panic!("its baseline fits") };
+    let Ok(scored) = tune::score(tune::laid(&space).expect("whole")) else { panic!("its baseline fits") };
     let scores = || scored.scores.iter().enumerate().filter_map(|(index, score)| Some((index, score.as_ref()?)));
     assert!(scores().all(|(_, score)| score.bottleneck != Bottleneck::ConstantCache));
     let time = |index: usize| space.configurations[index].time.map(|time| time.us());

@@ -1,7 +1,6 @@
 //! The definitions of nvtune's own command line; `--help` and the man page are both made from them.
 
-use crate::bench::Campaign;
-use crate::diag::say;
+use crate::say;
 use crate::settings::VARIABLES;
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
@@ -31,19 +30,6 @@ pub enum Subcommand {
     },
     /// Says which nvcc, GPU and driver would be used
     Doctor,
-    /// Times the whole space of each marked kernel of these sources on the GPU, and writes for each a record that `nvtune eval`
-    /// judges models and strategies by
-    Bench(Bench),
-    /// Judges this nvtune's model and strategies by the records of `nvtune bench`, without a GPU: how far from the best of the
-    /// space each strategy's winner is and how much it times, and how well the model orders the space
-    Eval {
-        /// Print, in place of the tables, how many instructions the model says that each baseline executes: a line of JSON for each
-        #[arg(long)]
-        instructions: bool,
-        /// Records, or folders of them
-        #[arg(value_name = "RECORD", default_value = "kernels/results")]
-        records: Vec<PathBuf>,
-    },
     /// Writes the winners that builds used into the lock file (nvtune.lock), from the records that they left beside their objects
     Lock(Lock),
     /// Tunes all marked kernels of a project, and writes the lock file; run again after a kill, it goes on where it was
@@ -81,44 +67,6 @@ pub enum Subcommand {
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
-}
-
-/// `nvtune bench`
-#[derive(Debug, clap::Args)]
-pub struct Bench {
-    /// CUDA sources with tuning comments
-    #[arg(required = true, value_name = "SOURCE.cu")]
-    sources: Vec<PathBuf>,
-    /// Folder for the records: KERNEL.json.gz in a folder for each GPU; what is there already is not timed again
-    #[arg(long, value_name = "DIR", default_value = "kernels/results")]
-    results: PathBuf,
-    /// Seconds of GPU time for each kernel; a second run, which shows how well times repeat, may take half as many again
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
-    budget: f64,
-    /// Seconds after which no further kernel is begun
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    limit: Option<f64>,
-    /// Points of a space that are timed at most; of a larger one a sample is, drawn from a fixed seed
-    #[arg(long, value_name = "POINTS", default_value_t = 5000)]
-    most: usize,
-    /// Points that are timed a second time, in a process of its own
-    #[arg(long, value_name = "POINTS", default_value_t = 200)]
-    repeat: usize,
-    /// Time what is recorded already too
-    #[arg(long)]
-    force: bool,
-    /// Options for nvcc [default: -O3 and -arch= of the GPU]
-    #[arg(last = true, value_name = "NVCC OPTIONS")]
-    options: Vec<OsString>,
-}
-
-impl Bench {
-    /// What is to be timed. `words` are the command line, for the records.
-    pub fn campaign(self, words: &[String]) -> Campaign {
-        let Self { sources, results, budget, limit, most, repeat, force, options } = self;
-        let command = std::iter::once("nvtune".to_owned()).chain(words.iter().cloned()).collect();
-        Campaign { sources, options, results, budget_s: budget, limit_s: limit, most, repeat, force, command }
-    }
 }
 
 /// `nvtune cache`
@@ -197,12 +145,6 @@ impl From<Tune> for super::tune::Options {
     fn from(Tune { compile_commands, anew, lock, workers }: Tune) -> Self {
         Self { commands: compile_commands, lock, workers: workers.into(), anew }
     }
-}
-
-/// A number of seconds above 0.
-fn seconds(text: &str) -> Result<f64, String> {
-    let number = text.parse::<f64>().ok().filter(|seconds| seconds.is_finite() && *seconds > 0.0);
-    number.ok_or_else(|| "it must be a number of seconds above 0".to_owned())
 }
 
 /// How to read what `nvtune report` prints.

@@ -1,9 +1,9 @@
 //! `nvtune cache stats|clear|trim`: what is kept between builds.
 
 use super::arguments::CacheCommand;
-use crate::diag::{put, say};
 use crate::record::{Cache, Journal};
 use crate::settings::{Settings, bytes};
+use crate::{put, say};
 
 /// Runs one of the commands; the exit code is 1 where there is no cache or it cannot be cleared.
 pub fn run(command: &CacheCommand) -> u8 {

@@ -1,8 +1,8 @@
 //! `nvtune doctor`: what a build on this machine would use.
 
-use crate::diag::put;
 use crate::measure::{Measurer, Options, Process};
 use crate::nvcc::RealNvcc;
+use crate::put;
 use crate::settings::{Settings, VARIABLES};
 
 /// Prints what is found; the exit code tells whether a build could go on.

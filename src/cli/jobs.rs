@@ -3,11 +3,11 @@
 //! Each job runs in a process of its own (`nvtune decide`), so that what takes one down leaves the others alone; what a job decides
 //! is in the cache before it ends, so that a run that was killed goes on where it was.
 
-use crate::diag::{say, say_on};
 use crate::measure;
 use crate::process;
 use crate::record::Record;
 use crate::settings::{Settings, Trust};
+use crate::{say, say_on};
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};

@@ -2,11 +2,11 @@
 
 use super::jobs;
 use super::jobs::{Job, Workers};
-use crate::diag::{put, say};
 use crate::driver::marked_source;
 use crate::record::{FORMAT, LOCK_FILE, Lock, LockError, Pinned, Record, Stale, lock};
 use crate::search::Provenance;
 use crate::settings::{Settings, Trust};
+use crate::{put, say};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;

@@ -13,8 +13,7 @@ mod tune;
 pub use arguments::{Arguments, command, man_page};
 pub use manual::{comments_page, results_page};
 
-use super::{bench, eval};
-use crate::diag::say;
+use crate::say;
 use arguments::Subcommand;
 use clap::FromArgMatches;
 use std::ffi::OsString;
@@ -25,8 +24,6 @@ const USAGE: u8 = 2;
 
 /// Runs a subcommand; `arguments` begin with the program's name.
 pub fn run(arguments: &[OsString]) -> u8 {
-    let arguments_given: Vec<String> =
-        arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let matches = arguments::command().try_get_matches_from(arguments);
     let arguments = match matches.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
@@ -39,9 +36,6 @@ pub fn run(arguments: &[OsString]) -> u8 {
     match arguments.subcommand {
         Subcommand::Report { records } => report::run(&records),
         Subcommand::Doctor => doctor::run(),
-        Subcommand::Bench(options) => bench::run(&options.campaign(&arguments_given)),
-        Subcommand::Eval { records, instructions: false } => eval::run(&records),
-        Subcommand::Eval { records, instructions: true } => eval::run_instructions(&records),
         Subcommand::Cache { command } => cache::run(&command),
         Subcommand::Lock(options) => lock::run(&options.into()),
         Subcommand::Tune(options) => tune::run(&options.into()),

@@ -1,7 +1,7 @@
 //! `nvtune report RECORD...`: a decision in a table.
 
-use crate::diag::{put, put_on, say};
 use crate::record::{Decision, FORMAT, Record};
+use crate::{put, put_on, say};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! `nvtune shims DIR`: a toolkit root whose nvcc is nvtune.
 
-use crate::diag::{put, say};
 use crate::nvcc::{REAL_NVCC, RealNvcc, mirror};
+use crate::{put, say};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 

@@ -3,9 +3,9 @@
 use super::jobs;
 use super::jobs::{Job, Workers};
 use super::lock;
-use crate::diag::put;
 use crate::driver::marked_source;
 use crate::measure::split;
+use crate::put;
 use crate::settings::Trust;
 use serde::Deserialize;
 use std::ffi::OsString;

@@ -2,7 +2,7 @@
 
 use super::diagnostic::{Diagnostic, Severity};
 use super::exit_code::{FATAL, SOURCE_ERROR};
-use super::print::{say, say_on};
+use crate::{say, say_on};
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 

@@ -10,7 +10,7 @@ use super::protocol::{Reply, Request};
 use super::replay::{Fault, Recording, Start, break_down};
 use super::schedule;
 use super::schedule::Pace;
-use crate::diag::say;
+use crate::say;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufReader, IsTerminal, Write};

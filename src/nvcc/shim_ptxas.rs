@@ -2,11 +2,11 @@
 //! cache operators in it, and compares the machine code with what was timed.
 
 use crate::diag::exit_code;
-use crate::diag::say;
 use crate::emit::{Part, Ticket, TicketKernel, TicketOutcome};
 use crate::ptx;
 use crate::ptx::Edits;
 use crate::sass::code_digest;
+use crate::say;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;

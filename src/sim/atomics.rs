@@ -62,7 +62,7 @@ struct Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::profile::Kind;
+    use crate::ptx::AccessKind;
     use crate::sim::program::{Memory, Window};
 
     #[test]

@@ -129,7 +129,7 @@ fn distances(own: &[Vec<Touch>], other: &[Vec<Touch>]) -> HashMap<u64, i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::profile::Kind;
+    use crate::ptx::AccessKind;
 
     /// Sectors of a buffer, which begins at a multiple of any distance here.
     fn sector(at: u64) -> u64 {

@@ -181,13 +181,13 @@ impl Profiles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench;
     use crate::record::RecordedSpace;
+    use crate::tune::recorded_input;
     use std::path::Path;
 
     fn laid(kernel: &str) -> Laid {
         let file = format!("{}/kernels/results/h200/{kernel}.json.gz", env!("CARGO_MANIFEST_DIR"));
-        bench::laid(&RecordedSpace::read(Path::new(&file)).unwrap()).unwrap()
+        recorded_input::laid(&RecordedSpace::read(Path::new(&file)).unwrap()).unwrap()
     }
 
     #[test]

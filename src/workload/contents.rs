@@ -236,7 +236,8 @@ fn from_half(bits: u16) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::{decode, encode, fill_bytes};
-    use crate::workload::buffer::{Buffer, Element, Fill, Scalar};
+    use crate::cuda::{Element, Scalar};
+    use crate::workload::buffer::{Buffer, Fill};
 
     #[test]
     fn halves_are_rounded_to_nearest_even() {

@@ -1,7 +1,6 @@
 //! nvtune as its users see it: in nvcc's place, measuring from recorded timings, and by its own command line.
 
 mod advice;
-mod bench;
 mod cli;
 mod interrupted;
 mod launches;

@@ -1,12 +1,12 @@
 //! The spaces recorded in `kernels/results/` on a GPU: their code once more, against the driver or under a profiler.
 
 use cudarc::driver::{result, sys};
-use nvtune::bench::laid;
 use nvtune::gpu::Architecture;
 use nvtune::measure::{Candidate, Measurer, Options, Plan, Process};
 use nvtune::model::occupancy::{Demand, occupancy};
 use nvtune::record::{RecordedSpace, SPACE_EXTENSION};
 use nvtune::sass::Cubin;
+use nvtune::tune::laid;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::{CString, OsString};
 use std::path::{Path, PathBuf};

@@ -9,8 +9,8 @@ pub fn nvcc() -> PathBuf {
     if let Some(path) = std::env::var_os("NVTUNE_NVCC") {
         return path.into();
     }
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join(".toolkit/bin/nvcc");
-    if own.exists() { own } else { which::which("nvcc").expect("an nvcc: run `make toolkit` first") }
+    let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|folder| folder.join(".toolkit/bin/nvcc"));
+    folders.find(|own| own.exists()).unwrap_or_else(|| which::which("nvcc").expect("an nvcc: run `make toolkit` first"))
 }
 
 /// Returns the path of another program of the toolkit.

@@ -7,7 +7,6 @@ use super::marked_source;
 use super::marked_source::MarkedSource;
 use super::tuning::Tuning;
 use crate::diag::console::Console;
-use crate::diag::put;
 use crate::diag::{FATAL, exit_code};
 use crate::emit::{Header, StubText, TicketKernel};
 use crate::gpu::architecture_number;
@@ -18,6 +17,7 @@ use crate::nvcc::{
     Dryrun, DryrunError, Invocation, MarkedFile, Phase, Programs, RealNvcc, compilers, list_value, quoted_files,
 };
 use crate::process;
+use crate::put;
 use crate::record::result_store::Results;
 use crate::record::{Record, Written};
 use crate::settings::{Mode, Settings, Trust, is_off};

@@ -1,9 +1,55 @@
-//! `nvtune bench` and `nvtune eval`, with a measuring process that answers from recorded timings.
+//! `nvtune-eval record` and `nvtune-eval judge`, with a measuring process that answers from recorded timings.
 
-use super::project::{Project, Ran, nvcc, run, succeed};
-use nvtune::eval;
+#[allow(dead_code, reason = "the tests of nvtune use the rest of it")]
+#[path = "../../../tests/support/toolkit.rs"]
+mod toolkit;
+
 use nvtune::record::RecordedSpace;
 use nvtune::settings::Strategy;
+use nvtune_eval::judge;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use toolkit::nvcc;
+
+/// A folder with the source `saxpy.cu` and recorded times.
+struct Project {
+    folder: tempfile::TempDir,
+}
+
+/// What a command did.
+struct Ran {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+impl Project {
+    fn new() -> Self {
+        let project = Self { folder: tempfile::tempdir().expect("a folder") };
+        let saxpy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/end_to_end/sources/saxpy.cu");
+        std::fs::copy(saxpy, project.path("saxpy.cu")).expect("copied");
+        project.write("times.json", TIMES);
+        project
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).expect("readable")
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).expect("written");
+    }
+}
+
+fn run(command: &mut Command) -> Ran {
+    let output = command.output().expect("it starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ran { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+}
 
 /// The best of the space is a block that is not the default; one block computes other results.
 const TIMES: &str = r#"{
@@ -17,14 +63,14 @@ const TIMES: &str = r#"{
     ]
 }"#;
 
-fn nvtune(project: &Project, words: &[&str]) -> Ran {
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_nvtune"));
+fn nvtune_eval(project: &Project, words: &[&str]) -> Ran {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nvtune-eval"));
     command.args(words).current_dir(project.path("")).env("NVTUNE_NVCC", nvcc()).env("NVTUNE_REPLAY", "times.json");
     run(command.env_remove("NVTUNE").env_remove("NVTUNE_RUNNER").env_remove("NVTUNE_STRICT"))
 }
 
-fn bench(project: &Project, options: &[&str]) -> Ran {
-    let ran = nvtune(project, &[&["bench", "saxpy.cu", "--results", "results"], options].concat());
+fn record(project: &Project, options: &[&str]) -> Ran {
+    let ran = nvtune_eval(project, &[&["record", "saxpy.cu", "--results", "results"], options].concat());
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     ran
 }
@@ -33,18 +79,17 @@ fn space(project: &Project) -> RecordedSpace {
     RecordedSpace::read(&project.path("results/h200/saxpy.json.gz")).unwrap_or_else(|error| panic!("it {error}"))
 }
 
-/// saxpy.cu, benched.
-fn benched(options: &[&str]) -> (Project, RecordedSpace) {
-    let project = Project::new(&["saxpy.cu"]);
-    project.write("times.json", TIMES);
-    bench(&project, options);
+/// Records the space of saxpy.cu.
+fn recorded(options: &[&str]) -> (Project, RecordedSpace) {
+    let project = Project::new();
+    record(&project, options);
     let space = space(&project);
     (project, space)
 }
 
 #[test]
 fn the_whole_space_is_recorded_with_what_a_model_looks_at() {
-    let (_project, space) = benched(&[]);
+    let (_project, space) = recorded(&[]);
     assert_eq!((space.size.configurations, space.size.points, space.size.sample), (192, 16, None));
     assert_eq!(space.options, ["-O3", "-arch=sm_90"]);
     assert_eq!((space.problems(), space.code_problems()), (vec![], vec![]));
@@ -67,15 +112,15 @@ fn the_whole_space_is_recorded_with_what_a_model_looks_at() {
 
 #[test]
 fn what_is_recorded_is_not_timed_again_and_what_is_missing_is_added() {
-    let (project, mut space) = benched(&["--repeat", "0"]);
+    let (project, mut space) = recorded(&["--repeat", "0"]);
     assert_eq!(space.repeatability, None);
     project.write("times.json", &TIMES.replace("80.0", "40.0"));
-    assert!(bench(&project, &[]).stderr.contains("recorded already"));
+    assert!(record(&project, &[]).stderr.contains("recorded already"));
     // As if the budget had ended before one of the points.
     let missing = space.points().last().expect("there are points");
     (space.configurations[missing].check, space.configurations[missing].time) = (None, None);
     space.write(&project.path("results/h200/saxpy.json.gz")).expect("written");
-    bench(&project, &[]);
+    record(&project, &[]);
     let time = |space: &RecordedSpace, block: u32| {
         let found =
             space.configurations.iter().find(|found| found.configuration.block[0] == block && found.time.is_some());
@@ -85,20 +130,20 @@ fn what_is_recorded_is_not_timed_again_and_what_is_missing_is_added() {
     assert!(added.is_complete());
     assert!(time(&added, 64) > 70.0, "known times are kept");
     // With other options, for another source or where it is asked for, all of it is timed anew.
-    bench(&project, &["--", "-O2", "-arch=sm_90"]);
+    record(&project, &["--", "-O2", "-arch=sm_90"]);
     assert!(time(&self::space(&project), 64) < 41.0);
     project.write("times.json", TIMES);
     project.write("saxpy.cu", &format!("{}// more\n", project.read("saxpy.cu")));
-    bench(&project, &["--", "-O2", "-arch=sm_90"]);
+    record(&project, &["--", "-O2", "-arch=sm_90"]);
     assert!(time(&self::space(&project), 64) > 70.0);
     project.write("times.json", &TIMES.replace("80.0", "40.0"));
-    bench(&project, &["--force", "--", "-O2", "-arch=sm_90"]);
+    record(&project, &["--force", "--", "-O2", "-arch=sm_90"]);
     assert!(time(&self::space(&project), 64) < 41.0);
 }
 
 #[test]
 fn of_a_large_space_a_sample_is_recorded() {
-    let (_project, space) = benched(&["--most", "8"]);
+    let (_project, space) = recorded(&["--most", "8"]);
     assert_eq!((space.size.points, space.size.sample.map(|sample| sample.points)), (16, Some(8)));
     assert_eq!((space.points().count(), space.configurations.len()), (8, 8));
     assert_eq!(space.configurations[space.baseline].configuration.block, [256, 1, 1]);
@@ -107,10 +152,16 @@ fn of_a_large_space_a_sample_is_recorded() {
 
 #[test]
 fn a_recorded_space_is_scored_as_the_compile_scored_it() {
-    let (project, space) = benched(&[]);
-    succeed(&mut project.nvtune(&["-O3", "-arch=sm_90", "-c", "saxpy.cu", "-o", "saxpy.o"]));
-    let record = project.record("saxpy.tune.json");
-    let scored = nvtune::tune::score(nvtune::bench::laid(&space).expect("laid out"))
+    let (project, space) = recorded(&[]);
+    // The workspace's nvtune is built beside this program.
+    let nvtune = Path::new(env!("CARGO_BIN_EXE_nvtune-eval")).with_file_name("nvtune");
+    let mut build = Command::new(nvtune);
+    build.args(["nvcc", "-O3", "-arch=sm_90", "-c", "saxpy.cu", "-o", "saxpy.o"]).current_dir(project.path(""));
+    let built = run(build.env("NVTUNE_NVCC", nvcc()).env("NVTUNE", "static").env_remove("NVTUNE_STRICT"));
+    assert_eq!(built.code, Some(0), "{}", built.stderr);
+    let text = std::fs::read(project.path("saxpy.tune.json")).expect("a record");
+    let record: serde_json::Value = serde_json::from_slice(&text).expect("the record is JSON");
+    let scored = nvtune::tune::score(nvtune::tune::laid(&space).expect("laid out"))
         .unwrap_or_else(|none| panic!("{}", none.reason));
     let rows = record["kernels"][0]["configurations"].as_array().expect("a list");
     assert_eq!(rows.len(), scored.scores.len());
@@ -122,15 +173,15 @@ fn a_recorded_space_is_scored_as_the_compile_scored_it() {
 
 #[test]
 fn strategies_are_judged_by_the_recorded_times() {
-    let (project, space) = benched(&[]);
-    let judged = eval::judge(&space).unwrap_or_else(|error| panic!("it {error}"));
+    let (project, space) = recorded(&[]);
+    let judged = judge::judge(&space).unwrap_or_else(|error| panic!("it {error}"));
     let es = judged.found.iter().find(|found| found.strategy == Strategy::Es).expect("every strategy is judged");
     assert_eq!((es.timed, judged.points), (16, 16));
     assert!(es.regret < 0.01 && (1.2..1.3).contains(&es.speed), "{es:?}");
     for found in &judged.found {
         assert!(found.timed <= 16 && found.regret >= 0.0 && found.speed >= 0.99, "{found:?}");
     }
-    let ran = nvtune(&project, &["eval", "results"]);
+    let ran = nvtune_eval(&project, &["judge", "results"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(ran.stdout.contains("| saxpy "), "{}", ran.stdout);
     assert!(ran.stdout.starts_with(&format!("## {}\n", judged.device)), "{}", ran.stdout);
@@ -142,20 +193,20 @@ fn strategies_are_judged_by_the_recorded_times() {
     other.device.name = "NVIDIA Z9".to_owned();
     std::fs::create_dir(project.path("results/z9")).expect("a folder");
     other.write(&project.path("results/z9/saxpy.json.gz")).expect("written");
-    let both = nvtune(&project, &["eval", "results"]).stdout;
+    let both = nvtune_eval(&project, &["judge", "results"]).stdout;
     let second = ran.stdout.replace(&format!("## {}\n", judged.device), "## NVIDIA Z9\n");
     assert_eq!(both, format!("{}\n{second}", ran.stdout));
 }
 
 #[test]
 fn what_is_no_record_is_refused_with_the_reason() {
-    let (project, space) = benched(&[]);
+    let (project, space) = recorded(&[]);
     let path = project.path("results/h200/saxpy.json.gz");
     let refused = |space: &RecordedSpace, reason: &str| {
         space.write(&path).expect("written");
         let error = RecordedSpace::read(&path).expect_err(reason).to_string();
         assert!(error.contains(reason), "{error}");
-        let ran = nvtune(&project, &["eval", "results"]);
+        let ran = nvtune_eval(&project, &["judge", "results"]);
         assert!(ran.code == Some(1) && ran.stderr.contains(reason), "{}", ran.stderr);
     };
     refused(&RecordedSpace { format: 2, ..space.clone() }, "is of format 2");
@@ -168,7 +219,7 @@ fn what_is_no_record_is_refused_with_the_reason() {
     other.configurations[3].source = 9;
     refused(&other, "configuration 3 (");
     std::fs::write(&path, "{}").expect("written");
-    assert!(nvtune(&project, &["eval", "results"]).stderr.contains("cannot be read"), "it is no gzip");
+    assert!(nvtune_eval(&project, &["judge", "results"]).stderr.contains("cannot be read"), "it is no gzip");
 
     let mut other = space.clone();
     other.variants[0].variant.digest = "0".to_owned();
@@ -179,9 +230,9 @@ fn what_is_no_record_is_refused_with_the_reason() {
 
 #[test]
 fn what_cannot_be_recorded_is_named() {
-    let project = Project::new(&["saxpy.cu"]);
+    let project = Project::new();
     project.write("times.json", r#"{"start": "no-device", "entries": []}"#);
-    let none = nvtune(&project, &["bench", "saxpy.cu"]);
+    let none = nvtune_eval(&project, &["record", "saxpy.cu"]);
     assert!(none.code == Some(1) && none.stderr.contains("no GPU to time on"), "{}", none.stderr);
     project.write("times.json", TIMES);
     project.write("plain.cu", "__global__ void k() {}\n");
@@ -193,9 +244,9 @@ fn what_cannot_be_recorded_is_named() {
         ("args.cu", "k: not recorded: its comment has no `args` clause"),
         ("none.cu", "none.cu: not recorded: No such file or directory"),
     ] {
-        let ran = nvtune(&project, &["bench", source, "--results", "results"]);
+        let ran = nvtune_eval(&project, &["record", source, "--results", "results"]);
         assert!(ran.code == Some(1) && ran.stderr.contains(message), "{source}: {}", ran.stderr);
     }
-    let usage = nvtune(&project, &["bench", "saxpy.cu", "--budget", "0"]);
+    let usage = nvtune_eval(&project, &["record", "saxpy.cu", "--budget", "0"]);
     assert!(usage.code == Some(2) && usage.stderr.contains("above 0"), "{}", usage.stderr);
 }

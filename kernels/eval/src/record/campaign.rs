@@ -1,19 +1,19 @@
-//! `nvtune bench`: sources -> a file for each of their kernels, within a budget, going on where an earlier run ended.
+//! `nvtune-eval record`: sources -> a file for each of their kernels, within a budget, going on where an earlier run ended.
 
 use super::recorded::{Facts, Taken, Times, recorded};
 use super::{facts, timed};
-use crate::comment::{Annotation, has_alternatives};
-use crate::diag::FATAL;
-use crate::diag::console::Console;
-use crate::driver::marked_source::MarkedSource;
-use crate::gpu::Device;
-use crate::launch::Configuration;
-use crate::measure::{Measurer, Options};
-use crate::nvcc::{Dryrun, Invocation, RealNvcc};
-use crate::process::Temporary;
-use crate::record::{RecordedSpace, SPACE_EXTENSION};
-use crate::settings::{Mode, Settings};
-use crate::tune::{Prepared, Tuner};
+use nvtune::comment::{Annotation, has_alternatives};
+use nvtune::diag::FATAL;
+use nvtune::diag::console::Console;
+use nvtune::driver::marked_source::MarkedSource;
+use nvtune::gpu::Device;
+use nvtune::launch::Configuration;
+use nvtune::measure::{Measurer, Options};
+use nvtune::nvcc::{Dryrun, Invocation, RealNvcc};
+use nvtune::process::Temporary;
+use nvtune::record::{RecordedSpace, SPACE_EXTENSION};
+use nvtune::settings::{Mode, Settings};
+use nvtune::tune::{Prepared, Tuner};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::ffi::OsString;

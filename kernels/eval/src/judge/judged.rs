@@ -1,11 +1,10 @@
 //! One recorded space -> what each strategy finds on it, and how well the model's metrics order it.
 
 use super::kendall::tau_b;
-use crate::bench;
-use crate::record::{RecordedSpace, SpaceError};
-use crate::settings::Strategy;
-use crate::tune;
-use crate::tune::Scored;
+use nvtune::record::{RecordedSpace, SpaceError};
+use nvtune::settings::Strategy;
+use nvtune::tune;
+use nvtune::tune::Scored;
 
 /// Candidates of the default strategy that are looked at as the first ones.
 pub const FIRST: usize = 8;
@@ -57,7 +56,8 @@ pub struct Found {
 /// Where the record is broken, or where its baseline cannot be scored.
 pub fn judge(space: &RecordedSpace) -> Result<Judged, SpaceError> {
     let broken = |problem: String| SpaceError::Inconsistent(problem);
-    let scored = tune::score(bench::laid(space)?).map_err(|none| broken(format!("its baseline: {}", none.reason)))?;
+    let scored =
+        tune::score(nvtune::tune::laid(space)?).map_err(|none| broken(format!("its baseline: {}", none.reason)))?;
     let times: Vec<Option<f64>> = space.configurations.iter().map(|found| found.time.map(|time| time.us())).collect();
     let truth = Truth { scored: &scored, times: &times };
     let baseline_us = truth.time(space.baseline).ok_or_else(|| broken("its baseline has no time".to_owned()))?;
@@ -136,7 +136,7 @@ impl Truth<'_> {
         let (indices, points) = self.scored.points();
         let timed = indices.iter().zip(&points).filter_map(|(&index, point)| Some((point.score, self.time(index)?)));
         let timed: Vec<_> = timed.collect();
-        let of = |metric: fn(&crate::model::Score) -> f64| {
+        let of = |metric: fn(&nvtune::model::Score) -> f64| {
             tau_b(&timed.iter().map(|(score, us)| (metric(score), *us)).collect::<Vec<_>>())
         };
         // More of RO and efficiency is better, less of C and time.

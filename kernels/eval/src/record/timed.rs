@@ -1,11 +1,11 @@
 //! A scored space -> the times of its points, or of a sample of them.
 
 use super::recorded::Taken;
-use crate::measure::{Error, Measurer, Options, Outcome, Plan, Process};
-use crate::record::{CHECKED, PointTime, Repeatability, Sample};
-use crate::settings::Strategy;
-use crate::tune;
-use crate::tune::Scored;
+use nvtune::measure::{Error, Measurer, Options, Outcome, Plan, Process};
+use nvtune::record::{CHECKED, PointTime, Repeatability, Sample};
+use nvtune::settings::Strategy;
+use nvtune::tune;
+use nvtune::tune::Scored;
 use std::collections::{BTreeMap, HashSet};
 
 /// Of each point: one launch to check its results, then seven samples. What is slower than four times the best is sampled

@@ -1,6 +1,6 @@
 //! Sources -> their kernels' whole spaces, timed and recorded: the truth that models and strategies are judged by.
 //!
-//! In: sources with tuning comments, a GPU. Out: a [`RecordedSpace`](crate::record::RecordedSpace) for each kernel under
+//! In: sources with tuning comments, a GPU. Out: a [`RecordedSpace`](nvtune::record::RecordedSpace) for each kernel under
 //! `results/GPU/`. What always holds: a kernel that fails leaves the others' files; what is recorded already is not timed again.
 
 mod campaign;
@@ -10,4 +10,3 @@ mod recorded;
 mod timed;
 
 pub use campaign::{Campaign, run};
-pub use recorded::laid;

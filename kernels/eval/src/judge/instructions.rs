@@ -1,12 +1,11 @@
 //! A recorded space -> how many instructions the model says that its baseline executes, block by block of its machine code; what a
 //! profiler counts on the GPU can be held against it (`kernels/ncu.py`).
 
-use crate::bench;
-use crate::model::Analysis;
-use crate::ptx::Module;
-use crate::record::{RecordedSpace, SpaceError};
-use crate::sass::Cubin;
-use crate::sim;
+use nvtune::model::Analysis;
+use nvtune::ptx::Module;
+use nvtune::record::{RecordedSpace, SpaceError};
+use nvtune::sass::Cubin;
+use nvtune::sim;
 use serde::Serialize;
 
 /// Threads of a warp.
@@ -43,7 +42,7 @@ pub struct Block {
 /// Where the record is broken.
 pub fn instructions(space: &RecordedSpace) -> Result<Instructions, SpaceError> {
     let broken = |problem: &str| SpaceError::Inconsistent(problem.to_owned());
-    let laid = bench::laid(space)?;
+    let laid = nvtune::tune::laid(space)?;
     let index = laid.baseline;
     let variant = *laid.variants[index].as_ref().map_err(|problem| broken(problem))?;
     let (code, source, launch) = (&laid.codes[variant], &laid.sources[laid.source_of[index]], &laid.launches[index]);

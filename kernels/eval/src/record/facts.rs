@@ -1,7 +1,7 @@
 //! What a record says of the machine besides the device: the driver and clocks by nvidia-smi.
 
-use crate::gpu::Device;
-use crate::record::DeviceState;
+use nvtune::gpu::Device;
+use nvtune::record::DeviceState;
 use std::process::Command;
 
 /// In the order of [`DeviceState`]'s fields.
@@ -40,7 +40,7 @@ pub fn folder(device: &Device) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::gpu::Device;
+    use nvtune::gpu::Device;
 
     #[test]
     fn a_folder_is_named_after_its_gpu() {

@@ -1,7 +1,7 @@
 //! What was found on every kernel -> tables in Markdown, aligned so that they read as well on a terminal.
 
 use super::judged::{FIRST, Found, Judged, METRICS};
-use crate::settings::Strategy;
+use nvtune::settings::Strategy;
 
 /// What counts as near the best.
 const NEAR: f64 = 0.01;

@@ -1,6 +1,6 @@
 //! Recorded spaces -> how good the model and the strategies of this nvtune are on them; no GPU, no toolkit.
 //!
-//! In: the files that `nvtune bench` wrote. Out: tables. What always holds: a recorded space is scored by the code that a compile
+//! In: the files that `nvtune-eval record` wrote. Out: tables. What always holds: a recorded space is scored by the code that a compile
 //! runs, its candidates are chosen and its winner is settled by the same; only the times are the recorded ones.
 
 mod instructions;
@@ -12,8 +12,8 @@ pub use instructions::{Block, Instructions, instructions};
 pub use judged::{Found, Judged, judge};
 pub use kendall::tau_b;
 
-use crate::diag::{put, put_on, say};
-use crate::record::{RecordedSpace, SPACE_EXTENSION, SpaceError};
+use nvtune::record::{RecordedSpace, SPACE_EXTENSION, SpaceError};
+use nvtune::{put, put_on, say};
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -56,7 +56,7 @@ fn files(paths: &[PathBuf]) -> Option<Vec<PathBuf>> {
         }
     }
     if files.is_empty() {
-        say!("nvtune fatal   : there are no records there; `nvtune bench` makes them");
+        say!("nvtune fatal   : there are no records there; `nvtune-eval record` makes them");
         return None;
     }
     files.sort();

@@ -1,0 +1,57 @@
+//! A recorded space -> what scoring looks at.
+
+use super::scoring_input::{Code, Laid, Source, representatives};
+use crate::gpu::{Architecture, Machine, architecture_number};
+use crate::record::{RecordedSpace, SpaceError, SpaceSource, SpaceVariant};
+use std::sync::Arc;
+
+/// Lays a recorded space out for scoring, as the tuner laid it out when it was recorded.
+pub fn laid(space: &RecordedSpace) -> Result<Laid, SpaceError> {
+    let broken = |problem: &str| SpaceError::Inconsistent(problem.to_owned());
+    let architecture = architecture_number(&space.architecture).and_then(Architecture::find);
+    let architecture = architecture.ok_or_else(|| broken("its architecture is not known"))?;
+    let parts = space.parts()?;
+    let mut workloads = Vec::with_capacity(space.workloads.len());
+    for (recorded, files) in space.workloads.iter().zip(&parts.files) {
+        let mut workload = recorded.workload.clone();
+        if !workload.attach(files) {
+            return Err(broken("the files of a workload are too short"));
+        }
+        workloads.push(Arc::new(workload));
+    }
+    let sources = space.sources.iter().zip(parts.ptx);
+    // What the comment said of launches shows in what was refused.
+    let source = |(source, ptx): (&SpaceSource, Option<String>)| Source {
+        symbol: source.symbol.clone(),
+        told_to_wait: false,
+        ptx: ptx.map(Arc::from),
+    };
+    let sources: Vec<Source> = sources.map(source).collect();
+    let of_baseline = space.configurations.get(space.baseline).and_then(|found| sources.get(found.source));
+    let codes = space.variants.iter().zip(parts.cubins);
+    let launches: Vec<_> = space.configurations.iter().map(|found| found.launch).collect();
+    let variants: Vec<Result<usize, String>> = space
+        .configurations
+        .iter()
+        .map(|found| found.variant.ok_or_else(|| found.infeasible.clone().unwrap_or_default()))
+        .collect();
+    let code = |(variant, cubin): (&SpaceVariant, Vec<u8>)| Code {
+        symbol: variant.symbol.clone(),
+        digest: variant.variant.digest.clone(),
+        cubin: Arc::from(cubin),
+    };
+    Ok(Laid {
+        machine: Machine::of_device(architecture, &space.device),
+        configurations: space.configurations.iter().map(|found| found.configuration.clone()).collect(),
+        workloads: space.configurations.iter().map(|found| workloads.get(found.workload).map(Arc::clone)).collect(),
+        source_of: space.configurations.iter().map(|found| found.source).collect(),
+        trips: space.configurations.iter().map(|found| found.trips.clone()).collect(),
+        baseline: space.baseline,
+        representative: representatives(&variants, &launches, space.baseline),
+        waits_for_grid: of_baseline.is_some_and(Source::waits_for_grid),
+        sources,
+        codes: codes.map(code).collect(),
+        launches,
+        variants,
+    })
+}
