@@ -41,7 +41,7 @@ pub fn run(command: &CacheCommand) -> u8 {
         CacheCommand::Trim { size } => {
             let Some(limit) = size.as_deref().map_or(Some(cache.limit()), bytes) else {
                 say!("nvtune fatal   : --size takes a number of bytes, such as 500M");
-                return super::USAGE;
+                return super::exit_status::USAGE;
             };
             put!("removed {} entries", cache.trim(limit));
             0

@@ -22,7 +22,7 @@ pub struct Options {
 
 /// Runs it; the exit code is 1 where something is stale or missing (`--check`), or could not be done.
 pub fn run(options: &Options) -> u8 {
-    super::exit_code(done(options))
+    super::exit_status::exit_code(done(options))
 }
 
 fn done(options: &Options) -> Result<u8, String> {

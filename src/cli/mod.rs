@@ -3,6 +3,7 @@
 mod arguments;
 mod cache;
 mod doctor;
+mod exit_status;
 mod jobs;
 mod lock;
 mod manual;
@@ -13,14 +14,11 @@ mod tune;
 pub use arguments::{Arguments, command, man_page};
 pub use manual::{comments_page, results_page};
 
-use crate::say;
 use arguments::Subcommand;
 use clap::FromArgMatches;
+use exit_status::USAGE;
 use std::ffi::OsString;
 use std::process::ExitCode;
-
-/// Exit code of a usage error, as clap has it, and of a measuring process that cannot begin.
-const USAGE: u8 = 2;
 
 /// Runs a subcommand; `arguments` begin with the program's name.
 pub fn run(arguments: &[OsString]) -> u8 {
@@ -50,12 +48,4 @@ pub fn run(arguments: &[OsString]) -> u8 {
         }
         Subcommand::Man { folder } => arguments::write_man_pages(&folder),
     }
-}
-
-/// The exit code of a command that may fail; what it failed of is printed.
-fn exit_code(done: Result<u8, String>) -> u8 {
-    done.unwrap_or_else(|problem| {
-        say!("nvtune fatal   : {problem}");
-        1
-    })
 }

@@ -30,7 +30,7 @@ struct Entry {
 
 /// Runs it; the exit code is 1 where a source could not be tuned or the lock file not be written.
 pub fn run(options: &Options) -> u8 {
-    super::exit_code(done(options))
+    super::exit_status::exit_code(done(options))
 }
 
 fn done(options: &Options) -> Result<u8, String> {

@@ -1,6 +1,6 @@
 //! One configuration: one value for each axis of a kernel's space.
 
-use super::CacheOperator;
+use super::cache_operator::CacheOperator;
 use crate::gpu::WARP;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

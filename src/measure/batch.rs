@@ -3,7 +3,7 @@
 //! What always holds: what several candidates share is sent once to each measuring process, however many requests name it.
 
 use super::candidate::Candidate;
-use super::process::Error;
+use super::error::Error;
 use super::protocol;
 use super::protocol::{Job, Request};
 use crate::workload::Workload;

@@ -3,10 +3,11 @@
 //! The measuring process itself runs under the tool, in one launch of the candidate on its workload. The tool's report goes to a
 //! file, for standard output is the protocol's.
 
-use super::Measurer;
 use super::candidate::{Candidate, Plan};
+use super::error::Error;
+use super::measurer::Measurer;
 use super::options::Options;
-use super::process::{Error, Process};
+use super::process::Process;
 use crate::process::Temporary;
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 //! How the measuring process is started: the settings -> a command, and how long to wait for it.
 
-use super::process::Error;
+use super::error::Error;
 use super::runner::{RunnerError, split};
 use crate::settings::Settings;
 use std::path::PathBuf;

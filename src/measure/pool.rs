@@ -5,10 +5,11 @@
 //! that others measure on is not waited for as long as this has one.
 
 use super::candidate::{Caches, Candidate, Plan};
+use super::error::Error;
+use super::measurer::{Measurer, Trial, Watch};
 use super::options::Options;
 use super::outcome::{Outcome, Timing, Timings};
-use super::process::{Error, Process};
-use super::{Measurer, Trial, Watch};
+use super::process::Process;
 use crate::gpu::{Conditions, Device};
 use std::time::{Duration, Instant};
 

@@ -6,16 +6,14 @@
 use super::batch::{Batch, Catalog};
 use super::candidate::{Caches, Candidate, Plan};
 use super::child_io::{Incoming, Link};
+use super::error::Error;
+use super::measurer::{Measurer, Trial, Watch};
 use super::options::Options;
 use super::outcome::{Outcome, Reason, Timing, Timings};
 use super::protocol;
 use super::protocol::{Job, Reply, Request, Rounds};
-use super::runner::RunnerError;
-use super::{Measurer, Trial, Watch};
 use crate::gpu::{Conditions, Device};
-use std::io;
 use std::time::{Duration, Instant};
-use thiserror::Error;
 
 /// A start that takes longer is worth a word to the user.
 const LONG: Duration = Duration::from_secs(5);
@@ -25,38 +23,6 @@ const DEATHS: u32 = 3;
 
 /// A launch that takes this many times the baseline's time counts as hung, if that is more than the plan's patience.
 const HUNG_FACTOR: f64 = 20.0;
-
-/// Why nothing could be measured.
-#[derive(Debug, Error)]
-pub enum Error {
-    /// The ordinary case of a machine without a GPU.
-    #[error("no GPU to measure on: {0}")]
-    NoDevice(String),
-    #[error("NVTUNE_RUNNER: {0}")]
-    Runner(#[from] RunnerError),
-    #[error("cannot start the measuring process `{command}`: {source}")]
-    Start { command: String, source: io::Error },
-    #[error("the measuring process `{command}` said nothing for {seconds} s")]
-    Silent { command: String, seconds: f64 },
-    #[error("`{command}` is no nvtune, it says {said}")]
-    Nonsense { command: String, said: String },
-    #[error(
-        "`{command}` speaks version {theirs} of the measuring protocol (\"{said}\"), this is nvtune {} with version {}: install the same nvtune at both ends",
-        env!("CARGO_PKG_VERSION"),
-        protocol::VERSION
-    )]
-    Version { command: String, theirs: u32, said: String },
-    #[error("others have measured on {gpus} for {seconds:.0} s (NVTUNE_WAIT says how long to wait for it)")]
-    Busy { gpus: String, seconds: f64 },
-    #[error("the measuring process `{command}` died ({how})")]
-    Died { command: String, how: String },
-    #[error("the baseline cannot be measured: {0}")]
-    Baseline(Reason),
-    #[error("the measuring process failed: {0}")]
-    Failed(String),
-    #[error("cannot be sent to the measuring process: {0}")]
-    Unsendable(String),
-}
 
 /// A measuring process, started anew when a candidate takes it down. Ended when this is dropped.
 pub struct Process {

@@ -1,7 +1,8 @@
 //! When two pieces of machine code are the same code.
 
+use super::error::Error;
 use super::resources::Resources;
-use super::{Cubin, Error, Kernel};
+use super::{Cubin, Kernel};
 use sha2::{Digest, Sha256};
 
 /// Bytes of an instruction.

@@ -10,9 +10,9 @@
 //! What always holds: the same times give the same points; a point is given once.
 
 use super::gaussian_process::{cholesky, expected_improvement, forward, rough_covariance};
+use super::point::Point;
 use super::prior::{Doubt, Suppositions};
 use super::problem::Task;
-use super::strategies::Point;
 
 /// Points of the first round besides the baseline: they hedge the prediction. With two of them in place of three a sixth of the searches of
 /// `stencil3d` ends 3.6% from the best (its recorded space, 24 draws of suppositions), and the others end alike.

@@ -3,6 +3,7 @@
 mod few;
 mod gaussian_process;
 mod pareto;
+mod point;
 mod prior;
 mod problem;
 mod refit;
@@ -10,6 +11,7 @@ mod strategies;
 mod winner;
 
 pub use pareto::pareto_front;
+pub use point::Point;
 pub use refit::Refit;
-pub use strategies::{Point, Search, candidates, po_pareto_set};
+pub use strategies::{Search, candidates, po_pareto_set};
 pub use winner::{Promise, Provenance, predicted_winner, promises};

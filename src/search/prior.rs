@@ -7,8 +7,8 @@
 //!
 //! What always holds: the same points give the same choice, and a point is chosen once.
 
+use super::point::sort_by_prediction;
 use super::problem::Task;
-use super::strategies::sort_by_prediction;
 use crate::model::{CORNER, Score, Terms};
 
 /// Points that are looked at: those of least predicted time, and the baseline.
@@ -169,7 +169,7 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::strategies::Point;
+    use crate::search::point::Point;
     use crate::search::strategies::tests::bound;
 
     /// What is chosen first of points with these parts of their prediction.

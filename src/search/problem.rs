@@ -1,7 +1,7 @@
 //! What a search over many rounds starts from.
 
 use super::gaussian_process::{covariance, squared};
-use super::strategies::Point;
+use super::point::Point;
 
 /// Over which share of the space's extent one point's refusal speaks for others, and how many points that ran stand behind one of
 /// which nothing is known.

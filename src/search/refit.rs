@@ -10,9 +10,9 @@
 //! What always holds: the same times give the same points; a point is given once.
 
 use super::gaussian_process::{cholesky, covariance, expected_improvement, forward, squared};
+use super::point::{Point, sort_by_prediction};
 use super::prior::{Doubt, Suppositions};
 use super::problem::Task;
-use super::strategies::{Point, sort_by_prediction};
 use std::collections::BTreeSet;
 
 /// Points of the first round besides the baseline: half that hedge the prediction, half far from all others. They are natural ones, which

@@ -2,27 +2,11 @@
 
 use super::few::Few;
 use super::pareto::pareto_front;
+use super::point::{Point, sort_by_prediction};
 use super::refit::Refit;
 use crate::model::{Bottleneck, Score};
 use crate::settings::Strategy;
 use std::collections::BTreeMap;
-
-/// A feasible configuration as the search sees it.
-#[derive(Clone, Debug)]
-pub struct Point {
-    /// Threads of the whole grid.
-    pub threads: u64,
-    /// Identity of the machine code: points of one variant and equal metrics differ in shape alone.
-    pub variant: usize,
-    /// Identity of cache operator and carve-out. The model knows next to nothing of caches, so POSF and Ryoo choose among the points
-    /// of each as if they were alone.
-    pub policy: usize,
-    /// Whether it has code that is there before that of the others: see [`crate::ptx::Edits::is_natural`].
-    pub natural: bool,
-    pub score: Score,
-    /// Where in the space it is: numbers in which configurations that behave alike are near, the same ones for all points.
-    pub coordinates: Vec<f64>,
-}
 
 /// POSF keeps occupancies in this range. The paper's 0.3 to 0.5 was fitted to a GTX 480; the bounds here are what the
 /// recorded exhaustive runs under `kernels/results/h200/` allow: no kernel's best point lies outside them.
@@ -126,10 +110,6 @@ pub fn po_pareto_set(points: &[Point]) -> Vec<usize> {
     let mut set = po_pareto(points, |_| true);
     set.sort_unstable();
     set
-}
-
-pub(crate) fn sort_by_prediction(points: &[Point], indices: &mut [usize]) {
-    indices.sort_by(|&a, &b| points[a].score.predicted_us.total_cmp(&points[b].score.predicted_us).then(a.cmp(&b)));
 }
 
 fn highest_ro(points: &[Point]) -> Vec<usize> {

@@ -1,8 +1,8 @@
 //! The chosen configuration, and how it was chosen.
 
+use super::point::Point;
 use super::prior::{Doubt, Suppositions};
 use super::problem::Task;
-use super::strategies::Point;
 use crate::launch::Departure;
 use serde::{Deserialize, Serialize};
 use std::fmt;

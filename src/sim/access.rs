@@ -1,61 +1,28 @@
 //! What a few warps accessed -> how each memory line looks to the memory system.
 
+use super::address_map::AddressMap;
 use super::atomics::busy;
 use super::bank_conflicts;
 use super::l2_sharing::Beside;
-use super::memory::{AddressMap, MODULE_REGION, in_buffer, region};
+use super::memory::{MODULE_REGION, in_buffer, region};
 use super::profile::{Access, Spread, VARIABLES};
 use super::program::Program;
+use super::request::{Request, SECTOR, SECTORS_PER_LINE, WORD, distinct, in_local};
 use super::stores::{Leaving, leaving};
 use super::thread::Touch;
-use crate::ptx::{AccessKind, MemorySpace};
+use crate::ptx::MemorySpace;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Bytes of a sector, the unit of traffic between caches and memory.
-pub(crate) const SECTOR: u64 = 32;
-pub(crate) const SECTORS_PER_LINE: u64 = 4;
 /// Sectors come from device memory in pairs that differ in this bit of their number: on an H200 4.2 million lone sectors are 268 MB
 /// (`dram__bytes_read.sum` of `scattered`, `kernels/results/h200/traffic.json`).
 const FETCHED_WITH: u64 = 1;
-/// Lanes of a warp.
-const WARP: u64 = 32;
 /// Bytes of a line of the constant cache (Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, table 3.1).
 const CONSTANT_LINE: u64 = 64;
-/// Bytes of a bank's word.
-pub(crate) const WORD: u64 = 4;
-
 /// Instructions of a warp in which what another warp of its block asked for has come, though warps do not keep step. The searches of the
 /// recorded spaces of an H200 find the same with 224 to 384 of them; without any of this, variants that load in many small groups
 /// (`stencil3d` in 40 registers) are taken to wait for the level-2 cache in each of them.
 const OTHERS_AGO: u64 = 256;
-
-/// One execution of a memory step by one warp.
-#[derive(Clone, Debug)]
-pub(crate) struct Request {
-    pub step: u32,
-    pub warp: u32,
-    /// The how-manieth execution of this step by the warp.
-    pub execution: u64,
-    /// Instructions that the warp had executed.
-    pub time: u64,
-    pub space: MemorySpace,
-    pub kind: AccessKind,
-    pub width: u32,
-    /// The lanes that take part, and the address in the space of each.
-    pub lanes: u32,
-    pub addresses: [u64; 32],
-}
-
-impl Request {
-    pub fn each(&self) -> impl Iterator<Item = (u64, u64)> {
-        (0..32).filter(|lane| self.lanes >> lane & 1 != 0).map(|lane| (lane, self.addresses[lane as usize]))
-    }
-
-    pub fn last(&self, address: u64) -> u64 {
-        address.saturating_add(u64::from(self.width.max(1)) - 1)
-    }
-}
 
 /// Lays what the lanes of a warp touched side by side: those that execute a step for the same time do it together.
 pub(crate) fn requests(warp: u32, lanes: &[(u32, Vec<Touch>)]) -> Vec<Request> {
@@ -423,12 +390,6 @@ impl Sum {
     }
 }
 
-pub(crate) fn distinct(mut values: Vec<u64>) -> Vec<u64> {
-    values.sort_unstable();
-    values.dedup();
-    values
-}
-
 fn sectors(request: &Request) -> Vec<u64> {
     let mut sectors = Vec::with_capacity(64);
     for (lane, address) in request.each() {
@@ -444,16 +405,10 @@ fn sectors(request: &Request) -> Vec<u64> {
     distinct(sectors)
 }
 
-/// Where a byte of a lane's local memory is, apart from global addresses and other warps' memory: the same word of neighbouring lanes
-/// lies side by side.
-pub(crate) fn in_local(warp: u32, lane: u64, address: u64) -> u64 {
-    let within = (address / WORD).wrapping_mul(WARP).wrapping_add(lane).wrapping_mul(WORD).wrapping_add(address % WORD);
-    within ^ (1 << 63) ^ (u64::from(warp) << 40)
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::ptx::AccessKind;
 
     pub fn request(space: MemorySpace, width: u32, address: impl Fn(u64) -> u64) -> Request {
         let addresses = std::array::from_fn(|lane| address(lane as u64));

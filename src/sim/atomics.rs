@@ -3,8 +3,8 @@
 //! A word is updated once at a time, wherever the updates come from, and so is a line: who updates few words waits for all others that
 //! do. Times are those of an H200 (`kernels/results/h200/atomics.txt`), from the clock of whose cache they hang, not from that of its SMs.
 
-use super::access::{Request, SECTOR, SECTORS_PER_LINE};
 use super::program::{Operation, Update};
+use super::request::{Request, SECTOR, SECTORS_PER_LINE};
 use crate::ptx::MemorySpace;
 use crate::ptx::Scalar;
 use std::collections::{BTreeMap, HashMap};

@@ -1,6 +1,6 @@
 //! A warp's request -> the cycles that shared memory or the level-1 cache takes for it: words of banks, and look-ups of lines.
 
-use super::access::{Request, WORD, distinct};
+use super::request::{Request, WORD, distinct};
 use crate::ptx::AccessKind;
 
 /// Parts of the level-1 cache's tags that are looked up at once, each for one line.

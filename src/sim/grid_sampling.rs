@@ -12,7 +12,7 @@
 //! agree, or one that differs lies alone among them, as a long row of a sparse matrix does, what is nearest tells nothing, and a place that was
 //! sought says no more than that it is like the one beside which it was sought: more are drawn instead, and only these count.
 
-use super::{middle, unravel};
+use super::place::{middle, unravel};
 use crate::launch::Launch;
 
 /// Strata with a smaller share of the blocks are not looked at for their own sake.

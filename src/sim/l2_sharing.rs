@@ -5,9 +5,10 @@
 //! whoever comes to a sector earlier in its life finds it in device memory, and the others find it in the level-2 cache. Loads of a halo are
 //! told from those that bring what is new, though both are new to the block (`stencil3d` on an H200: `kernels/results/h200/waits.txt`).
 
-use super::access::SECTOR;
-use super::memory::{AddressMap, region};
-use super::sampling::LANE;
+use super::address_map::AddressMap;
+use super::limits::LANE;
+use super::memory::region;
+use super::request::SECTOR;
 use super::thread::{Allowance, Ground, Place3, Thread, Touch};
 use crate::ptx::MemorySpace;
 use std::collections::{BTreeMap, HashMap, VecDeque};

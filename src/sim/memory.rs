@@ -4,10 +4,10 @@
 //! constant and parameter memory are windows above them. Nothing of a buffer is ever materialised.
 
 use super::arithmetic::mask;
+use super::program::{Image, Placed};
 use super::program::{Memory, Window};
+use crate::sim::address_map::AddressMap;
 use crate::workload::{Buffer, Symbol, contents};
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 
 /// Bytes between the regions of global memory; the region of buffer `i` begins at `(i + 1) << REGION_BITS`.
 const REGION_BITS: u32 = 40;
@@ -83,26 +83,6 @@ pub(crate) fn in_region(address: u64) -> Option<(usize, i64)> {
 pub(crate) fn region(address: u64) -> u64 {
     address >> REGION_BITS
 }
-
-/// Multiplies by a large odd number: keys are addresses, whose low bits differ.
-#[derive(Default)]
-pub(crate) struct AddressHasher(u64);
-
-impl Hasher for AddressHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(u64::from(byte));
-        }
-    }
-    fn write_u64(&mut self, value: u64) {
-        self.0 = (self.0.rotate_left(26) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
-    }
-}
-
-pub(crate) type AddressMap<V> = HashMap<u64, V, BuildHasherDefault<AddressHasher>>;
 
 /// Eight bytes of an overlay.
 #[derive(Clone, Copy, Default)]
@@ -198,36 +178,6 @@ impl Overlay {
         bits = bits & !take | word.bits >> (8 * shift) & take;
         (bits, written == bytes, unknown != 0)
     }
-}
-
-/// A run of initial bytes of variables: what is given, what is zero, what the host may have written.
-#[derive(Default)]
-pub(crate) struct Image {
-    /// Variables with an initialiser: first byte, end, and values by absolute offset (size, bits).
-    pub ranges: Vec<(u64, u64)>,
-    pub values: AddressMap<u8>,
-}
-
-impl Image {
-    /// Bits and whether they are unknown.
-    fn read(&self, offset: u64, size: u32) -> (u64, bool) {
-        let end = offset.saturating_add(u64::from(size));
-        let known = self.ranges.iter().any(|&(from, to)| from <= offset && end <= to);
-        if !known {
-            return (0, true);
-        }
-        let bits = (0..u64::from(size.min(8)))
-            .fold(0, |bits, i| bits | u64::from(self.values.get(&(offset + i)).copied().unwrap_or(0)) << (8 * i));
-        (bits, false)
-    }
-}
-
-/// A variable of the module, by its offset in its window.
-pub(crate) struct Placed {
-    pub name: Box<str>,
-    pub constant: bool,
-    pub offset: u64,
-    pub size: u64,
 }
 
 /// Contents that the workload gives a variable.

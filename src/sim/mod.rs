@@ -9,6 +9,7 @@
 //! bounds the work.
 
 mod access;
+mod address_map;
 mod aggregate;
 mod arithmetic;
 mod atomics;
@@ -19,19 +20,24 @@ mod decode;
 mod float16;
 mod grid_sampling;
 mod l2_sharing;
+mod limits;
 mod loops;
 mod masked_memory;
 mod memory;
 mod operation;
+mod place;
 pub mod profile;
 mod program;
 mod reconvergence;
 mod register_slots;
+mod request;
 mod sampling;
 mod stores;
 mod thread;
 
+pub use limits::Limits;
 pub use profile::Profile;
+pub use program::ASSERTION;
 pub use thread::Stray;
 
 use crate::launch::Launch;
@@ -41,6 +47,7 @@ use access::Whole;
 use aggregate::Tally;
 use l2_sharing::Beside;
 use memory::{Initial, Overlay};
+use place::{middle_and_ends, unravel};
 use program::{Passing, Program};
 use sampling::{Home, Sampled};
 use std::cell::RefCell;
@@ -52,27 +59,6 @@ const BUSIER: f64 = 2.0;
 
 /// A thread: its block, and its place in that.
 pub type At = ([u32; 3], [u32; 3]);
-
-/// What device code calls where an `assert` does not hold.
-pub const ASSERTION: &str = "__assertfail";
-
-/// What the interpreter may spend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Instructions interpreted in all.
-    pub instructions: u64,
-    /// Executions of each memory instruction that are recorded for a thread.
-    pub window: u32,
-    /// Warps of a block whose accesses are looked at (as far as the instructions suffice). With sixteen in place of four the predicted time
-    /// orders the recorded spaces of an H200 better (Kendall's tau, on average, 0.646 in place of 0.632), with more no more.
-    pub warps: u32,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { instructions: 3_000_000, window: 32, warps: 16 }
-    }
-}
 
 /// Why there is no profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -348,28 +334,6 @@ fn arguments(program: &Program, workload: &Workload) -> Result<Vec<u8>, Error> {
         bytes.extend(value);
     }
     Ok(bytes)
-}
-
-/// Splits a linear index into x, y and z.
-fn unravel(index: u64, extents: [u32; 3]) -> [u32; 3] {
-    let [x, y, _] = extents.map(u64::from);
-    [(index % x) as u32, (index / x % y) as u32, (index / x / y) as u32]
-}
-
-/// The linear index of what lies in the middle along each dimension: that of the middle of all indices lies at a rim where the last
-/// extent is even.
-fn middle([x, y, z]: [u32; 3]) -> u64 {
-    let [x, y, z] = [x, y, z].map(u64::from);
-    x / 2 + x * (y / 2 + y * (z / 2))
-}
-
-/// Middle, first and last, without repetition.
-fn middle_and_ends(extents: [u32; 3]) -> Vec<u64> {
-    let (middle, last) = (middle(extents), extents.iter().map(|&n| u64::from(n)).product::<u64>() - 1);
-    let mut indices = vec![middle];
-    indices.extend([0, last].into_iter().filter(|&end| end != middle));
-    indices.dedup();
-    indices
 }
 
 /// The threads that are counted, the most common kind first.

@@ -1,6 +1,6 @@
 //! The compact form of an entry and everything it calls: registers, constants and special registers are slots of one file.
 
-use super::memory::{Image, Placed};
+use super::address_map::AddressMap;
 use super::operation::{Alu, Combine, Compare, Mode};
 use crate::ptx::Scalar;
 use crate::ptx::{AccessKind, MemorySpace};
@@ -293,4 +293,41 @@ impl Program {
         };
         self.list(list, count).iter().copied().chain([step.target, second]).filter(|&slot| slot != 0)
     }
+}
+
+/// What device code calls where an `assert` does not hold.
+pub const ASSERTION: &str = "__assertfail";
+
+pub(crate) fn blank(operation: Operation, line: u32) -> Step {
+    Step { operation, guard: 0, negated: false, event: false, target: 0, sources: [0; 4], line }
+}
+
+/// A run of initial bytes of variables: what is given, what is zero, what the host may have written.
+#[derive(Default)]
+pub(crate) struct Image {
+    /// Variables with an initialiser: first byte, end, and values by absolute offset (size, bits).
+    pub ranges: Vec<(u64, u64)>,
+    pub values: AddressMap<u8>,
+}
+
+impl Image {
+    /// Bits and whether they are unknown.
+    pub fn read(&self, offset: u64, size: u32) -> (u64, bool) {
+        let end = offset.saturating_add(u64::from(size));
+        let known = self.ranges.iter().any(|&(from, to)| from <= offset && end <= to);
+        if !known {
+            return (0, true);
+        }
+        let bits = (0..u64::from(size.min(8)))
+            .fold(0, |bits, i| bits | u64::from(self.values.get(&(offset + i)).copied().unwrap_or(0)) << (8 * i));
+        (bits, false)
+    }
+}
+
+/// A variable of the module, by its offset in its window.
+pub(crate) struct Placed {
+    pub name: Box<str>,
+    pub constant: bool,
+    pub offset: u64,
+    pub size: u64,
 }

@@ -4,19 +4,20 @@
 //! threads that were counted, turn out to need what other warps provide, all of the block, if the allowance suffices; then others.
 //! Where a warp is too long for that, its lanes are run one by one, for a lone thread's loops can be skipped.
 
-use super::access::{Request, Turns, Whole, requests};
+use super::access::{Turns, Whole, requests};
 use super::aggregate::{Tally, Together};
 use super::block;
 use super::block::{Outcome, Ran};
 use super::grid_sampling::ENOUGH;
+use super::limits::LANE;
+use super::limits::Limits;
+use super::place::{middle, unravel};
 use super::program::{Operation, Window};
+use super::request::Request;
 use super::thread::{Allowance, Ground, Place3, Thread};
-use super::{Limits, middle, unravel};
 use crate::launch::Launch;
 use std::ops::Range;
 
-/// Instructions that a lane of a further warp may take: enough to fill the record of its accesses.
-pub(super) const LANE: u64 = 1 << 14;
 /// What a step of a warp costs, in instructions of a lone thread.
 const STEP: u64 = 8;
 /// How much longer than the busiest thread that was counted a warp is taken to be, for it goes all ways of its lanes.

@@ -3,8 +3,8 @@
 //! Stores of a warp to one sector leave together where little else was stored in between: the words of a structure, one after another.
 //! A sector of which not all bytes are written costs the level-2 cache more than a whole one.
 
-use super::access::{Request, SECTOR, SECTORS_PER_LINE, in_local};
-use super::memory::AddressMap;
+use super::address_map::AddressMap;
+use super::request::{Request, SECTOR, SECTORS_PER_LINE, in_local};
 use crate::ptx::{AccessKind, MemorySpace};
 use std::collections::{BTreeMap, HashMap};
 

@@ -46,7 +46,7 @@ pub fn fill_bytes(buffer: &Buffer, range: Range<u64>, bytes: &mut [u8]) -> bool 
     true
 }
 
-/// One element; the first [`size`](super::buffer::Element::size) bytes are its own, the rest is 0.
+/// One element; the first [`size`](crate::cuda::Element::size) bytes are its own, the rest is 0.
 pub fn element_bytes(buffer: &Buffer, index: u64) -> [u8; MAX_ELEMENT] {
     let size = buffer.element.scalar.size();
     let (lanes, recipe) = (u64::from(buffer.element.lanes), recipe(buffer));

@@ -4,7 +4,7 @@
 //! job that is admitted gives one argument for each parameter, of its size, as far as the driver tells them.
 
 use super::driver::{Context, Function, Result, name};
-use super::faulted;
+use super::fault::faulted;
 use crate::gpu::Device;
 use crate::launch::Launch;
 use crate::measure::bench::Halt;

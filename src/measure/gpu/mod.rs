@@ -6,6 +6,7 @@
 
 mod device_code;
 mod driver;
+mod fault;
 mod kernel;
 mod pool;
 mod reference;
@@ -21,6 +22,7 @@ use crate::gpu::{Condition, Device};
 use crate::launch::Launch;
 use crate::workload::Workload;
 use driver::{Context, DriverFault, Event, Global, Graph, Memory, Module, Stream, name};
+use fault::faulted;
 use kernel::{Kernel, launch_failed};
 use pool::{Pool, Slab};
 use reference::{Reference, Verdict};
@@ -490,11 +492,6 @@ impl Bench for Gpu {
         }
         self.launch(&kernel, job, &workload, &places)
     }
-}
-
-/// An error of a call that fails only where a kernel has broken the context before.
-fn faulted(error: cudarc::driver::DriverError) -> Halt {
-    Halt::Faulted(Reason::Faulted { error: name(&error) })
 }
 
 /// An error while buffers are made.

@@ -5,7 +5,7 @@
 //! reach of the kernels that are compared: it counts only as long as it is what the baseline left.
 
 use super::driver::{Context, DriverFault, Memory, Stream};
-use super::faulted;
+use super::fault::faulted;
 use super::pool::{Pool, Slab};
 use crate::launch::Launch;
 use crate::measure::bench::Halt;

@@ -9,15 +9,17 @@
 mod calls;
 mod collective;
 mod lanes;
+mod state;
 mod storage;
 mod warp;
 
-use super::access::{Request, Turns};
+use super::access::Turns;
 use super::masked_memory::Flat;
-use super::memory::{Initial, Overlay, region};
-use super::program::{Reduction, Slot, Step};
+use super::memory::Overlay;
+use super::program::Reduction;
+use super::request::Request;
 use super::thread::Ground;
-use lanes::each;
+use state::{Barrier, Recording, State};
 use std::ops::Range;
 use warp::{Stop, Warp};
 
@@ -56,84 +58,6 @@ pub(super) struct Ran {
     pub requests: Vec<Request>,
     /// Of memory steps.
     pub turns: Vec<Turns>,
-}
-
-/// What is recorded of a warp's accesses.
-#[derive(Default)]
-pub(super) struct Recording {
-    window: u32,
-    requests: Vec<Request>,
-    turns: Vec<Turns>,
-}
-
-impl Recording {
-    /// Counts an execution of a step by so many lanes; tells whether it is to be recorded.
-    fn takes(&mut self, step: u32, lanes: u32) -> bool {
-        let Some(turns) = self.turns.get_mut(step as usize) else { return false };
-        turns.add(Turns { executions: 1.0, lanes: f64::from(lanes.count_ones()) });
-        turns.executions <= f64::from(self.window)
-    }
-}
-
-/// Barriers that a block has.
-const BARRIERS: usize = 16;
-
-/// Who has come to a barrier.
-#[derive(Default)]
-struct Barrier {
-    /// The waiting lanes by warp, with the slot for what is reduced.
-    waiting: Vec<(u32, u32, Slot)>,
-    arrived: u32,
-    /// Threads that have to come, where that is said.
-    expected: Option<u32>,
-    reduction: Option<Reduction>,
-    holding: u32,
-    unknown: bool,
-}
-
-/// What the warps of a block share.
-pub(super) struct State<'p> {
-    initial: &'p Initial<'p>,
-    shared: Flat,
-    global: Overlay,
-    /// Regions of global memory that were written.
-    regions: Vec<u64>,
-    barriers: [Barrier; BARRIERS],
-}
-
-impl<'p> State<'p> {
-    fn global(&self, address: u64, size: u32) -> (u64, bool) {
-        let (below, below_unknown) = self.initial.global(address, size);
-        if !self.regions.contains(&region(address)) {
-            return (below, below_unknown);
-        }
-        let (value, whole, unknown) = self.global.read(address, size, below);
-        (value, unknown || below_unknown && !whole)
-    }
-
-    fn set_global(&mut self, address: u64, size: u32, value: u64, unknown: bool) {
-        if !self.regions.contains(&region(address)) {
-            self.regions.push(region(address));
-        }
-        self.global.write(address, size, value, unknown);
-    }
-
-    /// Lanes come to a barrier.
-    fn arrive(&mut self, warp: &mut Warp<'p>, step: &Step, lanes: u32, reduction: Option<(Reduction, bool)>) {
-        let Some(first) = each(lanes).next() else { return };
-        let ((id, vague), (threads, _)) = (warp.value(step.sources[0], first), warp.value(step.sources[1], first));
-        warp.exact &= !vague;
-        let barrier = &mut self.barriers[id as usize % BARRIERS];
-        barrier.arrived += lanes.count_ones();
-        barrier.expected = u32::try_from(threads).ok().filter(|&threads| threads > 0).or(barrier.expected);
-        if let Some((reduction, invert)) = reduction {
-            let holds = warp.holds(step.sources[2]) ^ if invert { u32::MAX } else { 0 };
-            barrier.reduction = Some(reduction);
-            barrier.holding += (holds & lanes).count_ones();
-            barrier.unknown |= warp.unknown(step.sources[2]) & lanes != 0;
-        }
-        barrier.waiting.push((warp.number, lanes, step.target));
-    }
 }
 
 /// Runs warps of a block.

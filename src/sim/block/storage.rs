@@ -1,14 +1,14 @@
 //! Loads, stores and atomics of a warp, lane after lane, and the record of what they touched.
 
-use super::State;
 use super::lanes::each;
+use super::state::State;
 use super::warp::Warp;
 use crate::ptx::{AccessKind, MemorySpace};
-use crate::sim::access::Request;
 use crate::sim::arithmetic::{sign_extend, updated};
 use crate::sim::memory::{Place, accessed};
 use crate::sim::operation::signed;
 use crate::sim::program::{Memory, Step, Update, Window};
+use crate::sim::request::Request;
 
 /// Where a lane's part of a memory of all lanes begins; what lies outside of it is nowhere.
 fn own(lane: usize, size: u64, address: u64) -> u64 {

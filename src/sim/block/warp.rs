@@ -5,13 +5,13 @@
 //! together. What a lane knows is as in [`thread`](crate::sim::thread), but what other lanes provide is real.
 
 use super::lanes::{Lanes, compared, computed, each, which};
-use super::{Recording, State};
+use super::state::{BARRIERS, Recording, State};
 use crate::sim::arithmetic::{carried, mask};
 use crate::sim::decode;
 use crate::sim::masked_memory::Flat;
 use crate::sim::memory::{Place, place};
 use crate::sim::operation::Combine;
-use crate::sim::program::{Home, Operation, Program, Slot, Step, Window};
+use crate::sim::program::{Home, Operation, Program, Reduction, Slot, Step, Window};
 use crate::sim::thread::{Ground, Place3, special_value};
 use std::rc::Rc;
 
@@ -131,7 +131,7 @@ impl<'p> Warp<'p> {
         for &(slot, special) in &program.specials {
             if matches!(program.homes[slot as usize], Home::Lanes(_)) {
                 for lane in each(alive) {
-                    let thread = crate::sim::unravel(u64::from(number * 32) + lane as u64, launch.block);
+                    let thread = crate::sim::place::unravel(u64::from(number * 32) + lane as u64, launch.block);
                     let value = special_value(special, launch, Place3 { block, thread }, program.shared);
                     warp.put_lane(slot, lane, value.unwrap_or(0), value.is_none());
                 }
@@ -345,7 +345,7 @@ impl<'p> Warp<'p> {
                 }
                 Operation::Barrier { waits, reduction, invert } => {
                     self.park(on, pc);
-                    state.arrive(self, step, taken, reduction.map(|reduction| (reduction, invert)));
+                    self.arrive(state, step, taken, reduction.map(|reduction| (reduction, invert)));
                     if waits {
                         self.held |= taken;
                         return true;
@@ -477,6 +477,23 @@ impl<'p> Warp<'p> {
             }
             _ => {}
         }
+    }
+
+    /// Brings lanes to a barrier, where they wait until it is complete.
+    fn arrive(&mut self, state: &mut State<'p>, step: &Step, lanes: u32, reduction: Option<(Reduction, bool)>) {
+        let Some(first) = each(lanes).next() else { return };
+        let ((id, vague), (threads, _)) = (self.value(step.sources[0], first), self.value(step.sources[1], first));
+        self.exact &= !vague;
+        let barrier = &mut state.barriers[id as usize % BARRIERS];
+        barrier.arrived += lanes.count_ones();
+        barrier.expected = u32::try_from(threads).ok().filter(|&threads| threads > 0).or(barrier.expected);
+        if let Some((reduction, invert)) = reduction {
+            let holds = self.holds(step.sources[2]) ^ if invert { u32::MAX } else { 0 };
+            barrier.reduction = Some(reduction);
+            barrier.holding += (holds & lanes).count_ones();
+            barrier.unknown |= self.unknown(step.sources[2]) & lanes != 0;
+        }
+        barrier.waiting.push((self.number, lanes, step.target));
     }
 }
 

@@ -3,9 +3,10 @@
 use super::{Decoder, Names, Target};
 use crate::ptx::{AccessKind, MemorySpace};
 use crate::ptx::{Initial, Instruction, Operand, Scalar};
-use crate::sim::ASSERTION;
 use crate::sim::operation;
 use crate::sim::operation::{Alu, Combine, Compare, Mode, bits, float};
+use crate::sim::program::ASSERTION;
+use crate::sim::program::blank;
 use crate::sim::program::{
     Call, Callee, Collective, Memory, Operation, Passing, Reduction, Shuffle, Slot, Step, Update, Vote, Window,
 };
@@ -434,10 +435,6 @@ impl<'m> Decoder<'m> {
             }
         }
     }
-}
-
-pub(super) fn blank(operation: Operation, line: u32) -> Step {
-    Step { operation, guard: 0, negated: false, event: false, target: 0, sources: [0; 4], line }
 }
 
 fn update(modifier: &str) -> Option<Update> {

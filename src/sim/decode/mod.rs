@@ -6,15 +6,16 @@
 mod instruction;
 
 use super::branch_trace;
-use super::memory::{CONST_BASE, FUNCTION_BASE, LOCAL_BASE, MODULE_BASE, PARAM_BASE, Placed, SHARED_BASE};
+use super::memory::{CONST_BASE, FUNCTION_BASE, LOCAL_BASE, MODULE_BASE, PARAM_BASE, SHARED_BASE};
 use super::operation;
 use super::operation::{Compare, bits};
+use super::program::Placed;
+use super::program::blank;
 use super::program::{Callee, Operation, Passing, Program, Routine, Slot, Special, Window};
 use super::reconvergence;
 use super::register_slots;
 use crate::ptx;
 use crate::ptx::{Function, Initial, Linkage, Module, Operand, Parameter, Scalar, Statement, Variable};
-use instruction::blank;
 use std::collections::HashMap;
 
 /// The largest alignment; the language's own is 128 bytes.

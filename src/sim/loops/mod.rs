@@ -20,9 +20,9 @@ mod slice;
 use super::arithmetic::{integer, mask};
 use super::operation::{Compare, bits, float};
 use super::program::{Operation, Program};
-use super::thread::Thread;
 use crate::ptx::Scalar;
 use slice::{Analysis, Course};
+use std::cell::RefMut;
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
@@ -38,6 +38,28 @@ const ENOUGH: u64 = 2;
 const WORTH: i128 = 4;
 /// Paths through one loop that are remembered.
 const PATHS: usize = 16;
+
+/// The state of a thread, as far as skipping iterations reads and changes it.
+pub(super) trait LoopState {
+    /// Returns the values of all slots.
+    fn values(&self) -> &[u64];
+    /// Returns the values of all slots, to be changed.
+    fn values_mut(&mut self) -> &mut [u64];
+    /// Marks the value of a slot as unknown.
+    fn set_unknown(&mut self, slot: usize);
+    /// Returns how often each step was executed.
+    fn counts(&self) -> &[u64];
+    /// Counts executions that were not interpreted, by step.
+    fn count_more(&mut self, more: impl Iterator<Item = u64>);
+    /// Tells whether a third of the allowance is spent: what is left suffices to look at a loop.
+    fn is_dear(&self) -> bool;
+    /// Notes that counts are estimates.
+    fn set_estimated(&mut self);
+    /// Notes that iterations were skipped just now, and whether these may have written memory.
+    fn set_skipped(&mut self, iterations: u64, stores: bool);
+    /// Returns the analyses of loops that all threads of the program share.
+    fn analyses(&self) -> RefMut<'_, Analyses>;
+}
 
 /// Analyses of paths by the branch that ends the loop, shared by all threads of a program.
 #[derive(Default)]
@@ -159,7 +181,7 @@ impl Loops {
     }
 
     /// A backward branch to `head` was taken: samples the loop, and skips what can be skipped.
-    pub fn back(&mut self, thread: &mut Thread<'_>, program: &Program, branch: u32, head: u32) {
+    pub fn back(&mut self, state: &mut impl LoopState, program: &Program, branch: u32, head: u32) {
         if self.index[branch as usize] == 0 {
             let span = Some(head..=branch);
             self.loops.push(Loop { span, next: self.warmup, patience: self.warmup, ..Loop::default() });
@@ -168,9 +190,10 @@ impl Loops {
         let entry = &mut self.loops[self.index[branch as usize] as usize - 1];
         entry.passes += 1;
         if entry.passes == BASE {
-            entry.base.clone_from(&thread.counts);
+            entry.base.clear();
+            entry.base.extend_from_slice(state.counts());
         }
-        let dear = !entry.estimated && entry.passes > BASE + ENOUGH && thread.is_dear();
+        let dear = !entry.estimated && entry.passes > BASE + ENOUGH && state.is_dear();
         if entry.passes < entry.next && !dear {
             return;
         }
@@ -178,18 +201,18 @@ impl Loops {
             self.sampling += 1;
         }
         let log = self.log.len();
-        entry.samples.push(Sample { values: thread.values.clone(), counts: thread.counts.clone(), log });
+        entry.samples.push(Sample { values: state.values().to_vec(), counts: state.counts().to_vec(), log });
         if entry.samples.len() < SAMPLES {
             return;
         }
         let samples = std::mem::take(&mut entry.samples);
         self.sampling -= 1;
         let whole = self.log.len() < LOG;
-        let mut skipped = whole && skip(thread, program, &samples, &self.log, branch);
+        let mut skipped = whole && skip(state, program, &samples, &self.log, branch);
         if !skipped && dear && whole {
             entry.estimated = true;
             let passes = entry.passes - BASE;
-            skipped = estimate(thread, program, &samples, &self.log, head..=branch, (&entry.base, passes));
+            skipped = estimate(state, program, &samples, &self.log, head..=branch, (&entry.base, passes));
         }
         if skipped {
             entry.skipped = true;
@@ -210,7 +233,7 @@ impl Loops {
 }
 
 /// Skips iterations if the loop is regular; tells whether it did.
-fn skip(thread: &mut Thread<'_>, program: &Program, samples: &[Sample], log: &[Event], branch: u32) -> bool {
+fn skip(state: &mut impl LoopState, program: &Program, samples: &[Sample], log: &[Event], branch: u32) -> bool {
     let [s0, s1, s2, s3] = samples else {
         return false;
     };
@@ -221,34 +244,34 @@ fn skip(thread: &mut Thread<'_>, program: &Program, samples: &[Sample], log: &[E
     if !same(s1, s0) || !same(s2, s1) {
         return false;
     }
-    let analysis = thread.analyses.borrow_mut().of(program, branch, &deltas, None);
+    let analysis = state.analyses().of(program, branch, &deltas, None);
     let Some(iterations) = certain(program, &analysis, samples, log) else {
         return false;
     };
-    thread.count_more(deltas.iter().map(|delta| delta.saturating_mul(iterations)));
-    advance(thread, program, &analysis, samples, iterations);
+    state.count_more(deltas.iter().map(|delta| delta.saturating_mul(iterations)));
+    advance(state, program, &analysis, samples, iterations);
     true
 }
 
 /// Estimates the rest of a loop, of which `passes` took the counts from `base` to now; tells whether it did.
 fn estimate(
-    thread: &mut Thread<'_>,
+    state: &mut impl LoopState,
     program: &Program,
     samples: &[Sample],
     log: &[Event],
     span: RangeInclusive<u32>,
     (base, passes): (&[u64], u64),
 ) -> bool {
-    let deltas: Vec<u64> = thread.counts.iter().zip(base).map(|(after, before)| after - before).collect();
+    let deltas: Vec<u64> = state.counts().iter().zip(base).map(|(after, before)| after - before).collect();
     let branch = *span.end();
-    let analysis = thread.analyses.borrow_mut().of(program, branch, &deltas, Some(span));
+    let analysis = state.analyses().of(program, branch, &deltas, Some(span));
     let Some(iterations) = certain(program, &analysis, samples, log) else {
         return false;
     };
     let share = |delta: &u64| (u128::from(*delta) * u128::from(iterations) / u128::from(passes.max(1))) as u64;
-    thread.count_more(deltas.iter().map(share));
-    thread.estimated = true;
-    advance(thread, program, &analysis, samples, iterations);
+    state.count_more(deltas.iter().map(share));
+    state.set_estimated();
+    advance(state, program, &analysis, samples, iterations);
     true
 }
 
@@ -331,7 +354,7 @@ fn first_turn(difference: i128, slope: i128, relation: Compare, holds: bool) -> 
 }
 
 /// Moves registers on by `iterations`.
-fn advance(thread: &mut Thread<'_>, program: &Program, analysis: &Analysis, samples: &[Sample], iterations: u64) {
+fn advance(state: &mut impl LoopState, program: &Program, analysis: &Analysis, samples: &[Sample], iterations: u64) {
     let [s0, s1, s2, s3] = samples else { return };
     for &(slot, course) in &analysis.courses {
         let at = slot as usize;
@@ -341,12 +364,11 @@ fn advance(thread: &mut Thread<'_>, program: &Program, analysis: &Analysis, samp
         let even = step(s2, s1) == delta && step(s1, s0) == delta;
         match course {
             Course::Linear if even => {
-                thread.values[at] = mask(s3.values[at].wrapping_add(delta.wrapping_mul(iterations)), width);
+                state.values_mut()[at] = mask(s3.values[at].wrapping_add(delta.wrapping_mul(iterations)), width);
             }
             Course::Constant if even && delta == 0 => {}
-            _ => thread.unknown[at] = true,
+            _ => state.set_unknown(at),
         }
     }
-    thread.skipped = iterations;
-    thread.skipped_stores |= analysis.stores;
+    state.set_skipped(iterations, analysis.stores);
 }

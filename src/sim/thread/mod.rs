@@ -11,14 +11,14 @@ mod storage;
 use super::arithmetic::{carried, compare, compute, mask, order, sign_extend};
 use super::branch_trace::Path;
 use super::decode;
-use super::loops::{Analyses, Event, Loops};
+use super::loops::{Analyses, Event, LoopState, Loops};
 use super::memory::{Initial, Overlay, Place, place};
 use super::operation::{Alu, Combine, bits, signed};
 use super::program::{Operation, Program, Slot, Special, Step, Window};
 use crate::launch::Launch;
 use crate::ptx::Scalar;
 use crate::ptx::{AccessKind, MemorySpace};
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 
 /// How often a branch on unknown data may go the same way before it is sent the other way.
 const PATIENCE: u32 = 64;
@@ -304,19 +304,6 @@ impl<'p> Thread<'p> {
         Outcome { counts, exact, estimated, cut, vague, interpreted, touches, path, global, stray }
     }
 
-    /// A third of the allowance is spent: what is left suffices to look at a loop.
-    pub fn is_dear(&self) -> bool {
-        self.interpreted > self.allowance.steps / 3
-    }
-
-    /// Counts executions that were not interpreted, by step.
-    pub fn count_more(&mut self, more: impl Iterator<Item = u64>) {
-        for (count, more) in self.counts.iter_mut().zip(more) {
-            *count = count.saturating_add(more);
-            self.extrapolated = self.extrapolated.saturating_add(more);
-        }
-    }
-
     /// Whether a guarded step is executed.
     fn guarded(&mut self, step: &Step, at: u32) -> bool {
         let taken = (self.values[step.guard as usize] & 1 != 0) != step.negated;
@@ -460,4 +447,46 @@ pub(crate) fn special_value(special: Special, launch: &Launch, at: Place3, share
         Special::Constant(value) => value,
         Special::Unknown => return None,
     })
+}
+
+impl LoopState for Thread<'_> {
+    fn values(&self) -> &[u64] {
+        &self.values
+    }
+
+    fn values_mut(&mut self) -> &mut [u64] {
+        &mut self.values
+    }
+
+    fn set_unknown(&mut self, slot: usize) {
+        self.unknown[slot] = true;
+    }
+
+    fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
+    fn count_more(&mut self, more: impl Iterator<Item = u64>) {
+        for (count, more) in self.counts.iter_mut().zip(more) {
+            *count = count.saturating_add(more);
+            self.extrapolated = self.extrapolated.saturating_add(more);
+        }
+    }
+
+    fn is_dear(&self) -> bool {
+        self.interpreted > self.allowance.steps / 3
+    }
+
+    fn set_estimated(&mut self) {
+        self.estimated = true;
+    }
+
+    fn set_skipped(&mut self, iterations: u64, stores: bool) {
+        self.skipped = iterations;
+        self.skipped_stores |= stores;
+    }
+
+    fn analyses(&self) -> RefMut<'_, Analyses> {
+        self.analyses.borrow_mut()
+    }
 }

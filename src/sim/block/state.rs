@@ -1,0 +1,71 @@
+//! What the warps of a block share: memory, barriers, and what is recorded of their accesses.
+
+use crate::sim::access::Turns;
+use crate::sim::masked_memory::Flat;
+use crate::sim::memory::Initial;
+use crate::sim::memory::Overlay;
+use crate::sim::memory::region;
+use crate::sim::program::Reduction;
+use crate::sim::program::Slot;
+use crate::sim::request::Request;
+
+/// What is recorded of a warp's accesses.
+#[derive(Default)]
+pub(crate) struct Recording {
+    pub(super) window: u32,
+    pub(super) requests: Vec<Request>,
+    pub(super) turns: Vec<Turns>,
+}
+
+impl Recording {
+    /// Counts an execution of a step by so many lanes; tells whether it is to be recorded.
+    pub(super) fn takes(&mut self, step: u32, lanes: u32) -> bool {
+        let Some(turns) = self.turns.get_mut(step as usize) else { return false };
+        turns.add(Turns { executions: 1.0, lanes: f64::from(lanes.count_ones()) });
+        turns.executions <= f64::from(self.window)
+    }
+}
+
+/// Barriers that a block has.
+pub(crate) const BARRIERS: usize = 16;
+
+/// Who has come to a barrier.
+#[derive(Default)]
+pub(crate) struct Barrier {
+    /// The waiting lanes by warp, with the slot for what is reduced.
+    pub(super) waiting: Vec<(u32, u32, Slot)>,
+    pub(super) arrived: u32,
+    /// Threads that have to come, where that is said.
+    pub(super) expected: Option<u32>,
+    pub(super) reduction: Option<Reduction>,
+    pub(super) holding: u32,
+    pub(super) unknown: bool,
+}
+
+/// What the warps of a block share.
+pub(crate) struct State<'p> {
+    pub(super) initial: &'p Initial<'p>,
+    pub(super) shared: Flat,
+    pub(super) global: Overlay,
+    /// Regions of global memory that were written.
+    pub(super) regions: Vec<u64>,
+    pub(super) barriers: [Barrier; BARRIERS],
+}
+
+impl<'p> State<'p> {
+    pub(super) fn global(&self, address: u64, size: u32) -> (u64, bool) {
+        let (below, below_unknown) = self.initial.global(address, size);
+        if !self.regions.contains(&region(address)) {
+            return (below, below_unknown);
+        }
+        let (value, whole, unknown) = self.global.read(address, size, below);
+        (value, unknown || below_unknown && !whole)
+    }
+
+    pub(super) fn set_global(&mut self, address: u64, size: u32, value: u64, unknown: bool) {
+        if !self.regions.contains(&region(address)) {
+            self.regions.push(region(address));
+        }
+        self.global.write(address, size, value, unknown);
+    }
+}
