@@ -16,6 +16,7 @@ mod frequency;
 mod header;
 mod host_code;
 mod language;
+mod layers;
 mod measure;
 mod memory;
 mod model;

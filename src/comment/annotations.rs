@@ -516,3 +516,46 @@ fn declares_scalar(kernel: &Kernel, parameter: usize, name: &str) -> bool {
     let declaration = kernel.declarations.get(parameter).and_then(|declaration| declaration.strip_suffix(name));
     declaration.is_some_and(|kind| matches!(Type::of(kind), Type::Scalar(_)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::annotations;
+    use crate::diag::Source;
+
+    #[test]
+    fn a_wait_for_the_whole_grid_is_seen_in_the_words_of_the_body() {
+        for (body, waits) in [
+            ("cg::this_grid().sync();", true),
+            ("auto grid = cg::this_grid(); grid.sync();", true),
+            ("const cg::grid_group g(cooperative_groups::this_grid()); if (n) { cg::sync(g); }", true),
+            ("cg::sync(cg::this_grid());", true),
+            ("auto g = this_grid(); auto token = g.barrier_arrive(); g.barrier_wait(token);", true),
+            (
+                "auto grid = cg::this_grid(); auto block = cg::this_thread_block(); block.sync(); x[grid.thread_rank()] = 0;",
+                false,
+            ),
+            ("cg::this_thread_block().sync(); // this_grid().sync()", false),
+            ("} __device__ void other() { this_grid().sync();", false),
+            ("sync(", false),
+            (".sync", false),
+            ("", false),
+        ] {
+            let text = format!(
+                "//@tune threads(n) block({{64, 128}}) default(block = 64)\n__global__ void k(int n, float *x) {{ {body} }}\n"
+            );
+            let found = annotations(&Source::new("k.cu".to_owned(), text.as_bytes()));
+            let found = found.unwrap_or_else(|problems| panic!("{problems:?}"));
+            assert_eq!(found[0].kernel.waits_for_grid, waits, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_code_before_the_first_comment() {
+        for mark in ["", "\u{feff}"] {
+            let text = format!("{mark}//@tune threads(n) block(auto)\n__global__ void k(int n) {{}}\n");
+            let source = Source::new("a.cu", text.as_bytes());
+            let found = annotations(&source).unwrap_or_else(|problems| panic!("{problems:?}"));
+            assert_eq!((found.len(), source.text.starts_with("//@")), (1, true));
+        }
+    }
+}

@@ -380,36 +380,3 @@ fn parameter(source: &Source, tokens: &[CxxToken]) -> Option<String> {
     }
     name
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::comment::annotations;
-    use crate::diag::Source;
-
-    #[test]
-    fn a_wait_for_the_whole_grid_is_seen_in_the_words_of_the_body() {
-        for (body, waits) in [
-            ("cg::this_grid().sync();", true),
-            ("auto grid = cg::this_grid(); grid.sync();", true),
-            ("const cg::grid_group g(cooperative_groups::this_grid()); if (n) { cg::sync(g); }", true),
-            ("cg::sync(cg::this_grid());", true),
-            ("auto g = this_grid(); auto token = g.barrier_arrive(); g.barrier_wait(token);", true),
-            (
-                "auto grid = cg::this_grid(); auto block = cg::this_thread_block(); block.sync(); x[grid.thread_rank()] = 0;",
-                false,
-            ),
-            ("cg::this_thread_block().sync(); // this_grid().sync()", false),
-            ("} __device__ void other() { this_grid().sync();", false),
-            ("sync(", false),
-            (".sync", false),
-            ("", false),
-        ] {
-            let text = format!(
-                "//@tune threads(n) block({{64, 128}}) default(block = 64)\n__global__ void k(int n, float *x) {{ {body} }}\n"
-            );
-            let found = annotations(&Source::new("k.cu".to_owned(), text.as_bytes()));
-            let found = found.unwrap_or_else(|problems| panic!("{problems:?}"));
-            assert_eq!(found[0].kernel.waits_for_grid, waits, "{body}");
-        }
-    }
-}

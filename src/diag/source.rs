@@ -81,19 +81,3 @@ impl Source {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::Source;
-    use crate::comment::annotations;
-
-    #[test]
-    fn a_byte_order_mark_is_no_code_before_the_first_comment() {
-        for mark in ["", "\u{feff}"] {
-            let text = format!("{mark}//@tune threads(n) block(auto)\n__global__ void k(int n) {{}}\n");
-            let source = Source::new("a.cu", text.as_bytes());
-            let found = annotations(&source).unwrap_or_else(|problems| panic!("{problems:?}"));
-            assert_eq!((found.len(), source.text.starts_with("//@")), (1, true));
-        }
-    }
-}
