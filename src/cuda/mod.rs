@@ -1,4 +1,6 @@
-//! TODOC
+//! What is read of a CUDA source: kernels, parameters and their types, launches, macros.
+//!
+//! Text in, facts out. An unknown form is no fact; nothing here is an error of the user's.
 
 pub mod brackets;
 mod conditionals;

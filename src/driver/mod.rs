@@ -1,6 +1,13 @@
-//! TODOC
+//! One call of nvcc, from argv to the object.
+//!
+//! In: argv and the environment. Out: what nvcc would make, with the winners of marked kernels in it. [`pipeline`] has the steps in
+//! their order.
 
+mod build;
 mod call_cache;
+mod decisions;
+mod final_build;
 pub mod marked_source;
+mod outputs;
 pub mod pipeline;
 mod tuning;

@@ -1,4 +1,4 @@
-//! TODOC
+//! GPUs: what each architecture can do, which GPU of this machine is meant, and how it is.
 
 pub mod architecture;
 mod condition;

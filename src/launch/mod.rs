@@ -1,4 +1,4 @@
-//! TODOC
+//! One configuration of a kernel and the launch that it gives: values, no code.
 
 mod cache_operator;
 mod configuration;

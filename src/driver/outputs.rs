@@ -1,8 +1,9 @@
 //! The headers and records of a compile, beside what it makes: where they go, when they stay, and what is taken back.
 
-use super::Build;
-use crate::driver::call_cache::Warm;
-use crate::driver::tuning::Tuning;
+use super::build::Build;
+use super::call_cache::Warm;
+use super::tuning::Tuning;
+use crate::diag::FATAL;
 use crate::emit::Header;
 use crate::nvcc::Made;
 use crate::process;
@@ -15,8 +16,18 @@ use std::time::Duration;
 const HEADER_AGE: Duration = Duration::from_millis(250);
 
 impl Build<'_> {
-    /// The folder for headers and records: it must be there before anything is written.
-    pub(super) fn header_folder(&self) -> Result<PathBuf, String> {
+    /// Returns the folder for headers and records, which must be there before anything is written.
+    ///
+    /// # Errors
+    /// The exit code, once it is said that there is none.
+    pub(super) fn header_folder(&self) -> Result<PathBuf, u8> {
+        self.find_header_folder().map_err(|problem| {
+            self.console.fatal(&problem);
+            FATAL
+        })
+    }
+
+    fn find_header_folder(&self) -> Result<PathBuf, String> {
         if let Some(folder) = &self.settings.header_folder {
             std::fs::create_dir_all(folder)
                 .map_err(|error| format!("cannot make NVTUNE_HEADER_DIR '{}': {error}", folder.display()))?;

@@ -1,0 +1,214 @@
+//! Marked sources -> the winners of their kernels: tuned, or recalled from an earlier call with the same inputs.
+
+use super::build::Build;
+use super::call_cache::{Call, Snapshot, Warm, Winners};
+use super::tuning::Tuning;
+use crate::emit::Header;
+use crate::gpu::architecture_number;
+use crate::nvcc::{Dryrun, DryrunError, Phase, Programs, Toolchain, compilers, quoted_files};
+use crate::settings::Mode;
+use crate::tune;
+use crate::tune::{Tuned, Tuner};
+use std::path::{Path, PathBuf};
+
+impl Build<'_> {
+    /// Tunes the kernels of all sources; returns where the final build finds its programs.
+    ///
+    /// # Errors
+    /// The exit code, where the call ends here: nvcc refused it, or NVTUNE_STRICT does.
+    pub(super) fn tune(&self, tunings: &mut [Tuning], warm: Option<&Warm<'_>>) -> Result<Programs, u8> {
+        let dryrun = match Dryrun::ask(&self.nvcc.path, &self.invocation.arguments) {
+            Ok(dryrun) => dryrun,
+            Err(late @ DryrunError::Late(_)) => {
+                self.console.warning(&format!("not tuned: {late}"));
+                return Err(self.console.failure().unwrap_or_else(|| self.plain()));
+            }
+            // nvcc itself says what is wrong with the call.
+            Err(_) => return Err(self.plain()),
+        };
+        for tuning in tunings.iter_mut() {
+            tuning.architecture = tuning.source.newest_architecture(&dryrun);
+        }
+        if !self.warn_untunable(tunings) {
+            let tuner = self.tune_all(&dryrun, tunings);
+            if let Some(warm) = warm {
+                self.keep(warm, &dryrun, tunings, &tuner);
+            }
+        }
+        Ok(Programs::new(&dryrun, self.nvcc))
+    }
+
+    /// Warns where no source of the call can be tuned; tells whether that is so.
+    pub(super) fn warn_untunable(&self, tunings: &[Tuning]) -> bool {
+        let Some(reason) = self.untunable() else { return false };
+        for tuning in tunings {
+            self.console.warning(&format!("{}: not tuned: {reason}", tuning.source.path.display()));
+        }
+        true
+    }
+
+    /// Tunes the kernels of all sources; returns what tuned them.
+    pub(super) fn tune_all(&self, dryrun: &Dryrun, tunings: &mut [Tuning]) -> Tuner<'_> {
+        let mut tuner = Tuner::new(self.settings, self.console).with_results(self.results);
+        for tuning in tunings {
+            self.tune_source(dryrun, tuning, &mut tuner);
+        }
+        tuner
+    }
+
+    /// Why no source of the call can be tuned.
+    fn untunable(&self) -> Option<String> {
+        match self.invocation.phase {
+            Phase::Assembly(option) => Some(format!("{option} makes no machine code")),
+            _ if self.invocation.device_debug => Some("-G compiles device code without optimisation".to_owned()),
+            _ => None,
+        }
+    }
+
+    /// Tunes the kernels of one source; what cannot be tuned is warned of and stays as nvcc builds it.
+    fn tune_source(&self, dryrun: &Dryrun, tuning: &mut Tuning, tuner: &mut Tuner<'_>) {
+        let source = tuning.source.name();
+        self.console.compiling(&source);
+        if tuning.source.is_fat(dryrun) {
+            // Which of the architectures is tuned hangs on the GPU.
+            tuner.start();
+        }
+        tuning.source.preprocess(dryrun, &tuning.annotations);
+        let device = tuner.device_architecture();
+        let mut made = tuning.source.toolchain(dryrun, &tuning.annotations, device);
+        if let Ok(toolchain) = &made {
+            match tuning.leave_out_uncompiled(toolchain, !tuning.source.is_fat(dryrun)) {
+                // The header is that of the kernels that are left.
+                Ok(true) => made = tuning.source.toolchain(dryrun, &tuning.annotations, device),
+                Ok(false) => {}
+                Err(problems) => return self.console.diagnostics(&problems),
+            }
+        }
+        let toolchain = match made {
+            Ok(toolchain) => toolchain.with_cache(self.results.cache.clone()),
+            Err(problem) => {
+                tuning.is_provisional = true;
+                return self.console.warning(&format!("{source}: not tuned: {problem}"));
+            }
+        };
+        if self.several_sources() && !tuning.source.includes_header {
+            self.leave_out_macro_axes(tuning);
+        }
+        let annotations = tuning.compiled(&toolchain).into_owned();
+        let around = tuning.source.surroundings(dryrun, &annotations);
+        tuning.tuned = tuner.tune(&toolchain, &annotations, around);
+        self.tune_others(dryrun, tuning, &toolchain, tuner);
+        for line in tuning.tuned.iter().flat_map(Tuned::summaries) {
+            self.console.summary(&line);
+        }
+    }
+
+    /// Decides for the other architectures of a fat build: what nothing is decided for stays as nvcc builds it there.
+    fn tune_others(&self, dryrun: &Dryrun, tuning: &mut Tuning, chosen: &Toolchain, tuner: &mut Tuner<'_>) {
+        if tuning.tuned.is_empty() {
+            return;
+        }
+        for toolchain in tuning.source.other_toolchains(dryrun, &tuning.annotations, chosen) {
+            let toolchain = match toolchain {
+                Ok(toolchain) => toolchain.with_cache(self.results.cache.clone()),
+                Err(problem) => {
+                    tuning.is_provisional = true;
+                    self.console.warning(&format!("{}: not tuned: {problem}", tuning.source.path.display()));
+                    continue;
+                }
+            };
+            let annotations = tuning.compiled(&toolchain);
+            let around = tuning.source.surroundings(dryrun, &annotations);
+            let others = tuner.tune_beside(&toolchain, &annotations, around, &tuning.tuned);
+            let capability = architecture_number(toolchain.architecture());
+            for tuned in &mut tuning.tuned {
+                let left = others.iter().all(|other| other.decision.name != tuned.decision.name);
+                let untuned: Vec<u32> = capability.into_iter().filter(|_| left).collect();
+                tuned.stand_beside(&others, &untuned);
+            }
+        }
+    }
+
+    /// `-D` reaches every source of a call, and what the others call by that name is not nvtune's. There a macro axis comes
+    /// through the header alone.
+    pub(super) fn several_sources(&self) -> bool {
+        self.invocation.sources.len() + self.invocation.host_sources > 1
+    }
+
+    fn leave_out_macro_axes(&self, tuning: &mut Tuning) {
+        tuning.annotations.retain(|annotation| {
+            if !annotation.macros.is_empty() {
+                self.console.warning(&format!(
+                    "{}: not tuned: -D would set its macros for the other sources of this call too; include \"{}\" or compile {} by itself",
+                    annotation.name,
+                    Header::file_name(&tuning.source.stem),
+                    tuning.source.file_name()
+                ));
+            }
+            annotation.macros.is_empty()
+        });
+    }
+
+    /// Makes the look-up of the whole call; none where there is no cache, or nothing that it keeps can be used.
+    pub(super) fn warm(&self, tunings: &[Tuning]) -> Option<Warm<'_>> {
+        Warm::new(&self.call(tunings), self.results, self.console).filter(|_| !self.invocation.device_debug)
+    }
+
+    /// What the look-up of the whole call hangs on.
+    fn call<'b>(&'b self, tunings: &'b [Tuning]) -> Call<'b> {
+        let kernels = tunings.iter().flat_map(|tuning| &tuning.annotations);
+        let kernels = kernels.map(|found| (found.text.clone(), found.name.clone(), tune::workload_data(found)));
+        // Host code too, which the compiler's device side may not read: launches and macros hang on it.
+        // But not the headers that come out of the call itself.
+        let is_made = |path: &Path| tunings.iter().any(|tuning| tuning.source.is_own_header(path));
+        let texts = |tuning: &Tuning| {
+            let files = quoted_files(&tuning.source.path, &self.invocation.include_paths);
+            files.into_iter().filter(|file| !is_made(&file.path)).map(|file| file.text).collect()
+        };
+        Call {
+            nvcc: &self.nvcc.path,
+            arguments: &self.invocation.arguments,
+            settings: self.settings,
+            sources: tunings.iter().map(|tuning| (tuning.source.path.as_path(), texts(tuning))).collect(),
+            kernels: kernels.collect(),
+        }
+    }
+
+    /// Takes what an earlier call decided; returns where the final build finds its programs.
+    pub(super) fn recall(&self, snapshot: Snapshot, tunings: &mut [Tuning]) -> Programs {
+        self.console.repeat(&snapshot.said);
+        snapshot.deferred.into_iter().for_each(|message| self.console.warn_if_the_build_passes(message));
+        for (tuning, winners) in tunings.iter_mut().zip(snapshot.sources) {
+            tuning.leave_out(&winners.left_out);
+            tuning.architecture = winners.architecture;
+            tuning.tuned = winners.tuned;
+            tuning.record = winners.record;
+            tuning.source.includes_header = winners.includes_header;
+            for line in tuning.tuned.iter().flat_map(Tuned::summaries) {
+                self.console.summary(&line);
+            }
+        }
+        snapshot.programs
+    }
+
+    /// Keeps what was decided, unless a part of it was only for now: a tool that was stopped, a GPU that failed.
+    fn keep(&self, warm: &Warm<'_>, dryrun: &Dryrun, tunings: &[Tuning], tuner: &Tuner<'_>) {
+        let can_time = self.settings.mode == Mode::Measure && self.results.present.is_there();
+        let is_final = |tuning: &Tuning| tuning.is_final(can_time);
+        if self.console.failure().is_some() || tuner.lacks_some() || !tunings.iter().all(is_final) {
+            return;
+        }
+        let is_header =
+            |name: &&String| tunings.iter().any(|tuning| tuning.source.is_own_header(Path::new(name.as_str())));
+        let files = tuner.files().filter(|name| !is_header(name)).map(PathBuf::from);
+        let sources = tunings.iter().map(|tuning| {
+            let record = self.record(tuning).filter(|_| !tuning.tuned.is_empty());
+            let (architecture, tuned) = (tuning.architecture.clone(), tuning.tuned.clone());
+            let (includes_header, left_out) = (tuning.source.includes_header, tuning.left_out.clone());
+            (Winners { architecture, tuned, record: None, includes_header, left_out }, record)
+        });
+        let programs = Programs::new(dryrun, self.nvcc);
+        let compilers = compilers(dryrun, &programs.bin);
+        warm.keep(programs, sources.collect(), files, compilers);
+    }
+}

@@ -1,0 +1,177 @@
+//! The final build: the real nvcc with the winners, and the ways back to what it builds without them.
+
+use super::build::{Build, hand_over};
+use super::call_cache::Warm;
+use super::tuning::Tuning;
+use crate::diag::{FATAL, exit_code};
+use crate::emit::{StubText, TicketKernel};
+use crate::nvcc::final_build;
+use crate::nvcc::final_build::{Built, Wrong};
+use crate::nvcc::{Programs, list_value};
+use crate::process;
+use crate::tune::Tuned;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+
+/// What became of a build with winners.
+enum Attempt {
+    /// With this exit code.
+    Ended(u8),
+    Differs(Vec<Wrong>),
+    /// Nothing could be built with winners.
+    Failed(String),
+}
+
+impl Build<'_> {
+    /// Writes headers and records and lets nvcc build with the winners.
+    pub(super) fn build(
+        &self,
+        programs: &Programs,
+        folder: &Path,
+        mut tunings: Vec<Tuning>,
+        warm: Option<&Warm<'_>>,
+    ) -> u8 {
+        self.written.take_turns(tunings.iter().filter_map(|tuning| tuning.header_in(folder)));
+        let wrong = match self.attempt(programs, folder, &tunings, warm) {
+            Attempt::Ended(code) => {
+                // What refused a kernel may be what nvcc stumbles over, too: a disk that is full.
+                if code != 0 && self.console.has_deferred() {
+                    warm.iter().for_each(|warm| warm.forget());
+                }
+                return code;
+            }
+            Attempt::Failed(problem) => return self.fall_back(folder, tunings, &problem),
+            Attempt::Differs(wrong) => wrong,
+        };
+        if let Some(warm) = warm {
+            warm.forget();
+        }
+        // The others may still be what was timed. Where they are not (macros reach them all), or once more one is not, nothing is used.
+        for Wrong { source, symbol, problem } in &wrong {
+            let is_its = |tuning: &&mut Tuning| source.as_deref().is_none_or(|source| tuning.source.is_named(source));
+            let kernels = tunings.iter_mut().filter(is_its).flat_map(|tuning| &mut tuning.tuned);
+            for tuned in kernels.filter(|tuned| tuned.is_built_as(symbol)) {
+                self.console.warning(&format!("{}: the tuned result is not used: {problem}", tuned.decision.name));
+                tuned.fall_back(problem);
+            }
+        }
+        if let Some(code) = self.console.failure() {
+            return self.take_back_all(code);
+        }
+        let problem = match self.attempt(programs, folder, &tunings, None) {
+            Attempt::Ended(code) => return code,
+            Attempt::Failed(problem) => problem,
+            Attempt::Differs(wrong) => {
+                let problems = wrong.iter().map(|Wrong { symbol, problem, .. }| format!("{symbol}: {problem}"));
+                problems.collect::<Vec<_>>().join(", ")
+            }
+        };
+        self.fall_back(folder, tunings, &problem)
+    }
+
+    /// Writes headers and records and lets nvcc build with what is decided.
+    fn attempt(&self, programs: &Programs, folder: &Path, tunings: &[Tuning], warm: Option<&Warm<'_>>) -> Attempt {
+        // A signal from here to the end of the build leaves nothing that speaks of an object that is not there, or not whole.
+        let written = self.written.clone();
+        process::set_undo(Some(Box::new(move || written.restore())));
+        self.keep_beside_what_is_made(tunings);
+        for tuning in tunings {
+            if let Err(problem) = process::uninterrupted(|| self.write_results(folder, tuning, warm)) {
+                return Attempt::Failed(problem);
+            }
+        }
+        let options = self.extra_options(folder, tunings);
+        let kernels = tunings.iter().flat_map(|tuning| {
+            let source = self.several_sources().then(|| tuning.source.name());
+            tuning
+                .tuned
+                .iter()
+                .flat_map(Tuned::tickets)
+                .map(move |kernel| TicketKernel { source: source.clone(), ..kernel })
+        });
+        let kernels: Vec<TicketKernel> = kernels.collect();
+        let stubs: Vec<StubText> = tunings.iter().flat_map(|tuning| &tuning.tuned).filter_map(Tuned::stub).collect();
+        if kernels.is_empty() {
+            return Attempt::Ended(self.exec(&options));
+        }
+        let sources = match self.several_sources() {
+            true => self.invocation.sources.iter().map(|source| source.to_string_lossy().into_owned()).collect(),
+            false => Vec::new(),
+        };
+        match final_build::build(programs, &self.invocation.arguments, &options, (sources, kernels, stubs)) {
+            Ok(Built::Done(status)) => Attempt::Ended(self.end(status)),
+            Ok(Built::Differs(wrong)) => Attempt::Differs(wrong),
+            Err(problem) => Attempt::Failed(problem),
+        }
+    }
+
+    /// Builds with baselines, and says so in headers and records too: the object must be one that plain nvcc would make.
+    fn fall_back(&self, folder: &Path, mut tunings: Vec<Tuning>, problem: &str) -> u8 {
+        self.console.warning(&format!("the tuned result is not used: {problem}"));
+        if let Some(code) = self.console.failure() {
+            return self.take_back_all(code);
+        }
+        for tuning in &mut tunings {
+            tuning.tuned.iter_mut().for_each(|tuned| tuned.fall_back(problem));
+        }
+        self.keep_beside_what_is_made(&tunings);
+        for tuning in &tunings {
+            match self.write_results(folder, tuning, None) {
+                Err(other) if other != problem => self.console.warning(&other),
+                _ => {}
+            }
+        }
+        self.exec(&self.extra_options(folder, &tunings))
+    }
+
+    /// What the final build is given besides the user's own arguments.
+    fn extra_options(&self, folder: &Path, tunings: &[Tuning]) -> Vec<OsString> {
+        let mut options = Vec::new();
+        if tunings.iter().any(Tuning::needs_header) {
+            options.extend(["-I".into(), list_value(folder.as_os_str())]);
+        }
+        if !self.several_sources() {
+            // A quoted include finds a header that a build into the source's own folder left before it looks in `folder`: its
+            // grids would be for other macros than the code. The include guard makes it empty once the right one is read.
+            // One that could not be written was warned of.
+            let headers = tunings.iter().filter_map(|tuning| tuning.header_in(folder));
+            for header in headers.filter(|header| header.is_file()) {
+                options.extend(["-include".into(), list_value(header.as_os_str())]);
+            }
+            for tuned in tunings.iter().flat_map(|tuning| &tuning.tuned) {
+                options.extend(tuned.macros().map(|(name, value)| OsString::from(format!("-D{name}={value}"))));
+            }
+        }
+        options
+    }
+
+    fn exec(&self, options: &[OsString]) -> u8 {
+        let mut arguments = self.invocation.arguments.clone();
+        arguments.extend_from_slice(options);
+        if !self.console.has_deferred() && self.written.is_empty() {
+            return hand_over(self.nvcc, &arguments, self.console);
+        }
+        match process::status(Command::new(&self.nvcc.path).args(&arguments)) {
+            Ok(status) => self.end(status),
+            Err(error) => {
+                self.console.fatal(&format!("cannot start '{}': {error}", self.nvcc.path.display()));
+                FATAL
+            }
+        }
+    }
+
+    /// The exit code after nvcc, once what only a passed build is told of is said.
+    fn end(&self, status: ExitStatus) -> u8 {
+        if status.success() {
+            self.console.print_deferred();
+        } else {
+            self.restore_files();
+        }
+        self.console.failure().unwrap_or_else(|| exit_code(status))
+    }
+
+    pub(super) fn plain(&self) -> u8 {
+        self.exec(&[])
+    }
+}

@@ -1,0 +1,173 @@
+//! A call of nvcc from argv to objects: handed over where nothing is marked, else tuned and then built by nvcc itself.
+//!
+//! [`run`] and `Build::compile` are the table of contents: `decisions.rs` chooses winners, `final_build.rs` builds with them, and
+//! `outputs.rs` writes headers and records.
+
+use super::build::{Build, hand_over};
+use super::call_cache::Warm;
+use super::marked_source;
+use super::marked_source::MarkedSource;
+use super::tuning::Tuning;
+use crate::diag::FATAL;
+use crate::diag::console::Console;
+use crate::nvcc::{Dryrun, Invocation, MarkedFile, RealNvcc};
+use crate::process;
+use crate::put;
+use crate::record::result_store::Results;
+use crate::record::{Record, Written};
+use crate::settings::{Mode, Settings, Trust, is_off};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+/// Runs as nvcc with `arguments` (without argv[0]); `name` is what nvtune was called by, or the compiler named in
+/// `nvtune /path/nvcc ...`. Comes back only where nvcc was not given the process.
+pub fn run(arguments: &[OsString], name: Option<&OsStr>) -> u8 {
+    let environment = |name: &str| std::env::var_os(name);
+    let nvcc = match RealNvcc::find(name, environment) {
+        Ok(nvcc) => nvcc,
+        Err(error) => {
+            Console::new(false).fatal(&error.to_string());
+            return FATAL;
+        }
+    };
+    // Nothing is done before this that a call without marked sources has no need of.
+    let (invocation, marked, nearly) = match found(arguments, environment) {
+        Some((invocation, marked, nearly)) if !marked.is_empty() => (invocation, marked, nearly),
+        unmarked => {
+            let console = Console::new(false);
+            let nearly = unmarked.iter().flat_map(|(_, _, nearly)| nearly);
+            nearly.for_each(|file| console.diagnostics(&file.near_misses()));
+            return hand_over(&nvcc, arguments, &console);
+        }
+    };
+    let started = process::began();
+    let (settings, problems) = Settings::new(environment);
+    let console = Console::new(settings.strict);
+    process::ignore_broken_pipes();
+    process::prepare_jobs();
+    process::watch();
+    for problem in problems {
+        console.warning(&problem);
+    }
+    let results = Results::new(&settings);
+    let build = Build {
+        console: &console,
+        settings: &settings,
+        nvcc: &nvcc,
+        invocation: &invocation,
+        started,
+        results: &results,
+        written: Written::default(),
+    };
+    let files: BTreeMap<&Path, &MarkedFile> =
+        marked.iter().flat_map(|source| &source.files).chain(&nearly).map(|file| (file.path.as_path(), file)).collect();
+    files.values().for_each(|file| console.diagnostics(&file.near_misses()));
+    build.compile(marked).unwrap_or_else(|code| code)
+}
+
+/// Tunes the kernels of a call of nvcc (the words of `call`, the first being nvcc) without building anything, and prints the records
+/// of its sources. `anew`: whatever is known already. Gives the exit code.
+pub fn decide(call: &[OsString], anew: bool) -> u8 {
+    let (mut settings, problems) = Settings::new(|name| std::env::var_os(name));
+    settings.trust = if anew { Trust::Nothing } else { Trust::Timed };
+    if matches!(settings.mode, Mode::Off | Mode::Locked) {
+        settings.mode = Mode::Measure;
+    }
+    let console = Console::new(settings.strict);
+    process::ignore_broken_pipes();
+    process::prepare_jobs();
+    process::watch();
+    problems.iter().for_each(|problem| console.warning(problem));
+    let results = Results::new(&settings);
+    let decided = || -> Result<Vec<Record>, String> {
+        let (name, arguments) = call.split_first().ok_or("no call of nvcc is given")?;
+        let nvcc = RealNvcc::find(Some(name), |name| std::env::var_os(name)).map_err(|error| error.to_string())?;
+        let invocation = marked_source::read(arguments).ok_or("the call of nvcc cannot be understood")?;
+        let build = Build {
+            console: &console,
+            settings: &settings,
+            nvcc: &nvcc,
+            invocation: &invocation,
+            started: process::began(),
+            results: &results,
+            written: Written::default(),
+        };
+        build.decide()
+    };
+    let text = decided().and_then(|records| serde_json::to_string(&records).map_err(|error| error.to_string()));
+    match text {
+        Ok(text) => put!("{text}"),
+        Err(problem) => console.fatal(&problem),
+    }
+    console.failure().unwrap_or(0)
+}
+
+/// The call, where nvtune is on and understands it, its sources that are marked, and the files that may have been meant to be.
+fn found(
+    arguments: &[OsString],
+    environment: impl Fn(&str) -> Option<OsString>,
+) -> Option<(Invocation, Vec<MarkedSource>, Vec<MarkedFile>)> {
+    if is_off(&environment) {
+        return None;
+    }
+    // What nvtune cannot read, nvcc has the better message for.
+    let invocation = Invocation::under(arguments, environment).ok()?;
+    let (marked, nearly) = MarkedSource::found(&invocation);
+    Some((invocation, marked, nearly))
+}
+
+impl Build<'_> {
+    /// Takes the marked sources of a call from their comments to objects. Returns the exit code, as an error where the call
+    /// ends before the final build.
+    fn compile(&self, marked: Vec<MarkedSource>) -> Result<u8, u8> {
+        let mut tunings = self.annotate(marked)?;
+        if self.builds_as_nvcc(&tunings) {
+            return Ok(self.plain());
+        }
+        let folder = self.header_folder()?;
+        let warm = self.warm(&tunings);
+        let programs = match warm.as_ref().and_then(Warm::find) {
+            Some(snapshot) => self.recall(snapshot, &mut tunings),
+            None => self.tune(&mut tunings, warm.as_ref())?,
+        };
+        self.console.failure().map_or(Ok(()), Err)?;
+        Ok(self.build(&programs, &folder, tunings, warm.as_ref()))
+    }
+
+    /// Reads the tuning comments of every marked file; all errors are printed before giving up.
+    fn annotate(&self, marked: Vec<MarkedSource>) -> Result<Vec<Tuning>, u8> {
+        let mut tunings = Vec::new();
+        for source in marked {
+            self.console.compiling(&source.name());
+            let (annotations, problems) = source.annotations(self.settings.files.as_deref());
+            self.console.diagnostics(&problems);
+            self.console.diagnostics(&source.without_macros(&annotations));
+            tunings.push(Tuning::new(source, annotations));
+        }
+        match self.console.failure() {
+            Some(code) => Err(code),
+            None => Ok(tunings),
+        }
+    }
+
+    /// Tells whether nvcc alone does what the call asks: no kernel is left to tune, or nothing of the result stays.
+    fn builds_as_nvcc(&self, tunings: &[Tuning]) -> bool {
+        // `-o /dev/null` asks whether a source compiles, and no header belongs in /dev.
+        let is_device = |output: &Path| output.exists() && !output.is_file();
+        tunings.iter().all(|tuning| tuning.annotations.is_empty())
+            || self.invocation.output.as_deref().is_some_and(is_device)
+    }
+
+    /// Tunes and builds nothing; returns the records of the marked sources.
+    fn decide(&self) -> Result<Vec<Record>, String> {
+        let unread = |_| "its tuning comments cannot be read".to_owned();
+        let mut tunings = self.annotate(MarkedSource::of(self.invocation)).map_err(unread)?;
+        if self.warn_untunable(&tunings) {
+            return Ok(Vec::new());
+        }
+        let dryrun = Dryrun::ask(&self.nvcc.path, &self.invocation.arguments).map_err(|error| error.to_string())?;
+        self.tune_all(&dryrun, &mut tunings);
+        Ok(tunings.iter().map(|tuning| tuning.record(&self.invocation.arguments)).collect())
+    }
+}
