@@ -299,6 +299,16 @@ fn the_map_lists_the_layers_in_their_order() {
 }
 
 #[test]
+fn paths_of_the_map_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let map = std::fs::read_to_string(root.join("ARCHITECTURE.md")).expect("the map");
+    let is_path = |word: &&str| ["src/", "tests/", "kernels/", "shims/"].iter().any(|top| word.starts_with(top));
+    let missing: Vec<&str> =
+        map.split('`').skip(1).step_by(2).filter(is_path).filter(|path| !root.join(path).exists()).collect();
+    assert_eq!(missing, Vec::<&str>::new());
+}
+
+#[test]
 fn files_of_a_module_form_no_circles() {
     assert_eq!(circles(&sources(), &ACYCLIC), "");
 }
