@@ -2,8 +2,8 @@
 
 use super::outcome::Reason;
 
+use super::protocol;
 use super::runner::RunnerError;
-use crate::measure::protocol;
 use std::io;
 use thiserror::Error;
 

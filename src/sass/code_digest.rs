@@ -1,8 +1,9 @@
 //! When two pieces of machine code are the same code.
 
+use super::cubin::Cubin;
 use super::error::Error;
-use super::resources::Resources;
-use super::{Cubin, Kernel};
+use super::kernel::Kernel;
+use super::kernel::Resources;
 use sha2::{Digest, Sha256};
 
 /// Bytes of an instruction.

@@ -3,8 +3,8 @@
 //! A kernel's section may hold device functions after the kernel. Each is a graph of its own whose blocks are here too: a call
 //! goes on after itself and names the block that it enters. Padding after the last instruction that is reached is not here.
 
-use super::Kernel;
 use super::instruction::{INSTRUCTION_BYTES, Instruction};
+use super::kernel::Kernel;
 use super::opcode::Class;
 use std::ops::Range;
 

@@ -4,7 +4,9 @@ use super::elf::{File, Section, Symbol};
 use super::error::Error;
 use super::info;
 use super::info::{Attribute, Record};
-use super::{Function, IndirectBranch, Kernel, line_info};
+use super::kernel::{Function, IndirectBranch, Kernel};
+use super::line_info;
+use crate::sass::kernel::{Parameter, Resources};
 use std::collections::HashMap;
 
 /// Shared memory that the driver keeps for itself in each block. A linked cubin for compute capability 9.0 and later counts it in
@@ -14,46 +16,6 @@ const RESERVED_SHARED: u64 = 1024;
 const NO_CAP: u16 = 0xff;
 /// Space of an `.nv.shared` section whose symbols are not laid out yet (`-rdc=true`); the reserve is not in it.
 const GLOBAL_INFO: &str = ".nv.info";
-
-/// What a kernel takes of an SM, and the limits that it was compiled for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Resources {
-    /// Registers of a thread.
-    pub registers: u32,
-    /// Static shared memory of a block in bytes, without the driver's reserve.
-    pub static_shared: u32,
-    /// Stack of a thread in bytes: local arrays and spilled registers, over the call graph.
-    pub stack_frame: u32,
-    /// Named barriers of a block.
-    pub barriers: u32,
-    /// `.maxntid` (`__launch_bounds__`): no larger block may be launched.
-    pub max_threads: Option<[u32; 3]>,
-    /// `.reqntid`: the only block shape that may be launched.
-    pub required_threads: Option<[u32; 3]>,
-    /// The register cap that ptxas obeyed (`-maxrregcount`, `.maxnreg`, or from launch bounds).
-    pub register_cap: Option<u32>,
-    /// Blocks of a cluster, where the kernel fixes them (`__cluster_dims__`).
-    pub cluster: Option<[u32; 3]>,
-    /// The most blocks that a cluster may have, where the kernel says (third launch bound).
-    pub max_cluster: Option<u32>,
-    /// Virtual resources of a block (compute capability 10 and later; an SM has 128).
-    pub virtual_resources: u32,
-    /// By ordinal.
-    pub parameters: Vec<Parameter>,
-    /// Bytes of all parameters.
-    pub parameter_bytes: u32,
-}
-
-/// One parameter of a kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parameter {
-    /// Position in the parameter list, from 0.
-    pub ordinal: u32,
-    /// Offset in the parameter block in bytes.
-    pub offset: u32,
-    /// Size in bytes.
-    pub size: u32,
-}
 
 /// The kernels of a cubin, in the order of its symbol table.
 pub(super) fn kernels<'data>(file: &File<'data>) -> Result<Vec<Kernel<'data>>, Error> {

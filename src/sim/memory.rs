@@ -3,10 +3,10 @@
 //! Generic addresses: each buffer of the workload and the module's variables have a region of 2^40 bytes; shared, local,
 //! constant and parameter memory are windows above them. Nothing of a buffer is ever materialised.
 
+use super::address_map::AddressMap;
 use super::arithmetic::mask;
 use super::program::{Image, Placed};
 use super::program::{Memory, Window};
-use crate::sim::address_map::AddressMap;
 use crate::workload::{Buffer, Symbol, contents};
 
 /// Bytes between the regions of global memory; the region of buffer `i` begins at `(i + 1) << REGION_BITS`.
