@@ -1,6 +1,6 @@
-//! Opcode text -> what the interpreter does for it, with every modifier that changes a value.
+//! Mnemonic and modifiers -> what the interpreter does for it, with every modifier that changes a value.
 
-use crate::ptx::Scalar;
+use crate::ptx::{Mnemonic, Scalar};
 
 /// An operation that gives one value from at most four.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,10 +232,8 @@ impl Mode {
     }
 }
 
-/// The arithmetic operation of an opcode (`name` before the first dot, `modifiers` after it), and its type.
-///
-/// `None` where the opcode is something else or unknown.
-pub(crate) fn arithmetic(name: &str, modifiers: &[&str]) -> Option<(Alu, Scalar)> {
+/// Returns the arithmetic operation of an opcode with its type; `None` for another or an unknown opcode.
+pub(crate) fn arithmetic(mnemonic: Mnemonic, modifiers: &[&str]) -> Option<(Alu, Scalar)> {
     let has = |word: &str| modifiers.contains(&word);
     let types: Vec<Scalar> = modifiers.iter().filter_map(|m| Scalar::from_name(m)).collect();
     let kind = types.last().copied()?;
@@ -248,40 +246,40 @@ pub(crate) fn arithmetic(name: &str, modifiers: &[&str]) -> Option<(Alu, Scalar)
             low
         }
     };
-    let alu = match name {
-        "mov" => Alu::Move,
-        "add" => Alu::Add,
-        "sub" => Alu::Sub,
-        "mul" => part(Alu::MulLow, Alu::MulHigh, Alu::MulWide),
-        "mad" => part(if float(kind) { Alu::Fma } else { Alu::MadLow }, Alu::MadHigh, Alu::MadWide),
-        "mul24" => Alu::Mul24 { high: has("hi") },
-        "mad24" => Alu::Mad24 { high: has("hi") },
-        "div" => Alu::Div,
-        "rem" => Alu::Rem,
-        "min" => Alu::Min,
-        "max" => Alu::Max,
-        "abs" => Alu::Abs,
-        "neg" => Alu::Neg,
-        "and" => Alu::And,
-        "or" => Alu::Or,
-        "xor" => Alu::Xor,
-        "not" => Alu::Not,
-        "cnot" => Alu::LogicalNot,
-        "shl" => Alu::ShiftLeft,
-        "shr" => Alu::ShiftRight,
-        "shf" if has("l") => Alu::FunnelLeft { wrap: has("wrap") },
-        "shf" => Alu::FunnelRight { wrap: has("wrap") },
-        "fma" => Alu::Fma,
-        "sqrt" => Alu::Sqrt,
-        "rsqrt" => Alu::Rsqrt,
-        "rcp" => Alu::Rcp,
-        "ex2" => Alu::Ex2,
-        "lg2" => Alu::Lg2,
-        "sin" => Alu::Sin,
-        "cos" => Alu::Cos,
-        "tanh" => Alu::Tanh,
-        "copysign" => Alu::CopySign,
-        "testp" => Alu::Test(match *modifiers.first()? {
+    let alu = match mnemonic {
+        Mnemonic::Mov => Alu::Move,
+        Mnemonic::Add => Alu::Add,
+        Mnemonic::Sub => Alu::Sub,
+        Mnemonic::Mul => part(Alu::MulLow, Alu::MulHigh, Alu::MulWide),
+        Mnemonic::Mad => part(if float(kind) { Alu::Fma } else { Alu::MadLow }, Alu::MadHigh, Alu::MadWide),
+        Mnemonic::Mul24 => Alu::Mul24 { high: has("hi") },
+        Mnemonic::Mad24 => Alu::Mad24 { high: has("hi") },
+        Mnemonic::Div => Alu::Div,
+        Mnemonic::Rem => Alu::Rem,
+        Mnemonic::Min => Alu::Min,
+        Mnemonic::Max => Alu::Max,
+        Mnemonic::Abs => Alu::Abs,
+        Mnemonic::Neg => Alu::Neg,
+        Mnemonic::And => Alu::And,
+        Mnemonic::Or => Alu::Or,
+        Mnemonic::Xor => Alu::Xor,
+        Mnemonic::Not => Alu::Not,
+        Mnemonic::Cnot => Alu::LogicalNot,
+        Mnemonic::Shl => Alu::ShiftLeft,
+        Mnemonic::Shr => Alu::ShiftRight,
+        Mnemonic::Shf if has("l") => Alu::FunnelLeft { wrap: has("wrap") },
+        Mnemonic::Shf => Alu::FunnelRight { wrap: has("wrap") },
+        Mnemonic::Fma => Alu::Fma,
+        Mnemonic::Sqrt => Alu::Sqrt,
+        Mnemonic::Rsqrt => Alu::Rsqrt,
+        Mnemonic::Rcp => Alu::Rcp,
+        Mnemonic::Ex2 => Alu::Ex2,
+        Mnemonic::Lg2 => Alu::Lg2,
+        Mnemonic::Sin => Alu::Sin,
+        Mnemonic::Cos => Alu::Cos,
+        Mnemonic::Tanh => Alu::Tanh,
+        Mnemonic::Copysign => Alu::CopySign,
+        Mnemonic::Testp => Alu::Test(match *modifiers.first()? {
             "finite" => Test::Finite,
             "infinite" => Test::Infinite,
             "number" => Test::Number,
@@ -289,17 +287,17 @@ pub(crate) fn arithmetic(name: &str, modifiers: &[&str]) -> Option<(Alu, Scalar)
             "normal" => Test::Normal,
             _ => Test::Subnormal,
         }),
-        "popc" => Alu::Popc,
-        "clz" => Alu::Clz,
-        "brev" => Alu::Brev,
-        "bfind" => Alu::Bfind { amount: has("shiftamt") },
-        "bfe" => Alu::Bfe,
-        "bfi" => Alu::Bfi,
-        "bmsk" => Alu::BitMask { clamp: has("clamp") },
-        "szext" => Alu::SignExtend { clamp: has("clamp") },
-        "sad" => Alu::Sad,
-        "lop3" if !has("BoolOp") => Alu::Lop3,
-        "prmt" => Alu::Permute(match modifiers.last().copied()? {
+        Mnemonic::Popc => Alu::Popc,
+        Mnemonic::Clz => Alu::Clz,
+        Mnemonic::Brev => Alu::Brev,
+        Mnemonic::Bfind => Alu::Bfind { amount: has("shiftamt") },
+        Mnemonic::Bfe => Alu::Bfe,
+        Mnemonic::Bfi => Alu::Bfi,
+        Mnemonic::Bmsk => Alu::BitMask { clamp: has("clamp") },
+        Mnemonic::Szext => Alu::SignExtend { clamp: has("clamp") },
+        Mnemonic::Sad => Alu::Sad,
+        Mnemonic::Lop3 if !has("BoolOp") => Alu::Lop3,
+        Mnemonic::Prmt => Alu::Permute(match modifiers.last().copied()? {
             "f4e" => Permute::Forward4,
             "b4e" => Permute::Backward4,
             "rc8" => Permute::Replicate8,
@@ -308,20 +306,20 @@ pub(crate) fn arithmetic(name: &str, modifiers: &[&str]) -> Option<(Alu, Scalar)
             "rc16" => Permute::Replicate16,
             _ => Permute::Index,
         }),
-        "selp" => Alu::Select,
-        "slct" => {
+        Mnemonic::Selp => Alu::Select,
+        Mnemonic::Slct => {
             // `slct.dtype.ctype`: the sign of the third operand decides.
             return Some((Alu::SelectSign, *types.last()?));
         }
-        "dp4a" if types.len() == 2 => return Some((Alu::Dot4 { b: types[1] }, types[0])),
-        "dp2a" if types.len() == 2 => {
+        Mnemonic::Dp4a if types.len() == 2 => return Some((Alu::Dot4 { b: types[1] }, types[0])),
+        Mnemonic::Dp2a if types.len() == 2 => {
             return Some((Alu::Dot2 { b: types[1], high: has("hi") }, types[0]));
         }
-        "set" if types.len() == 2 => {
+        Mnemonic::Set if types.len() == 2 => {
             let compare = modifiers.iter().find_map(|m| Compare::from_name(m))?;
             return Some((Alu::Set { compare, to: types[0] }, types[1]));
         }
-        "cvt" if types.len() == 2 => {
+        Mnemonic::Cvt if types.len() == 2 => {
             let pair = matches!(types[0], Scalar::F16x2 | Scalar::Bf16x2);
             let from = types[1];
             return Some((if pair { Alu::ConvertPair { from } } else { Alu::Convert { from } }, types[0]));
