@@ -35,7 +35,7 @@ fn the_examples_are_comments_with_a_space() {
         let [annotation] = &found[..] else { panic!("one kernel:\n{text}") };
         let space = Space::new(annotation, &Limits::default()).unwrap_or_else(|p| panic!("{}", render(&p)));
         // Without a workload the model goes by what the comment says of the loops.
-        assert!(annotation.has_workload() || !annotation.trips.is_empty(), "{text}");
+        assert!(annotation.has_workload() || !annotation.clauses.trips.is_empty(), "{text}");
         assert!(space.len() > 1, "{text}");
         for configuration in space.iter() {
             space.launch(&configuration).unwrap_or_else(|problem| panic!("{problem}"));
