@@ -8,7 +8,7 @@ use super::cache::Cache;
 use super::decision::RecordedTiming;
 use super::digest::digest;
 use super::fingerprint::Basis;
-use super::kept::ENGINE;
+use super::decision::ENGINE;
 use crate::gpu::Device;
 use crate::launch::Configuration;
 use crate::measure::PROTOCOL_VERSION;

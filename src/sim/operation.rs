@@ -234,6 +234,7 @@ impl Mode {
 
 /// Returns the arithmetic operation of an opcode with its type; `None` for another or an unknown opcode.
 pub(crate) fn arithmetic(mnemonic: Mnemonic, modifiers: &[&str]) -> Option<(Alu, Scalar)> {
+    use crate::ptx::Mnemonic::*;
     let has = |word: &str| modifiers.contains(&word);
     let types: Vec<Scalar> = modifiers.iter().filter_map(|m| Scalar::from_name(m)).collect();
     let kind = types.last().copied()?;
@@ -247,39 +248,39 @@ pub(crate) fn arithmetic(mnemonic: Mnemonic, modifiers: &[&str]) -> Option<(Alu,
         }
     };
     let alu = match mnemonic {
-        Mnemonic::Mov => Alu::Move,
-        Mnemonic::Add => Alu::Add,
-        Mnemonic::Sub => Alu::Sub,
-        Mnemonic::Mul => part(Alu::MulLow, Alu::MulHigh, Alu::MulWide),
-        Mnemonic::Mad => part(if float(kind) { Alu::Fma } else { Alu::MadLow }, Alu::MadHigh, Alu::MadWide),
-        Mnemonic::Mul24 => Alu::Mul24 { high: has("hi") },
-        Mnemonic::Mad24 => Alu::Mad24 { high: has("hi") },
-        Mnemonic::Div => Alu::Div,
-        Mnemonic::Rem => Alu::Rem,
-        Mnemonic::Min => Alu::Min,
-        Mnemonic::Max => Alu::Max,
-        Mnemonic::Abs => Alu::Abs,
-        Mnemonic::Neg => Alu::Neg,
-        Mnemonic::And => Alu::And,
-        Mnemonic::Or => Alu::Or,
-        Mnemonic::Xor => Alu::Xor,
-        Mnemonic::Not => Alu::Not,
-        Mnemonic::Cnot => Alu::LogicalNot,
-        Mnemonic::Shl => Alu::ShiftLeft,
-        Mnemonic::Shr => Alu::ShiftRight,
-        Mnemonic::Shf if has("l") => Alu::FunnelLeft { wrap: has("wrap") },
-        Mnemonic::Shf => Alu::FunnelRight { wrap: has("wrap") },
-        Mnemonic::Fma => Alu::Fma,
-        Mnemonic::Sqrt => Alu::Sqrt,
-        Mnemonic::Rsqrt => Alu::Rsqrt,
-        Mnemonic::Rcp => Alu::Rcp,
-        Mnemonic::Ex2 => Alu::Ex2,
-        Mnemonic::Lg2 => Alu::Lg2,
-        Mnemonic::Sin => Alu::Sin,
-        Mnemonic::Cos => Alu::Cos,
-        Mnemonic::Tanh => Alu::Tanh,
-        Mnemonic::Copysign => Alu::CopySign,
-        Mnemonic::Testp => Alu::Test(match *modifiers.first()? {
+        Mov => Alu::Move,
+        Add => Alu::Add,
+        Sub => Alu::Sub,
+        Mul => part(Alu::MulLow, Alu::MulHigh, Alu::MulWide),
+        Mad => part(if float(kind) { Alu::Fma } else { Alu::MadLow }, Alu::MadHigh, Alu::MadWide),
+        Mul24 => Alu::Mul24 { high: has("hi") },
+        Mad24 => Alu::Mad24 { high: has("hi") },
+        Div => Alu::Div,
+        Rem => Alu::Rem,
+        Min => Alu::Min,
+        Max => Alu::Max,
+        Abs => Alu::Abs,
+        Neg => Alu::Neg,
+        And => Alu::And,
+        Or => Alu::Or,
+        Xor => Alu::Xor,
+        Not => Alu::Not,
+        Cnot => Alu::LogicalNot,
+        Shl => Alu::ShiftLeft,
+        Shr => Alu::ShiftRight,
+        Shf if has("l") => Alu::FunnelLeft { wrap: has("wrap") },
+        Shf => Alu::FunnelRight { wrap: has("wrap") },
+        Fma => Alu::Fma,
+        Sqrt => Alu::Sqrt,
+        Rsqrt => Alu::Rsqrt,
+        Rcp => Alu::Rcp,
+        Ex2 => Alu::Ex2,
+        Lg2 => Alu::Lg2,
+        Sin => Alu::Sin,
+        Cos => Alu::Cos,
+        Tanh => Alu::Tanh,
+        Copysign => Alu::CopySign,
+        Testp => Alu::Test(match *modifiers.first()? {
             "finite" => Test::Finite,
             "infinite" => Test::Infinite,
             "number" => Test::Number,
@@ -287,17 +288,17 @@ pub(crate) fn arithmetic(mnemonic: Mnemonic, modifiers: &[&str]) -> Option<(Alu,
             "normal" => Test::Normal,
             _ => Test::Subnormal,
         }),
-        Mnemonic::Popc => Alu::Popc,
-        Mnemonic::Clz => Alu::Clz,
-        Mnemonic::Brev => Alu::Brev,
-        Mnemonic::Bfind => Alu::Bfind { amount: has("shiftamt") },
-        Mnemonic::Bfe => Alu::Bfe,
-        Mnemonic::Bfi => Alu::Bfi,
-        Mnemonic::Bmsk => Alu::BitMask { clamp: has("clamp") },
-        Mnemonic::Szext => Alu::SignExtend { clamp: has("clamp") },
-        Mnemonic::Sad => Alu::Sad,
-        Mnemonic::Lop3 if !has("BoolOp") => Alu::Lop3,
-        Mnemonic::Prmt => Alu::Permute(match modifiers.last().copied()? {
+        Popc => Alu::Popc,
+        Clz => Alu::Clz,
+        Brev => Alu::Brev,
+        Bfind => Alu::Bfind { amount: has("shiftamt") },
+        Bfe => Alu::Bfe,
+        Bfi => Alu::Bfi,
+        Bmsk => Alu::BitMask { clamp: has("clamp") },
+        Szext => Alu::SignExtend { clamp: has("clamp") },
+        Sad => Alu::Sad,
+        Lop3 if !has("BoolOp") => Alu::Lop3,
+        Prmt => Alu::Permute(match modifiers.last().copied()? {
             "f4e" => Permute::Forward4,
             "b4e" => Permute::Backward4,
             "rc8" => Permute::Replicate8,
@@ -306,20 +307,20 @@ pub(crate) fn arithmetic(mnemonic: Mnemonic, modifiers: &[&str]) -> Option<(Alu,
             "rc16" => Permute::Replicate16,
             _ => Permute::Index,
         }),
-        Mnemonic::Selp => Alu::Select,
-        Mnemonic::Slct => {
+        Selp => Alu::Select,
+        Slct => {
             // `slct.dtype.ctype`: the sign of the third operand decides.
             return Some((Alu::SelectSign, *types.last()?));
         }
-        Mnemonic::Dp4a if types.len() == 2 => return Some((Alu::Dot4 { b: types[1] }, types[0])),
-        Mnemonic::Dp2a if types.len() == 2 => {
+        Dp4a if types.len() == 2 => return Some((Alu::Dot4 { b: types[1] }, types[0])),
+        Dp2a if types.len() == 2 => {
             return Some((Alu::Dot2 { b: types[1], high: has("hi") }, types[0]));
         }
-        Mnemonic::Set if types.len() == 2 => {
+        Set if types.len() == 2 => {
             let compare = modifiers.iter().find_map(|m| Compare::from_name(m))?;
             return Some((Alu::Set { compare, to: types[0] }, types[1]));
         }
-        Mnemonic::Cvt if types.len() == 2 => {
+        Cvt if types.len() == 2 => {
             let pair = matches!(types[0], Scalar::F16x2 | Scalar::Bf16x2);
             let from = types[1];
             return Some((if pair { Alu::ConvertPair { from } } else { Alu::Convert { from } }, types[0]));

@@ -220,26 +220,17 @@ pub fn draft(tuner: &Tuner<'_>, toolchain: &Toolchain, prepared: &Prepared<'_>) 
         symbol: subject.entry.symbol.clone(),
         architecture: toolchain.architecture().to_owned(),
         device: tuner.device().cloned(),
-        conditions: None,
         strategy,
-        provenance: Provenance::Baseline,
         baseline: scored.laid.baseline,
         winner: scored.laid.baseline,
         speedup: 1.0,
-        surplus: false,
-        provisional: false,
-        untimed: None,
-        unused: Vec::new(),
         points: scored.laid.configurations.len(),
-        timed: 0,
-        resumed: 0,
         seconds: *seconds,
-        held: Vec::new(),
         notes: screening_note(*sets),
-        pinned: None,
         stale: subject.stale.clone(),
         variants: variants.all.iter().map(recorded_variant).collect(),
         configurations: recorded(scored, &candidates),
+        ..Decision::default()
     };
     let notes = reach_notes(tuner, subject);
     let budget_s = budget(annotation, tuner.settings.budget);

@@ -61,52 +61,36 @@ impl<'m> Decoder<'m> {
     }
 
     fn operation(&mut self, i: &'m Instruction, names: &mut Names<'m>) -> Option<Step> {
+        use crate::ptx::Mnemonic::*;
         let mnemonic = i.opcode.mnemonic;
         let modifiers: Vec<&str> = i.opcode.modifiers().collect();
         let has = |word: &str| modifiers.contains(&word);
         let operand = |index: usize| i.operands.get(index);
         let simple = |operation| Some(blank(operation, i.line));
         match mnemonic {
-            Mnemonic::Bra => {
+            Bra => {
                 let Operand::Name(label) = operand(0)? else {
                     return None;
                 };
                 simple(names.step(label).map_or(Operation::Exit, Operation::Branch))
             }
-            Mnemonic::Brx => self.branch_table(i, names),
-            Mnemonic::Call => self.call(i, names),
-            Mnemonic::Ret => simple(Operation::Return),
-            Mnemonic::Exit => simple(Operation::Exit),
-            Mnemonic::Trap => {
+            Brx => self.branch_table(i, names),
+            Call => self.call(i, names),
+            Ret => simple(Operation::Return),
+            Exit => simple(Operation::Exit),
+            Trap => {
                 self.program.traps.push(self.program.steps.len() as u32);
                 simple(Operation::Exit)
             }
-            Mnemonic::Bar | Mnemonic::Barrier => self.barrier(i, &modifiers, names),
-            Mnemonic::BarWarp
-            | Mnemonic::Shfl
-            | Mnemonic::Vote
-            | Mnemonic::Match
-            | Mnemonic::Redux
-            | Mnemonic::Activemask
-            | Mnemonic::Elect => self.collective(i, &modifiers, names),
-            Mnemonic::Membar
-            | Mnemonic::Fence
-            | Mnemonic::BarrierCluster
-            | Mnemonic::Prefetch
-            | Mnemonic::Prefetchu
-            | Mnemonic::Brkpt
-            | Mnemonic::Nanosleep
-            | Mnemonic::Pmevent
-            | Mnemonic::Discard
-            | Mnemonic::Applypriority
-            | Mnemonic::Griddepcontrol
-            | Mnemonic::Setmaxnreg
-            | Mnemonic::Stackrestore => simple(Operation::Nothing),
-            Mnemonic::Ld | Mnemonic::Ldu => self.load(i, &modifiers, names),
-            Mnemonic::St | Mnemonic::StAsync | Mnemonic::StBulk => self.store(i, &modifiers, names),
-            Mnemonic::Atom => self.atomic(i, &modifiers, true, names),
-            Mnemonic::Red => self.atomic(i, &modifiers, false, names),
-            Mnemonic::Cvta => {
+            Bar | Barrier => self.barrier(i, &modifiers, names),
+            BarWarp | Shfl | Vote | Match | Redux | Activemask | Elect => self.collective(i, &modifiers, names),
+            Membar | Fence | BarrierCluster | Prefetch | Prefetchu | Brkpt | Nanosleep | Pmevent | Discard
+            | Applypriority | Griddepcontrol | Setmaxnreg | Stackrestore => simple(Operation::Nothing),
+            Ld | Ldu => self.load(i, &modifiers, names),
+            St | StAsync | StBulk => self.store(i, &modifiers, names),
+            Atom => self.atomic(i, &modifiers, true, names),
+            Red => self.atomic(i, &modifiers, false, names),
+            Cvta => {
                 let window = window(&modifiers);
                 let operation = if has("to") { Operation::FromGeneric(window) } else { Operation::ToGeneric(window) };
                 let kind = if has("u32") { Scalar::U32 } else { Scalar::U64 };
@@ -114,14 +98,14 @@ impl<'m> Decoder<'m> {
                 let source = self.source(operand(1)?, kind, names)?;
                 Some(Step { target, sources: [source, 0, 0, 0], ..blank(operation, i.line) })
             }
-            Mnemonic::Isspacep => {
+            Isspacep => {
                 let target = self.target(operand(0)?, names)?;
                 let source = self.source(operand(1)?, Scalar::B64, names)?;
                 let operation = Operation::InSpace(window(&modifiers));
                 Some(Step { target, sources: [source, 0, 0, 0], ..blank(operation, i.line) })
             }
-            Mnemonic::Setp => self.set_predicate(i, &modifiers, names),
-            Mnemonic::Mov if matches!(operand(1), Some(Operand::Vector(_))) => {
+            Setp => self.set_predicate(i, &modifiers, names),
+            Mov if matches!(operand(1), Some(Operand::Vector(_))) => {
                 let kind = Scalar::from_name(modifiers.last()?)?;
                 let list = self.slots(operand(1)?, Scalar::B64, names)?;
                 let width = bits(kind) / (list.len() as u32).max(1);
@@ -129,7 +113,7 @@ impl<'m> Decoder<'m> {
                 let target = self.target(operand(0)?, names)?;
                 Some(Step { target, ..blank(Operation::Pack { list, count, width }, i.line) })
             }
-            Mnemonic::Mov if matches!(operand(0), Some(Operand::Vector(_))) => {
+            Mov if matches!(operand(0), Some(Operand::Vector(_))) => {
                 let kind = Scalar::from_name(modifiers.last()?)?;
                 let list = self.slots(operand(0)?, kind, names)?;
                 let width = bits(kind) / (list.len() as u32).max(1);
@@ -138,19 +122,14 @@ impl<'m> Decoder<'m> {
                 let operation = Operation::Unpack { list, count, width };
                 Some(Step { sources: [source, 0, 0, 0], ..blank(operation, i.line) })
             }
-            Mnemonic::Addc | Mnemonic::Subc | Mnemonic::Madc | Mnemonic::Add | Mnemonic::Sub | Mnemonic::Mad
-                if has("cc") || carrying(mnemonic).is_some() =>
-            {
-                let takes = carrying(mnemonic);
-                let (alu, kind) = operation::arithmetic(takes.unwrap_or(mnemonic), &modifiers)?;
-                let takes = takes.is_some();
-                let operation = Operation::Carry { alu, kind, takes, gives: has("cc") };
+            Addc | Subc | Madc | Add | Sub | Mad if has("cc") || without_carry(mnemonic) != mnemonic => {
+                let plain = without_carry(mnemonic);
+                let (alu, kind) = operation::arithmetic(plain, &modifiers)?;
+                let operation = Operation::Carry { alu, kind, takes: plain != mnemonic, gives: has("cc") };
                 self.arithmetic(i, operation, kind, names)
             }
-            Mnemonic::Tex | Mnemonic::Tld4 | Mnemonic::Suld | Mnemonic::Txq => {
-                Some(self.opaque(i, Some((MemorySpace::Texture, AccessKind::Load, 4)), names))
-            }
-            Mnemonic::Sust => Some(blank(
+            Tex | Tld4 | Suld | Txq => Some(self.opaque(i, Some((MemorySpace::Texture, AccessKind::Load, 4)), names)),
+            Sust => Some(blank(
                 Operation::Opaque { list: 0, count: 0, space: Some((MemorySpace::Texture, AccessKind::Store, 4)) },
                 i.line,
             )),
@@ -482,12 +461,12 @@ fn window(modifiers: &[&str]) -> Window {
     }
 }
 
-/// Returns the operation without a carry of one that takes a carry.
-fn carrying(mnemonic: Mnemonic) -> Option<Mnemonic> {
+/// Returns the operation of `addc`, `subc` or `madc` without the carry; another mnemonic as it is.
+fn without_carry(mnemonic: Mnemonic) -> Mnemonic {
     match mnemonic {
-        Mnemonic::Addc => Some(Mnemonic::Add),
-        Mnemonic::Subc => Some(Mnemonic::Sub),
-        Mnemonic::Madc => Some(Mnemonic::Mad),
-        _ => None,
+        Mnemonic::Addc => Mnemonic::Add,
+        Mnemonic::Subc => Mnemonic::Sub,
+        Mnemonic::Madc => Mnemonic::Mad,
+        other => other,
     }
 }
