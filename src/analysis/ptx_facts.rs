@@ -200,7 +200,7 @@ pub fn leaves_beyond(module: &Module, symbol: &str, launch: &Launch, workload: &
     executed.is_ok_and(|all| all.iter().all(leaves))
 }
 
-/// Returns the bytes that a store such as `st.global.v4.f32` writes to buffers: 0 if it cannot reach any.
+/// Returns the bytes that a store (`st.global.v4.f32`) writes; 0 if it cannot reach a buffer.
 fn width(opcode: &Opcode) -> Option<u64> {
     if opcode.spaces().any(|space| matches!(space, StateSpace::Local | StateSpace::Param | StateSpace::Shared)) {
         return Some(0);

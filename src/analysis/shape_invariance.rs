@@ -140,7 +140,8 @@ impl<'a> Follower<'a> {
         Some(())
     }
 
-    /// Returns the result of integer arithmetic; `Some(None)` for other instructions, `None` where it is not followed.
+    /// Returns the result of integer arithmetic: `None` if it is not followed, `Some(None)` for other
+    /// instructions.
     fn sum(&self, index: usize, opcode: &Opcode, sources: &'a [Operand]) -> Option<Option<Polynomial<'a>>> {
         use Mnemonic::{Add, Cvt, Mad, Mov, Mul, Neg, Not, Shl, Sub};
         use Scalar::{B32, B64, S32, S64, U32, U64};

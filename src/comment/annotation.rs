@@ -67,7 +67,8 @@ pub struct Clauses {
     pub budget: Option<f64>,
     /// The winner's way to the launches.
     pub launch: Option<Launching>,
-    /// Whether the kernel is launched cooperatively: its blocks wait for each other, so that all must be resident at once.
+    /// Whether the kernel is launched cooperatively: its blocks wait for each other, so that all must
+    /// be resident at once.
     pub cooperative: bool,
     /// Names of the clauses with the places of these names, also of clauses with errors.
     pub places: Vec<(String, Span)>,

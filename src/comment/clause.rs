@@ -21,7 +21,7 @@ use crate::diag::{Source, Span};
 use crate::launch::CacheOperator;
 use crate::settings::Strategy;
 
-/// The clauses of one comment as written, with those parts that only the kernel's declaration explains.
+/// The clauses of one comment as written, and the parts that depend on the kernel's declaration.
 #[derive(Debug, Default)]
 pub(super) struct Parsed {
     /// Without `args`.

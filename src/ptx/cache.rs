@@ -39,7 +39,7 @@ pub fn set_cache_operators(text: &str, operators: &[(&str, CacheOperator)]) -> R
     Ok(replaced(text, edits))
 }
 
-/// Returns the byte of a load's opcode at which the operator belongs; `None` if the opcode takes none.
+/// Returns the byte of a load's opcode before which the operator is written, if it takes one.
 fn operator_offset(opcode: &Opcode, operator: CacheOperator) -> Option<usize> {
     let is_weak = opcode.semantics().is_none_or(|semantics| semantics == Semantics::Weak);
     if opcode.mnemonic != Mnemonic::Ld || !is_weak || opcode.spaces().any(|space| space != StateSpace::Global) {

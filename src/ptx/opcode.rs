@@ -1,7 +1,8 @@
 //! Parses opcodes by one table of all PTX instructions.
 //!
-//! Text of an opcode -> [`Opcode`]: its row of the table, and its modifiers as types. An instruction that the table lacks
-//! is [`Mnemonic::Unknown`]. Source: NVIDIA, "PTX ISA", version 9.0; the chapter stands before each line of the table.
+//! Text of an opcode -> [`Opcode`]: its row of the table, and its modifiers as types. An instruction
+//! that the table lacks is [`Mnemonic::Unknown`]. Source: NVIDIA, "PTX ISA", version 9.0; the chapter
+//! stands before each line of the table.
 
 use super::types::{Scalar, StateSpace};
 use std::sync::LazyLock;
@@ -51,7 +52,7 @@ pub enum Effect {
     Read,
     /// Writes as many bytes as its type says.
     Write,
-    /// Writes any number of bytes, reads and writes at once, or continues at an address that it computes.
+    /// Writes an unknown number of bytes, updates memory, or continues in code that is not known.
     Unbounded,
 }
 
@@ -86,14 +87,16 @@ macro_rules! instructions {
 }
 
 instructions! {
-    "9.7.1" Arithmetic None: Add "add", Sub "sub", Mul "mul", Mad "mad", Mul24 "mul24", Mad24 "mad24", Sad "sad", Div "div",
-        Rem "rem", Abs "abs", Neg "neg", Min "min", Max "max", Popc "popc", Clz "clz", Bfind "bfind", Fns "fns", Brev "brev",
-        Bfe "bfe", Bfi "bfi", Szext "szext", Bmsk "bmsk", Dp4a "dp4a", Dp2a "dp2a";
+    "9.7.1" Arithmetic None: Add "add", Sub "sub", Mul "mul", Mad "mad", Mul24 "mul24",
+        Mad24 "mad24", Sad "sad", Div "div", Rem "rem", Abs "abs", Neg "neg", Min "min", Max "max",
+        Popc "popc", Clz "clz", Bfind "bfind", Fns "fns", Brev "brev", Bfe "bfe", Bfi "bfi",
+        Szext "szext", Bmsk "bmsk", Dp4a "dp4a", Dp2a "dp2a";
     "9.7.2" Arithmetic None: Addc "addc", Subc "subc", Madc "madc";
-    "9.7.3" Arithmetic None: Testp "testp", Copysign "copysign", Fma "fma", Rcp "rcp", Sqrt "sqrt", Rsqrt "rsqrt", Sin "sin",
-        Cos "cos", Lg2 "lg2", Ex2 "ex2", Tanh "tanh";
+    "9.7.3" Arithmetic None: Testp "testp", Copysign "copysign", Fma "fma", Rcp "rcp", Sqrt "sqrt",
+        Rsqrt "rsqrt", Sin "sin", Cos "cos", Lg2 "lg2", Ex2 "ex2", Tanh "tanh";
     "9.7.6" Comparison None: Set "set", Setp "setp", Selp "selp", Slct "slct";
-    "9.7.8" Logic None: And "and", Or "or", Xor "xor", Not "not", Cnot "cnot", Lop3 "lop3", Shf "shf", Shl "shl", Shr "shr";
+    "9.7.8" Logic None: And "and", Or "or", Xor "xor", Not "not", Cnot "cnot", Lop3 "lop3",
+        Shf "shf", Shl "shl", Shr "shr";
     "9.7.9" Move None: Mov "mov", Prmt "prmt";
     "9.7.9" Warp None: Shfl "shfl";
     "9.7.9" Load Read: Ld "ld", Ldu "ldu";
@@ -113,25 +116,30 @@ instructions! {
     "9.7.11" Surface None: Suq "suq";
     "9.7.12" ControlFlow None: Bra "bra", Ret "ret", Exit "exit";
     "9.7.12" ControlFlow Unbounded: Brx "brx", Call "call";
-    "9.7.13" Barrier None: Bar "bar", BarWarp "bar.warp", Barrier "barrier", BarrierCluster "barrier.cluster";
+    "9.7.13" Barrier None: Bar "bar", BarWarp "bar.warp", Barrier "barrier",
+        BarrierCluster "barrier.cluster";
     "9.7.13" Fence None: Membar "membar", Fence "fence";
     "9.7.13" Atomic Unbounded: Atom "atom";
     "9.7.13" Reduction Unbounded: Red "red", RedAsync "red.async";
-    "9.7.13" Warp None: Vote "vote", Match "match", Activemask "activemask", Redux "redux", Elect "elect";
-    "9.7.13" Grid None: Griddepcontrol "griddepcontrol", Clusterlaunchcontrol "clusterlaunchcontrol";
+    "9.7.13" Warp None: Vote "vote", Match "match", Activemask "activemask", Redux "redux",
+        Elect "elect";
+    "9.7.13" Grid None: Griddepcontrol "griddepcontrol",
+        Clusterlaunchcontrol "clusterlaunchcontrol";
     "9.7.13" AsyncBarrier None: Mbarrier "mbarrier";
-    "9.7.14" Matrix None: WmmaMma "wmma.mma", Mma "mma", Ldmatrix "ldmatrix", Stmatrix "stmatrix", Movmatrix "movmatrix";
+    "9.7.14" Matrix None: WmmaMma "wmma.mma", Mma "mma", Ldmatrix "ldmatrix", Stmatrix "stmatrix",
+        Movmatrix "movmatrix";
     "9.7.14" Matrix Read: WmmaLoad "wmma.load";
     "9.7.14" Matrix Unbounded: WmmaStore "wmma.store";
     "9.7.15" Matrix None: Wgmma "wgmma";
     "9.7.16" Matrix None: Tcgen05 "tcgen05";
     "9.7.17" Stack None: Stacksave "stacksave", Stackrestore "stackrestore", Alloca "alloca";
-    "9.7.18" Video None: Vadd "vadd", Vsub "vsub", Vabsdiff "vabsdiff", Vmin "vmin", Vmax "vmax", Vshl "vshl", Vshr "vshr",
-        Vmad "vmad", Vset "vset", Vadd2 "vadd2", Vsub2 "vsub2", Vavrg2 "vavrg2", Vabsdiff2 "vabsdiff2", Vmin2 "vmin2",
-        Vmax2 "vmax2", Vset2 "vset2", Vadd4 "vadd4", Vsub4 "vsub4", Vavrg4 "vavrg4", Vabsdiff4 "vabsdiff4", Vmin4 "vmin4",
+    "9.7.18" Video None: Vadd "vadd", Vsub "vsub", Vabsdiff "vabsdiff", Vmin "vmin", Vmax "vmax",
+        Vshl "vshl", Vshr "vshr", Vmad "vmad", Vset "vset", Vadd2 "vadd2", Vsub2 "vsub2",
+        Vavrg2 "vavrg2", Vabsdiff2 "vabsdiff2", Vmin2 "vmin2", Vmax2 "vmax2", Vset2 "vset2",
+        Vadd4 "vadd4", Vsub4 "vsub4", Vavrg4 "vavrg4", Vabsdiff4 "vabsdiff4", Vmin4 "vmin4",
         Vmax4 "vmax4", Vset4 "vset4";
-    "9.7.19" Miscellaneous None: Brkpt "brkpt", Nanosleep "nanosleep", Pmevent "pmevent", Trap "trap",
-        Setmaxnreg "setmaxnreg";
+    "9.7.19" Miscellaneous None: Brkpt "brkpt", Nanosleep "nanosleep", Pmevent "pmevent",
+        Trap "trap", Setmaxnreg "setmaxnreg";
 }
 
 /// How an access is ordered with others.
@@ -199,7 +207,7 @@ impl Opcode {
         let text = text.into();
         let first = text.split('.').next().unwrap_or_default();
         let end = BY_NAME.partition_point(|row| row.name <= &*text);
-        // Whatever sorts between a name and the text that begins with it begins with that name, too.
+        // All names between an instruction and its opcode in sorted order begin with that instruction.
         let mut family = BY_NAME[..end].iter().rev().take_while(|row| row.name.starts_with(first));
         let begins = |name: &str| text.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
         let mnemonic = family.find(|row| begins(row.name)).map(|row| row.mnemonic);

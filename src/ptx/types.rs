@@ -1,4 +1,4 @@
-//! State spaces and fundamental types of PTX (NVIDIA, "PTX ISA", version 9.0, chapters 5.1 and 5.2).
+//! State spaces and fundamental types: NVIDIA, "PTX ISA", version 9.0, chapters 5.1 and 5.2.
 
 /// The state space of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -41,7 +41,7 @@ pub enum Scalar {
 }
 
 impl StateSpace {
-    /// The space that a modifier (without its dot) names: `shared` and `shared::cta` are one.
+    /// Reads a modifier without its dot; `shared` and `shared::cta` are the same space.
     pub fn from_modifier(modifier: &str) -> Option<Self> {
         Some(match modifier.split("::").next()? {
             "global" => Self::Global,

@@ -1,8 +1,9 @@
 //! The decision for a kernel, and the three files that hold it.
 //!
-//! A record has the whole [`Decision`]: every configuration with its variant, score, Pareto membership and timing. A lock
-//! file has what builds the winner again ([`Pinned`]). The cache has both with all that the decision depends on ([`Kept`]), so
-//! that a kernel is not tuned again when something else of its source changes.
+//! A record has the whole [`Decision`]: every configuration with its variant, score, Pareto
+//! membership and timing. A lock file has what builds the winner again ([`Pinned`]). The cache has
+//! both with all inputs of the decision ([`Kept`]): a kernel is not tuned again if something else of
+//! its source changes.
 
 use super::cache::Cache;
 use super::digest::digest;
@@ -289,11 +290,11 @@ pub struct Pinned {
     pub basis: Basis,
     #[serde(flatten)]
     pub winner: Configuration,
-    /// Digest of the winner's machine code; what is built from the entry is compared with it. Absent for a baseline, which is built
-    /// as nvcc builds it.
+    /// Digest of the winner's machine code, for comparison with what is built from the entry. Absent
+    /// for a baseline, which is built as nvcc builds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// Resident warps in percent of the most that an SM holds, for the header; absent where nothing is known of the code.
+    /// Resident warps in percent of an SM's maximum, for the header; absent if the code is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub occupancy: Option<u32>,
     /// Whether the winner bears threads beyond the baseline's, as [`Decision::surplus`].
@@ -302,15 +303,15 @@ pub struct Pinned {
     /// As `ptx` of the basis, under the winner's macros; absent where they are the baseline's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub winner_ptx: Option<String>,
-    /// The GPU that it was timed on, and the CUDA version of its driver (major times 1000 plus minor times 10); absent for a
-    /// prediction.
+    /// The GPU that it was timed on; absent for a prediction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<String>,
+    /// The CUDA version of that GPU's driver: 1000 times major plus 10 times minor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<u32>,
-    /// How it was chosen: `measured`, `predicted`, or `baseline` where nothing was surely faster.
+    /// How it was chosen; never `locked`.
     pub provenance: Provenance,
-    /// Time of the baseline over time of the winner, to three digits behind the point.
+    /// Time of the baseline over time of the winner, to three decimals.
     pub speedup: f64,
     /// Configurations of the space, and how many of them the search timed.
     #[serde(default)]
@@ -323,44 +324,46 @@ pub struct Pinned {
 }
 
 impl Pinned {
-    /// Whether a GPU had its say: a prediction, and a baseline that was kept by the model alone, had none.
+    /// Whether it was timed on a GPU, not chosen or kept by the model alone.
     pub fn is_measured(&self) -> bool {
         self.gpu.is_some()
     }
 }
 
-/// Rises when the same inputs would be decided otherwise: a change of the model, of a strategy, of how candidates are timed.
+/// Version of the model, the strategies and the timing: it rises when the same inputs may be
+/// decided differently.
 pub const ENGINE: u32 = 35;
 
-/// A decision in the cache.
+/// A decision in the cache, with its inputs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Kept {
     pub pinned: Pinned,
-    /// Digest of the kernel's PTX under each set of macros that was compiled, as in [`super::fingerprint::Basis::ptx`].
+    /// Digest of the kernel's PTX under each compiled set of macros, as in [`Basis::ptx`].
     pub sets: Vec<(BTreeMap<String, i64>, String)>,
-    /// What the machine could time on, as [`crate::measure::Present`] names it.
+    /// The GPUs of the machine, as [`crate::measure::Present`] names them.
     pub present: String,
     pub strategy: Strategy,
-    /// Seconds that were allowed.
+    /// Seconds for compiling and timing.
     pub budget: f64,
-    /// Configurations that were timed at most, and whether the winner was run under compute-sanitizer.
+    /// Maximum number of configurations to time.
     pub candidates: usize,
+    /// Whether the winner is run under compute-sanitizer.
     pub sanitize: bool,
-    /// What code the object holds, of which a GPU loads one.
+    /// The kinds of code in the object, of which a GPU loads one.
     pub images: String,
-    /// The values of the macro axes, where they were not to be chosen.
+    /// The values of the macro axes if another architecture's winner fixed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given: Option<BTreeMap<String, i64>>,
-    /// [`ENGINE`], of the nvtune that decided.
+    /// [`ENGINE`] of the nvtune that decided.
     pub engine: u32,
     pub decision: Decision,
-    /// Why macros and launches stay as they are, in words that name places: each source has its own.
+    /// Why macros and launches are unchanged. The words name places in the source.
     #[serde(default)]
     pub reasons: BTreeMap<String, String>,
 }
 
 impl Kept {
-    /// Says the same of a source that has these reasons for it.
+    /// Replaces the words of its reasons with those of another source.
     pub fn retell(&mut self, reasons: &BTreeMap<String, String>) {
         let now: BTreeMap<&str, &String> =
             self.reasons.iter().filter_map(|(of, then)| Some((then.as_str(), reasons.get(of)?))).collect();
@@ -379,60 +382,61 @@ impl Kept {
     }
 }
 
-/// What kept decisions are looked up by before the compiler is asked for anything.
+/// Key of a kernel's decisions in the cache, known before anything is compiled.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind<'a> {
-    /// The clauses of the comment, blanks made even.
+    /// The clauses of the comment with single blanks.
     pub comment: &'a str,
     pub kernel: &'a str,
     pub architecture: &'a str,
 }
 
-/// In a kernel's folder: that it could not be tuned.
+/// Name of the file that notes a kernel as not tunable.
 const REFUSED: &str = "refused";
 
 impl Kind<'_> {
-    /// The folder of the kernel's decisions.
+    /// Returns the folder of the kernel's decisions.
     fn folder(&self) -> String {
         let parts = [self.comment, self.kernel, self.architecture].map(str::as_bytes);
         format!("kernels/{}", digest(parts))
     }
 
-    /// Whether decisions are kept for such a kernel.
+    /// Whether the cache has decisions for such a kernel.
     pub fn is_decided(&self, cache: &Cache) -> bool {
         self.names(cache).iter().any(|name| name != REFUSED)
     }
 
-    /// Whether such a kernel could not be tuned when it was looked at.
+    /// Whether such a kernel is noted as not tunable.
     pub fn is_refused(&self, cache: &Cache) -> bool {
         self.names(cache).iter().any(|name| name == REFUSED)
     }
 
-    /// Notes that such a kernel could not be tuned. Why is not kept: it is soon found again where nothing else is looked at before, and
-    /// then it is true, and in the words of the source as it is.
+    /// Notes that such a kernel cannot be tuned. The next build finds the reason again, in the words
+    /// of the source at that time.
     pub fn refuse(&self, cache: &Cache) -> Result<(), String> {
         if self.is_refused(cache) { Ok(()) } else { cache.put(&format!("{}/{REFUSED}", self.folder()), b"") }
     }
 
-    /// The names of what is kept for such a kernel.
+    /// Returns the names of the kernel's files.
     pub fn names(&self, cache: &Cache) -> Vec<String> {
         cache.list(&self.folder())
     }
 
-    /// The decisions that are kept for such a kernel, in the order of their names.
+    /// Returns the kernel's decisions in the order of their names.
     pub fn kept(&self, cache: &Cache) -> Vec<Kept> {
         let folder = self.folder();
         let places = self.names(cache).into_iter().map(|name| format!("{folder}/{name}"));
-        // Of another version of nvtune a decision may have another shape.
+        // Another version of nvtune may have another format.
         places.filter_map(|place| serde_json::from_slice(&cache.get(&place)?).ok()).collect()
     }
 
-    /// Keeps a decision. What it hangs on is in the name, so that a second one for the same takes its place.
+    /// Writes a decision. Its name is a digest of its inputs, so that it replaces an earlier one for
+    /// the same inputs.
     pub fn keep(&self, cache: &Cache, kept: &Kept) -> Result<(), String> {
         let asked = (kept.strategy, kept.budget, kept.candidates, kept.sanitize, kept.engine);
-        let hangs_on = (&kept.pinned.basis, &kept.sets, &kept.present, &kept.images, &kept.given, asked);
+        let inputs = (&kept.pinned.basis, &kept.sets, &kept.present, &kept.images, &kept.given, asked);
         let failed = |error: serde_json::Error| format!("cannot keep a decision: {error}");
-        let name = digest([&serde_json::to_vec(&hangs_on).map_err(failed)?[..]]);
+        let name = digest([&serde_json::to_vec(&inputs).map_err(failed)?[..]]);
         cache.put(&format!("{}/{name}", self.folder()), &serde_json::to_vec(kept).map_err(failed)?)
     }
 }

@@ -1,4 +1,4 @@
-//! Mnemonic and modifiers -> what the interpreter does for it, with every modifier that changes a value.
+//! Mnemonic and modifiers -> the interpreter's operation, with every modifier that changes a value.
 
 use crate::ptx::{Mnemonic, Scalar};
 
@@ -232,7 +232,7 @@ impl Mode {
     }
 }
 
-/// Returns the arithmetic operation of an opcode with its type; `None` for another or an unknown opcode.
+/// Returns the arithmetic operation of an opcode with its type; `None` for any other opcode.
 pub(crate) fn arithmetic(mnemonic: Mnemonic, modifiers: &[&str]) -> Option<(Alu, Scalar)> {
     use crate::ptx::Mnemonic::*;
     let has = |word: &str| modifiers.contains(&word);
