@@ -518,7 +518,7 @@ fn what_is_good_is_accepted() {
             let spaces = read(&source).unwrap_or_else(|problems| panic!("{case}\n{problems}"));
             assert_eq!(spaces.len(), case.matches("template(").count().max(1), "{case}");
             for (annotation, space) in spaces {
-                assert!(annotation.clauses.iter().any(|(name, _)| name == clause.name), "{case}");
+                assert!(annotation.clauses.places.iter().any(|(name, _)| name == clause.name), "{case}");
                 assert!(space.contains(space.baseline()), "{case}");
             }
         }

@@ -313,7 +313,7 @@ fn summary(annotation: &Annotation) -> String {
         };
         text.push_str(&format!("  {path}: {value}\n"));
     }
-    for GivenSymbol { name, element, value, .. } in &annotation.symbols {
+    for GivenSymbol { name, element, value, .. } in &annotation.clauses.symbols {
         let element = element.as_deref().unwrap_or("unknown");
         let value = match value {
             GivenValue::Scalar(expression) => expression.to_string(),
@@ -325,11 +325,16 @@ fn summary(annotation: &Annotation) -> String {
         };
         text.push_str(&format!("  {element} {name}: {value}\n"));
     }
-    if let Some(check) = &annotation.check {
+    if let Some(check) = &annotation.clauses.check {
         let names: Vec<&str> = check.buffers.iter().map(|buffer| buffer.value.as_str()).collect();
         text.push_str(&format!("  check {names:?} {:?} {:?}\n", check.relative, check.absolute));
     }
-    let chosen = (&annotation.strategy, annotation.budget, annotation.launch, annotation.cooperative);
+    let chosen = (
+        &annotation.clauses.strategy,
+        annotation.clauses.budget,
+        annotation.clauses.launch,
+        annotation.clauses.cooperative,
+    );
     text.push_str(&format!("  {chosen:?}\n"));
     text
 }

@@ -73,7 +73,7 @@ impl Case {
     fn lines(&self, opcode: &str) -> impl Iterator<Item = u32> {
         let function = self.module.entry(&self.entry).expect("the entry");
         let body = function.body.as_ref().expect("a body");
-        body.instructions().filter(move |i| i.opcode.starts_with(opcode)).map(|i| i.line)
+        body.instructions().filter(move |i| i.opcode.text().starts_with(opcode)).map(|i| i.line)
     }
 }
 
@@ -283,7 +283,7 @@ fn a_function_that_is_called_is_counted() {
     let profile = case.profile([2, 1, 1], [32, 1, 1], 0);
     assert!(profile.exact);
     let gcd = case.module.functions.iter().find(|f| f.name.contains("gcd") && !f.entry).unwrap();
-    let remainder = gcd.body.as_ref().unwrap().instructions().find(|i| i.opcode.starts_with("rem")).unwrap();
+    let remainder = gcd.body.as_ref().unwrap().instructions().find(|i| i.opcode.text().starts_with("rem")).unwrap();
     // 1071 = 2 * 462 + 147, 462 = 3 * 147 + 21, 147 = 7 * 21.
     assert_eq!(profile.counts[&remainder.line], 3.0);
 }

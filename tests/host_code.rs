@@ -95,7 +95,7 @@ fn comments_of_any_width_and_constants_of_any_depth_are_answered() {
             "{chain}#define SELF (SELF + 1)\n//@tune threads(n) block(64) define(X = {{C{first}, C{second}, 64}}) args(n = 1)\n{kernel}"
         );
         let found = annotations(&Source::new("a.cu", text.as_bytes())).expect("accepted").remove(0);
-        assert_eq!(found.macros[0].values, [value(first), value(second), 64]);
+        assert_eq!(found.clauses.macros[0].values, [value(first), value(second), 64]);
     }
     for (values, expected) in [
         ("-9223372036854775807:9223372036854775807:9223372036854775807", &[-i64::MAX, 0, i64::MAX][..]),
@@ -103,7 +103,7 @@ fn comments_of_any_width_and_constants_of_any_depth_are_answered() {
     ] {
         let text = format!("//@tune threads(n) block(64) define(X = {values}) args(n = 1)\n{kernel}");
         let found = annotations(&Source::new("a.cu", text.as_bytes())).expect("accepted").remove(0);
-        assert_eq!(found.macros[0].values, expected);
+        assert_eq!(found.clauses.macros[0].values, expected);
         assert!(Space::new(&found, &Limits::default()).is_ok());
     }
 }

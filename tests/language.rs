@@ -35,7 +35,7 @@ fn the_examples_are_comments_with_a_space() {
         let [annotation] = &found[..] else { panic!("one kernel:\n{text}") };
         let space = Space::new(annotation, &Limits::default()).unwrap_or_else(|p| panic!("{}", render(&p)));
         // Without a workload the model goes by what the comment says of the loops.
-        assert!(annotation.has_workload() || !annotation.trips.is_empty(), "{text}");
+        assert!(annotation.has_workload() || !annotation.clauses.trips.is_empty(), "{text}");
         assert!(space.len() > 1, "{text}");
         for configuration in space.iter() {
             space.launch(&configuration).unwrap_or_else(|problem| panic!("{problem}"));
@@ -101,7 +101,7 @@ fn the_lists_are_what_the_table_says() {
     for (list, meaning) in rows {
         let text = format!("//@tune block(256) threads(n) define(T = {list})\n__global__ void k(int n) {{}}\n");
         let found = annotations(&Source::new("a.cu", text.as_bytes())).unwrap_or_else(|p| panic!("{}", render(&p)));
-        let values: Vec<String> = found[0].macros[0].values.iter().map(i64::to_string).collect();
+        let values: Vec<String> = found[0].clauses.macros[0].values.iter().map(i64::to_string).collect();
         let spelt = meaning.split([':', ';']).next().unwrap_or_default();
         if spelt.starts_with(|c: char| c.is_ascii_digit()) {
             assert_eq!(values.join(", "), spelt, "{list}");

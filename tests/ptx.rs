@@ -238,14 +238,14 @@ fn a_module_is_read_whole() {
     assert_eq!(&EVERYTHING[entry.directives[0].span.clone()], ".maxntid 128, 2, 1");
 
     let body = entry.body.as_ref().unwrap();
-    let lines: Vec<(u32, &str)> = body.instructions().map(|i| (i.line, &*i.opcode)).collect();
+    let lines: Vec<(u32, &str)> = body.instructions().map(|i| (i.line, i.opcode.text())).collect();
     let line_of = |text: &str| EVERYTHING.lines().position(|l| l.contains(text)).unwrap() as u32 + 1;
     assert!(lines.contains(&(line_of("ld.global.nc"), "ld.global.nc.L2::128B.v2.u32")), "{lines:?}");
-    let load = body.instructions().find(|i| i.opcode.starts_with("ld.global")).unwrap();
+    let load = body.instructions().find(|i| i.opcode.text().starts_with("ld.global")).unwrap();
     assert_eq!(load.operands[0], Operand::Vector(vec![Operand::Name("%r2".into()), Operand::Sink]));
     assert_eq!(load.operands[1], Operand::Address { base: Some("%rd1".into()), offset: -8 });
     let guarded = body.instructions().find(|i| i.guard.is_some()).unwrap();
-    assert_eq!((&*guarded.opcode, guarded.guard.as_ref().unwrap().negated), ("bra", true));
+    assert_eq!((guarded.opcode.text(), guarded.guard.as_ref().unwrap().negated), ("bra", true));
     assert!(body.statements.iter().any(|s| matches!(s, Statement::Targets { targets, .. } if targets.len() == 2)));
     let externals = module.functions.iter().filter(|f| f.body.is_none()).count();
     assert_eq!((externals, module.functions.len()), (1, 3));

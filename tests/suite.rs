@@ -52,7 +52,7 @@ fn every_folder_is_a_complete_benchmark() {
         let [annotation] = &found[..] else { panic!("{name} should have one tuning comment") };
         assert_eq!(annotation.name, name, "the kernel is called as its folder is");
         assert!(annotation.has_workload(), "{name}: the comment lacks args");
-        let default = annotation.clauses.iter().any(|(clause, _)| clause == "default");
+        let default = annotation.clauses.places.iter().any(|(clause, _)| clause == "default");
         assert!(default, "{name}: the comment lacks the authors' default");
         let space =
             Space::new(annotation, &Limits::default()).unwrap_or_else(|problems| panic!("{}", render(&problems)));

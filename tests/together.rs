@@ -84,7 +84,7 @@ impl Case {
     /// Lines of the entry whose instruction begins with `opcode`.
     fn lines(&self, opcode: &str) -> Vec<u32> {
         let body = self.module.entry(&self.entry).unwrap().body.as_ref().unwrap();
-        body.instructions().filter(|i| i.opcode.starts_with(opcode)).map(|i| i.line).collect()
+        body.instructions().filter(|i| i.opcode.text().starts_with(opcode)).map(|i| i.line).collect()
     }
 
     fn counts(&self, profile: &Profile, opcode: &str) -> Vec<f64> {

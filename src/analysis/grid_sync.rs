@@ -4,17 +4,12 @@
 //! The driver gives the address of a cooperative launch's barrier in two registers. A kernel waits if it, or what it calls, does more
 //! with that address than ask whether there is one (`is_valid()`).
 
+use crate::ptx::opcode::{Class, Mnemonic, Opcode};
 use crate::ptx::{Body, Function, Instruction, Module, Operand};
 use std::collections::HashSet;
 
 /// The halves of the barrier's address.
 const BARRIER: [&str; 2] = ["%envreg1", "%envreg2"];
-
-/// Opcodes that make no address of what they are given, but a truth.
-const TESTS: [&str; 3] = ["setp", "set", "bra"];
-
-/// Opcodes that have no result: what they are given leaves the registers.
-const SINKS: [&str; 5] = ["st", "red", "call", "ret", "cp"];
 
 /// Whether the kernel of this symbol waits for its whole grid.
 pub fn waits_for_grid(module: &Module, symbol: &str) -> bool {
@@ -50,16 +45,15 @@ fn uses_barrier(function: &Function) -> bool {
     loop {
         let before = held.len();
         for instruction in instructions(function) {
-            let operation = instruction.opcode.split('.').next().unwrap_or_default();
             let (results, given) = match instruction.operands.split_first() {
-                Some((first, rest)) if !SINKS.contains(&operation) => (Some(first), rest),
+                Some((first, rest)) if !is_sink(&instruction.opcode) => (Some(first), rest),
                 _ => (None, instruction.operands.as_slice()),
             };
             let is_address = |operand: &Operand| matches!(operand, Operand::Address { .. } | Operand::Brackets(_));
             if instruction.operands.iter().any(|operand| is_address(operand) && holds(operand, &held)) {
                 return true;
             }
-            if TESTS.contains(&operation) || !given.iter().any(|operand| holds(operand, &held)) {
+            if is_test(&instruction.opcode) || !given.iter().any(|operand| holds(operand, &held)) {
                 continue;
             }
             let Some(results) = results else { return true };
@@ -69,6 +63,17 @@ fn uses_barrier(function: &Function) -> bool {
             return false;
         }
     }
+}
+
+/// Whether the result is not an address, but true or false.
+fn is_test(opcode: &Opcode) -> bool {
+    matches!(opcode.mnemonic, Mnemonic::Setp | Mnemonic::Set | Mnemonic::Bra)
+}
+
+/// Whether there is no result: the operands leave the registers.
+fn is_sink(opcode: &Opcode) -> bool {
+    matches!(opcode.class(), Class::Store | Class::Reduction | Class::AsyncCopy)
+        || matches!(opcode.mnemonic, Mnemonic::Call | Mnemonic::Ret)
 }
 
 fn holds(operand: &Operand, held: &HashSet<&str>) -> bool {

@@ -2,10 +2,9 @@
 //!
 //! What always holds: what is not certain is not told (see [`sim::strays`]).
 
-use super::ptx_facts::{has_dynamic_shared, is_one_of};
+use super::ptx_facts::has_dynamic_shared;
 use crate::launch::{Dim3, Launch};
-use crate::ptx::AccessKind;
-use crate::ptx::{Body, Module, Operand, StateSpace, Statement};
+use crate::ptx::{AccessKind, Body, Mnemonic, Module, Operand, StateSpace, Statement};
 use crate::sim;
 use crate::sim::Stray;
 use crate::space::Overrun;
@@ -63,8 +62,8 @@ fn may_fail(module: &Module) -> bool {
     let bodies = module.functions.iter().filter_map(|function| function.body.as_ref());
     bodies.flat_map(Body::instructions).any(|instruction| {
         let names_it = |operand: &Operand| matches!(operand, Operand::Name(name) if &**name == sim::ASSERTION);
-        is_one_of(instruction, &["trap"])
-            || is_one_of(instruction, &["call"]) && instruction.operands.iter().any(names_it)
+        instruction.opcode.mnemonic == Mnemonic::Trap
+            || instruction.is_call() && instruction.operands.iter().any(names_it)
     })
 }
 

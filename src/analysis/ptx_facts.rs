@@ -3,7 +3,8 @@
 use super::memory_check;
 use crate::gpu::{MAX_REGISTERS, REGISTERS};
 use crate::launch::{Dim3, Launch};
-use crate::ptx::{Body, Function, Instruction, Module, Operand, Scalar, StateSpace, Statement, Variable};
+use crate::ptx::opcode::{Class, Effect, Mnemonic, Opcode};
+use crate::ptx::{Body, Function, Instruction, Module, Operand, StateSpace, Statement, Variable};
 use crate::sim;
 use crate::space::{Bounds, Facts};
 use crate::workload::{Fill, Workload};
@@ -11,25 +12,6 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Registers of a thread come in units of this many.
 const THREAD_UNIT: u32 = 8;
-
-/// Beginnings of opcodes by which memory is written other than by `st`, or by code that is elsewhere.
-const UNBOUNDED: [&str; 12] = [
-    "atom",
-    "red",
-    "call",
-    "brx",
-    "cp.async.bulk",
-    "cp.reduce",
-    "st.async",
-    "st.bulk",
-    "wmma.store",
-    "multimem",
-    "sust",
-    "sured",
-];
-
-/// Beginnings of opcodes that read memory, or write it in plain sight.
-const PLAIN: [&str; 8] = ["ld", "ldu", "st", "tex", "tld4", "txq", "suld", "cp"];
 
 /// PTX instructions at most of a thread that finds out where it is, and that it has nothing to do.
 const AT_ONCE: f64 = 64.0;
@@ -97,8 +79,10 @@ pub fn fixed_block(module: &Module, symbol: &str) -> Option<&'static str> {
 /// The dimensions in which the kernel tells threads apart without asking how many there are, and those in which it does neither. Not
 /// known, and so not told, where the kernel hands out its work by atomics or calls functions.
 fn fixed(module: &Module, entry: &Function, body: &Body) -> ([bool; 3], [bool; 3]) {
-    let elsewhere = |instruction: &Instruction| is_one_of(instruction, &["atom", "red", "call"]);
-    if body.instructions().any(elsewhere) || values(entry, ".reqntid").is_some() {
+    let is_uncertain = |instruction: &Instruction| {
+        instruction.is_call() || matches!(instruction.opcode.class(), Class::Atomic | Class::Reduction)
+    };
+    if body.instructions().any(is_uncertain) || values(entry, ".reqntid").is_some() {
         return ([false; 3], [false; 3]);
     }
     let functions =
@@ -150,18 +134,19 @@ fn stored(body: &Body) -> Option<u64> {
             Statement::Label(label) => {
                 labels.insert(&*label.name, at);
             }
-            Statement::Instruction(instruction) if is_one_of(instruction, &UNBOUNDED) => return None,
-            Statement::Instruction(instruction) if is_one_of(instruction, &["bra"]) => {
-                // Whatever is run again lies between a label and a branch back to it.
-                let back = instruction.operands.iter().find_map(|operand| match operand {
-                    Operand::Name(name) => labels.get(&**name).copied(),
-                    _ => None,
-                });
-                loops.extend(back.map(|label| label..at));
-            }
-            Statement::Instruction(instruction) if is_one_of(instruction, &["st"]) => {
-                stores.push((at, width(&instruction.opcode)?));
-            }
+            Statement::Instruction(instruction) => match (instruction.opcode.effect(), instruction.opcode.mnemonic) {
+                (Effect::Unbounded, _) => return None,
+                (Effect::Write, _) => stores.push((at, width(&instruction.opcode)?)),
+                (_, Mnemonic::Bra) => {
+                    // Whatever is run again lies between a label and a branch back to it.
+                    let back = instruction.operands.iter().find_map(|operand| match operand {
+                        Operand::Name(name) => labels.get(&**name).copied(),
+                        _ => None,
+                    });
+                    loops.extend(back.map(|label| label..at));
+                }
+                _ => {}
+            },
             _ => {}
         }
     }
@@ -186,9 +171,10 @@ fn is_idle(module: &Module, symbol: &str, body: &Body, (launch, workload): (&Lau
 
 /// The instructions that may read or write the memory of the GPU.
 fn reaching(body: &Body) -> impl Iterator<Item = &Instruction> {
-    body.instructions().filter(|instruction| {
-        let own = |part: &str| matches!(part, "param" | "local" | "const") || part.starts_with("shared");
-        is_one_of(instruction, &UNBOUNDED) || is_one_of(instruction, &PLAIN) && !instruction.opcode.split('.').any(own)
+    body.instructions().filter(|Instruction { opcode, .. }| match opcode.effect() {
+        Effect::None => false,
+        Effect::Read | Effect::Write => opcode.spaces().all(|space| space == StateSpace::Global),
+        Effect::Unbounded => true,
     })
 }
 
@@ -214,21 +200,13 @@ pub fn leaves_beyond(module: &Module, symbol: &str, launch: &Launch, workload: &
     executed.is_ok_and(|all| all.iter().all(leaves))
 }
 
-/// Bytes that `st.global.v4.f32` stores; 0 where it cannot reach a buffer.
-fn width(opcode: &str) -> Option<u64> {
-    let mut parts = opcode.split('.');
-    if parts.clone().any(|part| part == "local" || part == "param" || part.starts_with("shared")) {
+/// Returns the bytes that a store (`st.global.v4.f32`) writes; 0 if it cannot reach a buffer.
+fn width(opcode: &Opcode) -> Option<u64> {
+    if opcode.spaces().any(|space| matches!(space, StateSpace::Local | StateSpace::Param | StateSpace::Shared)) {
         return Some(0);
     }
-    let scalar = Scalar::from_name(parts.clone().next_back()?)?;
-    let lanes = parts.find_map(|part| part.strip_prefix('v')?.parse::<u64>().ok()).unwrap_or(1);
-    Some(u64::from(scalar.size()).saturating_mul(lanes))
-}
-
-/// True for an opcode that is one of these or one of these with modifiers.
-pub fn is_one_of(instruction: &Instruction, names: &[&str]) -> bool {
-    let rest = |name: &&str| instruction.opcode.strip_prefix(*name);
-    names.iter().filter_map(rest).any(|rest| rest.is_empty() || rest.starts_with('.'))
+    let lanes = opcode.modifiers().find_map(|part| part.strip_prefix('v')?.parse::<u64>().ok()).unwrap_or(1);
+    Some(u64::from(opcode.types().next_back()?.size()).saturating_mul(lanes))
 }
 
 #[cfg(test)]

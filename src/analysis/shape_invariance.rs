@@ -6,7 +6,8 @@
 //! where that is certain: anything that works within a block or warp, or that this does not follow, is a no. Functions that are called
 //! are judged as the kernel is: what they are given is the same in every shape, or the answer is no.
 
-use crate::ptx::{Body, Instruction, Module, Operand};
+use crate::ptx::opcode::{Class, Mnemonic, Opcode, Part};
+use crate::ptx::{Body, Instruction, Module, Operand, Scalar, StateSpace};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A number of the launch in one dimension, or another that is the same however threads are in blocks.
@@ -36,27 +37,6 @@ pub type Extents = [Option<u32>; 3];
 
 /// Products that are followed in a register: addresses of a stencil have a dozen.
 const MOST_TERMS: usize = 24;
-
-/// Opcodes, or beginnings of them, by which threads of a block or warp meet.
-const MEETINGS: [&str; 17] = [
-    "bar",
-    "barrier",
-    "shfl",
-    "vote",
-    "match",
-    "redux",
-    "activemask",
-    "elect",
-    "brx",
-    "wmma",
-    "mma",
-    "wgmma",
-    "ldmatrix",
-    "stmatrix",
-    "mbarrier",
-    "setmaxnreg",
-    "tcgen05",
-];
 
 /// What CUDA gives device code to call, which is the same for every thread.
 const SYSTEM_CALLS: [&str; 4] = ["vprintf", "__assertfail", "malloc", "free"];
@@ -131,10 +111,8 @@ struct Follower<'a> {
 impl<'a> Follower<'a> {
     /// Follows one instruction; `None` where it could tell one block from another.
     fn follow(&mut self, index: usize, instruction: &'a Instruction) -> Option<()> {
-        let opcode = &*instruction.opcode;
-        let mut parts = opcode.split('.');
-        let operation = parts.next().unwrap_or_default();
-        if MEETINGS.contains(&operation) || parts.any(|part| part.starts_with("shared")) {
+        let opcode = &instruction.opcode;
+        if is_of_block(opcode) {
             return None;
         }
         // A guard is a comparison's result, and what is compared is the same in every shape.
@@ -147,30 +125,8 @@ impl<'a> Follower<'a> {
         if target.is_empty() {
             return sources.iter().all(|operand| self.is_same(index, operand)).then_some(());
         }
-        let mut values = Vec::new();
-        if is_followed(opcode) {
-            values = sources.iter().map(|source| self.value(index, source)).collect::<Option<_>>()?;
-        }
-        let made = match (opcode, &values[..]) {
-            ("mov.u32" | "mov.b32" | "mov.u64" | "mov.b64" | "cvt.u32.u64", [a]) => a.clone(),
-            ("cvt.u64.u32" | "cvt.s64.s32", [a]) if a.is_small() => a.clone(),
-            ("neg.s32" | "neg.s64", [a]) => a.times(&Polynomial::constant(-1), self)?,
-            // As compilers count the iterations of a loop that begins behind the position: -1 - a.
-            ("not.b32" | "not.b64", [a]) => Polynomial::constant(-1).plus(a, -1, self)?,
-            ("add.s32" | "add.u32" | "add.s64" | "add.u64", [a, b]) => a.plus(b, 1, self)?,
-            ("sub.s32" | "sub.u32" | "sub.s64" | "sub.u64", [a, b]) => a.plus(b, -1, self)?,
-            ("shl.b32" | "shl.b64", [a, b]) if b.as_constant().is_some_and(|bits| (0..32).contains(&bits)) => {
-                a.times(&Polynomial::constant(1 << b.as_constant()?), self)?
-            }
-            ("mul.lo.s32" | "mul.lo.u32" | "mul.lo.s64" | "mul.lo.u64", [a, b]) => a.times(b, self)?,
-            ("mul.wide.s32" | "mul.wide.u32", [a, b]) if a.is_small() && b.is_small() => a.times(b, self)?,
-            ("mad.lo.s32" | "mad.lo.u32" | "mad.lo.s64" | "mad.lo.u64", [a, b, c]) => {
-                a.times(b, self)?.plus(c, 1, self)?
-            }
-            ("mad.wide.s32" | "mad.wide.u32", [a, b, c]) if a.is_small() && b.is_small() => {
-                a.times(b, self)?.plus(c, 1, self)?
-            }
-            _ => return sources.iter().all(|source| self.is_same(index, source)).then_some(()),
+        let Some(made) = self.sum(index, opcode, sources)? else {
+            return sources.iter().all(|source| self.is_same(index, source)).then_some(());
         };
         let is_written_once = self.writes.get(target).is_some_and(|writes| writes.count == 1);
         match is_written_once {
@@ -182,6 +138,38 @@ impl<'a> Follower<'a> {
             _ => {}
         }
         Some(())
+    }
+
+    /// Returns the result of integer arithmetic: `None` if it is not followed, `Some(None)` for other
+    /// instructions.
+    fn sum(&self, index: usize, opcode: &Opcode, sources: &'a [Operand]) -> Option<Option<Polynomial<'a>>> {
+        use Mnemonic::{Add, Cvt, Mad, Mov, Mul, Neg, Not, Shl, Sub};
+        use Scalar::{B32, B64, S32, S64, U32, U64};
+        let types: Vec<Scalar> = opcode.types().collect();
+        let has_others = opcode.modifiers().count() != types.len() + usize::from(opcode.part().is_some());
+        if has_others || !matches!(opcode.mnemonic, Mov | Cvt | Neg | Not | Add | Sub | Shl | Mul | Mad) {
+            return Some(None);
+        }
+        let values: Vec<_> = sources.iter().map(|source| self.value(index, source)).collect::<Option<_>>()?;
+        Some(Some(match (opcode.mnemonic, opcode.part(), &types[..], &values[..]) {
+            (Mov, None, [U32 | B32 | U64 | B64], [a]) | (Cvt, None, [U32, U64], [a]) => a.clone(),
+            (Cvt, None, [U64, U32] | [S64, S32], [a]) if a.is_small() => a.clone(),
+            (Neg, None, [S32 | S64], [a]) => a.times(&Polynomial::constant(-1), self)?,
+            // As compilers count the iterations of a loop that begins behind the position: -1 - a.
+            (Not, None, [B32 | B64], [a]) => Polynomial::constant(-1).plus(a, -1, self)?,
+            (Add, None, [S32 | U32 | S64 | U64], [a, b]) => a.plus(b, 1, self)?,
+            (Sub, None, [S32 | U32 | S64 | U64], [a, b]) => a.plus(b, -1, self)?,
+            (Shl, None, [B32 | B64], [a, b]) if b.as_constant().is_some_and(|bits| (0..32).contains(&bits)) => {
+                a.times(&Polynomial::constant(1 << b.as_constant()?), self)?
+            }
+            (Mul, Some(Part::Low), [S32 | U32 | S64 | U64], [a, b]) => a.times(b, self)?,
+            (Mad, Some(Part::Low), [S32 | U32 | S64 | U64], [a, b, c]) => a.times(b, self)?.plus(c, 1, self)?,
+            (Mul, Some(Part::Wide), [S32 | U32], [a, b]) if a.is_small() && b.is_small() => a.times(b, self)?,
+            (Mad, Some(Part::Wide), [S32 | U32], [a, b, c]) if a.is_small() && b.is_small() => {
+                a.times(b, self)?.plus(c, 1, self)?
+            }
+            _ => return Some(None),
+        }))
     }
 
     /// What an operand of arithmetic holds; `None` for what is not followed.
@@ -243,24 +231,11 @@ impl<'a> Follower<'a> {
     }
 }
 
-/// Whether something is made of what this instruction reads that could be followed.
-fn is_followed(opcode: &str) -> bool {
-    [
-        "mov.",
-        "cvt.u",
-        "cvt.s",
-        "neg.s",
-        "not.b",
-        "add.",
-        "sub.",
-        "shl.b",
-        "mul.lo.",
-        "mul.wide.",
-        "mad.lo.",
-        "mad.wide.",
-    ]
-    .iter()
-    .any(|beginning| opcode.starts_with(beginning))
+/// Whether threads of a block or warp may meet at it, or it uses the block's shared memory.
+fn is_of_block(opcode: &Opcode) -> bool {
+    matches!(opcode.class(), Class::Barrier | Class::AsyncBarrier | Class::Warp | Class::Matrix)
+        || matches!(opcode.mnemonic, Mnemonic::Brx | Mnemonic::Setmaxnreg)
+        || opcode.spaces().any(|space| space == StateSpace::Shared)
 }
 
 impl<'a> Polynomial<'a> {

@@ -3,8 +3,9 @@
 //! In: PTX, and launches. Out: the reason not to choose one of too few threads where nothing is timed. What always holds: what is not certain
 //! is not told.
 
-use super::ptx_facts::{is_one_of, reads};
+use super::ptx_facts::reads;
 use crate::launch::{Configuration, DIMENSIONS, Launch};
+use crate::ptx::opcode::Class;
 use crate::ptx::{Body, Module};
 use crate::space::{Counted, Space};
 
@@ -16,7 +17,8 @@ impl Shares {
     /// None where the kernel may hand out its work by atomics, or in functions that it calls.
     pub fn of(module: &Module, symbol: &str) -> Self {
         let body = module.entry(symbol).and_then(|entry| entry.body.as_ref());
-        let is_certain = |body: &&Body| !body.instructions().any(|found| is_one_of(found, &["atom", "call"]));
+        let is_certain =
+            |body: &&Body| !body.instructions().any(|found| found.is_call() || found.opcode.class() == Class::Atomic);
         let Some(body) = body.filter(is_certain) else { return Self::default() };
         Self([".x", ".y", ".z"].map(|dimension| {
             let reads = |register: &str| reads(body, register, dimension);

@@ -31,8 +31,8 @@ impl Conditions {
 pub(super) fn clashes(first: &Annotation, second: &Annotation) -> Vec<Diagnostic> {
     let source: &Source = &second.source;
     let mut problems = Vec::new();
-    for axis in &second.macros {
-        if let Some(other) = first.macros.iter().find(|other| other.name == axis.name) {
+    for axis in &second.clauses.macros {
+        if let Some(other) = first.clauses.macros.iter().find(|other| other.name == axis.name) {
             let message = format!(
                 "macro `{}` is already an axis of another kernel of this file; give one of them another name",
                 axis.name

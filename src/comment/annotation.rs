@@ -31,12 +31,21 @@ pub struct Annotation {
     pub name: String,
     /// The `name` clause, or the function's name.
     pub name_span: Span,
+    pub clauses: Clauses,
+    /// Where two decimal integers stand around a `^`.
+    pub powers: Vec<Power>,
+    /// The source's constants that the comment names, with the values that the text of their definitions tells.
+    pub constants: Vec<NamedConstant>,
+}
+
+/// The clauses of a tuning comment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Clauses {
     pub block: Option<Spanned<Block>>,
-    /// Without a `regs` clause this is [`Regs::Auto`].
     pub regs: Regs,
-    /// The `cache` clause: operators of global loads, besides none.
+    /// Operators of global loads, besides none.
     pub cache: Option<Vec<CacheOperator>>,
-    /// The `carveout` clause: percentages, besides none.
+    /// Percentages, besides none.
     pub carveout: Option<Vec<u8>>,
     pub macros: Vec<MacroAxis>,
     pub threads: Option<Spanned<Vec<Expr>>>,
@@ -44,28 +53,32 @@ pub struct Annotation {
     /// Dynamic shared memory of a block in bytes.
     pub shared: Option<Expr>,
     pub require: Vec<Expr>,
-    /// Iterations of loops, from the outermost depth inwards, where the workload does not tell.
+    /// Iterations of loops where the workload does not tell, from the outermost depth inwards.
     pub trips: Vec<Expr>,
     pub default: Defaults,
-    /// `None` without an `args` clause: the kernel can then not be measured. Otherwise in the order of the clause.
+    /// In the order of the clause. `None` without an `args` clause: the kernel cannot be measured.
     pub args: Option<Vec<Given>>,
-    /// What variables hold before a launch.
+    /// Contents of variables before a launch.
     pub symbols: Vec<GivenSymbol>,
     /// `None` without a `check` clause; empty for `check(none)`.
     pub check: Option<CheckClause>,
     pub strategy: Option<String>,
     /// Seconds for compiling and timing its variants.
     pub budget: Option<f64>,
-    /// What the `launch` clause says of the winner's way to the launches.
+    /// The winner's way to the launches.
     pub launch: Option<Launching>,
-    /// Whether it says that the kernel's blocks wait for each other, so that all must be resident at once, and are launched cooperatively.
+    /// Whether the kernel is launched cooperatively: its blocks wait for each other, so that all must
+    /// be resident at once.
     pub cooperative: bool,
-    /// The clauses that the comment has and the places of their names.
-    pub clauses: Vec<(String, Span)>,
-    /// Where two decimal integers stand around a `^`.
-    pub powers: Vec<Power>,
-    /// The source's constants that the comment names, with the values that the text of their definitions tells.
-    pub constants: Vec<NamedConstant>,
+    /// Names of the clauses with the places of these names, also of clauses with errors.
+    pub places: Vec<(String, Span)>,
+}
+
+impl Clauses {
+    /// Returns the place of a clause's name.
+    pub fn place(&self, clause: &str) -> Option<Span> {
+        self.places.iter().find(|(name, _)| name == clause).map(|(_, span)| *span)
+    }
 }
 
 /// A constant of the source in a tuning comment.
@@ -95,8 +108,9 @@ pub enum Block {
 }
 
 /// The `regs` clause.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Regs {
+    #[default]
     Auto,
     /// Each is 0 or 16 to 255.
     List(Vec<u32>),
@@ -300,7 +314,7 @@ impl Annotation {
     /// Every value of the `args` clause by path; those of a structure's fields stand before the structure.
     pub fn values(&self) -> Vec<(String, &GivenValue)> {
         let mut values = Vec::new();
-        for given in self.args.iter().flatten() {
+        for given in self.clauses.args.iter().flatten() {
             given.value.visit(given.name.clone(), &mut |path, value| values.push((path, value)));
         }
         values
@@ -318,18 +332,18 @@ impl Annotation {
 
     /// True where the comment says what to launch the kernel on: a value for each of its parameters.
     pub fn has_workload(&self) -> bool {
-        let is_given = |parameter| self.args.iter().flatten().any(|given| given.parameter == parameter);
-        self.args.is_some() && (0..self.kernel.parameters.len()).all(is_given)
+        let is_given = |parameter| self.clauses.args.iter().flatten().any(|given| given.parameter == parameter);
+        self.clauses.args.is_some() && (0..self.kernel.parameters.len()).all(is_given)
     }
 
     /// Whether its blocks wait for each other by its comment or, as far as they tell, by the kernel's words.
     pub fn waits_for_grid(&self) -> bool {
-        self.cooperative || self.kernel.waits_for_grid
+        self.clauses.cooperative || self.kernel.waits_for_grid
     }
 
     /// The place of a clause's name; that of the comment where it has no such clause.
     pub fn place(&self, clause: &str) -> Span {
-        self.clauses.iter().find(|(name, _)| name == clause).map_or(self.comment, |(_, span)| *span)
+        self.clauses.place(clause).unwrap_or(self.comment)
     }
 }
 

@@ -4,8 +4,10 @@
 //! Either every comment of the file is good, or all that is wrong with all of them is reported.
 
 use super::alternatives::{Conditions, clashes};
-use super::annotation::{Annotation, Given, GivenField, GivenSymbol, GivenTable, GivenValue, MacroAxis, Power, Regs};
-use super::clause::{Clauses, clauses};
+use super::annotation::{
+    Annotation, Clauses, Given, GivenField, GivenSymbol, GivenTable, GivenValue, MacroAxis, Power, Spanned,
+};
+use super::clause::{Parsed, clauses};
 use super::constants::Constants;
 use super::expression::Expr;
 use super::lexer::{Token, TokenKind, tokens};
@@ -139,7 +141,7 @@ fn instances(
         (None, Some(first)) => problems.push(source.error(first.span, format!("`{name}` is no template"))),
         (Some(_), Some(_)) => {}
     }
-    if let (Some(second), Some(axis)) = (instances.get(1), annotation.macros.first()) {
+    if let (Some(second), Some(axis)) = (instances.get(1), annotation.clauses.macros.first()) {
         let message = format!(
             "macro `{}` has one value for the whole file, so one instance is tuned with it: remove this clause",
             axis.name
@@ -188,10 +190,10 @@ fn annotation(
         Err(_) => (tokens, Vec::new()),
     };
     let before = problems.len();
-    let mut clauses = clauses(source, &tokens, marker, problems);
+    let mut parsed = clauses(source, &tokens, marker, problems);
     let sound = problems.len() == before;
     let mut untyped: Vec<&mut GivenSymbol> =
-        clauses.symbols.iter_mut().filter(|symbol| symbol.element.is_none()).collect();
+        parsed.clauses.symbols.iter_mut().filter(|symbol| symbol.element.is_none()).collect();
     declared(source, code, &mut untyped);
     if !untyped.is_empty() {
         known.constants.around().iter().for_each(|other| declared(other, &cxx_tokens(&other.text), &mut untyped));
@@ -206,11 +208,11 @@ fn annotation(
         return None;
     }
     if sound {
-        absences(source, marker, &clauses, &kernel, problems);
+        absences(source, marker, &parsed.clauses, &kernel, problems);
     }
-    let instances = std::mem::take(&mut clauses.instances);
-    let named = clauses.name.is_some();
-    let annotation = assemble(source, marker, text, clauses, kernel, problems);
+    let instances = std::mem::take(&mut parsed.instances);
+    let named = parsed.name.is_some();
+    let annotation = assemble(source, marker, text, parsed, kernel, problems);
     Some((Annotation { powers: powers(source, &tokens), constants, ..annotation }, instances, named))
 }
 
@@ -280,16 +282,15 @@ fn assemble(
     source: &Arc<Source>,
     comment: Span,
     text: String,
-    mut clauses: Clauses,
+    Parsed { mut clauses, args, name, .. }: Parsed,
     kernel: Kernel,
     problems: &mut Vec<Diagnostic>,
 ) -> Annotation {
     problems.extend(grid_given_twice(source, &clauses));
     axis_names(source, &clauses.macros, &kernel, problems);
-    let args = clauses.args.take().map(|given| arguments(source, comment, (&clauses, &kernel), given, problems));
-    checked_buffers(source, (&clauses, &kernel), args.as_deref().unwrap_or_default(), problems);
-    let name =
-        clauses.name.unwrap_or_else(|| super::annotation::Spanned { value: kernel.name.clone(), span: kernel.span });
+    clauses.args = args.map(|given| arguments(source, comment, (&clauses, &kernel), given, problems));
+    checked_buffers(source, &clauses, &kernel, problems);
+    let name = name.unwrap_or_else(|| Spanned { value: kernel.name.clone(), span: kernel.span });
     Annotation {
         source: Arc::clone(source),
         comment,
@@ -298,37 +299,14 @@ fn assemble(
         name_span: name.span,
         kernel,
         instance: None,
-        block: clauses.block,
-        regs: clauses.regs.unwrap_or(Regs::Auto),
-        cache: clauses.cache,
-        carveout: clauses.carveout,
-        macros: clauses.macros,
-        threads: clauses.threads,
-        grid: clauses.grid,
-        shared: clauses.shared,
-        require: clauses.require,
-        trips: clauses.trips,
-        default: clauses.default,
-        args,
-        symbols: clauses.symbols,
-        check: clauses.check,
-        strategy: clauses.strategy,
-        budget: clauses.budget,
-        launch: clauses.launch,
-        cooperative: clauses.cooperative,
-        clauses: clauses.met,
+        clauses,
         powers: Vec::new(),
         constants: Vec::new(),
     }
 }
 
-/// The place of a clause's name.
-fn met(clauses: &Clauses, name: &str) -> Option<Span> {
-    clauses.met.iter().find(|(met, _)| met == name).map(|(_, span)| *span)
-}
-
 fn grid_given_twice(source: &Source, clauses: &Clauses) -> Option<Diagnostic> {
-    let (threads, grid) = met(clauses, "threads").zip(met(clauses, "grid"))?;
+    let (threads, grid) = clauses.place("threads").zip(clauses.place("grid"))?;
     let note = source.note(threads.min(grid), "the other is here");
     Some(source.error(threads.max(grid), "`threads` and `grid` both give the grid: remove one").with(note))
 }
@@ -359,9 +337,9 @@ fn arguments(
     given: Vec<RawGiven>,
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<Given> {
-    let place = met(clauses, "args").unwrap_or(comment);
+    let place = clauses.place("args").unwrap_or(comment);
     // What a clause that was refused for being the second one gives is not missing.
-    let whole = clauses.met.iter().filter(|(met, _)| met == "args").count() < 2;
+    let whole = clauses.places.iter().filter(|(name, _)| name == "args").count() < 2;
     // What takes no value cannot be given, and then nothing can be timed: the rest tells the launch.
     let cannot_time = kernel.declarations.iter().any(|declaration| takes_no_value(declaration));
     if whole && !cannot_time && !tells_the_launch_alone(kernel, &given) {
@@ -387,16 +365,11 @@ fn arguments(
 }
 
 /// Checks that what the `check` clause names is a buffer.
-fn checked_buffers(
-    source: &Source,
-    (clauses, kernel): (&Clauses, &Kernel),
-    args: &[Given],
-    problems: &mut Vec<Diagnostic>,
-) {
+fn checked_buffers(source: &Source, clauses: &Clauses, kernel: &Kernel, problems: &mut Vec<Diagnostic>) {
     for buffer in clauses.check.iter().flat_map(|check| &check.buffers) {
         let name = &buffer.value;
         let mut found = None;
-        for given in args {
+        for given in clauses.args.iter().flatten() {
             given.value.visit(given.name.clone(), &mut |path, value| {
                 if path == *name {
                     found = Some(value);

@@ -4,9 +4,8 @@
 //! field of [`Clauses`]. An error in a clause, or in one item of it, leaves the rest to be read, so that all errors of a
 //! comment are reported at once.
 
-use super::annotation::{Block, CheckClause, Defaults, GivenSymbol, Grid, Launching, MacroAxis, Regs, Spanned};
+use super::annotation::{Block, Clauses, Grid, Launching, MacroAxis, Regs, Spanned};
 use super::default_clause;
-use super::expression::Expr;
 use super::lexer::Token;
 use super::other_tools;
 use super::parser::Cursor;
@@ -22,35 +21,18 @@ use crate::diag::{Source, Span};
 use crate::launch::CacheOperator;
 use crate::settings::Strategy;
 
-/// The clauses of one comment as written; what they mean together is checked by `annotations`.
+/// The clauses of one comment as written, and the parts that depend on the kernel's declaration.
 #[derive(Debug, Default)]
-pub(super) struct Clauses {
-    pub block: Option<Spanned<Block>>,
-    pub regs: Option<Regs>,
-    pub cache: Option<Vec<CacheOperator>>,
-    pub carveout: Option<Vec<u8>>,
-    pub macros: Vec<MacroAxis>,
-    pub threads: Option<Spanned<Vec<Expr>>>,
-    pub grid: Option<Spanned<Grid>>,
-    pub shared: Option<Expr>,
-    pub require: Vec<Expr>,
-    pub trips: Vec<Expr>,
-    pub default: Defaults,
+pub(super) struct Parsed {
+    /// Without `args`.
+    pub clauses: Clauses,
     pub args: Option<Vec<RawGiven>>,
-    pub symbols: Vec<GivenSymbol>,
-    pub check: Option<CheckClause>,
     pub name: Option<Spanned<String>>,
-    pub strategy: Option<String>,
-    pub budget: Option<f64>,
-    pub launch: Option<Launching>,
-    pub cooperative: bool,
     /// One for each `template` clause.
     pub instances: Vec<RawInstance>,
-    /// Names and places of the clauses met, also of those with errors.
-    pub met: Vec<(String, Span)>,
 }
 
-type Reader = fn(&mut Clauses, Cursor<'_>, Span, &mut Vec<Diagnostic>) -> Result<(), Diagnostic>;
+type Reader = fn(&mut Parsed, Cursor<'_>, Span, &mut Vec<Diagnostic>) -> Result<(), Diagnostic>;
 
 /// The clauses and what reads them.
 const CLAUSES: [(&str, Reader); 19] = [
@@ -87,8 +69,8 @@ const REPEATED: [&str; 1] = ["template"];
 const MAX_MACROS: usize = 32;
 
 /// Reads all clauses.
-pub(super) fn clauses(source: &Source, tokens: &[Token], comment: Span, problems: &mut Vec<Diagnostic>) -> Clauses {
-    let mut clauses = Clauses::default();
+pub(super) fn clauses(source: &Source, tokens: &[Token], comment: Span, problems: &mut Vec<Diagnostic>) -> Parsed {
+    let mut parsed = Parsed::default();
     let end = tokens.last().map_or(comment, |last| Span { start: last.span.end, end: last.span.end });
     let mut cursor = Cursor::new(source, tokens, end);
     while !cursor.is_empty() {
@@ -134,24 +116,24 @@ pub(super) fn clauses(source: &Source, tokens: &[Token], comment: Span, problems
             break;
         };
         let Some(reader) = reader else { continue };
-        let first = clauses.met.iter().find(|(met, _)| met == word && !REPEATED.contains(&word));
+        let first = parsed.clauses.places.iter().find(|(name, _)| name == word && !REPEATED.contains(&word));
         if let Some((_, first)) = first {
             let note = source.note(*first, "first given here");
             problems
                 .push(source.error(span, format!("clause `{word}` is given twice: put it all into one")).with(note));
-            clauses.met.push((word.to_string(), span));
+            parsed.clauses.places.push((word.to_string(), span));
             continue;
         }
-        clauses.met.push((word.to_string(), span));
+        parsed.clauses.places.push((word.to_string(), span));
         if inner.is_empty() {
             problems.push(source.error(span, format!("clause `{word}` is empty: give it a value, or remove it")));
             continue;
         }
-        if let Err(problem) = reader(&mut clauses, inner, span, problems) {
+        if let Err(problem) = reader(&mut parsed, inner, span, problems) {
             problems.push(problem);
         }
     }
-    clauses
+    parsed
 }
 
 /// `items` one by one with `read`; at most `limit` of them.
@@ -212,7 +194,7 @@ fn positive_list(cursor: &mut Cursor<'_>, what: &str) -> Result<Vec<u32>, Diagno
 }
 
 fn block(
-    clauses: &mut Clauses,
+    parsed: &mut Parsed,
     cursor: Cursor<'_>,
     span: Span,
     problems: &mut Vec<Diagnostic>,
@@ -227,7 +209,7 @@ fn block(
             positive_list(item, "a block dimension")
         })?)
     };
-    clauses.block = Some(Spanned { value, span });
+    parsed.clauses.block = Some(Spanned { value, span });
     Ok(())
 }
 
@@ -241,7 +223,7 @@ pub(super) fn cap(cursor: &Cursor<'_>, (value, span): (i64, Span)) -> Result<u32
     }
 }
 
-fn regs(clauses: &mut Clauses, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
+fn regs(parsed: &mut Parsed, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
     let value = if is_lone(&cursor, "auto") {
         Regs::Auto
     } else {
@@ -251,11 +233,11 @@ fn regs(clauses: &mut Clauses, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diag
         let values = cursor.list("a register cap")?;
         Regs::List(values.into_iter().map(|value| cap(&cursor, value)).collect::<Result<_, _>>()?)
     };
-    clauses.regs = Some(value);
+    parsed.clauses.regs = value;
     Ok(())
 }
 
-fn cache(clauses: &mut Clauses, cursor: Cursor<'_>, _: Span, problems: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
+fn cache(parsed: &mut Parsed, cursor: Cursor<'_>, _: Span, problems: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
     let mut operators = Vec::new();
     for mut item in cursor.items() {
         match operator(&mut item) {
@@ -264,7 +246,7 @@ fn cache(clauses: &mut Clauses, cursor: Cursor<'_>, _: Span, problems: &mut Vec<
             Err(problem) => problems.push(problem),
         }
     }
-    clauses.cache = Some(operators);
+    parsed.clauses.cache = Some(operators);
     Ok(())
 }
 
@@ -293,7 +275,7 @@ pub(super) fn percent(cursor: &Cursor<'_>, (value, span): (i64, Span)) -> Result
     }
 }
 
-fn carveout(clauses: &mut Clauses, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
+fn carveout(parsed: &mut Parsed, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
     if is_lone(&cursor, "auto") {
         let message = "`carveout` has no `auto`: list percentages, as in carveout({0, 50, 100})";
         return Err(cursor.source.error(cursor.place(), message));
@@ -304,19 +286,14 @@ fn carveout(clauses: &mut Clauses, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<
     let values = cursor.list("a carve-out")?;
     let percents: Vec<Option<u8>> =
         values.into_iter().map(|value| percent(&cursor, value)).collect::<Result<_, _>>()?;
-    clauses.carveout = Some(percents.into_iter().flatten().collect());
+    parsed.clauses.carveout = Some(percents.into_iter().flatten().collect());
     Ok(())
 }
 
-fn define(
-    clauses: &mut Clauses,
-    cursor: Cursor<'_>,
-    _: Span,
-    problems: &mut Vec<Diagnostic>,
-) -> Result<(), Diagnostic> {
+fn define(parsed: &mut Parsed, cursor: Cursor<'_>, _: Span, problems: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
     for mut item in cursor.items() {
-        match macro_axis(&mut item, &clauses.macros) {
-            Ok(axis) if clauses.macros.len() < MAX_MACROS => clauses.macros.push(axis),
+        match macro_axis(&mut item, &parsed.clauses.macros) {
+            Ok(axis) if parsed.clauses.macros.len() < MAX_MACROS => parsed.clauses.macros.push(axis),
             Ok(axis) => {
                 return Err(cursor.source.error(axis.span, format!("a kernel has at most {MAX_MACROS} macro axes")));
             }
@@ -347,7 +324,7 @@ fn macro_axis(item: &mut Cursor<'_>, others: &[MacroAxis]) -> Result<MacroAxis, 
 }
 
 fn threads(
-    clauses: &mut Clauses,
+    parsed: &mut Parsed,
     cursor: Cursor<'_>,
     span: Span,
     problems: &mut Vec<Diagnostic>,
@@ -358,16 +335,11 @@ fn threads(
         }
         item.whole_expression()
     })?;
-    clauses.threads = Some(Spanned { value, span });
+    parsed.clauses.threads = Some(Spanned { value, span });
     Ok(())
 }
 
-fn grid(
-    clauses: &mut Clauses,
-    cursor: Cursor<'_>,
-    span: Span,
-    problems: &mut Vec<Diagnostic>,
-) -> Result<(), Diagnostic> {
+fn grid(parsed: &mut Parsed, cursor: Cursor<'_>, span: Span, problems: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
     if is_lone(&cursor, "auto") {
         return Err(cursor
             .source
@@ -378,30 +350,25 @@ fn grid(
     } else {
         Grid::Expressions(dimensions(cursor, "a grid", problems, |item, _| item.whole_expression())?)
     };
-    clauses.grid = Some(Spanned { value, span });
+    parsed.clauses.grid = Some(Spanned { value, span });
     Ok(())
 }
 
-fn shared(clauses: &mut Clauses, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
+fn shared(parsed: &mut Parsed, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
     if let Some(second) = cursor.items().get(1) {
         return Err(cursor.source.error(second.place(), "`shared` takes one expression: bytes of a block"));
     }
     if cursor.looks_like_list() {
         return Err(cursor.source.error(cursor.place(), "`shared` takes an expression, not a list"));
     }
-    clauses.shared = Some(cursor.whole_expression()?);
+    parsed.clauses.shared = Some(cursor.whole_expression()?);
     Ok(())
 }
 
-fn require(
-    clauses: &mut Clauses,
-    cursor: Cursor<'_>,
-    _: Span,
-    problems: &mut Vec<Diagnostic>,
-) -> Result<(), Diagnostic> {
+fn require(parsed: &mut Parsed, cursor: Cursor<'_>, _: Span, problems: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
     for mut item in cursor.items() {
         match item.whole_expression() {
-            Ok(expression) => clauses.require.push(expression),
+            Ok(expression) => parsed.clauses.require.push(expression),
             // The commonest slip has a clear remedy.
             Err(problem) if cursor.source.slice(item.rest()).starts_with('=') => {
                 let reversed =
@@ -418,14 +385,14 @@ fn require(
     Ok(())
 }
 
-fn trips(clauses: &mut Clauses, cursor: Cursor<'_>, _: Span, problems: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
+fn trips(parsed: &mut Parsed, cursor: Cursor<'_>, _: Span, problems: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
     for mut item in cursor.items() {
         if item.looks_like_list() {
             let message = "`trips` takes a number for each depth of loops, not lists: trips(100, 8)";
             return Err(item.source.error(item.place(), message));
         }
         match item.whole_expression() {
-            Ok(expression) => clauses.trips.push(expression),
+            Ok(expression) => parsed.clauses.trips.push(expression),
             Err(problem) => problems.push(problem),
         }
     }
@@ -447,34 +414,34 @@ fn word<'a>(cursor: &mut Cursor<'a>, clause: &str, known: &[&str]) -> Result<&'a
     Err(cursor.source.error(span, format!("unknown {clause} `{found}`{near}")))
 }
 
-fn launch(clauses: &mut Clauses, cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
+fn launch(parsed: &mut Parsed, cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
     for mut item in cursor.items() {
         let place = item.place();
         let way = match word(&mut item, "way to launch", &["header", "remap", "cooperative"])? {
             "cooperative" => {
-                clauses.cooperative = true;
+                parsed.clauses.cooperative = true;
                 continue;
             }
             "remap" => Launching::Remap,
             _ => Launching::Header,
         };
-        if clauses.launch.replace(way).is_some_and(|other| other != way) {
+        if parsed.clauses.launch.replace(way).is_some_and(|other| other != way) {
             return Err(cursor.source.error(place, "launches go one way: remove `header` or `remap`"));
         }
     }
-    if clauses.cooperative && clauses.launch == Some(Launching::Remap) {
+    if parsed.clauses.cooperative && parsed.clauses.launch == Some(Launching::Remap) {
         let message = "cooperative launches go by no launch stub that could reshape them: remove `remap`, or write `header` in its place";
         return Err(cursor.source.error(cursor.rest(), message));
     }
     Ok(())
 }
 
-fn strategy(clauses: &mut Clauses, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
-    clauses.strategy = Some(word(&mut cursor, "strategy", &Strategy::ALL.map(|(name, _)| name))?.to_string());
+fn strategy(parsed: &mut Parsed, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
+    parsed.clauses.strategy = Some(word(&mut cursor, "strategy", &Strategy::ALL.map(|(name, _)| name))?.to_string());
     Ok(())
 }
 
-fn budget(clauses: &mut Clauses, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
+fn budget(parsed: &mut Parsed, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
     let expression = cursor.whole_expression()?;
     let value: Value = cursor.constant(&expression, "a budget")?;
     let seconds = value.as_f64();
@@ -483,17 +450,17 @@ fn budget(clauses: &mut Clauses, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Di
             .source
             .error(expression.span, format!("a budget is a number of seconds above 0, not {value}")));
     }
-    clauses.budget = Some(seconds);
+    parsed.clauses.budget = Some(seconds);
     Ok(())
 }
 
-fn name(clauses: &mut Clauses, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
+fn name(parsed: &mut Parsed, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
     const RULE: &str = "a name is one word of letters, digits and `_`: it becomes part of macros";
     let (name, span) = cursor.name("a name as C++ has them")?;
     cursor.finish().map_err(|problem| Diagnostic { message: RULE.to_string(), ..problem })?;
     if !name.is_ascii() {
         return Err(cursor.source.error(span, RULE));
     }
-    clauses.name = Some(Spanned { value: name.to_string(), span });
+    parsed.name = Some(Spanned { value: name.to_string(), span });
     Ok(())
 }

@@ -390,7 +390,7 @@ mod tests {
         let text =
             format!("//@tune define(AXIS = {{1, 2}}) block(64) threads(1)\n__global__ void k() {{}}\n{argument}");
         let tuned = Source::new("b.cu", text.as_bytes());
-        let axes = annotations(&tuned).expect("a comment").remove(0).macros;
+        let axes = annotations(&tuned).expect("a comment").remove(0).clauses.macros;
         let start = text.len() - argument.len();
         let read = super::expression(&tuned, super::Span { start, end: text.len() });
         constants.argument(argument, read.as_ref(), &axes)

@@ -1,22 +1,22 @@
 //! The `default` clause: the baseline, part by part.
 
 use super::annotation::{Defaults, Spanned};
-use super::clause::{Clauses, cap, percent, positive};
+use super::clause::{Parsed, cap, percent, positive};
 use super::parser::Cursor;
 use crate::diag::Diagnostic;
 use crate::diag::Span;
 use crate::launch::Dim3;
 
 pub(super) fn default(
-    clauses: &mut Clauses,
+    parsed: &mut Parsed,
     cursor: Cursor<'_>,
     span: Span,
     problems: &mut Vec<Diagnostic>,
 ) -> Result<(), Diagnostic> {
-    clauses.default.span = Some(span);
+    parsed.clauses.default.span = Some(span);
     let mut seen: Vec<(String, Span)> = Vec::new();
     for mut item in cursor.items() {
-        if let Err(problem) = default_item(&mut clauses.default, &mut item, &mut seen) {
+        if let Err(problem) = default_item(&mut parsed.clauses.default, &mut item, &mut seen) {
             problems.push(problem);
         }
     }

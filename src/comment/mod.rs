@@ -25,8 +25,9 @@ mod workload_clause;
 
 pub use alternatives::{are_conditional, has_alternatives, without_alternatives};
 pub use annotation::{
-    Annotation, Block, CheckClause, Defaults, Given, GivenField, GivenFile, GivenFill, GivenSymbol, GivenTable,
-    GivenValue, Grid, Instance, Launching, MacroAxis, NamedConstant, Power, Regs, Spanned, TemplateArgument,
+    Annotation, Block, CheckClause, Clauses, Defaults, Given, GivenField, GivenFile, GivenFill, GivenSymbol,
+    GivenTable, GivenValue, Grid, Instance, Launching, MacroAxis, NamedConstant, Power, Regs, Spanned,
+    TemplateArgument,
 };
 pub use annotations::{ONE_VALUE, annotations, annotations_among};
 pub(crate) use constants::{UNTOLD, differing, is_defined};

@@ -4,7 +4,7 @@
 //! `symbol(float ck = random[n])` gives it, for a variable that is declared elsewhere.
 
 use super::annotation::GivenSymbol;
-use super::clause::Clauses;
+use super::clause::Parsed;
 use super::lexer::{Token, TokenKind};
 use super::parser::Cursor;
 use super::workload_clause;
@@ -14,7 +14,7 @@ use crate::diag::Diagnostic;
 use crate::diag::{Source, Span};
 
 pub(super) fn symbol(
-    clauses: &mut Clauses,
+    parsed: &mut Parsed,
     cursor: Cursor<'_>,
     _: Span,
     problems: &mut Vec<Diagnostic>,
@@ -22,12 +22,12 @@ pub(super) fn symbol(
     for item in items(&cursor) {
         match one(item) {
             Ok(given) => {
-                if let Some(first) = clauses.symbols.iter().find(|other| other.name == given.name) {
+                if let Some(first) = parsed.clauses.symbols.iter().find(|other| other.name == given.name) {
                     let note = cursor.source.note(first.span, "first given here");
                     let message = format!("variable `{}` is given twice", given.name);
                     problems.push(cursor.source.error(given.span, message).with(note));
                 } else {
-                    clauses.symbols.push(given);
+                    parsed.clauses.symbols.push(given);
                 }
             }
             Err(problem) => problems.push(problem),

@@ -4,7 +4,7 @@
 //! the instances that the compiler made, so a type stays text here.
 
 use super::annotation::{Annotation, Instance, TemplateArgument};
-use super::clause::Clauses;
+use super::clause::Parsed;
 use super::constants::Constants;
 use super::expression::Expr;
 use super::lexer::{TokenKind, tokens};
@@ -28,12 +28,12 @@ struct RawArgument {
 }
 
 pub(super) fn template(
-    clauses: &mut Clauses,
+    parsed: &mut Parsed,
     cursor: Cursor<'_>,
     span: Span,
     _: &mut Vec<Diagnostic>,
 ) -> Result<(), Diagnostic> {
-    clauses.instances.push(instance(&cursor, span)?);
+    parsed.instances.push(instance(&cursor, span)?);
     Ok(())
 }
 
@@ -91,7 +91,7 @@ impl RawInstance {
     /// The instance with the names of macro axes understood, and those of the source's constants where the comment's expressions name
     /// (`asked`) the number that they are given for: of the others the compiler alone knows what they are.
     pub fn resolve(self, annotation: &Annotation, asked: &HashSet<String>, constants: &Constants<'_>) -> Instance {
-        let macros = &annotation.macros;
+        let macros = &annotation.clauses.macros;
         let mut parameters = annotation.kernel.template_parameters.iter();
         let mut arguments = Vec::new();
         for RawArgument { text, expression } in self.arguments {

@@ -4,7 +4,7 @@
 //! the kernel. Arguments that only the compiler can evaluate leave the name of a number as it is; the space says so where it looks names
 //! up. A `sizeof` without a value is said here: no other name begins so.
 
-use super::annotation::{Annotation, GivenFill, GivenValue, Grid, Instance, TemplateArgument};
+use super::annotation::{Annotation, Clauses, GivenFill, GivenValue, Grid, Instance, TemplateArgument};
 use super::expression::{Expr, Node};
 use super::parser;
 use super::value::Value;
@@ -83,7 +83,7 @@ fn no_size(annotation: &Annotation, instance: Option<&Instance>, kind: &str) -> 
 
 /// The expressions of a comment, and whether each is one of `each(...)`.
 fn expressions(annotation: &mut Annotation) -> Vec<(&mut Expr, bool)> {
-    let Annotation { threads, grid, shared, require, trips, args, symbols, .. } = annotation;
+    let Clauses { threads, grid, shared, require, trips, args, symbols, .. } = &mut annotation.clauses;
     let mut found: Vec<(&mut Expr, bool)> = Vec::new();
     let clauses = threads.iter_mut().flat_map(|threads| &mut threads.value);
     let grid = grid.iter_mut().flat_map(|grid| match &mut grid.value {

@@ -1,7 +1,7 @@
 //! The clauses that make the workload: `args` and `check`.
 
 use super::annotation::{CheckClause, GivenField, GivenFile, GivenFill, GivenTable, GivenValue, Spanned};
-use super::clause::Clauses;
+use super::clause::Parsed;
 use super::expression::Expr;
 use super::lexer::TokenKind;
 use super::parser::Cursor;
@@ -31,7 +31,7 @@ const FILLS: [&str; 7] = ["random", "zeros", "iota", "fill", "out", "file", "eac
 const NULL: [&str; 2] = ["nullptr", "NULL"];
 
 pub(super) fn args(
-    clauses: &mut Clauses,
+    parsed: &mut Parsed,
     cursor: Cursor<'_>,
     _: Span,
     problems: &mut Vec<Diagnostic>,
@@ -58,7 +58,7 @@ pub(super) fn args(
         let value = value.map_err(|problem| problems.push(problem)).ok();
         given.push(RawGiven { name: name.to_string(), span, element, value });
     }
-    clauses.args = Some(given);
+    parsed.args = Some(given);
     Ok(())
 }
 
@@ -259,7 +259,7 @@ fn number(item: &mut Cursor<'_>, what: &str) -> Result<f64, Diagnostic> {
 }
 
 pub(super) fn check(
-    clauses: &mut Clauses,
+    parsed: &mut Parsed,
     cursor: Cursor<'_>,
     _: Span,
     problems: &mut Vec<Diagnostic>,
@@ -271,7 +271,7 @@ pub(super) fn check(
         if items.len() > 1 {
             return Err(cursor.source.error(place, "`none` stands alone: check(none)"));
         }
-        clauses.check = Some(check);
+        parsed.clauses.check = Some(check);
         return Ok(());
     }
     for mut item in items {
@@ -282,7 +282,7 @@ pub(super) fn check(
     if check.buffers.is_empty() && (check.relative.is_some() || check.absolute.is_some()) {
         return Err(cursor.source.error(cursor.place(), "`check` needs the name of a buffer: check(y, rtol = 1e-5)"));
     }
-    clauses.check = Some(check);
+    parsed.clauses.check = Some(check);
     Ok(())
 }
 

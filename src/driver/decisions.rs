@@ -137,7 +137,7 @@ impl Build<'_> {
 
     fn leave_out_macro_axes(&self, tuning: &mut Tuning) {
         tuning.annotations.retain(|annotation| {
-            if !annotation.macros.is_empty() {
+            if !annotation.clauses.macros.is_empty() {
                 self.console.warning(&format!(
                     "{}: not tuned: -D would set its macros for the other sources of this call too; include \"{}\" or compile {} by itself",
                     annotation.name,
@@ -145,7 +145,7 @@ impl Build<'_> {
                     tuning.source.file_name()
                 ));
             }
-            annotation.macros.is_empty()
+            annotation.clauses.macros.is_empty()
         });
     }
 

@@ -175,7 +175,7 @@ impl MarkedSource {
         };
         let words: BTreeSet<&str> = annotations
             .iter()
-            .flat_map(|of| of.macros.iter().map(|axis| axis.name.as_str()).chain([of.kernel.name.as_str()]))
+            .flat_map(|of| of.clauses.macros.iter().map(|axis| axis.name.as_str()).chain([of.kernel.name.as_str()]))
             .collect();
         let files = self.compiled.iter().flatten().filter(|(path, file)| !file.is_system && is_other(path));
         let files =

@@ -185,12 +185,12 @@ fn is_never_zero(divisor: &Expr) -> bool {
 /// capitals alone get a `_`, for they are likely to be macros somewhere.
 fn identifiers(annotation: &Annotation) -> BTreeMap<&str, String> {
     let mut used: BTreeSet<&str> = BTreeSet::new();
-    let threads = annotation.threads.iter().flat_map(|threads| &threads.value);
-    let grid = annotation.grid.iter().flat_map(|grid| match &grid.value {
+    let threads = annotation.clauses.threads.iter().flat_map(|threads| &threads.value);
+    let grid = annotation.clauses.grid.iter().flat_map(|grid| match &grid.value {
         Grid::Expressions(expressions) => expressions.as_slice(),
         Grid::Lists(_) => &[],
     });
-    for expression in threads.chain(grid).chain(&annotation.shared) {
+    for expression in threads.chain(grid).chain(&annotation.clauses.shared) {
         expression.names(&mut |name, _| {
             used.insert(name.as_str());
         });

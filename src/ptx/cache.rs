@@ -12,6 +12,8 @@
 use super::directives::replaced;
 use super::error::Error;
 use super::module::Module;
+use super::opcode::{Mnemonic, Opcode, Semantics};
+use super::types::StateSpace;
 use crate::launch::CacheOperator;
 use std::ops::Range;
 
@@ -28,7 +30,7 @@ pub fn set_cache_operators(text: &str, operators: &[(&str, CacheOperator)]) -> R
             continue;
         }
         for instruction in entry.body.iter().flat_map(|body| body.instructions()) {
-            if let Some(offset) = place(&instruction.opcode, operator) {
+            if let Some(offset) = operator_offset(&instruction.opcode, operator) {
                 let at = instruction.start + offset;
                 edits.push((at..at, format!(".{operator}")));
             }
@@ -37,30 +39,26 @@ pub fn set_cache_operators(text: &str, operators: &[(&str, CacheOperator)]) -> R
     Ok(replaced(text, edits))
 }
 
-/// Modifiers of loads that say themselves how memory is to be accessed.
-const ORDERED: [&str; 4] = ["volatile", "relaxed", "acquire", "mmio"];
-
-/// Where in the opcode of a load the operator belongs; `None` for what takes none.
-fn place(opcode: &str, operator: CacheOperator) -> Option<usize> {
-    let mut parts = opcode.split('.');
-    if parts.next() != Some("ld") {
+/// Returns the byte of a load's opcode before which the operator is written, if it takes one.
+fn operator_offset(opcode: &Opcode, operator: CacheOperator) -> Option<usize> {
+    let is_weak = opcode.semantics().is_none_or(|semantics| semantics == Semantics::Weak);
+    if opcode.mnemonic != Mnemonic::Ld || !is_weak || opcode.spaces().any(|space| space != StateSpace::Global) {
         return None;
     }
     let mut end = "ld".len();
-    let mut at = end;
-    for part in parts {
+    let mut offset = end;
+    for part in opcode.modifiers() {
         end += 1 + part.len();
-        let says = ORDERED.contains(&part) || part.parse::<CacheOperator>().is_ok();
+        let has_operator = part.parse::<CacheOperator>().is_ok();
         let evicts = part.starts_with("L1::") || part.starts_with("L2::evict");
-        let elsewhere = ["const", "local", "param", "shared"].contains(&part.split("::").next().unwrap_or_default());
-        if says || evicts || elsewhere || (part == "nc" && operator != CacheOperator::Cs) {
+        if has_operator || evicts || (part == "nc" && operator != CacheOperator::Cs) {
             return None;
         }
         if matches!(part, "weak" | "global") {
-            at = end;
+            offset = end;
         }
     }
-    Some(at)
+    Some(offset)
 }
 
 #[cfg(test)]
@@ -95,8 +93,8 @@ mod tests {
             ("st.global.f32", "", ""),
         ] {
             for (operator, expected) in [(CacheOperator::Cg, cg), (CacheOperator::Cs, cs)] {
-                let written =
-                    place(opcode, operator).map(|at| format!("{}.{operator}{}", &opcode[..at], &opcode[at..]));
+                let written = operator_offset(&Opcode::parse(opcode), operator)
+                    .map(|at| format!("{}.{operator}{}", &opcode[..at], &opcode[at..]));
                 assert_eq!(written.unwrap_or_default(), expected, "{opcode}");
             }
         }

@@ -53,11 +53,11 @@ struct Names<'m> {
 #[derive(Clone, Copy)]
 struct Declared {
     serial: usize,
-    scalar: super::module::Scalar,
+    scalar: super::types::Scalar,
 }
 
 impl<'m> Names<'m> {
-    fn declare(&mut self, name: &'m str, scalar: super::module::Scalar) {
+    fn declare(&mut self, name: &'m str, scalar: super::types::Scalar) {
         self.serial += 1;
         let declared = Declared { serial: self.serial, scalar };
         if let Some(scope) = self.scopes.last_mut() {
@@ -182,7 +182,7 @@ impl<'m> Writer<'m> {
                         let name = self.name(&guard.register, &mut names);
                         let _ = write!(self.text, "@{}{name} ", if guard.negated { "!" } else { "" });
                     }
-                    self.text.push_str(&instruction.opcode);
+                    self.text.push_str(instruction.opcode.text());
                     for operand in &instruction.operands {
                         self.text.push(' ');
                         self.operand(operand, &mut names);

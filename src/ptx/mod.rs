@@ -12,15 +12,19 @@ mod error;
 mod lexer;
 mod memory;
 mod module;
+pub mod opcode;
 mod order;
 mod parser;
 mod standalone;
+mod types;
 
 pub use edit::{Edits, edited};
 pub use error::Error;
 pub use memory::{AccessKind, MemorySpace};
 pub use module::{
     Body, Directive, Function, Guard, Initial, Instruction, Label, Linkage, Module, Operand, Parameter, Registers,
-    Scalar, StateSpace, Statement, Variable,
+    Statement, Variable,
 };
+pub use opcode::{Mnemonic, Opcode};
 pub use standalone::{alone, calls_by_address};
+pub use types::{Scalar, StateSpace};

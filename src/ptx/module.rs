@@ -3,6 +3,8 @@
 //! Names are kept as they are written; scopes are kept as statements, so that a reader can resolve names that inline
 //! assembly declares again in an inner scope.
 
+use super::opcode::{Mnemonic, Opcode};
+use super::types::{Scalar, StateSpace};
 use std::ops::Range;
 
 /// A parsed PTX module.
@@ -18,88 +20,6 @@ pub struct Module {
     pub variables: Vec<Variable>,
     /// Functions with and without bodies, in the order of the text. A prototype and its definition are two entries.
     pub functions: Vec<Function>,
-}
-
-/// The state space of a variable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum StateSpace {
-    Global,
-    Shared,
-    Const,
-    Local,
-    Param,
-    /// `.tex` (deprecated spelling of a texture variable).
-    Texture,
-}
-
-/// A fundamental type of the language.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Scalar {
-    Pred,
-    B8,
-    B16,
-    B32,
-    B64,
-    B128,
-    U8,
-    U16,
-    U32,
-    U64,
-    S8,
-    S16,
-    S32,
-    S64,
-    F16,
-    F16x2,
-    Bf16,
-    Bf16x2,
-    F32,
-    F32x2,
-    F64,
-    /// `.texref`, `.samplerref`, `.surfref`: a handle.
-    Opaque,
-}
-
-impl Scalar {
-    /// The type that `name` (without its dot) spells.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "pred" => Self::Pred,
-            "b8" => Self::B8,
-            "b16" => Self::B16,
-            "b32" => Self::B32,
-            "b64" => Self::B64,
-            "b128" => Self::B128,
-            "u8" => Self::U8,
-            "u16" => Self::U16,
-            "u32" => Self::U32,
-            "u64" => Self::U64,
-            "s8" => Self::S8,
-            "s16" => Self::S16,
-            "s32" => Self::S32,
-            "s64" => Self::S64,
-            "f16" => Self::F16,
-            "f16x2" => Self::F16x2,
-            "bf16" => Self::Bf16,
-            "bf16x2" => Self::Bf16x2,
-            "f32" => Self::F32,
-            "f32x2" => Self::F32x2,
-            "f64" => Self::F64,
-            "texref" | "samplerref" | "surfref" => Self::Opaque,
-            _ => return None,
-        })
-    }
-
-    /// Bytes that a value takes in memory (a predicate counts as 1, a handle as 8).
-    pub fn size(self) -> u32 {
-        match self {
-            Self::Pred | Self::B8 | Self::U8 | Self::S8 => 1,
-            Self::B16 | Self::U16 | Self::S16 | Self::F16 | Self::Bf16 => 2,
-            Self::B32 | Self::U32 | Self::S32 | Self::F16x2 | Self::Bf16x2 | Self::F32 => 4,
-            Self::B64 | Self::U64 | Self::S64 | Self::F32x2 | Self::F64 | Self::Opaque => 8,
-            Self::B128 => 16,
-        }
-    }
 }
 
 /// A variable of memory: at module scope, in a function, or a parameter of a call sequence.
@@ -247,18 +167,16 @@ pub struct Instruction {
     /// Byte of the opcode in the text.
     pub start: usize,
     pub guard: Option<Guard>,
-    /// The opcode with its modifiers: `ld.global.v4.f32`.
-    pub opcode: Box<str>,
+    pub opcode: Opcode,
     pub operands: Vec<Operand>,
 }
 
 impl Instruction {
-    /// Whether the opcode is `call`, with whatever modifiers.
     pub fn is_call(&self) -> bool {
-        self.opcode.split('.').next() == Some("call")
+        self.opcode.mnemonic == Mnemonic::Call
     }
 
-    /// What a `call` calls: a function, or the register that holds its address.
+    /// The target of a `call`: a function, or the register that holds its address.
     pub fn callee(&self) -> Option<&str> {
         // Results stand before it in parentheses.
         self.operands.iter().find_map(|operand| match operand {

@@ -4,6 +4,7 @@
 //! postorder of the control flow puts what dominates first (Aho et al., "Compilers", 2nd edition, section 9.6.6).
 
 use super::module::{Body, Instruction, Operand, Statement};
+use super::opcode::Mnemonic;
 use std::collections::HashMap;
 
 impl Body {
@@ -45,11 +46,11 @@ impl Body {
 /// What may be executed next, what is further down in the text first.
 fn successors(instructions: &[&Instruction], labels: &HashMap<&str, usize>, at: usize) -> Vec<usize> {
     let instruction = instructions[at];
-    let operation = instruction.opcode.split('.').next().unwrap_or_default();
+    let mnemonic = instruction.opcode.mnemonic;
     let targets = instruction.operands.iter().filter_map(|operand| match operand {
-        Operand::Name(name) if operation == "bra" => labels.get(&**name).copied(),
+        Operand::Name(name) if mnemonic == Mnemonic::Bra => labels.get(&**name).copied(),
         _ => None,
     });
-    let falls = instruction.guard.is_some() || !matches!(operation, "bra" | "ret" | "exit");
+    let falls = instruction.guard.is_some() || !matches!(mnemonic, Mnemonic::Bra | Mnemonic::Ret | Mnemonic::Exit);
     targets.chain(falls.then_some(at + 1)).collect()
 }

@@ -1,6 +1,13 @@
-//! The JSON record of a tuned source: every configuration with its variant, score, Pareto membership and timing.
+//! The decision for a kernel, and the three files that hold it.
+//!
+//! A record has the whole [`Decision`]: every configuration with its variant, score, Pareto
+//! membership and timing. A lock file has what builds the winner again ([`Pinned`]). The cache has
+//! both with all inputs of the decision ([`Kept`]): a kernel is not tuned again if something else of
+//! its source changes.
 
-use super::pinned::Pinned;
+use super::cache::Cache;
+use super::digest::digest;
+use super::fingerprint::Basis;
 use super::staleness::Stale;
 use crate::gpu::{Conditions, Device};
 use crate::launch::CacheOperator;
@@ -34,7 +41,7 @@ pub struct Record {
 }
 
 /// The decision for one kernel and architecture.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Decision {
     /// The kernel's name in header and lock.
     pub name: String,
@@ -274,4 +281,162 @@ impl From<&Timing> for RecordedTiming {
 
 fn is_zero(count: &usize) -> bool {
     *count == 0
+}
+
+/// The winner of one kernel for one architecture, and all that it takes to build it again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pinned {
+    #[serde(flatten)]
+    pub basis: Basis,
+    #[serde(flatten)]
+    pub winner: Configuration,
+    /// Digest of the winner's machine code, for comparison with what is built from the entry. Absent
+    /// for a baseline, which is built as nvcc builds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// Resident warps in percent of an SM's maximum, for the header; absent if the code is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub occupancy: Option<u32>,
+    /// Whether the winner bears threads beyond the baseline's, as [`Decision::surplus`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub surplus: bool,
+    /// As `ptx` of the basis, under the winner's macros; absent where they are the baseline's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub winner_ptx: Option<String>,
+    /// The GPU that it was timed on; absent for a prediction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<String>,
+    /// The CUDA version of that GPU's driver: 1000 times major plus 10 times minor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<u32>,
+    /// How it was chosen; never `locked`.
+    pub provenance: Provenance,
+    /// Time of the baseline over time of the winner, to three decimals.
+    pub speedup: f64,
+    /// Configurations of the space, and how many of them the search timed.
+    #[serde(default)]
+    pub points: usize,
+    #[serde(default)]
+    pub timed: usize,
+    /// The version of nvtune that chose it.
+    #[serde(default)]
+    pub nvtune: String,
+}
+
+impl Pinned {
+    /// Whether it was timed on a GPU, not chosen or kept by the model alone.
+    pub fn is_measured(&self) -> bool {
+        self.gpu.is_some()
+    }
+}
+
+/// Version of the model, the strategies and the timing: it rises when the same inputs may be
+/// decided differently.
+pub const ENGINE: u32 = 35;
+
+/// A decision in the cache, with its inputs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Kept {
+    pub pinned: Pinned,
+    /// Digest of the kernel's PTX under each compiled set of macros, as in [`Basis::ptx`].
+    pub sets: Vec<(BTreeMap<String, i64>, String)>,
+    /// The GPUs of the machine, as [`crate::measure::Present`] names them.
+    pub present: String,
+    pub strategy: Strategy,
+    /// Seconds for compiling and timing.
+    pub budget: f64,
+    /// Maximum number of configurations to time.
+    pub candidates: usize,
+    /// Whether the winner is run under compute-sanitizer.
+    pub sanitize: bool,
+    /// The kinds of code in the object, of which a GPU loads one.
+    pub images: String,
+    /// The values of the macro axes if another architecture's winner fixed them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<BTreeMap<String, i64>>,
+    /// [`ENGINE`] of the nvtune that decided.
+    pub engine: u32,
+    pub decision: Decision,
+    /// Why macros and launches are unchanged. The words name places in the source.
+    #[serde(default)]
+    pub reasons: BTreeMap<String, String>,
+}
+
+impl Kept {
+    /// Replaces the words of its reasons with those of another source.
+    pub fn retell(&mut self, reasons: &BTreeMap<String, String>) {
+        let now: BTreeMap<&str, &String> =
+            self.reasons.iter().filter_map(|(of, then)| Some((then.as_str(), reasons.get(of)?))).collect();
+        let held = self.decision.held.iter_mut().map(|held| &mut held.reason);
+        let refused = self.decision.configurations.iter_mut().filter_map(|of| of.refused.as_mut());
+        for told in held.chain(refused) {
+            if let Some(&reason) = now.get(told.as_str()) {
+                told.clone_from(reason);
+            }
+        }
+        for note in &mut self.decision.notes {
+            if let Some((head, reason)) = now.iter().find_map(|(then, &now)| Some((note.strip_suffix(then)?, now))) {
+                *note = format!("{head}{reason}");
+            }
+        }
+    }
+}
+
+/// Key of a kernel's decisions in the cache, known before anything is compiled.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind<'a> {
+    /// The clauses of the comment with single blanks.
+    pub comment: &'a str,
+    pub kernel: &'a str,
+    pub architecture: &'a str,
+}
+
+/// Name of the file that notes a kernel as not tunable.
+const REFUSED: &str = "refused";
+
+impl Kind<'_> {
+    /// Returns the folder of the kernel's decisions.
+    fn folder(&self) -> String {
+        let parts = [self.comment, self.kernel, self.architecture].map(str::as_bytes);
+        format!("kernels/{}", digest(parts))
+    }
+
+    /// Whether the cache has decisions for such a kernel.
+    pub fn is_decided(&self, cache: &Cache) -> bool {
+        self.names(cache).iter().any(|name| name != REFUSED)
+    }
+
+    /// Whether such a kernel is noted as not tunable.
+    pub fn is_refused(&self, cache: &Cache) -> bool {
+        self.names(cache).iter().any(|name| name == REFUSED)
+    }
+
+    /// Notes that such a kernel cannot be tuned. The next build finds the reason again, in the words
+    /// of the source at that time.
+    pub fn refuse(&self, cache: &Cache) -> Result<(), String> {
+        if self.is_refused(cache) { Ok(()) } else { cache.put(&format!("{}/{REFUSED}", self.folder()), b"") }
+    }
+
+    /// Returns the names of the kernel's files.
+    pub fn names(&self, cache: &Cache) -> Vec<String> {
+        cache.list(&self.folder())
+    }
+
+    /// Returns the kernel's decisions in the order of their names.
+    pub fn kept(&self, cache: &Cache) -> Vec<Kept> {
+        let folder = self.folder();
+        let places = self.names(cache).into_iter().map(|name| format!("{folder}/{name}"));
+        // Another version of nvtune may have another format.
+        places.filter_map(|place| serde_json::from_slice(&cache.get(&place)?).ok()).collect()
+    }
+
+    /// Writes a decision. Its name is a digest of its inputs, so that it replaces an earlier one for
+    /// the same inputs.
+    pub fn keep(&self, cache: &Cache, kept: &Kept) -> Result<(), String> {
+        let asked = (kept.strategy, kept.budget, kept.candidates, kept.sanitize, kept.engine);
+        let inputs = (&kept.pinned.basis, &kept.sets, &kept.present, &kept.images, &kept.given, asked);
+        let failed = |error: serde_json::Error| format!("cannot keep a decision: {error}");
+        let name = digest([&serde_json::to_vec(&inputs).map_err(failed)?[..]]);
+        cache.put(&format!("{}/{name}", self.folder()), &serde_json::to_vec(kept).map_err(failed)?)
+    }
 }

@@ -5,10 +5,10 @@
 //! it goes when a decision takes its place.
 
 use super::cache::Cache;
+use super::decision::ENGINE;
 use super::decision::RecordedTiming;
 use super::digest::digest;
 use super::fingerprint::Basis;
-use super::kept::ENGINE;
 use crate::gpu::Device;
 use crate::launch::Configuration;
 use crate::measure::PROTOCOL_VERSION;

@@ -3,8 +3,8 @@
 //! JSON with sorted keys, an entry for each source, kernel and architecture, one line for each fact. The same entries give the
 //! same bytes. A file of a newer format, or one that is damaged (by a merge that went wrong), gives an error with its place.
 
+use super::decision::Pinned;
 use super::file::write_if_changed;
-use super::pinned::Pinned;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

@@ -7,10 +7,8 @@ mod digest;
 mod file;
 mod fingerprint;
 mod journal;
-mod kept;
 pub mod lock;
 mod output_journal;
-mod pinned;
 mod recorded_space;
 pub mod result_store;
 mod staleness;
@@ -18,15 +16,14 @@ mod writer_id;
 
 pub use cache::{Cache, Contents};
 pub use decision::{
-    Decision, FORMAT, Held, Record, RecordedConfiguration, RecordedTiming, RecordedVariant, Seconds, Untimed,
+    Decision, ENGINE, FORMAT, Held, Kept, Kind, Pinned, Record, RecordedConfiguration, RecordedTiming, RecordedVariant,
+    Seconds, Untimed,
 };
 pub use digest::{checksum, digest};
 pub use fingerprint::Basis;
 pub use journal::{Found, Journal, Searched, Tried};
-pub use kept::{ENGINE, Kept, Kind};
 pub use lock::{LOCK_FILE, Lock, LockError};
 pub use output_journal::Written;
-pub use pinned::Pinned;
 pub use recorded_space::{
     CHECKED, DeviceState, Parts, PointTime, RecordedSpace, Repeatability, SPACE_EXTENSION, SPACE_FORMAT, Sample,
     SpaceConfiguration, SpaceError, SpaceSize, SpaceSource, SpaceVariant, SpaceWorkload,

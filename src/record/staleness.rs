@@ -3,8 +3,8 @@
 //! In: what the build found, with the whole compiler at hand. Out: the same words for who looks at its record alone (`nvtune lock
 //! --check`), as long as the entry is the one that the build met.
 
+use super::decision::Pinned;
 use super::digest::digest;
-use super::pinned::Pinned;
 use serde::{Deserialize, Serialize};
 
 /// What speaks against an entry.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// How a winner was chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Provenance {
     /// Timed on a GPU against the baseline.
@@ -18,6 +18,7 @@ pub enum Provenance {
     /// Chosen by the model alone.
     Predicted,
     /// What plain nvcc would have used: nothing was found that is surely better.
+    #[default]
     Baseline,
 }
 

@@ -208,7 +208,7 @@ impl Settings {
             lock: set(&environment, "NVTUNE_LOCK").map(PathBuf::from),
             trust: Trust::All,
             mode: mode.unwrap_or(Mode::Measure),
-            strategy: strategy.unwrap_or(Strategy::DEFAULT),
+            strategy: strategy.unwrap_or_default(),
             budget: budget.unwrap_or(DEFAULT_BUDGET),
             candidates: candidates.unwrap_or(usize::MAX),
             header_folder: set(&environment, "NVTUNE_HEADER_DIR").map(PathBuf::from),

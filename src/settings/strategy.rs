@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// How candidates are chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
     /// Exhaustive: every configuration.
@@ -19,6 +19,7 @@ pub enum Strategy {
     /// predicted time besides.
     Posf,
     /// In rounds: a spread first, then what a prediction re-fitted to all timings so far expects to win (see `refit`).
+    #[default]
     Refit,
     /// The Pareto-optimal ones in efficiency and utilization of those that memory bandwidth does not bound, one for each cluster of equal
     /// metrics (Ryoo et al., section 5).
@@ -38,9 +39,6 @@ impl Strategy {
 
     /// Their names, as help and messages list them.
     pub const NAMES: &str = "refit, es, ros, pos, posf, ryoo";
-
-    /// What is used where nothing is said.
-    pub const DEFAULT: Self = Self::Refit;
 }
 
 impl fmt::Display for Strategy {

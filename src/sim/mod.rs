@@ -42,6 +42,7 @@ pub use thread::Stray;
 
 use crate::launch::Launch;
 use crate::ptx::Module;
+use crate::ptx::opcode::{Class, Semantics};
 use crate::workload::Workload;
 use access::Whole;
 use aggregate::Tally;
@@ -235,10 +236,12 @@ fn alone<T>(
 
 /// Whether threads of the module may read from global memory what others of the same launch have written there.
 fn waits_for_others(module: &Module) -> bool {
-    const WAITS: [&str; 8] = ["bar.", "barrier", "membar", "fence", "atom", "red.", "ld.volatile", "ld.acquire"];
     let bodies = module.functions.iter().filter_map(|function| function.body.as_ref());
-    let mut opcodes = bodies.flat_map(|body| body.instructions()).map(|instruction| &instruction.opcode);
-    opcodes.any(|opcode| WAITS.iter().any(|begin| opcode.starts_with(begin)))
+    bodies.flat_map(|body| body.instructions()).any(|instruction| match instruction.opcode.class() {
+        Class::Barrier | Class::Fence | Class::Atomic | Class::Reduction => true,
+        Class::Load => matches!(instruction.opcode.semantics(), Some(Semantics::Volatile | Semantics::Acquire)),
+        _ => false,
+    })
 }
 
 /// What all threads of a block, run together, write to the workload's buffers: known bytes by (buffer, byte offset). `limits` counts

@@ -1,6 +1,6 @@
-//! Opcode text -> what the interpreter does for it, with every modifier that changes a value.
+//! Mnemonic and modifiers -> the interpreter's operation, with every modifier that changes a value.
 
-use crate::ptx::Scalar;
+use crate::ptx::{Mnemonic, Scalar};
 
 /// An operation that gives one value from at most four.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,10 +232,9 @@ impl Mode {
     }
 }
 
-/// The arithmetic operation of an opcode (`name` before the first dot, `modifiers` after it), and its type.
-///
-/// `None` where the opcode is something else or unknown.
-pub(crate) fn arithmetic(name: &str, modifiers: &[&str]) -> Option<(Alu, Scalar)> {
+/// Returns the arithmetic operation of an opcode with its type; `None` for any other opcode.
+pub(crate) fn arithmetic(mnemonic: Mnemonic, modifiers: &[&str]) -> Option<(Alu, Scalar)> {
+    use crate::ptx::Mnemonic::*;
     let has = |word: &str| modifiers.contains(&word);
     let types: Vec<Scalar> = modifiers.iter().filter_map(|m| Scalar::from_name(m)).collect();
     let kind = types.last().copied()?;
@@ -248,40 +247,40 @@ pub(crate) fn arithmetic(name: &str, modifiers: &[&str]) -> Option<(Alu, Scalar)
             low
         }
     };
-    let alu = match name {
-        "mov" => Alu::Move,
-        "add" => Alu::Add,
-        "sub" => Alu::Sub,
-        "mul" => part(Alu::MulLow, Alu::MulHigh, Alu::MulWide),
-        "mad" => part(if float(kind) { Alu::Fma } else { Alu::MadLow }, Alu::MadHigh, Alu::MadWide),
-        "mul24" => Alu::Mul24 { high: has("hi") },
-        "mad24" => Alu::Mad24 { high: has("hi") },
-        "div" => Alu::Div,
-        "rem" => Alu::Rem,
-        "min" => Alu::Min,
-        "max" => Alu::Max,
-        "abs" => Alu::Abs,
-        "neg" => Alu::Neg,
-        "and" => Alu::And,
-        "or" => Alu::Or,
-        "xor" => Alu::Xor,
-        "not" => Alu::Not,
-        "cnot" => Alu::LogicalNot,
-        "shl" => Alu::ShiftLeft,
-        "shr" => Alu::ShiftRight,
-        "shf" if has("l") => Alu::FunnelLeft { wrap: has("wrap") },
-        "shf" => Alu::FunnelRight { wrap: has("wrap") },
-        "fma" => Alu::Fma,
-        "sqrt" => Alu::Sqrt,
-        "rsqrt" => Alu::Rsqrt,
-        "rcp" => Alu::Rcp,
-        "ex2" => Alu::Ex2,
-        "lg2" => Alu::Lg2,
-        "sin" => Alu::Sin,
-        "cos" => Alu::Cos,
-        "tanh" => Alu::Tanh,
-        "copysign" => Alu::CopySign,
-        "testp" => Alu::Test(match *modifiers.first()? {
+    let alu = match mnemonic {
+        Mov => Alu::Move,
+        Add => Alu::Add,
+        Sub => Alu::Sub,
+        Mul => part(Alu::MulLow, Alu::MulHigh, Alu::MulWide),
+        Mad => part(if float(kind) { Alu::Fma } else { Alu::MadLow }, Alu::MadHigh, Alu::MadWide),
+        Mul24 => Alu::Mul24 { high: has("hi") },
+        Mad24 => Alu::Mad24 { high: has("hi") },
+        Div => Alu::Div,
+        Rem => Alu::Rem,
+        Min => Alu::Min,
+        Max => Alu::Max,
+        Abs => Alu::Abs,
+        Neg => Alu::Neg,
+        And => Alu::And,
+        Or => Alu::Or,
+        Xor => Alu::Xor,
+        Not => Alu::Not,
+        Cnot => Alu::LogicalNot,
+        Shl => Alu::ShiftLeft,
+        Shr => Alu::ShiftRight,
+        Shf if has("l") => Alu::FunnelLeft { wrap: has("wrap") },
+        Shf => Alu::FunnelRight { wrap: has("wrap") },
+        Fma => Alu::Fma,
+        Sqrt => Alu::Sqrt,
+        Rsqrt => Alu::Rsqrt,
+        Rcp => Alu::Rcp,
+        Ex2 => Alu::Ex2,
+        Lg2 => Alu::Lg2,
+        Sin => Alu::Sin,
+        Cos => Alu::Cos,
+        Tanh => Alu::Tanh,
+        Copysign => Alu::CopySign,
+        Testp => Alu::Test(match *modifiers.first()? {
             "finite" => Test::Finite,
             "infinite" => Test::Infinite,
             "number" => Test::Number,
@@ -289,17 +288,17 @@ pub(crate) fn arithmetic(name: &str, modifiers: &[&str]) -> Option<(Alu, Scalar)
             "normal" => Test::Normal,
             _ => Test::Subnormal,
         }),
-        "popc" => Alu::Popc,
-        "clz" => Alu::Clz,
-        "brev" => Alu::Brev,
-        "bfind" => Alu::Bfind { amount: has("shiftamt") },
-        "bfe" => Alu::Bfe,
-        "bfi" => Alu::Bfi,
-        "bmsk" => Alu::BitMask { clamp: has("clamp") },
-        "szext" => Alu::SignExtend { clamp: has("clamp") },
-        "sad" => Alu::Sad,
-        "lop3" if !has("BoolOp") => Alu::Lop3,
-        "prmt" => Alu::Permute(match modifiers.last().copied()? {
+        Popc => Alu::Popc,
+        Clz => Alu::Clz,
+        Brev => Alu::Brev,
+        Bfind => Alu::Bfind { amount: has("shiftamt") },
+        Bfe => Alu::Bfe,
+        Bfi => Alu::Bfi,
+        Bmsk => Alu::BitMask { clamp: has("clamp") },
+        Szext => Alu::SignExtend { clamp: has("clamp") },
+        Sad => Alu::Sad,
+        Lop3 if !has("BoolOp") => Alu::Lop3,
+        Prmt => Alu::Permute(match modifiers.last().copied()? {
             "f4e" => Permute::Forward4,
             "b4e" => Permute::Backward4,
             "rc8" => Permute::Replicate8,
@@ -308,20 +307,20 @@ pub(crate) fn arithmetic(name: &str, modifiers: &[&str]) -> Option<(Alu, Scalar)
             "rc16" => Permute::Replicate16,
             _ => Permute::Index,
         }),
-        "selp" => Alu::Select,
-        "slct" => {
+        Selp => Alu::Select,
+        Slct => {
             // `slct.dtype.ctype`: the sign of the third operand decides.
             return Some((Alu::SelectSign, *types.last()?));
         }
-        "dp4a" if types.len() == 2 => return Some((Alu::Dot4 { b: types[1] }, types[0])),
-        "dp2a" if types.len() == 2 => {
+        Dp4a if types.len() == 2 => return Some((Alu::Dot4 { b: types[1] }, types[0])),
+        Dp2a if types.len() == 2 => {
             return Some((Alu::Dot2 { b: types[1], high: has("hi") }, types[0]));
         }
-        "set" if types.len() == 2 => {
+        Set if types.len() == 2 => {
             let compare = modifiers.iter().find_map(|m| Compare::from_name(m))?;
             return Some((Alu::Set { compare, to: types[0] }, types[1]));
         }
-        "cvt" if types.len() == 2 => {
+        Cvt if types.len() == 2 => {
             let pair = matches!(types[0], Scalar::F16x2 | Scalar::Bf16x2);
             let from = types[1];
             return Some((if pair { Alu::ConvertPair { from } } else { Alu::Convert { from } }, types[0]));

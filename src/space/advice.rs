@@ -152,7 +152,7 @@ impl Advisor<'_> {
     /// Axes that are none, and spaces with nothing in them.
     fn axes(&mut self, seen: &Seen) {
         let annotation = self.annotation;
-        let cut = annotation.place(if annotation.require.is_empty() { "block" } else { "require" });
+        let cut = annotation.place(if annotation.clauses.require.is_empty() { "block" } else { "require" });
         let written = self.written(seen);
         if seen.points == 1 && written.iter().any(|axis| axis.values > 1) {
             let baseline = Configuration { cap: 0, ..self.space.baseline().clone() };
@@ -162,7 +162,7 @@ impl Advisor<'_> {
             };
             // One comment may have several.
             let of = annotation.instance.as_ref().map(|_| format!(" of `{}`", annotation.name)).unwrap_or_default();
-            self.warn(cut, match annotation.require.is_empty() {
+            self.warn(cut, match annotation.clauses.require.is_empty() {
                 true => format!("of these values only the baseline{of} ({baseline}) can be launched: {left} is left to tune"),
                 false => {
                     format!("`require` leaves only the baseline{of} ({baseline}): {left} is left to tune; loosen it, or add values")
@@ -176,7 +176,7 @@ impl Advisor<'_> {
             self.warn(annotation.comment, message);
             return;
         }
-        for axis in &annotation.macros {
+        for axis in &annotation.clauses.macros {
             if let [only] = axis.values[..] {
                 let message = format!(
                     "macro `{0}` has one value and is no axis: give it several, or write #define {0} {only} in the source",
@@ -197,7 +197,7 @@ impl Advisor<'_> {
 
     /// The axes with several values that neither block, grid nor macros are.
     fn unlaunched(&self) -> Vec<&'static str> {
-        let carveouts = self.annotation.carveout.as_ref().is_some_and(|percents| !percents.is_empty());
+        let carveouts = self.annotation.clauses.carveout.as_ref().is_some_and(|percents| !percents.is_empty());
         let several = [
             ("the register cap", self.space.caps().len() > 1),
             ("the cache operator", self.space.cache_operators().len() > 1),
@@ -211,18 +211,18 @@ impl Advisor<'_> {
         let annotation = self.annotation;
         let mut axes = Vec::new();
         let product = |lists: &[Vec<u32>]| lists.iter().map(Vec::len).fold(1, usize::saturating_mul);
-        if let Some(block) = &annotation.block {
+        if let Some(block) = &annotation.clauses.block {
             // `auto` stands for many shapes of any number of threads.
             let values = if let Block::Lists(lists) = &block.value { product(lists) } else { 2 };
             axes.push(Written { what: "`block`".into(), span: block.span, values, left: seen.blocks.len() });
         }
-        if let Some(grid) = &annotation.grid
+        if let Some(grid) = &annotation.clauses.grid
             && let Grid::Lists(lists) = &grid.value
         {
             let left = seen.grids.iter().map(BTreeSet::len).product();
             axes.push(Written { what: "`grid`".into(), span: grid.span, values: product(lists), left });
         }
-        for axis in &annotation.macros {
+        for axis in &annotation.clauses.macros {
             let left = seen.macros.get(&axis.name).map_or(0, BTreeSet::len);
             axes.push(Written {
                 what: format!("macro `{}`", axis.name),
@@ -265,7 +265,7 @@ impl Advisor<'_> {
 
     /// Shared memory that a launch by the comment does not have.
     fn shared(&mut self, facts: &Facts) {
-        if facts.dynamic_shared && self.annotation.shared.is_none() {
+        if facts.dynamic_shared && self.annotation.clauses.shared.is_none() {
             let message = format!(
                 "`{}` has shared memory of which its launch says how much there is (extern __shared__), and the comment does not: add its bytes, as in shared(block.x * sizeof(float))",
                 self.annotation.kernel.name
@@ -276,7 +276,7 @@ impl Advisor<'_> {
 
     /// The highest cap that the comment lists, where that is above `most`.
     fn cap_above(&self, most: u32) -> Option<u32> {
-        let Regs::List(caps) = &self.annotation.regs else { return None };
+        let Regs::List(caps) = &self.annotation.clauses.regs else { return None };
         caps.iter().copied().max().filter(|&cap| cap > most)
     }
 
@@ -310,7 +310,7 @@ impl Advisor<'_> {
         let (Some(stored), Ok(launch)) = (facts.stored, self.space.launch(self.space.baseline())) else { return };
         // Numbers that the comment tells make up structures of the source: how much of these is padding, and never written, is not
         // known.
-        let told = self.annotation.args.iter().flatten().filter(|given| given.element.is_some());
+        let told = self.annotation.clauses.args.iter().flatten().filter(|given| given.element.is_some());
         if told.into_iter().any(|given| facts.outputs.iter().any(|(name, _)| *name == given.name)) {
             return;
         }
@@ -319,7 +319,7 @@ impl Advisor<'_> {
         // Borders that a stencil leaves alone, and what stands before an offset, are a small part of a buffer.
         let bordered = reach.saturating_add(reach / 2);
         if let Some((name, bytes)) = smallest.filter(|(_, bytes)| *bytes > bordered) {
-            let clause = if self.annotation.threads.is_some() { "threads" } else { "grid" };
+            let clause = if self.annotation.clauses.threads.is_some() { "threads" } else { "grid" };
             let message = format!(
                 "the {} threads of the baseline store {reach} bytes at most, but the smallest output, `{name}`, has {bytes}: `{}` stores in no loop, so `{clause}` or the size of `{name}` is wrong",
                 launch.threads(),
@@ -332,7 +332,7 @@ impl Advisor<'_> {
     /// Divisions of whole numbers that lose a rest, where a fraction could be kept.
     fn divisions(&mut self, facts: &Facts) {
         let mut values = self.annotation.values();
-        values.extend(self.annotation.symbols.iter().map(|given| (given.name.clone(), &given.value)));
+        values.extend(self.annotation.clauses.symbols.iter().map(|given| (given.name.clone(), &given.value)));
         for (name, value) in values.into_iter().filter(|(name, _)| facts.floating.contains(name)) {
             let given: Vec<&Expr> = match value {
                 GivenValue::Scalar(expression) => vec![expression],
@@ -382,7 +382,8 @@ impl Advisor<'_> {
             );
             // A buffer within a structure is called by its way there.
             let parameter = buffer.split(['.', '[']).next();
-            let given = self.annotation.args.iter().flatten().find(|given| Some(given.name.as_str()) == parameter);
+            let given =
+                self.annotation.clauses.args.iter().flatten().find(|given| Some(given.name.as_str()) == parameter);
             self.warn(given.map_or_else(|| self.annotation.place("args"), |given| given.span), message);
         }
     }
@@ -393,7 +394,7 @@ impl Advisor<'_> {
             return;
         }
         let mut zero = Vec::new();
-        for given in self.annotation.args.iter().flatten() {
+        for given in self.annotation.clauses.args.iter().flatten() {
             match &given.value {
                 GivenValue::Scalar(value) => {
                     let value = self.space.evaluate(self.space.baseline(), value);

@@ -37,7 +37,7 @@ impl<'a> Builder<'a> {
             annotation,
             table,
             names: BTreeMap::new(),
-            macros: annotation.macros.len(),
+            macros: annotation.clauses.macros.len(),
             cap_axis: 0,
             grid_axes: Vec::new(),
             grid: None,
@@ -62,14 +62,14 @@ impl<'a> Builder<'a> {
 
     /// Makes everything. The order of axes is: macros as defined, block, grid, register cap, cache operator, carve-out.
     pub fn build(&mut self, limits: &Limits) {
-        for axis in &self.annotation.macros {
+        for axis in &self.annotation.clauses.macros {
             let slot = self.slots(1);
             self.name(&axis.name, slot, 1 << self.table.axes.len());
             self.table.axes.push(Axis::Number { slot, values: axis.values.clone() });
         }
         self.block(limits);
         let dimensions = self.dimensions();
-        if let Some(Grid::Lists(lists)) = self.annotation.grid.as_ref().map(|grid| &grid.value) {
+        if let Some(Grid::Lists(lists)) = self.annotation.clauses.grid.as_ref().map(|grid| &grid.value) {
             self.grid_lists(lists, limits);
         }
         let caps = self.caps(limits);
@@ -91,11 +91,11 @@ impl<'a> Builder<'a> {
                 self.argument(&name, expression);
             }
         }
-        if let Some(shared) = &self.annotation.shared {
+        if let Some(shared) = &self.annotation.clauses.shared {
             let test = Test::Within { lo: 0, hi: i64::from(limits.max_dynamic_shared), of: Quantity::Shared };
             self.shared = self.launch_constraint(shared, test);
         }
-        for require in &self.annotation.require {
+        for require in &self.annotation.clauses.require {
             match self.compile(require) {
                 Ok((expression, axes)) => {
                     self.table.constraints.push(Constraint { expression, axes, test: Test::Truth })
@@ -112,7 +112,7 @@ impl<'a> Builder<'a> {
 
     /// Dimensions of the grid as the comment gives it.
     fn dimensions(&self) -> usize {
-        match (&self.annotation.threads, self.annotation.grid.as_ref().map(|grid| &grid.value)) {
+        match (&self.annotation.clauses.threads, self.annotation.clauses.grid.as_ref().map(|grid| &grid.value)) {
             (Some(threads), _) => threads.value.len(),
             (None, Some(Grid::Expressions(expressions))) => expressions.len(),
             (None, Some(Grid::Lists(lists))) => lists.len(),
@@ -126,13 +126,13 @@ impl<'a> Builder<'a> {
     fn block_dimensions(&self) -> [bool; 3] {
         let dimensions = self.dimensions();
         let all = [0, 1, 2].map(|at| at < dimensions.max(1) && !self.is_flat(at));
-        let Some(Grid::Expressions(expressions)) = self.annotation.grid.as_ref().map(|grid| &grid.value) else {
+        let Some(Grid::Expressions(expressions)) = self.annotation.clauses.grid.as_ref().map(|grid| &grid.value) else {
             return all;
         };
         let names = |expression: &Expr| Counted::by(self.annotation, expression);
         let counted: Vec<Counted> = expressions.iter().map(names).collect();
-        let tied: Vec<Counted> = self.annotation.require.iter().map(names).collect();
-        let default = self.annotation.default.block.as_ref().map(|shape| shape.value);
+        let tied: Vec<Counted> = self.annotation.clauses.require.iter().map(names).collect();
+        let default = self.annotation.clauses.default.block.as_ref().map(|shape| shape.value);
         let is_alone = match default {
             Some(_) => true,
             None => counted.iter().any(|counted| counted.block.contains(&true)),
@@ -158,7 +158,7 @@ impl<'a> Builder<'a> {
             };
             constraint.evaluate(&lookup).is_ok_and(Value::is_true)
         };
-        let mut pending: Vec<&Expr> = self.annotation.require.iter().collect();
+        let mut pending: Vec<&Expr> = self.annotation.clauses.require.iter().collect();
         while let Some(constraint) = pending.pop() {
             if let Node::Binary(Binary::And, _, left, right) = &constraint.node {
                 pending.extend([&**left, &**right]);
@@ -175,7 +175,7 @@ impl<'a> Builder<'a> {
 
     /// What `block(128, 256)` was meant to be, where each dimension has one value that is a warp or more.
     fn meant_list(&self) -> String {
-        let Some(Block::Lists(lists)) = self.annotation.block.as_ref().map(|block| &block.value) else {
+        let Some(Block::Lists(lists)) = self.annotation.clauses.block.as_ref().map(|block| &block.value) else {
             return String::new();
         };
         let alone = lists.iter().filter(|list| list.len() == 1 && list[0] >= WARP);
@@ -194,7 +194,7 @@ impl<'a> Builder<'a> {
     /// What `block({32, 4})` was meant to be, where the program's block has these as its dimensions.
     fn meant_shape(&self, default: Dim3) -> String {
         let shape: Vec<u32> = default.into_iter().filter(|&extent| extent > 1).collect();
-        match self.annotation.block.as_ref().map(|block| &block.value) {
+        match self.annotation.clauses.block.as_ref().map(|block| &block.value) {
             Some(Block::Lists(lists)) if shape.len() > 1 && *lists == [shape.clone()] => {
                 let each: Vec<String> = shape.iter().map(ToString::to_string).collect();
                 format!(
@@ -207,9 +207,9 @@ impl<'a> Builder<'a> {
     }
 
     fn block(&mut self, limits: &Limits) {
-        let default = self.annotation.default.block.as_ref();
+        let default = self.annotation.clauses.default.block.as_ref();
         let given = default.map(|shape| shape.value);
-        let (mut shapes, span) = match &self.annotation.block {
+        let (mut shapes, span) = match &self.annotation.clauses.block {
             Some(block) => match &block.value {
                 Block::Auto => {
                     let mut shapes = shapes::auto(self.block_dimensions());
@@ -255,7 +255,7 @@ impl<'a> Builder<'a> {
     }
 
     fn grid_lists(&mut self, lists: &[Vec<u32>], limits: &Limits) {
-        let place = self.annotation.grid.as_ref().map_or(self.annotation.comment, |grid| grid.span);
+        let place = self.annotation.clauses.grid.as_ref().map_or(self.annotation.comment, |grid| grid.span);
         for (dimension, name) in ["x", "y", "z"].into_iter().enumerate() {
             let given = lists.get(dimension).cloned().unwrap_or_else(|| vec![1]);
             let values: Vec<i64> =
@@ -269,7 +269,7 @@ impl<'a> Builder<'a> {
                     ),
                 );
             }
-            if let Some(default) = &self.annotation.default.grid
+            if let Some(default) = &self.annotation.clauses.default.grid
                 && !values.contains(&i64::from(default.value[dimension]))
             {
                 let blocks = default.value[dimension];
@@ -287,7 +287,7 @@ impl<'a> Builder<'a> {
 
     /// The caps: "none given" is always one of them, for it is what plain nvcc does.
     fn caps(&mut self, limits: &Limits) -> Vec<u32> {
-        let given = match &self.annotation.regs {
+        let given = match &self.annotation.clauses.regs {
             Regs::Auto => &limits.auto_caps,
             Regs::List(caps) => caps,
         };
@@ -297,10 +297,10 @@ impl<'a> Builder<'a> {
                 caps.push(cap);
             }
         }
-        if let Some(default) = &self.annotation.default.regs
+        if let Some(default) = &self.annotation.clauses.default.regs
             && !caps.contains(&default.value)
         {
-            match self.annotation.regs {
+            match self.annotation.clauses.regs {
                 Regs::Auto => caps.push(default.value),
                 Regs::List(_) => self.error(
                     default.span,
@@ -308,8 +308,8 @@ impl<'a> Builder<'a> {
                 ),
             }
         }
-        for (name, default) in &self.annotation.default.macros {
-            let axis = self.annotation.macros.iter().find(|axis| axis.name == *name);
+        for (name, default) in &self.annotation.clauses.default.macros {
+            let axis = self.annotation.clauses.macros.iter().find(|axis| axis.name == *name);
             if axis.is_some_and(|axis| !axis.values.contains(&default.value)) {
                 self.error(
                     default.span,
@@ -324,13 +324,13 @@ impl<'a> Builder<'a> {
     /// and a plain launch do.
     fn policies(&mut self) {
         let annotation = self.annotation;
-        if let Some(given) = &annotation.cache {
+        if let Some(given) = &annotation.clauses.cache {
             let operators = std::iter::once(None).chain(given.iter().copied().map(Some)).collect();
             self.table.axes.push(Axis::Cache { operators });
         }
-        if let Some(given) = &annotation.carveout {
+        if let Some(given) = &annotation.clauses.carveout {
             let percents: Vec<_> = std::iter::once(None).chain(given.iter().copied().map(Some)).collect();
-            if let Some(default) = &annotation.default.carveout
+            if let Some(default) = &annotation.clauses.default.carveout
                 && !percents.contains(&default.value)
             {
                 let percent = default.value.unwrap_or_default();
@@ -425,14 +425,15 @@ impl<'a> Builder<'a> {
         let annotation = self.annotation;
         for dimension in 0..dimensions.min(3) {
             let axis = ["x", "y", "z"][dimension];
-            let expression = match (&annotation.threads, annotation.grid.as_ref().map(|grid| &grid.value)) {
-                (Some(threads), _) => threads.value.get(dimension).map(|threads| {
-                    let block = Expr { span: threads.span, node: Node::Name(format!("block.{axis}")) };
-                    Expr { span: threads.span, node: Node::Call(Function::Ceildiv, vec![threads.clone(), block]) }
-                }),
-                (None, Some(Grid::Expressions(expressions))) => expressions.get(dimension).cloned(),
-                _ => None,
-            };
+            let expression =
+                match (&annotation.clauses.threads, annotation.clauses.grid.as_ref().map(|grid| &grid.value)) {
+                    (Some(threads), _) => threads.value.get(dimension).map(|threads| {
+                        let block = Expr { span: threads.span, node: Node::Name(format!("block.{axis}")) };
+                        Expr { span: threads.span, node: Node::Call(Function::Ceildiv, vec![threads.clone(), block]) }
+                    }),
+                    (None, Some(Grid::Expressions(expressions))) => expressions.get(dimension).cloned(),
+                    _ => None,
+                };
             let Some(expression) = expression else {
                 continue;
             };

@@ -34,7 +34,7 @@ impl Counted {
             "block.y" => self.extent(1),
             "block.z" => self.extent(2),
             "block.size" => self.block = [true; 3],
-            _ if annotation.macros.iter().any(|axis| axis.name == *name) => {
+            _ if annotation.clauses.macros.iter().any(|axis| axis.name == *name) => {
                 self.macros.insert(name.clone());
             }
             _ if seen.insert(name.clone()) => {

@@ -18,7 +18,7 @@ use super::limits::Limits;
 use super::names::{Meaning, compile_late, given_by};
 use super::shapes::strangeness;
 use super::walk::{Axis, AxisSet, Constraint, Failure, Quantity, Table, Test, Values, Walk};
-use crate::comment::{Annotation, Expr, Fault, Given, GivenValue, Grid, Value};
+use crate::comment::{Annotation, Clauses, Expr, Fault, Given, GivenValue, Grid, Value};
 use crate::diag::{Diagnostic, Span};
 use crate::launch::CacheOperator;
 use crate::launch::{Configuration, Dim3, Launch};
@@ -88,7 +88,7 @@ impl Space {
             let is_count = value.is_finite() && value >= 0.0;
             is_count.then_some(value).ok_or_else(|| self.annotation.source.error(expression.span, message()))
         };
-        self.annotation.trips.iter().map(count).collect()
+        self.annotation.clauses.trips.iter().map(count).collect()
     }
 
     /// The valid configurations, found as they are asked for. Macros vary slowest (in the order of `define`), then the
@@ -172,8 +172,8 @@ impl Space {
     pub fn contains(&self, configuration: &Configuration) -> bool {
         let same_macros = configuration.macros.len() == self.macros;
         let same_grid = configuration.grid.is_some() != self.grid_axes.is_empty();
-        let same_policies = (configuration.cache.is_none() || self.annotation.cache.is_some())
-            && (configuration.carveout.is_none() || self.annotation.carveout.is_some());
+        let same_policies = (configuration.cache.is_none() || self.annotation.clauses.cache.is_some())
+            && (configuration.carveout.is_none() || self.annotation.clauses.carveout.is_some());
         let positions: Option<Vec<Vec<usize>>> =
             (0..self.table.axes.len()).map(|axis| Some(vec![self.position(axis, configuration)?])).collect();
         let order: Vec<usize> = (0..self.table.axes.len()).collect();
@@ -189,7 +189,7 @@ impl Space {
     /// Under `threads` it is the block's own extent, whatever else the number of threads hangs on. Under `grid` it is what the
     /// expression names, itself or through arguments of the workload; a dimension that the clause does not give is one block.
     pub fn counted_by(&self, dimension: usize) -> Counted {
-        match self.annotation.grid.as_ref().map(|grid| &grid.value) {
+        match self.annotation.clauses.grid.as_ref().map(|grid| &grid.value) {
             Some(Grid::Expressions(expressions)) => {
                 let counted = expressions.get(dimension).map(|expression| Counted::by(&self.annotation, expression));
                 counted.unwrap_or_default()
@@ -200,8 +200,8 @@ impl Space {
 
     /// The macros that threads or grid hang on, themselves or through arguments of the workload.
     pub fn dividing_macros(&self) -> BTreeSet<String> {
-        let grid = self.annotation.grid.as_ref().map(|grid| &grid.value);
-        let threads = self.annotation.threads.iter().flat_map(|threads| &threads.value);
+        let grid = self.annotation.clauses.grid.as_ref().map(|grid| &grid.value);
+        let threads = self.annotation.clauses.threads.iter().flat_map(|threads| &threads.value);
         let blocks = grid.into_iter().filter_map(|grid| match grid {
             Grid::Expressions(expressions) => Some(expressions),
             Grid::Lists(_) => None,
@@ -225,7 +225,7 @@ impl Space {
             }
             tied = wider;
         }
-        let macros = self.annotation.macros.iter().enumerate().filter(|(axis, _)| tied >> axis & 1 == 1);
+        let macros = self.annotation.clauses.macros.iter().enumerate().filter(|(axis, _)| tied >> axis & 1 == 1);
         macros.map(|(_, named)| named.name.clone()).collect()
     }
 
@@ -248,7 +248,7 @@ impl Space {
                 (0..3).any(|at| configuration.block[at] != baseline.block[at] && !is_counted(at))
             }
         };
-        is_other && !self.annotation.trips.iter().any(|expression| self.follows_shape(expression))
+        is_other && !self.annotation.clauses.trips.iter().any(|expression| self.follows_shape(expression))
     }
 
     /// Whether an expression names the block or the grid, or a macro that is tied to the block.
@@ -319,7 +319,7 @@ impl Space {
     /// no such problem.
     pub fn enlarged(&self, times: i64) -> Option<Space> {
         let mut annotation = self.annotation.clone();
-        annotation.args.iter_mut().flatten().for_each(|given| given.value.enlarge(times));
+        annotation.clauses.args.iter_mut().flatten().for_each(|given| given.value.enlarge(times));
         let limits = Limits { max_grid: [u32::MAX; 3], max_dynamic_shared: u32::MAX, ..self.limits.clone() };
         Space::new(&annotation, &limits).ok()
     }
@@ -366,7 +366,7 @@ impl Space {
 
     /// What a configuration has on a macro or grid axis.
     fn number(&self, axis: usize, configuration: &Configuration) -> Option<i64> {
-        match self.annotation.macros.get(axis) {
+        match self.annotation.clauses.macros.get(axis) {
             Some(named) => configuration.macros.get(&named.name).copied(),
             None => {
                 let dimension = self.grid_axes.iter().position(|&other| other == axis)?;
@@ -397,7 +397,7 @@ impl Space {
                 Axis::Cap { caps } => made.cap = caps[position],
                 Axis::Cache { operators } => made.cache = operators[position],
                 Axis::Carveout { percents } => made.carveout = percents[position],
-                Axis::Number { values, .. } => match self.annotation.macros.get(axis) {
+                Axis::Number { values, .. } => match self.annotation.clauses.macros.get(axis) {
                     Some(named) => {
                         made.macros.insert(named.name.clone(), values[position]);
                     }
@@ -415,7 +415,7 @@ impl Space {
 
     /// The positions of an axis that the baseline may have, best first.
     fn baseline_choices(&self, axis: usize) -> Vec<usize> {
-        let default = &self.annotation.default;
+        let default = &self.annotation.clauses.default;
         let all = 0..self.table.axes[axis].len();
         match &self.table.axes[axis] {
             Axis::Block { shapes, .. } => match &default.block {
@@ -436,7 +436,7 @@ impl Space {
                 all.filter(|&at| percents[at] == percent).collect()
             }
             Axis::Number { values, .. } => {
-                let pinned = match self.annotation.macros.get(axis) {
+                let pinned = match self.annotation.clauses.macros.get(axis) {
                     Some(named) => {
                         default.macros.iter().find(|(name, _)| *name == named.name).map(|(_, value)| value.value)
                     }
@@ -472,7 +472,7 @@ impl Space {
             return Err(Box::new(match &walk.cut {
                 Some((index, failure)) => {
                     let problem = self.describe(&self.table.constraints[*index], failure, subject);
-                    match self.annotation.default.span.filter(|_| any) {
+                    match self.annotation.clauses.default.span.filter(|_| any) {
                         Some(span) => problem.with(self.annotation.source.note(span, "the baseline is given here")),
                         None => problem,
                     }
@@ -486,7 +486,7 @@ impl Space {
     /// Why a constraint does not hold for `subject`.
     fn describe(&self, constraint: &Constraint, failure: &Failure, subject: &str) -> Diagnostic {
         let source = &self.annotation.source;
-        let threads = self.annotation.threads.is_some();
+        let threads = self.annotation.clauses.threads.is_some();
         let message = match (failure, constraint.test) {
             (Failure::Fault(located), Test::Within { of: Quantity::Grid(_), .. })
                 if threads && located.span == constraint.span() =>
@@ -524,7 +524,7 @@ impl Space {
 
     /// A problem of a launch with the places of the numbers that the expression there is made of.
     fn where_given(&self, span: Span, mut problem: Diagnostic) -> Diagnostic {
-        let Annotation { source, threads, grid, args, .. } = &self.annotation;
+        let Annotation { source, clauses: Clauses { threads, grid, args, .. }, .. } = &self.annotation;
         let grid = grid.iter().flat_map(|grid| match &grid.value {
             Grid::Expressions(expressions) => expressions.as_slice(),
             Grid::Lists(_) => &[],

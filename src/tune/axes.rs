@@ -63,7 +63,7 @@ pub fn problem(own: &Macros, all: &[Macros], elsewhere: &Definitions) -> Option<
 /// Warns of those of these macros, of which nothing but a block that is tied to them hangs, that the source does not name.
 pub fn warn_of_unused(tuner: &Tuner<'_>, annotation: &Annotation, unused: &[String]) {
     let is_named = |name: &str| tuner.surroundings().is_none_or(|around| around.host.names(name));
-    for axis in annotation.macros.iter().filter(|axis| unused.contains(&axis.name) && !is_named(&axis.name)) {
+    for axis in annotation.clauses.macros.iter().filter(|axis| unused.contains(&axis.name) && !is_named(&axis.name)) {
         let message = format!(
             "no value of macro `{}` changes the code of `{}`, and the source does not name it: write the name that the source has",
             axis.name, annotation.kernel.name

@@ -18,8 +18,8 @@ pub fn load(annotations: &mut [Annotation], allowed: Option<&Path>) {
     for annotation in annotations {
         let source = PathBuf::from(&annotation.source.path);
         let folder = source.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let args = annotation.args.iter_mut().flatten().map(|given| &mut given.value);
-        for value in args.chain(annotation.symbols.iter_mut().map(|symbol| &mut symbol.value)) {
+        let args = annotation.clauses.args.iter_mut().flatten().map(|given| &mut given.value);
+        for value in args.chain(annotation.clauses.symbols.iter_mut().map(|symbol| &mut symbol.value)) {
             each_file(value, &mut |file| {
                 file.bytes = Some(
                     found(folder, &file.path, allowed)

@@ -73,8 +73,8 @@ fn toolkit(ptx: &str) -> &str {
 /// The digest of the files of a workload. One that cannot be read counts as it is: the kernel is not tuned then.
 pub fn data(annotation: &Annotation) -> Option<String> {
     let mut parts = Vec::new();
-    let given = annotation.args.iter().flatten().map(|given| (given.name.clone(), &given.value));
-    let symbols = annotation.symbols.iter().map(|symbol| (symbol.name.clone(), &symbol.value));
+    let given = annotation.clauses.args.iter().flatten().map(|given| (given.name.clone(), &given.value));
+    let symbols = annotation.clauses.symbols.iter().map(|symbol| (symbol.name.clone(), &symbol.value));
     for (name, value) in given.chain(symbols) {
         value.visit(name, &mut |path, value| {
             if let GivenValue::File(file) = value {

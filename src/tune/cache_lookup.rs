@@ -216,24 +216,15 @@ impl Recall<'_> {
             device: pinned.gpu.as_ref().map(device),
             strategy: self.strategy,
             provenance: Provenance::Locked,
-            baseline: 0,
             winner: configurations.len() - 1,
             speedup: pinned.speedup,
             surplus: pinned.surplus,
-            provisional: false,
-            untimed: None,
-            unused: Vec::new(),
             points: pinned.points,
-            timed: 0,
-            resumed: 0,
             seconds: Seconds { compile: begin.elapsed().as_secs_f64(), ..Seconds::default() },
-            held: Vec::new(),
             notes: note.into_iter().collect(),
-            conditions: None,
-            pinned: None,
             stale: subject.stale.clone(),
-            variants: Vec::new(),
             configurations,
+            ..Decision::default()
         }
     }
 

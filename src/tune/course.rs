@@ -159,7 +159,7 @@ impl<'a> Course<'a> {
     /// Leaves the macros of later kernels out under which the source does not compile: those kernels are not tuned, and this one is.
     /// False where none of `macros` is theirs, or one is this kernel's own.
     fn leave_out(&mut self, index: usize, macros: &Macros, error: &Arc<ToolError>) -> bool {
-        if self.annotations[index].macros.iter().any(|axis| macros.contains_key(&axis.name)) {
+        if self.annotations[index].clauses.macros.iter().any(|axis| macros.contains_key(&axis.name)) {
             return false;
         }
         let mut is_less = false;
@@ -227,7 +227,7 @@ impl<'a> Course<'a> {
 
     /// Whether other kernels are compiled otherwise by what is decided for this one.
     pub fn reaches_others(&self, index: usize) -> bool {
-        !self.annotations[index].macros.is_empty()
+        !self.annotations[index].clauses.macros.is_empty()
     }
 
     /// Takes the macros that a kernel was decided to have, or says why it stays as nvcc builds it.
@@ -262,7 +262,7 @@ impl<'a> Course<'a> {
             }
             let Ok(space) = header_functions::space(annotation, self.toolchain.architecture()) else { continue };
             let dividing = space.dividing_macros();
-            for axis in annotation.macros.iter().filter(|axis| dividing.contains(&axis.name)) {
+            for axis in annotation.clauses.macros.iter().filter(|axis| dividing.contains(&axis.name)) {
                 // Launches that are written with the macro follow it.
                 let is_changed = |value: &&i64| self.baselines.get(&axis.name) != Some(*value);
                 let Some(&value) = own.get(&axis.name).filter(is_changed) else { continue };
@@ -310,7 +310,7 @@ impl<'a> Course<'a> {
         let [Ok(first), Ok(second)] = [before, after].map(|made| Module::parse(&made.ptx)) else { return Vec::new() };
         let has_it = |symbol: &str| {
             let mut known = self.symbols.iter().filter(|(known, _)| known == symbol);
-            known.any(|(_, index)| self.annotations[*index].macros.iter().any(|axis| axis.name == name))
+            known.any(|(_, index)| self.annotations[*index].clauses.macros.iter().any(|axis| axis.name == name))
         };
         let others = workload::entries(&before.stub).into_iter().filter(|entry| !has_it(&entry.symbol));
         let is_other =

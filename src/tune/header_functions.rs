@@ -101,14 +101,14 @@ pub fn header(
         capability: 0,
         others: Vec::new(),
         cooperative: annotation.waits_for_grid(),
-        carveout: annotation.carveout.as_ref().map(|_| configuration.carveout.map_or(-1, i32::from)),
+        carveout: annotation.clauses.carveout.as_ref().map(|_| configuration.carveout.map_or(-1, i32::from)),
     }
 }
 
 /// The dynamic shared memory of a block under a configuration, as C++ within the kernel's launch stub.
 pub fn stub_shared(annotation: &Annotation, types: &Types, configuration: &Configuration) -> String {
     let writer = Writer::new(Place::Stub, annotation, types, configuration);
-    annotation.shared.as_ref().map_or_else(|| "0".to_owned(), |expression| writer.value(expression))
+    annotation.clauses.shared.as_ref().map_or_else(|| "0".to_owned(), |expression| writer.value(expression))
 }
 
 /// The header's functions of one kernel under one configuration.
@@ -124,7 +124,7 @@ impl Functions<'_> {
             return constants(grid);
         }
         let block = self.configuration.block;
-        match (&self.annotation.grid, &self.annotation.threads) {
+        match (&self.annotation.clauses.grid, &self.annotation.clauses.threads) {
             (Some(grid), _) => match &grid.value {
                 Grid::Expressions(expressions) => {
                     let values = expressions.iter().map(|expression| self.writer.value(expression));
@@ -147,7 +147,7 @@ impl Functions<'_> {
     }
 
     fn shared(&self) -> HostFunction {
-        match &self.annotation.shared {
+        match &self.annotation.clauses.shared {
             Some(expression) => self.function(std::slice::from_ref(expression), vec![self.writer.value(expression)]),
             None => HostFunction { parameters: Vec::new(), values: vec!["0".to_owned()] },
         }

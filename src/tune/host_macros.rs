@@ -26,14 +26,14 @@ impl HostMacros {
     /// Looks at the macros of a kernel that is launched by its header, or by what host code has.
     pub fn new(annotation: &Annotation, space: &Space, around: &Surroundings, by_header: bool) -> Self {
         let is_unnamed = |name: &&String| around.has_stubs && !around.host.names(name);
-        let unnamed = annotation.macros.iter().map(|axis| &axis.name).filter(is_unnamed).cloned().collect();
+        let unnamed = annotation.clauses.macros.iter().map(|axis| &axis.name).filter(is_unnamed).cloned().collect();
         let mut macros = Self { unnamed, ..Self::default() };
         let dividing = space.dividing_macros();
         for name in space.baseline().macros.keys() {
             if !by_header {
                 macros.look_at(annotation, space, around, name, dividing.contains(name));
                 macros.look_at_left_alone(annotation, around, name);
-            } else if annotation.launch.is_none() {
+            } else if annotation.clauses.launch.is_none() {
                 macros.look_at_shared(around, name);
             }
         }
@@ -105,7 +105,7 @@ impl HostMacros {
             return;
         }
         let unshaped = host.unreached(kernel).into_iter().next();
-        let reason = match (unshaped, host.launch_with_shared(kernel).filter(|_| annotation.shared.is_none())) {
+        let reason = match (unshaped, host.launch_with_shared(kernel).filter(|_| annotation.clauses.shared.is_none())) {
             (Some(launch), _) => format!(
                 "the block is tied to {name}, and a launch keeps its own ({}({})), for it goes by no launch stub: include the header and launch by it",
                 launch.path, launch.line
@@ -176,7 +176,7 @@ fn is_in_instance(annotation: &Annotation, name: &str) -> bool {
 
 /// Whether the comment ties the block to a macro.
 fn is_tied_to_block(annotation: &Annotation, name: &str) -> bool {
-    annotation.require.iter().any(|constraint| {
+    annotation.clauses.require.iter().any(|constraint| {
         let (mut of_macro, mut of_block) = (false, false);
         constraint.names(&mut |used, _| {
             of_macro |= used == name;

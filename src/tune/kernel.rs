@@ -220,26 +220,17 @@ pub fn draft(tuner: &Tuner<'_>, toolchain: &Toolchain, prepared: &Prepared<'_>) 
         symbol: subject.entry.symbol.clone(),
         architecture: toolchain.architecture().to_owned(),
         device: tuner.device().cloned(),
-        conditions: None,
         strategy,
-        provenance: Provenance::Baseline,
         baseline: scored.laid.baseline,
         winner: scored.laid.baseline,
         speedup: 1.0,
-        surplus: false,
-        provisional: false,
-        untimed: None,
-        unused: Vec::new(),
         points: scored.laid.configurations.len(),
-        timed: 0,
-        resumed: 0,
         seconds: *seconds,
-        held: Vec::new(),
         notes: screening_note(*sets),
-        pinned: None,
         stale: subject.stale.clone(),
         variants: variants.all.iter().map(recorded_variant).collect(),
         configurations: recorded(scored, &candidates),
+        ..Decision::default()
     };
     let notes = reach_notes(tuner, subject);
     let budget_s = budget(annotation, tuner.settings.budget);
@@ -314,7 +305,7 @@ fn can_time(tuner: &Tuner<'_>, prepared: &Prepared<'_>, decision: &mut Decision)
     let Prepared { subject, scored, loaded, .. } = prepared;
     let Some(device) = tuner.device() else { return false };
     if !subject.annotation.has_workload() {
-        let reason = match &subject.annotation.args {
+        let reason = match &subject.annotation.clauses.args {
             None => "the comment has no `args` clause",
             Some(_) => "`args` does not give all parameters",
         };
@@ -438,12 +429,12 @@ fn probe_surplus(subject: &Subject<'_>, scored: &Scored, measurer: &mut measure:
 
 /// Seconds for compiling and timing variants: those of the comment, else `default`.
 pub fn budget(annotation: &Annotation, default: f64) -> f64 {
-    annotation.budget.unwrap_or(default)
+    annotation.clauses.budget.unwrap_or(default)
 }
 
 /// The strategy of the comment, else `default`.
 pub fn strategy(annotation: &Annotation, default: Strategy) -> Strategy {
-    annotation.strategy.as_deref().and_then(|name| name.parse().ok()).unwrap_or(default)
+    annotation.clauses.strategy.as_deref().and_then(|name| name.parse().ok()).unwrap_or(default)
 }
 
 /// What the record says where not every set of macros was compiled.
@@ -484,7 +475,7 @@ fn idle_macros_note(Prepared { subject, variants, scored, .. }: &Prepared<'_>) -
 /// The macros no value of which changes the kernel or its launch, but for a block that is tied to one.
 fn unused_macros(Prepared { subject, scored, .. }: &Prepared<'_>) -> Vec<String> {
     let tied = subject.space.tied_macros();
-    let axes = subject.annotation.macros.iter().filter(|axis| axis.values.len() > 1);
+    let axes = subject.annotation.clauses.macros.iter().filter(|axis| axis.values.len() > 1);
     let unused = axes.filter(|axis| is_inert(&scored.laid, &axis.name, tied.contains(&axis.name)));
     unused.map(|axis| axis.name.clone()).collect()
 }

@@ -211,13 +211,13 @@ pub fn learn<'a>(
         &header_functions::limits(&architecture, ptx_facts::most_threads(&module, &entry.symbol)),
     )?;
     // Launch bounds may hang on a macro axis. What is compiled under the other values tells whether a block can be launched.
-    let hangs_on_macros = !annotation.macros.is_empty() && bounded.baseline() == unbounded.baseline();
+    let hangs_on_macros = !annotation.clauses.macros.is_empty() && bounded.baseline() == unbounded.baseline();
     let space = if hangs_on_macros { unbounded } else { bounded };
     let reach = match tuner.surroundings() {
         Some(around) => Reach::new(annotation, &space, &module, &entry, around),
         None => Reach::header(),
     };
-    let waits_for_grid = annotation.cooperative || grid_sync::waits_for_grid(&module, &entry.symbol);
+    let waits_for_grid = annotation.clauses.cooperative || grid_sync::waits_for_grid(&module, &entry.symbol);
     let entries = HashMap::from([(own.clone(), Ok(entry.clone()))]);
     let barred = barred(&space);
     let subject = Subject {

@@ -143,11 +143,11 @@ impl Reach {
         let is_told_its_share = !following(annotation).is_empty();
         let shares = if proven && !is_told_its_share { Shares::of(module, symbol) } else { Shares::default() };
         let is_told_its_block = annotation.tells_block();
-        let way = match annotation.launch {
+        let way = match annotation.clauses.launch {
             _ if around.goes_by_header(annotation) => Way::Header,
             // Where all launches are alike, results are the same as those of an object, and hold for both.
             _ if !around.has_stubs && launches_vary(annotation, space) => Way::Pinned(WITHOUT_STUBS.to_owned()),
-            _ if annotation.cooperative => Way::Pinned(TOLD_COOPERATIVE.to_owned()),
+            _ if annotation.clauses.cooperative => Way::Pinned(TOLD_COOPERATIVE.to_owned()),
             _ if grid_sync::waits_for_grid(module, symbol) => Way::Pinned(COOPERATIVE.to_owned()),
             _ if entry.mangled.is_none() => {
                 Way::Pinned("the compiler makes no launch stub of it that is known".to_owned())
@@ -189,7 +189,7 @@ impl Reach {
     /// The sets of macros that no configuration may have, whatever the compiler makes of them: host code uses them otherwise,
     /// launches too few blocks, or cannot make the launch at all. Where the model chooses (`by_model`), those too that it must not choose.
     pub fn barred(annotation: &Annotation, space: &Space, around: &Surroundings, by_model: bool) -> BTreeSet<Macros> {
-        let reach = Self::beforehand(annotation, space, around).filter(|_| !annotation.macros.is_empty());
+        let reach = Self::beforehand(annotation, space, around).filter(|_| !annotation.clauses.macros.is_empty());
         let Some((reach, before)) = reach.zip(space.launch(space.baseline()).ok()) else { return BTreeSet::new() };
         let refuses = |configuration: &Configuration| {
             if reach.macros.refusal(space, configuration).is_some() {
@@ -541,7 +541,7 @@ fn refuses_launch(launch: &Launch, before: &Launch) -> Option<&'static str> {
 fn launches_vary(annotation: &Annotation, space: &Space) -> bool {
     let baseline = space.baseline();
     let is_other = |found: Configuration| found.block != baseline.block || found.grid != baseline.grid;
-    annotation.shared.is_some() && !annotation.macros.is_empty() || space.iter().any(is_other)
+    annotation.clauses.shared.is_some() && !annotation.clauses.macros.is_empty() || space.iter().any(is_other)
 }
 
 /// The values of parameters and the numbers of elements that a workload gives by the block or the grid.

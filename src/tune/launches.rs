@@ -22,7 +22,7 @@ pub fn beside_the_baseline(subject: &Subject<'_>, around: &Surroundings) -> Opti
     let first = launches.first()?;
     let block = *blocks.filter(|blocks| !blocks.contains(&baseline.block))?.first()?;
     let is_listed = subject.space.iter().any(|configuration| configuration.block == block);
-    let remedy = match (is_listed, annotation.default.block.is_some()) {
+    let remedy = match (is_listed, annotation.clauses.default.block.is_some()) {
         (true, true) => format!("write default(block = {})", written(block)),
         (true, false) => format!("add default(block = {})", written(block)),
         (false, _) => format!("write default(block = {}), and add that block to `block`", written(block)),
@@ -34,7 +34,7 @@ pub fn beside_the_baseline(subject: &Subject<'_>, around: &Surroundings) -> Opti
         shape(baseline.block)
     );
     let warning = first.source.warning(first.span, message);
-    Some(match &annotation.default.block {
+    Some(match &annotation.clauses.default.block {
         Some(given) => warning.with(annotation.source.note(given.span, "the baseline is given here")),
         None => warning,
     })
@@ -62,7 +62,8 @@ pub fn beside_the_header(subject: &Subject<'_>, around: &Surroundings, chosen: &
             block != chosen.block || chosen.grid != baseline.grid || is_divided_otherwise(subject, around, chosen)
         }
     };
-    let otherwise = if annotation.cooperative { "" } else { ", or write launch(remap) in place of launch(header)" };
+    let otherwise =
+        if annotation.clauses.cooperative { "" } else { ", or write launch(remap) in place of launch(header)" };
     let harm = if chosen.macros == baseline.macros { "" } else { ", so that its results may be wrong" };
     let warning = |launch: &HostLaunch| {
         let own = match launch.block {
@@ -84,7 +85,7 @@ pub fn beside_the_header(subject: &Subject<'_>, around: &Surroundings, chosen: &
 /// A warning for each launch that knows nothing of the header, where the source includes that and launches the kernel by it besides.
 fn beside_others(annotation: &Annotation, around: &Surroundings) -> Vec<Diagnostic> {
     let name = &annotation.name;
-    if annotation.launch.is_some() || !around.includes_header || !around.uses_header(annotation) {
+    if annotation.clauses.launch.is_some() || !around.includes_header || !around.uses_header(annotation) {
         return Vec::new();
     }
     let message = format!(
@@ -102,12 +103,12 @@ fn is_divided_otherwise(subject: &Subject<'_>, around: &Surroundings, chosen: &C
         chosen.macros.get(name).is_some_and(|value| baseline.macros.get(name) != Some(value))
             && around.host.use_of(name).is_none()
     };
-    let grid = annotation.grid.iter().flat_map(|grid| match &grid.value {
+    let grid = annotation.clauses.grid.iter().flat_map(|grid| match &grid.value {
         Grid::Expressions(expressions) => expressions.as_slice(),
         Grid::Lists(_) => &[],
     });
-    let threads = annotation.threads.iter().flat_map(|threads| &threads.value);
-    grid.chain(threads).chain(&annotation.shared).any(|expression| {
+    let threads = annotation.clauses.threads.iter().flat_map(|threads| &threads.value);
+    grid.chain(threads).chain(&annotation.clauses.shared).any(|expression| {
         let mut hangs = false;
         expression.names(&mut |name, _| hangs |= changed(name));
         hangs
@@ -183,7 +184,7 @@ pub fn reach_notes(tuner: &Tuner<'_>, subject: &Subject<'_>) -> Vec<String> {
                 return Vec::new();
             }
             let note = format!("{LAUNCHES_STAY}{reason}");
-            if annotation.launch.is_some() && subject.kept.is_none() {
+            if annotation.clauses.launch.is_some() && subject.kept.is_none() {
                 tuner.console.diagnostics(&[annotation
                     .source
                     .warning(annotation.place("launch"), format!("`{}`: {note}", annotation.name))]);

@@ -325,7 +325,7 @@ impl<'a> Tuner<'a> {
             strategy: kernel::strategy(annotation, self.settings.strategy),
             budget: kernel::budget(annotation, self.settings.budget),
             is_beside: kept.is_some(),
-            given: kept.filter(|_| !annotation.macros.is_empty()),
+            given: kept.filter(|_| !annotation.clauses.macros.is_empty()),
         })
     }
 

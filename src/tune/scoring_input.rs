@@ -254,7 +254,7 @@ fn sources(
     }
     let sources = sets.into_iter().map(|set| Source {
         symbol: subject.entry(set).unwrap_or(&subject.entry).symbol.clone(),
-        told_to_wait: subject.annotation.cooperative,
+        told_to_wait: subject.annotation.clauses.cooperative,
         ptx: front_ends.made(&merged(in_force, set)).map(|front_end| Arc::from(front_end.ptx.as_str())),
     });
     (sources.collect(), of)

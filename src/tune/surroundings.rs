@@ -20,7 +20,7 @@ pub struct Surroundings {
 impl Surroundings {
     /// Whether the host code launches a kernel whatever the header says.
     pub fn goes_by_header(&self, annotation: &Annotation) -> bool {
-        match annotation.launch {
+        match annotation.clauses.launch {
             Some(Launching::Header) => true,
             Some(Launching::Remap) => false,
             // A header that is included for other kernels is not this one's; and one launch that surely knows nothing of it needs code

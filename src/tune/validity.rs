@@ -68,7 +68,7 @@ impl<'a> Refusals<'a> {
             reach.blocks(space, configuration, launch)
         });
         let undivided = blocks.and_then(|blocks| undivided(blocks, &source.symbol, run));
-        let says_how_much = self.subject.annotation.shared.is_some();
+        let says_how_much = self.subject.annotation.clauses.shared.is_some();
         let refusal = undivided.or_else(|| memory_check::refusal(&source.symbol, launch, run?, says_how_much));
         self.known.insert(key, refusal.clone());
         refusal

@@ -47,7 +47,7 @@ pub fn bind(
 ) -> Result<Workload, Vec<Diagnostic>> {
     let kernel = &annotation.kernel;
     let source = &annotation.source;
-    let Some(args) = &annotation.args else {
+    let Some(args) = &annotation.clauses.args else {
         let message = format!("`{}` cannot be measured: it has no args(...)", kernel.name);
         return Err(vec![source.error(annotation.comment, message)]);
     };
@@ -83,7 +83,7 @@ pub fn bind(
             Err(problem) => problems.push(*problem),
         }
     }
-    for given in &annotation.symbols {
+    for given in &annotation.clauses.symbols {
         match symbol(annotation, entry, space, configuration, given) {
             Ok(symbol) => workload.symbols.push(symbol),
             Err(problem) => problems.push(*problem),
@@ -553,7 +553,7 @@ fn default_random(scalar: Scalar, is_bool: bool) -> Fill {
 }
 
 fn checks(annotation: &Annotation, buffers: &[Buffer], problems: &mut Vec<Diagnostic>) -> Option<Vec<Check>> {
-    let clause = annotation.check.as_ref()?;
+    let clause = annotation.clauses.check.as_ref()?;
     let given = clause.relative.is_some() || clause.absolute.is_some();
     let mut checks = Vec::new();
     for named in &clause.buffers {

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// The parameters, fields (`p.scale`) and variables that are floating numbers or buffers of such.
 pub fn floating(annotation: &Annotation, entry: &Entry) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    for given in annotation.args.iter().flatten() {
+    for given in annotation.clauses.args.iter().flatten() {
         let Some(text) = entry.parameters.get(given.parameter) else { continue };
         let layout = entry.layouts.get(&given.parameter);
         let told = given.element.as_deref().map(Type::element);
@@ -27,7 +27,7 @@ pub fn floating(annotation: &Annotation, entry: &Entry) -> BTreeSet<String> {
             }
         });
     }
-    let variables = annotation.symbols.iter().filter(|given| {
+    let variables = annotation.clauses.symbols.iter().filter(|given| {
         given.element.as_deref().and_then(Type::element).is_some_and(|element| element.scalar.is_float())
     });
     found.extend(variables.map(|given| given.name.clone()));

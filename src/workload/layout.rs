@@ -105,7 +105,7 @@ pub fn place(annotation: &Annotation, message: &str) -> Span {
             _ => message.contains(&format!("\"{}\"", field.name)).then_some(field.span),
         })
     }
-    let structures = annotation.args.iter().flatten().filter_map(|given| match &given.value {
+    let structures = annotation.clauses.args.iter().flatten().filter_map(|given| match &given.value {
         GivenValue::Struct { fields, .. } => Some((given.span, fields)),
         _ => None,
     });
@@ -115,7 +115,7 @@ pub fn place(annotation: &Annotation, message: &str) -> Span {
 
 /// Whether the comment gives a parameter fields.
 fn is_structure(annotation: &Annotation, parameter: usize) -> bool {
-    let mut given = annotation.args.iter().flatten().filter(|given| given.parameter == parameter);
+    let mut given = annotation.clauses.args.iter().flatten().filter(|given| given.parameter == parameter);
     given.any(|given| matches!(given.value, GivenValue::Struct { .. }))
 }
 
@@ -136,7 +136,7 @@ fn paths(annotation: &Annotation) -> Vec<(usize, String)> {
         }
     }
     let mut found = Vec::new();
-    for given in annotation.args.iter().flatten() {
+    for given in annotation.clauses.args.iter().flatten() {
         match &given.value {
             // Its size is to be known all the same.
             GivenValue::Struct { fields, .. } if fields.is_empty() => found.push((given.parameter, String::new())),

@@ -9,6 +9,7 @@ mod statement;
 use super::error::Error;
 use super::lexer::{Kind, Lexer, Token};
 use super::module::*;
+use super::types::{Scalar, StateSpace};
 use literal::{integer, number};
 
 /// Deepest nesting of scopes, braces and brackets that is read.

@@ -4,6 +4,7 @@ use super::{DEPTH, Parser, space};
 use crate::ptx::error::Error;
 use crate::ptx::lexer::Kind;
 use crate::ptx::module::*;
+use crate::ptx::opcode::Opcode;
 
 impl Parser<'_> {
     pub(super) fn body(&mut self) -> Result<Body, Error> {
@@ -83,9 +84,9 @@ impl Parser<'_> {
             guard = Some(Guard { register: self.name()?, negated });
         }
         let token = self.token;
-        let opcode = self.name()?;
+        let word = self.name()?;
         if guard.is_none() && self.accept(b':')? {
-            return self.labelled(opcode, token.line, statements);
+            return self.labelled(word, token.line, statements);
         }
         let mut operands = Vec::new();
         while !self.accept(b';')? {
@@ -99,7 +100,7 @@ impl Parser<'_> {
             line: token.line,
             start: token.start,
             guard,
-            opcode,
+            opcode: Opcode::parse(word),
             operands,
         }));
         Ok(())

@@ -1,8 +1,7 @@
 //! Single instructions: opcode, modifiers and operands -> [`Step`].
 
 use super::{Decoder, Names, Target};
-use crate::ptx::{AccessKind, MemorySpace};
-use crate::ptx::{Initial, Instruction, Operand, Scalar};
+use crate::ptx::{AccessKind, Initial, Instruction, MemorySpace, Mnemonic, Operand, Scalar, StateSpace};
 use crate::sim::operation;
 use crate::sim::operation::{Alu, Combine, Compare, Mode, bits, float};
 use crate::sim::program::ASSERTION;
@@ -63,39 +62,36 @@ impl<'m> Decoder<'m> {
     }
 
     fn operation(&mut self, i: &'m Instruction, names: &mut Names<'m>) -> Option<Step> {
-        let mut parts = i.opcode.split('.');
-        let name = parts.next()?;
-        let modifiers: Vec<&str> = parts.collect();
+        use crate::ptx::Mnemonic::*;
+        let mnemonic = i.opcode.mnemonic;
+        let modifiers: Vec<&str> = i.opcode.modifiers().collect();
         let has = |word: &str| modifiers.contains(&word);
         let operand = |index: usize| i.operands.get(index);
         let simple = |operation| Some(blank(operation, i.line));
-        match name {
-            "bra" => {
+        match mnemonic {
+            Bra => {
                 let Operand::Name(label) = operand(0)? else {
                     return None;
                 };
                 simple(names.step(label).map_or(Operation::Exit, Operation::Branch))
             }
-            "brx" => self.branch_table(i, names),
-            "call" => self.call(i, names),
-            "ret" => simple(Operation::Return),
-            "exit" => simple(Operation::Exit),
-            "trap" => {
+            Brx => self.branch_table(i, names),
+            Call => self.call(i, names),
+            Ret => simple(Operation::Return),
+            Exit => simple(Operation::Exit),
+            Trap => {
                 self.program.traps.push(self.program.steps.len() as u32);
                 simple(Operation::Exit)
             }
-            "barrier" if has("cluster") => simple(Operation::Nothing),
-            "bar" | "barrier" if !has("warp") => self.barrier(i, &modifiers, names),
-            "bar" | "barrier" | "shfl" | "vote" | "match" | "redux" | "activemask" | "elect" => {
-                self.collective(i, name, &modifiers, names)
-            }
-            "membar" | "fence" | "prefetch" | "prefetchu" | "brkpt" | "nanosleep" | "pmevent" | "discard"
-            | "applypriority" | "griddepcontrol" | "setmaxnreg" | "nop" | "stackrestore" => simple(Operation::Nothing),
-            "ld" | "ldu" => self.load(i, &modifiers, names),
-            "st" => self.store(i, &modifiers, names),
-            "atom" => self.atomic(i, &modifiers, true, names),
-            "red" if !has("async") => self.atomic(i, &modifiers, false, names),
-            "cvta" => {
+            Bar | Barrier => self.barrier(i, &modifiers, names),
+            BarWarp | Shfl | Vote | Match | Redux | Activemask | Elect => self.collective(i, &modifiers, names),
+            Membar | Fence | BarrierCluster | Prefetch | Prefetchu | Brkpt | Nanosleep | Pmevent | Discard
+            | Applypriority | Griddepcontrol | Setmaxnreg | Stackrestore => simple(Operation::Nothing),
+            Ld | Ldu => self.load(i, &modifiers, names),
+            St | StAsync | StBulk => self.store(i, &modifiers, names),
+            Atom => self.atomic(i, &modifiers, true, names),
+            Red => self.atomic(i, &modifiers, false, names),
+            Cvta => {
                 let window = window(&modifiers);
                 let operation = if has("to") { Operation::FromGeneric(window) } else { Operation::ToGeneric(window) };
                 let kind = if has("u32") { Scalar::U32 } else { Scalar::U64 };
@@ -103,14 +99,14 @@ impl<'m> Decoder<'m> {
                 let source = self.source(operand(1)?, kind, names)?;
                 Some(Step { target, sources: [source, 0, 0, 0], ..blank(operation, i.line) })
             }
-            "isspacep" => {
+            Isspacep => {
                 let target = self.target(operand(0)?, names)?;
                 let source = self.source(operand(1)?, Scalar::B64, names)?;
                 let operation = Operation::InSpace(window(&modifiers));
                 Some(Step { target, sources: [source, 0, 0, 0], ..blank(operation, i.line) })
             }
-            "setp" => self.set_predicate(i, &modifiers, names),
-            "mov" if matches!(operand(1), Some(Operand::Vector(_))) => {
+            Setp => self.set_predicate(i, &modifiers, names),
+            Mov if matches!(operand(1), Some(Operand::Vector(_))) => {
                 let kind = Scalar::from_name(modifiers.last()?)?;
                 let list = self.slots(operand(1)?, Scalar::B64, names)?;
                 let width = bits(kind) / (list.len() as u32).max(1);
@@ -118,7 +114,7 @@ impl<'m> Decoder<'m> {
                 let target = self.target(operand(0)?, names)?;
                 Some(Step { target, ..blank(Operation::Pack { list, count, width }, i.line) })
             }
-            "mov" if matches!(operand(0), Some(Operand::Vector(_))) => {
+            Mov if matches!(operand(0), Some(Operand::Vector(_))) => {
                 let kind = Scalar::from_name(modifiers.last()?)?;
                 let list = self.slots(operand(0)?, kind, names)?;
                 let width = bits(kind) / (list.len() as u32).max(1);
@@ -127,23 +123,19 @@ impl<'m> Decoder<'m> {
                 let operation = Operation::Unpack { list, count, width };
                 Some(Step { sources: [source, 0, 0, 0], ..blank(operation, i.line) })
             }
-            "add" | "sub" | "addc" | "subc" | "mad" | "madc"
-                if has("cc") || matches!(name, "addc" | "subc" | "madc") =>
-            {
-                let (alu, kind) = operation::arithmetic(name.trim_end_matches('c'), &modifiers)?;
-                let takes = name.ends_with('c');
-                let operation = Operation::Carry { alu, kind, takes, gives: has("cc") };
+            Addc | Subc | Madc | Add | Sub | Mad if has("cc") || without_carry(mnemonic) != mnemonic => {
+                let plain = without_carry(mnemonic);
+                let (alu, kind) = operation::arithmetic(plain, &modifiers)?;
+                let operation = Operation::Carry { alu, kind, takes: plain != mnemonic, gives: has("cc") };
                 self.arithmetic(i, operation, kind, names)
             }
-            "tex" | "tld4" | "suld" | "txq" => {
-                Some(self.opaque(i, Some((MemorySpace::Texture, AccessKind::Load, 4)), names))
-            }
-            "sust" => Some(blank(
+            Tex | Tld4 | Suld | Txq => Some(self.opaque(i, Some((MemorySpace::Texture, AccessKind::Load, 4)), names)),
+            Sust => Some(blank(
                 Operation::Opaque { list: 0, count: 0, space: Some((MemorySpace::Texture, AccessKind::Store, 4)) },
                 i.line,
             )),
             _ => {
-                let (alu, kind) = operation::arithmetic(name, &modifiers)?;
+                let (alu, kind) = operation::arithmetic(mnemonic, &modifiers)?;
                 if bits(kind) > 64 {
                     return None;
                 }
@@ -308,29 +300,31 @@ impl<'m> Decoder<'m> {
         }
     }
 
-    fn collective(&mut self, i: &'m Instruction, name: &str, modifiers: &[&str], names: &Names<'m>) -> Option<Step> {
+    fn collective(&mut self, i: &'m Instruction, modifiers: &[&str], names: &Names<'m>) -> Option<Step> {
         let has = |word: &str| modifiers.contains(&word);
         let kind = modifiers.iter().rev().find_map(|m| Scalar::from_name(m)).unwrap_or(Scalar::B32);
-        let collective = match name {
-            "shfl" => Collective::Shuffle(match () {
+        let collective = match i.opcode.mnemonic {
+            Mnemonic::Shfl => Collective::Shuffle(match () {
                 () if has("up") => Shuffle::Up,
                 () if has("down") => Shuffle::Down,
                 () if has("bfly") => Shuffle::Butterfly,
                 () if has("idx") => Shuffle::Index,
                 () => return None,
             }),
-            "vote" => Collective::Vote(match () {
+            Mnemonic::Vote => Collective::Vote(match () {
                 () if has("all") => Vote::All,
                 () if has("any") => Vote::Any,
                 () if has("uni") => Vote::Uniform,
                 () if has("ballot") => Vote::Ballot,
                 () => return None,
             }),
-            "match" => Collective::Match { all: has("all"), width: bits(kind) },
-            "redux" if !float(kind) => Collective::Reduce { update: modifiers.iter().find_map(|m| update(m))?, kind },
-            "activemask" => Collective::Active,
-            "elect" => Collective::Elect,
-            "bar" | "barrier" => Collective::Meet,
+            Mnemonic::Match => Collective::Match { all: has("all"), width: bits(kind) },
+            Mnemonic::Redux if !float(kind) => {
+                Collective::Reduce { update: modifiers.iter().find_map(|m| update(m))?, kind }
+            }
+            Mnemonic::Activemask => Collective::Active,
+            Mnemonic::Elect => Collective::Elect,
+            Mnemonic::BarWarp => Collective::Meet,
             _ => return None,
         };
         let operands = i.operands.as_slice();
@@ -454,15 +448,22 @@ fn update(modifier: &str) -> Option<Update> {
 }
 
 fn window(modifiers: &[&str]) -> Window {
-    for modifier in modifiers {
-        match modifier.split("::").next().unwrap_or_default() {
-            "global" => return Window::Global,
-            "shared" => return Window::Shared,
-            "local" => return Window::Local,
-            "const" => return Window::Const,
-            "param" => return Window::Param,
-            _ => {}
-        }
+    match modifiers.iter().find_map(|modifier| StateSpace::from_modifier(modifier)) {
+        Some(StateSpace::Global) => Window::Global,
+        Some(StateSpace::Shared) => Window::Shared,
+        Some(StateSpace::Local) => Window::Local,
+        Some(StateSpace::Const) => Window::Const,
+        Some(StateSpace::Param) => Window::Param,
+        Some(StateSpace::Texture) | None => Window::Generic,
     }
-    Window::Generic
+}
+
+/// Returns the operation of `addc`, `subc` or `madc` without the carry; another mnemonic as it is.
+fn without_carry(mnemonic: Mnemonic) -> Mnemonic {
+    match mnemonic {
+        Mnemonic::Addc => Mnemonic::Add,
+        Mnemonic::Subc => Mnemonic::Sub,
+        Mnemonic::Madc => Mnemonic::Mad,
+        other => other,
+    }
 }

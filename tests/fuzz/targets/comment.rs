@@ -34,7 +34,7 @@ fn walk(space: &Space) {
     for configuration in space.iter().take(100) {
         assert!(space.contains(&configuration));
         let _ = space.launch(&configuration);
-        for given in space.annotation().args.iter().flatten() {
+        for given in space.annotation().clauses.args.iter().flatten() {
             if let nvtune::comment::GivenValue::Scalar(expression) = &given.value {
                 let _ = space.evaluate(&configuration, expression);
             }

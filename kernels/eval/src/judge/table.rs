@@ -103,7 +103,7 @@ fn strategies_over_all(judged: &[Judged]) -> Vec<Vec<String>> {
 
 /// The default strategy where it may time few configurations.
 fn few() -> String {
-    format!("{} of {FIRST}", Strategy::DEFAULT)
+    format!("{} of {FIRST}", Strategy::default())
 }
 
 fn model(judged: &[Judged]) -> Vec<Vec<String>> {
