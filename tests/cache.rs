@@ -1,6 +1,7 @@
 //! The cache under processes that are killed at any moment.
 
 use nvtune::record::Cache;
+use nvtune::workload::random::Random;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,28 +15,15 @@ const PLACES: u64 = 200;
 /// A bound that is met all the time.
 const LIMIT: u64 = 1 << 20;
 
-/// Random numbers (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-}
-
 fn place(number: u64) -> String {
     format!("kernels/{}/{number}", number % 50)
 }
 
 /// What belongs at a place: up to 40 KB that compress badly.
 fn contents(number: u64) -> Vec<u8> {
-    let mut random = Random(number);
-    let length = 100 + random.next() % 5000;
-    (0..length).flat_map(|_| random.next().to_le_bytes()).collect()
+    let mut random = Random::new(number);
+    let length = 100 + random.next_u64() % 5000;
+    (0..length).flat_map(|_| random.next_u64().to_le_bytes()).collect()
 }
 
 /// One of the processes: puts and gets for ever, and ends with 1 if what it gets is not what belongs there.
@@ -43,10 +31,10 @@ fn contents(number: u64) -> Vec<u8> {
 fn worker() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let cache = Cache::new(Path::new(&folder), LIMIT);
-    let mut random = Random(u64::from(std::process::id()) << 32 ^ Instant::now().elapsed().as_nanos() as u64);
+    let mut random = Random::new(u64::from(std::process::id()) << 32 ^ Instant::now().elapsed().as_nanos() as u64);
     loop {
-        let number = random.next() % PLACES;
-        if random.next().is_multiple_of(2) {
+        let number = random.next_u64() % PLACES;
+        if random.next_u64().is_multiple_of(2) {
             if let Err(problem) = cache.put(&place(number), &contents(number)) {
                 eprintln!("{problem}");
                 std::process::exit(1);
@@ -92,11 +80,11 @@ fn no_torn_entry_is_used_and_nothing_is_left_of_the_killed() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut workers = Workers { folder: folder.path().to_path_buf(), all: Vec::new() };
     workers.all = (0..count).map(|_| workers.start()).collect();
-    let (mut random, begin, mut killed, mut unfinished) = (Random(7), Instant::now(), 0_u64, 0_u64);
+    let (mut random, begin, mut killed, mut unfinished) = (Random::new(7), Instant::now(), 0_u64, 0_u64);
     let cache = Cache::new(folder.path(), LIMIT);
     while begin.elapsed() < Duration::from_secs(seconds) {
-        std::thread::sleep(Duration::from_millis(random.next() % 20));
-        let victim = (random.next() % count) as usize;
+        std::thread::sleep(Duration::from_millis(random.next_u64() % 20));
+        let victim = (random.next_u64() % count) as usize;
         let ended = workers.all[victim].try_wait().expect("a child");
         assert_eq!(ended.map(|status| status.to_string()), None, "a worker ended by itself");
         workers.all[victim].kill().expect("killed");

@@ -176,7 +176,7 @@ fn definitions(source: &Source, code: &[CxxToken]) -> Definitions {
     let mut define = |name: Span, value: Option<Expr>| {
         found.entry(source.slice(name).to_owned()).or_default().push(value);
     };
-    for (name, body) in macros(source) {
+    for (name, body) in macros(&source.text) {
         define(name, expression(source, body));
     }
     let is_code = |token: &&CxxToken| !matches!(token.kind, CxxKind::Comment { .. });

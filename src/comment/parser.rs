@@ -197,9 +197,11 @@ impl<'a> Cursor<'a> {
 
     /// The pieces between commas that are in no bracket; none for an empty clause.
     pub fn items(&self) -> Vec<Cursor<'a>> {
-        if self.tokens.is_empty() {
-            return Vec::new();
-        }
+        if self.is_empty() { Vec::new() } else { self.split(Depth::pass) }
+    }
+
+    /// Splits the rest at the commas that are in no bracket, of which `pass` keeps count.
+    pub fn split(&self, pass: impl FnMut(&mut Depth, &str) -> bool) -> Vec<Cursor<'a>> {
         let mark = |at: usize| match self.tokens[at].kind {
             TokenKind::Mark(mark) => mark,
             _ => "",
@@ -208,7 +210,7 @@ impl<'a> Cursor<'a> {
             let end = self.tokens.get(to).map_or(self.end, |comma| comma.span);
             Cursor { tokens: &self.tokens[from..to], end, ..*self }
         };
-        parts(0, self.tokens.len(), mark, Depth::pass).into_iter().map(item).collect()
+        parts(0, self.tokens.len(), mark, pass).into_iter().map(item).collect()
     }
 
     /// What stands up to the bracket that closes `open`, which is the next token.

@@ -8,6 +8,7 @@ use super::clause::Parsed;
 use super::lexer::{Token, TokenKind};
 use super::parser::Cursor;
 use super::workload_clause;
+use crate::cuda::brackets::{Depth, closing, parts};
 use crate::cuda::instance_arguments;
 use crate::cuda::tokens::{CxxKind, CxxToken};
 use crate::diag::Diagnostic;
@@ -36,30 +37,24 @@ pub(super) fn symbol(
     Ok(())
 }
 
-/// The pieces between commas that are in no bracket, those of template arguments before a `=` among them.
+/// Returns the pieces between commas outside brackets. Before a `=`, `<` and `>` are brackets too.
 fn items<'a>(cursor: &Cursor<'a>) -> Vec<Cursor<'a>> {
-    let (mut items, mut from, mut round, mut angle, mut given) = (Vec::new(), 0, 0i32, 0i32, false);
-    for (at, token) in cursor.tokens.iter().enumerate() {
-        match token.kind {
-            TokenKind::Mark("(" | "[" | "{") => round += 1,
-            TokenKind::Mark(")" | "]" | "}") => round -= 1,
-            TokenKind::Mark("<") if !given => angle += 1,
-            TokenKind::Mark(">") if !given => angle -= 1,
-            TokenKind::Mark(">>") if !given => angle -= 2,
-            TokenKind::Mark("=" | ">=") if round == 0 => (given, angle) = (true, 0),
-            TokenKind::Mark(",") if round == 0 && angle <= 0 => {
-                items.push(Cursor::new(cursor.source, &cursor.tokens[from..at], token.span));
-                (from, angle, given) = (at + 1, 0, false);
-            }
-            _ => {}
+    if cursor.is_empty() {
+        return Vec::new();
+    }
+    let mut is_value = false;
+    cursor.split(|depth, mark| {
+        let is_bracket = match mark {
+            "<" | ">" | ">>" if is_value => false,
+            // `mask<float>=` has both in one mark.
+            "=" | ">=" => depth.close_angles(),
+            mark => depth.pass_template(mark),
+        };
+        if depth.is_outside() {
+            is_value = (is_value || matches!(mark, "=" | ">=")) && mark != ",";
         }
-    }
-    if !cursor.tokens.is_empty() {
-        let mut last = *cursor;
-        last.tokens = &cursor.tokens[from..];
-        items.push(last);
-    }
-    items
+        is_bracket
+    })
 }
 
 /// Where the `<` of the template arguments is that end with `tokens`; `closed` of them stand behind these already.
@@ -163,40 +158,24 @@ pub(super) fn declared_element(source: &Source, code: &[CxxToken], name: &str) -
 /// The names of the parameters that a declaration begins with (`template <typename T, int N>`), and what follows them.
 fn template_parameters<'w, 's>(words: &'w [&'s str]) -> (Vec<&'s str>, &'w [&'s str]) {
     let (Some(&"template"), Some(&"<")) = (words.first(), words.get(1)) else { return (Vec::new(), words) };
-    let (mut depth, mut names) = (0i32, Vec::new());
-    for (at, word) in words.iter().enumerate().skip(1) {
-        match *word {
-            "<" => depth += 1,
-            ">" => depth -= 1,
-            ">>" => depth -= 2,
-            _ => {}
-        }
-        if (depth <= 0 || depth == 1 && *word == ",") && at > 1 {
-            names.push(words[at - 1]);
-        }
-        if depth <= 0 {
-            return (names, &words[at + 1..]);
-        }
-    }
-    (names, &[])
+    let text = |at: usize| words[at];
+    let Some(close) = closing(1..words.len(), text, Depth::pass_template) else { return (Vec::new(), &[]) };
+    let parameters = parts(2, close, text, Depth::pass_template).into_iter();
+    (parameters.map(|(_, end)| words[end - 1]).collect(), &words[close + 1..])
 }
 
 /// The words of the type of a variable, of those from the start of its declaration to its name: all of them, or where several are
 /// declared together (`float a = 1, b[4], c`), those before the first one's name. `None` where it is not of that very type (`*c`).
 fn shared_type<'w, 's>(words: &'w [&'s str]) -> Option<&'w [&'s str]> {
-    let mut depth = 0i32;
+    let mut depth = Depth::default();
     let (mut first_end, mut last_comma) = (None, None);
     for (at, word) in words.iter().enumerate() {
         // What ends the first name; attributes have brackets, too, but in front.
-        if depth == 0 && at > 0 && matches!(*word, "," | "=" | "[") {
+        if depth.is_outside() && at > 0 && matches!(*word, "," | "=" | "[") {
             first_end = first_end.or(Some(at));
         }
-        match *word {
-            "(" | "[" | "<" => depth += 1,
-            ")" | "]" | ">" => depth -= 1,
-            ">>" => depth -= 2,
-            "," if depth == 0 => last_comma = Some(at),
-            _ => {}
+        if !depth.pass_template(word) && depth.is_outside() && *word == "," {
+            last_comma = Some(at);
         }
     }
     match (first_end, last_comma) {
@@ -208,13 +187,11 @@ fn shared_type<'w, 's>(words: &'w [&'s str]) -> Option<&'w [&'s str]> {
 
 /// A type without specifiers and attributes; `None` for a pointer.
 fn plain(words: &[&str]) -> Option<String> {
-    let (mut kept, mut depth) = (Vec::new(), 0usize);
+    let (mut kept, mut depth) = (Vec::new(), Depth::default());
     for (at, word) in words.iter().enumerate() {
         match *word {
-            "(" | "[" => depth += 1,
-            ")" | "]" => depth = depth.saturating_sub(1),
-            "," | "*" | "&" if depth == 0 => return None,
-            word if depth > 0 || SPECIFIERS.contains(&word) => {}
+            word if depth.pass(word) || !depth.is_outside() || SPECIFIERS.contains(&word) => {}
+            "," | "*" | "&" => return None,
             // `__align__(16)` and its like.
             _ if words.get(at + 1) == Some(&"(") => {}
             word => kept.push(word),

@@ -7,8 +7,9 @@ use super::annotation::{Annotation, Instance, TemplateArgument};
 use super::clause::Parsed;
 use super::constants::Constants;
 use super::expression::Expr;
-use super::lexer::{TokenKind, tokens};
+use super::lexer::tokens;
 use super::parser::Cursor;
+use crate::cuda::brackets::Depth;
 use crate::diag::Diagnostic;
 use crate::diag::{Source, Span};
 use std::collections::HashSet;
@@ -39,7 +40,8 @@ pub(super) fn template(
 
 fn instance(cursor: &Cursor<'_>, span: Span) -> Result<RawInstance, Diagnostic> {
     let mut arguments = Vec::new();
-    for mut item in items(cursor) {
+    // As in C++, a comparison needs parentheses.
+    for mut item in cursor.split(Depth::pass_template) {
         if item.is_empty() {
             return Err(item.expected("a template argument"));
         }
@@ -54,29 +56,6 @@ pub(super) fn specialized(source: &Source, arguments: Span) -> Option<RawInstanc
     let mut unreadable = Vec::new();
     let tokens = tokens(source, &[arguments], &mut unreadable);
     instance(&Cursor::new(source, &tokens, arguments), arguments).ok().filter(|_| unreadable.is_empty())
-}
-
-/// The pieces between commas that are in no bracket, `<>` among them: as in C++, a comparison needs parentheses.
-fn items<'a>(cursor: &Cursor<'a>) -> Vec<Cursor<'a>> {
-    let (mut items, mut from, mut round, mut angle) = (Vec::new(), 0, 0i32, 0i32);
-    for (at, token) in cursor.tokens.iter().enumerate() {
-        match token.kind {
-            TokenKind::Mark("(" | "[" | "{") => round += 1,
-            TokenKind::Mark(")" | "]" | "}") => round -= 1,
-            TokenKind::Mark("<") if round == 0 => angle += 1,
-            TokenKind::Mark(">") if round == 0 => angle -= 1,
-            TokenKind::Mark(">>") if round == 0 && angle > 1 => angle -= 2,
-            TokenKind::Mark(",") if round == 0 && angle == 0 => {
-                items.push(Cursor::new(cursor.source, &cursor.tokens[from..at], token.span));
-                from = at + 1;
-            }
-            _ => {}
-        }
-    }
-    let mut last = *cursor;
-    last.tokens = &cursor.tokens[from..];
-    items.push(last);
-    items
 }
 
 impl RawInstance {

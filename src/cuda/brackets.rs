@@ -1,45 +1,60 @@
-//! The brackets of a text, by the texts of its tokens -> which of them belong together, and what lies between the commas outside of them.
+//! Reads brackets and commas: the tokens of code by their texts, and plain text by its characters.
 //!
-//! They are counted and not told apart: in code that a compiler passes, each is closed by its own kind. Whether `<` is one, the caller knows.
+//! A closing bracket is taken for the partner of any open one: in code that compiles, each is closed by its own kind.
+//! The caller knows whether `<` is a bracket.
 
-/// How many brackets are open.
+/// Counts the open brackets.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Depth(usize);
+pub(crate) struct Depth {
+    round: usize,
+    angle: usize,
+}
 
 impl Depth {
-    /// Whether no bracket is open.
+    /// Returns whether no bracket is open.
     pub fn is_outside(self) -> bool {
-        self.0 == 0
+        self.round == 0 && self.angle == 0
     }
 
-    /// Goes past a token; whether it is a bracket. One that closes nothing changes nothing.
+    /// Passes a token and returns whether it is a bracket. One that closes nothing changes nothing.
     pub fn pass(&mut self, text: &str) -> bool {
         match text {
-            "(" | "[" | "{" => self.0 += 1,
-            ")" | "]" | "}" => self.0 = self.0.saturating_sub(1),
+            "(" | "[" | "{" => self.round += 1,
+            ")" | "]" | "}" => self.round = self.round.saturating_sub(1),
             _ => return false,
         }
         true
     }
 
-    /// The same where `<` and `>` are brackets, too, those of templates.
+    /// Passes a token where `<` and `>` are brackets of templates too. Within other brackets they compare.
     pub fn pass_template(&mut self, text: &str) -> bool {
         match text {
-            "<" => self.0 += 1,
-            ">" => self.0 = self.0.saturating_sub(1),
+            "<" | ">" | ">>" if self.round > 0 => {}
+            "<" => self.angle += 1,
+            ">" => self.angle = self.angle.saturating_sub(1),
+            // A shift, unless two are open.
+            ">>" if self.angle > 1 => self.angle -= 2,
             _ => return self.pass(text),
         }
         true
     }
+
+    /// Takes each open `<` that is in no other bracket for closed; returns that no bracket was passed.
+    pub fn close_angles(&mut self) -> bool {
+        if self.round == 0 {
+            self.angle = 0;
+        }
+        false
+    }
 }
 
-/// Whether a token closes a bracket that is not `>`.
+/// Returns whether a token closes a bracket other than `<`.
 pub(crate) fn closes(text: &str) -> bool {
     matches!(text, ")" | "]" | "}")
 }
 
-/// The first of `places`, which begin with a bracket of the kind `from`, where as many are past of the kind `to`. Forwards from one that
-/// opens, or backwards from one that closes.
+/// Returns the place of the bracket `to` that belongs to the bracket `from` at the first of `places`. These go forwards
+/// from an opening bracket, or backwards from a closing one.
 pub(crate) fn matching<'t>(
     places: impl IntoIterator<Item = usize>,
     text: impl Fn(usize) -> &'t str,
@@ -63,12 +78,23 @@ pub(crate) fn matching<'t>(
     None
 }
 
-/// The ranges between the commas, from `from` to before `to`, that are in no bracket, of which `pass` keeps count: one at least.
+/// Returns the place of the bracket that closes the one at the first of `places`. `pass` says what a bracket is.
+pub(crate) fn closing<'t>(
+    places: impl IntoIterator<Item = usize>,
+    text: impl Fn(usize) -> &'t str,
+    pass: impl Fn(&mut Depth, &str) -> bool,
+) -> Option<usize> {
+    let mut depth = Depth::default();
+    places.into_iter().find(|&at| pass(&mut depth, text(at)) && depth.is_outside())
+}
+
+/// Returns the ranges between the commas outside brackets, of the tokens from `from` to before `to`: at least one.
+/// `pass` says what a bracket is.
 pub(crate) fn parts<'t>(
     from: usize,
     to: usize,
     text: impl Fn(usize) -> &'t str,
-    pass: impl Fn(&mut Depth, &str) -> bool,
+    mut pass: impl FnMut(&mut Depth, &str) -> bool,
 ) -> Vec<(usize, usize)> {
     let (mut found, mut depth, mut begin) = (Vec::new(), Depth::default(), from);
     for at in from..to {
@@ -81,9 +107,31 @@ pub(crate) fn parts<'t>(
     found
 }
 
+/// Returns what stands between the bracket that a text begins with and the one that closes it.
+pub(crate) fn inside<'t>(text: &'t str, open: &str, close: &str) -> Option<&'t str> {
+    let end = matching(0..text.len(), |at| character(text, at), open, close)?;
+    text.get(1..end)
+}
+
+/// Returns what stands between the parenthesis that a text begins with and the one that closes it.
+pub(crate) fn parenthesized(text: &str) -> Option<&str> {
+    inside(text, "(", ")")
+}
+
+/// Splits a text at the commas outside brackets, `<` among them, and trims the pieces.
+pub(crate) fn split(text: &str) -> Vec<&str> {
+    let pieces = parts(0, text.len(), |at| character(text, at), Depth::pass_template);
+    pieces.into_iter().map(|(from, to)| text[from..to].trim()).collect()
+}
+
+/// Returns the one-byte character at a place; nothing within others, which are no brackets.
+fn character(text: &str, at: usize) -> &str {
+    text.get(at..=at).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Depth, matching, parts};
+    use super::{Depth, inside, matching, parts, split};
 
     fn words(text: &str) -> Vec<&str> {
         text.split(' ').collect()
@@ -107,5 +155,16 @@ mod tests {
         assert_eq!(of(Depth::pass_template), [(0, 1), (2, 8), (9, 15)]);
         assert_eq!(of(Depth::pass), [(0, 1), (2, 8), (9, 12), (13, 15)]);
         assert_eq!(parts(3, 3, |at| code[at], Depth::pass), [(3, 3)]);
+    }
+
+    #[test]
+    fn texts_are_split_like_tokens() {
+        assert_eq!(split("a, f(b, c>d) ,\u{e9}<e, g>"), ["a", "f(b, c>d)", "\u{e9}<e, g>"]);
+        assert_eq!(split(""), [""]);
+        assert_eq!(inside("(\u{e9} (b), [)]) c", "(", ")"), Some("\u{e9} (b), ["));
+        assert_eq!(inside("<a<b>> c", "<", ">"), Some("a<b>"));
+        for text in ["", "a(b)", "(a"] {
+            assert_eq!(inside(text, "(", ")"), None, "{text}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Tokens with `#if` among them -> what its branches make of them.
 
-use super::tokens::CxxToken;
+use super::tokens::{CxxToken, directive};
 use crate::diag::{Source, Span};
 
 /// More lists than these are not made: branches of further groups are taken for the first.
@@ -57,8 +57,7 @@ pub(crate) fn is_among(source: &Source, tokens: &[CxxToken]) -> bool {
 
 /// Goes on to the next line.
 fn follow(line: &str, groups: &mut Vec<Group>, here: &mut Place) {
-    let Some(directive) = line.trim_start().strip_prefix('#').map(str::trim_start) else { return };
-    match directive.split(|c: char| !c.is_ascii_alphabetic()).next() {
+    match directive(line).map(|(word, _)| word) {
         Some("if" | "ifdef" | "ifndef") => {
             here.push((groups.len(), 0));
             groups.push(Group { branches: 1, has_else: false });

@@ -250,7 +250,7 @@ impl File {
             let third = arguments.and_then(|arguments| arguments.split(',').nth(2)).map(str::trim);
             third.is_some_and(|third| integer(third) != Some(0))
         };
-        let found = definitions(&self.source).into_iter().find(|(_, body)| has_shared(self.source.slice(*body)));
+        let found = definitions(&self.source.text).into_iter().find(|(_, body)| has_shared(self.source.slice(*body)));
         found.map(|(name, _)| name.start)
     }
 

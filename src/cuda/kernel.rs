@@ -3,7 +3,7 @@
 //! No C++ parser: what is needed is the function's name, the names of its parameters and whether it is a template or has
 //! launch bounds. Types come from the compiler later (see `workload::entry`).
 
-use super::brackets::Depth;
+use super::brackets::{self, Depth, parts};
 use super::conditionals;
 use super::macros;
 use super::tokens::{CxxKind, CxxToken, cxx_tokens};
@@ -208,10 +208,9 @@ fn is_attribute(word: &str) -> bool {
         )
 }
 
-/// The index of the bracket that closes the one at `open`.
+/// Returns the index of the bracket that closes the one at `open`.
 fn closing(code: &[CxxToken], source: &Source, open: usize) -> Option<usize> {
-    let mut depth = Depth::default();
-    (open..code.len()).find(|&at| depth.pass(source.slice(code[at].span)) && depth.is_outside())
+    brackets::closing(open..code.len(), |at| source.slice(code[at].span), Depth::pass)
 }
 
 /// The index of the `>` that closes the `<` at `open`; none where there is no `<`, or nothing closes it.
@@ -311,35 +310,22 @@ fn parameters(source: &Source, tokens: &[CxxToken]) -> Vec<(Option<String>, Stri
         body.unwrap_or_else(|| vec![*token])
     });
     let tokens: &[CxxToken] = &whole.collect::<Vec<_>>();
-    let one = |tokens: &[CxxToken]| {
-        let words: Vec<&str> = tokens.iter().map(text).collect();
-        (parameter(source, tokens), words.join(" "))
+    let one = |(from, to): (usize, usize)| {
+        let words: Vec<&str> = tokens[from..to].iter().map(text).collect();
+        (parameter(source, &tokens[from..to]), words.join(" "))
     };
-    let mut found = Vec::new();
-    let (mut from, mut round, mut angle) = (0, 0usize, 0usize);
-    let mut default = false;
-    for (at, token) in tokens.iter().enumerate() {
-        match text(token) {
-            "(" | "[" | "{" => round += 1,
-            ")" | "]" | "}" => round = round.saturating_sub(1),
-            // In a default value `<` compares as often as not.
-            "<" if round == 0 && !default => angle += 1,
-            ">" if round == 0 => angle = angle.saturating_sub(1),
-            "=" if round == 0 && angle == 0 => default = true,
-            "," if round == 0 && angle == 0 => {
-                found.push(one(&tokens[from..at]));
-                from = at + 1;
-                default = false;
-            }
-            _ => {}
+    let mut is_default = false;
+    let pass = |depth: &mut Depth, word: &str| {
+        if depth.is_outside() {
+            is_default = (is_default || word == "=") && word != ",";
         }
+        // In a default value `<` compares as often as not.
+        !(is_default && word == "<") && depth.pass_template(word)
+    };
+    match parts(0, tokens.len(), |at| text(&tokens[at]), pass)[..] {
+        [only] if matches!(one(only).1.as_str(), "" | "void") => Vec::new(),
+        ref ranges => ranges.iter().copied().map(one).collect(),
     }
-    let last = &tokens[from..];
-    let is_void = matches!(last, [only] if text(only) == "void");
-    if !(found.is_empty() && (last.is_empty() || is_void)) {
-        found.push(one(last));
-    }
-    found
 }
 
 /// The name that one declarator declares.

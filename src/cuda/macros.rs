@@ -1,22 +1,25 @@
 //! The macros that a source defines itself -> their names and bodies, whatever `#if` they stand under.
 
-use super::tokens::{CxxKind, cxx_tokens, directive_end};
+use super::tokens::{CxxKind, cxx_tokens, directive, directive_end, is_word};
 use crate::diag::{Source, Span};
+use std::ops::Range;
+
+/// Returns the place in a line of the name that it defines; `None` if it is no `#define`.
+pub(crate) fn defined(line: &str) -> Option<Range<usize>> {
+    let (_, rest) = directive(line).filter(|(word, rest)| *word == "define" && rest.starts_with([' ', '\t']))?;
+    let rest = rest.trim_start();
+    let (start, length) = (line.len() - rest.len(), rest.find(|c| !is_word(c)).unwrap_or(rest.len()));
+    (length > 0).then(|| start..start + length)
+}
 
 /// Names and bodies of all, in their order; the parameters of one that has some are a part of its body.
-pub(crate) fn definitions(source: &Source) -> Vec<(Span, Span)> {
+pub(crate) fn definitions(text: &str) -> Vec<(Span, Span)> {
     let mut found = Vec::new();
     let mut start = 0;
-    for line in source.text.split_inclusive('\n') {
-        let rest = line.trim_start().strip_prefix('#').and_then(|rest| rest.trim_start().strip_prefix("define"));
-        if let Some(rest) = rest.filter(|rest| rest.starts_with([' ', '\t'])).map(str::trim_start) {
-            let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-            let name = start + (line.len() - rest.len());
-            if length > 0 {
-                let body = name + length;
-                let end = directive_end(source.text.as_bytes(), body);
-                found.push((Span { start: name, end: body }, Span { start: body, end }));
-            }
+    for line in text.split_inclusive('\n') {
+        if let Some(name) = defined(line) {
+            let name = Span { start: start + name.start, end: start + name.end };
+            found.push((name, Span { start: name.end, end: directive_end(text.as_bytes(), name.end) }));
         }
         start += line.len();
     }
@@ -24,10 +27,10 @@ pub(crate) fn definitions(source: &Source) -> Vec<(Span, Span)> {
 }
 
 /// Names and bodies of those without parameters, in their order.
-pub(crate) fn macros(source: &Source) -> Vec<(Span, Span)> {
-    let mut found = definitions(source);
+pub(crate) fn macros(text: &str) -> Vec<(Span, Span)> {
+    let mut found = definitions(text);
     // A parenthesis right behind the name begins parameters.
-    found.retain(|(_, body)| !source.slice(*body).starts_with('('));
+    found.retain(|(_, body)| !text[body.start..].starts_with('('));
     found
 }
 
@@ -64,18 +67,17 @@ pub(crate) fn described(source: &Source) -> Vec<Macro> {
         }
         Macro { name, parameters, words: names(close.unwrap_or(0), tokens.len()) }
     };
-    definitions(source).into_iter().map(of_body).collect()
+    definitions(&source.text).into_iter().map(of_body).collect()
 }
 
 /// The names of macros that declare kernels: `#define KERNEL extern "C" __global__ void`.
 pub(crate) fn of_kernels(source: &Source) -> Vec<&str> {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let declares = |body: Span| source.slice(body).split(|c| !is_word(c)).any(|word| word == "__global__");
-    macros(source).into_iter().filter(|(_, body)| declares(*body)).map(|(name, _)| source.slice(name)).collect()
+    macros(&source.text).into_iter().filter(|(_, body)| declares(*body)).map(|(name, _)| source.slice(name)).collect()
 }
 
 /// What a macro of this name is defined as, each time.
 pub(crate) fn bodies(source: &Source, name: &str) -> Vec<Span> {
-    let of_name = macros(source).into_iter().filter(|(of, _)| source.slice(*of) == name);
+    let of_name = macros(&source.text).into_iter().filter(|(of, _)| source.slice(*of) == name);
     of_name.map(|(_, body)| body).collect()
 }

@@ -14,6 +14,7 @@ pub mod kernel;
 mod launch_flow;
 mod launch_sites;
 mod launch_text;
+pub mod line_markers;
 pub mod macros;
 pub mod preprocessed;
 pub mod template_instance;

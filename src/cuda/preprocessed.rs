@@ -2,7 +2,8 @@
 //!
 //! What always holds: a branch is left out only if it has code, and none of its lines is in the preprocessed text.
 
-use super::tokens::{CxxKind, cxx_tokens};
+use super::line_markers::LineMarker;
+use super::tokens::{CxxKind, cxx_tokens, directive};
 use crate::diag::Source;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -25,11 +26,10 @@ pub fn compiled_files(preprocessed: &[u8]) -> BTreeMap<String, CompiledFile> {
     let (mut line, mut lines) = (0u32, BTreeSet::new());
     let mut current = String::new();
     for text in preprocessed.split(|&byte| byte == b'\n') {
-        if let Some((next, name, is_system)) = text.starts_with(b"# ").then(|| marker(text)).flatten() {
-            let file = files.entry(std::mem::take(&mut current)).or_default();
-            file.lines.append(&mut lines);
-            files.entry(name.clone()).or_default().is_system |= is_system;
-            (current, line) = (name, next);
+        if let Some(marker) = LineMarker::parse(text) {
+            files.entry(current).or_default().lines.append(&mut lines);
+            (current, line) = (marker.file.into_owned(), marker.line);
+            files.entry(current.clone()).or_default().is_system |= marker.is_system;
         } else {
             if !text.trim_ascii().is_empty() {
                 lines.insert(line);
@@ -41,15 +41,6 @@ pub fn compiled_files(preprocessed: &[u8]) -> BTreeMap<String, CompiledFile> {
     // `<built-in>` and `<command-line>` are no files, nor is what stands before the first marker.
     files.retain(|name, _| !name.is_empty() && !name.starts_with('<'));
     files
-}
-
-/// Line, file and whether it is the system's, of `# 12 "a b.h" 1 3 4`.
-fn marker(text: &[u8]) -> Option<(u32, String, bool)> {
-    let text = std::str::from_utf8(text).ok()?;
-    let (line, rest) = text.strip_prefix("# ")?.split_once(" \"")?;
-    let (name, flags) = rest.rsplit_once('"')?;
-    let name = name.replace("\\\"", "\"").replace("\\\\", "\\");
-    Some((line.parse().ok()?, name, flags.split(' ').any(|flag| flag == "3")))
 }
 
 /// A branch of an `#if`.
@@ -121,15 +112,13 @@ pub(crate) fn branches(text: &str) -> Option<(Vec<Branch>, BTreeSet<u32>)> {
     let (mut code, mut parentheses, mut start, mut covered) = (BTreeSet::new(), 0usize, 0usize, 0usize);
     for (number, line) in (1u32..).zip(text.split_inclusive('\n')) {
         let end = start + line.len();
-        let directive = line.trim_start().strip_prefix('#').map(str::trim_start).filter(|_| covered <= start);
-        if let Some(directive) = directive {
-            let word = directive.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
-            if word == "line" || directive.starts_with(|c: char| c.is_ascii_digit()) {
+        if let Some((word, rest)) = directive(line).filter(|_| covered <= start) {
+            if word == "line" || word.is_empty() && rest.starts_with(|c: char| c.is_ascii_digit()) {
                 return None;
             }
             let is_begin = matches!(word, "if" | "ifdef" | "ifndef");
             let is_next = matches!(word, "elif" | "elifdef" | "elifndef" | "else");
-            let is_of_device = directive.contains(OF_DEVICE);
+            let is_of_device = rest.contains(OF_DEVICE);
             if let Some(branch) = open.pop_if(|_| is_next || word == "endif") {
                 let (group, depth, is_in_call) = (branch.group, branch.depth, branch.is_in_call);
                 let is_of_device = branch.is_of_device || is_of_device;

@@ -4,6 +4,10 @@
 //! sides are read as tokens; names of types agree where one ends in the other (`Op` and `ns::Op`). A typedef that is not in
 //! [`TYPEDEFS`] is for the compiler to see through (see [`alias`](crate::workload::template_args)).
 
+use super::brackets::{matching, split};
+use super::tokens::{CxxKind, CxxToken, cxx_tokens, is_word};
+use crate::diag::Span;
+
 /// Names that stand for builtin types on 64-bit systems other than Windows, and CUDA's short names.
 const TYPEDEFS: [(&str, &str); 30] = [
     ("unsigned", "unsigned int"),
@@ -52,24 +56,11 @@ pub(crate) fn is_unnamed(scope: &str) -> bool {
     UNNAMED.iter().any(|prefix| scope.starts_with(prefix))
 }
 
-/// The template arguments in a qualified name, each as written; `None` for a name without any.
+/// Returns the template arguments in a qualified name, each as written; `None` for a name without any.
 pub(crate) fn arguments(qualified: &str) -> Option<Vec<&str>> {
     let (_, inner) = qualified.split_once('<')?;
     let inner = inner.trim_end().strip_suffix('>')?;
-    let (mut parts, mut from, mut depth) = (Vec::new(), 0, 0i32);
-    for (at, c) in inner.char_indices() {
-        match c {
-            '(' | '<' | '[' | '{' => depth += 1,
-            ')' | '>' | ']' | '}' => depth -= 1,
-            ',' if depth == 0 => {
-                parts.push(&inner[from..at]);
-                from = at + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(&inner[from..]);
-    Some(parts)
+    Some(split(inner))
 }
 
 /// Whether an argument of the comment names what the compiler spells so.
@@ -131,25 +122,16 @@ pub(crate) fn as_written(compiled: &str) -> String {
     text
 }
 
-fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_' || c == '$'
-}
-
-/// Names, numbers with their sign, `::`, and marks one by one.
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text.trim_start();
-    std::iter::from_fn(move || {
-        let first = rest.chars().next()?;
-        let length = match first {
-            '-' => 1 + rest[1..].find(|c| !is_word(c)).unwrap_or(rest.len() - 1),
-            ':' if rest.starts_with("::") => 2,
-            _ if is_word(first) => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
-            _ => first.len_utf8(),
-        };
-        let (word, after) = rest.split_at(length);
-        rest = after.trim_start();
-        Some(word)
-    })
+/// Returns names, numbers with their sign, `::`, and marks one by one.
+fn words(text: &str) -> Vec<&str> {
+    let mut spans: Vec<Span> = Vec::new();
+    for CxxToken { kind, span } in cxx_tokens(text) {
+        match spans.last_mut() {
+            Some(last) if kind != CxxKind::Mark && &text[last.start..span.start] == "-" => last.end = span.end,
+            _ => spans.push(span),
+        }
+    }
+    spans.into_iter().map(|span| &text[span.start..span.end]).collect()
 }
 
 /// Names with their scopes, builtin types in one spelling, numbers without casts and suffixes, and marks.
@@ -179,17 +161,8 @@ fn tokens(text: &str) -> Vec<String> {
 
 /// Takes `(type)` from the end; that of an enumeration without a name has brackets of its own: `(::[unnamed type (instance 6)])`.
 fn uncast(tokens: &mut Vec<String>) {
-    let mut depth = 0usize;
-    for at in (0..tokens.len()).rev() {
-        match tokens[at].as_str() {
-            ")" => depth += 1,
-            "(" => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth == 0 {
-            tokens.truncate(if tokens[at] == "(" { at } else { tokens.len() });
-            return;
-        }
+    if let Some(open) = matching((0..tokens.len()).rev(), |at| tokens[at].as_str(), ")", "(") {
+        tokens.truncate(open);
     }
 }
 
@@ -282,8 +255,8 @@ mod tests {
 
     #[test]
     fn arguments_are_taken_from_names() {
-        assert_eq!(arguments("ns::k<float, (int)4 >"), Some(vec!["float", " (int)4 "]));
-        assert_eq!(arguments("k< ::Map<int, float> , (bool)1>"), Some(vec![" ::Map<int, float> ", " (bool)1"]));
+        assert_eq!(arguments("ns::k<float, (int)4 >"), Some(vec!["float", "(int)4"]));
+        assert_eq!(arguments("k< ::Map<int, float> , (bool)1>"), Some(vec!["::Map<int, float>", "(bool)1"]));
         assert_eq!(arguments("plain"), None);
         assert_eq!(arguments("broken<"), None);
     }

@@ -72,6 +72,17 @@ pub(crate) fn cxx_tokens(text: &str) -> Vec<CxxToken> {
     tokens
 }
 
+/// Returns whether a character may be part of a name.
+pub(crate) fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '$'
+}
+
+/// Splits a line that is a preprocessor directive into its word and what follows. The word of a line marker is empty.
+pub(crate) fn directive(line: &str) -> Option<(&str, &str)> {
+    let text = line.trim_start().strip_prefix('#')?.trim_start();
+    Some(text.split_at(text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len())))
+}
+
 fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
 }

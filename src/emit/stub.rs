@@ -4,6 +4,8 @@
 //! pushed before. The text pops it first, reshapes it where it is the baseline's, and pushes it again for the toolkit's own code
 //! behind it. A launch that is not the baseline's goes on as it was pushed. The text needs no library but the CUDA runtime.
 
+use crate::cuda::brackets::parenthesized;
+use crate::cuda::tokens::is_word;
 use crate::launch::Dim3;
 use crate::space::MAX_GRID;
 use serde::{Deserialize, Serialize};
@@ -213,17 +215,9 @@ pub fn rewritten<'a>(file: &str, texts: &[&'a StubText]) -> (String, Vec<&'a str
 fn body(file: &str, name: &str) -> Option<usize> {
     let start = format!("__device_stub_{name}(");
     file.match_indices(&start).find_map(|(at, _)| {
-        let whole = !file[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$');
+        let whole = !file[..at].ends_with(is_word);
         let parameters = at + start.len() - 1;
-        let mut depth = 0usize;
-        let close = file[parameters..].char_indices().find_map(|(offset, c)| {
-            match c {
-                '(' => depth += 1,
-                ')' => depth -= 1,
-                _ => {}
-            }
-            (depth == 0).then_some(parameters + offset + 1)
-        })?;
+        let close = parameters + parenthesized(&file[parameters..])?.len() + 2;
         let rest = &file[close..];
         // A definition, not a declaration or a call.
         let brace = rest.len() - rest.trim_start().len();

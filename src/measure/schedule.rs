@@ -7,6 +7,7 @@
 use super::bench::{Bench, Halt, Sampling};
 use super::candidate::Plan;
 use super::protocol::{Job, Reply, Rounds};
+use crate::workload::random::Order;
 use std::time::{Duration, Instant};
 
 /// The baseline is run for this long before the first sample, for the clocks to rise from idle, but not more often than this.
@@ -283,30 +284,6 @@ fn tell<T>(job: &Job, result: Result<T, Halt>, send: &mut dyn FnMut(Reply)) -> R
         Err(Halt::Failed(message)) => {
             send(Reply::Failed(message));
             Err(Unusable)
-        }
-    }
-}
-
-/// A stream of orders, the same for the same seed (xorshift64*, Vigna 2016).
-struct Order(u64);
-
-impl Order {
-    fn new(seed: u64, jobs: usize) -> Order {
-        Order((seed ^ jobs as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    /// Fisher and Yates.
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            let other = (u128::from(self.next()) * (last as u128 + 1)) >> 64;
-            items.swap(last, other as usize);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::dry_run::{Dryrun, Pipeline};
 use super::fatbin::{Loaded, Loads};
+use crate::cuda::line_markers::LineMarker;
 use crate::process;
 use crate::process::Temporary;
 use crate::ptx;
@@ -382,15 +383,11 @@ impl Toolchain {
         let own = self.folder.path().to_string_lossy();
         let mut files: Vec<String> = Vec::new();
         let mut seen = std::collections::HashSet::new();
-        for line in preprocessed.split(|&byte| byte == b'\n').filter(|line| line.starts_with(b"# ")) {
-            let Some(name) = line.split(|&byte| byte == b'"').nth(1) else { continue };
-            // `<built-in>` and `<command-line>` are no files. A quote or a backslash in a name is written with a backslash: a name
-            // that is not found makes the build look at the code again each time, nothing else.
-            if !name.starts_with(b"<") && seen.insert(name) {
-                let name = String::from_utf8_lossy(name).into_owned();
-                if !name.starts_with(&*own) && !name.ends_with('/') {
-                    files.push(name);
-                }
+        for LineMarker { file, .. } in preprocessed.split(|&byte| byte == b'\n').filter_map(LineMarker::parse) {
+            // `<built-in>` and `<command-line>` are no files.
+            let is_file = !file.starts_with('<') && !file.starts_with(&*own) && !file.ends_with('/');
+            if is_file && seen.insert(file.clone()) {
+                files.push(file.into_owned());
             }
         }
         files
@@ -492,7 +489,7 @@ fn append(path: &Path, text: &str) -> Result<(), ToolError> {
 fn source_digest(preprocessed: &[u8]) -> String {
     let mut digest = Sha256::new();
     for line in preprocessed.split(|&byte| byte == b'\n') {
-        if !line.starts_with(b"# ") && !line.trim_ascii().is_empty() {
+        if LineMarker::parse(line).is_none() && !line.trim_ascii().is_empty() {
             digest.update(line);
             digest.update(b"\n");
         }

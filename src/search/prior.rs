@@ -10,6 +10,7 @@
 use super::point::sort_by_prediction;
 use super::problem::Task;
 use crate::model::{CORNER, Score, Terms};
+use crate::workload::random::Random;
 
 /// Points that are looked at: those of least predicted time, and the baseline.
 const LOOKED_AT: usize = 2_000;
@@ -58,7 +59,7 @@ impl Suppositions {
         sort_by_prediction(points, &mut looked_at);
         let others = looked_at.split_off(LOOKED_AT.min(looked_at.len()));
         looked_at.extend(others.into_iter().filter(|index| index == baseline));
-        let mut random = Random(1);
+        let mut random = Random::new(1);
         let dimensions = places.first().map_or(0, Vec::len);
         let times = (0..SUPPOSITIONS)
             .map(|number| {
@@ -144,25 +145,6 @@ impl Doubted {
             queue: terms.queue,
         };
         self.corner.map_or_else(|| supposed.us(), |exponent| supposed.us_with(exponent))
-    }
-}
-
-/// Steele, Lea and Flood's SplitMix64 (OOPSLA 2014): the same numbers each time.
-struct Random(u64);
-
-impl Random {
-    /// Evenly between 0 and 1.
-    fn even(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) as f64 / u64::MAX as f64
-    }
-
-    /// About normal: twelve even numbers.
-    fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.even()).sum::<f64>() - 6.0
     }
 }
 

@@ -6,6 +6,7 @@ mod grid_factors;
 mod limits;
 mod names;
 pub mod shapes;
+#[allow(clippy::module_inception, reason = "the module spans spaces, the file holds the type")]
 mod space;
 mod walk;
 

@@ -5,7 +5,10 @@ use super::Tuner;
 use super::failure::Problem;
 use super::variants::Macros;
 use crate::comment::Annotation;
+use crate::cuda::line_markers::LineMarker;
+use crate::cuda::macros;
 use crate::nvcc::Toolchain;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Where macros are defined besides nvtune's own `-D`, by name: a place as nvcc has it, `a.cu(3)`.
@@ -19,30 +22,27 @@ pub fn defined_elsewhere(toolchain: &Toolchain, macros: &Macros) -> Definitions 
     toolchain.definitions(macros).map(|text| definitions(&text, macros)).unwrap_or_default()
 }
 
-/// Reads what `gcc -E -dD` prints: line markers, and `#define` lines, the first of each of `macros` being nvtune's own or
+/// Reads what `gcc -E -dD` prints: line markers, and `#define` lines, the first of each of `axes` being nvtune's own or
 /// one of the command line before it.
-fn definitions(text: &str, macros: &Macros) -> Definitions {
-    let (mut file, mut number) = ("", 0_u32);
+fn definitions(text: &str, axes: &Macros) -> Definitions {
+    let (mut file, mut number) = (Cow::Borrowed(""), 0_u32);
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let mut found = Definitions::new();
     for line in text.lines() {
-        if let Some(rest) = line.strip_prefix("#define ") {
-            let name = rest.split([' ', '(']).next().unwrap_or_default();
-            if macros.contains_key(name) {
-                let count = seen.entry(name).or_default();
-                *count += 1;
-                if *count > 1 {
-                    found.entry(name.to_owned()).or_insert_with(|| match file {
-                        "<command-line>" => "the command line".to_owned(),
-                        file => format!("{file}({number})"),
-                    });
-                }
-            }
-        } else if let Some(rest) = line.strip_prefix("# ") {
-            file = rest.split('"').nth(1).unwrap_or(file);
-            // That of the line below.
-            number = rest.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0);
+        if let Some(marker) = LineMarker::parse(line.as_bytes()) {
+            (file, number) = (marker.file, marker.line);
             continue;
+        }
+        let name = macros::defined(line).map(|name| &line[name]);
+        if let Some(name) = name.filter(|&name| axes.contains_key(name)) {
+            let count = seen.entry(name).or_default();
+            *count += 1;
+            if *count > 1 {
+                found.entry(name.to_owned()).or_insert_with(|| match &*file {
+                    "<command-line>" => "the command line".to_owned(),
+                    file => format!("{file}({number})"),
+                });
+            }
         }
         number += 1;
     }

@@ -1,13 +1,13 @@
 //! The contents of buffers before a launch.
 //!
 //! Buffer, index -> bytes: a pure function, so that any element can be computed alone, in any process, in any order.
-//! Random numbers come from SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) used as a counter: the n-th scalar of a buffer is
-//! the mix of its seed and n.
+//! The n-th scalar of a random buffer is the n-th number of the stream of its seed ([`Random`]).
 //!
 //! `out[n]` is poisoned: floating types with a quiet NaN that has a payload of its own (so that what a kernel leaves
 //! unwritten shows in every comparison), integers with bytes 0xA5.
 
 use super::buffer::{Buffer, Fill};
+use super::random::Random;
 use crate::comment::Value;
 use crate::cuda::Scalar;
 use std::ops::Range;
@@ -17,7 +17,7 @@ pub const MAX_ELEMENT: usize = 32;
 
 /// The seed of the buffer at a position, for a workload's base.
 pub(crate) fn stream(base: u64, position: u64) -> u64 {
-    mix(mix(base).wrapping_add(position))
+    Random::number_at(Random::number_at(base, 0).wrapping_add(position), 0)
 }
 
 /// Writes the elements of `range` into `bytes`, which must have room for exactly these; returns false, with nothing
@@ -135,7 +135,7 @@ pub(crate) fn recipe(buffer: &Buffer) -> Option<Recipe> {
 impl Recipe {
     /// The bits of a scalar, counted over the lanes of all elements.
     fn bits(self, scalar: Scalar, seed: u64, lane: u64) -> u64 {
-        let random = || mix(seed.wrapping_add(lane.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        let random = || Random::number_at(seed, lane);
         match self {
             Recipe::Bits(bits) => bits,
             Recipe::Iota if scalar.is_float() => encode(scalar, lane as f64),
@@ -187,14 +187,6 @@ fn poison(scalar: Scalar) -> u64 {
         Scalar::F64 => 0x7ffc_a5a5_a5a5_a5a5,
         _ => 0xa5a5_a5a5_a5a5_a5a5,
     }
-}
-
-/// SplitMix64's output function after one step of its counter.
-fn mix(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// The bits of a value in an IEEE format of so many bits of mantissa and exponent (16 in all), rounded once.

@@ -3,7 +3,7 @@
 //! The stub file spells a typedef as the source does (`real`, `uint32_t`), but its symbols are mangled from canonical types. What
 //! demanglers print is put as the rest of nvtune has it: `float const (*) [4]` becomes `const float[4] *`.
 
-use super::entry::{between, group, split};
+use crate::cuda::brackets::{inside, parenthesized, split};
 use cpp_demangle::{DemangleOptions, Symbol};
 
 /// How the crate tells the types of numbers among template arguments.
@@ -25,7 +25,7 @@ pub(super) fn parameter_types(symbol: &str) -> Option<Vec<String>> {
     let symbol = Symbol::new(symbol).ok()?;
     let function = symbol.demangle_with_options(&DemangleOptions::new()).ok()?;
     let name = symbol.demangle_with_options(&DemangleOptions::new().no_params()).ok()?;
-    let parameters = group(function.strip_prefix(&name)?)?;
+    let parameters = parenthesized(function.strip_prefix(&name)?)?;
     // A namespace without a name needs none in the source either.
     let parameters = parameters.replace("(anonymous namespace)::", "");
     // Numbers need no cast, enumerators do.
@@ -98,8 +98,7 @@ fn declarator(text: &str) -> Option<(&str, &str, &str)> {
 
 /// A name whose template arguments are put in order.
 fn arguments_in_order(name: &str) -> String {
-    let Some((stem, inner)) =
-        name.find('<').and_then(|open| Some((&name[..open], between(&name[open..], ['<', '>'])?)))
+    let Some((stem, inner)) = name.find('<').and_then(|open| Some((&name[..open], inside(&name[open..], "<", ">")?)))
     else {
         return name.to_owned();
     };

@@ -13,7 +13,10 @@ use super::variable::{Variable, variables};
 use crate::comment::{Annotation, Fault, Instance, TemplateArgument, Value};
 use crate::cuda::TemplateParameter;
 use crate::cuda::Type;
+use crate::cuda::brackets::{parenthesized, split};
+use crate::cuda::line_markers::LineMarker;
 use crate::cuda::template_instance;
+use crate::cuda::tokens::is_word;
 use crate::diag::Diagnostic;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -70,7 +73,7 @@ pub fn entries(stub: &str) -> Vec<Entry> {
     let variables: Arc<[Variable]> = variables(stub).into();
     let mut found = Vec::new();
     for (at, _) in stub.match_indices("__cudaRegisterEntry(") {
-        let Some(arguments) = group(&stub[at + "__cudaRegisterEntry".len()..]) else {
+        let Some(arguments) = parenthesized(&stub[at + "__cudaRegisterEntry".len()..]) else {
             continue;
         };
         let [_, function, symbol, bound] = split(arguments)[..] else {
@@ -332,9 +335,9 @@ fn stubs(stub: &str) -> BTreeMap<String, &str> {
     let mut found = BTreeMap::new();
     for (at, _) in stub.match_indices(PREFIX) {
         let rest = &stub[at + PREFIX.len()..];
-        let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '$').unwrap_or(rest.len());
+        let length = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
         let (symbol, rest) = rest.split_at(length);
-        let Some(parameters) = group(rest) else {
+        let Some(parameters) = parenthesized(rest) else {
             continue;
         };
         // A definition, not a declaration or a call.
@@ -346,7 +349,7 @@ fn stubs(stub: &str) -> BTreeMap<String, &str> {
         let Some(launch) = body[..end].find("__cudaLaunch(") else {
             continue;
         };
-        let Some(arguments) = group(&body[launch + "__cudaLaunch".len()..]) else {
+        let Some(arguments) = parenthesized(&body[launch + "__cudaLaunch".len()..]) else {
             continue;
         };
         let Some(&function) = split(arguments).first() else {
@@ -364,83 +367,33 @@ fn stubs(stub: &str) -> BTreeMap<String, &str> {
 /// Line and file of host-side definitions by mangled name.
 fn places(stub: &str) -> BTreeMap<&str, (u32, String)> {
     let mut found = BTreeMap::new();
-    let mut markers: [Option<(u32, &str)>; 2] = [None, None];
+    let mut markers: [Option<LineMarker>; 2] = [None, None];
     for line in stub.lines() {
-        if let Some(marker) = marker(line) {
-            markers = [markers[1], Some(marker)];
+        if let Some(marker) = LineMarker::parse(line.as_bytes()) {
+            markers = [markers[1].take(), Some(marker)];
         } else if let Some(rest) = line.strip_prefix("{__device_stub_") {
             // The marker right above is the body's; the one before it is the declarator's.
-            if let Some((symbol, (line, file))) = rest.split('(').next().zip(markers[0]) {
-                found.insert(symbol, (line, file.replace("\\\\", "\\").replace("\\\"", "\"")));
+            if let Some((symbol, marker)) = rest.split('(').next().zip(markers[0].as_ref()) {
+                found.insert(symbol, (marker.line, marker.file.to_string()));
             }
         }
     }
     found
 }
 
-/// `# 7 "a.cu"`
-fn marker(line: &str) -> Option<(u32, &str)> {
-    let rest = line.strip_prefix("# ").or_else(|| line.strip_prefix("#line "))?;
-    let (number, file) = rest.split_once(' ')?;
-    let file = file.trim_start().strip_prefix('"')?;
-    Some((number.parse().ok()?, &file[..file.rfind('"')?]))
-}
-
 /// Types and name of `((void ( *)(TYPES))NAME)`.
 fn cast(function: &str) -> Option<(&str, &str)> {
-    let inner = group(function.trim())?;
-    let kind = group(inner.trim_start())?;
+    let inner = parenthesized(function.trim())?;
+    let kind = parenthesized(inner.trim_start())?;
     let name = inner.trim_start().get(kind.len() + 2..)?.trim();
     // `void ( *)(TYPES)`: the second group.
     let first = kind.find('(')?;
-    let rest = kind.get(first + group(&kind[first..])?.len() + 2..)?;
-    Some((group(rest.trim_start())?.trim(), name))
+    let rest = kind.get(first + parenthesized(&kind[first..])?.len() + 2..)?;
+    Some((parenthesized(rest.trim_start())?.trim(), name))
 }
 
 fn key(types: &str, name: &str) -> String {
     format!("{}({})", normalized(name), normalized(types))
-}
-
-/// What stands between the bracket that `text` begins with and the one that closes it.
-pub(super) fn group(text: &str) -> Option<&str> {
-    between(text, ['(', ')'])
-}
-
-/// The same of brackets of a kind.
-pub(super) fn between(text: &str, [opens, closes]: [char; 2]) -> Option<&str> {
-    if !text.starts_with(opens) {
-        return None;
-    }
-    let mut depth = 0usize;
-    for (at, c) in text.char_indices() {
-        if c == opens {
-            depth += 1;
-        } else if c == closes {
-            depth -= 1;
-            if depth == 0 {
-                return text.get(1..at);
-            }
-        }
-    }
-    None
-}
-
-/// The parts between commas that are in no bracket, trimmed.
-pub(super) fn split(text: &str) -> Vec<&str> {
-    let (mut parts, mut from, mut depth) = (Vec::new(), 0, 0i32);
-    for (at, c) in text.char_indices() {
-        match c {
-            '(' | '<' | '[' | '{' => depth += 1,
-            ')' | '>' | ']' | '}' => depth -= 1,
-            ',' if depth == 0 => {
-                parts.push(text[from..at].trim());
-                from = at + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(text[from..].trim());
-    parts
 }
 
 /// The text with single blanks.

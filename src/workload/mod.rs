@@ -12,6 +12,7 @@ mod floating;
 mod formula;
 pub mod layout;
 mod npy;
+pub mod random;
 pub mod template_args;
 mod variable;
 

@@ -5,7 +5,10 @@
 
 use super::entry::{Entry, entries};
 use crate::comment::{Annotation, TemplateArgument};
+use crate::cuda::macros::macros;
 use crate::cuda::template_instance;
+use crate::cuda::tokens::{CxxToken, cxx_tokens};
+use crate::diag::Span;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 
@@ -74,7 +77,8 @@ pub fn answer(stub: &str) -> Spelled {
 
 /// What macros without parameters stand for; the last definition of a name counts.
 fn bodies(definitions: &str) -> BTreeMap<&str, &str> {
-    definitions.lines().filter_map(|line| line.strip_prefix("#define ")?.split_once(' ')).collect()
+    let slice = |span: Span| definitions[span.start..span.end].trim();
+    macros(definitions).into_iter().map(|(name, body)| (slice(name), slice(body))).collect()
 }
 
 /// The text with macros replaced by what they stand for; those in `open` are being expanded already.
@@ -84,13 +88,11 @@ fn expanded<'a>(
     bodies: &BTreeMap<&'a str, &'a str>,
     open: &mut HashSet<&'a str>,
 ) -> String {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
-    let mut shown = String::new();
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let length = if is_word(first) { rest.find(|c| !is_word(c)).unwrap_or(rest.len()) } else { first.len_utf8() };
-        let (word, after) = rest.split_at(length);
-        rest = after;
+    let (mut shown, mut copied) = (String::new(), 0);
+    for CxxToken { span, .. } in cxx_tokens(text) {
+        shown.push_str(&text[copied..span.start]);
+        copied = span.end;
+        let word = &text[span.start..span.end];
         match (macros.get(word), bodies.get(word)) {
             (Some(value), _) => shown.push_str(&value.to_string()),
             (None, Some(body)) if open.len() < MAX_DEPTH && open.insert(word) => {
@@ -100,7 +102,7 @@ fn expanded<'a>(
             _ => shown.push_str(word),
         }
     }
-    shown
+    shown + &text[copied..]
 }
 
 #[cfg(test)]

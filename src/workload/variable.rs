@@ -3,7 +3,7 @@
 //! `__cudaRegisterVariable(__T0, __shadow_var(_ZN2ns2ckE,::ns::ck), 0, 32768UL, 1, 0)`: symbol, name, bytes, whether it is in
 //! constant memory. Managed variables are registered otherwise, and are not among them.
 
-use super::entry::{group, split};
+use crate::cuda::brackets::{parenthesized, split};
 use crate::cuda::template_instance;
 
 /// A `__constant__` or `__device__` variable.
@@ -58,14 +58,14 @@ pub(super) fn variables(stub: &str) -> Vec<Variable> {
     const REGISTER: &str = "__cudaRegisterVariable";
     let mut found = Vec::new();
     for (at, _) in stub.match_indices(REGISTER) {
-        let Some(arguments) = group(&stub[at + REGISTER.len()..]) else { continue };
+        let Some(arguments) = parenthesized(&stub[at + REGISTER.len()..]) else { continue };
         let [_, shadow, _, bytes, constant, _] = split(arguments)[..] else { continue };
-        let Some(names) = shadow.strip_prefix("__shadow_var").and_then(group) else { continue };
+        let Some(names) = shadow.strip_prefix("__shadow_var").and_then(parenthesized) else { continue };
         let ([symbol, name], Ok(bytes)) = (&split(names)[..], bytes.trim_end_matches(['U', 'L']).parse()) else {
             continue;
         };
         // An instance stands in brackets: `(::mask<float> )`.
-        let name = group(name).unwrap_or(name).trim();
+        let name = parenthesized(name).unwrap_or(name).trim();
         let qualified = name.trim_start_matches(':').split_whitespace().collect::<Vec<_>>().join(" ");
         found.push(Variable { symbol: (*symbol).to_owned(), qualified, bytes, constant: constant == "1" });
     }

@@ -6,6 +6,7 @@ use nvtune::record::{CHECKED, PointTime, Repeatability, Sample};
 use nvtune::settings::Strategy;
 use nvtune::tune;
 use nvtune::tune::Scored;
+use nvtune::workload::random::Random;
 use std::collections::{BTreeMap, HashSet};
 
 /// Of each point: one launch to check its results, then seven samples. What is slower than four times the best is sampled
@@ -41,7 +42,7 @@ pub fn points(scored: &Scored, most: usize) -> (Vec<usize>, Option<Sample>) {
     for strategy in [Strategy::Posf, Strategy::Ryoo, Strategy::Pos, Strategy::Ros] {
         chosen.extend(scored.candidates(strategy));
     }
-    all.sort_by_key(|&index| mixed(SEED ^ index as u64));
+    all.sort_by_key(|&index| Random::number_at(SEED ^ index as u64, 0));
     chosen.extend(all);
     let mut seen = HashSet::new();
     chosen.retain(|&index| seen.insert(index));
@@ -49,14 +50,6 @@ pub fn points(scored: &Scored, most: usize) -> (Vec<usize>, Option<Sample>) {
     chosen.sort_unstable();
     let sample = Sample { points: chosen.len(), seed: SEED };
     (chosen, Some(sample))
-}
-
-/// A number that looks random, the same for the same one (splitmix64, Steele et al. 2014).
-fn mixed(number: u64) -> u64 {
-    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
 }
 
 /// Times these points; those that the budget did not suffice for are left out.
