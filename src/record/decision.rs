@@ -8,7 +8,6 @@
 use super::cache::Cache;
 use super::digest::digest;
 use super::fingerprint::Basis;
-use super::staleness::Stale;
 use crate::gpu::{Conditions, Device};
 use crate::launch::CacheOperator;
 use crate::launch::{Configuration, Launch};
@@ -439,4 +438,13 @@ impl Kind<'_> {
         let name = digest([&serde_json::to_vec(&inputs).map_err(failed)?[..]]);
         cache.put(&format!("{}/{name}", self.folder()), &serde_json::to_vec(kept).map_err(failed)?)
     }
+}
+
+/// What speaks against an entry of a lock file; see `staleness.rs`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stale {
+    /// Digest of the entry.
+    pub(super) entry: String,
+    /// What is another thing now; not empty.
+    pub(super) changes: Vec<String>,
 }

@@ -17,7 +17,7 @@ mod writer_id;
 pub use cache::{Cache, Contents};
 pub use decision::{
     Decision, ENGINE, FORMAT, Held, Kept, Kind, Pinned, Record, RecordedConfiguration, RecordedTiming, RecordedVariant,
-    Seconds, Untimed,
+    Seconds, Stale, Untimed,
 };
 pub use digest::{checksum, digest};
 pub use fingerprint::Basis;
@@ -28,4 +28,4 @@ pub use recorded_space::{
     CHECKED, DeviceState, Parts, PointTime, RecordedSpace, Repeatability, SPACE_EXTENSION, SPACE_FORMAT, Sample,
     SpaceConfiguration, SpaceError, SpaceSize, SpaceSource, SpaceVariant, SpaceWorkload,
 };
-pub use staleness::{Stale, WINNER_PTX};
+pub use staleness::WINNER_PTX;

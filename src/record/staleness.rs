@@ -3,18 +3,8 @@
 //! In: what the build found, with the whole compiler at hand. Out: the same words for who looks at its record alone (`nvtune lock
 //! --check`), as long as the entry is the one that the build met.
 
-use super::decision::Pinned;
+use super::decision::{Pinned, Stale};
 use super::digest::digest;
-use serde::{Deserialize, Serialize};
-
-/// What speaks against an entry.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stale {
-    /// Digest of the entry.
-    entry: String,
-    /// What is another thing now; not empty.
-    changes: Vec<String>,
-}
 
 impl Stale {
     /// What a build found of an entry; `None` where nothing speaks against it.

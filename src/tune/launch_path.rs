@@ -30,8 +30,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Dynamic shared memory that a launch may have without the program's consent, in bytes.
 const FREE_SHARED: u32 = 48 << 10;
 
-/// The dimensions of a grid or block.
-
 /// How many times as large as the workload the problems are on which a lack of blocks must show, too: one block may do for all of a
 /// small workload whatever a macro is. A much larger one may be beyond what can be computed, or launched.
 const LARGER: [i64; 2] = [1 << 6, 1 << 14];
