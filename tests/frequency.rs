@@ -1,6 +1,6 @@
 //! Profiles of real kernels, compared with counts and values that are worked out independently.
 
-use super::support::ptx as toolkit;
+use super::support::fixtures;
 
 use nvtune::model::frequency::{Error, Limits, profile, strays, written};
 use nvtune::model::profile::{Access, Kind, Profile, Space, VARIABLES};
@@ -8,7 +8,6 @@ use nvtune::ptx::Module;
 use nvtune::space::Launch;
 use nvtune::workload::{Argument, Buffer, Element, Fill, Scalar, Symbol, Workload, contents};
 use proptest::prelude::*;
-use std::sync::OnceLock;
 
 /// A kernel's PTX with a workload that grows argument by argument.
 struct Case {
@@ -20,7 +19,7 @@ struct Case {
 
 impl Case {
     fn new(file: &str, kernel: &str) -> Self {
-        let text = ptx(file);
+        let text = fixtures::ptx(&format!("{file}/sm_90"));
         let module = Module::parse(&text).expect("cicc's PTX parses");
         let entry = module.functions.iter().find(|f| f.entry && f.name.contains(kernel)).expect("the kernel");
         let entry = entry.name.to_string();
@@ -72,15 +71,6 @@ impl Case {
         let body = function.body.as_ref().expect("a body");
         body.instructions().filter(move |i| i.opcode.starts_with(opcode)).map(|i| i.line)
     }
-}
-
-/// PTX of a file, made once for all tests.
-fn ptx(file: &str) -> String {
-    const FILES: [&str; 9] =
-        ["saxpy", "matmul", "nbody", "blackscholes", "reduction", "histogram", "control", "arithmetic", "neighbours"];
-    static TEXTS: [OnceLock<String>; 9] = [const { OnceLock::new() }; 9];
-    let index = FILES.iter().position(|&f| f == file).expect("a listed file");
-    TEXTS[index].get_or_init(|| toolkit::ptx(file, &[])).clone()
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Kernel, profile, launch and machine -> score, against NVIDIA's header, the papers and what is known of simple kernels.
 
-use super::support;
-use super::support::cubins as toolkit;
+use super::support::{fixtures, toolkit};
 
 use nvtune::cubin::Cubin;
 use nvtune::model::frequency;
@@ -13,7 +12,6 @@ use nvtune::space::Launch;
 use nvtune::workload::{Argument, Buffer, Element, Fill, Scalar, Workload};
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -56,7 +54,7 @@ fn demands(architecture: &Architecture) -> Vec<Demand> {
 /// Resident blocks on every architecture as `cuda_occupancy.h` has them.
 #[test]
 fn occupancy_is_that_of_the_header() {
-    let include = support::toolkit::program("../include");
+    let include = toolkit::program("../include");
     assert!(include.join("cuda_occupancy.h").exists(), "the toolkit has no cuda_occupancy.h");
     let compiler = which::which("c++").or_else(|_| which::which("g++")).expect("nvcc's own host compiler");
     let folder = tempfile::tempdir().unwrap();
@@ -138,13 +136,8 @@ fn unrolled(n: f64) -> Profile {
 /// ptxas unrolls a loop by 4 and leaves 2 and 1 as straight code: together they execute each line as often as the PTX does.
 #[test]
 fn frequencies_of_a_loop_that_ptxas_unrolled() {
-    let folder = tempfile::tempdir().unwrap();
-    let ptx = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cubin/unrolled.ptx");
-    for architecture in toolkit::ARCHITECTURES {
-        let path = folder.path().join("unrolled.cubin");
-        let target = format!("sm_{architecture}");
-        support::toolkit::run("ptxas", &["-arch", &target, "-lineinfo", ptx, "-o", path.to_str().unwrap()]);
-        let bytes = std::fs::read(path).unwrap();
+    for architecture in fixtures::ARCHITECTURES {
+        let bytes = fixtures::cubin(&format!("unrolled/sm_{architecture}"));
         let cubin = Cubin::parse(&bytes).unwrap();
         for n in [0.0, 1.0, 3.0, 7.0, 64.0, 103.0] {
             let analysis = Analysis::new(&cubin.kernels()[0], Some(&unrolled(n)));
@@ -204,7 +197,7 @@ fn scored(analysis: &Analysis, grid: u32, block: u32) -> Score {
     score(&Inputs { machine: &machine, kernel: analysis, launch: &launch, buffers: None })
 }
 
-/// Cycles, instructions and regions of the fixture's loop, worked out by hand from its listing (see `flow_and_control_bits`).
+/// Cycles, instructions and regions of the fixture's loop, worked out by hand from its listing (see `flow_and_control_bits_of_cuda_12_for_sm_90`).
 #[test]
 fn replay_of_a_loop() {
     let cubin = Cubin::parse(CUDA12_SM90).unwrap();
@@ -277,18 +270,6 @@ fn what_was_not_looked_at_is_like_what_was() {
     assert_eq!(traffic(&elsewhere(Access { width: 8, ..gather })), traffic(&total(64.0, coalesced())));
 }
 
-/// The machine code for sm_90 of a source beside the tests of cubins, under these options, and its PTX.
-fn compiled(stem: &str, options: &[&str]) -> (Vec<u8>, String) {
-    let folder = tempfile::tempdir().unwrap();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/cubin/{stem}.cu"));
-    let [cubin, ptx] = ["cubin", "ptx"].map(|extension| folder.path().join(stem).with_extension(extension));
-    toolkit::compile(&source, 90, options, &cubin);
-    let into_ptx =
-        [Path::new("-ptx"), Path::new("-lineinfo"), Path::new("-arch=sm_90"), &source, Path::new("-o"), &ptx];
-    support::toolkit::run("nvcc", &into_ptx);
-    (std::fs::read(cubin).unwrap(), std::fs::read_to_string(ptx).unwrap())
-}
-
 /// What ptxas recomputes in each of two loops, for want of registers, does not make them copies of one.
 #[test]
 fn loops_that_share_what_was_recomputed_are_two() {
@@ -297,9 +278,9 @@ fn loops_that_share_what_was_recomputed_are_two() {
     let n = Argument::Scalar(50_i32.to_le_bytes().to_vec());
     let workload = Workload { arguments: vec![n, Argument::Buffer(0)], buffers: vec![x], ..Workload::default() };
     let launch = Launch { grid: [1, 1, 1], block: [32, 1, 1], shared: 0, carveout: None };
-    for cap in ["24", "28", "64"] {
-        let (cubin, ptx) = compiled("lookups", &["-maxrregcount", cap]);
-        let module = Module::parse(&ptx).unwrap();
+    let module = Module::parse(&fixtures::ptx("lookups/sm_90")).unwrap();
+    for cap in [24, 28, 64] {
+        let cubin = fixtures::cubin(&format!("lookups/sm_90.cap_{cap}"));
         let profile = frequency::profile(&module, "lookups", &launch, &workload, &frequency::Limits::default());
         let analysis = Analysis::new(&Cubin::parse(&cubin).unwrap().kernels()[0], Some(&profile.unwrap()));
         let loops = &analysis.flow().loops;
@@ -311,7 +292,7 @@ fn loops_that_share_what_was_recomputed_are_two() {
 /// A block of which most instructions have guards is executed by all warps, and what has a guard by those for which it holds.
 #[test]
 fn blocks_are_counted_by_what_always_executes() {
-    let (cubin, ptx) = compiled("guarded", &[]);
+    let (cubin, ptx) = (fixtures::cubin("guarded/sm_90"), fixtures::ptx("guarded/sm_90"));
     let (rows, threads) = (64, 256);
     let element = Element { scalar: Scalar::F32, lanes: 1 };
     let out = Buffer { name: "out".to_owned(), element, count: rows * threads, fill: Fill::Zeros, seed: 0 };
@@ -328,31 +309,15 @@ fn blocks_are_counted_by_what_always_executes() {
     assert!((1.0 + 3.0 * halvings..2.0 + 4.0 * halvings).contains(&passes), "{passes}");
 }
 
-/// Cubin and PTX of `structures.cu`, whose structures are stored whole; `None`, and said, where there is no toolkit.
-fn structures(words: u64, at_once: u64) -> Option<(Vec<u8>, String)> {
+/// Returns cubin and PTX of `structures.cu`, whose structures are stored whole.
+fn structures(words: u64, at_once: u64) -> (Vec<u8>, String) {
     stored(words, at_once, words)
 }
 
-/// The same, of which so many first words are stored.
-fn stored(words: u64, at_once: u64, stored: u64) -> Option<(Vec<u8>, String)> {
-    let folder = tempfile::tempdir().unwrap();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cubin/structures.cu");
-    let [cubin, ptx] = ["structures.cubin", "structures.ptx"].map(|name| folder.path().join(name));
-    let macros = [format!("-DWORDS={words}"), format!("-DAT_ONCE={at_once}"), format!("-DSTORED={stored}")];
-    toolkit::compile(&source, 90, &macros.each_ref().map(String::as_str), &cubin);
-    let into_ptx: [&Path; 9] = [
-        "-ptx".as_ref(),
-        "-lineinfo".as_ref(),
-        "-arch=sm_90".as_ref(),
-        macros[0].as_ref(),
-        macros[1].as_ref(),
-        macros[2].as_ref(),
-        &source,
-        "-o".as_ref(),
-        &ptx,
-    ];
-    support::toolkit::run("nvcc", &into_ptx);
-    Some((std::fs::read(cubin).unwrap(), std::fs::read_to_string(ptx).unwrap()))
+/// Returns cubin and PTX of `structures.cu`, of whose structures the first `stored` words are written.
+fn stored(words: u64, at_once: u64, stored: u64) -> (Vec<u8>, String) {
+    let name = fixtures::structures([words, at_once, stored]);
+    (fixtures::cubin(&name), fixtures::ptx(&name))
 }
 
 /// What a kernel of `structures.cu` takes on an H200 by the model, in microseconds, with buffers of so many floats; and what it was taken to move.
@@ -386,7 +351,7 @@ fn predicted_us(
 fn parts_of_sectors_cost_more_the_more_warps_write_such() {
     let floats = 1 << 27;
     for (words, measured) in [(4, 126.0 / 122.2), (8, 308.8 / 305.8), (16, 517.6 / 372.4), (32, 936.0 / 582.0)] {
-        let Some(code) = structures(words, 4) else { return };
+        let code = structures(words, 4);
         let number = (floats / words) as u32;
         let predicted =
             [8, 64].map(|warps| predicted_us(&code, "store", (264, warps * 16), (&["out"], floats), &[number]).0);
@@ -402,7 +367,7 @@ fn what_is_never_written_whole_is_fetched_first() {
     for (words, at_once, part, number, measured) in
         [(36, 4, 24, 2_500_000, 516.1), (8, 1, 1, 1 << 22, 73.5), (64, 1, 1, 1 << 22, 245.3)]
     {
-        let Some(code) = stored(words, at_once, part) else { return };
+        let code = stored(words, at_once, part);
         let floats = words * u64::from(number);
         let (predicted, traffic) = predicted_us(&code, "store", (264, 128), (&["out"], floats), &[number]);
         assert!(
@@ -421,7 +386,7 @@ fn parts_of_sectors_cost_more_than_whole_ones() {
         [(4, 4, 130.4), (4, 1, 129.3), (8, 4, 148.5), (16, 4, 198.9), (8, 1, 457.9), (12, 1, 542.4), (16, 1, 739.7)]
     {
         let blocks = (floats / words / 128) as u32;
-        let Some(code) = structures(words, at_once) else { return };
+        let code = structures(words, at_once);
         let (predicted, traffic) = predicted_us(&code, "copy", (blocks, 128), (&["in", "out"], floats), &[]);
         assert!(
             (0.65..1.35).contains(&(predicted / measured)),
@@ -492,7 +457,7 @@ fn a_score_without_a_profile() {
 #[test]
 fn scoring_is_fast() {
     let everything_once = counts((1..2000).map(|line| (line, 1.0)));
-    for cubin in toolkit::compiled().iter().filter(|c| c.architecture == 90) {
+    for cubin in fixtures::decoded().iter().filter(|c| c.architecture == 90) {
         for kernel in Cubin::parse(&cubin.bytes).unwrap().kernels() {
             let started = Instant::now();
             let analysis = Analysis::new(kernel, Some(&everything_once));

@@ -1,8 +1,9 @@
 //! Reading PTX, writing register caps and cache operators into it (against the real ptxas), and its canonical text.
 
-use super::support;
-use super::support::ptx as toolkit;
+use super::support::full::random_cases;
+use super::support::{fixtures, toolkit};
 
+use nvtune::cubin::Cubin;
 use nvtune::ptx::cache::set_cache_operators;
 use nvtune::ptx::directives::{set_register_cap, set_register_caps};
 use nvtune::ptx::{
@@ -10,11 +11,12 @@ use nvtune::ptx::{
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::process::Command;
 
-/// Assembles PTX; gives registers and SASS of each kernel.
-fn assemble(text: &str, options: &[&str]) -> BTreeMap<String, (u32, String)> {
+/// Assembles PTX for sm_90 and returns registers and machine code of each kernel.
+fn assemble(text: &str, options: &[&str]) -> BTreeMap<String, (u32, Vec<u8>)> {
     let folder = tempfile::tempdir().unwrap();
     let ptx = folder.path().join("x.ptx").to_string_lossy().into_owned();
     let cubin = folder.path().join("x.cubin").to_string_lossy().into_owned();
@@ -22,27 +24,16 @@ fn assemble(text: &str, options: &[&str]) -> BTreeMap<String, (u32, String)> {
     let mut arguments = vec!["-arch=sm_90"];
     arguments.extend_from_slice(options);
     arguments.extend([ptx.as_str(), "-o", cubin.as_str()]);
-    support::toolkit::run("ptxas", &arguments);
-    let usage = support::toolkit::run("cuobjdump", &["-res-usage", &cubin]);
-    let mut kernels = BTreeMap::new();
-    let mut name = "";
-    for line in usage.lines() {
-        if let Some(rest) = line.trim().strip_prefix("Function ") {
-            name = rest.trim_end_matches(':');
-        } else if let Some((_, rest)) = line.split_once("REG:") {
-            let registers = rest.split_whitespace().next().unwrap().parse().unwrap();
-            let sass = support::toolkit::run("cuobjdump", &["-sass", "-fun", name, &cubin]);
-            // The header names the file; the code follows.
-            let code = sass.split_once("Function :").map_or(String::new(), |(_, code)| code.to_owned());
-            kernels.insert(name.to_owned(), (registers, code));
-        }
-    }
-    kernels
+    toolkit::run("ptxas", &arguments);
+    let bytes = fs::read(&cubin).unwrap();
+    let cubin = Cubin::parse(&bytes).unwrap();
+    let kernels = cubin.kernels().iter();
+    kernels.map(|kernel| (kernel.name.to_owned(), (kernel.resources.registers, kernel.code.to_vec()))).collect()
 }
 
 #[test]
 fn a_cap_in_the_text_is_obeyed_whatever_the_launch_bounds() {
-    let text = toolkit::ptx("caps", &[]);
+    let text = fixtures::ptx("caps/sm_90");
     for entry in ["plain", "bounded", "sized"] {
         let free = assemble(&text, &["--entry", entry])[entry].0;
         assert!(free > 40, "{entry}: {free}");
@@ -57,7 +48,7 @@ fn a_cap_in_the_text_is_obeyed_whatever_the_launch_bounds() {
 
 #[test]
 fn the_directive_gives_the_code_that_the_option_gives() {
-    let text = toolkit::ptx("caps", &[]);
+    let text = fixtures::ptx("caps/sm_90");
     for cap in [24, 40, 96, 255] {
         let by_option = assemble(&text, &["--entry", "plain", "--maxrregcount", &cap.to_string()]);
         let by_directive = assemble(&set_register_cap(&text, "plain", cap).unwrap(), &["--entry", "plain"]);
@@ -71,7 +62,7 @@ fn the_directive_gives_the_code_that_the_option_gives() {
 
 #[test]
 fn kernels_of_one_file_get_caps_of_their_own() {
-    let text = toolkit::ptx("caps", &[]);
+    let text = fixtures::ptx("caps/sm_90");
     let capped = set_register_caps(&text, &[("plain", 32), ("bounded", 48)]).unwrap();
     let kernels = assemble(&capped, &[]);
     let untouched = assemble(&text, &[]);
@@ -81,7 +72,7 @@ fn kernels_of_one_file_get_caps_of_their_own() {
 
 #[test]
 fn an_operator_in_the_text_gives_the_code_that_the_option_gives() {
-    let text = toolkit::ptx("loads", &[]);
+    let text = fixtures::ptx("loads/sm_90");
     for (name, operator) in CacheOperator::ALL {
         for entry in ["plain", "restricted", "generic", "said"] {
             let by_option = assemble(&text, &["--entry", entry, &format!("-dlcm={name}")]);
@@ -105,7 +96,7 @@ fn an_operator_in_the_text_gives_the_code_that_the_option_gives() {
 
 #[test]
 fn kernels_of_one_file_get_operators_and_caps_of_their_own() {
-    let text = toolkit::ptx("loads", &[]);
+    let text = fixtures::ptx("loads/sm_90");
     let cg = Edits { cap: 0, cache: Some(CacheOperator::Cg) };
     let both = Edits { cap: 32, cache: Some(CacheOperator::Cs) };
     let edited = assemble(&nvtune::ptx::edited(&text, &[("plain", cg), ("generic", both)]).unwrap(), &[]);
@@ -255,7 +246,7 @@ fn what_the_compilers_of_other_architectures_write_is_read() {
     // From sm_100 on nvcc has another front end, with pragmas between instructions and `.ptr` parameters.
     for architecture in ["sm_75", "sm_100", "sm_120"] {
         for file in ["matmul", "control", "arithmetic"] {
-            let text = toolkit::ptx(file, &["-arch", architecture]);
+            let text = fixtures::ptx(&format!("{file}/{architecture}"));
             let module = Module::parse(&text).unwrap();
             assert_eq!(&*module.target[0], architecture);
             for entry in module.functions.iter().filter(|f| f.entry) {
@@ -280,35 +271,45 @@ fn malformed_text_is_an_error_with_its_line() {
     }
 }
 
-/// Entries of relocatable code, whose other entries `ptxas --entry` does not leave out.
-#[test]
-fn an_entry_alone_is_the_code_that_it_is_among_others() {
-    for options in [&["-rdc=true"][..], &["-rdc=true", "-G"]] {
-        let text = toolkit::ptx("relocatable", options);
-        let module = Module::parse(&text).unwrap();
-        let debug: &[&str] = if options.contains(&"-G") { &["-c", "-g"] } else { &["-c"] };
-        let together = assemble(&text, debug);
-        let mut entries = 0;
-        for entry in module.functions.iter().filter(|function| function.entry) {
-            let left = alone(&text, &entry.name).unwrap();
-            assert_eq!(left.lines().count(), text.lines().count());
-            let lines = |text: &str| {
-                let body = Module::parse(text).unwrap().entry(&entry.name).unwrap().body.clone().unwrap();
-                body.instructions()
-                    .map(|instruction| (instruction.line, instruction.opcode.clone()))
-                    .collect::<Vec<_>>()
-            };
-            assert_eq!(lines(&left), lines(&text), "{}", entry.name);
-            assert_eq!(assemble(&left, debug)[&*entry.name], together[&*entry.name], "{}", entry.name);
-            // Debug information names every function.
-            let calls_out = &*entry.name == "calls_out" || options.contains(&"-G");
-            let left = Module::parse(&left).unwrap();
-            assert_eq!(left.function("_Z9elsewheref").is_some(), calls_out, "{}", entry.name);
-            entries += 1;
-        }
-        assert_eq!(entries, 4);
-        assert_eq!(alone(&text, "none"), Err(Error::NoEntry { name: "none".to_owned() }));
+/// Compares each entry of relocatable code, alone, with the same entry among the others.
+///
+/// `ptxas --entry` does not leave out the other entries of such code.
+fn compare_entries_alone(text: &str, ptxas_options: &[&str], names_all_functions: bool) {
+    let module = Module::parse(text).unwrap();
+    let together = assemble(text, ptxas_options);
+    let mut entries = 0;
+    for entry in module.functions.iter().filter(|function| function.entry) {
+        let left = alone(text, &entry.name).unwrap();
+        assert_eq!(left.lines().count(), text.lines().count());
+        let lines = |text: &str| {
+            let body = Module::parse(text).unwrap().entry(&entry.name).unwrap().body.clone().unwrap();
+            body.instructions().map(|instruction| (instruction.line, instruction.opcode.clone())).collect::<Vec<_>>()
+        };
+        assert_eq!(lines(&left), lines(text), "{}", entry.name);
+        assert_eq!(assemble(&left, ptxas_options)[&*entry.name], together[&*entry.name], "{}", entry.name);
+        let calls_out = &*entry.name == "calls_out" || names_all_functions;
+        let left = Module::parse(&left).unwrap();
+        assert_eq!(left.function("_Z9elsewheref").is_some(), calls_out, "{}", entry.name);
+        entries += 1;
     }
+    assert_eq!(entries, 4);
+    assert_eq!(alone(text, "none"), Err(Error::NoEntry { name: "none".to_owned() }));
+}
+
+#[test]
+fn relocatable_entry_alone_has_code_of_entry_among_others() {
+    compare_entries_alone(&fixtures::ptx("relocatable/sm_90.rdc"), &["-c"], false);
+}
+
+/// Debug information names every function, and the folder of the source: its PTX is no fixture.
+#[test]
+fn relocatable_entry_alone_with_debug_information_has_code_of_entry_among_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let ptx = folder.path().join("debug.ptx");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ptx/relocatable.cu");
+    let options = ["-ptx", "-std=c++14", "-arch=sm_90", "-rdc=true", "-G", source, "-o"].map(OsStr::new);
+    toolkit::run("nvcc", &[&options[..], &[ptx.as_os_str()]].concat());
+    compare_entries_alone(&fs::read_to_string(ptx).unwrap(), &["-c", "-g"], true);
 }
 
 #[test]
@@ -352,8 +353,8 @@ ret; }
 
 #[test]
 fn canonical_text_forgets_names_and_places_but_nothing_else() {
-    let text = toolkit::ptx("control", &[]);
-    let with_lines = toolkit::ptx("control", &["-lineinfo"]);
+    let text = fixtures::ptx("control/sm_90");
+    let with_lines = fixtures::ptx("control/sm_90.lineinfo");
     let module = Module::parse(&text).unwrap();
     let entry = module.functions.iter().find(|f| f.entry && f.name.contains("gcds")).unwrap().name.to_string();
     let canonical = module.canonical(&entry).unwrap();
@@ -381,7 +382,7 @@ fn canonical_text_forgets_names_and_places_but_nothing_else() {
 
 #[test]
 fn a_megabyte_is_read_quickly() {
-    let one = toolkit::ptx("caps", &[]);
+    let one = fixtures::ptx("caps/sm_90");
     let body = &one[one.find(".visible").unwrap()..];
     let mut text = one[..one.find(".visible").unwrap()].to_owned();
     while text.len() < 1 << 20 {
@@ -397,7 +398,7 @@ fn a_megabyte_is_read_quickly() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(random_cases(64, 300)) })]
     #[test]
     fn no_text_makes_the_parser_panic(text in "\\PC*") {
         let _ = Module::parse(&text);
@@ -426,7 +427,7 @@ fn committed_ptx_is_of_its_source() {
         let made = folder.path().join("made.ptx").to_string_lossy().into_owned();
         // From where the source is, for its name is in the text of an assertion.
         let (beside, name) = file.rsplit_once('/').unwrap();
-        let mut nvcc = Command::new(support::toolkit::program("nvcc"));
+        let mut nvcc = Command::new(toolkit::program("nvcc"));
         nvcc.args(["-ptx", "-arch=compute_75", "-o", &made, &format!("{name}.cu")]).current_dir(beside);
         assert!(nvcc.status().unwrap().success(), "{file}.cu");
         let (made, committed) = (fs::read_to_string(made).unwrap(), fs::read_to_string(format!("{file}.ptx")).unwrap());

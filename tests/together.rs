@@ -1,6 +1,6 @@
 //! Threads that need each other: what warps and blocks compute together, and how often they execute what.
 
-use super::support::ptx as toolkit;
+use super::support::fixtures;
 
 use nvtune::model::frequency::{Limits, profile, written_together};
 use nvtune::model::profile::{Profile, Space};
@@ -20,7 +20,7 @@ impl Case {
     /// A kernel of `tests/ptx/together.cu`.
     fn of(kernel: &str, grid: u32, block: u32) -> Self {
         static TEXT: OnceLock<String> = OnceLock::new();
-        let module = Module::parse(TEXT.get_or_init(|| toolkit::ptx("together", &[]))).expect("cicc's PTX parses");
+        let module = Module::parse(TEXT.get_or_init(|| fixtures::ptx("together/sm_90"))).expect("cicc's PTX parses");
         let entry = module.functions.iter().find(|f| f.entry && f.name.contains(kernel)).expect("the kernel");
         let entry = entry.name.to_string();
         let launch = Launch { grid: [grid, 1, 1], block: [block, 1, 1], shared: 0, carveout: None };
