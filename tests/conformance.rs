@@ -30,12 +30,12 @@ fn architectures() -> Vec<u32> {
     if is_full() { toolkit::architectures() } else { vec![90] }
 }
 
-/// Compiles the suite once for all tests; the quick run compiles `hash_lookup`.
+/// Compiles the suite once for all tests; the quick run compiles `gemm_wmma`.
 fn built_suite() -> &'static [Built] {
     static BUILT: OnceLock<(tempfile::TempDir, Vec<Built>)> = OnceLock::new();
     let (_, built) = BUILT.get_or_init(|| {
         let mut names = programs();
-        names.retain(|name| is_full() || name == "hash_lookup");
+        names.retain(|name| is_full() || name == "gemm_wmma");
         let sources: Vec<(String, PathBuf)> = names
             .into_iter()
             .map(|name| (name.clone(), root().join("kernels").join(&name).join(format!("{name}.cu"))))
