@@ -79,19 +79,19 @@ impl Shape {
 const TYPES: [&str; 7] =
     ["float", "int", "long long", "unsigned char", "unsigned int", "unsigned long long", "unsigned short"];
 
-/// A kernel of a shape: what the header says of it, and the space that it is of.
-struct Known {
+/// A kernel of a source, with its space and its part of the header.
+struct TunedKernel {
     annotation: Annotation,
     space: Space,
     header: HeaderKernel,
 }
 
-fn known(stem: &'static str) -> Vec<Known> {
+fn tuned_kernels(stem: &'static str) -> Vec<TunedKernel> {
     let shape = Shape::read(stem);
     let source = Source::new(format!("{}.cu", shape.stem), shape.source.as_bytes());
     let annotations = annotations(&source).unwrap_or_else(|problems| panic!("{}: {problems:?}", shape.stem));
     let types: Types = shape.types.iter().cloned().collect();
-    let known = annotations.into_iter().map(|annotation| {
+    let kernels = annotations.into_iter().map(|annotation| {
         let space = Space::new(&annotation, &Limits::default()).unwrap_or_else(|problems| panic!("{problems:?}"));
         let of = |block: Option<[u32; 3]>, capability: u32| {
             let mut configuration = space.baseline().clone();
@@ -102,9 +102,9 @@ fn known(stem: &'static str) -> Vec<Known> {
         };
         let others = shape.others.iter().map(|&(capability, block)| (capability, of(Some(block), capability)));
         let header = HeaderKernel { others: others.collect(), ..of(None, 90) };
-        Known { annotation, space, header }
+        TunedKernel { annotation, space, header }
     });
-    known.collect()
+    kernels.collect()
 }
 
 fn folder() -> PathBuf {
@@ -114,19 +114,19 @@ fn folder() -> PathBuf {
 #[test]
 fn header_of_each_source_equals_snapshot() {
     for stem in STEMS {
-        let kernels = known(stem).into_iter().map(|known| known.header).collect();
+        let kernels = tuned_kernels(stem).into_iter().map(|kernel| kernel.header).collect();
         let text = Header { source: format!("{stem}.cu"), kernels }.text();
         expect_file![folder().join(format!("{stem}.tune.h"))].assert_eq(&text);
     }
 }
 
-/// The folder of CUDA's headers.
-fn cuda() -> PathBuf {
+/// Returns the folder of CUDA's headers.
+fn toolkit_include() -> PathBuf {
     nvcc().parent().and_then(Path::parent).expect("a toolkit").join("include")
 }
 
-/// Runs a program; gives what it printed, and panics where it fails.
-fn done(command: &mut Command) -> String {
+/// Runs a program and returns its standard output; fails if it fails or prints an error.
+fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
@@ -137,7 +137,7 @@ fn done(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// All headers side by side, each twice and in an order of its own: `first` comes before them, `second` between.
+/// Returns includes of all headers, in order and in reverse. `first` comes before them, `second` between.
 fn includes(first: &str, second: &str) -> String {
     let all = |stems: &mut dyn Iterator<Item = &str>| {
         stems.map(|stem| format!("#include \"{stem}.tune.h\"\n")).collect::<String>()

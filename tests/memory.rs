@@ -1,7 +1,7 @@
 //! Memory of the readers of cubins, machine code and PTX: at most 64 times their input, whatever it is.
 
 #[path = "fuzz/targets/memory.rs"]
-mod memory;
+mod allocation;
 
 use nvtune::cubin::flow::Flow;
 use nvtune::cubin::sass::decode;
@@ -30,7 +30,7 @@ fn kernel(code: &[u8]) -> Kernel<'_> {
 fn read_code(code: &[u8]) -> usize {
     let kernel = kernel(code);
     let mut loops = 0;
-    memory::bounded(code.len(), || {
+    allocation::bounded(code.len(), || {
         let instructions = decode(code, kernel.architecture);
         loops = Flow::new(&kernel, &instructions).loops.len();
         drop(instructions);
@@ -40,7 +40,7 @@ fn read_code(code: &[u8]) -> usize {
 }
 
 fn read_cubin(bytes: &[u8]) {
-    memory::bounded(bytes.len(), || {
+    allocation::bounded(bytes.len(), || {
         let Ok(cubin) = Cubin::parse(bytes) else { return };
         for kernel in cubin.kernels() {
             assert!(Analysis::new(kernel, None).cycles >= 0.0);
@@ -80,7 +80,7 @@ fn tangled(count: usize) -> Vec<u8> {
 fn read_ptx(body: &str) {
     let text = format!(".version 8.0\n.target sm_90\n.entry k()\n{{\n{body}\nret;\n}}\n");
     let launch = Launch { grid: [4, 1, 1], block: [64, 1, 1], shared: 0, carveout: None };
-    memory::bounded(text.len().max(1 << 16), || {
+    allocation::bounded(text.len().max(1 << 16), || {
         let module = Module::parse(&text).expect("PTX");
         let limits = Limits { instructions: 1000, ..Limits::default() };
         assert!(profile(&module, "k", &launch, &Workload::default(), &limits).is_ok());

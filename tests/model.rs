@@ -7,7 +7,7 @@ mod prediction;
 mod stores;
 
 use super::support::{fixtures, toolkit};
-use nvtune::cubin::Cubin;
+use nvtune::cubin::{Cubin, Kernel};
 use nvtune::model::frequency;
 use nvtune::model::occupancy::{Demand, Limiter, occupancy};
 use nvtune::model::profile::{Access, Kind, Profile, Space, Spread};
@@ -18,7 +18,7 @@ use nvtune::workload::{Argument, Buffer, Element, Fill, Scalar, Workload};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 fn architecture(capability: u32) -> Architecture {
     Architecture::find(capability).expect("an architecture of the table")

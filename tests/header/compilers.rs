@@ -29,9 +29,9 @@ fn check_syntax((compiler, standard, is_cxx): (&str, &str, bool), texts: &[(&str
     let folder = tempfile::tempdir().expect("a folder");
     for (name, text) in texts {
         let mut command = Command::new(compiler);
-        command.args(STRICT).arg(format!("-std={standard}")).arg("-isystem").arg(cuda());
+        command.args(STRICT).arg(format!("-std={standard}")).arg("-isystem").arg(toolkit_include());
         command.arg("-I").arg(self::folder()).arg("-fsyntax-only");
-        done(command.arg(write(folder.path(), name, if is_cxx { "cpp" } else { "c" }, text)));
+        run(command.arg(write(folder.path(), name, if is_cxx { "cpp" } else { "c" }, text)));
     }
 }
 
@@ -76,6 +76,6 @@ fn headers_together_compile_without_warning_under_nvcc() {
         if !is_full() {
             command.arg("-I").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/mini"));
         }
-        done(command.arg("-I").arg(self::folder()).arg(&source));
+        run(command.arg("-I").arg(self::folder()).arg(&source));
     });
 }

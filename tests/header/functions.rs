@@ -2,20 +2,20 @@
 
 use super::*;
 
-/// What a launch on the workload of the comment must be: `name: block, grid, shared`.
-fn expected(known: &Known) -> String {
-    let launch = known.space.launch(known.space.baseline()).expect("it can be launched");
+/// Returns the launch on the workload of the comment: `name: block, grid, shared`.
+fn expected(kernel: &TunedKernel) -> String {
+    let launch = kernel.space.launch(kernel.space.baseline()).expect("it can be launched");
     let line = |[x, y, z]: [u32; 3]| format!("{x} {y} {z}");
-    format!("{}: {}, {}, {}\n", known.annotation.name, line(launch.block), line(launch.grid), launch.shared)
+    format!("{}: {}, {}, {}\n", kernel.annotation.name, line(launch.block), line(launch.grid), launch.shared)
 }
 
-/// The values that the workload gives to the parameters of a function.
-fn values(known: &Known, parameters: &[nvtune::emit::HostParameter]) -> String {
+/// Returns the values that the workload gives to the parameters of a function.
+fn values(kernel: &TunedKernel, parameters: &[nvtune::emit::HostParameter]) -> String {
     let value = |parameter: &nvtune::emit::HostParameter| {
-        let name = known.annotation.kernel.parameters[parameter.argument].as_deref().expect("named");
+        let name = kernel.annotation.kernel.parameters[parameter.argument].as_deref().expect("named");
         let node = Node::Name(format!("{name}{}", parameter.field));
         let expression = Expr { span: Span { start: 0, end: 0 }, node };
-        known.space.evaluate(known.space.baseline(), &expression).expect("it has a value").to_string()
+        kernel.space.evaluate(kernel.space.baseline(), &expression).expect("it has a value").to_string()
     };
     parameters.iter().map(value).collect::<Vec<_>>().join(", ")
 }
@@ -24,13 +24,13 @@ fn values(known: &Known, parameters: &[nvtune::emit::HostParameter]) -> String {
 fn functions_return_launch_of_tuner() {
     // `large` is told below: no launch can be like that. A kernel without a workload has no launch.
     let stems = STEMS.into_iter().filter(|stem| !["large", "no_threads"].contains(stem));
-    let all: Vec<Known> = stems.flat_map(known).collect();
+    let all: Vec<TunedKernel> = stems.flat_map(tuned_kernels).collect();
     let wanted: String = all.iter().map(expected).collect();
     let (mut c, mut cxx) = (String::new(), String::new());
-    let names: Vec<String> = all.iter().map(|known| known.annotation.name.clone()).collect();
-    for (known, name) in all.iter().zip(&names) {
+    let names: Vec<String> = all.iter().map(|kernel| kernel.annotation.name.clone()).collect();
+    for (kernel, name) in all.iter().zip(&names) {
         let (grid, shared) =
-            (values(known, &known.header.grid.parameters), values(known, &known.header.shared.parameters));
+            (values(kernel, &kernel.header.grid.parameters), values(kernel, &kernel.header.shared.parameters));
         let _ = writeln!(
             c,
             "  print(\"{name}\", nvtune_{name}_block(), nvtune_{name}_grid({grid}), nvtune_{name}_shared({shared}));"
@@ -82,12 +82,12 @@ fn functions_return_launch_of_tuner() {
             .arg("-I")
             .arg(self::folder())
             .arg("-I")
-            .arg(cuda())
+            .arg(toolkit_include())
             .arg(folder.path().join(file))
             .arg("-o")
             .arg(&program);
-        done(&mut compile);
-        let said = done(&mut Command::new(&program));
+        run(&mut compile);
+        let said = run(&mut Command::new(&program));
         if file.starts_with("fat") {
             let of = |block: u32, blocks: u32| format!("fat: {block} 1 1, {blocks} 1 1, {}\n", block * 8);
             assert_eq!(said, [of(256, 4), of(64, 16), of(64, 16), of(32, 32)].concat(), "{file}");
@@ -132,9 +132,15 @@ fn headers_with_kernels_of_one_name_differ_by_translation_unit() {
     )
     .expect("written");
     let mut compile = Command::new("g++");
-    compile.arg("-O0").arg("-I").arg(cuda()).args([at("a.cpp"), at("b.cpp"), at("main.cpp")]).arg("-o").arg(at("main"));
-    done(&mut compile);
-    done(&mut Command::new(at("main")));
+    compile
+        .arg("-O0")
+        .arg("-I")
+        .arg(toolkit_include())
+        .args([at("a.cpp"), at("b.cpp"), at("main.cpp")])
+        .arg("-o")
+        .arg(at("main"));
+    run(&mut compile);
+    run(&mut Command::new(at("main")));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The CUDA runtime as far as `launch` needs it: it says what it is asked for.
+/// A stand-in for the CUDA runtime that prints the calls of `launch`.
 const RUNTIME: &str = r#"
 #include <cuda_runtime_api.h>
 #include <stdio.h>
@@ -68,9 +68,9 @@ int main() {
         let (source, out) = (folder.path().join("launch.cpp"), folder.path().join("launch"));
         std::fs::write(&source, format!("{RUNTIME}{}{program}", includes("", ""))).expect("written");
         let mut compile = Command::new(compiler);
-        compile.args(STRICT).arg(format!("-std={standard}")).arg("-isystem").arg(cuda());
-        done(compile.arg("-I").arg(self::folder()).arg(&source).arg("-o").arg(&out));
-        said.push(done(&mut Command::new(&out)));
+        compile.args(STRICT).arg(format!("-std={standard}")).arg("-isystem").arg(toolkit_include());
+        run(compile.arg("-I").arg(self::folder()).arg(&source).arg("-o").arg(&out));
+        said.push(run(&mut Command::new(&out)));
     }
     expect_test::expect![[r#"
         grid 11 1 1 block 96 1 1 shared 0 stream 0x10 attributes 0 first 1000
