@@ -63,7 +63,8 @@ test: lint checks ## all that needs no GPU: format, lints, the suite's builds, c
 # NVTUNE_PROJECTS, NVTUNE_TOOLS: see tests/drop_in/README.md.
 test-full: toolkit ## the long tests: the readers against NVIDIA's tools; every option, form of call and build (tests/FULL.txt); 100 builds from one lock; ten minutes of kills on one cache
 	@$(FIND_NVCC)
-	NVTUNE_TEST_FULL=1 $(CARGO) test --locked --test main conformance:: -- --nocapture
+	NVTUNE_TEST_FULL=1 PROPTEST_CASES=256 $(CARGO) test --locked --lib
+	NVTUNE_TEST_FULL=1 $(CARGO) test --locked --test main -- --nocapture clauses:: conformance:: cubin:: fixtures:: frequency:: header:: host_code:: ptx:: results:: suite::
 	mkdir -p build
 	release=$$("$$NVTUNE_NVCC" --version | sed -n 's/.*, V//p')
 	printf 'Builds from one lock file, and kills on one cache, by make test-full. %s, nvcc %s.\n' "$$(date -u +%F)" "$$release" > build/FULL-results.txt

@@ -19,7 +19,7 @@ const KERNEL: &str = "void k(int n, const float *x, float *y)";
 
 /// Comments with nothing to say of, whatever is known of the kernel.
 #[test]
-fn good_comments_are_left_alone() {
+fn good_comments_have_no_advice() {
     let all = Facts {
         register_cap: Some(64),
         has_launch_bounds: false,
@@ -81,7 +81,7 @@ fn good_comments_are_left_alone() {
 
 /// One kind of fact after the other; what is said of each comment is in `tests/comments/advice.txt`.
 #[test]
-fn what_is_surely_meant_otherwise_is_warned_of() {
+fn doubtful_comments_have_advice() {
     let nothing = Facts::default();
     let fixed_x = Facts { fixed: [true, false, false], ..Facts::default() };
     let fixed = Facts { fixed: [true, true, false], ..Facts::default() };

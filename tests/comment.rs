@@ -177,7 +177,7 @@ fn problems(source: &Source) -> String {
 }
 
 #[test]
-fn refused_comments_say_why() {
+fn refused_comments_have_reasons() {
     let mut shown = String::new();
     for case in REFUSED {
         let source = source(case);
@@ -349,7 +349,7 @@ fn contents(fill: &GivenFill) -> String {
 }
 
 #[test]
-fn accepted_comments_mean_what_they_say() {
+fn accepted_comments_have_values_of_their_text() {
     let mut shown = String::new();
     for case in ACCEPTED {
         let source = source(case);
@@ -363,7 +363,7 @@ fn accepted_comments_mean_what_they_say() {
 
 /// Every beginning of every case, and every case with one character gone: an answer, never a panic.
 #[test]
-fn damaged_sources_never_panic() {
+fn damaged_source_is_read_or_refused() {
     let mut answers = 0;
     for case in REFUSED.iter().chain(ACCEPTED) {
         let text = source(case).text;

@@ -1,75 +1,144 @@
-//! cubins -> resources, instructions, lines and flow, against NVIDIA's own tools.
+//! Reading cubins: resources, instructions, lines and control flow, compared with NVIDIA's tools.
 
-use super::support;
-use super::support::{cubins as toolkit, disassembly, resource_usage as usage};
+use super::support::full::{is_full, random_cases};
+use super::support::{disassembly, fixtures, resource_usage, toolkit};
 
 use disassembly::Compared;
-use expect_test::{Expect, expect};
+use expect_test::expect;
 use nvtune::model::Analysis;
 use nvtune::sass::Class;
 use nvtune::sass::control_flow::Flow;
 use nvtune::sass::instruction::{Instruction, decode};
-use nvtune::sass::{Cubin, Error, Kernel};
+use nvtune::sass::{Cubin, Error, Kernel, Resources};
 use proptest::prelude::*;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 const CUDA12_SM70: &[u8] = include_bytes!("cubin/cuda12.sm_70.cubin");
 const CUDA12_SM90: &[u8] = include_bytes!("cubin/cuda12.sm_90.cubin");
 
-/// Registers, stack, shared memory and parameters as cuobjdump prints them, for every architecture that the toolkit compiles for.
+/// Compares registers, stack, shared memory and parameters with what cuobjdump printed when the fixtures were made.
 #[test]
-fn resources_are_those_of_cuobjdump() {
+fn resources_equal_recorded_cuobjdump_for_every_architecture() {
     let mut kernels = 0;
-    for cubin in toolkit::compiled().iter().chain(toolkit::compiled_for_the_others()) {
-        let (seen, wrong) = usage::compare(&cubin.path, &cubin.bytes);
+    for cubin in fixtures::decoded().iter().chain(&fixtures::similar()) {
+        let (seen, wrong) = resource_usage::compare(&cubin.name, &cubin.bytes, &fixtures::usage(&cubin.name));
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
         kernels += seen;
     }
     assert!(kernels >= 100, "only {kernels} were compared");
 }
 
-/// What the sources declare: launch bounds, caps, barriers and parameters.
+/// Compares every instruction with what nvdisasm printed when the fixtures were made (see `support/disassembly.rs`).
 #[test]
-fn declared_limits_and_parameters() {
-    for cubin in toolkit::compiled() {
-        let parsed = Cubin::parse(&cubin.bytes).unwrap();
-        assert_eq!(parsed.architecture(), cubin.architecture);
-        let resources = |name: &str| &parsed.kernel(name).expect(name).resources;
-        match cubin.source {
-            "shared" => {
-                let gemm = resources("gemm");
-                assert_eq!((gemm.max_threads, gemm.register_cap), (Some([256, 1, 1]), Some(128)));
-                assert_eq!((gemm.barriers, gemm.static_shared), (1, 2 * 16 * 17 * 4));
-                assert_eq!(resources("barriers").barriers, 6, "bar.sync 5 is the highest");
-                assert_eq!(resources("barriers").static_shared, 256);
-                assert_eq!(resources("reduce").max_threads, None);
-                let parameters = resources("parameters");
-                let places: Vec<_> = parameters.parameters.iter().map(|p| (p.ordinal, p.offset, p.size)).collect();
-                assert_eq!(places, [(0, 0, 404), (1, 404, 1), (2, 408, 8), (3, 416, 8)]);
-                assert_eq!(parameters.parameter_bytes, 424);
-            }
-            "local" => {
-                assert_eq!(resources("pressure").register_cap, Some(32));
-                assert!(resources("pressure").registers <= 32);
-                assert!(resources("arrays").stack_frame >= 128, "32 floats");
-            }
-            _ => assert!(parsed.kernels().iter().all(|kernel| kernel.resources.register_cap.is_none())),
-        }
-    }
-}
-
-/// Every instruction of every kernel as nvdisasm prints it (see `cubin/disassembly.rs`).
-#[test]
-fn instructions_are_those_of_nvdisasm() {
+fn instructions_equal_recorded_nvdisasm_for_every_architecture() {
     let mut all = Compared::default();
-    for cubin in toolkit::compiled() {
-        all.add(disassembly::compare(&cubin.path, &cubin.bytes));
+    for cubin in fixtures::decoded() {
+        all.add(disassembly::compare(&cubin.name, &cubin.bytes, &fixtures::listing(&cubin.name)));
     }
     all.assert_right();
     assert!(all.instructions > 10_000, "only {} were compared", all.instructions);
 }
 
-/// One line for each instruction: block, offset, PTX line, guard, mnemonic, stall, yield, scoreboards and waits.
+/// Writes a fixture's cubin where NVIDIA's tools can read it.
+fn unpacked(name: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fixture.cubin");
+    std::fs::write(&path, fixtures::cubin(name)).unwrap();
+    (folder, path)
+}
+
+#[test]
+fn resources_equal_cuobjdump_of_toolkit() {
+    let (_folder, path) = unpacked("shared/sm_90");
+    let printed = fixtures::resource_usage(&path);
+    let (kernels, wrong) = resource_usage::compare("shared/sm_90", &fixtures::cubin("shared/sm_90"), &printed);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(kernels >= 4, "only {kernels} were compared");
+}
+
+#[test]
+fn instructions_equal_nvdisasm_of_toolkit() {
+    let (_folder, path) = unpacked("tensor/sm_90");
+    let printed = fixtures::nvdisasm(&path);
+    let compared = disassembly::compare("tensor/sm_90", &fixtures::cubin("tensor/sm_90"), &printed);
+    compared.assert_right();
+    assert!(compared.instructions > 100, "only {} were compared", compared.instructions);
+}
+
+/// Calls a check with the cubin of one source for each architecture.
+fn for_each_architecture(source: &str, check: impl Fn(&Cubin)) {
+    let cubins: Vec<_> = fixtures::decoded().into_iter().filter(|cubin| cubin.source == source).collect();
+    assert_eq!(cubins.len(), fixtures::ARCHITECTURES.len());
+    for cubin in cubins {
+        let parsed = Cubin::parse(&cubin.bytes).unwrap();
+        assert_eq!(parsed.architecture(), cubin.architecture);
+        check(&parsed);
+    }
+}
+
+fn resources<'a>(cubin: &'a Cubin, kernel: &str) -> &'a Resources {
+    &cubin.kernel(kernel).expect(kernel).resources
+}
+
+#[test]
+fn launch_bounds_give_thread_limit_and_register_cap() {
+    for_each_architecture("shared", |cubin| {
+        let gemm = resources(cubin, "gemm");
+        assert_eq!((gemm.max_threads, gemm.register_cap), (Some([256, 1, 1]), Some(128)));
+        assert_eq!(resources(cubin, "reduce").max_threads, None);
+    });
+}
+
+#[test]
+fn barriers_are_counted_to_highest_number() {
+    for_each_architecture("shared", |cubin| {
+        assert_eq!(resources(cubin, "gemm").barriers, 1);
+        assert_eq!(resources(cubin, "barriers").barriers, 6, "bar.sync 5 is the highest");
+    });
+}
+
+#[test]
+fn static_shared_memory_is_that_of_declarations() {
+    for_each_architecture("shared", |cubin| {
+        assert_eq!(resources(cubin, "gemm").static_shared, 2 * 16 * 17 * 4);
+        assert_eq!(resources(cubin, "barriers").static_shared, 256);
+    });
+}
+
+#[test]
+fn parameters_have_offsets_and_sizes_of_declarations() {
+    for_each_architecture("shared", |cubin| {
+        let found = resources(cubin, "parameters");
+        let places: Vec<_> = found.parameters.iter().map(|p| (p.ordinal, p.offset, p.size)).collect();
+        assert_eq!(places, [(0, 0, 404), (1, 404, 1), (2, 408, 8), (3, 416, 8)]);
+        assert_eq!(found.parameter_bytes, 424);
+    });
+}
+
+#[test]
+fn cap_of_command_line_limits_registers() {
+    for_each_architecture("local", |cubin| {
+        assert_eq!(resources(cubin, "pressure").register_cap, Some(32));
+        assert!(resources(cubin, "pressure").registers <= 32);
+    });
+}
+
+#[test]
+fn local_array_is_in_stack_frame() {
+    for_each_architecture("local", |cubin| assert!(resources(cubin, "arrays").stack_frame >= 128, "32 floats"));
+}
+
+#[test]
+fn kernel_without_bounds_has_no_cap() {
+    for source in ["loops", "double", "tensor"] {
+        for_each_architecture(source, |cubin| {
+            assert!(cubin.kernels().iter().all(|kernel| kernel.resources.register_cap.is_none()));
+        });
+    }
+}
+
+/// Returns one line for each instruction: block, offset, PTX line, guard, mnemonic, stall, yield, scoreboards and waits.
 fn listing(kernel: &Kernel) -> String {
     let instructions = decode(kernel.code, kernel.architecture);
     let flow = Flow::new(kernel, &instructions);
@@ -98,26 +167,21 @@ fn listing(kernel: &Kernel) -> String {
     text
 }
 
-fn check(actual: &str, expected: &Expect) {
-    expected.assert_eq(actual);
-}
-
-/// A kernel is the same code whether or not others are assembled with it, though the slots of the addresses that it uses differ.
+/// Assembles each kernel of `calls.cu` alone and with the others: the code is equal but for the slots of addresses.
 #[test]
-fn code_is_the_same_beside_other_kernels() {
+fn entry_alone_has_code_of_entry_beside_others() {
     let folder = tempfile::tempdir().unwrap();
     let place = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cubin/calls.cu");
-    for architecture in toolkit::ARCHITECTURES.iter() {
+    for architecture in fixtures::ARCHITECTURES.iter().filter(|&&architecture| is_full() || architecture == 90) {
         let option = format!("-arch=sm_{architecture}");
-        let (ptx, whole, alone) = (place("calls.ptx"), place("whole.cubin"), place("alone.cubin"));
-        support::toolkit::run("nvcc", &[&option, "-ptx", source, "-o", &ptx]);
-        support::toolkit::run("ptxas", &[&option, &ptx, "-o", &whole]);
+        let ptx = fixtures::folder().join(format!("calls/sm_{architecture}.ptx")).to_string_lossy().into_owned();
+        let (whole, alone) = (place("whole.cubin"), place("alone.cubin"));
+        toolkit::run("ptxas", &[&option, &ptx, "-o", &whole]);
         let bytes = std::fs::read(&whole).unwrap();
         let whole = Cubin::parse(&bytes).unwrap();
         assert_eq!(whole.kernels().len(), 4);
         for kernel in whole.kernels() {
-            support::toolkit::run("ptxas", &[&option, "--entry", kernel.name, &ptx, "-o", &alone]);
+            toolkit::run("ptxas", &[&option, "--entry", kernel.name, &ptx, "-o", &alone]);
             let bytes = std::fs::read(&alone).unwrap();
             let alone = Cubin::parse(&bytes).unwrap();
             let alone = alone.kernel(kernel.name).unwrap();
@@ -126,9 +190,9 @@ fn code_is_the_same_beside_other_kernels() {
     }
 }
 
-/// CUDA 12's layout: resources from where it keeps them, and the code that nvdisasm 13 no longer reads.
+/// CUDA 12 keeps resources elsewhere, and nvdisasm 13 no longer reads code for sm_70.
 #[test]
-fn cuda_12_layout() {
+fn cubin_of_cuda_12_has_resources_and_functions() {
     for (bytes, architecture, registers) in [(CUDA12_SM70, 70, 10), (CUDA12_SM90, 90, 12)] {
         let cubin = Cubin::parse(bytes).unwrap();
         assert_eq!(cubin.architecture(), architecture);
@@ -144,13 +208,11 @@ fn cuda_12_layout() {
     }
 }
 
-/// Blocks, the loop, the call and the control bits, checked by hand against the encodings that nvdisasm -hex prints.
+/// Blocks, loop, call and control bits, checked by hand against the encodings that `nvdisasm -hex` prints.
 #[test]
-fn flow_and_control_bits() {
+fn flow_and_control_bits_of_cuda_12_for_sm_90() {
     let cubin = Cubin::parse(CUDA12_SM90).unwrap();
-    check(
-        &listing(&cubin.kernels()[0]),
-        &expect![[r#"
+    expect![[r#"
         block 0 depth 0 -> [1, 3]
           0000 line 18 LDC stall 1 w0 r- wait 000000
           0010 line 29 S2R stall 1 w1 r- wait 000000
@@ -193,12 +255,15 @@ fn flow_and_control_bits() {
           0210 line 11 IMAD stall 2 w- r- wait 000000
           0220 line 11 FADD stall 2 w- r- wait 000000
           0230 line 13 RET stall 5 w- r- wait 000000
-    "#]],
-    );
+    "#]]
+    .assert_eq(&listing(&cubin.kernels()[0]));
+}
+
+/// As above, for the architecture that nvdisasm 13 no longer reads.
+#[test]
+fn flow_and_control_bits_of_cuda_12_for_sm_70() {
     let cubin = Cubin::parse(CUDA12_SM70).unwrap();
-    check(
-        &listing(&cubin.kernels()[0]),
-        &expect![[r#"
+    expect![[r#"
         block 0 depth 0 -> [1, 3]
           0000 line 18 IMAD stall 2 w- r- wait 000000
           0010 line 18 SHFL stall 1 w- r- wait 000000
@@ -239,61 +304,93 @@ fn flow_and_control_bits() {
           01f0 line 11 MOV stall 1 w- r- wait 000000
           0200 line 11 FADD stall 5y w- r- wait 000000
           0210 line 13 RET stall 5 w- r- wait 000000
-    "#]],
-    );
+    "#]]
+    .assert_eq(&listing(&cubin.kernels()[0]));
 }
 
-/// The loops of the sources are found, and nested as they are.
-#[test]
-fn loops_of_the_sources() {
-    for cubin in toolkit::compiled() {
+/// Calls a check with the flow of every kernel of every fixture, its instructions and its name for messages.
+fn for_each_flow(check: impl Fn(&Kernel, &Flow, &[Instruction], &str)) {
+    for cubin in fixtures::decoded() {
         let parsed = Cubin::parse(&cubin.bytes).unwrap();
         for kernel in parsed.kernels() {
             let instructions = decode(kernel.code, kernel.architecture);
             let flow = Flow::new(kernel, &instructions);
-            let deepest = (0..flow.blocks.len()).map(|block| flow.depth(block)).max().unwrap_or(0);
-            let place = format!("{} for sm_{}", kernel.name, cubin.architecture);
-            match kernel.name {
-                "saxpy" | "halves" | "parameters" | "barriers" => assert_eq!(deepest, 0, "{place}"),
-                "nest" | "calls" => assert!(deepest >= 1, "{place}"),
-                "collatz" | "gemm" | "reduce" | "pressure" => assert!(deepest >= 1, "{place}"),
-                _ => {}
-            }
-            if kernel.name == "nest" {
-                assert_eq!(deepest, 2, "{place}");
-            }
-            if kernel.name == "calls" {
-                assert_eq!(flow.entries.len(), 2, "{place}: the kernel and the function that it calls");
-            }
-            if kernel.name == "cases" && !kernel.indirect.is_empty() {
-                let targets: usize = kernel.indirect.iter().map(|branch| branch.targets.len()).sum();
-                assert!(targets >= 8, "{place}");
-            }
-            // Nothing that is executed is padding, and every block is reached.
-            let padding = |i: &Instruction| i.opcode.class == Class::Branch && i.target == Some(i.offset);
-            let mut executed = flow.blocks.iter().flat_map(|block| &instructions[block.instructions.clone()]);
-            assert!(!executed.any(padding), "{place}");
-            for (index, block) in flow.blocks.iter().enumerate() {
-                assert!(flow.entries.contains(&index) || !block.predecessors.is_empty(), "{place}: block {index}");
-            }
+            check(kernel, &flow, &instructions, &format!("{} for sm_{}", kernel.name, cubin.architecture));
         }
     }
 }
 
-/// What is not a cubin, or one for an architecture with another encoding, is refused with the reason.
 #[test]
-fn refusals() {
+fn loops_are_nested_as_in_source() {
+    for_each_flow(|kernel, flow, _, place| {
+        let deepest = (0..flow.blocks.len()).map(|block| flow.depth(block)).max().unwrap_or(0);
+        match kernel.name {
+            "saxpy" | "halves" | "parameters" | "barriers" => assert_eq!(deepest, 0, "{place}"),
+            "calls" | "collatz" | "gemm" | "reduce" | "pressure" => assert!(deepest >= 1, "{place}"),
+            "nest" => assert_eq!(deepest, 2, "{place}"),
+            _ => {}
+        }
+    });
+}
+
+#[test]
+fn called_function_is_an_entry_of_flow() {
+    for_each_flow(|kernel, flow, _, place| {
+        if kernel.name == "calls" {
+            assert_eq!(flow.entries.len(), 2, "{place}: the kernel and the function that it calls");
+        }
+    });
+}
+
+#[test]
+fn indirect_branch_has_targets_of_switch() {
+    for_each_flow(|kernel, _, _, place| {
+        if kernel.name == "cases" && !kernel.indirect.is_empty() {
+            let targets: usize = kernel.indirect.iter().map(|branch| branch.targets.len()).sum();
+            assert!(targets >= 8, "{place}");
+        }
+    });
+}
+
+#[test]
+fn blocks_hold_no_padding() {
+    for_each_flow(|_, flow, instructions, place| {
+        let is_padding = |i: &Instruction| i.opcode.class == Class::Branch && i.target == Some(i.offset);
+        let mut executed = flow.blocks.iter().flat_map(|block| &instructions[block.instructions.clone()]);
+        assert!(!executed.any(is_padding), "{place}");
+    });
+}
+
+#[test]
+fn every_block_is_reached() {
+    for_each_flow(|_, flow, _, place| {
+        for (index, block) in flow.blocks.iter().enumerate() {
+            assert!(flow.entries.contains(&index) || !block.predecessors.is_empty(), "{place}: block {index}");
+        }
+    });
+}
+
+#[test]
+fn cubin_of_architecture_with_other_encoding_is_refused() {
     let mut pascal = CUDA12_SM70.to_vec();
     pascal[0x30] = 61;
     assert_eq!(Cubin::parse(&pascal).unwrap_err(), Error::Architecture(61));
+}
+
+#[test]
+fn elf_file_of_host_is_refused() {
     let mut x86 = CUDA12_SM70.to_vec();
     x86[0x12] = 62;
     let reason = Cubin::parse(&x86).unwrap_err().to_string();
     assert_eq!(reason, "not a cubin: the ELF file is not for a CUDA device");
+}
+
+#[test]
+fn text_is_refused_as_cubin() {
     assert_eq!(Cubin::parse(b"//").unwrap_err().to_string(), "not a cubin: no 64-bit ELF header");
 }
 
-/// Reads whatever can be read of the bytes, to its score.
+/// Reads all that can be read of the bytes, up to the analysis.
 fn read_all(bytes: &[u8]) {
     if let Ok(cubin) = Cubin::parse(bytes) {
         for kernel in cubin.kernels() {
@@ -304,11 +401,11 @@ fn read_all(bytes: &[u8]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(random_cases(64, 512)) })]
 
     /// Any bytes, any truncation and any flipped bits give a value or an error.
     #[test]
-    fn damaged_cubins_do_no_harm(
+    fn damaged_cubin_is_read_or_refused(
         bytes in prop::collection::vec(any::<u8>(), 0..512),
         length in any::<prop::sample::Index>(),
         flips in prop::collection::vec((any::<prop::sample::Index>(), 0..8u32), 1..12),
@@ -326,15 +423,14 @@ proptest! {
     }
 }
 
-/// Every single bit of the headers and tables of a cubin of CUDA 13, flipped.
+/// Flips one bit of every third byte of a cubin of CUDA 13; the quick run takes one of 16 of those bytes.
 #[test]
-fn single_flipped_bits_do_no_harm() {
-    let Some(cubin) = toolkit::compiled().iter().find(|c| c.source == "shared" && c.architecture == 90) else {
-        return;
-    };
-    let mut damaged = cubin.bytes.clone();
-    for place in (0..damaged.len()).step_by(3) {
-        let bit = 1 << (place % 8);
+fn cubin_with_single_flipped_bit_is_read_or_refused() {
+    let mut damaged = fixtures::cubin("shared/sm_90");
+    let step = if is_full() { 3 } else { 3 * 16 };
+    for place in (0..damaged.len()).step_by(step) {
+        // 48 is a multiple of 8: the bit must not depend on the place alone.
+        let bit = 1 << ((place / step + place) % 8);
         damaged[place] ^= bit;
         read_all(&damaged);
         damaged[place] ^= bit;

@@ -1,4 +1,6 @@
-//! Host code of any form -> what is told of its launches: an answer within bounds, never a panic.
+//! Questions about the launches of host code: code of any form gets an answer in bounded time, never a panic.
+
+use super::support::full::{is_full, random_cases};
 
 use nvtune::comment::{annotations, near_misses};
 use nvtune::cuda::{HeaderName, HostCode, compiled_files, compiled_text};
@@ -18,7 +20,7 @@ const LAUNCHES: &str = "#include \"a.tune.h\"\n#\n#define PER 4\n#define BLOCKS(
     auto per = [&](int m) -> int { return m / PER; }; for (int i = 0, m = n; i < m; ++i) k<2><<<per(i), block, 0, s>>>(n, x);\n\
     with<decltype(k<2>), 32>(k<2>, g); cudaLaunchKernel((void *)k<2>, g, given, args, 0, 0); k<7><<<nvtune::k::grid(n), K_BLOCK_X>>>(n, x); }\n";
 
-/// Asks all that can be asked of host code; gives how many launches were found.
+/// Asks all that can be asked of host code and returns the number of launches found.
 fn asked(text: &str) -> usize {
     let source = Source::new("a.cu", text.as_bytes());
     let _ = (near_misses(&source), compiled_text(text, &BTreeSet::from([3, 9])), compiled_files(text.as_bytes()));
@@ -33,18 +35,25 @@ fn asked(text: &str) -> usize {
 }
 
 #[test]
-fn damaged_host_code_never_panics() {
+fn all_forms_of_launch_are_found() {
     assert_eq!(asked(LAUNCHES), 4);
+}
+
+#[test]
+fn truncated_host_code_is_answered() {
     for (at, c) in LAUNCHES.char_indices() {
         asked(&LAUNCHES[..at]);
         asked(&LAUNCHES[at..]);
         asked(&[&LAUNCHES[..at], &LAUNCHES[at + c.len_utf8()..]].concat());
     }
-    // The same words in any order.
+}
+
+#[test]
+fn words_of_host_code_in_any_order_are_answered() {
     let words: Vec<&str> =
         LAUNCHES.split_inclusive([' ', '(', ')', '{', '}', '<', '>', ',', ';', '\n', '[', ']']).collect();
     let mut state = 1u64;
-    for _ in 0..4000 {
+    for _ in 0..random_cases(1000, 4000) {
         let mut soup = String::new();
         for _ in 0..60 {
             // Knuth's MMIX generator.
@@ -55,53 +64,102 @@ fn damaged_host_code_never_panics() {
     }
 }
 
-#[test]
-fn host_code_of_any_depth_and_any_many_names_is_answered() {
-    let nested = |open: &str, close: &str| format!("{}n / PER{}", open.repeat(30_000), close.repeat(30_000));
-    let chain =
-        |begin: &str, next: &dyn Fn(usize) -> String| (0..400).fold(begin.to_owned(), |all, at| all + &next(at));
-    let doubled = chain("const int A0 = 2;", &|at| format!("const int A{} = A{at} * A{at};", at + 1));
-    let named = chain("dim3 B0(64);", &|at| format!("dim3 B{} = B{at};", at + 1));
-    let defined = chain("#define C0 n\n", &|at| format!("#define C{} (C{at} + C{at})\n", at + 1));
-    for (text, launches) in [
-        (format!("void go(int n) {{ k<<<{}, 64>>>(n); }}", nested("(", ")")), 1),
-        (format!("void go(int n) {{ k<<<{}, 64>>>(n); }}", nested("f(", ")")), 1),
-        (format!("void go(int n) {{ k<<<{}, 64>>>(n); }}", nested("n ? 1 : ", "")), 1),
-        (format!("void go(int n) {{ {} k<<<1, 64>>>(n); {} }}", "{".repeat(30_000), "}".repeat(30_000)), 1),
-        (format!("void go(int n) {{ {doubled} k<<<A400, A400>>>(n); }}"), 1),
-        (format!("void go(int n) {{ {named} k<<<B400, B400>>>(n); }}"), 1),
-        (format!("{defined}void go(int n) {{ k<<<C400, C400>>>(n); }}"), 1),
-    ] {
-        assert_eq!(asked(&text), launches, "{}", &text[..200]);
-    }
+/// Levels of nested code: recursion without a bound would overflow the stack of a test, which has 2 MiB.
+fn depth() -> usize {
+    if is_full() { 30_000 } else { 10_000 }
+}
+
+/// Returns `n / PER` between so many brackets.
+fn nested(open: &str, close: &str) -> String {
+    format!("{}n / PER{}", open.repeat(depth()), close.repeat(depth()))
+}
+
+/// Returns a text that names 400 things, each by the one before.
+fn chain(first: &str, next: impl Fn(usize) -> String) -> String {
+    (0..400).fold(first.to_owned(), |all, at| all + &next(at))
+}
+
+fn launch_in_grid_expression(grid: &str) -> String {
+    format!("void go(int n) {{ k<<<{grid}, 64>>>(n); }}")
 }
 
 #[test]
-fn comments_of_any_width_and_constants_of_any_depth_are_answered() {
-    let kernel = "__global__ void k(int n) {}\n";
-    let wide = format!("//@tune{}bock(256) threads(n)\n{kernel}", " ".repeat(70_000));
+fn launch_in_deep_brackets_is_found() {
+    assert_eq!(asked(&launch_in_grid_expression(&nested("(", ")"))), 1);
+}
+
+#[test]
+fn launch_in_deep_calls_is_found() {
+    assert_eq!(asked(&launch_in_grid_expression(&nested("f(", ")"))), 1);
+}
+
+#[test]
+fn launch_in_deep_conditional_expression_is_found() {
+    assert_eq!(asked(&launch_in_grid_expression(&nested("n ? 1 : ", ""))), 1);
+}
+
+#[test]
+fn launch_in_deep_blocks_is_found() {
+    let (open, close) = ("{".repeat(depth()), "}".repeat(depth()));
+    assert_eq!(asked(&format!("void go(int n) {{ {open} k<<<1, 64>>>(n); {close} }}")), 1);
+}
+
+#[test]
+fn launch_by_long_chain_of_constants_is_found() {
+    let doubled = chain("const int A0 = 2;", |at| format!("const int A{} = A{at} * A{at};", at + 1));
+    assert_eq!(asked(&format!("void go(int n) {{ {doubled} k<<<A400, A400>>>(n); }}")), 1);
+}
+
+#[test]
+fn launch_by_long_chain_of_variables_is_found() {
+    let named = chain("dim3 B0(64);", |at| format!("dim3 B{} = B{at};", at + 1));
+    assert_eq!(asked(&format!("void go(int n) {{ {named} k<<<B400, B400>>>(n); }}")), 1);
+}
+
+#[test]
+fn launch_by_long_chain_of_macros_is_found() {
+    let defined = chain("#define C0 n\n", |at| format!("#define C{} (C{at} + C{at})\n", at + 1));
+    assert_eq!(asked(&format!("{defined}void go(int n) {{ k<<<C400, C400>>>(n); }}")), 1);
+}
+
+const KERNEL: &str = "__global__ void k(int n) {}\n";
+
+#[test]
+fn error_in_wide_comment_shows_whole_line() {
+    let wide = format!("//@tune{}bock(256) threads(n)\n{KERNEL}", " ".repeat(70_000));
     let shown = render(&annotations(&Source::new("a.cu", wide.as_bytes())).expect_err("refused"));
     assert!(shown.starts_with("a.cu(1): error: unknown clause `bock`") && shown.len() > 140_000, "{}", &shown[..100]);
-    let near = format!("/*{}*/ //@Tune block(256)\n{kernel}", " ".repeat(70_000));
-    assert_eq!(near_misses(&Source::new("a.cu", near.as_bytes())).len(), 1);
+}
 
-    // A chain of constants has a value however long it is, and whichever of them is asked for first.
+#[test]
+fn mistyped_marker_after_wide_comment_is_found() {
+    let near = format!("/*{}*/ //@Tune block(256)\n{KERNEL}", " ".repeat(70_000));
+    assert_eq!(near_misses(&Source::new("a.cu", near.as_bytes())).len(), 1);
+}
+
+/// A chain of constants has a value whatever its length, and whichever of them is asked for first.
+#[test]
+fn long_chain_of_macros_has_value_in_any_order() {
     let chain = (0..3000).fold("#define C0 1\n".to_owned(), |all, at| {
         all + &format!("#define C{} C{at}{}\n", at + 1, "+1".repeat(at % 400))
     });
     let value = |number: i64| 1 + (0..number).map(|at| at % 400).sum::<i64>();
     for [first, second] in [[3000, 40], [40, 3000]] {
         let text = format!(
-            "{chain}#define SELF (SELF + 1)\n//@tune threads(n) block(64) define(X = {{C{first}, C{second}, 64}}) args(n = 1)\n{kernel}"
+            "{chain}#define SELF (SELF + 1)\n//@tune threads(n) block(64) define(X = {{C{first}, C{second}, 64}}) args(n = 1)\n{KERNEL}"
         );
         let found = annotations(&Source::new("a.cu", text.as_bytes())).expect("accepted").remove(0);
         assert_eq!(found.clauses.macros[0].values, [value(first), value(second), 64]);
     }
+}
+
+#[test]
+fn range_at_limits_of_integers_does_not_overflow() {
     for (values, expected) in [
         ("-9223372036854775807:9223372036854775807:9223372036854775807", &[-i64::MAX, 0, i64::MAX][..]),
         ("9223372036854775800:9223372036854775807:5", &[9223372036854775800, 9223372036854775805]),
     ] {
-        let text = format!("//@tune threads(n) block(64) define(X = {values}) args(n = 1)\n{kernel}");
+        let text = format!("//@tune threads(n) block(64) define(X = {values}) args(n = 1)\n{KERNEL}");
         let found = annotations(&Source::new("a.cu", text.as_bytes())).expect("accepted").remove(0);
         assert_eq!(found.clauses.macros[0].values, expected);
         assert!(Space::new(&found, &Limits::default()).is_ok());

@@ -26,7 +26,7 @@ fn blocks(kind: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn the_examples_are_comments_with_a_space() {
+fn documented_examples_have_spaces() {
     let examples = blocks("cuda");
     assert!(examples.len() >= 8, "{}", examples.len());
     for text in examples {
@@ -44,7 +44,7 @@ fn the_examples_are_comments_with_a_space() {
 }
 
 #[test]
-fn the_examples_compile() {
+fn documented_examples_compile() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("examples.cu");
     std::fs::write(&path, blocks("cuda").join("\n")).expect("written");
@@ -57,7 +57,7 @@ fn the_examples_compile() {
 }
 
 #[test]
-fn the_errors_are_what_is_said() {
+fn documented_errors_are_reported() {
     let examples = blocks("tune-error");
     assert!(!examples.is_empty());
     for text in examples {
@@ -72,7 +72,7 @@ fn the_errors_are_what_is_said() {
 }
 
 #[test]
-fn every_clause_is_described() {
+fn every_clause_is_documented() {
     let (_, clauses) = PAGE.split_once("\n## Clauses\n").expect("the section");
     let (clauses, _) = clauses.split_once("\n## ").expect("the next section");
     let described: BTreeSet<&str> =
@@ -93,7 +93,7 @@ fn every_clause_is_described() {
 }
 
 #[test]
-fn the_lists_are_what_the_table_says() {
+fn documented_lists_have_their_values() {
     let (_, table) = PAGE.split_once("| form | values |\n| --- | --- |\n").expect("the table of lists");
     let rows: Vec<(&str, &str)> =
         table.lines().map_while(|line| line.strip_prefix("| `")?.strip_suffix(" |")?.split_once("` | ")).collect();

@@ -12,6 +12,7 @@ mod conformance;
 mod cubin;
 mod drop_in;
 mod end_to_end;
+mod fixtures;
 mod frequency;
 mod header;
 mod host_code;

@@ -1,7 +1,7 @@
-//! What the readers of cubins, machine code and PTX take of memory: never more than 64 times their input, however it is made.
+//! Memory of the readers of cubins, machine code and PTX: at most 64 times their input, whatever it is.
 
 #[path = "fuzz/targets/memory.rs"]
-mod memory;
+mod allocation;
 
 use nvtune::launch::Launch;
 use nvtune::model::Analysis;
@@ -30,7 +30,7 @@ fn kernel(code: &[u8]) -> Kernel<'_> {
 fn read_code(code: &[u8]) -> usize {
     let kernel = kernel(code);
     let mut loops = 0;
-    memory::bounded(code.len(), || {
+    allocation::bounded(code.len(), || {
         let instructions = decode(code, kernel.architecture);
         loops = Flow::new(&kernel, &instructions).loops.len();
         drop(instructions);
@@ -40,7 +40,7 @@ fn read_code(code: &[u8]) -> usize {
 }
 
 fn read_cubin(bytes: &[u8]) {
-    memory::bounded(bytes.len(), || {
+    allocation::bounded(bytes.len(), || {
         let Ok(cubin) = Cubin::parse(bytes) else { return };
         for kernel in cubin.kernels() {
             assert!(Analysis::new(kernel, None).cycles >= 0.0);
@@ -80,7 +80,7 @@ fn tangled(count: usize) -> Vec<u8> {
 fn read_ptx(body: &str) {
     let text = format!(".version 8.0\n.target sm_90\n.entry k()\n{{\n{body}\nret;\n}}\n");
     let launch = Launch { grid: [4, 1, 1], block: [64, 1, 1], shared: 0, carveout: None };
-    memory::bounded(text.len().max(1 << 16), || {
+    allocation::bounded(text.len().max(1 << 16), || {
         let module = Module::parse(&text).expect("PTX");
         let limits = Limits { instructions: 1000, ..Limits::default() };
         assert!(profile(&module, "k", &launch, &Workload::default(), &limits).is_ok());
@@ -88,19 +88,31 @@ fn read_ptx(body: &str) {
 }
 
 #[test]
-fn no_reader_takes_more_than_64_times_its_input() {
-    assert_eq!(read_code(&nested(8)), 8, "the sources are what they are called");
+fn nested_loops_are_all_found() {
+    assert_eq!(read_code(&nested(8)), 8);
+}
+
+#[test]
+fn machine_code_takes_bounded_memory() {
     for count in [100, 1000, 4000] {
         read_code(&nested(count));
         read_code(&tangled(count));
         read_code(&bytes(&vec![branch(0, 0); count]));
         read_code(&bytes(&vec![EXIT; count]));
     }
+}
+
+#[test]
+fn declared_registers_take_bounded_memory() {
     read_ptx(".reg .b32 %r<1000000>;\nmov.u32 %r999999, %tid.x; add.u32 %r1, %r999999, 1;");
     read_ptx(&".reg .v4 .f64 %v<4294967295>;\n".repeat(100));
+}
+
+/// Replaces every word of a cubin, one at a time, by values that change offsets, sizes and counts.
+#[test]
+fn damaged_cubin_takes_bounded_memory() {
     for bytes in [CUDA12_SM70, CUDA12_SM90] {
         read_cubin(bytes);
-        // Every word of the file once pointed elsewhere: offsets, sizes and counts among them.
         for place in (0..bytes.len() - 4).step_by(4) {
             for value in [0, 0x40, 0x10_0000, u32::MAX] {
                 let mut changed = bytes.to_vec();

@@ -1,5 +1,6 @@
 //! Every recorded space under `kernels/results/` can be read, says all that it should, and holds the code that was timed.
 
+use super::support::full::is_full;
 use expect_test::expect;
 use nvtune::model::{Analysis, Bottleneck, Inputs, score};
 use nvtune::ptx::Module;
@@ -75,7 +76,7 @@ fn bottleneck(path: &Path) -> (String, Bottleneck) {
 
 /// The suite's baselines by what bounds them on an H200, in the terms of Ryoo et al. (PPoPP'08, table 3).
 #[test]
-fn every_bottleneck_has_its_kernels() {
+fn baselines_of_suite_have_known_bottlenecks() {
     let mut kernels: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for path in records().into_iter().filter(|path| path.parent().is_some_and(|folder| folder.ends_with("h200"))) {
         let (kernel, bound) = bottleneck(&path);
@@ -137,12 +138,12 @@ fn loads_off(traffic: &serde_json::Value, kernel: &str) -> [f64; 2] {
 
 /// What a sparse matrix's rows make warps load is what the profiler counts, whatever the shape (traffic.json). NVTUNE_TEST_FULL=1 prints it for all kernels.
 #[test]
-fn what_warps_load_is_what_the_profiler_counts() {
+fn loads_equal_profiler_counts() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels/results/h200/traffic.json");
     let traffic: serde_json::Value = serde_json::from_slice(&std::fs::read(path).expect("it is there")).expect("JSON");
     let [requests, sectors] = loads_off(&traffic, "spmv");
     assert!(requests < 0.05 && sectors < 0.08, "spmv: requests {requests:.3} off, sectors {sectors:.3}");
-    if std::env::var("NVTUNE_TEST_FULL").is_ok() {
+    if is_full() {
         let mut kernels: Vec<&str> =
             traffic["suite"].as_array().unwrap().iter().filter_map(|row| row[0].as_str()).collect();
         kernels.dedup();
@@ -159,7 +160,7 @@ fn what_warps_load_is_what_the_profiler_counts() {
 /// How often a sparse matrix's rows ask the level-2 cache is what the profiler counts, to 16% on average (traffic.json): the blocks of an SM gather from
 /// parts of the vector that are the farther apart, the more rows a block has. Were they all at one place it would be 29%.
 #[test]
-fn what_blocks_gather_far_apart_misses_as_the_profiler_counts() {
+fn level_2_requests_of_spmv_equal_profiler_counts() {
     // Cycles of an SM for a look-up, as the model has them.
     const LOOK_UP: f64 = 1.8;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels/results/h200/traffic.json");
@@ -183,7 +184,7 @@ fn what_blocks_gather_far_apart_misses_as_the_profiler_counts() {
 /// The average warp of a sparse matrix's rows is gone long before the busiest, and sooner than its instructions say: the busiest unrolls its row. So sixteen
 /// lanes a row are predicted to be faster than eight, as they are.
 #[test]
-fn how_long_the_average_warp_stays_hangs_on_its_cycles() {
+fn sixteen_lanes_of_spmv_are_predicted_faster_than_eight() {
     let space = recorded("spmv");
     let Ok(scored) = tune::score(tune::laid(&space).expect("whole")) else { panic!("its baseline fits") };
     // The predicted and the recorded time with so many lanes in blocks of so many threads.
@@ -208,7 +209,7 @@ fn how_long_the_average_warp_stays_hangs_on_its_cycles() {
 /// The coefficients of a finite element model are a few lines more than the first constant cache holds. Its loops load displacements besides, so that
 /// constants bound none of its configurations, and the one that is predicted to be the fastest is nearly so.
 #[test]
-fn constants_cost_little_where_warps_wait_for_memory_besides() {
+fn constants_bound_no_configuration_of_fem() {
     let space = recorded("fem");
     let Ok(scored) = tune::score(tune::laid(&space).expect("whole")) else { panic!("its baseline fits") };
     let scores = || scored.scores.iter().enumerate().filter_map(|(index, score)| Some((index, score.as_ref()?)));

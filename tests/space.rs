@@ -28,7 +28,7 @@ fn limits() -> Limits {
 type Row<'a> = (&'a str, u64, usize, ([u32; 3], u32, Option<[u32; 3]>, &'a [i64]));
 
 #[test]
-fn documented_spaces_have_their_sizes_and_baselines() {
+fn documented_spaces_have_sizes_and_baselines() {
     let rows: &[Row] = &[
         ("threads(n) block(64:1024:32) regs(auto)", 31 * 4, 1, ([256, 1, 1], 0, None, &[])),
         ("threads(n, m) block({16,32,64},{1,2,4,8})", 12 * 4, 1, ([32, 8, 1], 0, None, &[])),
@@ -151,7 +151,7 @@ fn consistent(space: &Space, sets: usize) {
 }
 
 #[test]
-fn launches_follow_the_clauses() {
+fn launches_follow_clauses() {
     let args = "args(n = 1000, m = n / 3, x = out[n])";
     for (clauses, expected) in [
         ("threads(n) block({96, 128}) shared(block.size * 4)", "grid [8, 1, 1] block [128, 1, 1] shared 512"),
@@ -181,7 +181,7 @@ fn launches_follow_the_clauses() {
 }
 
 #[test]
-fn arguments_need_each_other_in_any_order() {
+fn arguments_refer_to_each_other_in_any_order() {
     let said = |clauses: &str| {
         Space::new(&annotation(clauses), &limits()).map(|space| {
             let launch = space.launch(space.baseline()).unwrap_or_else(|problem| panic!("{problem}"));
@@ -213,7 +213,7 @@ fn arguments_need_each_other_in_any_order() {
 }
 
 #[test]
-fn caches_vary_fastest_and_reach_launch_and_words() {
+fn cache_operators_vary_fastest() {
     let space = space("grid(4) block(64) regs({0, 32}) cache(cg) carveout({0, 100}) default(carveout = 100)");
     let words: Vec<String> = space.iter().map(|configuration| configuration.to_string()).collect();
     let of = |cap: &str| {
@@ -238,7 +238,7 @@ fn caches_vary_fastest_and_reach_launch_and_words() {
 }
 
 #[test]
-fn launch_bounds_limit_the_blocks() {
+fn launch_bounds_limit_blocks() {
     let annotation = annotation("threads(n) block(64:1024:64) regs(0)");
     let bounded = Limits { max_threads: Some(192), ..limits() };
     let space = Space::new(&annotation, &bounded).unwrap_or_else(|problems| panic!("{}", render(&problems)));
@@ -251,7 +251,7 @@ fn launch_bounds_limit_the_blocks() {
 
 /// More than 10^17 points: counting them one by one would not end.
 #[test]
-fn points_are_counted_without_being_made() {
+fn size_is_known_without_enumeration() {
     let clauses = "threads(n) block(32:1024:32, {1,2,4,8,16,32,64}) regs(16:255)
         define(TILE = {8,16,32,64}, UNROLL = 1:16, WORK = 1:12, FREE = 0:65535, OTHER = 0:65535, SMALL = 1:64)
         require(TILE * TILE <= block.size, UNROLL * WORK <= 64, WORK <= TILE || UNROLL == 1, SMALL % 2 == 0)";
@@ -274,7 +274,7 @@ fn points_are_counted_without_being_made() {
 }
 
 #[test]
-fn a_search_without_end_is_an_error() {
+fn endless_search_is_error() {
     let clauses = "grid(4) block(32) define(A = 0:65535, B = 0:65535) require(A + B > 200000)";
     let problems = Space::new(&annotation(clauses), &limits()).expect_err("no values fulfil the constraint");
     assert_eq!(
@@ -284,7 +284,7 @@ fn a_search_without_end_is_an_error() {
 }
 
 #[test]
-fn a_space_is_enumerated_lazily() {
+fn space_is_enumerated_lazily() {
     // 65535 * 65536 * 65536 * 242 points: only asking for the first few can end.
     let space =
         space("grid(1:65535) block(32) regs(16:255) define(A = 0:65535, B = 0:65535) require(B == A % 7 || A > 5)");
@@ -312,7 +312,7 @@ const RULES: [Rule; 8] = [
 
 proptest! {
     #[test]
-    fn sizes_agree_with_brute_force(
+    fn size_equals_brute_force(
         xs in prop::collection::btree_set(1i64..40, 1..6),
         ys in prop::collection::btree_set(1i64..5, 1..4),
         a in prop::collection::btree_set(0i64..9, 1..6),

@@ -1,6 +1,6 @@
-//! Threads that need each other: what warps and blocks compute together, and how often they execute what.
+//! Threads that depend on each other: what warps and blocks compute together, and how often they execute it.
 
-use super::support::ptx as toolkit;
+use super::support::fixtures;
 
 use nvtune::cuda::{Element, Scalar};
 use nvtune::launch::Launch;
@@ -22,7 +22,7 @@ impl Case {
     /// A kernel of `tests/ptx/together.cu`.
     fn of(kernel: &str, grid: u32, block: u32) -> Self {
         static TEXT: OnceLock<String> = OnceLock::new();
-        let module = Module::parse(TEXT.get_or_init(|| toolkit::ptx("together", &[]))).expect("cicc's PTX parses");
+        let module = Module::parse(TEXT.get_or_init(|| fixtures::ptx("together/sm_90"))).expect("cicc's PTX parses");
         let entry = module.functions.iter().find(|f| f.entry && f.name.contains(kernel)).expect("the kernel");
         let entry = entry.name.to_string();
         let launch = Launch { grid: [grid, 1, 1], block: [block, 1, 1], shared: 0, carveout: None };
@@ -95,7 +95,7 @@ impl Case {
 const RANDOM: Fill = Fill::Random { lo: 0.0, hi: 4000.0 };
 
 #[test]
-fn a_search_by_ballots_goes_as_far_as_the_longest_of_a_warp() {
+fn ballot_search_runs_to_longest_lane_of_warp() {
     let case = Case::of("probe", 3, 128).int(40).buffer(40, RANDOM).buffer(4096, Fill::Iota).buffer(40, Fill::Poison);
     let keys = case.input(0);
     for block in 0..3 {
@@ -113,7 +113,7 @@ fn a_search_by_ballots_goes_as_far_as_the_longest_of_a_warp() {
 }
 
 #[test]
-fn a_block_ranks_its_keys() {
+fn block_sorts_its_keys_by_rank() {
     let case = Case::of("sorted", 3, 256).buffer(768, RANDOM).buffer(768, Fill::Poison);
     let keys = case.input(0);
     for block in [0, 2] {
@@ -129,7 +129,7 @@ fn a_block_ranks_its_keys() {
 }
 
 #[test]
-fn a_sum_goes_through_shuffles_and_shared_memory() {
+fn sum_by_shuffles_and_shared_memory_is_exact() {
     let case = Case::of("summed", 2, 192).buffer(384, RANDOM).buffer(2, Fill::Poison);
     let sum: u32 = case.input(0)[192..].iter().sum();
     assert_eq!(case.output(1, 1), [(1, sum)]);
@@ -139,7 +139,7 @@ fn a_sum_goes_through_shuffles_and_shared_memory() {
 }
 
 #[test]
-fn rounds_between_barriers_end_when_all_say_so() {
+fn rounds_end_by_vote_at_barrier() {
     // Thread i points at i + 1, the last at itself: after k rounds everybody is 2^k further. Eight rounds change something.
     let case = Case::of("chains", 1, 256).buffer(256, Fill::Iota).buffer(256, Fill::Poison);
     assert_eq!(case.values(0, 1), [255; 256]);
@@ -150,13 +150,13 @@ fn rounds_between_barriers_end_when_all_say_so() {
 }
 
 #[test]
-fn a_lock_that_lanes_of_one_warp_fight_for_is_passed_on() {
+fn lock_is_passed_between_lanes_of_warp() {
     let case = Case::of("locked", 1, 64).buffer(1, Fill::Poison);
     assert_eq!(case.output(0, 0), [(0, (0..64).sum())]);
 }
 
 #[test]
-fn lanes_exchange_what_the_instruction_set_says() {
+fn exchange_within_warp_follows_instruction_set() {
     type Expected = fn(u32) -> u32;
     let cases: [(&str, Expected); 14] = [
         ("setp.lt.u32 %p1, %r1, 5; vote.sync.ballot.b32 %r9, %p1, -1;", |_| 0x1f),
@@ -190,7 +190,7 @@ fn lanes_exchange_what_the_instruction_set_says() {
 }
 
 #[test]
-fn a_warp_executes_the_ways_of_all_its_lanes() {
+fn diverged_warp_executes_paths_of_all_lanes() {
     // Two ways of 5 and 3 additions; then a loop of as many rounds as the lane's number modulo 4, plus 1.
     let body = "and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 0;\n@%p1 bra A;\n\
                 add.u32 %r3, %r3, 1;\nadd.u32 %r3, %r3, 1;\nadd.u32 %r3, %r3, 1;\nadd.u32 %r3, %r3, 1;\nadd.u32 %r3, %r3, 1;\nbra B;\n\
@@ -203,7 +203,7 @@ fn a_warp_executes_the_ways_of_all_its_lanes() {
 }
 
 #[test]
-fn the_average_warp_is_that_of_the_whole_grid() {
+fn average_warp_is_that_of_whole_grid() {
     let ten = "add.u32 %r3, %r3, 1;\n".repeat(10);
     // Ten additions of the warps for which this does not hold; the part of all warps for which it does not, and that of blocks with such warps.
     for (leaves, part, of_blocks) in [
@@ -226,7 +226,7 @@ fn the_average_warp_is_that_of_the_whole_grid() {
 }
 
 #[test]
-fn blocks_behind_the_data_are_idle() {
+fn blocks_beyond_data_are_idle() {
     let much = "add.u32 %r3, %r3, 1;\n".repeat(2000);
     // Blocks of the grid, those at its end that only leave, and the share that is idle.
     for (grid, leaving, idle) in [
@@ -248,7 +248,7 @@ fn blocks_behind_the_data_are_idle() {
 }
 
 #[test]
-fn a_block_lasts_as_long_as_the_longest_of_its_warps_wherever_that_is() {
+fn block_lasts_as_long_as_its_longest_warp() {
     // A hash of the warp's number in the grid says which warps, an eighth of them, add ten times.
     let ten = "add.u32 %r3, %r3, 1;\n".repeat(10);
     let leaves = "mov.u32 %r2, %ctaid.x; mov.u32 %r4, %tid.x; shr.u32 %r4, %r4, 5; mad.lo.u32 %r2, %r2, %r5, %r4;\n\
@@ -265,7 +265,7 @@ fn a_block_lasts_as_long_as_the_longest_of_its_warps_wherever_that_is() {
 }
 
 #[test]
-fn the_longest_warp_of_a_block_may_be_one_that_the_middle_block_has_not() {
+fn longest_warp_is_found_outside_middle_block() {
     // Every eighth warp of the grid adds a hundred times, and is none of the middle block's.
     let hundred = "add.u32 %r3, %r3, 1;\n".repeat(100);
     let leaves = "mov.u32 %r2, %ctaid.x; mov.u32 %r4, %tid.x; shr.u32 %r4, %r4, 5; mad.lo.u32 %r2, %r2, %r5, %r4;\n\
@@ -279,7 +279,7 @@ fn the_longest_warp_of_a_block_may_be_one_that_the_middle_block_has_not() {
 }
 
 #[test]
-fn blocks_that_reach_beyond_the_data_count_by_their_warps() {
+fn blocks_partly_beyond_data_count_by_their_warps() {
     let ten = "add.u32 %r3, %r3, 1;\n".repeat(10);
     // Rows of 160 elements, in blocks of so many rows of so many threads: warps beyond a row's end do nothing.
     for ([x, y], part) in [([64, 1], 5.0 / 6.0), ([64, 4], 5.0 / 6.0), ([96, 2], 5.0 / 6.0), ([160, 2], 1.0)] {
@@ -294,7 +294,7 @@ fn blocks_that_reach_beyond_the_data_count_by_their_warps() {
 }
 
 #[test]
-fn named_barriers_let_half_a_block_go_on() {
+fn named_barrier_synchronizes_part_of_block() {
     // The first warp gives the second a value, by a barrier for two warps of three.
     let body = "setp.ge.u32 %p1, %r1, 64;\n@%p1 bra E;\nshl.b32 %r2, %r1, 2; mov.u32 %r3, s; add.u32 %r4, %r3, %r2;\n\
                 setp.ge.u32 %p2, %r1, 32;\n@%p2 bra W;\nadd.u32 %r9, %r1, 100; st.shared.u32 [%r4], %r9; barrier.sync 3, 64; bra E;\n\
@@ -306,7 +306,7 @@ fn named_barriers_let_half_a_block_go_on() {
 }
 
 #[test]
-fn who_waits_in_vain_is_let_go_on() {
+fn thread_that_waits_in_vain_continues() {
     let apart = "setp.lt.u32 %p1, %r1, 7;\n@%p1 bra A;\nbarrier.sync 1; bra B;\nA: barrier.sync 2;\nB: mov.u32 %r9, 1;";
     let never = "barrier.sync 4, 1024; mov.u32 %r9, 1;";
     let alone =
@@ -316,13 +316,17 @@ fn who_waits_in_vain_is_let_go_on() {
         let case = Case::by_hand(64, body);
         assert_eq!(case.values(0, 0), [1; 64], "{body}");
     }
-    // Nobody sets what all wait for.
+}
+
+/// No thread sets the word that all wait for.
+#[test]
+fn wait_without_end_makes_profile_inexact() {
     let forever = "L: ld.shared.u32 %r2, [s]; setp.eq.u32 %p1, %r2, 0;\n@%p1 bra L;";
     assert!(!Case::by_hand(64, forever).profile().exact);
 }
 
 #[test]
-fn banks_that_data_chooses_are_known() {
+fn data_dependent_bank_conflicts_are_counted() {
     // Each thread reads the word that its neighbour named: all of one bank.
     let body = "xor.b32 %r2, %r1, 1; shl.b32 %r3, %r1, 2; shl.b32 %r4, %r2, 2; mov.u32 %r5, s; add.u32 %r6, %r5, %r3; add.u32 %r7, %r5, %r4;\n\
                 and.b32 %r8, %r1, 7; shl.b32 %r8, %r8, 7; st.shared.u32 [%r6], %r8; bar.sync 0; ld.shared.u32 %r10, [%r7];\n\

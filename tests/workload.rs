@@ -26,7 +26,7 @@ fn annotation(line: &str, clauses: &str) -> Annotation {
 }
 
 #[test]
-fn entries_are_read_from_a_stub_file() {
+fn entries_are_read_from_stub_file() {
     let mut shown = String::new();
     for entry in entries(STUB) {
         let place =
@@ -52,7 +52,7 @@ fn entries_are_read_from_a_stub_file() {
 }
 
 #[test]
-fn damaged_stub_files_never_panic() {
+fn damaged_stub_file_is_read_or_refused() {
     for at in (0..STUB.len()).step_by(7) {
         let found = entries(&STUB[..at]).len() + entries(&STUB[at..]).len();
         assert!(found <= entries(STUB).len());
@@ -131,7 +131,7 @@ fn bound(line: &str, clauses: &str) -> String {
 }
 
 #[test]
-fn values_are_bound_to_types() {
+fn values_have_types_of_parameters() {
     let mut shown = String::new();
     for (line, clauses) in [
         ("__global__ void plain", "args(n = 1 << 8, a = 2.0f, x = random[n], y = out[n * block.x]) check(y)"),
@@ -310,7 +310,7 @@ fn values_are_bound_to_types() {
 }
 
 #[test]
-fn contents_are_the_same_alone_and_together() {
+fn contents_of_part_equal_contents_of_whole() {
     let file = Fill::File(FileBytes::new((0..=255u8).cycle().take(3 + 50 * contents::MAX_ELEMENT).collect(), 3));
     let annotation =
         annotation("__global__ void plain", "block(32) grid(4) args(n = 64, a = 1, x = 0, y = each(index * 7 % n)[n])");

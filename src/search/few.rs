@@ -293,8 +293,11 @@ mod tests {
     }
 
     proptest! {
+        // `make test-full` sets PROPTEST_CASES, which overrides this.
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         #[test]
-        fn whatever_the_times_no_point_is_given_twice(
+        fn no_point_is_given_twice_for_any_times(
             terms in proptest::collection::vec(proptest::array::uniform3(0.0_f64..100.0), 1..100),
             times in proptest::collection::vec(proptest::option::of(0.0_f64..1e6), 100)
         ) {

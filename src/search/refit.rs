@@ -382,8 +382,11 @@ mod tests {
     }
 
     proptest! {
+        // `make test-full` sets PROPTEST_CASES, which overrides this.
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         #[test]
-        fn whatever_the_times_no_point_is_given_twice_and_few_are(
+        fn few_points_are_given_and_none_twice_for_any_times(
             places in proptest::collection::vec((0_u8..8, 0_u8..4, 0.1_f64..100.0), 1..300),
             times in proptest::collection::vec(proptest::option::of(0.0_f64..1e6), 300)
         ) {

@@ -4,13 +4,11 @@
 //! What is expected comes from the printed text alone. Classes are those of the mnemonics' groups in "Instruction Set Reference" of
 //! NVIDIA's "CUDA Binary Utilities", and memory spaces and widths those that the suffixes name.
 
-use super::toolkit;
 use nvtune::ptx::{AccessKind, MemorySpace};
 use nvtune::sass::Class;
 use nvtune::sass::instruction::{Instruction, decode};
 use nvtune::sass::{Cubin, Kernel};
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
 
 /// What came of comparing.
 #[derive(Default)]
@@ -55,16 +53,15 @@ impl Compared {
     }
 }
 
-/// Compares all kernels of a cubin.
-pub fn compare(path: &Path, bytes: &[u8]) -> Compared {
-    let parsed = Cubin::parse(bytes).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let text = toolkit::run("nvdisasm", &["-c".as_ref(), "-hex".as_ref(), "-gp".as_ref(), path.as_os_str()]);
-    let listing = Listing::read(&text);
+/// Compares all kernels of a cubin with the text that `nvdisasm -c -hex -gp` printed.
+pub fn compare(cubin: &str, bytes: &[u8], printed: &str) -> Compared {
+    let parsed = Cubin::parse(bytes).unwrap_or_else(|error| panic!("{cubin}: {error}"));
+    let listing = Listing::read(printed);
     let mut compared = Compared::default();
     for kernel in parsed.kernels() {
         let theirs = &listing.sections[&format!(".text.{}", kernel.name)];
         let ours = decode(kernel.code, kernel.architecture);
-        assert_eq!(ours.len(), theirs.instructions.len(), "{}: {}", path.display(), kernel.name);
+        assert_eq!(ours.len(), theirs.instructions.len(), "{cubin}: {}", kernel.name);
         for (instruction, printed) in ours.iter().zip(&theirs.instructions) {
             compared.instructions += 1;
             let text = Text::new(&printed.text);
@@ -72,7 +69,7 @@ pub fn compare(path: &Path, bytes: &[u8]) -> Compared {
             compared.targets += usize::from(text.label.is_some() && instruction.target.is_some());
             for reason in differences(kernel, instruction, printed, &text, &theirs.labels) {
                 let name = kernel.name.get(..40).unwrap_or(kernel.name);
-                let place = format!("{} {name} {:#x}", path.file_name().unwrap().display(), instruction.offset);
+                let place = format!("{cubin} {name} {:#x}", instruction.offset);
                 let kind = format!("{} {}", text.mnemonic, reason.split(" is ").next().unwrap_or(""));
                 compared.wrong.push(Wrong { kind, line: format!("{place}: {reason}: {}", printed.text) });
             }

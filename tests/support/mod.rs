@@ -1,7 +1,7 @@
 //! What several test modules share.
 
-pub mod cubins;
 pub mod disassembly;
-pub mod ptx;
+pub mod fixtures;
+pub mod full;
 pub mod resource_usage;
 pub mod toolkit;

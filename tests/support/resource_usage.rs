@@ -1,16 +1,13 @@
 //! What `cuobjdump -res-usage` prints of a cubin, against what `nvtune::sass` reads.
 
-use super::toolkit;
 use nvtune::sass::Cubin;
-use std::path::Path;
 
-/// Compares all kernels of a cubin: how many, and one line for each that differs.
-pub fn compare(path: &Path, bytes: &[u8]) -> (usize, Vec<String>) {
-    let parsed = Cubin::parse(bytes).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+/// Compares all kernels of a cubin with the printed text. Returns their number and one line for each that differs.
+pub fn compare(cubin: &str, bytes: &[u8], printed: &str) -> (usize, Vec<String>) {
+    let parsed = Cubin::parse(bytes).unwrap_or_else(|error| panic!("{cubin}: {error}"));
     let architecture = parsed.architecture();
-    let text = toolkit::run("cuobjdump", &["-res-usage".as_ref(), path.as_os_str()]);
     let (mut name, mut seen, mut wrong) = ("", 0, Vec::new());
-    for line in text.lines().map(str::trim) {
+    for line in printed.lines().map(str::trim) {
         if let Some(function) = line.strip_prefix("Function ") {
             name = function.trim_end_matches(':');
         } else if line.starts_with("REG:") {
@@ -33,13 +30,12 @@ pub fn compare(path: &Path, bytes: &[u8]) -> (usize, Vec<String>) {
                 [found.registers, found.stack_frame, found.static_shared, found.parameter_bytes]
             });
             if ours != Some(theirs) {
-                let place = path.file_name().unwrap().display();
                 wrong
-                    .push(format!("{place} {name}: registers, stack, shared, parameters are {ours:?}, not {theirs:?}"));
+                    .push(format!("{cubin} {name}: registers, stack, shared, parameters are {ours:?}, not {theirs:?}"));
             }
             seen += 1;
         }
     }
-    assert_eq!(seen, parsed.kernels().len(), "{}: {text}", path.display());
+    assert_eq!(seen, parsed.kernels().len(), "{cubin}: {printed}");
     (seen, wrong)
 }

@@ -26,3 +26,17 @@ pub fn run<S: AsRef<OsStr>>(name: &str, arguments: &[S]) -> String {
     assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
+
+/// Returns every architecture that the toolkit's compiler knows (`nvcc --list-gpu-code`).
+pub fn architectures() -> Vec<u32> {
+    let listed = run("nvcc", &["--list-gpu-code"]);
+    listed.lines().filter_map(|line| line.trim().strip_prefix("sm_")?.parse().ok()).collect()
+}
+
+/// Compiles a source for one architecture into a cubin with PTX lines.
+pub fn compile_cubin(source: &Path, architecture: u32, options: &[&str], output: &Path) {
+    let mut arguments: Vec<PathBuf> = ["-cubin", "-lineinfo", "-o"].map(PathBuf::from).to_vec();
+    arguments.extend([output.to_owned(), format!("-arch=sm_{architecture}").into(), source.to_owned()]);
+    arguments.extend(options.iter().map(PathBuf::from));
+    run("nvcc", &arguments);
+}

@@ -1,0 +1,222 @@
+//! Register caps and cache operators written into PTX, and entries cut out of it.
+
+use super::*;
+
+/// Assembles PTX for sm_90 and returns registers and machine code of each kernel.
+fn assemble(text: &str, options: &[&str]) -> BTreeMap<String, (u32, Vec<u8>)> {
+    let folder = tempfile::tempdir().unwrap();
+    let ptx = folder.path().join("x.ptx").to_string_lossy().into_owned();
+    let cubin = folder.path().join("x.cubin").to_string_lossy().into_owned();
+    fs::write(&ptx, text).unwrap();
+    let mut arguments = vec!["-arch=sm_90"];
+    arguments.extend_from_slice(options);
+    arguments.extend([ptx.as_str(), "-o", cubin.as_str()]);
+    toolkit::run("ptxas", &arguments);
+    let bytes = fs::read(&cubin).unwrap();
+    let cubin = Cubin::parse(&bytes).unwrap();
+    let kernels = cubin.kernels().iter();
+    kernels.map(|kernel| (kernel.name.to_owned(), (kernel.resources.registers, kernel.code.to_vec()))).collect()
+}
+
+const HEAD: &str = ".version 8.0\n.target sm_90\n.address_size 64\n";
+
+#[test]
+fn cap_directive_overrides_launch_bounds() {
+    let text = fixtures::ptx("caps/sm_90");
+    for entry in ["plain", "bounded", "sized"] {
+        let free = assemble(&text, &["--entry", entry])[entry].0;
+        assert!(free > 40, "{entry}: {free}");
+        for cap in [32, 40, 128] {
+            let capped = set_register_cap(&text, entry, cap).unwrap();
+            let (registers, _) = assemble(&capped, &["--entry", entry])[entry];
+            assert!(registers <= cap, "{entry}: {registers} > {cap}");
+            assert!(cap <= free || registers > free, "{entry}: a cap of {cap} is also a target, {registers} used");
+        }
+    }
+}
+
+#[test]
+fn cap_directive_gives_code_of_option() {
+    let text = fixtures::ptx("caps/sm_90");
+    for cap in [24, 40, 96, 255] {
+        let by_option = assemble(&text, &["--entry", "plain", "--maxrregcount", &cap.to_string()]);
+        let by_directive = assemble(&set_register_cap(&text, "plain", cap).unwrap(), &["--entry", "plain"]);
+        assert!(!by_option["plain"].1.is_empty());
+        assert_eq!(by_option, by_directive, "cap {cap}");
+    }
+}
+
+/// This is why the directive is written: ptxas ignores the option where a kernel has launch bounds.
+#[test]
+fn cap_option_is_ignored_for_kernel_with_launch_bounds() {
+    let text = fixtures::ptx("caps/sm_90");
+    let ignored = assemble(&text, &["--entry", "sized", "--maxrregcount", "32"]);
+    assert!(ignored["sized"].0 > 32);
+}
+
+#[test]
+fn kernels_of_one_file_have_caps_of_their_own() {
+    let text = fixtures::ptx("caps/sm_90");
+    let capped = set_register_caps(&text, &[("plain", 32), ("bounded", 48)]).unwrap();
+    let kernels = assemble(&capped, &[]);
+    let untouched = assemble(&text, &[]);
+    assert!(kernels["plain"].0 <= 32 && (33..=48).contains(&kernels["bounded"].0), "{kernels:?}");
+    assert_eq!(kernels["sized"], untouched["sized"]);
+}
+
+#[test]
+fn cache_operator_gives_code_of_option() {
+    let text = fixtures::ptx("loads/sm_90");
+    for (name, operator) in CacheOperator::ALL {
+        for entry in ["plain", "restricted", "generic", "said"] {
+            let by_option = assemble(&text, &["--entry", entry, &format!("-dlcm={name}")]);
+            let by_operator = assemble(&set_cache_operators(&text, &[(entry, operator)]).unwrap(), &["--entry", entry]);
+            assert!(!by_option[entry].1.is_empty());
+            assert_eq!(by_option, by_operator, "{entry} {name}");
+        }
+    }
+}
+
+#[test]
+fn cache_operator_ca_is_not_the_default() {
+    let text = fixtures::ptx("loads/sm_90");
+    let none = assemble(&text, &["--entry", "plain"]);
+    assert_ne!(
+        none,
+        assemble(&set_cache_operators(&text, &[("plain", CacheOperator::Ca)]).unwrap(), &["--entry", "plain"])
+    );
+}
+
+/// The option reaches the functions that a kernel calls, which other kernels call too.
+#[test]
+fn cache_operator_does_not_reach_called_functions() {
+    let text = fixtures::ptx("loads/sm_90");
+    let edited = set_cache_operators(&text, &[("calls", CacheOperator::Cg)]).unwrap();
+    let (before, after) = (text.lines(), edited.lines());
+    let changed: Vec<&str> = before.zip(after).filter(|(a, b)| a != b).map(|(_, b)| b.trim()).collect();
+    assert!(matches!(changed[..], [one] if one.starts_with("ld.global.cg.f32")), "{changed:?}");
+}
+
+#[test]
+fn kernels_of_one_file_have_operators_and_caps_of_their_own() {
+    let text = fixtures::ptx("loads/sm_90");
+    let cg = Edits { cap: 0, cache: Some(CacheOperator::Cg) };
+    let both = Edits { cap: 32, cache: Some(CacheOperator::Cs) };
+    let edited = assemble(&nvtune::ptx::edited(&text, &[("plain", cg), ("generic", both)]).unwrap(), &[]);
+    let untouched = assemble(&text, &[]);
+    assert_eq!(edited["plain"], assemble(&text, &["--entry", "plain", "-dlcm=cg"])["plain"]);
+    assert_eq!(
+        edited["generic"],
+        assemble(&text, &["--entry", "generic", "-dlcm=cs", "--maxrregcount", "32"])["generic"]
+    );
+    for entry in ["restricted", "said", "calls"] {
+        assert_eq!(edited[entry], untouched[entry], "{entry}");
+    }
+}
+
+#[test]
+fn edits_without_change_keep_text() {
+    let text = fixtures::ptx("loads/sm_90");
+    assert_eq!(nvtune::ptx::edited(&text, &[("plain", Edits::default())]).unwrap(), text);
+}
+
+#[test]
+fn cache_operator_of_missing_entry_is_error() {
+    let text = fixtures::ptx("loads/sm_90");
+    let other = set_cache_operators(&text, &[("other", CacheOperator::Cg)]);
+    assert_eq!(other, Err(Error::NoEntry { name: "other".into() }));
+}
+
+#[test]
+fn last_of_two_cache_operators_counts() {
+    let text = fixtures::ptx("loads/sm_90");
+    let twice = set_cache_operators(&text, &[("plain", CacheOperator::Cs), ("plain", CacheOperator::Cg)]).unwrap();
+    assert_eq!(twice, set_cache_operators(&text, &[("plain", CacheOperator::Cg)]).unwrap());
+}
+
+#[test]
+fn cap_changes_directives_only_and_keeps_lines() {
+    let cases = [
+        (".entry k(.param .u64 a)\n{ ret; }", ".entry k(.param .u64 a)\n.maxnreg 64 { ret; }"),
+        (".entry k(){ ret; }", ".entry k() .maxnreg 64 { ret; }"),
+        (".entry k()\n.maxntid 256, 1, 1\n{ ret; }", ".entry k()\n.maxntid 256, 1, 1\n.maxnreg 64 { ret; }"),
+        (
+            ".entry k()\n.maxntid 256, 1, 1\n.minnctapersm 4\n.maxnreg 32\n{ ret; }",
+            ".entry k()\n.maxntid 256, 1, 1\n.maxnreg 64\n\n{ ret; }",
+        ),
+        (
+            ".entry k() // .maxnreg 8 {\n.maxnreg 8 // was\n{ ret; }",
+            ".entry k() // .maxnreg 8 {\n.maxnreg 64 // was\n{ ret; }",
+        ),
+        (".entry k();\n.entry k() .maxnreg\n8 { ret; }", ".entry k();\n.entry k() .maxnreg 64\n { ret; }"),
+    ];
+    for (before, after) in cases {
+        let edited = set_register_cap(&format!("{HEAD}{before}"), "k", 64).unwrap();
+        assert_eq!(edited, format!("{HEAD}{after}"));
+        let lines = |text: &str| -> Vec<u32> {
+            let module = Module::parse(text).unwrap();
+            module
+                .functions
+                .iter()
+                .filter_map(|f| f.body.as_ref())
+                .flat_map(|b| b.instructions())
+                .map(|i| i.line)
+                .collect()
+        };
+        assert_eq!(lines(&edited), lines(&format!("{HEAD}{before}")));
+    }
+}
+
+#[test]
+fn cap_of_missing_entry_is_error() {
+    let text = format!("{HEAD}.entry k() {{ ret; }}");
+    assert_eq!(set_register_cap(&text, "other", 64), Err(Error::NoEntry { name: "other".into() }));
+}
+
+#[test]
+fn cap_out_of_range_is_error() {
+    let text = format!("{HEAD}.entry k() {{ ret; }}");
+    assert_eq!(set_register_cap(&text, "k", 0), Err(Error::Cap { cap: 0 }));
+    assert_eq!(set_register_cap(&text, "k", 256), Err(Error::Cap { cap: 256 }));
+}
+
+/// Compares each entry of relocatable code, alone, with the same entry among the others.
+///
+/// `ptxas --entry` does not leave out the other entries of such code.
+fn compare_entries_alone(text: &str, ptxas_options: &[&str], names_all_functions: bool) {
+    let module = Module::parse(text).unwrap();
+    let together = assemble(text, ptxas_options);
+    let mut entries = 0;
+    for entry in module.functions.iter().filter(|function| function.entry) {
+        let left = alone(text, &entry.name).unwrap();
+        assert_eq!(left.lines().count(), text.lines().count());
+        let lines = |text: &str| {
+            let body = Module::parse(text).unwrap().entry(&entry.name).unwrap().body.clone().unwrap();
+            body.instructions().map(|instruction| (instruction.line, instruction.opcode.clone())).collect::<Vec<_>>()
+        };
+        assert_eq!(lines(&left), lines(text), "{}", entry.name);
+        assert_eq!(assemble(&left, ptxas_options)[&*entry.name], together[&*entry.name], "{}", entry.name);
+        let calls_out = &*entry.name == "calls_out" || names_all_functions;
+        let left = Module::parse(&left).unwrap();
+        assert_eq!(left.function("_Z9elsewheref").is_some(), calls_out, "{}", entry.name);
+        entries += 1;
+    }
+    assert_eq!(entries, 4);
+    assert_eq!(alone(text, "none"), Err(Error::NoEntry { name: "none".to_owned() }));
+}
+
+#[test]
+fn relocatable_entry_alone_has_code_of_entry_among_others() {
+    compare_entries_alone(&fixtures::ptx("relocatable/sm_90.rdc"), &["-c"], false);
+}
+
+/// Debug information names every function, and the folder of the source: its PTX is no fixture.
+#[test]
+fn relocatable_entry_alone_with_debug_information_has_code_of_entry_among_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let ptx = folder.path().join("debug.ptx");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ptx/relocatable.cu");
+    let options = ["-ptx", "-std=c++14", "-arch=sm_90", "-rdc=true", "-G", source, "-o"].map(OsStr::new);
+    toolkit::run("nvcc", &[&options[..], &[ptx.as_os_str()]].concat());
+    compare_entries_alone(&fs::read_to_string(ptx).unwrap(), &["-c", "-g"], true);
+}
