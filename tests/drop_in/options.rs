@@ -74,7 +74,7 @@ fn compared(release: &str, rows: &BTreeSet<(String, String, String)>) -> Vec<Str
 }
 
 #[test]
-fn the_table_has_every_option_of_every_known_release() {
+fn option_table_has_every_option_of_recorded_releases() {
     for (release, text) in RELEASES {
         let row = |line: &str| {
             let mut columns = line.split('\t').map(str::to_owned);
@@ -87,7 +87,7 @@ fn the_table_has_every_option_of_every_known_release() {
 }
 
 #[test]
-fn the_table_has_every_option_of_the_toolkit_in_use() {
+fn option_table_has_every_option_of_the_toolkit_in_use() {
     let ask = |option: &str| {
         let output = std::process::Command::new(sandbox::nvcc()).arg(option).output().expect("nvcc starts");
         String::from_utf8(output.stdout).expect("text")
