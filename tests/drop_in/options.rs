@@ -5,7 +5,7 @@
 use super::{lines, sandbox};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names and values of `nvcc --help` by release; made by `NVTUNE_LIST_OPTIONS=1 cargo test --test drop_in listed`.
+/// Names and values of `nvcc --help` by release; made by `NVTUNE_LIST_OPTIONS=1 cargo test --test main options::`.
 const RELEASES: [(&str, &str); 2] = [("13.0", include_str!("help/13.0.tsv")), ("13.5", include_str!("help/13.5.tsv"))];
 
 /// Options whose help names no value though they take one.

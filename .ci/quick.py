@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""Runs the quick checks, as many at once as the build allows, and shows the output of those that failed last.
+
+In: NVTUNE_NVCC, CARGO. Out: a line for each check when it ends; status 1 if one failed; logs in `build/quick/`.
+The lints need the build directory, and wait until the tests are built: then they run beside them.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+LOGS = REPOSITORY / "build" / "quick"
+CARGO = os.environ.get("CARGO", "cargo")
+
+
+class Check:
+    """A command that runs, with its output in a file."""
+
+    def __init__(self, name, *command):
+        self.name = name
+        self.path = LOGS / f"{name}.log"
+        self.begin = time.monotonic()
+        with self.path.open("w") as output:
+            self.process = subprocess.Popen(command, cwd=REPOSITORY, stdout=output, stderr=subprocess.STDOUT)
+
+    def output(self):
+        return self.path.read_text(errors="replace")
+
+    def wait_until_built(self):
+        """Waits until cargo runs the first test program, and has let go of the build directory."""
+        while "     Running " not in self.output() and self.process.poll() is None:
+            time.sleep(0.1)
+
+    def end(self):
+        """Waits for the end; returns whether the check passed."""
+        passed = self.process.wait() == 0
+        seconds = time.monotonic() - self.begin
+        print(f"{'ok' if passed else 'FAILED'}: {self.name} ({seconds:.0f} s)", flush=True)
+        return passed
+
+
+def main():
+    LOGS.mkdir(parents=True, exist_ok=True)
+    checks = [Check("format", CARGO, "fmt", "--check")]
+    tests = Check("tests", CARGO, "test", "--locked")
+    checks.append(Check("scripts", ".ci/checks"))
+    tests.wait_until_built()
+    lints = [CARGO, "clippy", "--locked", "--all-targets", "--", "-D", "warnings"]
+    checks += [Check("lints", *lints), tests]
+    failed = [check for check in checks if not check.end()]
+    for check in failed:
+        print(f"\n{check.name}:\n{check.output()}", flush=True)
+    sys.exit(1 if failed else 0)
+
+
+main()
