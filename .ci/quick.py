@@ -34,12 +34,13 @@ class Check:
         while "     Running " not in self.output() and self.process.poll() is None:
             time.sleep(0.1)
 
-    def end(self):
-        """Waits for the end; returns whether the check passed."""
-        passed = self.process.wait() == 0
-        seconds = time.monotonic() - self.begin
-        print(f"{'ok' if passed else 'FAILED'}: {self.name} ({seconds:.0f} s)", flush=True)
-        return passed
+    def has_ended(self):
+        """Returns whether the command has ended, and says so the first time."""
+        if self.process.poll() is None:
+            return False
+        word = "FAILED" if self.process.returncode else "ok"
+        print(f"{word}: {self.name} ({time.monotonic() - self.begin:.0f} s)", flush=True)
+        return True
 
 
 def main():
@@ -50,7 +51,11 @@ def main():
     tests.wait_until_built()
     lints = [CARGO, "clippy", "--locked", "--all-targets", "--", "-D", "warnings"]
     checks += [Check("lints", *lints), tests]
-    failed = [check for check in checks if not check.end()]
+    running = checks
+    while running:
+        running = [check for check in running if not check.has_ended()]
+        time.sleep(0.1)
+    failed = [check for check in checks if check.process.returncode]
     for check in failed:
         print(f"\n{check.name}:\n{check.output()}", flush=True)
     sys.exit(1 if failed else 0)
