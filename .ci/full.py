@@ -68,7 +68,8 @@ def run(part):
     # A filter that no test has any more is a part that tests nothing.
     passed = passed and tests > 0
     word = "passed" if passed else "FAILED"
-    section = f"{part}: {word}, {tests} tests in {seconds:.0f} s ({datetime.date.today()}, nvcc {toolkit()})\n"
+    count = "1 test" if tests == 1 else f"{tests} tests"
+    section = f"{part}: {word}, {count} in {seconds:.0f} s ({datetime.date.today()}, nvcc {toolkit()})\n"
     for path in sorted(DETAILS.glob("*")):
         section += "".join(f"  {line}\n" for line in path.read_text().rstrip().split("\n"))
     if not passed:
