@@ -56,25 +56,19 @@ demo: build toolkit ## build the N-body kernel through nvtune, and show what the
 	if nvidia-smi -L >/dev/null 2>&1; then say demo/nbody --check; fi
 	printf '\nobject  demo/nbody.o\nheader  demo/nbody.tune.h\nrecord  demo/nbody.tune.json\n'
 
-test: lint checks ## all that needs no GPU: format, lints, the suite's builds, cargo's tests
+test: toolkit ## all quick checks, without a GPU: format, lints, scripts, tests
 	@$(FIND_NVCC)
-	$(CARGO) test --locked --workspace
+	export CARGO='$(CARGO)'
+	.ci/quick.py
 
+# One or more parts alone: make test-full PARTS="conformance kills". Their names are in .ci/full.py.
 # NVTUNE_PROJECTS, NVTUNE_TOOLS: see tests/drop_in/README.md.
-test-full: toolkit ## the long tests: the readers against NVIDIA's tools; every option, form of call and build (tests/FULL.txt); 100 builds from one lock; ten minutes of kills on one cache
+PARTS ?=
+
+test-full: toolkit ## the long tests, or PARTS of them; outcomes are kept in tests/FULL.txt
 	@$(FIND_NVCC)
-	NVTUNE_TEST_FULL=1 PROPTEST_CASES=256 $(CARGO) test --locked --lib
-	NVTUNE_TEST_FULL=1 $(CARGO) test --locked --test main -- --nocapture clauses:: conformance:: cubin:: fixtures:: frequency:: header:: host_code:: ptx:: results:: suite::
-	mkdir -p build
-	release=$$("$$NVTUNE_NVCC" --version | sed -n 's/.*, V//p')
-	printf 'Builds from one lock file, and kills on one cache, by make test-full. %s, nvcc %s.\n' "$$(date -u +%F)" "$$release" > build/FULL-results.txt
-	kept() { printf '\n$$ %s\n' "$$*" >> build/FULL-results.txt; env "$$@" 2>&1 | tee build/test-full.log; grep -E '^test .*(ok|FAILED)$$|killed|^test result' build/test-full.log >> build/FULL-results.txt; }
-	kept NVTUNE_TEST_FULL=1 $(CARGO) test --locked --test main the_same_lock
-	kept NVTUNE_TEST_FULL=600 $(CARGO) test --locked --test main cache:: -- --nocapture
-	mv build/FULL-results.txt tests/FULL-results.txt
-	rm -rf build/test-full
-	NVTUNE_TEST_FULL=1 $(CARGO) test --locked --release --test main drop_in::
-	{ printf 'make test-full, %s, nvcc %s\n\n' "$$(date -u +%F)" "$$("$$NVTUNE_NVCC" --version | sed -n 's/.*, V//p')"; cat build/test-full/*; } > tests/FULL.txt
+	export CARGO='$(CARGO)'
+	.ci/full.py $(PARTS)
 
 lint:
 	@$(CARGO) fmt --check

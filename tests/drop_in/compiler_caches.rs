@@ -6,9 +6,13 @@ use super::documented;
 const KERNEL: &str = "#include \"scaled.h\"\n//@tune threads(n) block({64, 128, 256}) regs({0, 32}) default(block = 128)\n//@tune args(n = 1 << 16, x = random[n])\n\
 __global__ void saxpy(int n, float *x) {\n    const int i = blockIdx.x * blockDim.x + threadIdx.x;\n    if (i < n) x[i] = scaled(x[i]);\n}\n";
 
-/// A project with a lock file of its own for an object's register cap of 32, and of 0.
-fn project() -> Project {
+/// Returns a project with a lock file, for a tool that is run before nvtune; none where the tool is not there.
+fn project_for(tool: &str) -> Option<Project> {
     let project = Project::new();
+    if project.run(&format!("command -v {tool}")).is_err() {
+        eprintln!("no {tool} here: not tried");
+        return None;
+    }
     for (name, text) in [
         ("saxpy.cu", KERNEL),
         ("scaled.h", "inline __device__ float scaled(float x) { return x * 2; }\n"),
@@ -20,18 +24,10 @@ fn project() -> Project {
     project.run(line).unwrap_or_else(|problem| panic!("{problem}"));
     // ccache keeps nothing of a file that is younger than the compile.
     std::thread::sleep(std::time::Duration::from_millis(2100));
-    project
+    Some(project)
 }
 
-fn has(project: &Project, tool: &str) -> bool {
-    let has = project.run(&format!("command -v {tool}")).is_ok();
-    if !has {
-        eprintln!("no {tool} here: not tried");
-    }
-    has
-}
-
-/// Runs the man page's own line, and gives the names of the counters that rose, `direct_cache_hit` or `cache_miss`, and what nvtune said.
+/// Runs the man page's own line; returns whether it was a hit, and what nvtune said.
 fn ccached(project: &Project) -> (bool, String) {
     let recipe = documented::block("nvtune-results.md", "With ccache", "sh");
     // The real nvcc of the test builds code for the first GPUs by itself.
@@ -45,11 +41,8 @@ fn ccached(project: &Project) -> (bool, String) {
 }
 
 #[test]
-fn ccache_gives_what_the_lock_file_and_the_comment_say() {
-    let project = project();
-    if !has(&project, "ccache") {
-        return;
-    }
+fn ccache_misses_where_lock_file_comment_or_included_file_changed() {
+    let Some(project) = project_for("ccache") else { return };
     let object = || std::fs::read(project.path("saxpy.o")).expect("an object");
     let edit = |name: &str, from: &str, to: &str| {
         let text = std::fs::read_to_string(project.path(name)).expect(name);
@@ -78,11 +71,8 @@ fn ccache_gives_what_the_lock_file_and_the_comment_say() {
 }
 
 #[test]
-fn marked_sources_go_past_sccache() {
-    let project = project();
-    if !has(&project, "sccache") {
-        return;
-    }
+fn marked_source_goes_past_sccache_and_plain_source_is_cached() {
+    let Some(project) = project_for("sccache") else { return };
     let launcher = documented::block("nvtune-results.md", "With sccache", "sh");
     std::fs::write(project.path("bin/launcher"), launcher).expect("written");
     let line = "chmod +x bin/launcher; export SCCACHE_DIR=$PWD/sccache SCCACHE_SERVER_PORT=4917 SCCACHE_IDLE_TIMEOUT=60; unset NVTUNE_NVCC\n\

@@ -1,8 +1,10 @@
 //! nvcc and nvtune side by side: exit code, output, files and their bytes are the same.
 
 use super::lines::{self, Kind, Line};
+use super::sandbox;
 use super::sandbox::{Sandbox, Seen};
-use super::{full, sandbox};
+use crate::support::full::is_full;
+use crate::support::summary;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::Mutex;
@@ -34,7 +36,7 @@ fn fixture() -> tempfile::TempDir {
     for name in ["sub", "out dir", "out"] {
         std::fs::create_dir(folder.path().join(name)).expect("a folder");
     }
-    if full::wanted() {
+    if is_full() {
         for arguments in [["-c", "plain.cu", "-o", "plain.o"], ["-dc", "rdc.cu", "-o", "rdc.o"]] {
             let made = std::process::Command::new(sandbox::nvcc())
                 .args(arguments)
@@ -48,10 +50,10 @@ fn fixture() -> tempfile::TempDir {
 }
 
 #[test]
-fn every_call_without_a_tuning_comment_is_nvccs() {
+fn call_without_tuning_comment_is_the_same_as_nvccs() {
     let mut all = lines::generated();
     let written = lines::written();
-    if full::wanted() {
+    if is_full() {
         all.extend(written);
     } else {
         all = all.into_iter().step_by(SAMPLE).collect();
@@ -107,7 +109,7 @@ fn every_call_without_a_tuning_comment_is_nvccs() {
     let differences = differences.into_inner().expect("no thread panicked");
     let (passed, refused) = codes.into_inner().expect("no thread panicked");
     let unsteady = unsteady.into_inner().expect("no thread panicked");
-    full::keep(
+    summary::keep(
         "differential",
         &format!(
             "differential: {} command lines ({passed} that nvcc accepts, {refused} that it refuses), {} differ; in {} nvcc itself does \

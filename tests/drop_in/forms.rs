@@ -1,7 +1,8 @@
 //! Every form of call with a marked file: what is tuned, what is not, and that nothing else differs from plain nvcc's.
 
-use super::full;
-use super::sandbox::{self, Call, Sandbox, Seen};
+use super::sandbox::{self, Call, SMALL_HEADERS, Sandbox, Seen};
+use crate::support::full::is_full;
+use crate::support::summary;
 use std::path::Path;
 
 /// What becomes of the kernels of `two.cu`.
@@ -18,7 +19,7 @@ use Expected::{Left, Silent, Tuned};
 
 const NOT_LINKED: &str = "no linked machine code";
 
-/// A form of call; the first ones are the quick run.
+/// A form of call; the quick run has the first [`QUICK`] of them.
 const FORMS: &[(&str, Expected)] = &[
     ("-c two.cu -o two.o", Tuned("two.o")),
     ("-MD -MF two.d -x cu -c two.cpp -o two.o", Tuned("two.o")),
@@ -143,6 +144,10 @@ fn call(form: &str) -> Call {
         let root = sandbox::nvcc().parent().and_then(Path::parent).expect("a toolkit").to_path_buf();
         call.arguments.push(format!("-L{}/lib", root.display()).into());
     }
+    // The first form has the real headers in a quick run, too.
+    if !is_full() && form != FORMS[0].0 {
+        call.environment.push(("NVCC_PREPEND_FLAGS".to_owned(), SMALL_HEADERS.to_owned()));
+    }
     for (name, value) in [("NVTUNE", "measure"), ("NVTUNE_REPLAY", "recorded.json")] {
         call.environment.push((name.to_owned(), value.to_owned()));
     }
@@ -150,8 +155,8 @@ fn call(form: &str) -> Call {
 }
 
 #[test]
-fn every_form_of_call_with_a_marked_file_is_tuned_or_left_to_nvcc() {
-    let forms = if full::wanted() { FORMS } else { &FORMS[..QUICK] };
+fn marked_file_is_tuned_or_left_to_nvcc_in_every_form_of_call() {
+    let forms = if is_full() { FORMS } else { &FORMS[..QUICK] };
     let plain_source = fixture(false);
     let next = std::sync::atomic::AtomicUsize::new(0);
     let problems = std::sync::Mutex::new(Vec::new());
@@ -169,7 +174,7 @@ fn every_form_of_call_with_a_marked_file_is_tuned_or_left_to_nvcc() {
     });
     let problems = problems.into_inner().expect("no thread panicked");
     let count = |wanted: fn(&Expected) -> bool| forms.iter().filter(|(_, expected)| wanted(expected)).count();
-    full::keep(
+    summary::keep(
         "forms",
         &format!(
             "forms of call with a marked file: {} ({} tuned, {} left to nvcc with one line, {} silently), {} wrong",
@@ -291,7 +296,7 @@ fn registers(sandbox: &Sandbox, output: &str) -> Result<u32, String> {
 }
 
 #[test]
-fn a_device_link_takes_tuned_objects() {
+fn device_link_keeps_the_registers_of_tuned_objects() {
     let source = fixture(false);
     let sandbox = Sandbox::new(source.path());
     let compiled = sandbox.nvtune(&call("-dc two.cu -o two.o"));
@@ -314,14 +319,14 @@ fn a_device_link_takes_tuned_objects() {
 }
 
 #[test]
-fn a_failed_compile_leaves_what_was_there() {
+fn failed_compile_leaves_the_files_that_were_there() {
     let failures = [
         ("the front end", "#error it cannot\n", None),
         ("the host compiler", "#ifndef __CUDA_ARCH__\nint wrong = \"text\";\n#endif\n", Some("/* older */\n")),
         ("the front end", "#error it cannot\n", Some("/* older */\n")),
         ("the host compiler", "#ifndef __CUDA_ARCH__\nint wrong = \"text\";\n#endif\n", None),
     ];
-    for (what, end, header) in &failures[..if full::wanted() { 4 } else { 2 }] {
+    for (what, end, header) in &failures[..if is_full() { 4 } else { 2 }] {
         let source = fixture(true);
         let path = |name: &str| source.path().join(name);
         let text = std::fs::read_to_string(path("two.cu")).expect("it is there");
@@ -338,7 +343,7 @@ fn a_failed_compile_leaves_what_was_there() {
 }
 
 #[test]
-fn a_depfile_differs_by_the_header_alone() {
+fn depfile_differs_by_the_header_alone() {
     let forms = [
         "-MD -MF two.d -c two.cu -o two.o",
         "-MMD -MF two.d -MT target.o -c two.cu -o two.o",
@@ -349,7 +354,7 @@ fn a_depfile_differs_by_the_header_alone() {
     ];
     let source = fixture(true);
     let sandbox = Sandbox::new(source.path());
-    for form in &forms[..if full::wanted() { forms.len() } else { 1 }] {
+    for form in &forms[..if is_full() { forms.len() } else { 1 }] {
         let call = call(form);
         let (plain, tuned) = (sandbox.plain(&call), sandbox.nvtune(&call));
         assert_eq!((plain.code, tuned.code), (Some(0), Some(0)), "{form}: {}", tuned.stderr);

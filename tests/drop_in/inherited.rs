@@ -19,7 +19,7 @@ const CALLERS: [&str; 6] = [
 ];
 
 #[test]
-fn an_nvcc_that_is_handed_a_call_cannot_tell() {
+fn nvcc_inherits_the_same_with_nvtune_as_without() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
     for name in ["home", "real", "own", "tmp"] {
@@ -57,7 +57,7 @@ fn an_nvcc_that_is_handed_a_call_cannot_tell() {
 }
 
 #[test]
-fn nvtune_never_calls_itself() {
+fn nvtune_does_not_take_its_own_link_copy_or_script_for_nvcc() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
     for name in ["link", "copy", "hard", "script", "real"] {

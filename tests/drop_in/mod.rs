@@ -1,6 +1,6 @@
 //! nvtune in nvcc's place, seen from the build: the same command lines through both, and whole builds of every kind.
 //!
-//! A quick part runs always; `make test-full` (NVTUNE_TEST_FULL=1) runs all of it and keeps what it says in `tests/FULL.txt`.
+//! `make test` runs a part of each check. `make test-full` runs all of them, and keeps their outcomes in `tests/FULL.txt`.
 
 mod builds;
 mod compiler_caches;
@@ -8,7 +8,6 @@ mod consumers;
 mod differential;
 mod documented;
 mod forms;
-mod full;
 mod inherited;
 mod lines;
 mod options;

@@ -5,7 +5,7 @@
 use super::{lines, sandbox};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names and values of `nvcc --help` by release; made by `NVTUNE_LIST_OPTIONS=1 cargo test --test drop_in listed`.
+/// Names and values of `nvcc --help` by release; made by `NVTUNE_LIST_OPTIONS=1 cargo test --test main options::`.
 const RELEASES: [(&str, &str); 2] = [("13.0", include_str!("help/13.0.tsv")), ("13.5", include_str!("help/13.5.tsv"))];
 
 /// Options whose help names no value though they take one.
@@ -74,7 +74,7 @@ fn compared(release: &str, rows: &BTreeSet<(String, String, String)>) -> Vec<Str
 }
 
 #[test]
-fn the_table_has_every_option_of_every_known_release() {
+fn option_table_has_every_option_of_recorded_releases() {
     for (release, text) in RELEASES {
         let row = |line: &str| {
             let mut columns = line.split('\t').map(str::to_owned);
@@ -87,7 +87,7 @@ fn the_table_has_every_option_of_every_known_release() {
 }
 
 #[test]
-fn the_table_has_every_option_of_the_toolkit_in_use() {
+fn option_table_has_every_option_of_the_toolkit_in_use() {
     let ask = |option: &str| {
         let output = std::process::Command::new(sandbox::nvcc()).arg(option).output().expect("nvcc starts");
         String::from_utf8(output.stdout).expect("text")

@@ -1,8 +1,9 @@
 //! Public projects that nobody here wrote, in the folder that NVTUNE_PROJECTS names: each `.cu` file is compiled by nvcc and by nvtune,
 //! and exit code, messages and object are the same. Files that plain nvcc refuses must be refused alike; the summary says why it does.
 
-use super::full;
 use super::sandbox::{self, settled};
+use crate::support::full::is_full;
+use crate::support::summary;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -120,7 +121,7 @@ fn differing(one: &Seen, other: &Seen) -> BTreeSet<String> {
 
 #[test]
 fn public_projects_compile_to_the_same_objects() {
-    let Some(root) = std::env::var_os("NVTUNE_PROJECTS").filter(|_| full::wanted()).map(PathBuf::from) else { return };
+    let Some(root) = std::env::var_os("NVTUNE_PROJECTS").filter(|_| is_full()).map(PathBuf::from) else { return };
     let limit = std::env::var("NVTUNE_PROJECTS_MINUTES").ok().and_then(|text| text.parse::<u64>().ok()).unwrap_or(60);
     let deadline = Instant::now() + Duration::from_secs(60 * limit);
     let mut all = Vec::new();
@@ -200,7 +201,7 @@ fn public_projects_compile_to_the_same_objects() {
         }
         text
     };
-    full::keep(
+    summary::keep(
         "projects",
         &format!(
             "public projects, every .cu file by nvcc and by nvtune (-c -arch=sm_90; -rdc=true where nvcc asks for it; cudaThreadSynchronize by its new name), with nvcc's first error of those that it refuses:\n{}",

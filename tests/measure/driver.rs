@@ -1,5 +1,4 @@
-//! The measuring process on what stands in for a driver: buffers, their contents and their comparison, where memory is short and where
-//! kernels write beyond what is theirs.
+//! The measuring process on a stand-in for the driver: buffers, their contents and comparison, scarce memory, writes out of bounds.
 
 use nvtune::cuda::{Element, Scalar};
 use nvtune::launch::Launch;
@@ -8,10 +7,32 @@ use nvtune::workload::contents::fill_bytes;
 use nvtune::workload::{Argument, Buffer, FileBytes, Fill, Workload};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-/// Makes a library of `tests/stubs/driver.cpp` that programs take for the driver and for its management library.
-pub fn stand_in(folder: &Path) {
+const STAND_IN: &str = include_str!("../stubs/driver.cpp");
+
+/// Returns a folder with libraries that programs take for the driver and for its management library.
+///
+/// It is made of `tests/stubs/driver.cpp` once, and kept for later runs of the same source.
+pub fn stand_in() -> &'static Path {
+    static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
+        let hash = STAND_IN
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+        let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("driver-{hash:016x}"));
+        if !kept.exists() {
+            let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+            compile_stand_in(folder.path());
+            // Another process may have been faster.
+            let renamed = std::fs::rename(folder.path(), &kept);
+            assert!(renamed.is_ok() || kept.exists(), "{renamed:?}");
+        }
+        kept
+    });
+    &FOLDER
+}
+
+fn compile_stand_in(folder: &Path) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stubs/driver.cpp");
     let compiler = which::which("c++").or_else(|_| which::which("g++")).expect("nvcc's own host compiler");
     let driver = folder.join("libcuda.so.1");
@@ -27,25 +48,12 @@ pub fn stand_in(folder: &Path) {
 /// Elements of `y`: 8 MB.
 const COUNT: u64 = 2 << 20;
 
-/// A GPU with so many bytes of memory.
-struct Gpu {
-    folder: tempfile::TempDir,
-    memory: u64,
-}
-
-impl Gpu {
-    fn new(memory: u64) -> Gpu {
-        let folder = tempfile::tempdir().expect("a folder");
-        stand_in(folder.path());
-        Gpu { folder, memory }
-    }
-
-    fn start(&self) -> Process {
-        let library_path = format!("LD_LIBRARY_PATH={}", self.folder.path().display());
-        let runner = ["/usr/bin/env".to_owned(), library_path, format!("MEMORY={}", self.memory)];
-        let program = Some(PathBuf::from(env!("CARGO_BIN_EXE_nvtune")));
-        Process::start(Options { runner: runner.to_vec(), program, ..Options::default() }).expect("it starts")
-    }
+/// Starts a measuring process on a GPU with this many bytes of memory.
+fn start(memory: u64) -> Process {
+    let library_path = format!("LD_LIBRARY_PATH={}", stand_in().display());
+    let runner = ["/usr/bin/env".to_owned(), library_path, format!("MEMORY={memory}")];
+    let program = Some(PathBuf::from(env!("CARGO_BIN_EXE_nvtune")));
+    Process::start(Options { runner: runner.to_vec(), program, ..Options::default() }).expect("it starts")
 }
 
 fn buffer(name: &str, scalar: Scalar, count: u64, fill: Fill) -> Buffer {
@@ -97,17 +105,15 @@ const DIFFERS: &str = "1 of 2097152 elements of `y` differ from the baseline's: 
 const STRAY: &str = "writes to `y` where the baseline leaves it alone (an index out of bounds?)";
 
 #[test]
-fn results_that_are_rounded_otherwise_agree_and_others_are_refused() {
-    let gpu = Gpu::new(1 << 30);
-    let said = outcomes(&mut gpu.start(), &of("copies"), &["rounded", "wrong", "overruns", "copies"].map(of));
+fn rounded_results_agree_and_wrong_ones_are_refused() {
+    let said = outcomes(&mut start(1 << 30), &of("copies"), &["rounded", "wrong", "overruns", "copies"].map(of));
     assert_eq!([&said[0], &said[2], &said[3]], ["timed", STRAY, "timed"]);
     assert!(said[1].starts_with(DIFFERS), "{}", said[1]);
 }
 
 #[test]
-fn buffers_hold_what_the_host_says_they_do() {
-    let gpu = Gpu::new(1 << 30);
-    let mut process = gpu.start();
+fn buffers_on_the_gpu_hold_what_the_host_computes_for_each_type_and_fill() {
+    let mut process = start(1 << 30);
     let random = Fill::Random { lo: -3.0, hi: 100.0 };
     for scalar in
         [Scalar::U8, Scalar::I16, Scalar::U32, Scalar::I64, Scalar::F16, Scalar::Bf16, Scalar::F32, Scalar::F64]
@@ -129,21 +135,23 @@ fn buffers_hold_what_the_host_says_they_do() {
 
 /// Results lie on the GPU, in reach of what is compared with them.
 #[test]
-fn a_kernel_that_writes_over_the_baselines_results_is_refused_and_no_other() {
-    let gpu = Gpu::new(1 << 30);
-    let said = outcomes(&mut gpu.start(), &of("copies"), &["rounded", "sprays", "rounded", "wrong"].map(of));
+fn kernel_that_overwrites_the_baselines_results_is_refused_alone() {
+    let said = outcomes(&mut start(1 << 30), &of("copies"), &["rounded", "sprays", "rounded", "wrong"].map(of));
     assert_eq!([&said[0], &said[1], &said[2]], ["timed", STRAY, "timed"]);
     assert!(said[3].starts_with(DIFFERS), "{}", said[3]);
-    // A baseline that does so has always been compared with: what it leaves is on the host.
-    let said = outcomes(&mut gpu.start(), &of("sprays"), &["sprays", "copies"].map(of));
+}
+
+/// What such a baseline leaves is on the host.
+#[test]
+fn baseline_that_writes_out_of_bounds_is_compared_with() {
+    let said = outcomes(&mut start(1 << 30), &of("sprays"), &["sprays", "copies"].map(of));
     assert!(said[0] == "timed" && said[1].contains("elements of `y` differ"), "{said:?}");
 }
 
 #[test]
-fn results_make_room_for_candidates() {
+fn baselines_results_make_room_for_larger_candidates() {
     // Of 256 MB the measuring process has 32 for itself; `x` takes 100, and `y`, a copy of it and its results take 8 each.
-    let gpu = Gpu::new(256 << 20);
-    let mut process = gpu.start();
+    let mut process = start(256 << 20);
     let baseline = beside("copies", 92 << 20, true);
     let with = |kernel, more: u64| beside(kernel, more << 20, false);
     let said = outcomes(
@@ -159,15 +167,23 @@ fn results_make_room_for_candidates() {
             beside("rounded", 92 << 20, true),
         ],
     );
-    println!("{said:#?}");
     assert_eq!([&said[0], &said[1], &said[4]], ["timed"; 3]);
     assert!(said[2].starts_with(DIFFERS), "{}", said[2]);
     assert!(said[3].contains("do not fit into the GPU's memory"), "{}", said[3]);
-    // Results that would leave too little for others are on the host from the start.
+}
+
+/// Such results are on the host from the start.
+#[test]
+fn candidates_are_compared_with_results_that_leave_too_little_memory() {
+    let mut process = start(256 << 20);
     let crowded = beside("copies", 172 << 20, true);
     let said =
         outcomes(&mut process, &crowded, &[beside("rounded", 172 << 20, true), beside("wrong", 172 << 20, true)]);
     assert!(said[0] == "timed" && said[1].starts_with(DIFFERS), "{said:?}");
-    let huge = process.time(&beside("copies", 300 << 20, true), &[], &plan());
+}
+
+#[test]
+fn baseline_larger_than_the_memory_is_an_error() {
+    let huge = start(256 << 20).time(&beside("copies", 300 << 20, true), &[], &plan());
     assert!(matches!(huge, Err(Error::Baseline(_))), "{huge:?}");
 }

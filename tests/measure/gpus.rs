@@ -6,7 +6,7 @@ use nvtune::measure::{Caches, Error, Measurer, Options, Outcome, Plan, Pool, Pro
 use std::time::Duration;
 
 #[test]
-fn short_kernels_are_timed_by_several_launches() {
+fn candidates_are_timed_by_several_launches_where_the_baseline_is_short() {
     // By the baseline: all candidates are timed alike.
     for (baseline, expected) in [(19.0, "5 x 4.0"), (21.0, "5 x 5.0")] {
         let recorded = Recorded::new(&format!(
@@ -21,7 +21,7 @@ fn short_kernels_are_timed_by_several_launches() {
 }
 
 #[test]
-fn rounds_of_a_throttled_gpu_are_repeated_and_said_so() {
+fn round_on_a_throttled_gpu_is_repeated() {
     let recorded = Recorded::new(
         r#"{"conditions": [
             {"sm_mhz": 1980, "temperature_c": 50},
@@ -36,7 +36,10 @@ fn rounds_of_a_throttled_gpu_are_repeated_and_said_so() {
     assert_eq!((conditions.sm_mhz, conditions.memory_mhz, conditions.temperature_c), ((1200, 1980), (2600, 2600), 90));
     assert_eq!(conditions.throttled, ["hardware thermal slowdown"]);
     assert_eq!(process.conditions(), Conditions::default(), "they are told once");
+}
 
+#[test]
+fn rounds_on_an_always_throttled_gpu_are_doubtful() {
     let always = r#"{"conditions": [{"throttled": ["power cap"]}], "entries": [{"time_us": 30}]}"#;
     let mut process = Recorded::new(always).start();
     assert_eq!(time(&mut process, &["a"], &plan()), ["5 x 30.0"]);
@@ -55,10 +58,19 @@ fn on_gpus(uuids: &[String], entries: &str) -> Recorded {
     Recorded::new(&format!(r#"{{"device": {{"name": "NVIDIA H200"}}, "gpus": {list}, "entries": [{entries}]}}"#))
 }
 
+/// A process that waits this long for a GPU.
+fn waiting(recorded: &Recorded, milliseconds: u64) -> Process {
+    Process::start(Options { wait: Some(Duration::from_millis(milliseconds)), ..recorded.options() }).unwrap()
+}
+
 /// Recordings that say in one file what was run.
 struct Logged(tempfile::TempDir);
 
 impl Logged {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
     fn log(&self) -> std::path::PathBuf {
         self.0.path().join("log")
     }
@@ -70,7 +82,18 @@ impl Logged {
         ))
     }
 
-    /// How often the baseline was run for its results.
+    /// Sends the baseline ahead until it has been run `count` times. Who has just let go of the GPU, or looked at it, may still have
+    /// it: then it is not waited for, and is asked for again.
+    fn run_ahead(&self, process: &mut Process, count: usize) {
+        let begin = std::time::Instant::now();
+        while self.runs() < count && begin.elapsed() < Duration::from_secs(20) {
+            process.ahead(&candidate("default"));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(self.runs(), count);
+    }
+
+    /// Returns how often the baseline was run for its results.
     fn runs(&self) -> usize {
         let text = std::fs::read_to_string(self.log()).unwrap_or_default();
         text.lines().filter(|line| *line == "baseline default").count()
@@ -78,33 +101,39 @@ impl Logged {
 }
 
 #[test]
-fn one_process_measures_on_a_gpu_at_a_time() {
-    let uuids = uuids::<2>();
-    let recorded = on_gpus(&uuids[..1], r#"{"time_us": 30}"#);
-    let with_wait = |milliseconds| Options { wait: Some(Duration::from_millis(milliseconds)), ..recorded.options() };
+fn process_has_a_gpu_alone_until_it_rests() {
+    let recorded = on_gpus(&uuids::<1>(), r#"{"time_us": 30}"#);
     let mut first = recorded.start();
     time(&mut first, &["a"], &plan());
-    // The first has the GPU until it rests.
-    let mut second = Process::start(with_wait(100)).unwrap();
+    let mut second = waiting(&recorded, 100);
     let error = second.time(&candidate("default"), &[], &plan()).unwrap_err();
     let expected = "others have measured on the NVIDIA H200 for 0 s (NVTUNE_WAIT says how long to wait for it)";
     assert_eq!(error.to_string(), expected);
     first.rest();
     assert_eq!(time(&mut second, &["a"], &plan()), ["5 x 30.0"]);
+}
 
-    // Waiting counts against no budget, and the death of a process frees its GPU.
-    let mut third = Process::start(with_wait(20_000)).unwrap();
-    let waiting = std::thread::spawn(move || {
+#[test]
+fn waiting_for_a_gpu_counts_against_no_budget() {
+    let recorded = on_gpus(&uuids::<1>(), r#"{"time_us": 30}"#);
+    let mut first = recorded.start();
+    time(&mut first, &["a"], &plan());
+    let mut second = waiting(&recorded, 20_000);
+    let measuring = std::thread::spawn(move || {
         let plan = Plan { budget_s: 0.2, rounds: 2, ..plan() };
-        (time(&mut third, &["a", "b"], &plan), third.waited())
+        (time(&mut second, &["a", "b"], &plan), second.waited())
     });
     std::thread::sleep(Duration::from_millis(500));
-    drop(second);
-    let (outcomes, waited) = waiting.join().unwrap();
+    // The death of a process frees its GPU.
+    drop(first);
+    let (outcomes, waited) = measuring.join().unwrap();
     assert_eq!(outcomes, ["2 x 30.0", "2 x 30.0"]);
     assert!((0.3..10.0).contains(&waited.as_secs_f64()), "{waited:?}");
+}
 
-    // Of two GPUs another process takes the other one.
+#[test]
+fn second_process_takes_the_second_gpu() {
+    let uuids = uuids::<2>();
     let recorded = on_gpus(&uuids, r#"{"time_us": 30}"#);
     let (mut a, mut b) = (recorded.start(), recorded.start());
     time(&mut a, &["a"], &plan());
@@ -116,67 +145,67 @@ fn one_process_measures_on_a_gpu_at_a_time() {
 }
 
 #[test]
-fn a_baseline_that_is_sent_ahead_is_run_once_where_a_gpu_is_free_and_leaves_that_to_others() {
-    let [first, second] = uuids();
-    let logged = Logged(tempfile::tempdir().unwrap());
-    let (on, runs) = (|uuids: &[String]| logged.on(uuids), || logged.runs());
-    // Who has just let go of the GPU, or looked at it, may still have it: then it is not waited for, and is asked for again.
-    let is_run_ahead = |process: &mut Process, count: usize| {
-        let begin = std::time::Instant::now();
-        while runs() < count && begin.elapsed() < Duration::from_secs(20) {
-            process.ahead(&candidate("default"));
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        assert_eq!(runs(), count);
-    };
-    let quick = |recorded: &Recorded| {
-        Process::start(Options { wait: Some(Duration::from_secs(1)), ..recorded.options() }).unwrap()
-    };
-    let [one, both] = [on(std::slice::from_ref(&first)), on(&[first.clone(), second])];
-
-    let (mut process, mut other) = (quick(&one), quick(&one));
-    is_run_ahead(&mut process, 1);
+fn baseline_that_is_sent_ahead_is_run_once() {
+    let logged = Logged::new();
+    let mut process = waiting(&logged.on(&uuids::<1>()), 1000);
+    logged.run_ahead(&mut process, 1);
     assert_eq!(time(&mut process, &["a"], &plan()), ["5 x 30.0"]);
-    assert_eq!(runs(), 1, "its results are there");
-    // The GPU is another's: nothing is run, and nobody waits.
+    assert_eq!(logged.runs(), 1, "its results are there");
+}
+
+#[test]
+fn baseline_is_not_run_ahead_on_the_gpu_of_another_process() {
+    let logged = Logged::new();
+    let recorded = logged.on(&uuids::<1>());
+    let (mut process, mut other) = (waiting(&recorded, 1000), waiting(&recorded, 1000));
+    logged.run_ahead(&mut process, 1);
+    assert_eq!(time(&mut process, &["a"], &plan()), ["5 x 30.0"]);
+    // Nothing is run, and nobody waits.
     other.ahead(&candidate("default"));
     let busy = other.time(&candidate("default"), &[], &plan()).unwrap_err();
     assert!(matches!(busy, Error::Busy { .. }), "{busy}");
     process.rest();
     assert_eq!(time(&mut other, &["a"], &plan()), ["5 x 30.0"]);
-    assert_eq!(runs(), 2);
-    other.rest();
-
-    // What is there is let go of with the rest.
-    is_run_ahead(&mut process, 3);
-    process.rest();
-    assert_eq!(time(&mut process, &["a"], &plan()), ["5 x 30.0"]);
-    assert_eq!(runs(), 4);
-    process.rest();
-
-    // It is not kept from others meanwhile, and who has to take another GPU then begins there.
-    let mut process = quick(&both);
-    is_run_ahead(&mut process, 5);
-    assert_eq!(time(&mut other, &["a"], &plan()), ["5 x 30.0"]);
-    assert_eq!(time(&mut process, &["a"], &plan()), ["5 x 30.0"]);
-    assert_eq!(runs(), 7);
+    assert_eq!(logged.runs(), 2);
 }
 
 #[test]
-fn a_paused_gpu_is_for_others_and_keeps_what_it_was_given() {
+fn results_of_a_baseline_are_let_go_of_with_a_rest() {
+    let logged = Logged::new();
+    let mut process = waiting(&logged.on(&uuids::<1>()), 1000);
+    logged.run_ahead(&mut process, 1);
+    process.rest();
+    assert_eq!(time(&mut process, &["a"], &plan()), ["5 x 30.0"]);
+    assert_eq!(logged.runs(), 2);
+}
+
+#[test]
+fn gpu_of_a_baseline_that_was_sent_ahead_is_not_kept_from_others() {
+    let logged = Logged::new();
     let [first, second] = uuids();
-    let logged = Logged(tempfile::tempdir().unwrap());
-    let (on, runs) = (|uuids: &[String]| logged.on(uuids), || logged.runs());
-    let [one, both] = [on(std::slice::from_ref(&first)), on(&[first.clone(), second])];
-    let claim = |process: &mut Process| {
-        // Who has just looked at a GPU, or let go of it, may still have it.
-        let begin = std::time::Instant::now();
-        while !process.claim_free().unwrap() {
-            assert!(begin.elapsed() < Duration::from_secs(20));
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    };
-    let (mut process, mut other) = (one.start(), one.start());
+    let (one, both) = (logged.on(std::slice::from_ref(&first)), logged.on(&[first, second]));
+    let (mut process, mut other) = (waiting(&both, 1000), waiting(&one, 1000));
+    logged.run_ahead(&mut process, 1);
+    assert_eq!(time(&mut other, &["a"], &plan()), ["5 x 30.0"]);
+    // Who has to take another GPU begins there.
+    assert_eq!(time(&mut process, &["a"], &plan()), ["5 x 30.0"]);
+    assert_eq!(logged.runs(), 3);
+}
+
+/// Claims a GPU that is free; who has just looked at it, or let go of it, may still have it.
+fn claim(process: &mut Process) {
+    let begin = std::time::Instant::now();
+    while !process.claim_free().unwrap() {
+        assert!(begin.elapsed() < Duration::from_secs(20));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn paused_gpu_is_for_others_and_keeps_the_baselines_results() {
+    let logged = Logged::new();
+    let recorded = logged.on(&uuids::<1>());
+    let (mut process, mut other) = (recorded.start(), recorded.start());
     claim(&mut process);
     assert_eq!(time(&mut process, &["a"], &plan()), ["5 x 30.0"]);
     assert!(!other.claim_free().unwrap(), "it is the first one's");
@@ -184,28 +213,30 @@ fn a_paused_gpu_is_for_others_and_keeps_what_it_was_given() {
     claim(&mut other);
     assert!(!process.claim_free().unwrap());
     assert_eq!(time(&mut other, &["a"], &plan()), ["5 x 30.0"]);
-    assert_eq!(runs(), 2);
+    assert_eq!(logged.runs(), 2);
     other.rest();
     assert_eq!(time(&mut process, &["a", "b"], &plan()), ["5 x 30.0"; 2]);
-    assert_eq!(runs(), 2, "its results are there");
-    process.rest();
+    assert_eq!(logged.runs(), 2, "its results are there");
+}
 
-    // Who has to go on with another GPU is given all there.
-    let mut process = both.start();
+#[test]
+fn process_that_goes_on_with_another_gpu_is_given_all_there() {
+    let logged = Logged::new();
+    let mut process = logged.on(&uuids::<2>()).start();
     claim(&mut process);
     let before = process.device().uuid.clone();
     assert_eq!(time(&mut process, &["a"], &plan()), ["5 x 30.0"]);
     process.pause();
-    let taken = on(std::slice::from_ref(&before));
+    let taken = logged.on(std::slice::from_ref(&before));
     let mut other = taken.start();
     claim(&mut other);
     assert_eq!(time(&mut process, &["a", "b"], &plan()), ["5 x 30.0"; 2]);
     assert_ne!(process.device().uuid, before);
-    assert_eq!(runs(), 4);
+    assert_eq!(logged.runs(), 2);
 }
 
 #[test]
-fn several_gpus_share_candidates_and_times_are_scaled_by_the_baseline() {
+fn pool_takes_all_free_gpus_and_scales_their_times_by_the_baseline() {
     let uuids = uuids::<3>();
     // The second GPU is 10% slower; a launch takes a while, so that others are worth calling.
     let entries = format!(

@@ -26,13 +26,11 @@ fn ready(folder: &Path, is_instance: bool) -> serde_json::Value {
 }
 
 #[test]
-fn an_instance_of_a_gpu_has_the_gpus_name_and_memory_of_its_own() {
-    let folder = tempfile::tempdir().expect("a folder");
-    stand_in(folder.path());
+fn mig_instance_has_the_uuid_of_its_gpu_and_memory_of_its_own() {
     // By its name it is locked: who measures on another instance may be in its way.
     let gpu = "GPU-11111111-1111-1111-1111-111111111111";
     for (is_instance, free) in [(false, 70), (true, 9)] {
-        let device = ready(folder.path(), is_instance);
+        let device = ready(stand_in(), is_instance);
         assert_eq!((&device["uuid"], &device["free_bytes"]), (&gpu.into(), &free.into()), "{device}");
     }
 }

@@ -7,26 +7,41 @@ use nvtune::workload::Fill;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// A candidate that is faster than the baseline, one that is slower, and one that cannot be launched.
+const REGISTER_CAPS: &str = r#"{
+    "device": {"name": "NVIDIA H200", "compute_capability": 90},
+    "entries": [
+        {"label": "cap=32", "time_us": 90, "spread": 0.0001},
+        {"label": "cap=16", "time_us": 250},
+        {"label": "cap=24", "refused": {"too_many_resources": {"what": "too many registers"}}},
+        {"block": [128, 1, 1], "kernel": "saxpy", "time_us": 100}
+    ]
+}"#;
+
+/// Candidates that take the measuring process down in each way, or fault on the GPU.
+const FAULTS: &str = r#"{"entries": [
+    {"label": "dies", "fault": "die"},
+    {"label": "hangs", "fault": "hang"},
+    {"label": "babbles", "fault": "garbage"},
+    {"label": "faults", "refused": {"faulted": {"error": "CUDA_ERROR_ILLEGAL_ADDRESS"}}},
+    {"time_us": 100}
+]}"#;
+
 #[test]
-fn candidates_are_timed_and_slow_ones_dropped_after_a_sample() {
-    let recorded = Recorded::new(
-        r#"{
-          "device": {"name": "NVIDIA H200", "compute_capability": 90},
-          "entries": [
-            {"label": "cap=32", "time_us": 90, "spread": 0.0001},
-            {"label": "cap=16", "time_us": 250},
-            {"label": "cap=24", "refused": {"too_many_resources": {"what": "too many registers"}}},
-            {"block": [128, 1, 1], "kernel": "saxpy", "time_us": 100}
-          ]}"#,
-    );
+fn slow_candidate_is_dropped_after_one_sample() {
+    let recorded = Recorded::new(REGISTER_CAPS);
     let mut process = recorded.start();
     assert_eq!(process.device().name, "NVIDIA H200");
     assert_eq!(process.device().compute_capability, 90);
     let labels = ["cap=32 x=1", "cap=16", "cap=24", "cap=0"];
     assert_eq!(time(&mut process, &labels, &plan()), ["5 x 90.0", "1 x 250.0", "too many registers", "5 x 100.0"]);
+}
 
-    let rounds =
-        process.duel(&[candidate("default"), candidate("cap=24"), candidate("cap=32")], 12, Caches::Cold).unwrap();
+#[test]
+fn duel_leaves_out_a_refused_candidate() {
+    let recorded = Recorded::new(REGISTER_CAPS);
+    let contenders = ["default", "cap=24", "cap=32"].map(candidate);
+    let rounds = recorded.start().duel(&contenders, 12, Caches::Cold).unwrap();
     let [Some(baseline), None, Some(challenger)] = rounds.as_slice() else {
         panic!("{rounds:?}");
     };
@@ -38,7 +53,7 @@ fn candidates_are_timed_and_slow_ones_dropped_after_a_sample() {
 }
 
 #[test]
-fn a_time_is_never_shown_without_the_baselines() {
+fn times_are_shown_only_with_one_of_the_baseline() {
     let recorded = Recorded::new(r#"{"entries": [{"label": "slow", "time_us": 250}, {"time_us": 100}]}"#);
     let candidates = [candidate("slow"), candidate("as fast")];
     let mut shown = Vec::new();
@@ -56,23 +71,15 @@ fn a_time_is_never_shown_without_the_baselines() {
 }
 
 #[test]
-fn a_spent_budget_skips_what_is_left() {
+fn spent_budget_skips_the_remaining_candidates() {
     let recorded = Recorded::new(r#"{"entries": [{"time_us": 50}]}"#);
     let plan = Plan { budget_s: 0.0, rounds: 1, ..plan() };
     assert_eq!(time(&mut recorded.start(), &["a", "b"], &plan), ["skipped", "skipped"]);
 }
 
 #[test]
-fn what_takes_the_child_down_is_refused_by_name_and_the_rest_goes_on() {
-    let recorded = Recorded::new(
-        r#"{"entries": [
-            {"label": "dies", "fault": "die"},
-            {"label": "hangs", "fault": "hang"},
-            {"label": "babbles", "fault": "garbage"},
-            {"label": "faults", "refused": {"faulted": {"error": "CUDA_ERROR_ILLEGAL_ADDRESS"}}},
-            {"time_us": 100}
-          ]}"#,
-    );
+fn candidate_that_takes_the_process_down_is_refused_alone() {
+    let recorded = Recorded::new(FAULTS);
     let mut process = recorded.start();
     let labels = ["a", "dies", "b", "hangs", "babbles", "c", "faults", "d"];
     let outcomes = time(&mut process, &labels, &plan());
@@ -82,14 +89,18 @@ fn what_takes_the_child_down_is_refused_by_name_and_the_rest_goes_on() {
     assert_eq!(outcomes[3], "did not end within 0.3 s");
     assert!(outcomes[4].starts_with(r#"the measuring process died while it ran: it says "Segmenta"#), "{outcomes:?}");
     assert_eq!(outcomes[6], "crashed on the GPU: CUDA_ERROR_ILLEGAL_ADDRESS");
+}
 
-    let rounds = process.duel(&["a", "dies", "b"].map(candidate), 3, Caches::Cold).unwrap();
+#[test]
+fn duel_goes_on_without_a_candidate_that_takes_the_process_down() {
+    let recorded = Recorded::new(FAULTS);
+    let rounds = recorded.start().duel(&["a", "dies", "b"].map(candidate), 3, Caches::Cold).unwrap();
     let lengths: Vec<_> = rounds.iter().map(|r| r.as_ref().map(Vec::len)).collect();
     assert_eq!(lengths, [Some(3), None, Some(3)]);
 }
 
 #[test]
-fn a_baseline_that_cannot_run_is_an_error() {
+fn baseline_that_cannot_run_is_an_error() {
     for (entry, expected) in [
         (
             r#"{"fault": "die"}"#,
@@ -117,7 +128,7 @@ fn a_baseline_that_cannot_run_is_an_error() {
 }
 
 #[test]
-fn without_a_driver_there_is_no_device_and_it_takes_no_time() {
+fn missing_driver_is_found_within_half_a_second() {
     let mut options = Recorded::new("{}").options();
     options.replay = None;
     let begin = Instant::now();
@@ -133,7 +144,7 @@ fn without_a_driver_there_is_no_device_and_it_takes_no_time() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_child_ends_with_its_standard_input_and_leaves_no_zombie() {
+fn process_that_is_dropped_while_it_hangs_leaves_no_zombie() {
     let recorded = Recorded::new(r#"{"entries": [{"label": "hangs", "fault": "hang"}, {"time_us": 100}]}"#);
     let own = std::process::id();
     let path = recorded.folder.path().to_str().unwrap().to_owned();
@@ -156,8 +167,11 @@ fn the_child_ends_with_its_standard_input_and_leaves_no_zombie() {
     assert_eq!(time(&mut process, &["hangs"], &plan()), ["did not end within 0.3 s"]);
     drop(process);
     assert_eq!(children(), 0);
+}
 
-    // A caller that is killed has no time to end the child; the end of its pipe does, also while the child hangs.
+/// A caller that is killed has no time to end the child: the end of its pipe does.
+#[test]
+fn hanging_process_ends_with_its_standard_input() {
     let recorded = Recorded::new(r#"{"start": "hang", "entries": []}"#);
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_nvtune"))
         .args(["measure", "--replay"])
@@ -175,7 +189,7 @@ fn the_child_ends_with_its_standard_input_and_leaves_no_zombie() {
 }
 
 #[test]
-fn a_workload_that_cannot_be_sent_is_an_error() {
+fn workload_with_an_infinite_fill_cannot_be_sent() {
     let recorded = Recorded::new(r#"{"entries": [{"time_us": 30}]}"#);
     let mut unsendable = candidate("default");
     Arc::make_mut(&mut unsendable.workload).buffers[0].fill = Fill::Constant(f64::INFINITY);

@@ -7,7 +7,7 @@ use nvtune::measure::{Reason, Timing};
 use proptest::prelude::*;
 
 #[test]
-fn median_and_spread() {
+fn timing_has_the_median_and_the_spread_of_its_samples() {
     for (samples, median, spread) in
         [(vec![4.0], 4.0, 0.0), (vec![3.0, 1.0], 2.0, 0.0), (vec![9.0, 10.0, 11.0, 10.0, 100.0], 10.0, 0.1)]
     {
@@ -46,7 +46,7 @@ fn differs(scalar: Scalar, lanes: u8, expected: Vec<u8>, got: Vec<u8>) -> String
 }
 
 #[test]
-fn results_agree_by_type() {
+fn results_agree_within_the_tolerance_of_their_type() {
     use Scalar::*;
     let nan = f32::NAN;
     let inf = f32::INFINITY;
@@ -116,7 +116,7 @@ proptest! {
     /// Buffers are compared in runs, most numbers of which need no look of their own: each counts as by itself, also where the
     /// tolerance is just above or below how far the farthest is off.
     #[test]
-    fn floats_agree_as_their_values_do(
+    fn floats_agree_in_runs_as_they_do_one_by_one(
         kind in 0usize..4,
         lanes in prop::sample::select(vec![1u8, 2, 4]),
         of_farthest in prop_oneof![Just(0.0), Just(0.5), Just(0.999), Just(1.001)],
@@ -172,7 +172,7 @@ fn large_results_are_compared_whole_and_in_order() {
 }
 
 #[test]
-fn verdicts() {
+fn verdict_depends_on_gain_noise_and_number_of_pairs() {
     let steady = |us: f64, n: usize| vec![us; n];
     let noisy = |us: f64, n: usize| -> Vec<f64> {
         (0..n).map(|i| us * (1.0 + 0.05 * ((i * 7 % 11) as f64 / 5.0 - 1.0))).collect()
@@ -208,7 +208,7 @@ proptest! {
     /// Whatever the samples: not both are faster than the other, the scale of time does not matter, and a gain that is claimed
     /// is one.
     #[test]
-    fn verdicts_hold_together(pairs in prop::collection::vec((1.0f64..2.0, 1.0f64..2.0), 0..60), scale in 0.1f64..10.0) {
+    fn verdict_does_not_depend_on_the_scale_and_never_favours_both(pairs in prop::collection::vec((1.0f64..2.0, 1.0f64..2.0), 0..60), scale in 0.1f64..10.0) {
         let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
         let scaled = |samples: &[f64]| -> Vec<f64> { samples.iter().map(|us| us * scale).collect() };
         let verdict = faster(&a, &b);
@@ -223,7 +223,7 @@ proptest! {
 
     /// Two samplings of one distribution are hardly ever told apart.
     #[test]
-    fn equals_are_not_faster(noise in prop::collection::vec((0.0f64..1.0, 0.0f64..1.0), 30)) {
+    fn samples_of_one_distribution_are_not_told_apart(noise in prop::collection::vec((0.0f64..1.0, 0.0f64..1.0), 30)) {
         let (a, b): (Vec<f64>, Vec<f64>) =
             noise.into_iter().map(|(x, y)| (100.0 + 0.5 * x, 100.0 + 0.5 * y)).unzip();
         let claimed = matches!(faster(&a, &b), Verdict::Faster { .. });
@@ -232,7 +232,7 @@ proptest! {
 }
 
 #[test]
-fn reasons_read_as_sentences() {
+fn refusal_by_a_difference_reads_as_a_sentence() {
     use nvtune::measure::Difference;
     let difference = Difference {
         buffer: "y".to_owned(),

@@ -19,7 +19,7 @@ fn behind_a_pipe(recorded: &Recorded, bytes: usize) -> Options {
 }
 
 #[test]
-fn a_runner_that_breaks_at_any_moment_is_an_error_or_a_refused_candidate() {
+fn runner_that_breaks_at_any_byte_is_an_error_or_a_refused_candidate() {
     let recorded = Recorded::new(r#"{"entries": [{"time_us": 30}]}"#);
     let plan = Plan { rounds: 2, ..plan() };
     let (mut whole, mut ready) = (0, false);
@@ -49,7 +49,7 @@ fn a_runner_that_breaks_at_any_moment_is_an_error_or_a_refused_candidate() {
 }
 
 #[test]
-fn a_process_that_is_no_nvtune_is_told_apart() {
+fn failed_start_is_told_with_its_cause() {
     fn run(recording: &str, change: impl FnOnce(&mut Options)) -> String {
         let recorded = Recorded::new(recording);
         let mut options = recorded.options();
@@ -98,19 +98,23 @@ fn a_process_that_is_no_nvtune_is_told_apart() {
 }
 
 #[test]
-fn what_a_login_shell_says_first_is_passed_over() {
+fn output_of_a_login_shell_before_the_protocol_is_ignored() {
     let recorded = Recorded::new(r#"{"start": "banner", "entries": [{"time_us": 30}]}"#);
     assert_eq!(time(&mut recorded.start(), &["a"], &plan()), ["5 x 30.0"]);
 }
 
 #[test]
-fn a_runner_is_put_before_the_command() {
+fn runner_with_a_quoted_word_is_put_before_the_command() {
     let recorded = Recorded::new(r#"{"entries": [{"time_us": 30}]}"#);
     let mut options = recorded.options();
     options.runner = split("/usr/bin/env 'NVTUNE_TEST_WORD=a b'").unwrap();
-    let mut process = Process::start(options.clone()).unwrap();
+    let mut process = Process::start(options).unwrap();
     assert_eq!(time(&mut process, &["a"], &plan()), ["5 x 30.0"]);
+}
 
-    options.runner = split("/nowhere/ssh gpu01").unwrap();
+#[test]
+fn runner_that_is_not_there_is_an_error() {
+    let recorded = Recorded::new("{}");
+    let options = Options { runner: split("/nowhere/ssh gpu01").unwrap(), ..recorded.options() };
     assert!(matches!(Process::start(options), Err(Error::Start { .. })));
 }

@@ -4,4 +4,5 @@ pub mod disassembly;
 pub mod fixtures;
 pub mod full;
 pub mod resource_usage;
+pub mod summary;
 pub mod toolkit;

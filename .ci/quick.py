@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""Runs the quick checks, as many at once as the build allows, and shows the output of those that failed last.
+
+In: NVTUNE_NVCC, CARGO. Out: a line for each check when it ends; status 1 if one failed; logs in `build/quick/`.
+The lints need the build directory, and wait until the tests are built: then they run beside them.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+LOGS = REPOSITORY / "build" / "quick"
+CARGO = os.environ.get("CARGO", "cargo")
+
+
+class Check:
+    """A command that runs, with its output in a file."""
+
+    def __init__(self, name, *command):
+        self.name = name
+        self.path = LOGS / f"{name}.log"
+        self.begin = time.monotonic()
+        with self.path.open("w") as output:
+            self.process = subprocess.Popen(command, cwd=REPOSITORY, stdout=output, stderr=subprocess.STDOUT)
+
+    def output(self):
+        return self.path.read_text(errors="replace")
+
+    def wait_until_built(self):
+        """Waits until cargo runs the first test program, and has let go of the build directory."""
+        while "     Running " not in self.output() and self.process.poll() is None:
+            time.sleep(0.1)
+
+    def has_ended(self):
+        """Returns whether the command has ended, and says so the first time."""
+        if self.process.poll() is None:
+            return False
+        word = "FAILED" if self.process.returncode else "ok"
+        print(f"{word}: {self.name} ({time.monotonic() - self.begin:.0f} s)", flush=True)
+        return True
+
+
+def main():
+    LOGS.mkdir(parents=True, exist_ok=True)
+    checks = [Check("format", CARGO, "fmt", "--check")]
+    tests = Check("tests", CARGO, "test", "--locked", "--workspace")
+    checks.append(Check("scripts", ".ci/checks"))
+    tests.wait_until_built()
+    lints = [CARGO, "clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]
+    checks += [Check("lints", *lints), tests]
+    running = checks
+    while running:
+        running = [check for check in running if not check.has_ended()]
+        time.sleep(0.1)
+    failed = [check for check in checks if check.process.returncode]
+    for check in failed:
+        print(f"\n{check.name}:\n{check.output()}", flush=True)
+    sys.exit(1 if failed else 0)
+
+
+main()
