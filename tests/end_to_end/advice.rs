@@ -116,7 +116,7 @@ fn a_space_beyond_all_bounds_is_refused() {
 #[test]
 fn nothing_is_said_of_good_comments() {
     let sources = ["saxpy.cu", "tiled.cu", "two.cu"];
-    let project = Project::new(&sources);
+    let project = Project::new(&sources).with_cuda_headers();
     for source in sources {
         let arguments = ["-O3", "-arch=sm_90", "-c", source, "-o", "out.o"];
         let ran = succeed(project.nvtune(&arguments).env("NVTUNE_STRICT", "1"));

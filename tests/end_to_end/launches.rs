@@ -197,7 +197,7 @@ fn a_header_counts_where_it_is_compiled_and_for_the_launches_that_know_of_it() {
 
 #[test]
 fn a_tile_that_host_code_launches_by_its_macro_is_tuned_as_it_stands() {
-    let project = Project::new(&[]);
+    let project = Project::new(&[]).with_cuda_headers();
     let followed = "remap grid.x:kept grid.y:kept host:TILE block:TILE";
     let cases = [
         ("dim3 block(TILE, TILE); flip<<<grid, block>>>(n, x, y);", 32, followed),
@@ -1026,7 +1026,7 @@ fn a_grid_that_waits_for_itself_is_no_larger_than_the_gpu() {
     };
     // Of each kernel of a file, by configuration in the order of the grids: whether it has a score, and why not.
     let scored = |head: &str, kernels: &[String]| -> Vec<(Vec<bool>, serde_json::Value)> {
-        let project = Project::new(&[]);
+        let project = Project::new(&[]).with_cuda_headers();
         let include = format!("{COOPERATIVE_GROUPS}namespace cg = cooperative_groups;");
         project.write("root.cu", &format!("{include}\n{head}\n{}", kernels.concat()));
         // What is launched by the header has no need of host code.
@@ -1145,7 +1145,7 @@ fn a_kernel_that_waits_for_its_grid_is_launched_cooperatively() {
                 )
             }));
         }
-        let project = Project::new(&[]);
+        let project = Project::new(&[]).with_cuda_headers();
         project.write("root.cu", &text);
         let together = || -> Vec<bool> {
             let header = project.read("root.tune.h");

@@ -160,7 +160,7 @@ fn buffers_that_the_gpu_has_no_room_for_are_said_so_and_the_model_chooses() {
 
 #[test]
 fn two_kernels_of_one_file_have_caps_of_their_own() {
-    let project = Project::new(&["two.cu"]);
+    let project = Project::new(&["two.cu"]).with_cuda_headers();
     succeed(&mut project.plain(&compile("two.cu", "plain.o")));
     let plain = project.registers("plain.o");
     project.write("recorded.json", CAPS_WIN);
@@ -268,7 +268,7 @@ fn the_winners_loads_are_in_the_object_and_its_carve_out_in_the_header() {
 
 #[test]
 fn loads_that_stay_nvccs_own_and_a_carve_out_that_stays_the_drivers() {
-    let project = Project::new(&["cached.cu"]);
+    let project = Project::new(&["cached.cu"]).with_cuda_headers();
     let ran = tuned(&project, "cached.cu", r#"{"time_us": 10.0, "spread": 0.01}"#);
     assert!(ran.stderr.starts_with("nvtune: folded: block=256 (kept: "), "{}", ran.stderr);
     assert!(project.read("cached.tune.h").contains("#define FOLDED_CARVEOUT -1\n"));
@@ -387,7 +387,7 @@ fn a_header_that_another_build_left_beside_the_source_is_not_used() {
 
 #[test]
 fn instances_of_a_template_are_tuned_each_on_its_own() {
-    let project = Project::new(&["instances.cu"]);
+    let project = Project::new(&["instances.cu"]).with_cuda_headers();
     tuned_to(
         &project,
         "instances.cu",
@@ -438,7 +438,7 @@ fn arguments_of_a_template_are_named_as_the_source_names_them() {
 #[test]
 fn specializations_of_a_template_are_tuned_as_the_instances_that_they_are() {
     tuned_to(
-        &Project::new(&["specialized.cu"]),
+        &Project::new(&["specialized.cu"]).with_cuda_headers(),
         "specialized.cu",
         r#"{"kernel": "_Z5shiftI6__halfEvPT_i", "label": "block=64", "time_us": 5.0},
            {"kernel": "_Z5shiftIdEvPT_i", "label": "block=128", "time_us": 5.0},
@@ -534,7 +534,7 @@ fn variables_are_given_contents_by_name() {
 
 const TEXTURED: &str = "\
 //@tune threads(n) block(64) args(n = 64, t = 0, y = out[n])
-__global__ void sampled(int n, cudaTextureObject_t t, float *y) { y[threadIdx.x] = tex1Dfetch<float>(t, threadIdx.x); }
+__global__ void sampled(int n, cudaTextureObject_t t, float *y) { y[threadIdx.x] = t; }
 ";
 
 const ARRAYED: &str = "\

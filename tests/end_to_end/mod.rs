@@ -3,6 +3,7 @@
 mod advice;
 mod bench;
 mod cli;
+mod headers;
 mod interrupted;
 mod launches;
 mod measured;

@@ -109,7 +109,7 @@ fn the_launcher_form_is_nvcc_too() {
 
 #[test]
 fn a_marked_source_gives_object_header_and_record() {
-    let project = Project::new(&["saxpy.cu"]);
+    let project = Project::new(&["saxpy.cu"]).with_cuda_headers();
     let ran = succeed(&mut project.nvtune(&compile("saxpy.cu", "saxpy.o")));
     let line = ran.stderr.lines().next().unwrap_or_default();
     assert!(line.starts_with("nvtune: saxpy: block="), "{}", ran.stderr);
@@ -144,7 +144,7 @@ fn the_header_is_written_only_when_it_changes() {
 
 #[test]
 fn sources_of_one_name_in_different_folders_are_used_together() {
-    let project = Project::new(&[]);
+    let project = Project::new(&[]).with_cuda_headers();
     for (folder, kernel, tile) in [("a", "up", 2), ("b", "down", 4)] {
         std::fs::create_dir(project.path(folder)).expect("a folder");
         let comment = "//@tune threads(ceildiv(n, TILE)) block({128, 256}) default(block = 128)";
@@ -223,7 +223,7 @@ fn one_source_compiled_twice_at_once_reads_its_own_header_each_time_and_the_clas
 
 #[test]
 fn the_dependency_file_names_the_header() {
-    let project = Project::new(&["saxpy.cu"]);
+    let project = Project::new(&["saxpy.cu"]).with_cuda_headers();
     let mut arguments = compile("saxpy.cu", "saxpy.o");
     arguments.extend(["-MD", "-MF", "saxpy.d"].map(str::to_owned));
     succeed(&mut project.nvtune(&arguments));
@@ -233,7 +233,7 @@ fn the_dependency_file_names_the_header() {
 
 #[test]
 fn only_the_fat_binary_differs_from_plain_nvccs_object() {
-    let project = Project::new(&["two.cu"]);
+    let project = Project::new(&["two.cu"]).with_cuda_headers();
     succeed(&mut project.plain(&reproducible("two.cu", "same.o")));
     std::fs::rename(project.path("same.o"), project.path("plain.o")).expect("renamed");
     project.write("recorded.json", super::measured::CAPS_WIN);
@@ -262,7 +262,7 @@ fn sections(object: &[u8]) -> Vec<(String, Vec<u8>)> {
 
 #[test]
 fn a_macro_axis_reaches_the_whole_file_and_the_header() {
-    let project = Project::new(&["tiled.cu"]);
+    let project = Project::new(&["tiled.cu"]).with_cuda_headers();
     succeed(&mut project.nvtune(&compile("tiled.cu", "tiled.o")));
     let record = project.record("tiled.tune.json");
     let kernel = &record["kernels"][0];
@@ -279,7 +279,7 @@ fn a_macro_axis_reaches_the_whole_file_and_the_header() {
 
 #[test]
 fn a_fat_build_and_a_program_in_one_call_are_tuned() {
-    let project = Project::new(&["saxpy.cu"]);
+    let project = Project::new(&["saxpy.cu"]).with_cuda_headers();
     let two = ["-gencode=arch=compute_80,code=sm_80", "-gencode=arch=compute_90,code=[sm_90,compute_90]"];
     let mut arguments: Vec<&str> = two.to_vec();
     arguments.extend(["-O3", "-c", "saxpy.cu", "-o", "saxpy.o", "-t", "2"]);
@@ -324,7 +324,7 @@ __global__ void calls(int n, float *x) {
 
 #[test]
 fn a_relocatable_kernel_that_needs_no_other_file_is_tuned_whatever_the_others_of_its_file_need() {
-    let project = Project::new(&["two.cu"]);
+    let project = Project::new(&["two.cu"]).with_cuda_headers();
     project.write("two.cu", &format!("{}{APART}", project.read("two.cu")));
     project.write("recorded.json", CAPS_WIN);
     let mut arguments = compile("two.cu", "two.o");
@@ -605,7 +605,7 @@ fn errors_of_the_call_are_nvccs_own_and_leave_nothing() {
 
 #[test]
 fn errors_of_the_source_are_nvccs_own() {
-    let project = Project::new(&[]);
+    let project = Project::new(&[]).with_cuda_headers();
     let kernel = "//@tune threads(n) block(auto) args(n = 1024, x = out[n])\n__global__ void k(int n, float *x) { undeclared; }\n";
     project.write("wrong.cu", kernel);
     let ran = run(&mut project.nvtune(&compile("wrong.cu", "wrong.o")));
@@ -701,7 +701,7 @@ __global__ void rows(int w, int h, float *const *rows, cudaTextureObject_t image
 
 #[test]
 fn what_takes_no_value_may_be_left_out_and_the_others_tell_the_launch() {
-    let project = Project::new(&[]);
+    let project = Project::new(&[]).with_cuda_headers();
     let ran = |args: &str| {
         let comment = "//@tune threads(w, h) block({32, 64}, {1, 4}) default(block = {32, 4}) regs({0})";
         project.write("rows.cu", &format!("{comment}\n//@tune {args}\n{HELD_BACK}"));
@@ -774,7 +774,7 @@ void go(int n, Tuple<float, 4> *x, Tuple<float, 4> *y) { k<float, 4, Tuple<float
 
 #[test]
 fn structures_of_namespaces_without_a_name_and_constant_ones_are_given() {
-    let project = Project::new(&[]);
+    let project = Project::new(&[]).with_cuda_headers();
     project.write("unnamed.cu", UNNAMED);
     // Strictly: where `p` is not what it is given, nobody does anything, which is a warning.
     let ran = run(project.nvtune(&compile("unnamed.cu", "unnamed.o")).env("NVTUNE_STRICT", "1"));
@@ -1170,7 +1170,7 @@ fn a_search_that_finds_nothing_is_no_idle_workload() {
 
 #[test]
 fn what_is_told_of_a_lambda_says_what_takes_its_place() {
-    let project = Project::new(&[]);
+    let project = Project::new(&[]).with_cuda_headers();
     let build = |clauses: &str, parameters: &str| {
         let other = if parameters == "class F" { "apply<<<(n + 255) / 256, 256>>>(n, Scaled {k}, y);" } else { "" };
         project.write(

@@ -1,6 +1,7 @@
 //! What the end-to-end tests share: the real toolkit, a folder to build in, nvtune under the name of nvcc.
 
 pub use crate::support::toolkit::nvcc;
+use crate::support::toolkit::{Headers, set_headers};
 use std::ffi::OsStr;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::process::{Command, Output};
 /// A folder of sources, with `bin/nvcc` a link to nvtune.
 pub struct Project {
     folder: tempfile::TempDir,
+    headers: Headers,
 }
 
 /// What a command did.
@@ -29,7 +31,12 @@ impl Project {
             let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/end_to_end/sources").join(name);
             std::fs::copy(&from, folder.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
         }
-        Self { folder }
+        Self { folder, headers: Headers::Small }
+    }
+
+    /// Builds with CUDA's own headers: for what the small ones lack, and for one test of each feature.
+    pub fn with_cuda_headers(self) -> Self {
+        Self { headers: Headers::Cuda, ..self }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -79,7 +86,7 @@ impl Project {
             command.env_remove(variable);
         }
         command.env("NVTUNE", "static").env("NVTUNE_CACHE_DIR", self.path("bin/cache"));
-        small_headers(&mut command);
+        set_headers(&mut command, self.headers);
         command
     }
 
@@ -87,7 +94,7 @@ impl Project {
     pub fn plain<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
         let mut command = Command::new(nvcc());
         command.args(arguments).current_dir(self.folder.path());
-        small_headers(&mut command);
+        set_headers(&mut command, self.headers);
         command
     }
 
@@ -119,14 +126,6 @@ impl Project {
     /// The record of a source.
     pub fn record(&self, name: &str) -> serde_json::Value {
         serde_json::from_str(&self.read(name)).expect("the record is JSON")
-    }
-}
-
-/// Where a test does not say which C++ it wants it gets an older one: by C++17 <cmath>, which CUDA's headers include, brings half as
-/// much again for each of nvcc's compilers to read, and reading that is most of what these tests take.
-fn small_headers(nvcc: &mut Command) {
-    if !nvcc.get_args().any(|argument| argument.to_string_lossy().contains("-std")) {
-        nvcc.env("NVCC_PREPEND_FLAGS", "-std=c++14");
     }
 }
 

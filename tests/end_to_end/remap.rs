@@ -31,7 +31,7 @@ pub const SMALL_BLOCKS_WIN: &str = r#"
 
 #[test]
 fn launches_of_the_baselines_shape_are_reshaped_and_no_others() {
-    let project = Project::new(&["remap.cu", "elsewhere.cu", "cudart.cpp"]);
+    let project = Project::new(&["remap.cu", "elsewhere.cu", "cudart.cpp"]).with_cuda_headers();
     let ran = tuned(&project, &compile("remap.cu", "remap.o"), SMALL_BLOCKS_WIN);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);

@@ -66,7 +66,7 @@ pub fn noting(project: &Project, name: &str, program: &Path) {
 
 #[test]
 fn a_warm_build_starts_no_compiler_but_the_final_one_and_gives_the_same_bytes() {
-    let project = Project::new(&["two.cu"]);
+    let project = Project::new(&["two.cu"]).with_cuda_headers();
     // The header that the first build leaves beside the source is no reason to look again.
     let including =
         format!("#if __has_include(\"two.tune.h\")\n#include \"two.tune.h\"\n#endif\n{}", project.read("two.cu"));
@@ -297,7 +297,7 @@ fn the_cache_command_counts_trims_and_clears() {
 
 #[test]
 fn a_machine_without_a_gpu_builds_the_same_code_from_the_lock() {
-    let project = Project::new(&["two.cu"]);
+    let project = Project::new(&["two.cu"]).with_cuda_headers();
     two(&project);
     let timed = project.bytes("two.o");
     let ran = succeed(&mut nvtune(&project, &["lock"]));

@@ -37,7 +37,7 @@ pub fn toolkit(folder: &Path, tool: &str, before: &str) -> PathBuf {
 
 #[test]
 fn tools_that_run_at_once_have_files_of_their_own() {
-    let project = Project::new(&[]);
+    let project = Project::new(&[]).with_cuda_headers();
     project.write("hidden.cu", HIDDEN_NAMES);
     let alone = "for word in \"$@\"; do case \"$word\" in *.ii) input=$word;; esac; done\n\
                  mkdir \"$input.busy\" || exit 1\nsleep 0.2\n\"$real\" \"$@\"\ncode=$?\nrmdir \"$input.busy\"\nexit $code";

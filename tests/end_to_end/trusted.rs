@@ -149,7 +149,7 @@ fn a_build_waits_for_the_gpu_so_long_and_says_so() {
 
 #[test]
 fn how_the_gpu_was_is_in_the_record_and_throttling_is_said() {
-    let project = Project::new(&["saxpy.cu"]);
+    let project = Project::new(&["saxpy.cu"]).with_cuda_headers();
     let recording = |conditions: &str| {
         format!(
             r#"{{"device": {{"name": "NVIDIA H200", "compute_capability": 90}}, "conditions": [{conditions}],
