@@ -1,7 +1,6 @@
 //! Searches that are ended before they are decided: what they found is kept, and the next compile goes on from there.
 
-use super::nvcc::compile;
-use super::project::{Project, Ran, run, succeed};
+use super::project::{Project, Ran, compile, run, succeed};
 use super::results::nvtune;
 use nvtune::record::{Cache, Found, Journal, Tried};
 use std::collections::BTreeSet;

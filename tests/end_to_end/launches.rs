@@ -1,7 +1,6 @@
 //! What is said of the launches that a source writes itself, and of points that they keep from being chosen.
 
-use super::nvcc::compile;
-use super::project::{Project, run, succeed};
+use super::project::{Project, compile, run, succeed};
 use super::remap::tuned;
 use super::results::{noting, nvtune};
 use expect_test::expect;
@@ -197,7 +196,7 @@ fn a_header_counts_where_it_is_compiled_and_for_the_launches_that_know_of_it() {
 
 #[test]
 fn a_tile_that_host_code_launches_by_its_macro_is_tuned_as_it_stands() {
-    let project = Project::new(&[]).with_cuda_headers();
+    let project = Project::new(&[]);
     let followed = "remap grid.x:kept grid.y:kept host:TILE block:TILE";
     let cases = [
         ("dim3 block(TILE, TILE); flip<<<grid, block>>>(n, x, y);", 32, followed),

@@ -1,17 +1,6 @@
 //! Decisions by timing, with a measuring process that answers from recorded timings: all of it is real but the driver.
 
-use super::nvcc::compile;
-use super::project::{Project, Ran, run, succeed};
-
-/// Both kernels of `two.cu` are faster with their caps.
-pub const CAPS_WIN: &str = r#"{
-    "device": {"name": "NVIDIA H200", "compute_capability": 90, "driver": 13000, "sms": 132},
-    "entries": [
-        {"kernel": "_Z5firstiPKfPf", "label": "regs=24", "time_us": 10.0, "spread": 0.01},
-        {"kernel": "_Z7boundediPKfPf", "label": "regs=32", "time_us": 10.0, "spread": 0.01},
-        {"time_us": 15.0, "spread": 0.01}
-    ]
-}"#;
+use super::project::{CAPS_WIN, Project, Ran, compile, run, succeed};
 
 /// Tunes `source` with these recorded entries for a device of compute capability 9.0.
 fn tuned(project: &Project, source: &str, entries: &str) -> Ran {
@@ -268,7 +257,7 @@ fn the_winners_loads_are_in_the_object_and_its_carve_out_in_the_header() {
 
 #[test]
 fn loads_that_stay_nvccs_own_and_a_carve_out_that_stays_the_drivers() {
-    let project = Project::new(&["cached.cu"]).with_cuda_headers();
+    let project = Project::new(&["cached.cu"]);
     let ran = tuned(&project, "cached.cu", r#"{"time_us": 10.0, "spread": 0.01}"#);
     assert!(ran.stderr.starts_with("nvtune: folded: block=256 (kept: "), "{}", ran.stderr);
     assert!(project.read("cached.tune.h").contains("#define FOLDED_CARVEOUT -1\n"));

@@ -1,7 +1,6 @@
 //! Compiling and measuring at once: the next kernel is compiled while one is on the GPU, and a budget bounds both.
 
-use super::nvcc::compile;
-use super::project::{Project, succeed};
+use super::project::{Project, compile, succeed};
 use super::tools::toolkit;
 use std::os::unix::process::CommandExt;
 use std::path::Path;

@@ -1,8 +1,7 @@
 //! Launches reshaped by results of earlier builds: from the cache and from the lock file they are what they were when tuned.
 
 use super::launches::{DIVIDED, GUARD};
-use super::nvcc::compile;
-use super::project::{Project, Ran, run, succeed};
+use super::project::{Project, Ran, compile, run, succeed};
 use super::remap::{SMALL_BLOCKS_WIN, launches, short, tuned};
 use super::results::nvtune;
 

@@ -1,7 +1,6 @@
 //! `launch(remap)`: the stubs of an object, run for real on a runtime that only says what it is asked to launch.
 
-use super::nvcc::compile;
-use super::project::{Project, Ran, nvcc, run, succeed};
+use super::project::{Project, Ran, compile, nvcc, run, succeed};
 use expect_test::expect;
 
 /// Builds `source` with these recorded timings.

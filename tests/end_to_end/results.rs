@@ -1,8 +1,6 @@
 //! Results that last: the cache and the lock file, through real compiles.
 
-use super::measured::CAPS_WIN;
-use super::nvcc::compile;
-use super::project::{Project, Ran, nvcc, run, succeed};
+use super::project::{CAPS_WIN, Project, Ran, compile, nvcc, reproducible, run, succeed};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
@@ -20,12 +18,6 @@ fn two(project: &Project) -> Ran {
     project.write("recorded.json", CAPS_WIN);
     let mut build = project.nvtune(&reproducible("two.cu", "two.o"));
     succeed(build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"))
-}
-
-fn reproducible(source: &str, output: &str) -> Vec<String> {
-    let mut arguments = compile(source, output);
-    arguments.push("-objtemp".to_owned());
-    arguments
 }
 
 /// nvtune's own command in a project's folder.

@@ -1,7 +1,6 @@
 //! The compiler's tools as nvtune runs them for itself: several at once, none on another's files, none for ever.
 
-use super::nvcc::compile;
-use super::project::{Project, nvcc, run};
+use super::project::{Project, compile, nvcc, run};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -37,7 +36,7 @@ pub fn toolkit(folder: &Path, tool: &str, before: &str) -> PathBuf {
 
 #[test]
 fn tools_that_run_at_once_have_files_of_their_own() {
-    let project = Project::new(&[]).with_cuda_headers();
+    let project = Project::new(&[]);
     project.write("hidden.cu", HIDDEN_NAMES);
     let alone = "for word in \"$@\"; do case \"$word\" in *.ii) input=$word;; esac; done\n\
                  mkdir \"$input.busy\" || exit 1\nsleep 0.2\n\"$real\" \"$@\"\ncode=$?\nrmdir \"$input.busy\"\nexit $code";

@@ -1,8 +1,7 @@
 //! What may go wrong on the way to a winner, with a measuring process that answers from recorded timings: no wrong variant wins,
 //! the build passes, and the user is told.
 
-use super::nvcc::compile;
-use super::project::{Project, Ran, run, succeed};
+use super::project::{Project, Ran, compile, run, succeed};
 use std::process::Command;
 
 /// A build of `saxpy.cu` on a recording with these entries.
@@ -149,7 +148,7 @@ fn a_build_waits_for_the_gpu_so_long_and_says_so() {
 
 #[test]
 fn how_the_gpu_was_is_in_the_record_and_throttling_is_said() {
-    let project = Project::new(&["saxpy.cu"]).with_cuda_headers();
+    let project = Project::new(&["saxpy.cu"]);
     let recording = |conditions: &str| {
         format!(
             r#"{{"device": {{"name": "NVIDIA H200", "compute_capability": 90}}, "conditions": [{conditions}],

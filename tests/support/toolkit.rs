@@ -48,7 +48,5 @@ pub fn set_headers(nvcc: &mut Command, headers: Headers) {
     if headers == Headers::Small {
         options.push(format!("-I{}/tests/support/mini", env!("CARGO_MANIFEST_DIR")));
     }
-    if !options.is_empty() {
-        nvcc.env("NVCC_PREPEND_FLAGS", options.join(" "));
-    }
+    nvcc.env("NVCC_PREPEND_FLAGS", options.join(" "));
 }
