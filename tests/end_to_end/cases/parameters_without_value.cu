@@ -9,7 +9,7 @@ __global__ void rows(int w, int h, float *const *rows, cudaTextureObject_t image
 //# build sizes_only
 //# headers cuda
 //# replace + image; => + tex2D<float>(image, x, y);
-//# header static dim3 grid(int w, int h) {
+//# header static dim3 grid(int w, int h)
 //#| nvtune: rows: block=*
 //#| nvtune: rows: note: 3 of 4 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says
 

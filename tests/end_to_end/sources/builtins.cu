@@ -10,6 +10,7 @@ __global__ void numbers(int n, const float *x, float *y, double *z) {
     const int j = min(max((int)threadIdx.x, n), 7);
     y[i] = sqrtf(x[i]) + rsqrtf(x[j]) + sinf(x[i]) + cosf(x[i]) + expf(x[i]) + logf(x[i]);
     y[i] += fmaf(x[i], fabsf(x[j]), fminf(x[i], fmaxf(x[j], 1.0f)));
+    y[j] = max(y[i], min(x[j], x[i]));
     z[i] = sqrt(z[i]);
 }
 
