@@ -20,7 +20,7 @@
 //! All of standard error is compared. `UPDATE_EXPECT=1` rewrites the `exit` and `|` lines of a file: lines that still
 //! match stay as they are, and a result that the model chose is shortened to `nvtune: NAME: block=*`.
 //!
-//! All sources include what they need from `cases/include/`. Builds of one case share a folder and its cache.
+//! `cases/include/` is on the include path. Builds of one case share a folder and its cache.
 
 use super::project::{Project, Ran, run};
 use crate::support::toolkit::{Headers, set_headers};

@@ -3,22 +3,24 @@
 use super::project::{CAPS_WIN, Project, Ran, compile, run, succeed};
 use std::process::Command;
 
-/// Tunes `source` with these recorded entries for a device of compute capability 9.0.
-fn tuned(project: &Project, source: &str, entries: &str) -> Ran {
+/// Writes recorded times of a device of compute capability 9.0.
+fn record(project: &Project, entries: &str) {
     project.write(
         "recorded.json",
         &format!(r#"{{"device": {{"name": "NVIDIA H200", "compute_capability": 90}}, "entries": [{entries}]}}"#),
     );
+}
+
+/// Tunes `source` with these recorded entries for a device of compute capability 9.0.
+fn tuned(project: &Project, source: &str, entries: &str) -> Ran {
+    record(project, entries);
     let object = source.replace(".cu", ".o");
     run(project.nvtune(&compile(source, &object)).env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"))
 }
 
 /// The same for `saxpy.cu` to a cubin, half the work: its launches follow the header.
 fn tuned_saxpy(project: &Project, entries: &str) -> Ran {
-    project.write(
-        "recorded.json",
-        &format!(r#"{{"device": {{"name": "NVIDIA H200", "compute_capability": 90}}, "entries": [{entries}]}}"#),
-    );
+    record(project, entries);
     run(saxpy_cubin(project).env("NVTUNE_REPLAY", "recorded.json"))
 }
 

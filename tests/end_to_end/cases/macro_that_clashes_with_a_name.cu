@@ -40,6 +40,6 @@ __global__ void after(int n, const float *x, float *y) {
 //# args -O3 -arch=sm_90 -c
 //# replace #define T 1 => #define T 1\n#error no
 //# exit 1
-//#| macro_that_clashes_with_a_name.cu:7:2: error: #error no
-//#|     7 | #error no
-//#|       |  ^~~~~
+//#| macro_that_clashes_with_a_name.cu:7:*#error no
+//#| *#error no
+//#| *^*
