@@ -140,16 +140,17 @@ fn without_comments_and_strings(text: &str) -> String {
             let open = rest.find('"').unwrap_or_default() + 1;
             let close = format!("\"{}", "#".repeat(hashes));
             rest[open..].find(&close).map_or(rest.len(), |end| open + end + close.len())
-        } else if rest.starts_with('"') {
+        } else if let Some(string) = rest.strip_prefix('"') {
             let mut escaped = false;
-            let end = rest[1..].find(|c| {
+            let end = string.find(|c| {
                 let ends = c == '"' && !escaped;
                 escaped = c == '\\' && !escaped;
                 ends
             });
             end.map_or(rest.len(), |end| end + 2)
-        } else if rest.starts_with("'\\") {
-            rest[2..].find('\'').filter(|end| *end < 12).map_or(1, |end| if end == 0 { 4 } else { end + 3 })
+        } else if let Some(escape) = rest.strip_prefix("'\\") {
+            // `'\''` ends with the quote behind the one that is escaped.
+            escape.find('\'').filter(|end| *end < 12).map_or(1, |end| if end == 0 { 4 } else { end + 3 })
         } else if rest.starts_with('\'') && rest.chars().nth(2) == Some('\'') {
             rest.char_indices().nth(3).map_or(rest.len(), |(end, _)| end)
         } else {

@@ -9,19 +9,19 @@ fn nvtune() -> std::process::Command {
 }
 
 #[test]
-fn the_man_page_is_what_the_help_says() {
+fn man_page_equals_the_help() {
     let page = nvtune::cli::man_page().expect("made in memory");
     expect_test::expect_file!["../../man/nvtune.1"].assert_eq(&String::from_utf8_lossy(&page));
 }
 
 #[test]
-fn the_man_page_of_the_comments_is_their_reference() {
+fn man_page_of_comments_equals_their_reference() {
     let page = nvtune::cli::comments_page();
     expect_test::expect_file!["../../man/nvtune-comments.7"].assert_eq(&page);
 }
 
 #[test]
-fn the_man_page_of_the_results_is_their_reference() {
+fn man_page_of_results_equals_their_reference() {
     let page = nvtune::cli::results_page();
     expect_test::expect_file!["../../man/nvtune-results.7"].assert_eq(&page);
 }
@@ -43,13 +43,13 @@ fn usage_errors_end_with_2_and_help_with_0() {
     assert_eq!(run(nvtune().arg("reprot")).code, Some(2));
     assert_eq!(run(&mut nvtune()).code, Some(2));
     let help = succeed(nvtune().arg("--help"));
-    for word in ["report", "doctor", "bench", "eval", "shims", "NVTUNE_STRATEGY", "posf", "ASP-DAC"] {
+    for word in ["report", "doctor", "shims", "NVTUNE_STRATEGY", "posf", "ASP-DAC"] {
         assert!(help.stdout.contains(word), "{word}: {}", help.stdout);
     }
 }
 
 #[test]
-fn an_answer_ends_where_nobody_reads_it() {
+fn closed_stdout_is_sigpipe_and_full_stdout_an_error() {
     let (reader, closed) = std::io::pipe().expect("a pipe");
     drop(reader);
     let ran = run(nvtune().arg("doctor").stdout(closed));
@@ -65,7 +65,7 @@ fn an_answer_ends_where_nobody_reads_it() {
 }
 
 #[test]
-fn the_report_shows_the_decision() {
+fn report_shows_the_decision() {
     let project = Project::new(&["saxpy.cu"]);
     succeed(&mut project.nvtune(&["-O3", "-arch=sm_90", "-c", "saxpy.cu", "-o", "saxpy.o"]));
     let report = succeed(nvtune().arg("report").arg(project.path("saxpy.tune.json")));
@@ -101,14 +101,14 @@ fn the_report_shows_the_decision() {
 }
 
 #[test]
-fn the_doctor_names_the_compiler() {
+fn doctor_names_the_compiler() {
     let report = succeed(nvtune().arg("doctor"));
     assert!(report.stdout.contains(&format!("nvcc    {}", nvcc().display())), "{}", report.stdout);
     assert!(report.stdout.contains("toolkit "), "{}", report.stdout);
 }
 
 #[test]
-fn the_doctor_asks_the_gpu_that_a_build_would_use() {
+fn doctor_asks_the_gpu_that_a_build_would_use() {
     let project = Project::new(&[]);
     let device = r#"{"name": "NVIDIA A100", "compute_capability": 80, "driver": 13000, "sms": 108}"#;
     project.write("recorded.json", &format!(r#"{{"device": {device}, "entries": []}}"#));
@@ -125,7 +125,7 @@ fn the_doctor_asks_the_gpu_that_a_build_would_use() {
 }
 
 #[test]
-fn the_script_in_shims_is_nvcc_and_never_calls_itself() {
+fn script_in_shims_never_calls_itself() {
     let project = Project::new(&["saxpy.cu"]);
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_nvtune"), project.path("bin/nvtune")).expect("linked");
     let shims = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("shims");
@@ -151,7 +151,7 @@ fn the_script_in_shims_is_nvcc_and_never_calls_itself() {
 }
 
 #[test]
-fn shims_are_a_toolkit_whose_nvcc_is_nvtune() {
+fn shims_are_a_toolkit_with_nvtune_as_nvcc() {
     let project = Project::new(&["saxpy.cu"]);
     succeed(nvtune().arg("shims").arg(project.path("cuda")));
     // The folder stands for its toolkit: neither NVTUNE_NVCC nor PATH is needed to find the real one.

@@ -1,7 +1,6 @@
 //! Searches that are ended before they are decided: what they found is kept, and the next compile goes on from there.
 
-use super::nvcc::compile;
-use super::project::{Project, Ran, run, succeed};
+use super::project::{Project, Ran, compile, run, succeed};
 use super::results::nvtune;
 use nvtune::record::{Cache, Found, Journal, Tried};
 use std::collections::BTreeSet;
@@ -143,7 +142,7 @@ fn resumed(project: &Project) -> (u64, usize) {
 }
 
 #[test]
-fn what_was_timed_before_an_interruption_is_not_timed_again_and_the_winner_is_the_same() {
+fn resumed_search_keeps_earlier_times_and_finds_the_same_winner() {
     let whole = project(0, 1.0);
     let ran = succeed(&mut build(&whole));
     let (expected, all) = (winner(&ran), checked(&whole));
@@ -187,7 +186,7 @@ fn what_was_timed_before_an_interruption_is_not_timed_again_and_the_winner_is_th
 }
 
 #[test]
-fn a_torn_journal_and_one_of_a_gpu_in_another_state_are_not_used() {
+fn torn_journal_and_journal_of_a_slower_gpu_are_not_used() {
     // The second GPU is 2% slower, which is noise, or 20%, which is not; or the file is damaged.
     for (what, other, is_torn, is_used) in
         [("noise", 1.02, false, true), ("another state", 1.2, false, false), ("torn", 1.0, true, false)]
@@ -220,7 +219,7 @@ fn a_torn_journal_and_one_of_a_gpu_in_another_state_are_not_used() {
 
 /// What nvtune itself lets tools write goes with it, whatever is under way.
 #[test]
-fn a_build_that_is_ended_leaves_no_temporary_files() {
+fn ended_build_leaves_no_temporary_files() {
     let project = project(0, 1.0);
     let hangs = |mark: &str| format!("touch '{}'; exec sleep 100", project.path(mark).display());
     // Of the final build alone, whose PTX is edited for the winner's register cap.
@@ -256,7 +255,7 @@ fn a_build_that_is_ended_leaves_no_temporary_files() {
 }
 
 #[test]
-fn a_project_that_is_tuned_goes_on_where_it_was_too() {
+fn interrupted_tune_of_a_project_is_resumed() {
     for (signal, is_for_all) in [(libc::SIGINT, true), (libc::SIGTERM, false)] {
         let project = project(3, 1.0);
         std::fs::create_dir(project.path("tmp")).expect("a folder");
@@ -304,10 +303,10 @@ impl Drop for Busy {
 }
 
 #[test]
-fn what_ctrl_c_ended_before_nvtune_came_to_look_at_it_has_not_failed() {
+fn tool_that_ctrl_c_ended_first_is_an_interruption_and_no_failure() {
     // A compiler that ends by a signal for all processes, while the threads that look after signals only run where nobody else wants
-    // to, on a core that several want.
-    let _busy = [Busy::core(0), Busy::core(0)];
+    // to, on a core that is wanted.
+    let _busy = Busy::core(0);
     let project = project(0, 1.0);
     let interrupting = "#!/bin/sh\nfor process in $PPID $(cut -d' ' -f4 /proc/$PPID/stat); do\n\
         for task in /proc/$process/task/*; do\n\

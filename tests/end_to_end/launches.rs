@@ -1,7 +1,6 @@
 //! What is said of the launches that a source writes itself, and of points that they keep from being chosen.
 
-use super::nvcc::compile;
-use super::project::{Project, run, succeed};
+use super::project::{Project, compile, run, succeed};
 use super::remap::tuned;
 use super::results::{noting, nvtune};
 use expect_test::expect;
@@ -47,7 +46,7 @@ fn said_of(said: &str, kernel: &str) -> String {
 }
 
 #[test]
-fn a_launch_that_cannot_follow_the_header_is_told_with_its_place() {
+fn launch_of_another_block_than_the_header_is_a_warning() {
     let project = Project::new(&[]);
     let of = |host: &str| said(&project, &format!("{TILED}{host}\n"), LARGE_TILES_WIN);
     let literal = "void go(int n, const float *x, float *y) { flip<<<dim3(n / 16, n / 16), dim3(16, 16)>>>(n, x, y); }";
@@ -108,7 +107,7 @@ fn a_launch_that_cannot_follow_the_header_is_told_with_its_place() {
 }
 
 #[test]
-fn a_header_counts_where_it_is_compiled_and_for_the_launches_that_know_of_it() {
+fn header_counts_only_for_launches_that_use_it() {
     let project = Project::new(&[]);
     // A kernel of its own name and macro, what stands before its launches, and these.
     let source = |number: usize, before: &str, launches: &str| {
@@ -196,7 +195,7 @@ fn a_header_counts_where_it_is_compiled_and_for_the_launches_that_know_of_it() {
 }
 
 #[test]
-fn a_tile_that_host_code_launches_by_its_macro_is_tuned_as_it_stands() {
+fn macro_that_every_launch_follows_is_tuned() {
     let project = Project::new(&[]);
     let followed = "remap grid.x:kept grid.y:kept host:TILE block:TILE";
     let cases = [
@@ -246,7 +245,7 @@ fn a_tile_that_host_code_launches_by_its_macro_is_tuned_as_it_stands() {
 }
 
 #[test]
-fn a_macro_to_which_the_block_is_tied_keeps_its_value_where_a_launch_keeps_its_block() {
+fn macro_tied_to_the_block_is_kept_if_a_launch_keeps_its_block() {
     let project = Project::new(&[]);
     // The clauses and the launches of each kernel of a source, and why it keeps its block.
     let cases = [
@@ -300,7 +299,7 @@ fn a_macro_to_which_the_block_is_tied_keeps_its_value_where_a_launch_keeps_its_b
 }
 
 #[test]
-fn a_macro_that_another_source_may_know_of_keeps_its_value() {
+fn macro_visible_to_other_sources_is_kept() {
     let project = Project::new(&[]);
     // An instance that another source launches by its own number; a structure in a file that is included with `<>`.
     let instance = |launches: &str| {
@@ -339,7 +338,7 @@ fn a_macro_that_another_source_may_know_of_keeps_its_value() {
 }
 
 #[test]
-fn a_baseline_that_the_source_does_not_launch_is_told_with_its_place() {
+fn baseline_that_the_source_does_not_launch_is_a_warning() {
     let project = Project::new(&[]);
     let of = |default: &str, host: &str| {
         let text = format!(
@@ -384,7 +383,7 @@ fn results(project: &Project, text: &str) -> String {
 }
 
 #[test]
-fn why_most_of_a_space_may_not_be_chosen_is_said_with_the_remedy() {
+fn space_that_is_mostly_excluded_is_explained_with_the_remedy() {
     let project = Project::new(&[]);
     // Threads of a block meet: that they may in another block is not known.
     let block = results(
@@ -457,7 +456,7 @@ fn predicted(project: &Project, text: &str) -> String {
 }
 
 #[test]
-fn where_nothing_is_timed_a_shape_that_leaves_work_undone_is_not_chosen() {
+fn predicted_winner_does_all_work() {
     let project = Project::new(&[]);
     // The kernels of one file, and of each what must be said of it, or must not be.
     let mut source = "#ifndef TILE\n#define TILE 16\n#endif\n#ifndef WIDE\n#define WIDE 16\n#endif\n#ifndef SIZE\n#define SIZE 256\n#endif\n".to_owned();
@@ -654,7 +653,7 @@ fn where_nothing_is_timed_a_shape_that_leaves_work_undone_is_not_chosen() {
 }
 
 #[test]
-fn a_macro_that_changes_nothing_or_other_kernels_is_told_at_its_place() {
+fn macro_that_changes_no_kernel_or_another_one_is_a_warning() {
     let project = Project::new(&[]);
     let of = |name: &str, host: &str| {
         predicted(
@@ -709,7 +708,7 @@ fn a_macro_that_changes_nothing_or_other_kernels_is_told_at_its_place() {
 }
 
 #[test]
-fn a_macro_that_host_code_uses_changes_only_where_every_launch_is_seen_to_follow_it() {
+fn macro_in_host_code_is_kept_unless_every_launch_follows_it() {
     let project = Project::new(&[]);
     // A kernel with a macro of its own, and host code.
     let source = |work: &str, launch: &str, host: &str| {
@@ -771,7 +770,7 @@ const TWICE: [&str; 2] = [
 ];
 
 #[test]
-fn a_kernel_may_be_declared_by_a_macro_and_a_template_of_a_header_be_of_no_use() {
+fn kernel_declared_by_a_macro_is_tuned_and_unused_template_is_not() {
     let project = Project::new(&[]);
     project.write("kernel.h", "#define PLAIN_KERNEL extern \"C\" __global__ void\n");
     let [comment, kernel] = TWICE;
@@ -796,7 +795,7 @@ fn a_kernel_may_be_declared_by_a_macro_and_a_template_of_a_header_be_of_no_use()
 
 /// What somebody else has called as nvtune calls its header stays, and so does the build.
 #[test]
-fn a_file_that_is_not_nvtunes_is_not_written_over() {
+fn foreign_file_in_place_of_the_header_is_kept() {
     let project = Project::new(&[]);
     project.write("predicted.tune.h", "#pragma once\nint mine();\n");
     let [comment, kernel] = TWICE;
@@ -822,7 +821,7 @@ pub const DIVIDED: &str = "#ifndef PER\n#define PER 4\n#endif\n\
     for (int i = first; i < first + PER; ++i) y[i] = sqrtf(x[i]); }\n";
 
 #[test]
-fn where_the_work_of_a_thread_is_not_known_other_shapes_are_not_chosen_for_having_fewer_threads() {
+fn fewer_threads_do_not_win_if_the_work_of_a_thread_is_unknown() {
     let project = Project::new(&[]);
     // Rows behind pointers to pointers, which take no value: nobody knows how long they are.
     let kernel = |clauses: &str, head: &str| {
@@ -889,7 +888,7 @@ fn divided(project: &Project, size: &str, guard: &str, entries: &str) -> (String
 }
 
 #[test]
-fn what_host_code_refuses_of_a_macro_is_refused_before_it_is_compiled() {
+fn macro_values_that_host_code_excludes_are_not_compiled() {
     let tied = "#ifndef TILE\n#define TILE 64\n#endif\n\
         //@tune define(TILE = {64, 128, 256, 512}) block({64, 128, 256, 512}) require(block.x == TILE) regs({0})\n\
         //@tune grid(n / TILE) default(TILE = 64) launch(remap) args(n = 1 << 16, x = random[n])\n\
@@ -955,7 +954,7 @@ pub const GUARD: &str = "if (first >= n) return;";
 const EACH: &str = "for (int i = first; i < first + PER; ++i) if (i < n) y[i] = sqrtf(x[i]); if (n > 0) return;";
 
 #[test]
-fn a_macro_that_the_launches_do_not_follow_is_tried_where_too_many_blocks_do_no_harm() {
+fn macro_that_launches_do_not_follow_is_tried_if_extra_blocks_are_harmless() {
     let entries = |value: u32| {
         format!(
             r#"{{"label": "PER={value}", "time_us": 5.0}}, {{"label": "block=128", "time_us": 8.0}}, {{"time_us": 10.0, "spread": 0.01}}"#
@@ -977,7 +976,7 @@ fn a_macro_that_the_launches_do_not_follow_is_tried_where_too_many_blocks_do_no_
 }
 
 #[test]
-fn values_of_a_macro_that_are_refused_cost_few_candidates_and_are_told_with_the_remedy() {
+fn refused_macro_values_cost_few_candidates_and_are_explained() {
     let project = Project::new(&[]);
     let refused = |value: u32| {
         format!(r#"{{"label": "PER={value}", "refused": {{"faulted": {{"error": "CUDA_ERROR_ILLEGAL_ADDRESS"}}}}}},"#)
@@ -999,7 +998,7 @@ fn values_of_a_macro_that_are_refused_cost_few_candidates_and_are_told_with_the_
 }
 
 #[test]
-fn a_workload_too_small_to_tell_the_values_of_a_macro_apart_hides_neither_a_lack_of_blocks_nor_too_many() {
+fn small_workload_hides_neither_missing_nor_extra_blocks() {
     // One block does it all.
     for (guard, value) in [(GUARD, 1), ("", 8)] {
         let project = Project::new(&[]);
@@ -1013,7 +1012,7 @@ fn a_workload_too_small_to_tell_the_values_of_a_macro_apart_hides_neither_a_lack
 const COOPERATIVE_GROUPS: &str = "#define _CG_LIMIT_INCLUDED_DEPENDENCIES\n#include <cooperative_groups.h>\n";
 
 #[test]
-fn a_grid_that_waits_for_itself_is_no_larger_than_the_gpu() {
+fn grid_that_synchronizes_is_no_larger_than_the_gpu() {
     let kernel = |name: &str, more: &str, ways: &str, wait: &str| {
         format!(
             "//@tune grid({{132, 1056, 10560}}) block(256) regs({{0}}) {more} default(block = 256, grid = 132) launch({ways})\n\
@@ -1026,7 +1025,7 @@ fn a_grid_that_waits_for_itself_is_no_larger_than_the_gpu() {
     };
     // Of each kernel of a file, by configuration in the order of the grids: whether it has a score, and why not.
     let scored = |head: &str, kernels: &[String]| -> Vec<(Vec<bool>, serde_json::Value)> {
-        let project = Project::new(&[]);
+        let project = Project::new(&[]).with_cuda_headers();
         let include = format!("{COOPERATIVE_GROUPS}namespace cg = cooperative_groups;");
         project.write("root.cu", &format!("{include}\n{head}\n{}", kernels.concat()));
         // What is launched by the header has no need of host code.
@@ -1077,7 +1076,7 @@ fn a_grid_that_waits_for_itself_is_no_larger_than_the_gpu() {
 
 /// Who wrote a barrier that nobody sees is told what to say of it, where a grid was too large.
 #[test]
-fn a_larger_grid_that_does_not_end_may_be_one_of_blocks_that_wait() {
+fn hanging_larger_grid_is_explained_by_waiting_blocks() {
     let found = |hung: [u32; 3]| {
         let project = Project::new(&[]);
         project.write(
@@ -1102,7 +1101,7 @@ fn a_larger_grid_that_does_not_end_may_be_one_of_blocks_that_wait() {
 }
 
 #[test]
-fn a_kernel_that_waits_for_its_grid_is_launched_cooperatively() {
+fn kernel_that_synchronizes_its_grid_is_launched_cooperatively() {
     let include = "#include \"root.tune.h\"\n";
     let mut found = String::new();
     // Whether the file includes the header, and the clauses and the barrier of each of its kernels.
@@ -1145,7 +1144,7 @@ fn a_kernel_that_waits_for_its_grid_is_launched_cooperatively() {
                 )
             }));
         }
-        let project = Project::new(&[]);
+        let project = Project::new(&[]).with_cuda_headers();
         project.write("root.cu", &text);
         let together = || -> Vec<bool> {
             let header = project.read("root.tune.h");

@@ -1,29 +1,37 @@
 //! Decisions by timing, with a measuring process that answers from recorded timings: all of it is real but the driver.
 
-use super::nvcc::compile;
-use super::project::{Project, Ran, run, succeed};
+use super::project::{CAPS_WIN, Project, Ran, compile, run, succeed};
+use std::process::Command;
 
-/// Both kernels of `two.cu` are faster with their caps.
-pub const CAPS_WIN: &str = r#"{
-    "device": {"name": "NVIDIA H200", "compute_capability": 90, "driver": 13000, "sms": 132},
-    "entries": [
-        {"kernel": "_Z5firstiPKfPf", "label": "regs=24", "time_us": 10.0, "spread": 0.01},
-        {"kernel": "_Z7boundediPKfPf", "label": "regs=32", "time_us": 10.0, "spread": 0.01},
-        {"time_us": 15.0, "spread": 0.01}
-    ]
-}"#;
-
-/// Tunes `source` with these recorded entries for a device of compute capability 9.0.
-fn tuned(project: &Project, source: &str, entries: &str) -> Ran {
+/// Writes recorded times of a device of compute capability 9.0.
+fn record(project: &Project, entries: &str) {
     project.write(
         "recorded.json",
         &format!(r#"{{"device": {{"name": "NVIDIA H200", "compute_capability": 90}}, "entries": [{entries}]}}"#),
     );
+}
+
+/// Tunes `source` with these recorded entries for a device of compute capability 9.0.
+fn tuned(project: &Project, source: &str, entries: &str) -> Ran {
+    record(project, entries);
     let object = source.replace(".cu", ".o");
     run(project.nvtune(&compile(source, &object)).env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"))
 }
 
-/// The same, where nothing is to be warned of; the header must have these lines.
+/// The same for `saxpy.cu` to a cubin, half the work: its launches follow the header.
+fn tuned_saxpy(project: &Project, entries: &str) -> Ran {
+    record(project, entries);
+    run(saxpy_cubin(project).env("NVTUNE_REPLAY", "recorded.json"))
+}
+
+/// A measured build of `saxpy.cu` to a cubin.
+fn saxpy_cubin(project: &Project) -> Command {
+    let mut build = project.nvtune(&["-arch=sm_90", "-cubin", "saxpy.cu"]);
+    build.env("NVTUNE", "measure");
+    build
+}
+
+/// Like [`tuned`], where nothing is to be warned of; the header must have these lines.
 fn tuned_to(project: &Project, source: &str, entries: &str, lines: &[&str]) {
     let ran = tuned(project, source, entries);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -35,11 +43,10 @@ fn tuned_to(project: &Project, source: &str, entries: &str, lines: &[&str]) {
 }
 
 #[test]
-fn the_fastest_candidate_wins_and_the_header_says_that_it_was_measured() {
+fn fastest_candidate_wins_and_is_recorded_as_measured() {
     let project = Project::new(&["saxpy.cu"]);
-    let ran = tuned(
+    let ran = tuned_saxpy(
         &project,
-        "saxpy.cu",
         r#"{"label": "block=512", "time_us": 8.0, "spread": 0.02}, {"time_us": 10.0, "spread": 0.02}"#,
     );
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -64,55 +71,8 @@ fn the_fastest_candidate_wins_and_the_header_says_that_it_was_measured() {
     assert!(timed.count() as u64 >= kernel["timed"].as_u64().expect("a count"));
 }
 
-/// A kernel that calls what another kernel of its file has put into tables of functions.
-const VIRTUAL: &str = "\
-struct Shape { __device__ virtual float hit(float x) const = 0; };
-struct Ball : Shape {
-    float radius;
-    __device__ Ball(float r) : radius(r) {}
-    __device__ float hit(float x) const override { return sqrtf(fabsf(radius * radius - x * x)); }
-};
-struct List : Shape {
-    Shape **all;
-    int count;
-    __device__ List(Shape **shapes, int n) : all(shapes), count(n) {}
-    __device__ float hit(float x) const override {
-        float least = 1e30f;
-        for (int k = 0; k < count; ++k) least = fminf(least, all[k]->hit(x));
-        return least;
-    }
-};
-__global__ void make(Shape **all, Shape **list) {
-    all[0] = new Ball(1.0f);
-    *list = new List(all, 1);
-}
-//@tune threads(n) block(128) regs({0, 24, 32}) default(block = 128)
-//@tune args(n = 1 << 16, char shape = zeros[64], x = random[n])
-__global__ void hits(int n, const Shape *shape, float *x) {
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    float a = x[i], b = a * a, c = a * b, d = b * c, e = c * d, f = d * e, sum = 0.0f;
-    for (int k = 0; k < 8; ++k) {
-        sum += shape->hit(a) + shape->hit(b) + shape->hit(c) + shape->hit(d) + shape->hit(e) + shape->hit(f);
-        a += b; b += c; c += d; d += e; e += f; f += sum;
-    }
-    x[i] = sum + a + b + c + d + e + f;
-}
-";
-
 #[test]
-fn what_is_called_by_an_address_is_timed_as_it_is_built() {
-    let project = Project::new(&[]);
-    project.write("virtual.cu", VIRTUAL);
-    let entries = r#"{"label": "regs=24", "time_us": 8.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
-    let ran = tuned(&project, "virtual.cu", entries);
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(ran.stderr.starts_with("nvtune: hits: block=128 regs=24 (1.2"), "{}", ran.stderr);
-    assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
-}
-
-#[test]
-fn what_is_faster_with_cold_caches_alone_does_not_win() {
+fn candidate_that_is_slower_with_warm_caches_does_not_win() {
     // The time with warm caches of the fastest, whose gain is 2.5%, and of the default: why it is refused.
     for (fastest, warm, reason) in [
         (9.75, [6.0, 5.0], "with warm caches it takes 1.20 times as long as the default"),
@@ -129,7 +89,7 @@ fn what_is_faster_with_cold_caches_alone_does_not_win() {
             {{"label": "block=64", "time_us": 9.85, "warm_us": 4.8}},
             {{"time_us": 10.0, "warm_us": {default}}}"#
         );
-        let ran = tuned(&project, "saxpy.cu", &recorded);
+        let ran = tuned_saxpy(&project, &recorded);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         assert!(ran.stderr.contains("nvtune: saxpy: block=64 (1.0"), "{}", ran.stderr);
         let record = project.record("saxpy.tune.json");
@@ -145,13 +105,12 @@ fn what_is_faster_with_cold_caches_alone_does_not_win() {
 }
 
 #[test]
-fn buffers_that_the_gpu_has_no_room_for_are_said_so_and_the_model_chooses() {
+fn buffers_larger_than_free_gpu_memory_leave_the_choice_to_the_model() {
     let project = Project::new(&["saxpy.cu"]);
     let recorded = r#"{"device": {"name": "NVIDIA H200", "compute_capability": 90, "free_bytes": 2000000},
         "entries": [{"time_us": 10.0}]}"#;
     project.write("recorded.json", recorded);
-    let mut build = project.nvtune(&compile("saxpy.cu", "saxpy.o"));
-    let ran = run(build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
+    let ran = run(saxpy_cubin(&project).env("NVTUNE_REPLAY", "recorded.json"));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let warning = "warning: these buffers take 8 MiB, and the NVIDIA H200 has 1 MiB free: make them smaller; `saxpy` is not timed";
     assert!(ran.stderr.contains(warning), "{}", ran.stderr);
@@ -159,8 +118,8 @@ fn buffers_that_the_gpu_has_no_room_for_are_said_so_and_the_model_chooses() {
 }
 
 #[test]
-fn two_kernels_of_one_file_have_caps_of_their_own() {
-    let project = Project::new(&["two.cu"]);
+fn each_kernel_of_a_file_has_its_own_register_cap() {
+    let project = Project::new(&["two.cu"]).with_cuda_headers();
     succeed(&mut project.plain(&compile("two.cu", "plain.o")));
     let plain = project.registers("plain.o");
     project.write("recorded.json", CAPS_WIN);
@@ -179,7 +138,7 @@ fn two_kernels_of_one_file_have_caps_of_their_own() {
 }
 
 #[test]
-fn kernels_of_one_name_in_two_sources_of_a_call_are_each_built_as_they_were_timed() {
+fn kernels_of_one_name_in_two_sources_keep_their_own_winners() {
     let project = Project::new(&["two.cu"]);
     let text = project.read("two.cu");
     let (shared, kernels) = text.split_once("//@tune").expect("marked");
@@ -227,7 +186,7 @@ fn sass(project: &Project, object: &str, kernel: &str) -> String {
 }
 
 #[test]
-fn the_winners_loads_are_in_the_object_and_its_carve_out_in_the_header() {
+fn cache_operator_is_in_the_object_and_carveout_in_the_header() {
     let project = Project::new(&["cached.cu"]);
     let ran = tuned(
         &project,
@@ -267,7 +226,7 @@ fn the_winners_loads_are_in_the_object_and_its_carve_out_in_the_header() {
 }
 
 #[test]
-fn loads_that_stay_nvccs_own_and_a_carve_out_that_stays_the_drivers() {
+fn kept_baseline_has_the_loads_of_nvcc_and_the_carveout_of_the_driver() {
     let project = Project::new(&["cached.cu"]);
     let ran = tuned(&project, "cached.cu", r#"{"time_us": 10.0, "spread": 0.01}"#);
     assert!(ran.stderr.starts_with("nvtune: folded: block=256 (kept: "), "{}", ran.stderr);
@@ -280,7 +239,7 @@ fn loads_that_stay_nvccs_own_and_a_carve_out_that_stays_the_drivers() {
 }
 
 #[test]
-fn ptxas_speaks_under_its_own_name() {
+fn messages_of_the_shimmed_ptxas_name_ptxas() {
     let project = Project::new(&["two.cu"]);
     project.write("recorded.json", CAPS_WIN);
     let mut arguments = compile("two.cu", "two.o");
@@ -294,21 +253,21 @@ fn ptxas_speaks_under_its_own_name() {
 }
 
 #[test]
-fn in_doubt_the_baseline_stays() {
+fn baseline_is_kept_without_a_certain_gain() {
     for entries in [
         r#"{"time_us": 10.0, "spread": 0.05}"#,
         r#"{"label": "block=256", "time_us": 10.0, "spread": 0.05}, {"time_us": 9.99, "spread": 0.05}"#,
         r#"{"label": "block=256", "time_us": 10.0}, {"time_us": 12.0}"#,
     ] {
         let project = Project::new(&["saxpy.cu"]);
-        let ran = tuned(&project, "saxpy.cu", entries);
+        let ran = tuned_saxpy(&project, entries);
         assert!(ran.stderr.starts_with("nvtune: saxpy: block=256 (kept: "), "{entries}: {}", ran.stderr);
         assert!(project.read("saxpy.tune.h").contains("#define SAXPY_PROVENANCE \"baseline\""));
     }
 }
 
 #[test]
-fn candidates_that_fail_are_out_and_named_and_the_build_passes() {
+fn failed_candidates_are_named_and_do_not_win() {
     let cases = [
         (
             r#"{"label": "block=512", "refused": {"faulted": {"error": "CUDA_ERROR_ILLEGAL_ADDRESS"}}}"#,
@@ -321,37 +280,32 @@ fn candidates_that_fail_are_out_and_named_and_the_build_passes() {
         let project = Project::new(&["saxpy.cu"]);
         let entries =
             format!(r#"{entry}, {{"label": "block=1024", "time_us": 5.0}}, {{"time_us": 10.0, "spread": 0.01}}"#);
-        let ran = tuned(&project, "saxpy.cu", &entries);
+        let ran = tuned_saxpy(&project, &entries);
         assert_eq!(ran.code, Some(0), "{entry}: {}", ran.stderr);
         let warning = ran.stderr.lines().find(|line| line.starts_with("nvtune warning")).unwrap_or_default();
         assert!(warning.contains("candidate refused: block=512") && warning.contains(word), "{entry}: {}", ran.stderr);
         assert!(ran.stderr.contains("nvtune: saxpy: block=1024 (2.00x"), "{entry}: {}", ran.stderr);
-        assert!(project.path("saxpy.o").is_file(), "{entry}");
+        assert!(project.path("saxpy.cubin").is_file(), "{entry}");
     }
 }
 
 #[test]
-fn a_measuring_process_that_fails_leaves_the_models_choice() {
+fn failed_measuring_process_leaves_the_choice_to_the_model() {
     let project = Project::new(&["saxpy.cu"]);
     for (start, warned) in [("no-device", false), ("die", true), ("garbage", true), ("version", true)] {
         project.write("recorded.json", &format!(r#"{{"start": "{start}", "entries": []}}"#));
-        let mut nvtune = project.nvtune(&compile("saxpy.cu", "saxpy.o"));
-        let ran = succeed(nvtune.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
+        let ran = succeed(saxpy_cubin(&project).env("NVTUNE_REPLAY", "recorded.json"));
         assert_eq!(ran.stderr.contains("nvtune warning"), warned, "{start}: {}", ran.stderr);
         assert!(!project.read("saxpy.tune.h").contains("measured"), "{start}");
     }
-    let runner = project
-        .nvtune(&compile("saxpy.cu", "saxpy.o"))
-        .env("NVTUNE", "measure")
-        .env("NVTUNE_RUNNER", "/nowhere/ssh gpu")
-        .output();
+    let runner = saxpy_cubin(&project).env("NVTUNE_RUNNER", "/nowhere/ssh gpu").output();
     let runner = runner.expect("it starts");
     assert!(runner.status.success());
     assert!(String::from_utf8_lossy(&runner.stderr).contains("/nowhere/ssh"));
 }
 
 #[test]
-fn a_baseline_that_cannot_run_on_its_workload_stays() {
+fn baseline_that_crashes_is_kept() {
     let project = Project::new(&["tiled.cu"]);
     let crash = r#"{"refused": {"faulted": {"error": "CUDA_ERROR_ILLEGAL_ADDRESS"}}}"#;
     let ran = tuned(&project, "tiled.cu", crash);
@@ -361,7 +315,7 @@ fn a_baseline_that_cannot_run_on_its_workload_stays() {
 }
 
 #[test]
-fn a_header_that_another_build_left_beside_the_source_is_not_used() {
+fn header_of_another_build_next_to_the_source_is_not_used() {
     let project = Project::new(&["tiled.cu"]);
     std::fs::create_dir(project.path("out")).expect("a folder");
     // The disassembled grid function divides by WORK.
@@ -386,8 +340,8 @@ fn a_header_that_another_build_left_beside_the_source_is_not_used() {
 }
 
 #[test]
-fn instances_of_a_template_are_tuned_each_on_its_own() {
-    let project = Project::new(&["instances.cu"]);
+fn each_template_instance_has_its_own_winner() {
+    let project = Project::new(&["instances.cu"]).with_cuda_headers();
     tuned_to(
         &project,
         "instances.cu",
@@ -412,7 +366,7 @@ fn instances_of_a_template_are_tuned_each_on_its_own() {
 
 /// Aliases, enumerators, constants and macros of the source are what the compiler says they are, before C++17 too.
 #[test]
-fn arguments_of_a_template_are_named_as_the_source_names_them() {
+fn template_arguments_are_named_as_in_the_source() {
     let project = Project::new(&["aliases.cu"]);
     let all = [
         "twice_real_WIDTH_STEP 5twiceIfLi8EEE",
@@ -436,9 +390,9 @@ fn arguments_of_a_template_are_named_as_the_source_names_them() {
 
 /// A specialization is a kernel of its own, with parameters that have names of their own, beside the template's other instances.
 #[test]
-fn specializations_of_a_template_are_tuned_as_the_instances_that_they_are() {
+fn each_template_specialization_has_its_own_winner() {
     tuned_to(
-        &Project::new(&["specialized.cu"]),
+        &Project::new(&["specialized.cu"]).with_cuda_headers(),
         "specialized.cu",
         r#"{"kernel": "_Z5shiftI6__halfEvPT_i", "label": "block=64", "time_us": 5.0},
            {"kernel": "_Z5shiftIdEvPT_i", "label": "block=128", "time_us": 5.0},
@@ -447,182 +401,100 @@ fn specializations_of_a_template_are_tuned_as_the_instances_that_they_are() {
     );
 }
 
-/// Two comments may come to one kernel: its launches are reshaped once.
-#[test]
-fn what_is_tuned_by_one_comment_is_not_tuned_by_another() {
-    let clauses = "threads(n) block({64, 256}) regs({0}) default(block = 256) args(n = 1 << 12, x = random[n])";
-    let body = "const int i = blockIdx.x * blockDim.x + threadIdx.x;\n    if (i < n) x[i] += 1;";
-    let source = format!(
-        "//@tune template(double) name(first) {clauses}\ntemplate <typename T>\n__global__ void k(T *x, int n) {{\n    {body}\n}}\n\
-         //@tune {clauses}\ntemplate <>\n__global__ void k<double>(double *x, int n) {{\n    {body}\n}}\n\
-         void all(double *x, int n) {{ k<<<(n + 255) / 256, 256>>>(x, n); }}\n"
-    );
-    let project = Project::new(&[]);
-    project.write("twice.cu", &source);
-    let ran = tuned(&project, "twice.cu", r#"{"label": "block=64", "time_us": 5.0}, {"time_us": 10.0}"#);
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(ran.stderr.contains("nvtune: first: block=64 (2.00x"), "{}", ran.stderr);
-    let said = "k_double: not tuned: the comment above the kernel at line 3 tunes this instance already: remove one of the two";
-    assert!(ran.stderr.contains(said), "{}", ran.stderr);
-    assert_eq!(project.record("twice.tune.json")["kernels"].as_array().map(Vec::len), Some(1));
+/// The predicted cycles of the only kernel's first configuration, with one text of the source replaced.
+fn cycles(project: &Project, source: &str, from: &str, to: &str) -> f64 {
+    let text = project.read(source);
+    assert!(text.contains(from), "{from}");
+    project.write(source, &text.replace(from, to));
+    succeed(&mut project.nvtune(&compile(source, "cycles.o")));
+    project.write(source, &text);
+    let record = project.record(&source.replace(".cu", ".tune.json"));
+    record["kernels"][0]["configurations"][0]["score"]["c"].as_f64().expect("a number")
 }
 
 #[test]
-fn an_instance_that_the_file_does_not_make_is_named_with_those_that_it_makes() {
-    let project = Project::new(&["instances.cu"]);
-    let text = project.read("instances.cu").replace("template(double)", "template(half)");
-    project.write("instances.cu", &text);
-    let ran = succeed(&mut project.nvtune(&compile("instances.cu", "instances.o")));
-    let warning = "instances.cu(8): warning: `scale` has no instance <half>: this file makes <double>, <float>; it is not tuned\n";
-    assert!(ran.stderr.contains(warning), "{}", ran.stderr);
-    assert!(project.read("instances.tune.h").contains("struct scale_float {"));
-    // Values are written as a source writes them.
-    for (wanted, shown) in [("false, 7", "false, 7"), ("true, WORK * 2", "true, 2"), ("Kind::Odd, 1", "Kind::Odd, 1")] {
-        project.write(
-            "values.cu",
-            &format!(
-                "enum class Kind {{ Even, Odd }};\nnamespace ns {{ template <class T, int N> struct Op {{}}; }}\n\
-                 //@tune template({wanted}) define(WORK = {{1, 2}}) threads(n) block({{64, 256}}) default(block = 256, WORK = 1)\n\
-                 //@tune args(n = 1 << 12, x = out[n])\n\
-                 template <bool B, unsigned N, class T = void, Kind K = Kind::Even>\n\
-                 __global__ void set(int n, float *x) {{ if (blockIdx.x * blockDim.x + threadIdx.x < n) x[0] = B + N; }}\n\
-                 template __global__ void set<true, 7>(int, float *);\n\
-                 template __global__ void set<false, 3, ns::Op<char, -4> *, Kind::Odd>(int, float *);\n"
-            ),
-        );
-        let ran = succeed(&mut project.nvtune(&compile("values.cu", "values.o")));
-        let made = "this file makes <false, 3, ns::Op<char, -4> *, (Kind)1>, <true, 7, void, (Kind)0>";
-        let warning = format!("values.cu(3): warning: `set` has no instance <{shown}>: {made}; it is not tuned\n");
-        assert!(ran.stderr.contains(&warning), "{wanted}: {}", ran.stderr);
-    }
-}
-
-#[test]
-fn variables_are_given_contents_by_name() {
+fn model_reads_contents_of_variables() {
+    // The loop takes as many steps as the variable says.
     let project = Project::new(&["symbols.cu"]);
-    let ran = tuned(&project, "symbols.cu", r#"{"label": "block=64", "time_us": 5.0}, {"time_us": 10.0}"#);
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(ran.stderr.starts_with("nvtune: lookup: block=64 (2.00x"), "{}", ran.stderr);
-    let text = project.read("symbols.cu");
-    for (from, to, message) in [
-        ("table = random[64]", "table = random[65]", "error: variable `table` has 1024 bytes, and is given 1040"),
-        (
-            "table = random[64]",
-            "tables = random[64]",
-            "warning: the compilation has no variable `tables`; `lookup` is not tuned",
-        ),
-        (
-            "static __device__ double scale",
-            "static __device__ decltype(0.0) scale",
-            "error: the type of `scale` is not declared in this file",
-        ),
-    ] {
-        project.write("symbols.cu", &text.replace(from, to));
-        let ran = tuned(&project, "symbols.cu", r#"{"time_us": 10.0}"#);
-        assert!(ran.stderr.contains(message), "{to}: {}", ran.stderr);
-    }
-    // The model reads them too: the loop takes as many steps as the variable says.
-    let cycles = |steps: &str| {
-        project.write("symbols.cu", &text.replace("steps = 24", steps));
-        succeed(&mut project.nvtune(&compile("symbols.cu", "symbols.o")));
-        let record = project.record("symbols.tune.json");
-        record["kernels"][0]["configurations"][0]["score"]["c"].as_f64().expect("a number")
-    };
-    let (few, many) = (cycles("steps = 10"), cycles("steps = 1000"));
+    let [few, many] = ["steps = 10", "steps = 1000"].map(|to| cycles(&project, "symbols.cu", "steps = 24", to));
     assert!(many > 20.0 * few, "{few} {many}");
 }
 
-const TEXTURED: &str = "\
-//@tune threads(n) block(64) args(n = 64, t = 0, y = out[n])
-__global__ void sampled(int n, cudaTextureObject_t t, float *y) { y[threadIdx.x] = tex1Dfetch<float>(t, threadIdx.x); }
-";
-
-const ARRAYED: &str = "\
-struct Four { float v[4]; };
-//@tune threads(n) block(64) args(n = 64, p = {v = {1, 2, 3, 4, 5}}, y = out[n])
-__global__ void spread(int n, Four p, float *y) { y[threadIdx.x] = p.v[threadIdx.x % 4]; }
-";
-
 #[test]
-fn structures_are_given_field_by_field() {
+fn model_reads_fields_of_structures() {
     let project = Project::new(&["structs.cu"]);
-    let ran = tuned(&project, "structs.cu", r#"{"label": "block=64", "time_us": 5.0}, {"time_us": 10.0}"#);
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(ran.stderr.starts_with("nvtune: apply: block=64 (2.00x"), "{}", ran.stderr);
-    let header = project.read("structs.tune.h");
-    assert!(header.contains("static dim3 grid(unsigned long long plan_n)"), "{header}");
-    let text = project.read("structs.cu");
-    for (from, to, message) in [
-        (
-            "skip = 3",
-            "skipped = 3",
-            "structs.cu(24): error: class \"<unnamed>::Plan::<unnamed>\" has no member \"skipped\"",
-        ),
-        ("skip = 3", "skip = 1 << 15", "`plan.inner.skip` is of type `short` and cannot be 32768"),
-        ("a = {x = 1.5f, y = 2}", "a = 4", "`a` is of type `float2`: give its fields, as in a = {x = 1, y = 1}"),
-        (text.as_str(), ARRAYED, "`p.v` is of type `float[4]`, and is given 5 elements"),
-        (text.as_str(), TEXTURED, "`t` is a texture, which a comment cannot describe"),
-    ] {
-        project.write("structs.cu", &text.replace(from, to));
-        let ran = tuned(&project, "structs.cu", r#"{"time_us": 10.0}"#);
-        assert!(ran.stderr.contains(message), "{to}: {}", ran.stderr);
-    }
-    // The model reads them too.
-    let cycles = |skip: &str| {
-        project.write("structs.cu", &text.replace("skip = 3", skip));
-        succeed(&mut project.nvtune(&compile("structs.cu", "structs.o")));
-        let record = project.record("structs.tune.json");
-        record["kernels"][0]["configurations"][0]["score"]["c"].as_f64().expect("a number")
-    };
-    let (few, many) = (cycles("skip = 10"), cycles("skip = 1000"));
+    let [few, many] = ["skip = 10", "skip = 1000"].map(|to| cycles(&project, "structs.cu", "skip = 3", to));
     assert!(many > few + 3000.0, "{few} {many}");
 }
 
-#[test]
-fn buffers_come_from_files_of_the_sources_folder() {
+/// `files.cu` with a folder of the files that it names.
+fn with_files() -> Project {
     let project = Project::new(&["files.cu"]);
     std::fs::create_dir(project.path("data")).expect("a folder");
-    let rows = |steps: i32| {
-        let bytes: Vec<u8> = (0..1 << 10).flat_map(|_| steps.to_le_bytes()).collect();
-        std::fs::write(project.path("data/rows.bin"), bytes).expect("written");
-    };
-    let npy = |kind: &str, count: usize| {
-        let header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({count},), }}\n");
-        let mut file = b"\x93NUMPY\x01\x00".to_vec();
-        file.extend((header.len() as u16).to_le_bytes());
-        file.extend(header.as_bytes());
-        file.extend(vec![0; 4 * count]);
-        std::fs::write(project.path("data/x.npy"), file).expect("written");
-    };
-    let entries = r#"{"label": "block=64", "time_us": 5.0}, {"time_us": 10.0}"#;
-    npy("<f4", 1 << 10);
-    let mut cycles = Vec::new();
-    for steps in [10, 1000] {
-        rows(steps);
-        let ran = tuned(&project, "files.cu", entries);
+    write_array(&project, "<f4", 1 << 10);
+    write_rows(&project, 10);
+    project
+}
+
+/// Writes `data/rows.bin`, the steps of each row.
+fn write_rows(project: &Project, steps: i32) {
+    let bytes: Vec<u8> = (0..1 << 10).flat_map(|_| steps.to_le_bytes()).collect();
+    std::fs::write(project.path("data/rows.bin"), bytes).expect("written");
+}
+
+/// Writes `data/x.npy`, an array of this type.
+fn write_array(project: &Project, kind: &str, count: usize) {
+    let header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({count},), }}\n");
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend((header.len() as u16).to_le_bytes());
+    file.extend(header.as_bytes());
+    file.extend(vec![0; 4 * count]);
+    std::fs::write(project.path("data/x.npy"), file).expect("written");
+}
+
+const BLOCK_64_WINS: &str = r#"{"label": "block=64", "time_us": 5.0}, {"time_us": 10.0}"#;
+
+#[test]
+fn model_reads_buffers_from_files() {
+    let project = with_files();
+    let cycles = [10, 1000].map(|steps| {
+        write_rows(&project, steps);
+        let ran = tuned(&project, "files.cu", BLOCK_64_WINS);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         assert!(ran.stderr.starts_with("nvtune: sum: block=64 (2.00x"), "{}", ran.stderr);
         let record = project.record("files.tune.json");
-        cycles.push(record["kernels"][0]["configurations"][0]["score"]["c"].as_f64().expect("a number"));
-    }
+        record["kernels"][0]["configurations"][0]["score"]["c"].as_f64().expect("a number")
+    });
     assert!(cycles[1] > 20.0 * cycles[0], "{cycles:?}");
+}
 
-    // A file that is not as it should be leaves the kernel as nvcc builds it.
-    let warned = |message: &str| {
-        let ran = tuned(&project, "files.cu", entries);
-        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-        assert!(ran.stderr.contains(&format!("files.cu(3): warning: {message}")), "{}", ran.stderr);
-        assert!(project.path("files.o").is_file());
-    };
-    npy("<f8", 1 << 9);
-    warned("'data/x.npy' has elements of type <f8, `x` is of type `const float *`; `sum` is not tuned");
-    npy("<f4", 1 << 9);
-    warned("'data/x.npy' has 512 elements of 4 bytes, and not 1024; `sum` is not tuned");
-    std::fs::write(project.path("data/rows.bin"), [1, 2, 3]).expect("written");
-    npy("<f4", 1 << 10);
-    warned("'data/rows.bin' has 3 bytes of data, which are no elements of 4 bytes; `sum` is not tuned");
-    std::fs::remove_file(project.path("data/rows.bin")).expect("removed");
-    warned("'data/rows.bin' cannot be read: No such file or directory (os error 2); `sum` is not tuned");
-    project.write("files.cu", &project.read("files.cu").replace("data/rows.bin", "/etc/passwd"));
-    warned("'/etc/passwd' is not below the source's own folder; NVTUNE_FILES can name a folder to read from");
+#[test]
+fn unsuitable_buffer_file_is_a_warning_and_the_kernel_is_built_by_nvcc() {
+    type Damage = fn(&Project);
+    let cases: [(&str, Damage); 5] = [
+        ("'data/x.npy' has elements of type <f8, `x` is of type `const float *`; `sum` is not tuned", |project| {
+            write_array(project, "<f8", 1 << 9);
+        }),
+        ("'data/x.npy' has 512 elements of 4 bytes, and not 1024; `sum` is not tuned", |project| {
+            write_array(project, "<f4", 1 << 9);
+        }),
+        ("'data/rows.bin' has 3 bytes of data, which are no elements of 4 bytes; `sum` is not tuned", |project| {
+            std::fs::write(project.path("data/rows.bin"), [1, 2, 3]).expect("written")
+        }),
+        ("'data/rows.bin' cannot be read: No such file or directory (os error 2); `sum` is not tuned", |project| {
+            std::fs::remove_file(project.path("data/rows.bin")).expect("removed")
+        }),
+        (
+            "'/etc/passwd' is not below the source's own folder; NVTUNE_FILES can name a folder to read from",
+            |project| project.write("files.cu", &project.read("files.cu").replace("data/rows.bin", "/etc/passwd")),
+        ),
+    ];
+    for (message, damage) in cases {
+        let project = with_files();
+        damage(&project);
+        let ran = tuned(&project, "files.cu", BLOCK_64_WINS);
+        assert_eq!(ran.code, Some(0), "{message}: {}", ran.stderr);
+        assert!(ran.stderr.contains(&format!("files.cu(3): warning: {message}")), "{message}: {}", ran.stderr);
+        assert!(project.path("files.o").is_file(), "{message}");
+    }
 }

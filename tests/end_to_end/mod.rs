@@ -1,13 +1,18 @@
 //! nvtune as its users see it: in nvcc's place, measuring from recorded timings, and by its own command line.
 
-mod advice;
+mod alternatives;
+mod cases;
 mod cli;
+mod headers;
 mod interrupted;
 mod launches;
+mod macros;
 mod measured;
 mod modes;
-mod nvcc;
+mod options;
+mod outputs;
 mod overlap;
+mod passthrough;
 mod project;
 mod recalled;
 mod refused;

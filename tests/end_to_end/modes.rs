@@ -45,7 +45,7 @@ struct Known {
 }
 
 #[test]
-fn every_mode_does_as_the_table_says() {
+fn each_mode_uses_lock_cache_and_gpu_as_documented() {
     let project = Project::new(&["saxpy.cu"]);
     let text =
         project.read("saxpy.cu").replace("block(64:1024:64) regs(auto)", "block({128, 256, 512, 1024}) regs({0})");

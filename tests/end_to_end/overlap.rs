@@ -1,7 +1,6 @@
 //! Compiling and measuring at once: the next kernel is compiled while one is on the GPU, and a budget bounds both.
 
-use super::nvcc::compile;
-use super::project::{Project, succeed};
+use super::project::{Project, compile, succeed};
 use super::tools::toolkit;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -55,7 +54,7 @@ fn processes(temporary: &Path) -> usize {
 }
 
 #[test]
-fn the_next_kernel_is_compiled_while_one_is_timed_and_a_signal_ends_both() {
+fn next_kernel_is_compiled_while_one_is_timed_and_a_signal_ends_both() {
     // The first kernel's launches take long: all of the second is compiled before it is decided.
     let project =
         project("two.cu", TWO, r#"{"kernel": "_Z5firstiPKfPf", "time_us": 100, "pause_ms": 100}, {"time_us": 100}"#);
@@ -98,7 +97,7 @@ fn the_next_kernel_is_compiled_while_one_is_timed_and_a_signal_ends_both() {
 
 /// The runner gives up where the sets besides the baseline's are not compiled before it lets the measuring process begin.
 #[test]
-fn all_sets_of_macros_are_compiled_while_the_measuring_process_starts() {
+fn macro_sets_are_compiled_while_the_measuring_process_starts() {
     let source = "\
 //@tune threads(n) block({64, 128}) regs({0}) define(ITEMS = {1, 2, 4}) default(block = 128, ITEMS = 1)
 //@tune args(n = 1 << 12, x = random[n], y = out[n])
@@ -146,7 +145,7 @@ exit 1
 
 /// ptxas gives up under a cap where no variant without one is on the GPU before it ends.
 #[test]
-fn variants_without_caps_are_timed_while_the_others_are_compiled() {
+fn variants_without_caps_are_timed_while_others_are_compiled() {
     let source = "\
 //@tune threads(n) block({64, 128, 256}) regs({0, 16, 24, 32}) default(block = 128)
 //@tune args(n = 1 << 12, x = random[n], y = out[n])
@@ -195,7 +194,7 @@ exit 1"
 }
 
 #[test]
-fn what_is_said_of_kernels_comes_in_their_order() {
+fn messages_come_in_the_order_of_the_kernels() {
     let crash = r#""refused": {"faulted": {"error": "CUDA_ERROR_ILLEGAL_ADDRESS"}}"#;
     let entries = format!(
         r#"{{"kernel": "_Z5firstiPKfPf", "label": "block=64", {crash}}}, {{"label": "block=96", "time_us": 50}}, {{"time_us": 100, "pause_ms": 1}}"#
@@ -228,7 +227,7 @@ __global__ void part(int n, const float *x, float *y) {
 ";
 
 #[test]
-fn a_budget_bounds_compiling_and_timing_together() {
+fn budget_bounds_compiling_and_timing_together() {
     let project = project(
         "part.cu",
         MANY,

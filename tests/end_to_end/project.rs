@@ -1,14 +1,38 @@
 //! What the end-to-end tests share: the real toolkit, a folder to build in, nvtune under the name of nvcc.
 
 pub use crate::support::toolkit::nvcc;
+use crate::support::toolkit::{Headers, set_headers};
 use std::ffi::OsStr;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+/// Both kernels of `two.cu` are faster with their caps.
+pub const CAPS_WIN: &str = r#"{
+    "device": {"name": "NVIDIA H200", "compute_capability": 90, "driver": 13000, "sms": 132},
+    "entries": [
+        {"kernel": "_Z5firstiPKfPf", "label": "regs=24", "time_us": 10.0, "spread": 0.01},
+        {"kernel": "_Z7boundediPKfPf", "label": "regs=32", "time_us": 10.0, "spread": 0.01},
+        {"time_us": 15.0, "spread": 0.01}
+    ]
+}"#;
+
+/// The arguments of a compile for sm_90. Without `-O`, which is for host code alone and costs a fifth of a compile.
+pub fn compile(source: &str, output: &str) -> Vec<String> {
+    ["-arch=sm_90", "-c", source, "-o", output].map(str::to_owned).into()
+}
+
+/// The same with temporary files of fixed names: otherwise two compiles differ in a few bytes.
+pub fn reproducible(source: &str, output: &str) -> Vec<String> {
+    let mut arguments = compile(source, output);
+    arguments.push("-objtemp".to_owned());
+    arguments
+}
+
 /// A folder of sources, with `bin/nvcc` a link to nvtune.
 pub struct Project {
     folder: tempfile::TempDir,
+    headers: Headers,
 }
 
 /// What a command did.
@@ -29,7 +53,12 @@ impl Project {
             let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/end_to_end/sources").join(name);
             std::fs::copy(&from, folder.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
         }
-        Self { folder }
+        Self { folder, headers: Headers::Small }
+    }
+
+    /// Builds with CUDA's own headers: for what the small ones lack, and for one test of each feature.
+    pub fn with_cuda_headers(self) -> Self {
+        Self { headers: Headers::Cuda, ..self }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -79,7 +108,7 @@ impl Project {
             command.env_remove(variable);
         }
         command.env("NVTUNE", "static").env("NVTUNE_CACHE_DIR", self.path("bin/cache"));
-        small_headers(&mut command);
+        set_headers(&mut command, self.headers);
         command
     }
 
@@ -87,7 +116,7 @@ impl Project {
     pub fn plain<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
         let mut command = Command::new(nvcc());
         command.args(arguments).current_dir(self.folder.path());
-        small_headers(&mut command);
+        set_headers(&mut command, self.headers);
         command
     }
 
@@ -119,14 +148,6 @@ impl Project {
     /// The record of a source.
     pub fn record(&self, name: &str) -> serde_json::Value {
         serde_json::from_str(&self.read(name)).expect("the record is JSON")
-    }
-}
-
-/// Where a test does not say which C++ it wants it gets an older one: by C++17 <cmath>, which CUDA's headers include, brings half as
-/// much again for each of nvcc's compilers to read, and reading that is most of what these tests take.
-fn small_headers(nvcc: &mut Command) {
-    if !nvcc.get_args().any(|argument| argument.to_string_lossy().contains("-std")) {
-        nvcc.env("NVCC_PREPEND_FLAGS", "-std=c++14");
     }
 }
 

@@ -1,8 +1,7 @@
 //! Launches reshaped by results of earlier builds: from the cache and from the lock file they are what they were when tuned.
 
 use super::launches::{DIVIDED, GUARD};
-use super::nvcc::compile;
-use super::project::{Project, Ran, run, succeed};
+use super::project::{Project, Ran, compile, run, succeed};
 use super::remap::{SMALL_BLOCKS_WIN, launches, short, tuned};
 use super::results::nvtune;
 
@@ -16,7 +15,7 @@ fn count(ran: &Ran, words: &str) -> usize {
 }
 
 #[test]
-fn a_kernel_from_cache_or_lock_comes_with_its_launches() {
+fn cached_and_locked_kernels_keep_their_reshaped_launches() {
     let project = Project::new(&["remap.cu", "elsewhere.cu", "cudart.cpp"]);
     let arguments = compile("remap.cu", "remap.o");
     succeed(&mut project.plain(&compile("elsewhere.cu", "elsewhere.o")));
@@ -47,7 +46,7 @@ fn a_kernel_from_cache_or_lock_comes_with_its_launches() {
 }
 
 #[test]
-fn another_way_to_the_launches_is_another_result() {
+fn result_depends_on_the_launch_path() {
     let project = Project::new(&[]);
     let kernel = "//@tune threads(n) block({64, 256}) regs({0}) default(block = 256)\n\
          //@tune args(n = 1 << 12, x = out[n])\n\
@@ -70,7 +69,7 @@ fn another_way_to_the_launches_is_another_result() {
 }
 
 #[test]
-fn an_entry_whose_winner_may_not_be_chosen_any_more_is_stale() {
+fn lock_entry_whose_winner_is_no_longer_allowed_is_stale() {
     // An nvtune that knew nothing of launches which do not follow a macro locked what it found fastest: blocks for one element a thread,
     // of which the program, whose blocks do four, launches too few; and for eight, of which the blocks beyond write what is not theirs.
     let kernels = [("few", "FEW", 1, GUARD), ("many", "MANY", 8, "")];
@@ -137,7 +136,7 @@ fn an_entry_whose_winner_may_not_be_chosen_any_more_is_stale() {
 }
 
 #[test]
-fn every_architecture_of_a_fat_build_is_locked_and_kept_under_the_macros_of_one() {
+fn fat_build_locks_each_architecture_with_the_same_macros() {
     let project = Project::new(&[]);
     let source = "#ifndef WORK\n#define WORK 1\n#endif\n\
          //@tune define(WORK = {1, 4}) threads(n) block({256}) regs({0}) default(block = 256, WORK = 1)\n\
@@ -181,7 +180,7 @@ fn every_architecture_of_a_fat_build_is_locked_and_kept_under_the_macros_of_one(
 }
 
 #[test]
-fn every_architecture_of_a_fat_build_is_locked_and_kept() {
+fn fat_build_locks_each_architecture() {
     let project = Project::new(&["fat.cu", "cudart.cpp"]);
     let options = ["-gencode=arch=compute_80,code=sm_80", "-gencode=arch=compute_90,code=sm_90"];
     let arguments: Vec<String> =

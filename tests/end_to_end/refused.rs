@@ -1,7 +1,6 @@
 //! Kernels that cannot be tuned or timed: what the same inputs would give again is known from then on, and said in the same words.
 
-use super::nvcc::compile;
-use super::project::{Project, nvcc, run, succeed};
+use super::project::{Project, compile, nvcc, run, succeed};
 use super::results::noting;
 use std::collections::HashMap;
 
@@ -94,7 +93,7 @@ impl Watched {
 }
 
 #[test]
-fn what_is_refused_for_good_is_refused_from_the_cache_in_the_same_words() {
+fn lasting_refusals_come_from_the_cache_in_the_same_words() {
     let crash = r#"{"kernel": "_Z7crashesiPKfPf", "refused": {"faulted": {"error": "CUDA_ERROR_ILLEGAL_ADDRESS"}}}"#;
     let runs = r#"{"time_us": 10.0}"#;
     let instance = named("instance", "W1", "", &format!("template(false) {ARGS}"));
@@ -184,7 +183,7 @@ fn what_is_refused_for_good_is_refused_from_the_cache_in_the_same_words() {
 }
 
 #[test]
-fn what_may_be_otherwise_next_time_is_looked_at_again() {
+fn passing_refusals_are_not_cached() {
     let entry = |kernel: &str, what: &str| format!(r#"{{"kernel": "_Z{}{kernel}iPKfPf", {what}}}"#, kernel.len());
     let hangs = entry("hangs", r#""refused": {"hung": {"limit_s": 1.0}}"#);
     let lacks = entry("lacks", r#""refused": {"out_of_memory": {"bytes": 7}}"#);
@@ -243,7 +242,7 @@ fn what_may_be_otherwise_next_time_is_looked_at_again() {
 }
 
 #[test]
-fn what_is_wrong_with_a_comment_is_said_before_the_files_other_kernels_are_tuned() {
+fn error_in_a_comment_is_reported_before_other_kernels_are_timed() {
     let entries = r#"{"label": "WORK=2", "time_us": 5.0}, {"time_us": 10.0}"#;
     let other = "//@tune threads(n) block({2048}) args(n = 1 << 16, z = zeros[n])\n__global__ void other(int n, float *z) { z[0] = n; }\n";
     let watched = Watched::new(&(kernel("", ARGS) + other), Some(&recording("", entries)));
@@ -254,17 +253,4 @@ fn what_is_wrong_with_a_comment_is_said_before_the_files_other_kernels_are_tuned
     assert_eq!(ran.stderr.lines().next().map(|line| line.starts_with(said)), Some(true), "{}", ran.stderr);
     assert_eq!(ran.code, Some(2));
     assert!(!watched.project.path("log").exists() && !watched.project.path("k.o").exists());
-}
-
-/// A template's instances share its comment, and what is wrong with it.
-#[test]
-fn what_is_wrong_with_all_instances_is_said_once() {
-    let source = "//@tune threads(ceildiv(m, N)) block({64, 128}) template(1) template(2)\n\
-                  template <int N> __global__ void k(int n) {}\n\
-                  template __global__ void k<1>(int);\ntemplate __global__ void k<2>(int);\n";
-    let watched = Watched::new(source, None);
-    let ran = run(&mut watched.project.nvtune(&compile("k.cu", "k.o")));
-    assert_eq!(ran.code, Some(2));
-    assert!(ran.stderr.starts_with("k.cu(1): error: unknown name `m`"), "{}", ran.stderr);
-    assert!(ran.stderr.ends_with("\n1 error detected in the compilation of \"k.cu\".\n"), "{}", ran.stderr);
 }

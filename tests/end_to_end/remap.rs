@@ -1,7 +1,6 @@
 //! `launch(remap)`: the stubs of an object, run for real on a runtime that only says what it is asked to launch.
 
-use super::nvcc::compile;
-use super::project::{Project, Ran, nvcc, run, succeed};
+use super::project::{Project, Ran, compile, nvcc, run, succeed};
 use expect_test::expect;
 
 /// Builds `source` with these recorded timings.
@@ -30,8 +29,8 @@ pub const SMALL_BLOCKS_WIN: &str = r#"
     {"time_us": 10.0, "spread": 0.01}"#;
 
 #[test]
-fn launches_of_the_baselines_shape_are_reshaped_and_no_others() {
-    let project = Project::new(&["remap.cu", "elsewhere.cu", "cudart.cpp"]);
+fn only_launches_of_the_baseline_shape_are_reshaped() {
+    let project = Project::new(&["remap.cu", "elsewhere.cu", "cudart.cpp"]).with_cuda_headers();
     let ran = tuned(&project, &compile("remap.cu", "remap.o"), SMALL_BLOCKS_WIN);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
@@ -57,7 +56,7 @@ fn launches_of_the_baselines_shape_are_reshaped_and_no_others() {
 }
 
 #[test]
-fn a_grid_follows_the_block_where_the_comment_says_so() {
+fn grid_follows_the_block_if_the_comment_says_so() {
     let project = Project::new(&["rows.cu", "cudart.cpp"]);
     let wins = ["block=64", "block=32x8", "block=32x4", "block=32x32 TILE=32", "block=64 PER=4"];
     let wins = wins.map(|label| format!(r#"{{"label": "{label}", "time_us": 5.0, "spread": 0.01}},"#)).concat();
@@ -138,7 +137,7 @@ fn functions(object: &[u8]) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn only_the_fat_binary_and_the_stubs_differ_from_plain_nvccs_object() {
+fn only_the_fat_binary_and_the_stubs_differ_from_the_object_of_plain_nvcc() {
     use object::{Object, ObjectSection};
     let project = Project::new(&["remap.cu"]);
     // Calls between functions of one section are distances, and not relocations: each function in a section of its own has none.
@@ -175,7 +174,7 @@ fn only_the_fat_binary_and_the_stubs_differ_from_plain_nvccs_object() {
 }
 
 #[test]
-fn what_cannot_be_reshaped_keeps_its_block_and_says_why() {
+fn kernel_that_cannot_be_reshaped_keeps_its_block_and_says_why() {
     let project = Project::new(&[]);
     project.write(
         "kept.cu",
@@ -233,7 +232,7 @@ fn what_cannot_be_reshaped_keeps_its_block_and_says_why() {
 }
 
 #[test]
-fn what_holds_no_launch_stubs_keeps_the_block_and_the_shared_memory_that_its_program_launches_with() {
+fn outputs_without_launch_stubs_keep_block_and_shared_memory() {
     let project = Project::new(&[]);
     let source = |clause: &str, include: &str| {
         format!(
@@ -294,7 +293,7 @@ fn what_holds_no_launch_stubs_keeps_the_block_and_the_shared_memory_that_its_pro
 }
 
 #[test]
-fn the_launch_bounds_that_count_are_those_of_the_kernel_that_is_compiled() {
+fn launch_bounds_are_those_of_the_compiled_kernel() {
     let project = Project::new(&[]);
     let kernel = |name: &str, first: &str, second: &str| {
         let body = "(int n, float *x) {\nconst int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] = 1; }\n";
@@ -362,7 +361,7 @@ fn the_launch_bounds_that_count_are_those_of_the_kernel_that_is_compiled() {
 }
 
 #[test]
-fn a_launch_that_no_stub_reaches_is_told_of_where_the_winner_has_another_shape() {
+fn launch_without_a_stub_is_a_warning_if_the_winner_has_another_shape() {
     let project = Project::new(&[]);
     let kernel = "//@tune threads(n) block({64, 256}) regs({0, 32}) default(block = 256) launch(remap)\n\
          //@tune args(n = 1 << 12, x = out[n])\n\
@@ -381,7 +380,7 @@ fn a_launch_that_no_stub_reaches_is_told_of_where_the_winner_has_another_shape()
 }
 
 #[test]
-fn where_nothing_is_timed_a_launch_is_not_reshaped_away_from_what_the_program_passes() {
+fn predicted_launch_keeps_the_shape_that_the_program_passes() {
     let project = Project::new(&[]);
     let kernel = |args: &str, stride: &str| {
         format!(
@@ -408,7 +407,7 @@ fn where_nothing_is_timed_a_launch_is_not_reshaped_away_from_what_the_program_pa
 }
 
 #[test]
-fn a_fat_build_has_a_winner_for_each_architecture_and_picks_by_device() {
+fn fat_build_picks_the_winner_by_device() {
     let project = Project::new(&["fat.cu", "cudart.cpp"]);
     let options = [
         "-gencode=arch=compute_80,code=sm_80",

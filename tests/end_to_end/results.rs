@@ -1,8 +1,6 @@
 //! Results that last: the cache and the lock file, through real compiles.
 
-use super::measured::CAPS_WIN;
-use super::nvcc::compile;
-use super::project::{Project, Ran, nvcc, run, succeed};
+use super::project::{CAPS_WIN, Project, Ran, compile, nvcc, reproducible, run, succeed};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
@@ -20,12 +18,6 @@ fn two(project: &Project) -> Ran {
     project.write("recorded.json", CAPS_WIN);
     let mut build = project.nvtune(&reproducible("two.cu", "two.o"));
     succeed(build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"))
-}
-
-fn reproducible(source: &str, output: &str) -> Vec<String> {
-    let mut arguments = compile(source, output);
-    arguments.push("-objtemp".to_owned());
-    arguments
 }
 
 /// nvtune's own command in a project's folder.
@@ -65,8 +57,8 @@ pub fn noting(project: &Project, name: &str, program: &Path) {
 }
 
 #[test]
-fn a_warm_build_starts_no_compiler_but_the_final_one_and_gives_the_same_bytes() {
-    let project = Project::new(&["two.cu"]);
+fn cached_build_starts_only_the_final_compiler_and_gives_the_same_bytes() {
+    let project = Project::new(&["two.cu"]).with_cuda_headers();
     // The header that the first build leaves beside the source is no reason to look again.
     let including =
         format!("#if __has_include(\"two.tune.h\")\n#include \"two.tune.h\"\n#endif\n{}", project.read("two.cu"));
@@ -113,7 +105,7 @@ fn a_warm_build_starts_no_compiler_but_the_final_one_and_gives_the_same_bytes() 
 }
 
 #[test]
-fn only_a_kernel_whose_code_or_comment_changed_is_tuned_again() {
+fn only_kernels_whose_code_or_comment_changed_are_tuned_again() {
     let project = Project::new(&["two.cu"]);
     let original = project.read("two.cu");
     project.write("recorded.json", CAPS_WIN);
@@ -154,7 +146,7 @@ fn only_a_kernel_whose_code_or_comment_changed_is_tuned_again() {
 }
 
 #[test]
-fn an_included_file_and_the_options_count() {
+fn cached_result_depends_on_included_files_and_ptxas_options() {
     let project = Project::new(&[]);
     project.write("factor.h", "#define FACTOR 2.0f\n");
     let source = "#include \"factor.h\"\n//@tune threads(n) block({128, 256}) regs({0}) args(n = 1 << 16, x = random[n])\n\
@@ -222,7 +214,7 @@ fn files_below(folder: &Path, name: &str) -> Vec<(std::path::PathBuf, std::time:
 }
 
 #[test]
-fn a_kernel_that_is_not_built_as_it_was_timed_takes_no_other_one_with_it() {
+fn kernel_whose_code_differs_from_the_lock_gets_its_baseline_alone() {
     let project = Project::new(&["two.cu"]);
     two(&project);
     succeed(&mut nvtune(&project, &["lock"]));
@@ -242,7 +234,7 @@ fn a_kernel_that_is_not_built_as_it_was_timed_takes_no_other_one_with_it() {
 }
 
 #[test]
-fn machine_code_that_was_made_before_is_not_made_again() {
+fn cached_machine_code_is_not_compiled_again() {
     let project = Project::new(&["two.cu"]);
     let build = |strategy: &str, budget: &str| {
         project.write("recorded.json", CAPS_WIN);
@@ -278,7 +270,7 @@ fn machine_code_that_was_made_before_is_not_made_again() {
 }
 
 #[test]
-fn the_cache_command_counts_trims_and_clears() {
+fn cache_command_counts_trims_and_clears() {
     let project = Project::new(&["two.cu"]);
     two(&project);
     let stats = succeed(&mut nvtune(&project, &["cache", "stats"])).stdout;
@@ -296,8 +288,8 @@ fn the_cache_command_counts_trims_and_clears() {
 }
 
 #[test]
-fn a_machine_without_a_gpu_builds_the_same_code_from_the_lock() {
-    let project = Project::new(&["two.cu"]);
+fn locked_build_without_a_gpu_gives_the_same_bytes() {
+    let project = Project::new(&["two.cu"]).with_cuda_headers();
     two(&project);
     let timed = project.bytes("two.o");
     let ran = succeed(&mut nvtune(&project, &["lock"]));
@@ -306,7 +298,7 @@ fn a_machine_without_a_gpu_builds_the_same_code_from_the_lock() {
     assert!(succeed(&mut nvtune(&project, &["lock"])).stdout.ends_with(" 0 of them changed\n"));
     assert!(succeed(&mut nvtune(&project, &["lock", "--check"])).stdout.starts_with("2 entries"));
 
-    let farm = Project::new(&["two.cu"]);
+    let farm = Project::new(&["two.cu"]).with_cuda_headers();
     farm.write("nvtune.lock", &lock);
     for mode in ["locked", "static", "measure"] {
         let mut build = farm.nvtune(&reproducible("two.cu", "two.o"));
@@ -339,7 +331,7 @@ fn a_machine_without_a_gpu_builds_the_same_code_from_the_lock() {
 }
 
 #[test]
-fn a_stale_entry_is_not_used_and_what_changed_is_named() {
+fn stale_lock_entry_is_not_used_and_names_what_changed() {
     let project = Project::new(&["two.cu"]);
     two(&project);
     succeed(&mut nvtune(&project, &["lock"]));
@@ -404,7 +396,7 @@ fn a_stale_entry_is_not_used_and_what_changed_is_named() {
 }
 
 #[test]
-fn an_update_times_what_is_stale_and_nothing_else() {
+fn lock_update_times_only_stale_entries() {
     let project = Project::new(&["two.cu"]);
     two(&project);
     succeed(&mut nvtune(&project, &["lock"]));
@@ -426,7 +418,7 @@ fn an_update_times_what_is_stale_and_nothing_else() {
 }
 
 #[test]
-fn a_project_is_tuned_in_one_go_and_a_second_run_has_nothing_to_do() {
+fn second_tune_of_a_project_comes_from_the_cache() {
     let project = Project::new(&["two.cu", "cached.cu", "plain.cu"]);
     project.write("recorded.json", CAPS_WIN);
     let folder = project.path("");
@@ -457,7 +449,7 @@ fn a_project_is_tuned_in_one_go_and_a_second_run_has_nothing_to_do() {
 }
 
 #[test]
-fn what_a_build_does_not_tune_a_project_does_not_either() {
+fn project_does_not_tune_a_debug_build() {
     let project = Project::new(&["two.cu"]);
     let folder = project.path("");
     let entry = format!(
@@ -474,7 +466,7 @@ fn what_a_build_does_not_tune_a_project_does_not_either() {
 }
 
 #[test]
-fn a_project_whose_marked_kernels_are_not_seen_is_told_where_they_are_looked_for() {
+fn project_without_marked_kernels_is_an_error_with_the_places_searched() {
     let project = Project::new(&["saxpy.cu"]);
     let call = |include: &str| {
         project.write("a.cu", &format!("#include {include}\n"));
@@ -501,7 +493,7 @@ fn the_same_lock_gives_the_same_bytes_whatever_the_build() {
     two(&project);
     let expected = project.bytes("two.o");
     succeed(&mut nvtune(&project, &["lock"]));
-    let builds: u32 = if std::env::var_os("NVTUNE_TEST_FULL").is_some() { 100 } else { 10 };
+    let builds: u32 = if std::env::var_os("NVTUNE_TEST_FULL").is_some() { 100 } else { 4 };
     let one = |number: u32| {
         // A checkout of its own.
         let folder = project.path(&format!("checkout{number}"));

@@ -1,7 +1,6 @@
 //! The compiler's tools as nvtune runs them for itself: several at once, none on another's files, none for ever.
 
-use super::nvcc::compile;
-use super::project::{Project, nvcc, run};
+use super::project::{Project, compile, nvcc, run};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -36,7 +35,7 @@ pub fn toolkit(folder: &Path, tool: &str, before: &str) -> PathBuf {
 }
 
 #[test]
-fn tools_that_run_at_once_have_files_of_their_own() {
+fn concurrent_tools_have_separate_files() {
     let project = Project::new(&[]);
     project.write("hidden.cu", HIDDEN_NAMES);
     let alone = "for word in \"$@\"; do case \"$word\" in *.ii) input=$word;; esac; done\n\
@@ -53,7 +52,7 @@ fn tools_that_run_at_once_have_files_of_their_own() {
 }
 
 #[test]
-fn cudafe_is_asked_for_the_module_id_where_a_kernel_is_named_after_it() {
+fn cudafe_runs_only_for_names_that_contain_the_module_id() {
     // Of nvtune's runs alone: nvcc runs the tool in any case.
     let logged = "case \"$*\" in */nvtune-*) echo run >> \"$LOGGED\";; esac\nexec \"$real\" \"$@\"";
     let unused = HIDDEN_NAMES.replace("if (i == 0) ++calls;\n", "");
@@ -73,7 +72,7 @@ fn cudafe_is_asked_for_the_module_id_where_a_kernel_is_named_after_it() {
 }
 
 #[test]
-fn a_tool_that_hangs_costs_the_tuning_and_not_the_build() {
+fn hanging_tool_stops_the_tuning_and_not_the_build() {
     // nvcc's own run of the tool, which works on files of nvcc's, must not hang: nvtune sets no time for that.
     let hang = "case \"$*\" in */nvtune-*) sleep 1000;; esac\nexec \"$real\" \"$@\"";
     for tool in ["ptxas", "cudafe++"] {

@@ -1,8 +1,7 @@
 //! What may go wrong on the way to a winner, with a measuring process that answers from recorded timings: no wrong variant wins,
 //! the build passes, and the user is told.
 
-use super::nvcc::compile;
-use super::project::{Project, Ran, run, succeed};
+use super::project::{Project, Ran, compile, run, succeed};
 use std::process::Command;
 
 /// A build of `saxpy.cu` on a recording with these entries.
@@ -28,7 +27,7 @@ fn built(entries: &str) -> (Project, Ran) {
 }
 
 #[test]
-fn of_twelve_faults_none_wins_each_is_named_and_the_build_passes() {
+fn candidates_with_twelve_faults_are_named_and_do_not_win() {
     let differs = |got: &str| {
         format!(
             r#"{{"differs": {{"buffer": "y", "index": 7, "lane": 0, "expected": "2.0", "got": "{got}", "count": 1, "of": 8}}}}"#
@@ -87,7 +86,7 @@ fn of_twelve_faults_none_wins_each_is_named_and_the_build_passes() {
 }
 
 #[test]
-fn a_winner_that_fails_on_other_random_contents_gives_way_to_the_next() {
+fn winner_that_fails_on_other_contents_gives_way_to_the_next() {
     let (project, ran) = built(
         r#"{"label": "block=512 seed=2", "refused": {"stray": {"buffer": "x"}}},
            {"label": "block=512", "time_us": 50.0}, {"label": "block=1024", "time_us": 60.0}, {"time_us": 100.0}"#,
@@ -100,8 +99,10 @@ fn a_winner_that_fails_on_other_random_contents_gives_way_to_the_next() {
     let refused: Vec<_> = rows.iter().filter(|row| row["refused"].is_string()).collect();
     assert_eq!(refused.len(), 1, "{refused:?}");
     assert_eq!(refused[0]["launch"]["block"][0], 512);
+}
 
-    // Where the baseline cannot run on them, nothing is known against the winner.
+#[test]
+fn winner_stays_if_the_baseline_cannot_run_on_other_contents() {
     let (_, ran) = built(
         r#"{"label": "block=256 seed=2", "refused": {"faulted": {"error": "CUDA_ERROR_ASSERT"}}},
            {"label": "block=512", "time_us": 50.0}, {"time_us": 100.0}"#,
@@ -110,8 +111,8 @@ fn a_winner_that_fails_on_other_random_contents_gives_way_to_the_next() {
     assert!(ran.stderr.contains("nvtune: saxpy: block=512 (2.00x"), "{}", ran.stderr);
 }
 
-#[test]
-fn a_build_waits_for_the_gpu_so_long_and_says_so() {
+/// A build of `saxpy.cu` on a GPU that another process measures on until the file is dropped.
+fn on_a_busy_gpu() -> (Project, std::fs::File) {
     let project = Project::new(&["saxpy.cu"]);
     project.write(
         "recorded.json",
@@ -123,32 +124,43 @@ fn a_build_waits_for_the_gpu_so_long_and_says_so() {
     std::fs::create_dir_all(&folder).expect("made");
     let lock = std::fs::File::create(folder.join("GPU-1.lock")).expect("made");
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("nobody else has it");
-    let built = |wait: &str| {
-        let mut build = project.nvtune(&compile("saxpy.cu", "saxpy.o"));
-        build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json");
-        succeed(build.env("XDG_RUNTIME_DIR", project.path("run")).env("NVTUNE_WAIT", wait))
-    };
-    let ran = built("1");
+    (project, lock)
+}
+
+fn built_within(project: &Project, wait: &str) -> Ran {
+    let mut build = project.nvtune(&["-arch=sm_90", "-cubin", "saxpy.cu"]);
+    build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json");
+    succeed(build.env("XDG_RUNTIME_DIR", project.path("run")).env("NVTUNE_WAIT", wait))
+}
+
+#[test]
+fn build_on_a_busy_gpu_gives_up_after_the_wait_that_is_set() {
+    let (project, _lock) = on_a_busy_gpu();
+    let ran = built_within(&project, "1");
     let waits = "nvtune: waiting for the NVIDIA H200, which another nvtune measures on, at most 1 s\n";
     assert!(ran.stderr.contains(waits), "{}", ran.stderr);
     let warning = "saxpy: not timed, the model chooses: others have measured on the NVIDIA H200 for 1 s";
     assert!(ran.stderr.contains(warning), "{}", ran.stderr);
     assert!(!project.read("saxpy.tune.h").contains("measured"));
-
-    // The lock goes with its holder; the wait is in the record and took nothing from the budget.
-    let holder = std::thread::spawn(move || {
-        std::thread::sleep(std::time::Duration::from_secs(6));
-        drop(lock);
-    });
-    let ran = built("60");
-    holder.join().expect("it sleeps only");
-    assert!(ran.stderr.contains("nvtune: saxpy: block=512 (2.00x"), "{}", ran.stderr);
-    let waited = project.record("saxpy.tune.json")["kernels"][0]["seconds"]["waited"].as_f64().expect("a number");
-    assert!(waited < 6.5, "{waited}");
 }
 
 #[test]
-fn how_the_gpu_was_is_in_the_record_and_throttling_is_said() {
+fn build_on_a_busy_gpu_goes_on_when_it_is_free() {
+    let (project, lock) = on_a_busy_gpu();
+    // The lock goes with its holder; the wait is in the record and took nothing from the budget.
+    let holder = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        drop(lock);
+    });
+    let ran = built_within(&project, "60");
+    holder.join().expect("it sleeps only");
+    assert!(ran.stderr.contains("nvtune: saxpy: block=512 (2.00x"), "{}", ran.stderr);
+    let waited = project.record("saxpy.tune.json")["kernels"][0]["seconds"]["waited"].as_f64().expect("a number");
+    assert!(waited < 3.5, "{waited}");
+}
+
+#[test]
+fn gpu_conditions_are_recorded_and_throttling_is_a_warning() {
     let project = Project::new(&["saxpy.cu"]);
     let recording = |conditions: &str| {
         format!(
@@ -186,7 +198,7 @@ fn ssh_like(project: &Project, breaks: Option<usize>) -> String {
 }
 
 #[test]
-fn a_runner_carries_the_measuring_process_and_may_break_at_any_moment() {
+fn runner_that_breaks_at_any_byte_is_a_warning_at_most() {
     let project = Project::new(&["saxpy.cu"]);
     let entries = r#"{"label": "block=512", "time_us": 50.0}, {"time_us": 100.0}"#;
     let through = |breaks: Option<usize>| {
@@ -208,7 +220,7 @@ fn a_runner_carries_the_measuring_process_and_may_break_at_any_moment() {
 }
 
 #[test]
-fn a_winner_is_run_under_the_sanitizer_where_that_is_asked_for() {
+fn winner_that_the_sanitizer_refuses_gives_way_to_the_next() {
     let project = Project::new(&["saxpy.cu"]);
     let entries =
         r#"{"label": "block=512", "time_us": 50.0}, {"label": "block=1024", "time_us": 60.0}, {"time_us": 100.0}"#;
@@ -237,7 +249,7 @@ fn a_winner_is_run_under_the_sanitizer_where_that_is_asked_for() {
 }
 
 #[test]
-fn code_that_the_gpu_at_hand_cannot_load_is_not_timed_and_ptx_is_as_the_driver_compiles_it() {
+fn only_code_that_the_gpu_can_load_is_timed() {
     let project = Project::new(&["saxpy.cu"]);
     let entries = r#"{"label": "block=512", "time_us": 50.0}, {"time_us": 100.0}"#;
     let built = |options: &[&str]| {

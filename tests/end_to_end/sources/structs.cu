@@ -32,4 +32,4 @@ __global__ void apply(const Plan plan, View<real> y, float2 a) {
     y.data[i] = value;
 }
 
-void launch(float *y) { apply<<<1, 256>>>(Plan{}, View<real>{y, 1}, make_float2(1, 2)); }
+void launch(float *y) { apply<<<1, 256>>>(Plan{}, View<real>{y, 1}, float2{1, 2}); }

@@ -1,0 +1,43 @@
+//@tune threads(n) block({128, 256}) regs({0, 32, 64})
+//@tune args(n = 1 << 16, x = random[n], y = out[n])
+__global__ void __launch_bounds__(256, 8) bounded(int n, const float *x, float *y) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i];
+}
+
+//@tune threads(n) block({128, 256}) regs({0, 32, 64})
+//@tune args(n = 1 << 16, x = random[n], y = out[n])
+__global__ void free(int n, const float *x, float *y) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i];
+}
+
+//# build as_it_is
+//# args -O3 -arch=sm_90 -c -DA=1 -maxrregcount=32
+//#| caps_of_launch_bounds_and_options.cu(1): warning: __launch_bounds__(256, 8) leaves 32 registers a thread, but `regs` goes up to 64, which gives up its 8 blocks: keep to 32, or drop the second bound
+//#|   //@tune threads(n) block({128, 256}) regs({0, 32, 64})
+//#|                                        ^~~~
+//#|
+//#| caps_of_launch_bounds_and_options.cu(8): warning: the command line has -maxrregcount=32, but `regs` goes up to 64, which overrides it: remove one of the two
+//#|   //@tune threads(n) block({128, 256}) regs({0, 32, 64})
+//#|                                        ^~~~
+//#|
+//#| nvtune: bounded: block=*
+//#| nvtune: bounded: note: 3 of 6 points may not be chosen: it has launch bounds: launch(remap) reshapes it all the same
+//#| nvtune: free: block=*
+
+//# build strict
+//# args -O3 -arch=sm_90 -c -DA=1 -maxrregcount=32
+//# env NVTUNE_STRICT=1
+//# exit 2
+//#| caps_of_launch_bounds_and_options.cu(1): warning: __launch_bounds__(256, 8) leaves 32 registers a thread, but `regs` goes up to 64, which gives up its 8 blocks: keep to 32, or drop the second bound
+//#|   //@tune threads(n) block({128, 256}) regs({0, 32, 64})
+//#|                                        ^~~~
+//#|
+//#| caps_of_launch_bounds_and_options.cu(8): warning: the command line has -maxrregcount=32, but `regs` goes up to 64, which overrides it: remove one of the two
+//#|   //@tune threads(n) block({128, 256}) regs({0, 32, 64})
+//#|                                        ^~~~
+//#|
+//#| nvtune: bounded: block=*; from the cache
+//#| nvtune: bounded: note: 3 of 6 points may not be chosen: it has launch bounds: launch(remap) reshapes it all the same
+//#| nvtune: free: block=*; from the cache

@@ -1,0 +1,37 @@
+#ifndef WORK
+#define WORK 1
+#endif
+//@tune define(WORK = {1, 2, 4, 8}) block({128, 256}) regs({0}) default(block = 256, WORK = 1)
+//@tune threads(ceildiv(n, WORK)) args(n = 1 << 20, x = random[n], y = out[n])
+__global__ void part(int n, const float *x, float *y) {
+    const int first = (blockIdx.x * blockDim.x + threadIdx.x) * WORK;
+    for (int k = 0; k < WORK; ++k)
+        if (first + k < n) y[first + k] = x[first + k] * 2.0f;
+}
+
+//# build defined_by_the_source
+//# args -O3 -arch=sm_90 -c
+//# no macros_that_nvtune_does_not_set.tune.h
+//# no macros_that_nvtune_does_not_set.tune.json
+//# replace #ifndef WORK\n#define WORK 1\n#endif => #define WORK 1
+//#| nvtune warning : part: not tuned: macro axis `WORK` is defined in macros_that_nvtune_does_not_set.cu(1) whatever nvtune sets: define it there only where it is not (#ifndef), or not at all
+
+//# build redefined_by_the_source
+//# args -O3 -arch=sm_90 -c
+//# no macros_that_nvtune_does_not_set.tune.h
+//# no macros_that_nvtune_does_not_set.tune.json
+//# replace #ifndef WORK\n#define WORK 1\n#endif => #undef WORK\n#define WORK 8
+//#| nvtune warning : part: not tuned: macro axis `WORK` is defined in macros_that_nvtune_does_not_set.cu(2) whatever nvtune sets: define it there only where it is not (#ifndef), or not at all
+
+//# build defined_by_the_command_line
+//# args -O3 -arch=sm_90 -c -DWORK=1
+//# no macros_that_nvtune_does_not_set.tune.h
+//# no macros_that_nvtune_does_not_set.tune.json
+//#| nvtune warning : part: not tuned: macro axis `WORK` is defined in the command line whatever nvtune sets: define it there only where it is not (#ifndef), or not at all
+
+//# build other_default
+//# args -O3 -arch=sm_90 -c
+//# no macros_that_nvtune_does_not_set.tune.h
+//# no macros_that_nvtune_does_not_set.tune.json
+//# replace #define WORK 1 => #define WORK 4
+//#| nvtune warning : part: not tuned: its baseline (block=256 WORK=1) is not what the source is without nvtune: let `default` give the macros the values that the source gives them

@@ -1,0 +1,22 @@
+//@tune threads(n) bock(64:1024:32)
+//@tune args(n = 1 << 20, z = random[n])
+__global__ void k(int n, float *x) {}
+
+//# build unknown_clause_and_parameter
+//# args -O3 -arch=sm_90 -c
+//# no malformed_clause.o
+//# no malformed_clause.tune.h
+//# exit 2
+//#| malformed_clause.cu(1): error: unknown clause `bock`; did you mean `block`?
+//#|   //@tune threads(n) bock(64:1024:32)
+//#|                      ^~~~
+//#|
+//#| malformed_clause.cu(2): error: parameter `x` of `k` has no value: add `x = ...` to args(...)
+//#|   //@tune args(n = 1 << 20, z = random[n])
+//#|           ^~~~
+//#|
+//#| malformed_clause.cu(2): error: `k` has no parameter `z`: known are n, x
+//#|   //@tune args(n = 1 << 20, z = random[n])
+//#|                             ^
+//#|
+//#| 3 errors detected in the compilation of "malformed_clause.cu".

@@ -1,0 +1,55 @@
+// Vectors are listed as C does it, and arrays are numbers next to each other, however a pointer to them is declared.
+// A wrong value leaves the kernel nothing to do, which is an error under NVTUNE_STRICT.
+//@tune threads(n) block({64, 128}) default(block = 128) regs({0})
+//@tune args(n = 1 << 16, v = {1, 2.5}, w = {1, 2, 3}, rows = random[4 * n], columns = iota[4 * n], points = zeros[n])
+__global__ void k(int n, const float2 v, float4 w, float (*rows)[4], const int columns[][2][2], float3 *points) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n && v.x == 1 && v.y == 2.5f && w.z == 3 && w.w == 0 && columns[i][1][1] == 4 * i + 3)
+        rows[i][i % 4] += points[i].x;
+}
+
+//# build lists
+//# env NVTUNE_STRICT=1
+//#| nvtune: k: block=*
+//#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says
+
+//# build other_vector_value
+//# env NVTUNE_STRICT=1
+//# replace {1, 2.5} => {x = 1, y = 0}
+//# exit 2
+//#| vectors_and_pointers_to_arrays.cu(4): warning: `k` does nothing on this workload: the threads of the baseline that were looked at leave at once, before they read or write global memory (fields of `v` that are not given are 0, fields of `w` that are not given are 0); give arguments that it works on
+//#|   //@tune args(n = 1 << 16, v = {x = 1, y = 0}, w = {1, 2, 3}, rows = random[4 * n], columns = iota[4 * n], points = zeros[n])
+//#|           ^~~~
+//#|
+//#| nvtune: k: block=*
+//#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says
+
+//# build too_many_vector_elements
+//# env NVTUNE_STRICT=1
+//# replace {1, 2.5} => {1, 2.5, 3}
+//# exit 2
+//#| vectors_and_pointers_to_arrays.cu(4): error: `v` is of type `float2`: give its fields, as in v = {x = 1, y = 1}
+//#|   //@tune args(n = 1 << 16, v = {1, 2.5, 3}, w = {1, 2, 3}, rows = random[4 * n], columns = iota[4 * n], points = zeros[n])
+//#|                             ^
+//#|
+//#| 1 error detected in the compilation of "vectors_and_pointers_to_arrays.cu".
+
+//# build number_for_vector
+//# env NVTUNE_STRICT=1
+//# replace {1, 2.5} => 1
+//# exit 2
+//#| vectors_and_pointers_to_arrays.cu(4): error: `v` is of type `float2`: give its fields, as in v = {x = 1, y = 1}
+//#|   //@tune args(n = 1 << 16, v = 1, w = {1, 2, 3}, rows = random[4 * n], columns = iota[4 * n], points = zeros[n])
+//#|                             ^
+//#|
+//#| 1 error detected in the compilation of "vectors_and_pointers_to_arrays.cu".
+
+//# build missing_array_pointer
+//# env NVTUNE_STRICT=1
+//# replace , rows = random[4 * n] => 
+//# exit 2
+//#| vectors_and_pointers_to_arrays.cu(4): error: parameter `rows` of `k` has no value: add `rows = ...` to args(...); a pointer to arrays takes their numbers, as in `rows = random[4 * 1024]`
+//#|   //@tune args(n = 1 << 16, v = {1, 2.5}, w = {1, 2, 3}, columns = iota[4 * n], points = zeros[n])
+//#|           ^~~~
+//#|
+//#| 1 error detected in the compilation of "vectors_and_pointers_to_arrays.cu".

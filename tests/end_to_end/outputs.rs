@@ -1,0 +1,292 @@
+//! What a tuned build writes: object, header, record, dependency file.
+
+use super::project::{CAPS_WIN, Project, compile, reproducible, run, succeed};
+use std::process::{Child, Command, Stdio};
+
+#[test]
+fn marked_source_gives_object_header_and_record() {
+    let project = Project::new(&["saxpy.cu"]).with_cuda_headers();
+    let ran = succeed(&mut project.nvtune(&compile("saxpy.cu", "saxpy.o")));
+    let line = ran.stderr.lines().next().unwrap_or_default();
+    assert!(line.starts_with("nvtune: saxpy: block="), "{}", ran.stderr);
+    assert!(line.contains("0 of 192 points timed"), "{line}");
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    assert_eq!(project.files(), ["saxpy.cu", "saxpy.o", "saxpy.tune.h", "saxpy.tune.json"]);
+    let header = project.read("saxpy.tune.h");
+    assert!(!header.contains("measured"), "nothing was timed, yet: {header}");
+    let record = project.record("saxpy.tune.json");
+    let kernel = &record["kernels"][0];
+    assert_eq!(kernel["name"], "saxpy");
+    assert_eq!(kernel["points"], 192);
+    assert_eq!(kernel["timed"], 0);
+    assert!(kernel.get("device").is_none(), "no GPU was used");
+    assert!(["predicted", "baseline"].contains(&kernel["provenance"].as_str().unwrap_or_default()));
+    let configurations = kernel["configurations"].as_array().expect("a list");
+    assert_eq!(configurations.len(), 192);
+    assert!(configurations.iter().all(|row| row["variant"].is_u64() && row["score"]["c"].is_number()));
+    assert!(configurations.iter().any(|row| row["candidate"] == true));
+}
+
+#[test]
+fn closed_or_full_stderr_does_not_stop_a_build() {
+    let project = Project::new(&["saxpy.cu"]);
+    let (reader, closed) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+    for stderr in [std::process::Stdio::from(closed), full.into()] {
+        let _ = std::fs::remove_file(project.path("saxpy.o"));
+        let ran = run(project.nvtune(&compile("saxpy.cu", "saxpy.o")).env("NVTUNE_CACHE_SIZE", "0").stderr(stderr));
+        assert_eq!(ran.code, Some(0));
+        assert!(project.path("saxpy.o").exists());
+        assert_eq!(project.record("saxpy.tune.json")["kernels"][0]["name"], "saxpy");
+    }
+}
+
+#[test]
+fn unchanged_header_keeps_its_time() {
+    let project = Project::new(&["saxpy.cu"]);
+    let written =
+        || std::fs::metadata(project.path("saxpy.tune.h")).and_then(|data| data.modified()).expect("it is there");
+    succeed(&mut project.nvtune(&compile("saxpy.cu", "saxpy.o")));
+    let (first, text) = (written(), project.read("saxpy.tune.h"));
+    succeed(&mut project.nvtune(&compile("saxpy.cu", "saxpy.o")));
+    assert_eq!((written(), project.read("saxpy.tune.h")), (first, text));
+}
+
+#[test]
+fn headers_of_sources_of_one_name_can_be_included_together() {
+    let project = Project::new(&[]);
+    for (folder, kernel, tile) in [("a", "up", 2), ("b", "down", 4)] {
+        std::fs::create_dir(project.path(folder)).expect("a folder");
+        let comment = "//@tune threads(ceildiv(n, TILE)) block({128, 256}) default(block = 128)";
+        let macros = format!("define(TILE = {{{tile}}}) args(n = 1024, x = random[n])");
+        let text = format!(
+            "#if __has_include(\"kernel.tune.h\")\n#include \"kernel.tune.h\"\n#endif\n#ifndef TILE\n#define TILE {tile}\n#endif\n\
+             {comment} {macros}\n__global__ void {kernel}(int n, float *x) {{\n\
+             const int i = (blockIdx.x * blockDim.x + threadIdx.x) * TILE;\nif (i < n) x[i] += 1.0f;\n}}\n"
+        );
+        project.write(&format!("{folder}/kernel.cu"), &text);
+        succeed(&mut project.nvtune(&compile(&format!("{folder}/kernel.cu"), &format!("{folder}/kernel.o"))));
+    }
+    let both = "#include \"a/kernel.tune.h\"\n#include \"b/kernel.tune.h\"\n#include \"a/kernel.tune.h\"\n\
+                dim3 blocks[] = {nvtune::up::block(), nvtune::down::block(), nvtune::down::grid(9)};\n\
+                int sizes[] = {UP_BLOCK_X, DOWN_BLOCK_X};\n";
+    project.write("both.cu", both);
+    succeed(&mut project.plain(&compile("both.cu", "both.o")));
+}
+
+/// Builds of `kernel.cu` with two values of its macro, each into an object of its own.
+struct Shared {
+    project: Project,
+}
+
+/// The type that each object is of, and the value of TILE that wins for it.
+const OBJECTS: [(&str, u32); 2] = [("float", 2), ("double", 4)];
+
+impl Shared {
+    fn new() -> Self {
+        Self { project: Project::new(&["kernel.cu"]) }
+    }
+
+    fn start(&self, (real, tile): (&str, u32)) -> Child {
+        let device = r#"{"name": "NVIDIA H200", "compute_capability": 90, "driver": 13000}"#;
+        let entries = format!(r#"{{"label": "TILE={tile}", "time_us": 5.0}}, {{"time_us": 10.0, "spread": 0.01}}"#);
+        self.project.write(&format!("{real}.json"), &format!(r#"{{"device": {device}, "entries": [{entries}]}}"#));
+        let mut arguments = compile("kernel.cu", &format!("{real}.o"));
+        arguments.push(format!("-DREAL={real}"));
+        let mut build = self.project.nvtune(&arguments);
+        build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", format!("{real}.json")).stderr(Stdio::piped());
+        build.spawn().expect("it starts")
+    }
+
+    /// Waits for the end of a build and returns its messages.
+    fn end(build: Child) -> String {
+        let ended = build.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(ended.status.success(), "{said}");
+        said
+    }
+}
+
+#[test]
+fn one_source_compiled_twice_at_once_reads_its_own_header_each_time() {
+    let shared = Shared::new();
+    let rounds = if std::env::var_os("NVTUNE_TEST_FULL").is_some() { 5 } else { 2 };
+    for _ in 0..rounds {
+        for build in OBJECTS.map(|object| shared.start(object)) {
+            Shared::end(build);
+        }
+    }
+    let project = &shared.project;
+    project.write("main.cu", "#include <cstdio>\nextern int tile;\nint main() { std::printf(\"%d\", tile); }\n");
+    for (real, tile) in OBJECTS {
+        succeed(&mut project.plain(&["main.cu", &format!("{real}.o"), "-o", "tile"]));
+        assert_eq!(succeed(&mut Command::new(project.path("tile"))).stdout, tile.to_string(), "{real}");
+    }
+}
+
+#[test]
+fn header_that_another_object_of_the_source_had_is_a_warning_once() {
+    let shared = Shared::new();
+    let clash = |said: String| {
+        said.contains("'./kernel.tune.h' is of 'double.o' now, and was of 'float.o': where a source makes")
+    };
+    Shared::end(shared.start(OBJECTS[0]));
+    assert!(clash(Shared::end(shared.start(OBJECTS[1]))), "the header was of the other object");
+    assert!(!clash(Shared::end(shared.start(OBJECTS[1]))), "and is its own now");
+}
+
+#[test]
+fn header_of_a_copied_folder_is_no_other_objects() {
+    let shared = Shared::new();
+    Shared::end(shared.start(OBJECTS[1]));
+    let project = &shared.project;
+    let copy = project.path("copy");
+    std::fs::create_dir(&copy).expect("a folder");
+    for name in ["kernel.tune.h", "kernel.tune.json", "double.o"] {
+        std::fs::copy(project.path(name), copy.join(name)).expect("copied");
+    }
+    let text = project.read("kernel.cu").replace("{1, 2, 4}", "{1, 2}");
+    std::fs::write(copy.join("kernel.cu"), text).expect("written");
+    let mut build = project.nvtune(&compile("kernel.cu", "double.o"));
+    let ran = succeed(build.current_dir(&copy).env("NVTUNE_STRICT", "1"));
+    assert!(!ran.stderr.contains("kernel.tune.h"), "{}", ran.stderr);
+}
+
+#[test]
+fn dependency_file_names_the_header() {
+    let project = Project::new(&["saxpy.cu"]).with_cuda_headers();
+    let mut arguments = compile("saxpy.cu", "saxpy.o");
+    arguments.extend(["-MD", "-MF", "saxpy.d"].map(str::to_owned));
+    succeed(&mut project.nvtune(&arguments));
+    let dependencies = project.read("saxpy.d");
+    assert!(dependencies.contains("saxpy.tune.h"), "{dependencies}");
+}
+
+#[test]
+fn only_the_fat_binary_differs_from_the_object_of_plain_nvcc() {
+    let project = Project::new(&["two.cu"]).with_cuda_headers();
+    succeed(&mut project.plain(&reproducible("two.cu", "same.o")));
+    std::fs::rename(project.path("same.o"), project.path("plain.o")).expect("renamed");
+    project.write("recorded.json", CAPS_WIN);
+    succeed(
+        project
+            .nvtune(&reproducible("two.cu", "same.o"))
+            .env("NVTUNE", "measure")
+            .env("NVTUNE_REPLAY", "recorded.json"),
+    );
+    let (plain, tuned) = (sections(&project.bytes("plain.o")), sections(&project.bytes("same.o")));
+    let names = |all: &[(String, Vec<u8>)]| all.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&plain), names(&tuned));
+    let different: Vec<&String> =
+        plain.iter().zip(&tuned).filter(|(a, b)| a.1 != b.1).map(|((name, _), _)| name).collect();
+    assert_eq!(different, [".nv_fatbin"]);
+}
+
+fn sections(object: &[u8]) -> Vec<(String, Vec<u8>)> {
+    use object::{Object, ObjectSection};
+    let file = object::File::parse(object).expect("an object file");
+    let section = |section: object::Section<'_, '_>| {
+        (section.name().expect("named").to_owned(), section.data().expect("readable").to_vec())
+    };
+    file.sections().map(section).collect()
+}
+
+#[test]
+fn output_to_the_null_device_is_not_tuned() {
+    let project = Project::new(&["saxpy.cu"]);
+    let nothing = succeed(&mut project.nvtune(&compile("saxpy.cu", "/dev/null")));
+    assert_eq!((nothing.stderr.as_str(), project.files().as_slice()), ("", ["saxpy.cu".to_owned()].as_slice()));
+}
+
+#[test]
+fn header_that_cannot_be_written_does_not_stop_a_build() {
+    let project = Project::new(&["saxpy.cu"]);
+    std::fs::create_dir_all(project.path("headers/saxpy.tune.h")).expect("a folder in the header's place");
+    let ran = succeed(project.nvtune(&compile("saxpy.cu", "saxpy.o")).env("NVTUNE_HEADER_DIR", "headers"));
+    assert_eq!(ran.stderr.matches("cannot write 'headers/saxpy.tune.h'").count(), 1, "{}", ran.stderr);
+    assert!(project.path("saxpy.o").is_file());
+}
+
+#[test]
+fn failing_second_source_leaves_the_outputs_of_the_first() {
+    let project = Project::new(&["saxpy.cu"]);
+    project.write("bad.cu", "int main() { return nothing; }\n");
+    for (options, made) in
+        [(["-cubin", "-c"], "saxpy.cubin"), (["-c", "-fatbin"], "saxpy.fatbin"), (["-dc", "-c"], "saxpy.o")]
+    {
+        let ran = run(&mut project.nvtune(&[&options[..], &["-arch=sm_90", "saxpy.cu", "bad.cu"]].concat()));
+        assert_ne!(ran.code, Some(0), "{options:?}: {}", ran.stderr);
+        assert_eq!(project.files(), ["bad.cu", "saxpy.cu", made, "saxpy.tune.h", "saxpy.tune.json"], "{options:?}");
+        for file in [made, "saxpy.tune.h", "saxpy.tune.json"] {
+            std::fs::remove_file(project.path(file)).expect("removed");
+        }
+    }
+}
+
+#[test]
+fn ptx_wins_over_cubin_and_is_not_tuned() {
+    let project = Project::new(&["saxpy.cu"]);
+    for options in [["-ptx", "-cubin"], ["-cubin", "-ptx"]] {
+        let ran = succeed(&mut project.nvtune(&[&options[..], &["-arch=sm_90", "saxpy.cu"]].concat()));
+        assert!(ran.stderr.contains("not tuned: -ptx makes no machine code"), "{options:?}: {}", ran.stderr);
+        assert!(project.path("saxpy.ptx").is_file() && !project.path("saxpy.cubin").exists(), "{options:?}");
+    }
+}
+
+#[test]
+fn cubin_wins_over_cuda_and_is_tuned() {
+    let project = Project::new(&["saxpy.cu"]);
+    let ran = succeed(&mut project.nvtune(&["-cuda", "-cubin", "-arch=sm_90", "saxpy.cu"]));
+    assert!(!ran.stderr.contains("makes no machine code"), "{}", ran.stderr);
+    assert!(project.path("saxpy.cubin").is_file() && project.path("saxpy.tune.json").is_file());
+}
+
+#[test]
+fn source_that_is_not_tuned_gets_a_baseline_header() {
+    for (options, mode) in [(vec!["-G"], "static"), (vec!["-dlto"], "static"), (vec![], "locked")] {
+        let project = Project::new(&["tiled.cu"]);
+        let mut arguments = compile("tiled.cu", "tiled.o");
+        arguments.extend(options.iter().map(|option| (*option).to_owned()));
+        succeed(project.nvtune(&arguments).env("NVTUNE", mode));
+        let header = project.read("tiled.tune.h");
+        assert!(header.contains("#define TILED_PROVENANCE \"baseline\""), "{options:?}: {header}");
+        assert!(!project.files().contains(&"tiled.tune.json".to_owned()), "{options:?}: nothing was decided");
+    }
+}
+
+#[test]
+fn header_refuses_code_under_other_macros() {
+    let project = Project::new(&["tiled.cu"]);
+    succeed(&mut project.nvtune(&compile("tiled.cu", "tiled.o")));
+    let mut arguments = compile("tiled.cu", "tiled.o");
+    arguments.push("-DWORK=3".to_owned());
+    let plain = run(&mut project.plain(&arguments));
+    assert_ne!(plain.code, Some(0), "the header's grid is for another WORK than the code");
+    assert!(plain.stderr.contains("build it with nvtune again, or remove this header"), "{}", plain.stderr);
+}
+
+#[test]
+fn errors_in_a_header_are_counted_for_the_source_that_includes_it() {
+    let project = Project::new(&[]);
+    std::fs::create_dir(project.path("src")).expect("a folder");
+    project.write("src/a.cu", "#include \"k.cuh\"\n");
+    // One is found in the comment itself, the other with what the compiler says of the kernel.
+    for (clauses, line) in [("bock(256)", "unknown clause `bock`"), ("block(256) threads(n)", "`n` has no value")] {
+        project.write("src/k.cuh", &format!("//@tune {clauses}\n__global__ void k(int n, float *x) {{ x[0] = n; }}\n"));
+        let ran = run(&mut project.nvtune(&compile("src/a.cu", "a.o")));
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        assert!(ran.stderr.starts_with("src/k.cuh(1): error: ") && ran.stderr.contains(line), "{}", ran.stderr);
+        assert!(ran.stderr.ends_with("\n1 error detected in the compilation of \"src/a.cu\".\n"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn sources_of_these_tests_are_tuned_without_warnings() {
+    let sources = ["saxpy.cu", "tiled.cu", "two.cu"];
+    let project = Project::new(&sources);
+    for source in sources {
+        let ran = succeed(project.nvtune(&compile(source, "out.o")).env("NVTUNE_STRICT", "1"));
+        assert!(ran.stderr.lines().all(|line| line.starts_with("nvtune: ")), "{source}: {}", ran.stderr);
+    }
+}

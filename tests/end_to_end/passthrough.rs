@@ -1,0 +1,139 @@
+//! Calls that are plain nvcc's: nothing is printed, nothing is written, and errors are nvcc's own.
+
+use super::project::{Project, compile, nvcc, reproducible, run, succeed};
+
+#[test]
+fn unmarked_source_gives_the_object_of_plain_nvcc() {
+    let project = Project::new(&["plain.cu"]);
+    succeed(&mut project.plain(&reproducible("plain.cu", "same.o")));
+    let expected = project.bytes("same.o");
+    std::fs::remove_file(project.path("same.o")).expect("removed");
+    let before = project.files();
+    let ran = succeed(&mut project.nvtune(&reproducible("plain.cu", "same.o")));
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    assert!(project.bytes("same.o") == expected, "the object differs from plain nvcc's");
+    let mut after = project.files();
+    after.retain(|name| name != "same.o");
+    assert_eq!(after, before);
+}
+
+#[test]
+fn misspelled_tuning_comment_is_a_warning() {
+    let project = Project::new(&["plain.cu"]);
+    let plain = project.read("plain.cu");
+    project.write("near.cuh", "// A header.\n//@Tune block(auto)\n");
+    project.write("plain.cu", &format!("#include \"near.cuh\"\n// @param tune it\n{plain}"));
+    succeed(&mut project.plain(&reproducible("plain.cu", "same.o")));
+    let expected = project.bytes("same.o");
+    std::fs::remove_file(project.path("same.o")).expect("removed");
+    let mut nvtune = project.nvtune(&reproducible("plain.cu", "same.o"));
+    let ran = succeed(nvtune.env("NVTUNE_STRICT", "1"));
+    let warning = "near.cuh(2): warning: this comment does nothing: a tuning comment begins with //@tune\n  //@Tune block(auto)\n    ^~~~~\n\n";
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", warning));
+    assert!(project.bytes("same.o") == expected, "the object differs from plain nvcc's");
+    assert!(!project.files().iter().any(|name| name.contains(".tune.")));
+}
+
+#[test]
+fn misspelled_tuning_comment_is_a_warning_once_where_code_is_made() {
+    let project = Project::new(&["plain.cu", "saxpy.cu"]);
+    project.write("near.cuh", "// A header.\n//@Tune block(auto)\n");
+    let plain = project.read("plain.cu");
+    project.write("plain.cu", &format!("#include \"near.cuh\"\n{plain}"));
+    let saxpy = project.read("saxpy.cu");
+    project.write("saxpy.cu", &format!("#include \"near.cuh\"\n{saxpy}"));
+    for (arguments, mode, count) in [
+        (&["-arch=sm_90", "-c", "saxpy.cu", "-o", "saxpy.o"][..], "static", 1),
+        (&["-arch=sm_90", "-c", "saxpy.cu", "plain.cu"], "static", 1),
+        (&["-arch=sm_90", "-c", "plain.cu", "-o", "plain.o"], "off", 0),
+        (&["-E", "plain.cu", "-o", "plain.ii"], "static", 0),
+    ] {
+        let ran = succeed(project.nvtune(arguments).env("NVTUNE", mode));
+        assert_eq!(ran.stderr.matches("this comment does nothing").count(), count, "{arguments:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn calls_without_tuning_print_and_write_nothing() {
+    let project = Project::new(&["saxpy.cu"]);
+    let cases: [(&[&str], &str); 3] = [
+        (&["-O3", "-arch=sm_90", "-c", "saxpy.cu", "-o", "saxpy.o"], "off"),
+        (&["-E", "saxpy.cu", "-o", "saxpy.ii"], "static"),
+        (&["--dryrun", "-c", "saxpy.cu"], "static"),
+    ];
+    for (arguments, mode) in cases {
+        let ran = succeed(project.nvtune(arguments).env("NVTUNE", mode));
+        assert!(!ran.stderr.contains("nvtune"), "{arguments:?}: {}", ran.stderr);
+        assert!(!project.files().iter().any(|name| name.contains(".tune.")), "{arguments:?}");
+    }
+}
+
+#[test]
+fn launcher_form_runs_the_nvcc_it_names() {
+    let project = Project::new(&["plain.cu"]);
+    let nvtune = || {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_nvtune"));
+        command.current_dir(project.path("")).env_remove("NVTUNE_NVCC");
+        command
+    };
+    succeed(nvtune().arg(nvcc()).args(compile("plain.cu", "path.o")));
+    assert!(project.path("path.o").is_file());
+    succeed(nvtune().arg("nvcc").args(compile("plain.cu", "name.o")).env("NVTUNE_NVCC", nvcc()));
+    assert!(project.path("name.o").is_file());
+    let version = succeed(nvtune().arg(nvcc()).arg("--version"));
+    assert!(version.stdout.contains("Cuda compiler driver"), "{}", version.stdout);
+}
+
+#[test]
+fn missing_nvcc_is_an_error() {
+    let project = Project::new(&["plain.cu"]);
+    let missing = run(project.nvtune(&compile("plain.cu", "a.o")).env("NVTUNE_NVCC", "/nowhere/nvcc"));
+    assert_eq!(missing.code, Some(1));
+    assert_eq!(missing.stderr, "nvtune fatal   : NVTUNE_NVCC names '/nowhere/nvcc', which does not exist\n");
+}
+
+#[test]
+fn missing_output_folder_is_an_error() {
+    let project = Project::new(&["saxpy.cu"]);
+    let folder = run(&mut project.nvtune(&compile("saxpy.cu", "nowhere/a.o")));
+    assert_eq!(folder.code, Some(1));
+    assert_eq!(folder.stderr, "nvtune fatal   : output folder 'nowhere' does not exist; make it first\n");
+}
+
+#[test]
+fn unknown_strategy_is_a_warning() {
+    let project = Project::new(&["saxpy.cu"]);
+    let setting = succeed(project.nvtune(&compile("saxpy.cu", "a.o")).env("NVTUNE_STRATEGY", "best"));
+    let first = setting.stderr.lines().next();
+    assert_eq!(
+        first,
+        Some(
+            "nvtune warning : NVTUNE_STRATEGY='best' is not understood; expected one of refit, es, ros, pos, posf, ryoo"
+        )
+    );
+}
+
+#[test]
+fn errors_in_arguments_are_those_of_plain_nvcc() {
+    let project = Project::new(&["saxpy.cu"]);
+    let cases: [&[&str]; 3] =
+        [&["-c", "saxpy.cu", "-o"], &["-c", "saxpy.cu", "-I"], &["-c", "saxpy.cu", "-arch=sm_12", "-o", "saxpy.o"]];
+    for arguments in cases {
+        let ran = run(&mut project.nvtune(arguments));
+        let plain = run(&mut project.plain(arguments));
+        assert_eq!((ran.code, &ran.stderr), (plain.code, &plain.stderr), "{arguments:?}");
+        assert_ne!(ran.code, Some(0), "{arguments:?}");
+        assert_eq!(project.files(), ["saxpy.cu"], "{arguments:?}");
+    }
+}
+
+#[test]
+fn errors_in_the_source_are_those_of_plain_nvcc() {
+    let project = Project::new(&[]).with_cuda_headers();
+    let kernel = "//@tune threads(n) block(auto) args(n = 1024, x = out[n])\n__global__ void k(int n, float *x) { undeclared; }\n";
+    project.write("wrong.cu", kernel);
+    let ran = run(&mut project.nvtune(&compile("wrong.cu", "wrong.o")));
+    let plain = run(&mut project.plain(&compile("wrong.cu", "wrong.o")));
+    assert_eq!((ran.code, &ran.stderr), (plain.code, &plain.stderr));
+    assert_eq!(project.files(), ["wrong.cu"]);
+}
