@@ -61,7 +61,7 @@ test-full: toolkit ## the long tests: the readers against NVIDIA's tools; every 
 	release=$$("$$NVTUNE_NVCC" --version | sed -n 's/.*, V//p')
 	printf 'Builds from one lock file, and kills on one cache, by make test-full. %s, nvcc %s.\n' "$$(date -u +%F)" "$$release" > build/FULL-results.txt
 	kept() { printf '\n$$ %s\n' "$$*" >> build/FULL-results.txt; env "$$@" 2>&1 | tee build/test-full.log; grep -E '^test .*(ok|FAILED)$$|killed|^test result' build/test-full.log >> build/FULL-results.txt; }
-	kept NVTUNE_TEST_FULL=1 $(CARGO) test --locked --test main the_same_lock
+	kept NVTUNE_TEST_FULL=1 $(CARGO) test --locked --test main the_same_lock -- one_source_compiled_twice
 	kept NVTUNE_TEST_FULL=600 $(CARGO) test --locked --test main cache:: -- --nocapture
 	mv build/FULL-results.txt tests/FULL-results.txt
 	rm -rf build/test-full
