@@ -25,7 +25,7 @@ PARTS = {
     "forms": ["drop_in::forms::"],
     "builds": ["drop_in::builds::", "drop_in::consumers::", "drop_in::compiler_caches::"],
     "races": ["drop_in::parallel::"],
-    "locks": ["the_same_lock"],
+    "locks": ["the_same_lock", "one_source_compiled_twice"],
     "kills": ["cache::"],
     "suite": ["suite::"],
     "fixtures": ["fixtures::"],

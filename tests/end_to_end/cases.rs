@@ -14,7 +14,7 @@
 //! | `//# exit CODE` | the exit code; 0 without it |
 //! | `//# header TEXT` | a text of the header that is written |
 //! | `//# record POINTER VALUE` | a fact of the record: JSON pointer, JSON value; `null` is none |
-//! | `//# no FILE` | a file that must not exist afterwards; it is removed before |
+//! | `//# files NAMES` | all files of the folder after the build, sorted, without `recorded.json` |
 //! | `//#\| TEXT` | a line of standard error, in order; `*` stands for any text |
 //!
 //! All of standard error is compared. `UPDATE_EXPECT=1` rewrites the `exit` and `|` lines of a file: lines that still
@@ -101,7 +101,7 @@ struct Build<'a> {
     exit: i32,
     header: Vec<&'a str>,
     record: Vec<(&'a str, serde_json::Value)>,
-    absent: Vec<&'a str>,
+    files: Option<Vec<&'a str>>,
     messages: Vec<&'a str>,
     /// The directives that are written by hand.
     kept: Vec<&'a str>,
@@ -140,7 +140,7 @@ fn parse(text: &str) -> (&str, Vec<Build<'_>>) {
                 let (pointer, value) = pair(" ");
                 build.record.push((pointer, serde_json::from_str(value).expect("a JSON value")));
             }
-            "no" => build.absent.push(value),
+            "files" => build.files = Some(value.split(' ').collect()),
             "exit" => {
                 build.exit = value.parse().expect("an exit code");
                 continue;
@@ -187,9 +187,6 @@ fn made(project: &Project, name: &str, source: &str, build: &Build<'_>) -> Ran {
     }
     let file = format!("{name}.cu");
     project.write(&file, &text);
-    for file in &build.absent {
-        let _ = std::fs::remove_file(project.path(file));
-    }
     let include = format!("-I{}", folder().join("include").display());
     let mut arguments: Vec<&str> = build.arguments.unwrap_or(DEFAULT_ARGUMENTS).split_whitespace().collect();
     arguments.extend([include.as_str(), &file]);
@@ -225,8 +222,12 @@ fn differences(build: &Build<'_>, ran: &Ran) -> String {
 /// Says which directives about header, record and files do not hold.
 fn missing_facts(project: &Project, name: &str, build: &Build<'_>) -> String {
     let mut problems = String::new();
-    for file in build.absent.iter().filter(|file| project.path(file).exists()) {
-        problems += &format!("{file} exists\n");
+    if let Some(expected) = &build.files {
+        let mut files = project.files();
+        files.retain(|file| file != "recorded.json");
+        if files != *expected {
+            problems += &format!("the folder has {files:?}, expected {expected:?}\n");
+        }
     }
     if !build.header.is_empty() {
         let header = project.read(&format!("{name}.tune.h"));

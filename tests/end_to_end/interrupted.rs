@@ -305,8 +305,8 @@ impl Drop for Busy {
 #[test]
 fn tool_that_ctrl_c_ended_first_is_an_interruption_and_no_failure() {
     // A compiler that ends by a signal for all processes, while the threads that look after signals only run where nobody else wants
-    // to, on a core that is wanted.
-    let _busy = Busy::core(0);
+    // to, on a core that several want.
+    let _busy = [Busy::core(0), Busy::core(0)];
     let project = project(0, 1.0);
     let interrupting = "#!/bin/sh\nfor process in $PPID $(cut -d' ' -f4 /proc/$PPID/stat); do\n\
         for task in /proc/$process/task/*; do\n\

@@ -4,8 +4,7 @@ __global__ void k(int n, float *x) {}
 
 //# build unknown_clause_and_parameter
 //# args -O3 -arch=sm_90 -c
-//# no malformed_clause.o
-//# no malformed_clause.tune.h
+//# files malformed_clause.cu
 //# exit 2
 //#| malformed_clause.cu(1): error: unknown clause `bock`; did you mean `block`?
 //#|   //@tune threads(n) bock(64:1024:32)
