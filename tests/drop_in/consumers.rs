@@ -100,8 +100,8 @@ fn problem(build: &Build) -> Result<(), String> {
     let edit = |from: &str, to: &str| {
         let text = std::fs::read_to_string(project.path("saxpy.cu")).expect("readable");
         assert!(text.contains(from), "{text}");
-        // A date of its own: later than all that the build wrote, by more than the clock of files is coarse.
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        // The next header is dated 250 ms before its compile begins, and must be newer than all that this build wrote.
+        std::thread::sleep(std::time::Duration::from_millis(400));
         std::fs::write(project.path("saxpy.cu"), text.replace(from, to)).expect("written");
     };
     made("from nothing", [true, true])?;

@@ -303,7 +303,7 @@ fn make(fixture: &Fixture, folder: &Path) {
     let bytes = match &fixture.recipe {
         Recipe::Ptx { source, options } => {
             let mut nvcc = Command::new(toolkit::nvcc());
-            nvcc.arg("-ptx").args(options).arg(tests().join(source)).arg("-o").arg(&output);
+            nvcc.arg("-ptx").args(options).arg(in_fixed_folder(source)).arg("-o").arg(&output);
             finish(&mut nvcc);
             without_folders(&fs::read_to_string(&output).expect("nvcc wrote PTX")).into_bytes()
         }
@@ -318,6 +318,17 @@ fn make(fixture: &Fixture, folder: &Path) {
         Recipe::Usage { cubin } => resource_usage(&unpacked(cubin)).into_bytes(),
     };
     write(folder, &fixture.path, &bytes);
+}
+
+/// Copies a source to a path that is the same in every checkout: `__FILE__` and the module's identity depend on it.
+fn in_fixed_folder(source: &str) -> PathBuf {
+    let place = Path::new("/tmp/nvtune-fixtures").join(source);
+    let folder = place.parent().expect("a folder");
+    fs::create_dir_all(folder).expect("a folder for sources");
+    let copy = tempfile::NamedTempFile::new_in(folder).expect("a file");
+    fs::copy(tests().join(source), copy.path()).expect("copied");
+    copy.persist(&place).expect("renamed");
+    place
 }
 
 /// Returns what nvdisasm prints of a cubin: text, encodings and PTX lines.
