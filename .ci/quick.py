@@ -46,6 +46,8 @@ class Check:
 def main():
     LOGS.mkdir(parents=True, exist_ok=True)
     checks = [Check("format", CARGO, "fmt", "--check")]
+    # Some tests wait more than they compute.
+    os.environ.setdefault("RUST_TEST_THREADS", str(1 + (os.cpu_count() or 1)))
     tests = Check("tests", CARGO, "test", "--locked", "--workspace")
     checks.append(Check("scripts", ".ci/checks"))
     tests.wait_until_built()

@@ -3,10 +3,11 @@
 use expect_test::expect;
 use nvtune::comment::{Annotation, annotations};
 use nvtune::cuda::Type;
+use nvtune::cuda::template_instance::Spelled;
 use nvtune::cuda::{Element, Scalar};
 use nvtune::diag::{Source, render};
 use nvtune::space::{Limits, Space};
-use nvtune::workload::{Argument, Buffer, FileBytes, Fill, Spelled, bind, contents, entries, find};
+use nvtune::workload::{Argument, Buffer, FileBytes, Fill, bind, contents, entries, find};
 use std::collections::BTreeMap;
 
 const STUB: &str = include_str!("stubs/kernels.stub.c");

@@ -4,7 +4,8 @@
 //! The driver gives the address of a cooperative launch's barrier in two registers. A kernel waits if it, or what it calls, does more
 //! with that address than ask whether there is one (`is_valid()`).
 
-use crate::ptx::opcode::{Class, Mnemonic, Opcode};
+use crate::ptx::Opcode;
+use crate::ptx::opcode::{Class, Mnemonic};
 use crate::ptx::{Body, Function, Instruction, Module, Operand};
 use std::collections::HashSet;
 

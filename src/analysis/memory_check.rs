@@ -2,7 +2,7 @@
 //!
 //! What always holds: what is not certain is not told (see [`sim::strays`]).
 
-use super::ptx_facts::has_dynamic_shared;
+use super::shared_memory::has_dynamic_shared;
 use crate::launch::{Dim3, Launch};
 use crate::ptx::{AccessKind, Body, Mnemonic, Module, Operand, StateSpace, Statement};
 use crate::sim;

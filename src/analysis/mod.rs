@@ -5,4 +5,5 @@ pub mod grid_sync;
 pub mod memory_check;
 pub mod ptx_facts;
 pub mod shape_invariance;
+mod shared_memory;
 pub mod work_coverage;

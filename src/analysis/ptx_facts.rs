@@ -1,10 +1,12 @@
 //! PTX, workload and command line -> what advice on a tuning comment hangs on.
 
 use super::memory_check;
+use crate::analysis::shared_memory::has_dynamic_shared;
 use crate::gpu::{MAX_REGISTERS, REGISTERS};
 use crate::launch::{Dim3, Launch};
-use crate::ptx::opcode::{Class, Effect, Mnemonic, Opcode};
-use crate::ptx::{Body, Function, Instruction, Module, Operand, StateSpace, Statement, Variable};
+use crate::ptx::Opcode;
+use crate::ptx::opcode::{Class, Effect, Mnemonic};
+use crate::ptx::{Body, Function, Instruction, Module, Operand, StateSpace, Statement};
 use crate::sim;
 use crate::space::{Bounds, Facts};
 use crate::workload::{Fill, Workload};
@@ -102,23 +104,6 @@ pub fn reads(body: &Body, register: &str, dimension: &str) -> bool {
         Operand::Name(name) => name.strip_prefix(register).is_some_and(|rest| rest == dimension || rest.is_empty()),
         _ => false,
     })
-}
-
-/// Whether the kernel, or a function of its module, uses shared memory of which the launch says how much there is.
-pub fn has_dynamic_shared(module: &Module, body: &Body) -> bool {
-    let is_dynamic = |variable: &&Variable| variable.space == StateSpace::Shared && variable.size == 0;
-    let names: Vec<&str> = module.variables.iter().filter(is_dynamic).map(|variable| &*variable.name).collect();
-    let functions =
-        module.functions.iter().filter(|function| !function.entry).filter_map(|function| function.body.as_ref());
-    let mut operands =
-        functions.chain([body]).flat_map(Body::instructions).flat_map(|instruction| &instruction.operands);
-    !names.is_empty()
-        && operands.any(|operand| match operand {
-            Operand::Name(name) | Operand::Displaced(name, _) | Operand::Address { base: Some(name), .. } => {
-                names.contains(&&**name)
-            }
-            _ => false,
-        })
 }
 
 /// The most bytes that a thread of the kernel `symbol` stores to global memory; `None` where that is open.

@@ -6,7 +6,8 @@
 //! where that is certain: anything that works within a block or warp, or that this does not follow, is a no. Functions that are called
 //! are judged as the kernel is: what they are given is the same in every shape, or the answer is no.
 
-use crate::ptx::opcode::{Class, Mnemonic, Opcode, Part};
+use crate::ptx::Opcode;
+use crate::ptx::opcode::{Class, Mnemonic, Part};
 use crate::ptx::{Body, Instruction, Module, Operand, Scalar, StateSpace};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -143,8 +144,8 @@ impl<'a> Follower<'a> {
     /// Returns the result of integer arithmetic: `None` if it is not followed, `Some(None)` for other
     /// instructions.
     fn sum(&self, index: usize, opcode: &Opcode, sources: &'a [Operand]) -> Option<Option<Polynomial<'a>>> {
+        use crate::ptx::Scalar::{B32, B64, S32, S64, U32, U64};
         use Mnemonic::{Add, Cvt, Mad, Mov, Mul, Neg, Not, Shl, Sub};
-        use Scalar::{B32, B64, S32, S64, U32, U64};
         let types: Vec<Scalar> = opcode.types().collect();
         let has_others = opcode.modifiers().count() != types.len() + usize::from(opcode.part().is_some());
         if has_others || !matches!(opcode.mnemonic, Mov | Cvt | Neg | Not | Add | Sub | Shl | Mul | Mad) {

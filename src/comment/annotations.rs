@@ -7,18 +7,19 @@ use super::alternatives::{Conditions, clashes};
 use super::annotation::{
     Annotation, Clauses, Given, GivenField, GivenSymbol, GivenTable, GivenValue, MacroAxis, Power, Spanned,
 };
-use super::clause::{Parsed, clauses};
+use super::clause::clauses;
 use super::constants::Constants;
 use super::expression::Expr;
 use super::lexer::{Token, TokenKind, tokens};
 use super::marker::{is_marked, opening};
 use super::named_constants;
+use super::parsed::Parsed;
+use super::parsed::RawGiven;
+use super::parsed::RawInstance;
 use super::symbol_clause;
 use super::template_clause;
-use super::template_clause::RawInstance;
 use super::template_parameters;
 use super::value::Value;
-use super::workload_clause::RawGiven;
 use crate::cuda::Kernel;
 use crate::cuda::kernel::kernel;
 use crate::cuda::tokens::{CxxKind, CxxToken, cxx_tokens};

@@ -4,33 +4,22 @@
 //! field of [`Clauses`]. An error in a clause, or in one item of it, leaves the rest to be read, so that all errors of a
 //! comment are reported at once.
 
-use super::annotation::{Block, Clauses, Grid, Launching, MacroAxis, Regs, Spanned};
+use super::annotation::{Block, Grid, Launching, MacroAxis, Regs, Spanned};
 use super::default_clause;
 use super::lexer::Token;
 use super::other_tools;
 use super::parser::Cursor;
 use super::symbol_clause;
 use super::template_clause;
-use super::template_clause::RawInstance;
 use super::value::Value;
 use super::workload_clause;
-use super::workload_clause::RawGiven;
+use crate::comment::numbers::{cap, percent, positive};
+use crate::comment::parsed::Parsed;
 use crate::diag::diagnostic::nearest;
 use crate::diag::{Diagnostic, suggestion};
 use crate::diag::{Source, Span};
 use crate::launch::CacheOperator;
 use crate::settings::Strategy;
-
-/// The clauses of one comment as written, and the parts that depend on the kernel's declaration.
-#[derive(Debug, Default)]
-pub(super) struct Parsed {
-    /// Without `args`.
-    pub clauses: Clauses,
-    pub args: Option<Vec<RawGiven>>,
-    pub name: Option<Spanned<String>>,
-    /// One for each `template` clause.
-    pub instances: Vec<RawInstance>,
-}
 
 type Reader = fn(&mut Parsed, Cursor<'_>, Span, &mut Vec<Diagnostic>) -> Result<(), Diagnostic>;
 
@@ -167,27 +156,6 @@ fn is_lone(cursor: &Cursor<'_>, word: &str) -> bool {
     cursor.peek_name() == Some(word) && cursor.source.slice(cursor.rest()) == word
 }
 
-/// What to write where `64-1024` is a difference below 0 and was meant as a range.
-fn range_meant(cursor: &Cursor<'_>, span: Span) -> String {
-    let is_number = |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let bounds = cursor.source.slice(span).split_once('-').map(|(low, high)| (low.trim(), high.trim()));
-    match bounds.filter(|(low, high)| is_number(low) && is_number(high)) {
-        Some((low, high)) => format!(": a range is written {low}:{high}"),
-        None => String::new(),
-    }
-}
-
-pub(super) fn positive(cursor: &Cursor<'_>, (value, span): (i64, Span), what: &str) -> Result<u32, Diagnostic> {
-    match u32::try_from(value) {
-        Ok(value) if value > 0 => Ok(value),
-        _ if value <= 0 => {
-            let range = range_meant(cursor, span);
-            Err(cursor.source.error(span, format!("{what} must be 1 or more, not {value}{range}")))
-        }
-        _ => Err(cursor.source.error(span, format!("{what} of {value} is too large"))),
-    }
-}
-
 fn positive_list(cursor: &mut Cursor<'_>, what: &str) -> Result<Vec<u32>, Diagnostic> {
     let values = cursor.list(what)?;
     values.into_iter().map(|value| positive(cursor, value, what)).collect()
@@ -211,16 +179,6 @@ fn block(
     };
     parsed.clauses.block = Some(Spanned { value, span });
     Ok(())
-}
-
-pub(super) fn cap(cursor: &Cursor<'_>, (value, span): (i64, Span)) -> Result<u32, Diagnostic> {
-    match u32::try_from(value) {
-        Ok(cap @ (0 | 16..=255)) => Ok(cap),
-        _ => {
-            let range = range_meant(cursor, span);
-            Err(cursor.source.error(span, format!("a register cap is 0 (none) or 16 to 255, not {value}{range}")))
-        }
-    }
 }
 
 fn regs(parsed: &mut Parsed, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
@@ -262,17 +220,6 @@ fn operator(item: &mut Cursor<'_>) -> Result<Option<CacheOperator>, Diagnostic> 
     }
     let known: Vec<&str> = std::iter::once(NO_OPERATOR).chain(CacheOperator::ALL.map(|(name, _)| name)).collect();
     Ok(word(item, "cache operator", &known)?.parse().ok())
-}
-
-pub(super) fn percent(cursor: &Cursor<'_>, (value, span): (i64, Span)) -> Result<Option<u8>, Diagnostic> {
-    match u8::try_from(value) {
-        Ok(percent @ 0..=100) => Ok(Some(percent)),
-        _ if value == -1 => Ok(None),
-        _ => {
-            let message = format!("a carve-out is 0 to 100 percent, or -1 (what the driver chooses), not {value}");
-            Err(cursor.source.error(span, message))
-        }
-    }
 }
 
 fn carveout(parsed: &mut Parsed, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {

@@ -7,22 +7,19 @@
 //! [`TemplateArgument::Constant`](super::annotation::TemplateArgument)), or the preprocessor ([`differing`]).
 
 use super::annotation::{MacroAxis, NamedConstant};
-use super::expression::{Expr, Node};
+use super::expression::Expr;
 use super::lexer::tokens;
 use super::parser::Cursor;
-use super::value::{Binary, Fault, Value};
-use crate::cuda::brackets::{Depth, closes, matching};
-use crate::cuda::macros::{bodies, macros};
-use crate::cuda::tokens::{CxxKind, CxxToken, cxx_tokens};
+use super::value::{Fault, Value};
+use crate::comment::constant_definitions::{Definitions, definitions};
+use crate::cuda::macros::bodies;
+use crate::cuda::tokens::{CxxToken, cxx_tokens};
 use crate::diag::{Source, Span};
 use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
 
 /// The most bytes of a definition: one that is longer is a table or a text, and no number.
 const LONGEST: usize = 1000;
-
-/// What each constant is defined as, once for each of its definitions; `None` where that is no expression.
-type Definitions = HashMap<String, Vec<Option<Expr>>>;
 
 /// The constants of a source; nothing is read before one is asked for.
 pub(super) struct Constants<'a> {
@@ -94,12 +91,15 @@ impl<'a> Constants<'a> {
 
     /// What defines a name: the source where it does, else the files around it.
     fn definitions(&self, name: &str) -> Option<&Vec<Option<Expr>>> {
-        let own = self.definitions.get_or_init(|| definitions(self.source, self.code));
+        let own =
+            self.definitions.get_or_init(|| definitions(self.source, self.code, &|span| expression(self.source, span)));
         own.get(name).or_else(|| {
             let others = self.others.get_or_init(|| {
                 let mut found = Definitions::new();
                 for source in self.around() {
-                    for (name, definitions) in definitions(source, &cxx_tokens(&source.text)) {
+                    for (name, definitions) in
+                        definitions(source, &cxx_tokens(&source.text), &|span| expression(source, span))
+                    {
                         found.entry(name).or_default().extend(definitions);
                     }
                 }
@@ -161,124 +161,6 @@ pub fn differing<'c>(preprocessed: &Source, named: &'c [NamedConstant]) -> Vec<&
         !values.is_empty() && !values.contains(&constant.value)
     };
     named.iter().filter(differs).collect()
-}
-
-/// Whether a name is one of the constants that a source defines, be it that its value is not told.
-pub fn is_defined(source: &Source, name: &str) -> bool {
-    !bodies(source, name).is_empty() || definitions(source, &cxx_tokens(&source.text)).contains_key(name)
-}
-
-/// What to say where a constant has no value in a comment.
-pub const UNTOLD: &str = "its definition in the source does not tell one number, write the value";
-
-fn definitions(source: &Source, code: &[CxxToken]) -> Definitions {
-    let mut found = Definitions::new();
-    let mut define = |name: Span, value: Option<Expr>| {
-        found.entry(source.slice(name).to_owned()).or_default().push(value);
-    };
-    for (name, body) in macros(&source.text) {
-        define(name, expression(source, body));
-    }
-    let is_code = |token: &&CxxToken| !matches!(token.kind, CxxKind::Comment { .. });
-    let code: Vec<CxxToken> = code.iter().filter(is_code).copied().collect();
-    let text = |at: usize| code.get(at).map_or("", |token| source.slice(token.span));
-    let is_name = |at: usize| code.get(at).is_some_and(|token| token.kind == CxxKind::Name);
-    let (mut at, mut is_constant) = (0, false);
-    while at < code.len() {
-        match text(at) {
-            "enum" => {
-                let head = code[at..]
-                    .iter()
-                    .take_while(|token| !matches!(source.slice(token.span), "{" | ";" | ")" | "," | ">"));
-                at += head.count();
-                if text(at) == "{" {
-                    let end = closing(source, &code, at);
-                    for (name, value) in enumerators(source, &code[at + 1..end]) {
-                        define(name, value);
-                    }
-                    at = end;
-                }
-                is_constant = false;
-            }
-            "const" | "constexpr" => is_constant = true,
-            "=" if is_constant && at > 0 && is_name(at - 1) => {
-                let end = at + 1 + initializer(source, &code[at + 1..]);
-                let value = whole(&code[at + 1..end]).and_then(|span| expression(source, span));
-                define(code[at - 1].span, value);
-                is_constant = text(end) == ",";
-                at = end;
-                continue;
-            }
-            "{" if is_constant && at > 0 && is_name(at - 1) => {
-                let end = closing(source, &code, at);
-                if matches!(text(end + 1), "," | ";") {
-                    let value = whole(&code[at + 1..end]).and_then(|span| expression(source, span));
-                    define(code[at - 1].span, value);
-                    at = end;
-                } else {
-                    is_constant = false;
-                }
-            }
-            ";" | "{" | "}" | "(" | ")" => is_constant = false,
-            _ => {}
-        }
-        at += 1;
-    }
-    found
-}
-
-/// The enumerators between the braces of an `enum`.
-fn enumerators(source: &Source, code: &[CxxToken]) -> Vec<(Span, Option<Expr>)> {
-    let mut found: Vec<(Span, Option<Expr>)> = Vec::new();
-    // The last that is given a value, and how many come behind it.
-    let (mut given, mut behind) = (None, 0);
-    let mut at = 0;
-    while let Some(name) = code.get(at) {
-        let end = at + initializer(source, &code[at..]);
-        if let Some(equals) = code[at..end].iter().position(|token| source.slice(token.span) == "=") {
-            given = Some(whole(&code[at + equals + 1..end]).and_then(|span| expression(source, span)));
-            behind = 0;
-        }
-        let count = number(name.span, behind);
-        let value = match &given {
-            None => Some(count),
-            Some(given) if behind == 0 => given.clone(),
-            Some(given) => given.clone().map(|given| Expr {
-                span: name.span,
-                node: Node::Binary(Binary::Add, name.span, Box::new(given), Box::new(count)),
-            }),
-        };
-        found.push((name.span, value));
-        behind += 1;
-        at = end + 1;
-    }
-    found
-}
-
-fn number(span: Span, value: i64) -> Expr {
-    Expr { span, node: Node::Value(Value::Int(value)) }
-}
-
-/// How many tokens go before what ends an initializer: a comma, a semicolon, or the brace of something else.
-fn initializer(source: &Source, code: &[CxxToken]) -> usize {
-    let mut depth = Depth::default();
-    let ends = |(at, token): (usize, &CxxToken)| {
-        let text = source.slice(token.span);
-        let ends_here = matches!(text, "," | ";") || text == "{" && at > 0 || closes(text);
-        let is_over = ends_here && depth.is_outside();
-        depth.pass(text);
-        is_over
-    };
-    code.iter().enumerate().position(ends).unwrap_or(code.len())
-}
-
-/// The place of the brace that closes the one at `open`; the end where none does.
-fn closing(source: &Source, code: &[CxxToken], open: usize) -> usize {
-    matching(open..code.len(), |at| source.slice(code[at].span), "{", "}").unwrap_or(code.len())
-}
-
-fn whole(code: &[CxxToken]) -> Option<Span> {
-    Some(code.first()?.span.to(code.last()?.span))
 }
 
 /// A piece of the source as an expression of the comments' language.

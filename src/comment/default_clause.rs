@@ -1,7 +1,8 @@
 //! The `default` clause: the baseline, part by part.
 
 use super::annotation::{Defaults, Spanned};
-use super::clause::{Parsed, cap, percent, positive};
+use super::numbers::{cap, percent, positive};
+use super::parsed::Parsed;
 use super::parser::Cursor;
 use crate::diag::Diagnostic;
 use crate::diag::Span;

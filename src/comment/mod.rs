@@ -7,6 +7,7 @@ mod alternatives;
 mod annotation;
 mod annotations;
 mod clause;
+mod constant_definitions;
 mod constants;
 mod default_clause;
 mod expression;
@@ -15,7 +16,9 @@ mod list;
 mod marker;
 mod misspelled;
 mod named_constants;
+mod numbers;
 mod other_tools;
+mod parsed;
 mod parser;
 mod symbol_clause;
 mod template_clause;
@@ -30,7 +33,8 @@ pub use annotation::{
     TemplateArgument,
 };
 pub use annotations::{ONE_VALUE, annotations, annotations_among};
-pub(crate) use constants::{UNTOLD, differing, is_defined};
+pub(crate) use constant_definitions::{UNTOLD, is_defined};
+pub(crate) use constants::differing;
 pub use expression::{Expr, Located, Node};
 pub use marker::{Mark, is_marked, mark, occurrences};
 pub use misspelled::near_misses;

@@ -3,7 +3,7 @@
 //! A [`Cursor`] walks the tokens of one piece of a clause (an item between two commas) and never leaves it, so that an
 //! error in one item leaves the others to be checked. Depth and size of an expression are bounded.
 
-use super::constants::{UNTOLD, is_defined};
+use super::constant_definitions::{UNTOLD, is_defined};
 use super::expression::{Expr, Node};
 use super::lexer::{Token, TokenKind};
 use super::value::{BINARY, Fault, Function, Math, Unary, Value};

@@ -4,8 +4,8 @@
 //! `symbol(float ck = random[n])` gives it, for a variable that is declared elsewhere.
 
 use super::annotation::GivenSymbol;
-use super::clause::Parsed;
 use super::lexer::{Token, TokenKind};
+use super::parsed::Parsed;
 use super::parser::Cursor;
 use super::workload_clause;
 use crate::cuda::brackets::{Depth, closing, parts};

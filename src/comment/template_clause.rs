@@ -4,29 +4,14 @@
 //! the instances that the compiler made, so a type stays text here.
 
 use super::annotation::{Annotation, Instance, TemplateArgument};
-use super::clause::Parsed;
 use super::constants::Constants;
-use super::expression::Expr;
 use super::lexer::tokens;
+use super::parsed::{Parsed, RawArgument, RawInstance};
 use super::parser::Cursor;
 use crate::cuda::brackets::Depth;
 use crate::diag::Diagnostic;
 use crate::diag::{Source, Span};
 use std::collections::HashSet;
-
-/// An instance before its names are looked for among the macros.
-#[derive(Debug)]
-pub(super) struct RawInstance {
-    pub span: Span,
-    arguments: Vec<RawArgument>,
-}
-
-#[derive(Debug)]
-struct RawArgument {
-    text: String,
-    /// Where the text can be read as one.
-    expression: Option<Expr>,
-}
 
 pub(super) fn template(
     parsed: &mut Parsed,

@@ -1,23 +1,14 @@
 //! The clauses that make the workload: `args` and `check`.
 
 use super::annotation::{CheckClause, GivenField, GivenFile, GivenFill, GivenTable, GivenValue, Spanned};
-use super::clause::Parsed;
 use super::expression::Expr;
 use super::lexer::TokenKind;
+use super::parsed::Parsed;
 use super::parser::Cursor;
 use super::value::Value;
+use crate::comment::parsed::RawGiven;
 use crate::diag::Span;
 use crate::diag::{Diagnostic, suggestion};
-
-/// A value of `args` before its name is looked for among the parameters.
-#[derive(Debug)]
-pub(super) struct RawGiven {
-    pub name: String,
-    pub span: Span,
-    /// `None` where the value has an error that has been reported.
-    pub value: Option<GivenValue>,
-    pub element: Option<String>,
-}
 
 /// How deep structures may nest.
 const MAX_DEPTH: usize = 8;

@@ -3,7 +3,8 @@
 //! No C++ parser: what is needed is the function's name, the names of its parameters and whether it is a template or has
 //! launch bounds. Types come from the compiler later (see `workload::entry`).
 
-use super::brackets::{self, Depth, parts};
+use super::brackets;
+use super::brackets::{Depth, parts};
 use super::conditionals;
 use super::macros;
 use super::tokens::{CxxKind, CxxToken, cxx_tokens};

@@ -29,5 +29,6 @@ pub use host_code::HostCode;
 pub use host_launch::{HostLaunch, LaunchedBlock};
 pub use kernel::{Kernel, TemplateParameter};
 pub use preprocessed::{CompiledFile, Side, compiled_files, compiled_text, left_out};
+pub use template_instance::Spelled;
 pub(crate) use template_instance::arguments as instance_arguments;
 pub use types::{Type, vector_fields};

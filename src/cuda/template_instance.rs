@@ -7,6 +7,7 @@
 use super::brackets::{matching, split};
 use super::tokens::{CxxKind, CxxToken, cxx_tokens, is_word};
 use crate::diag::Span;
+use std::collections::BTreeMap;
 
 /// Names that stand for builtin types on 64-bit systems other than Windows, and CUDA's short names.
 const TYPEDEFS: [(&str, &str); 30] = [
@@ -191,6 +192,9 @@ fn joined(tokens: Vec<String>) -> Vec<String> {
     }
     found
 }
+
+/// What the compiler calls the arguments of a `template` clause, by position, as far as it was asked.
+pub type Spelled = BTreeMap<usize, String>;
 
 #[cfg(test)]
 mod tests {

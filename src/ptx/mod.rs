@@ -25,6 +25,8 @@ pub use module::{
     Body, Directive, Function, Guard, Initial, Instruction, Label, Linkage, Module, Operand, Parameter, Registers,
     Statement, Variable,
 };
-pub use opcode::{Mnemonic, Opcode};
+pub use opcode::Opcode;
 pub use standalone::{alone, calls_by_address};
 pub use types::{Scalar, StateSpace};
+
+pub use opcode::Mnemonic;

@@ -5,8 +5,8 @@ use super::error::Error;
 use super::info;
 use super::info::{Attribute, Record};
 use super::kernel::{Function, IndirectBranch, Kernel};
+use super::kernel::{Parameter, Resources};
 use super::line_info;
-use crate::sass::kernel::{Parameter, Resources};
 use std::collections::HashMap;
 
 /// Shared memory that the driver keeps for itself in each block. A linked cubin for compute capability 9.0 and later counts it in

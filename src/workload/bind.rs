@@ -4,8 +4,8 @@ use super::buffer::{Argument, Buffer, Check, FileBytes, Fill, Symbol, Workload};
 use super::contents::{encode, fill_bytes};
 use super::entry::Entry;
 use super::formula::Formula;
-use super::layout::Layout;
 use super::npy;
+use super::structure::Layout;
 use crate::comment::{
     Annotation, Expr, Given, GivenField, GivenFile, GivenFill, GivenSymbol, GivenTable, GivenValue, Located, ONE_VALUE,
     Value,

@@ -1,6 +1,7 @@
 //! Arguments and buffers of a launch.
 
 use super::formula::Formula;
+use super::random::Random;
 use crate::cuda::Element;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -167,7 +168,7 @@ impl Workload {
     pub fn reseed(&mut self, base: u64) {
         let symbols = self.symbols.iter_mut().map(|symbol| &mut symbol.contents);
         for (position, buffer) in self.buffers.iter_mut().chain(symbols).enumerate() {
-            buffer.seed = super::contents::stream(base, position as u64);
+            buffer.seed = stream(base, position as u64);
         }
     }
 
@@ -203,4 +204,9 @@ impl Workload {
     pub fn bytes(&self) -> u64 {
         self.all_buffers().map(Buffer::bytes).fold(0, u64::saturating_add)
     }
+}
+
+/// The seed of the buffer at a position, for a workload's base.
+pub(crate) fn stream(base: u64, position: u64) -> u64 {
+    Random::number_at(Random::number_at(base, 0).wrapping_add(position), 0)
 }

@@ -15,11 +15,6 @@ use std::ops::Range;
 /// The largest element: `double4`.
 pub const MAX_ELEMENT: usize = 32;
 
-/// The seed of the buffer at a position, for a workload's base.
-pub(crate) fn stream(base: u64, position: u64) -> u64 {
-    Random::number_at(Random::number_at(base, 0).wrapping_add(position), 0)
-}
-
 /// Writes the elements of `range` into `bytes`, which must have room for exactly these; returns false, with nothing
 /// written, where it does not or the range goes beyond the buffer.
 pub fn fill_bytes(buffer: &Buffer, range: Range<u64>, bytes: &mut [u8]) -> bool {

@@ -7,10 +7,10 @@
 //! entries, never a panic.
 
 use super::demangle::parameter_types;
-use super::layout::Layout;
-use super::template_args::Spelled;
+use super::structure::Layout;
 use super::variable::{Variable, variables};
 use crate::comment::{Annotation, Fault, Instance, TemplateArgument, Value};
+use crate::cuda::Spelled;
 use crate::cuda::TemplateParameter;
 use crate::cuda::Type;
 use crate::cuda::brackets::{parenthesized, split};

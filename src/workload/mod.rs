@@ -13,6 +13,7 @@ mod formula;
 pub mod layout;
 mod npy;
 pub mod random;
+mod structure;
 pub mod template_args;
 mod variable;
 
@@ -21,6 +22,5 @@ pub use buffer::{Argument, Buffer, Check, FileBytes, Fill, Symbol, Workload};
 pub use entry::{Entry, entries, find};
 pub use floating::floating;
 pub use formula::{Formula, INDEX};
-pub use layout::{Field, Layout};
-pub use template_args::Spelled;
+pub use structure::{Field, Layout};
 pub use variable::Variable;

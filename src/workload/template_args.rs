@@ -7,13 +7,11 @@ use super::entry::{Entry, entries};
 use crate::comment::{Annotation, TemplateArgument};
 use crate::cuda::macros::macros;
 use crate::cuda::template_instance;
+use crate::cuda::template_instance::Spelled;
 use crate::cuda::tokens::{CxxToken, cxx_tokens};
 use crate::diag::Span;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
-
-/// What the compiler calls the arguments of a `template` clause, by position, as far as it was asked.
-pub type Spelled = BTreeMap<usize, String>;
 
 /// The name of the template kernel that asks.
 const ASKER: &str = "nvtune_argument";
