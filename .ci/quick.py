@@ -2,7 +2,7 @@
 """Runs the quick checks, as many at once as the build allows, and shows the output of those that failed last.
 
 In: NVTUNE_NVCC, CARGO. Out: a line for each check when it ends; status 1 if one failed; logs in `build/quick/`.
-The lints need the build directory, and wait until the tests are built: then they run beside them.
+The lints need the build directory, and wait until the tests are built: then they run beside them, and give way to them.
 """
 
 import os
@@ -51,7 +51,7 @@ def main():
     tests = Check("tests", CARGO, "test", "--locked", "--workspace")
     checks.append(Check("scripts", ".ci/checks"))
     tests.wait_until_built()
-    lints = [CARGO, "clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]
+    lints = ["nice", "-n", "19", CARGO, "clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]
     checks += [Check("lints", *lints), tests]
     running = checks
     while running:

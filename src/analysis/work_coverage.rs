@@ -60,3 +60,23 @@ impl Shares {
 pub fn threads(launch: &Launch) -> [u64; 3] {
     std::array::from_fn(|at| u64::from(launch.grid[at]) * u64::from(launch.block[at]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Shares;
+    use crate::ptx::Module;
+
+    #[test]
+    fn kernel_that_hands_out_work_by_atomics_has_no_shares() {
+        let shares = |handed_out: &str| {
+            let text = format!(
+                ".version 8.6\n.target sm_90\n.address_size 64\n.entry k(.param .u64 a) {{\n\
+                 .reg .b32 %r<9>; .reg .b64 %rd<9>;\nld.param.u64 %rd1, [a]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x;\n\
+                 {handed_out}\nst.global.u32 [%rd1], %r1;\nret;\n}}\n"
+            );
+            Shares::of(&Module::parse(&text).expect("PTX"), "k").0
+        };
+        assert_eq!(shares("add.u32 %r3, %r1, %r2;"), [true, false, false]);
+        assert_eq!(shares("atom.global.add.u32 %r3, [%rd1], 1;"), [false; 3]);
+    }
+}

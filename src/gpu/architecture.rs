@@ -212,3 +212,20 @@ pub fn architecture_number(name: &str) -> Option<u32> {
     let digits = name.rsplit('_').next()?;
     digits.trim_end_matches(|character: char| character.is_ascii_alphabetic()).parse().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Architecture, Machine};
+    use crate::gpu::Device;
+
+    #[test]
+    fn machine_takes_what_the_driver_tells_and_else_the_flagship() {
+        let architecture = Architecture::nearest(90);
+        let nominal = Machine::nominal(architecture);
+        let told = Device { sms: 7, l2_bytes: 12345, ..Device::default() };
+        let machine = Machine::of_device(architecture, &told);
+        assert_eq!((machine.sms, machine.l2_bytes, machine.clock_ghz), (7, 12345, nominal.clock_ghz));
+        let machine = Machine::of_device(architecture, &Device::default());
+        assert_eq!((machine.sms, machine.l2_bytes), (nominal.sms, nominal.l2_bytes));
+    }
+}

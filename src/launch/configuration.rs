@@ -126,3 +126,28 @@ pub fn shape([x, y, z]: Dim3) -> String {
         _ => format!("{x}x{y}x{z}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Configuration;
+    use crate::launch::CacheOperator;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn departure_counts_each_value_that_differs() {
+        let macros = BTreeMap::from([("TILE".to_owned(), 16)]);
+        let from = Configuration { block: [256, 1, 1], cap: 0, grid: None, macros, cache: None, carveout: None };
+        let differing = [
+            Configuration { block: [128, 1, 1], ..from.clone() },
+            Configuration { cap: 32, ..from.clone() },
+            Configuration { grid: Some([8, 1, 1]), ..from.clone() },
+            Configuration { macros: BTreeMap::from([("TILE".to_owned(), 8)]), ..from.clone() },
+            Configuration { cache: Some(CacheOperator::Cg), ..from.clone() },
+            Configuration { carveout: Some(50), ..from.clone() },
+        ];
+        assert_eq!(from.departure(&from).values, 0);
+        for configuration in differing {
+            assert_eq!(configuration.departure(&from).values, 1, "{configuration}");
+        }
+    }
+}
