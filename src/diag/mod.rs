@@ -1,6 +1,6 @@
 //! Source text and places in it, messages in nvcc's form, and everything that is printed.
 //!
-//! What always holds: a closed or full stream ends no build; messages of processes side by side do not mix.
+//! Invariants: a closed or full stream ends no build; messages of processes side by side do not mix.
 
 pub mod console;
 pub mod diagnostic;

@@ -70,7 +70,7 @@ impl Build<'_> {
         let source = tuning.source.name();
         self.console.compiling(&source);
         if tuning.source.is_fat(dryrun) {
-            // Which of the architectures is tuned hangs on the GPU.
+            // Which of the architectures is tuned depends on the GPU.
             tuner.start();
         }
         tuning.source.preprocess(dryrun, &tuning.annotations);
@@ -154,11 +154,11 @@ impl Build<'_> {
         Warm::new(&self.call(tunings), self.results, self.console).filter(|_| !self.invocation.device_debug)
     }
 
-    /// What the look-up of the whole call hangs on.
+    /// Collects what the look-up of the whole call depends on.
     fn call<'b>(&'b self, tunings: &'b [Tuning]) -> Call<'b> {
         let kernels = tunings.iter().flat_map(|tuning| &tuning.annotations);
         let kernels = kernels.map(|found| (found.text.clone(), found.name.clone(), tune::workload_data(found)));
-        // Host code too, which the compiler's device side may not read: launches and macros hang on it.
+        // Host code too, which the compiler's device side may not read: launches and macros depend on it.
         // But not the headers that come out of the call itself.
         let is_made = |path: &Path| tunings.iter().any(|tuning| tuning.source.is_own_header(path));
         let texts = |tuning: &Tuning| {

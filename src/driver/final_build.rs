@@ -161,7 +161,7 @@ impl Build<'_> {
         }
     }
 
-    /// The exit code after nvcc, once what only a passed build is told of is said.
+    /// Returns the exit code after nvcc, and prints the messages that only a passed build gets.
     fn end(&self, status: ExitStatus) -> u8 {
         if status.success() {
             self.console.print_deferred();

@@ -61,18 +61,11 @@ pub fn types(annotation: &Annotation, entry: &Entry) -> Types {
     types
 }
 
+/// Returns a C type that holds the values of a scalar: host code has no 16-bit floats.
 fn c_type(scalar: Scalar) -> &'static str {
     match scalar {
-        Scalar::I8 => "signed char",
-        Scalar::U8 => "unsigned char",
-        Scalar::I16 => "short",
-        Scalar::U16 => "unsigned short",
-        Scalar::I32 => "int",
-        Scalar::U32 => "unsigned int",
-        Scalar::I64 => "long long",
-        Scalar::U64 => "unsigned long long",
-        Scalar::F16 | Scalar::Bf16 | Scalar::F32 => "float",
-        Scalar::F64 => "double",
+        Scalar::F16 | Scalar::Bf16 => Scalar::F32.name(),
+        _ => scalar.name(),
     }
 }
 
