@@ -46,6 +46,28 @@ fn cached_and_locked_kernels_keep_their_reshaped_launches() {
 }
 
 #[test]
+fn changed_system_header_is_read_again() {
+    let project = Project::new(&[]);
+    project.write("factor.h", "#define FACTOR 1\n");
+    project.write(
+        "k.cu",
+        "#include <factor.h>\n\
+         //@tune threads(n) block({64, 256}) regs({0}) default(block = 256)\n\
+         //@tune args(n = 1 << 12, x = out[n])\n\
+         __global__ void k(int n, float *x) {\n\
+         const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] = FACTOR * i; }\n",
+    );
+    let mut arguments = compile("k.cu", "k.o");
+    arguments.push(format!("-I{}", project.path("").display()));
+    assert_eq!(count(&tuned(&project, &arguments, SMALL_BLOCKS_WIN), "points timed"), 1);
+    assert_eq!(count(&tuned(&project, &arguments, SMALL_BLOCKS_WIN), "from the cache"), 1, "nothing changed");
+
+    project.write("factor.h", "#define FACTOR 2\n");
+    let changed = tuned(&project, &arguments, SMALL_BLOCKS_WIN);
+    assert_eq!(count(&changed, "points timed"), 1, "{}", changed.stderr);
+}
+
+#[test]
 fn result_depends_on_the_launch_path() {
     let project = Project::new(&[]);
     let kernel = "//@tune threads(n) block({64, 256}) regs({0}) default(block = 256)\n\
