@@ -72,7 +72,7 @@ test-full: toolkit ## the long tests, or PARTS of them; outcomes are kept in tes
 
 lint:
 	@$(CARGO) fmt --check
-	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --locked --workspace --all-targets --test gpu -- -D warnings
 
 checks: toolkit
 	@$(FIND_NVCC)

@@ -51,7 +51,7 @@ def main():
     tests = Check("tests", CARGO, "test", "--locked", "--workspace")
     checks.append(Check("scripts", ".ci/checks"))
     tests.wait_until_built()
-    lints = ["nice", "-n", "19", CARGO, "clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]
+    lints = ["nice", "-n", "19", CARGO, "clippy", "--locked", "--workspace", "--all-targets", "--test", "gpu", "--", "-D", "warnings"]
     checks += [Check("lints", *lints), tests]
     running = checks
     while running:

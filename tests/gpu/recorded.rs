@@ -6,7 +6,7 @@ use nvtune::measure::{Candidate, Measurer, Options, Plan, Process};
 use nvtune::model::occupancy::{Demand, occupancy};
 use nvtune::record::{RecordedSpace, SPACE_EXTENSION};
 use nvtune::sass::Cubin;
-use nvtune::tune::scoring_input;
+use nvtune::tune::laid;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::{CString, OsString};
 use std::path::{Path, PathBuf};
