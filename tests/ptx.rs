@@ -3,6 +3,7 @@
 mod canonical;
 mod edits;
 mod reading;
+mod transplant;
 
 use super::support::full::random_cases;
 use super::support::{fixtures, toolkit};

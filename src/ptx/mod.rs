@@ -2,7 +2,7 @@
 //!
 //! Text that cicc wrote (or a person, in inline assembly) -> [`Module`]. Every statement knows its 1-based line, every
 //! performance directive its bytes and every instruction its first, so that [`directives`] and [`cache`] can edit them in place. [`canonical`] gives an entry's text
-//! without what does not change its machine code. The language: NVIDIA, "PTX ISA", version 9.0.
+//! without what does not change its machine code; [`Transplant`] copies an entry into another text. The language: NVIDIA, "PTX ISA", version 9.0.
 
 pub mod cache;
 pub mod canonical;
@@ -15,7 +15,9 @@ mod module;
 pub mod opcode;
 mod order;
 mod parser;
+mod references;
 mod standalone;
+mod transplant;
 mod types;
 
 pub use edit::{Edits, edited};
@@ -27,6 +29,7 @@ pub use module::{
 };
 pub use opcode::Opcode;
 pub use standalone::{alone, calls_by_address};
+pub use transplant::{Destination, Transplant, TransplantError, transplanted};
 pub use types::{Scalar, StateSpace};
 
 pub use opcode::Mnemonic;

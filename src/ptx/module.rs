@@ -38,6 +38,8 @@ pub struct Variable {
     /// Values given in the text by byte offset; other bytes are zero. `None` where nothing is given.
     pub initial: Option<Vec<(u64, Initial)>>,
     pub line: u32,
+    /// Bytes of the declaration, from its linkage to the semicolon. Variables of one declaration share them.
+    pub span: Range<usize>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -154,7 +154,8 @@ impl<'t> Parser<'t> {
                     module.functions.push(function);
                 }
                 ".global" | ".shared" | ".const" | ".tex" | ".param" | ".local" => {
-                    self.variables(space(directive), std::mem::take(&mut linkage), line, &mut module.variables)?;
+                    let linkage = std::mem::take(&mut linkage);
+                    self.variables(space(directive), linkage, (start, line), &mut module.variables)?;
                 }
                 ".file" => self.skip_line_of(line)?,
                 ".loc" => self.skip_line_of(line)?,
@@ -354,9 +355,10 @@ impl<'t> Parser<'t> {
         &mut self,
         space: StateSpace,
         linkage: Linkage,
-        line: u32,
+        (start, line): (usize, u32),
         into: &mut Vec<Variable>,
     ) -> Result<(), Error> {
+        let first = into.len();
         let kinds = self.kinds()?;
         let align = kinds.align.unwrap_or_else(|| natural(&kinds));
         loop {
@@ -369,12 +371,13 @@ impl<'t> Parser<'t> {
                 initial = Some(values);
             }
             let (scalar, lanes) = (kinds.scalar, kinds.lanes);
-            into.push(Variable { name, space, scalar, lanes, align, size, linkage, initial, line });
+            into.push(Variable { name, space, scalar, lanes, align, size, linkage, initial, line, span: 0..0 });
             if !self.accept(b',')? {
                 break;
             }
         }
-        self.expect(b';', "`;` after a variable")?;
+        let end = self.expect(b';', "`;` after a variable")?.end;
+        into[first..].iter_mut().for_each(|variable| variable.span = start..end);
         Ok(())
     }
 

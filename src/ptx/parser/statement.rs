@@ -37,7 +37,7 @@ impl Parser<'_> {
     }
 
     fn local_directive(&mut self, statements: &mut Vec<Statement>) -> Result<(), Error> {
-        let line = self.token.line;
+        let (start, line) = (self.token.start, self.token.line);
         let directive = self.word();
         self.bump()?;
         match directive {
@@ -67,7 +67,7 @@ impl Parser<'_> {
             ".visible" | ".extern" | ".weak" | ".common" => {}
             ".global" | ".shared" | ".const" | ".tex" | ".param" | ".local" => {
                 let mut variables = Vec::new();
-                self.variables(space(directive), Linkage::Internal, line, &mut variables)?;
+                self.variables(space(directive), Linkage::Internal, (start, line), &mut variables)?;
                 statements.extend(variables.into_iter().map(Statement::Variable));
             }
             ".loc" | ".file" => self.skip_line_of(line)?,
