@@ -25,7 +25,7 @@ FIND_NVCC = NVTUNE_NVCC="$$($(PYTHON) .ci/toolkit.py)"; export NVTUNE_NVCC
 # The architecture of this machine's GPU, sm_90 without one.
 ARCH ?= $(or $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sed -n '1s/^\([0-9]*\)\.\([0-9]\)$$/sm_\1\2/p'),sm_90)
 
-.PHONY: help build build-eval toolkit demo test test-full lint checks fuzz test-gpu bench-gpu bench bench-model eval install clean
+.PHONY: help build build-eval toolkit demo test test-full lint checks fuzz test-gpu bench-gpu bench bench-dispatch bench-model eval install clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -102,6 +102,10 @@ eval: build-eval ## judge the model and the strategies by the recorded spaces; t
 bench: build toolkit ## time compiles through nvtune against plain nvcc
 	@$(FIND_NVCC)
 	NVTUNE_BINARY='$(abspath $(NVTUNE))' $(PYTHON) kernels/compile_time.py $(BENCH_OPTIONS)
+
+bench-dispatch: build toolkit ## time what the choice of an entry adds to a launch
+	@$(FIND_NVCC)
+	NVTUNE_BINARY='$(abspath $(NVTUNE))' $(PYTHON) kernels/dispatch_cost.py
 
 bench-model: ## time the model: configurations scored in a second, a variant's code read and replayed
 	@$(CARGO) bench --locked --bench scoring
