@@ -153,7 +153,6 @@ const REFUSED: &[&str] = &[
     // The rest.
     "<c>//@tune strategy(poss) budget(0) launch(remote) name(a b)\n<k>",
     "<c>//@tune budget(soon) strategy(fast)\n<k>",
-    "//@tune block(256) threads(n) define(T = {1, 2})\n<k>//@tune block(256) threads(n) define(T = {4})\n__global__ void other(int n) {}\n",
     "<c><k><c>__global__ void saxpy(int n) {}\n",
     // Places.
     "\t/*@tune\n\t * block(256)\n\t * threds(n)\n\t */\n<k>",

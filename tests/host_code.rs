@@ -1,15 +1,15 @@
-//! Questions about the launches of host code: code of any form gets an answer in bounded time, never a panic.
+//! Host code of any form is read in bounded time, without a panic.
 
 use super::support::full::{is_full, random_cases};
 
 use nvtune::comment::{annotations, near_misses};
-use nvtune::cuda::{HeaderName, HostCode, compiled_files, compiled_text};
+use nvtune::cuda::{HostCode, compiled_files, compiled_text};
 use nvtune::diag::{Source, render};
 use nvtune::space::{Limits, Space};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Code with every form of launch that is followed.
+/// Code with many forms of launch.
 const LAUNCHES: &str = "#include \"a.tune.h\"\n#\n#define PER 4\n#define BLOCKS(n) ((n + PER - 1) / PER)\n\
     template <int T> __global__ void k(int n, float *x) { if (n > T) x[0] = PER; }\n\
     struct Run final { dim3 grid; Run(int n) : grid{unsigned(n / PER)}, own(n) {} int own; void go(float *x) { k<3><<<this->grid, 64>>>(own, x); } };\n\
@@ -25,12 +25,7 @@ fn asked(text: &str) -> usize {
     let source = Source::new("a.cu", text.as_bytes());
     let _ = (near_misses(&source), compiled_text(text, &BTreeSet::from([3, 9])), compiled_files(text.as_bytes()));
     let code = HostCode::new([Arc::new(source)]);
-    let header = HeaderName { name: "k".to_owned(), prefix: "K".to_owned() };
-    let _ = (code.launches_follow("k", "PER", true), code.launches_follow("k", "PER", false));
-    let _ = (code.use_of("PER"), code.shared_use_of("PER"), code.launched_block("k", &BTreeMap::new()));
-    let _ = (code.launches_somewhere("k"), code.uses_header(&header), code.others_with("k", "PER"));
-    let _ = (code.beside_header("k", None, std::slice::from_ref(&header)), code.bypass("k"), code.unreached("k"));
-    let _ = code.launch_with_shared("k");
+    let _ = (code.by_address("k"), code.names("PER"));
     code.launches("k").len()
 }
 

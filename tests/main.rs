@@ -10,6 +10,7 @@ mod clauses;
 mod comment;
 mod conformance;
 mod cubin;
+mod dispatch;
 mod drop_in;
 mod end_to_end;
 mod fixtures;

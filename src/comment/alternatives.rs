@@ -27,19 +27,10 @@ impl Conditions {
     }
 }
 
-/// What is wrong with two kernels of one file that are both compiled: one name, or one macro axis.
+/// What is wrong with two kernels of one file that are both compiled: one name.
 pub(super) fn clashes(first: &Annotation, second: &Annotation) -> Vec<Diagnostic> {
     let source: &Source = &second.source;
     let mut problems = Vec::new();
-    for axis in &second.clauses.macros {
-        if let Some(other) = first.clauses.macros.iter().find(|other| other.name == axis.name) {
-            let message = format!(
-                "macro `{}` is already an axis of another kernel of this file; give one of them another name",
-                axis.name
-            );
-            problems.push(source.error(axis.span, message).with(source.note(other.span, "first given here")));
-        }
-    }
     if first.name == second.name {
         let text = |annotation: &Annotation| annotation.instance.as_ref().map(Instance::to_string);
         let is_same = second.instance.is_some() && first.kernel == second.kernel && text(first) == text(second);

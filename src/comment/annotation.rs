@@ -6,6 +6,7 @@ use crate::cuda::Kernel;
 use crate::diag::{Source, Span};
 use crate::launch::CacheOperator;
 use crate::launch::Dim3;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Something and where it stands.
@@ -296,16 +297,25 @@ impl GivenValue {
         visit(name, self);
     }
 
-    /// Makes the whole numbers in it that hang on no other so many times as large.
-    pub fn enlarge(&mut self, times: i64) {
+    /// Makes the whole numbers of these names in it smaller by `less`. `path` is its own name; fields are `path.field`.
+    pub fn diminish(&mut self, path: &str, names: &BTreeSet<String>, less: i64) {
         match self {
-            GivenValue::Struct { fields, .. } => fields.iter_mut().for_each(|field| field.value.enlarge(times)),
-            GivenValue::Scalar(given) => {
-                if let Ok(Value::Int(value)) = given.evaluate(&|name: &String| Err(Fault::NoValue(name.clone()))) {
-                    given.node = Node::Value(Value::Int(value.saturating_mul(times)));
+            GivenValue::Struct { fields, .. } => {
+                for field in fields {
+                    let path = format!("{path}.{}", field.name);
+                    field.value.diminish(&path, names, less);
                 }
             }
-            GivenValue::File(_) | GivenValue::Table(_) | GivenValue::Null(_) | GivenValue::Buffer { .. } => {}
+            GivenValue::Scalar(given) if names.contains(path) => {
+                if let Ok(Value::Int(value)) = given.evaluate(&|name: &String| Err(Fault::NoValue(name.clone()))) {
+                    given.node = Node::Value(Value::Int(value.saturating_sub(less).max(1)));
+                }
+            }
+            GivenValue::Scalar(_)
+            | GivenValue::File(_)
+            | GivenValue::Table(_)
+            | GivenValue::Null(_)
+            | GivenValue::Buffer { .. } => {}
         }
     }
 }

@@ -210,11 +210,21 @@ fn annotation(
     }
     if sound {
         absences(source, marker, &parsed.clauses, &kernel, problems);
+        infer_macro_defaults(&mut parsed.clauses, known.constants);
     }
     let instances = std::mem::take(&mut parsed.instances);
     let named = parsed.name.is_some();
     let annotation = assemble(source, marker, text, parsed, kernel, problems);
     Some((Annotation { powers: powers(source, &tokens), constants, ..annotation }, instances, named))
+}
+
+/// Takes the value that the source gives a macro axis for its default, if the comment gives none and the axis has it.
+fn infer_macro_defaults(clauses: &mut Clauses, constants: &Constants<'_>) {
+    let given: Vec<String> = clauses.default.macros.iter().map(|(name, _)| name.clone()).collect();
+    for axis in clauses.macros.iter().filter(|axis| !given.contains(&axis.name)) {
+        let value = constants.named(&axis.name, &|_| false).filter(|value| axis.values.contains(value));
+        clauses.default.macros.extend(value.map(|value| (axis.name.clone(), Spanned { value, span: axis.span })));
+    }
 }
 
 /// Gives variables that are declared in a file the types of their elements, and takes them from those that have none yet.

@@ -1,6 +1,6 @@
 //! The macros that a source defines itself -> their names and bodies, whatever `#if` they stand under.
 
-use super::tokens::{CxxKind, cxx_tokens, directive, directive_end, is_word};
+use super::tokens::{directive, directive_end, is_word};
 use crate::diag::{Source, Span};
 use std::ops::Range;
 
@@ -32,42 +32,6 @@ pub(crate) fn macros(text: &str) -> Vec<(Span, Span)> {
     // A parenthesis right behind the name begins parameters.
     found.retain(|(_, body)| !text[body.start..].starts_with('('));
     found
-}
-
-/// A macro: the place of its name, the names of its parameters, and the words that it is made of but for those that it makes strings of.
-#[derive(Clone, Debug)]
-pub(crate) struct Macro {
-    pub name: Span,
-    pub parameters: Vec<String>,
-    pub words: Vec<String>,
-}
-
-impl Macro {
-    /// Whether it is made of this word, among others.
-    pub fn has(&self, wanted: &str) -> bool {
-        self.words.iter().any(|word| word == wanted)
-    }
-}
-
-/// All macros of a source, in their order.
-pub(crate) fn described(source: &Source) -> Vec<Macro> {
-    let of_body = |(name, body): (Span, Span)| {
-        let text = source.slice(body);
-        let tokens = cxx_tokens(text);
-        let word = |at: usize| tokens.get(at).map_or("", |token| &text[token.span.start..token.span.end]);
-        let names = |from: usize, to: usize| {
-            let is_string = |at: usize| at > 0 && word(at - 1) == "#" && (at < 2 || word(at - 2) != "#");
-            let named = (from..to).filter(|&at| tokens[at].kind == CxxKind::Name);
-            named.filter(|&at| !is_string(at)).map(|at| word(at).to_owned()).collect::<Vec<_>>()
-        };
-        let close = if text.starts_with('(') { (0..tokens.len()).find(|&at| word(at) == ")") } else { None };
-        let mut parameters = names(0, close.unwrap_or(0));
-        if (0..close.unwrap_or(0)).any(|at| word(at) == ".") {
-            parameters.push("__VA_ARGS__".to_owned());
-        }
-        Macro { name, parameters, words: names(close.unwrap_or(0), tokens.len()) }
-    };
-    definitions(&source.text).into_iter().map(of_body).collect()
 }
 
 /// The names of macros that declare kernels: `#define KERNEL extern "C" __global__ void`.

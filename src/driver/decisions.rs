@@ -3,7 +3,6 @@
 use super::build::Build;
 use super::call_cache::{Call, Snapshot, Warm, Winners};
 use super::tuning::Tuning;
-use crate::emit::Header;
 use crate::gpu::architecture_number;
 use crate::nvcc::{Dryrun, DryrunError, Phase, Programs, Toolchain, compilers, quoted_files};
 use crate::settings::Mode;
@@ -91,11 +90,8 @@ impl Build<'_> {
                 return self.console.warning(&format!("{source}: not tuned: {problem}"));
             }
         };
-        if self.several_sources() && !tuning.source.includes_header {
-            self.leave_out_macro_axes(tuning);
-        }
         let annotations = tuning.compiled(&toolchain).into_owned();
-        let around = tuning.source.surroundings(dryrun, &annotations);
+        let around = tuning.source.surroundings(dryrun);
         tuning.tuned = tuner.tune(&toolchain, &annotations, around);
         self.tune_others(dryrun, tuning, &toolchain, tuner);
         for line in tuning.tuned.iter().flat_map(Tuned::summaries) {
@@ -118,7 +114,7 @@ impl Build<'_> {
                 }
             };
             let annotations = tuning.compiled(&toolchain);
-            let around = tuning.source.surroundings(dryrun, &annotations);
+            let around = tuning.source.surroundings(dryrun);
             let others = tuner.tune_beside(&toolchain, &annotations, around, &tuning.tuned);
             let capability = architecture_number(toolchain.architecture());
             for tuned in &mut tuning.tuned {
@@ -129,24 +125,9 @@ impl Build<'_> {
         }
     }
 
-    /// `-D` reaches every source of a call, and what the others call by that name is not nvtune's. There a macro axis comes
-    /// through the header alone.
+    /// Tells whether the call compiles several sources.
     pub(super) fn several_sources(&self) -> bool {
         self.invocation.sources.len() + self.invocation.host_sources > 1
-    }
-
-    fn leave_out_macro_axes(&self, tuning: &mut Tuning) {
-        tuning.annotations.retain(|annotation| {
-            if !annotation.clauses.macros.is_empty() {
-                self.console.warning(&format!(
-                    "{}: not tuned: -D would set its macros for the other sources of this call too; include \"{}\" or compile {} by itself",
-                    annotation.name,
-                    Header::file_name(&tuning.source.stem),
-                    tuning.source.file_name()
-                ));
-            }
-            annotation.clauses.macros.is_empty()
-        });
     }
 
     /// Makes the look-up of the whole call; none where there is no cache, or nothing that it keeps can be used.

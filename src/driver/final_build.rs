@@ -4,7 +4,7 @@ use super::build::{Build, hand_over};
 use super::call_cache::Warm;
 use super::tuning::Tuning;
 use crate::diag::{FATAL, exit_code};
-use crate::emit::{StubText, TicketKernel};
+use crate::emit::{Header, StubText, TicketKernel};
 use crate::nvcc::final_build;
 use crate::nvcc::final_build::{Built, Wrong};
 use crate::nvcc::{Programs, list_value};
@@ -47,7 +47,7 @@ impl Build<'_> {
         if let Some(warm) = warm {
             warm.forget();
         }
-        // The others may still be what was timed. Where they are not (macros reach them all), or once more one is not, nothing is used.
+        // The others may still be what was timed. Where once more one is not, nothing is used.
         for Wrong { source, symbol, problem } in &wrong {
             let is_its = |tuning: &&mut Tuning| source.as_deref().is_none_or(|source| tuning.source.is_named(source));
             let kernels = tunings.iter_mut().filter(is_its).flat_map(|tuning| &mut tuning.tuned);
@@ -131,16 +131,16 @@ impl Build<'_> {
         if tunings.iter().any(Tuning::needs_header) {
             options.extend(["-I".into(), list_value(folder.as_os_str())]);
         }
+        for tuning in tunings.iter().filter(|tuning| tuning.needs_header() && tuning.has_winners()) {
+            options.push(format!("-D{}", Header::tuned_macro(&tuning.source.stem)).into());
+        }
         if !self.several_sources() {
             // A quoted include finds a header that a build into the source's own folder left before it looks in `folder`: its
-            // grids would be for other macros than the code. The include guard makes it empty once the right one is read.
+            // grids would be for another winner. The include guard makes it empty once the right one is read.
             // One that could not be written was warned of.
             let headers = tunings.iter().filter_map(|tuning| tuning.header_in(folder));
             for header in headers.filter(|header| header.is_file()) {
                 options.extend(["-include".into(), list_value(header.as_os_str())]);
-            }
-            for tuned in tunings.iter().flat_map(|tuning| &tuning.tuned) {
-                options.extend(tuned.macros().map(|(name, value)| OsString::from(format!("-D{name}={value}"))));
             }
         }
         options

@@ -2,7 +2,7 @@
 
 use crate::comment;
 use crate::comment::Annotation;
-use crate::cuda::{CompiledFile, HeaderName, HostCode, Side, compiled_files, compiled_text, left_out};
+use crate::cuda::{CompiledFile, HostCode, Side, compiled_files, compiled_text, left_out};
 use crate::diag::{Diagnostic, Source};
 use crate::emit;
 use crate::emit::Header;
@@ -87,12 +87,19 @@ impl MarkedSource {
     pub fn annotations(&self, data: Option<&Path>) -> (Vec<Annotation>, Vec<Diagnostic>) {
         let (mut annotations, mut problems) = (Vec::new(), Vec::new());
         let source = |file: &MarkedFile| Source::new(file.path.to_string_lossy(), &file.text);
-        let around = || self.around(&self.include_paths).map(|file| source(&file)).collect();
+        let around = || -> Vec<Source> { self.around(&self.include_paths).map(|file| source(&file)).collect() };
         for file in &self.files {
             match comment::annotations_among(&source(file), &around) {
                 Ok(found) => annotations.extend(found),
                 Err(diagnostics) => problems.extend(diagnostics),
             }
+        }
+        let is_open = |annotation: &Annotation| annotation.clauses.default.block.is_none();
+        if annotations.iter().any(is_open) {
+            let host = HostCode::new(around().into_iter().map(Arc::new));
+            annotations.iter_mut().filter(|annotation| is_open(annotation)).for_each(|annotation| {
+                tune::infer_default_block(annotation, &host);
+            });
         }
         tune::load_files(&mut annotations, data);
         (annotations, problems)
@@ -131,60 +138,24 @@ impl MarkedSource {
         let Some(pipeline) = self.pipelines(dryrun).into_iter().find(Pipeline::has_host_code) else { return };
         let Ok(toolchain) = Toolchain::new(dryrun, pipeline) else { return };
         let text = self.baseline_header(annotations, toolchain.architecture());
-        // Beside the source may be a header that an earlier build left, which is found first.
-        let defined = Header::without_say(&self.stem);
-        let Ok(Some(preprocessed)) = toolchain.host_source((&self.header_places(), &text), &defined) else { return };
+        let Ok(Some(preprocessed)) = toolchain.host_source(&self.header_places(), &text) else { return };
         let files = compiled_files(&preprocessed);
         self.includes_header &= files.keys().any(|path| self.is_own_header(Path::new(path)));
         self.compiled = Some(by_whole_paths(files));
     }
 
-    /// The code around the kernels, as the tuner looks at it.
-    pub fn surroundings(&self, dryrun: &Dryrun, annotations: &[Annotation]) -> Surroundings {
+    /// Reads the code around the kernels, for advice.
+    pub fn surroundings(&self, dryrun: &Dryrun) -> Surroundings {
         let has_stubs = self.pipelines(dryrun).iter().any(Pipeline::has_host_code);
-        // What is not compiled launches nothing, and macros of this call do not reach what does.
+        // What is not compiled launches nothing.
         let files = has_stubs.then(|| self.around(&self.include_paths)).into_iter().flatten();
-        let quoted: Vec<MarkedFile> = files.collect();
-        let others = if has_stubs { self.others(&quoted, dryrun, annotations) } else { Vec::new() };
-        let sources = quoted.iter().chain(&others).map(|file| {
+        let sources = files.map(|file| {
             let text = String::from_utf8_lossy(&file.text);
             let compiled = self.compiled.as_ref().and_then(|files| files.get(&file.path.canonicalize().ok()?));
             let text = compiled.map_or_else(|| text.to_string(), |compiled| compiled_text(&text, &compiled.lines));
             Arc::new(Source::new(file.path.to_string_lossy(), text.as_bytes()))
         });
-        let sources: Vec<Arc<Source>> = sources.collect();
-        let header = Header::file_name(&self.stem);
-        let name = |annotation: &Annotation| HeaderName {
-            name: annotation.name.clone(),
-            prefix: emit::macro_name(&annotation.name),
-        };
-        let header_names = annotations.iter().map(name).collect();
-        let host = HostCode::new(sources);
-        Surroundings { header, includes_header: self.includes_header, header_names, has_stubs, host }
-    }
-
-    /// What the source includes besides (`<>`), outside of the system and the toolkit, and that has a word of kernels or of their macros.
-    fn others(&self, quoted: &[MarkedFile], dryrun: &Dryrun, annotations: &[Annotation]) -> Vec<MarkedFile> {
-        let whole = |path: &Path| path.canonicalize().ok();
-        let seen: BTreeSet<PathBuf> = quoted.iter().filter_map(|file| whole(&file.path)).collect();
-        let toolkit = dryrun.variable("TOP").and_then(|top| whole(Path::new(top)));
-        let is_other = |path: &Path| {
-            !self.is_own_header(path)
-                && !seen.contains(path)
-                && !toolkit.as_ref().is_some_and(|toolkit| path.starts_with(toolkit))
-        };
-        let words: BTreeSet<&str> = annotations
-            .iter()
-            .flat_map(|of| of.clauses.macros.iter().map(|axis| axis.name.as_str()).chain([of.kernel.name.as_str()]))
-            .collect();
-        let files = self.compiled.iter().flatten().filter(|(path, file)| !file.is_system && is_other(path));
-        let files =
-            files.filter_map(|(path, _)| Some(MarkedFile { path: path.clone(), text: std::fs::read(path).ok()? }));
-        let has = |file: &MarkedFile| {
-            let text = String::from_utf8_lossy(&file.text);
-            words.iter().any(|word| text.contains(word))
-        };
-        files.filter(has).collect()
+        Surroundings { includes_header: self.includes_header, has_stubs, host: HostCode::new(sources) }
     }
 
     /// Where the header must be below a folder of the include path: by its own name first, and by all that it is included by.

@@ -49,13 +49,9 @@ impl Build<'_> {
     }
 
     pub(super) fn write_results(&self, folder: &Path, tuning: &Tuning, warm: Option<&Warm<'_>>) -> Result<(), String> {
-        let mut kernels = tuning.header_kernels();
+        let kernels = tuning.header_kernels();
         if kernels.is_empty() && !tuning.needs_header() {
             return Ok(());
-        }
-        if self.several_sources() {
-            // Without -D the source's own default may come first; the machine code will tell, and the build must not fail.
-            kernels.iter_mut().for_each(|kernel| kernel.pins_macros = false);
         }
         let text = Header { source: tuning.source.file_name(), kernels }.text();
         let header = folder.join(Header::file_name(&tuning.source.stem));

@@ -113,6 +113,11 @@ impl Tuning {
         !self.is_provisional && self.tuned.iter().all(is_final)
     }
 
+    /// Whether the object holds a winner.
+    pub fn has_winners(&self) -> bool {
+        self.tuned.iter().any(|tuned| tuned.tickets().next().is_some())
+    }
+
     /// Whether the source includes its header. One that speaks of no kernel stands in place of what an earlier build left.
     pub fn needs_header(&self) -> bool {
         self.source.includes_header && !(self.annotations.is_empty() && self.left_out.is_empty())
@@ -147,11 +152,7 @@ impl Tuning {
         let is_tuned = |annotation: &Annotation| self.tuned.iter().any(|tuned| tuned.decision.name == annotation.name);
         let left: Vec<Annotation> =
             self.annotations.iter().filter(|annotation| !is_tuned(annotation)).cloned().collect();
-        let mut baselines = tune::baseline_headers(&left, &self.architecture);
-        if !self.tuned.is_empty() {
-            // A kernel may have been left alone because its macros are not nvtune's to set.
-            baselines.iter_mut().for_each(|kernel| kernel.macros.clear());
-        }
+        let baselines = tune::baseline_headers(&left, &self.architecture);
         tuned.chain(baselines).collect()
     }
 

@@ -1,7 +1,7 @@
 //! The ticket: what the shims of the overlay toolkit are to do, and what they answer.
 
-use super::stub::StubText;
-use crate::ptx::Edits;
+use super::stub_file::StubText;
+use crate::ptx::Transplant;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ pub struct Ticket {
     /// The sources of the call as nvcc names them, where it has several.
     pub sources: Vec<String>,
     pub kernels: Vec<TicketKernel>,
-    /// Launch stubs that reshape what is launched.
+    /// Launch stubs that select entries.
     pub stubs: Vec<StubText>,
 }
 
@@ -24,12 +24,15 @@ pub struct TicketKernel {
     pub source: Option<String>,
     /// `sm_90`, as given to ptxas.
     pub architecture: String,
-    /// The entry's name in the PTX.
+    /// The name in the PTX of the kernel that nvcc makes.
     pub symbol: String,
-    /// What to write into the PTX.
-    pub edits: Edits,
+    /// The winner's entry.
+    pub entry: Transplant,
     /// The digest of the machine code that was scored and timed.
     pub digest: String,
+    /// That of the kernel that nvcc makes, where it stays and its code is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_digest: Option<String>,
 }
 
 /// What a shim worked on.

@@ -3,8 +3,8 @@
 //! All integers are `long long` and every result that is a truth is 1 or 0, as in the comment's language, so that nothing wraps in
 //! 32 bits and no compiler warns.
 
+use super::dispatch::DETAIL_NAMESPACE;
 use super::header::HEADER_DETAIL;
-use super::stub::DETAIL_NAMESPACE;
 use crate::comment::{Annotation, Binary, Expr, Function, Grid, Node, Unary, Value};
 use crate::launch::Configuration;
 use std::collections::{BTreeMap, BTreeSet};

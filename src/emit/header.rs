@@ -29,8 +29,12 @@ pub struct HeaderKernel {
     pub cap: u32,
     /// The macro axes with their chosen values.
     pub macros: BTreeMap<String, i64>,
-    /// Refuse another value of these macros: block and grid are right for these alone.
-    pub pins_macros: bool,
+    /// The values that the source itself gives them.
+    pub source_macros: BTreeMap<String, i64>,
+    /// Whether the winner stands in the place of nvcc's kernel, so that launches by the kernel's address run it too.
+    pub is_in_place: bool,
+    /// What is said where no build of nvtune reads the header, if the object of such a build has no code for this launch.
+    pub elsewhere: Option<Box<HeaderKernel>>,
     pub provenance: Provenance,
     /// The GPU's name and architecture, `NVIDIA H200, sm_90`.
     pub gpu: String,
@@ -40,7 +44,7 @@ pub struct HeaderKernel {
     pub grid: HostFunction,
     /// Dynamic shared memory of a block in bytes.
     pub shared: HostFunction,
-    /// The compute capability that this is for (`90`), and what is chosen on others; macros are the same on all.
+    /// The compute capability that this is for (`90`), and what is chosen on others.
     pub capability: u32,
     pub others: Vec<(u32, HeaderKernel)>,
     /// Whether its blocks wait for each other, so that it must be launched cooperatively.
@@ -103,15 +107,20 @@ fn guard(stem: &str, kernel: &str) -> String {
     format!("NVTUNE_{}_{}_{digest:08X}", macro_name(stem), macro_name(kernel))
 }
 
-/// Is defined once a header of this stem was read. One that is read after it may be old: it has no say in what macros must be.
-fn was_read(stem: &str) -> String {
-    format!("NVTUNE_{}_WAS_READ", macro_name(stem))
+impl HeaderKernel {
+    /// Says what another configuration's launch is, in place of its own.
+    pub fn launches_as(&mut self, other: &Self) {
+        self.block = other.block;
+        self.grid.clone_from(&other.grid);
+        self.shared.clone_from(&other.shared);
+        self.carveout = other.carveout;
+    }
 }
 
 impl Header {
-    /// A macro that keeps an old header from saying what macros must be.
-    pub fn without_say(stem: &str) -> String {
-        was_read(stem)
+    /// Names the macro that nvtune's builds define where the object has the winners that the header speaks of.
+    pub fn tuned_macro(stem: &str) -> String {
+        format!("NVTUNE_{}_TUNED", macro_name(stem))
     }
 
     /// The file name of the header of a source with this stem.
@@ -134,25 +143,39 @@ impl Header {
         let without_macros = without_macros(&names);
         let axes: BTreeSet<&str> =
             self.kernels.iter().flat_map(|kernel| kernel.macros.keys().map(String::as_str)).collect();
+        let tuned = Self::tuned_macro(stem);
         for kernel in &self.kernels {
             let guard = guard(stem, &kernel.name);
             text.line(format_args!("\n#ifndef {guard}\n#define {guard}"));
             text.once(&kernel.name);
-            if without_macros.contains(kernel.name.as_str()) {
+            let is_without = without_macros.contains(kernel.name.as_str());
+            if is_without {
                 let prefix = macro_name(&kernel.name);
                 let remedy = "add name(...) to the tuning comment of one of them";
                 text.line(format_args!(
                     "/* no {prefix}_BLOCK_X and so on: another kernel's are called so too; {remedy} */"
                 ));
-            } else {
-                text.values(kernel, &axes);
             }
-            text.axes(kernel, &was_read(stem));
-            text.functions(kernel);
+            let say = |text: &mut Text, kernel: &HeaderKernel| {
+                if !is_without {
+                    text.values(kernel, &axes);
+                }
+                text.functions(kernel);
+            };
+            match &kernel.elsewhere {
+                Some(elsewhere) => {
+                    text.line(format_args!("#ifdef {tuned}"));
+                    say(&mut text, kernel);
+                    text.line(format_args!("#else"));
+                    say(&mut text, elsewhere);
+                    text.line(format_args!("#endif"));
+                }
+                None => say(&mut text, kernel),
+            }
+            text.axes(kernel, &tuned);
             text.line(format_args!("#endif"));
         }
-        let was_read = was_read(stem);
-        text.line(format_args!("\n#ifndef {was_read}\n#define {was_read}\n#endif\n"));
+        text.line(format_args!(""));
         text.line(format_args!("#if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)\n{LAUNCH}"));
         for (kernel, name) in self.kernels.iter().zip(type_names(&names)) {
             let guard = guard(stem, &kernel.name);
@@ -250,7 +273,7 @@ template <class T> struct as_declared { typedef T type; };
 template <class T> void *address(T &value) {
   return const_cast<char *>(&reinterpret_cast<const volatile char &>(value));
 }
-inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, bool cooperative, cudaStream_t stream, void **arguments) {
+inline cudaError_t prepare(const void *nvtune_kernel, size_t shared, int carveout) {
   cudaError_t error = cudaSuccess;
   if (shared > 0) {
     cudaFuncAttributes attributes;
@@ -261,8 +284,12 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
   }
   if (carveout >= 0) {
     error = cudaFuncSetAttribute(nvtune_kernel, cudaFuncAttributePreferredSharedMemoryCarveout, carveout);
-    if (error != cudaSuccess) return error;
   }
+  return error;
+}
+inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, bool cooperative, cudaStream_t stream, void **arguments) {
+  const cudaError_t error = prepare(nvtune_kernel, shared, carveout);
+  if (error != cudaSuccess) return error;
   cudaLaunchConfig_t configuration = cudaLaunchConfig_t();
   configuration.gridDim = grid;
   configuration.blockDim = block;
@@ -313,8 +340,12 @@ impl Text {
             ("GPU", Some(format!("\"{}\"", kernel.gpu.replace(['"', '\\'], "")))),
             ("CARVEOUT", kernel.carveout.map(|percent| percent.to_string())),
         ];
+        let values = values.map(|(suffix, value)| (suffix.to_owned(), value));
+        // A macro axis with the name of one of these is not offered twice.
+        let chosen = kernel.macros.iter().map(|(name, value)| (name.clone(), Some(value.to_string())));
+        let chosen = chosen.filter(|(name, _)| values.iter().all(|(suffix, _)| suffix != name));
         let prefix = macro_name(&kernel.name);
-        for (suffix, value) in values {
+        for (suffix, value) in values.iter().cloned().chain(chosen) {
             let name = format!("{prefix}_{suffix}");
             if let Some(value) = value.filter(|_| !axes.contains(name.as_str())) {
                 self.line(format_args!("#define {name} {value}"));
@@ -322,15 +353,20 @@ impl Text {
         }
     }
 
-    /// The macro axes.
-    fn axes(&mut self, kernel: &HeaderKernel, was_read: &str) {
-        for (name, value) in &kernel.macros {
-            // The tuned file itself is compiled with -D: the guard keeps the two from meeting.
+    /// The macro axes under their own names: the source's values. Where the winner stands in the kernel's place, code that is compiled
+    /// without nvtune has the winner's, which goes with the launches. Another value is an error there.
+    fn axes(&mut self, kernel: &HeaderKernel, tuned: &str) {
+        let elsewhere = if kernel.is_in_place { &kernel.macros } else { &kernel.source_macros };
+        for (name, source) in &kernel.source_macros {
+            let value = elsewhere.get(name).unwrap_or(source);
+            if value != source {
+                self.line(format_args!("#if !defined({name}) && defined({tuned})\n#define {name} {source}\n#endif"));
+            }
             self.line(format_args!("#ifndef {name}\n#define {name} {value}"));
-            if kernel.pins_macros {
+            if kernel.provenance != Provenance::Baseline {
                 let remedy = "build it with nvtune again, or remove this header";
                 self.line(format_args!(
-                    "#elif ({name}) != {value} && !defined({was_read})\n#error \"{name} is not the {value} that {} was tuned for: {remedy}\"",
+                    "#elif (({name}) != {value}) && !defined({tuned})\n#error \"{name} is not the {value} that {} was tuned for: {remedy}\"",
                     kernel.name
                 ));
             }
@@ -413,7 +449,9 @@ impl Text {
             arguments.collect::<Vec<_>>().join(", ")
         };
         let comma = if kernel.arguments == 0 { "" } else { ", " };
-        self.line(format_args!("#ifdef NVTUNE_LAUNCH"));
+        // Launches by address run nvcc's own kernel; those by <<<>>> reach the launch stub.
+        let compiler = if kernel.is_in_place { "" } else { " && defined(__CUDACC__)" };
+        self.line(format_args!("#if defined(NVTUNE_LAUNCH){compiler}"));
         if kernel.arguments > 0 {
             self.line(format_args!("  template <{}>", each(&|index| format!("class T{index}"))));
         }
@@ -422,18 +460,29 @@ impl Text {
             each(&|index| format!("T{index}")),
             each(&|index| format!("typename nvtune_detail::as_declared<T{index}>::type p{index}"))
         ));
-        let addresses = each(&|index| format!("nvtune_detail::address(p{index})"));
-        self.line(format_args!(
-            "    void *arguments[] = {{{}}};",
-            if kernel.arguments == 0 { "NULL".to_owned() } else { addresses }
-        ));
-        self.line(format_args!(
-            "    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid({}), block(), shared({}), {}, {}, stream, arguments);",
-            from(&kernel.grid),
-            from(&kernel.shared),
-            kernel.carveout.unwrap_or(-1),
-            kernel.cooperative || kernel.others.iter().any(|(_, other)| other.cooperative)
-        ));
+        let (grid, shared) = (from(&kernel.grid), from(&kernel.shared));
+        let carveout = kernel.carveout.unwrap_or(-1);
+        let is_cooperative = kernel.cooperative || kernel.others.iter().any(|(_, other)| other.cooperative);
+        if kernel.is_in_place || is_cooperative {
+            let addresses = each(&|index| format!("nvtune_detail::address(p{index})"));
+            self.line(format_args!(
+                "    void *arguments[] = {{{}}};",
+                if kernel.arguments == 0 { "NULL".to_owned() } else { addresses }
+            ));
+            self.line(format_args!(
+                "    return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid({grid}), block(), shared({shared}), {carveout}, {is_cooperative}, stream, arguments);"
+            ));
+        } else {
+            self.line(format_args!(
+                "    const cudaError_t error = nvtune_detail::prepare(reinterpret_cast<const void *>(nvtune_kernel), shared({shared}), {carveout});"
+            ));
+            self.line(format_args!("    if (error != cudaSuccess) return error;"));
+            self.line(format_args!(
+                "    nvtune_kernel<<<grid({grid}), block(), shared({shared}), stream>>>({});",
+                each(&|index| format!("p{index}"))
+            ));
+            self.line(format_args!("    return cudaPeekAtLastError();"));
+        }
         self.line(format_args!("  }}\n#endif"));
     }
 }

@@ -1,11 +1,12 @@
-//! Winner -> what the build gets: PTX directives and launch stubs (through the ticket for the shims of ptxas and cicc) and the
-//! header.
+//! Winner -> what the build gets: entries and launch stubs (through the ticket for the shims of ptxas and cicc) and the header.
 
 mod build_plan;
 pub mod cxx_expression;
+mod dispatch;
 mod header;
-mod stub;
+mod stub_file;
 
 pub use build_plan::{Part, Ticket, TicketKernel, TicketOutcome};
+pub use dispatch::{DETAIL_NAMESPACE, Dispatch, LaunchText, Winner};
 pub use header::{HEADER_DETAIL, Header, HeaderKernel, HostFunction, HostParameter, macro_name, without_macros};
-pub use stub::{DETAIL_NAMESPACE, Remap, Reshaped, Scale, Shape, StubText, rewritten};
+pub use stub_file::{RewrittenStubs, StubText, rewrite_stubs};

@@ -1,8 +1,8 @@
-//! The `cicc` of the overlay toolkit: runs the real one, and writes the new shapes of launches into the stub file that it made.
+//! The `cicc` of the overlay toolkit: runs the real one, and writes dispatches into the stub file that it made.
 
 use super::shim_ptxas::{answer, cannot_start};
 use crate::diag::exit_code;
-use crate::emit::{Part, StubText, Ticket, TicketOutcome, rewritten};
+use crate::emit::{Part, StubText, Ticket, TicketOutcome, rewrite_stubs};
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -33,9 +33,9 @@ pub fn run(arguments: &[OsString]) -> u8 {
         return exit_code(status);
     }
     let source = option(options, "--orig_src_file_name").unwrap_or_default().to_string_lossy();
-    let texts: Vec<&StubText> = ticket.stubs.iter().filter(|stub| stub.source == source).collect();
-    let Some(file) = option(options, "--stub_file_name").filter(|_| !texts.is_empty()) else { return 0 };
-    let outcomes = outcomes(Path::new(file), &texts);
+    let stubs: Vec<&StubText> = ticket.stubs.iter().filter(|stub| stub.source == source).collect();
+    let Some(file) = option(options, "--stub_file_name").filter(|_| !stubs.is_empty()) else { return 0 };
+    let outcomes = outcomes(Path::new(file), &stubs);
     match answer(&ticket, &outcomes) {
         Ok(()) if outcomes.iter().all(|outcome| outcome.problem.is_none()) => 0,
         _ => NOT_WRITTEN,
@@ -43,25 +43,26 @@ pub fn run(arguments: &[OsString]) -> u8 {
 }
 
 /// Rewrites the stub file; an outcome for each stub that it should have.
-fn outcomes(file: &Path, texts: &[&StubText]) -> Vec<TicketOutcome> {
-    let written = std::fs::read_to_string(file).map_err(|error| error.to_string()).and_then(|text| {
-        let (text, found) = rewritten(&text, texts);
-        write(file, &text).map_err(|error| error.to_string())?;
-        Ok(found)
+fn outcomes(file: &Path, stubs: &[&StubText]) -> Vec<TicketOutcome> {
+    let problems = rewrite(file, stubs).unwrap_or_else(|error| {
+        let problem = format!("its launch stub cannot be written: {error}");
+        vec![Some(problem); stubs.len()]
     });
-    let problem = |text: &StubText| match &written {
-        Ok(found) if found.contains(&text.stub.as_str()) => None,
-        Ok(_) => Some("cicc wrote no launch stub for it".to_owned()),
-        Err(problem) => Some(format!("its launch stub cannot be written: {problem}")),
-    };
-    let outcome = |text: &&StubText| TicketOutcome {
+    let outcome = |(stub, problem): (&&StubText, Option<String>)| TicketOutcome {
         part: Part::Stub,
-        source: Some(text.source.clone()),
+        source: Some(stub.source.clone()),
         architecture: String::new(),
-        symbol: text.stub.clone(),
-        problem: problem(text),
+        symbol: stub.stub.clone(),
+        problem,
     };
-    texts.iter().map(outcome).collect()
+    stubs.iter().zip(problems).map(outcome).collect()
+}
+
+/// Rewrites the stub file and returns the problem of each stub that has one.
+fn rewrite(file: &Path, stubs: &[&StubText]) -> std::io::Result<Vec<Option<String>>> {
+    let rewritten = rewrite_stubs(&std::fs::read_to_string(file)?, stubs);
+    write(file, &rewritten.text)?;
+    Ok(rewritten.problems)
 }
 
 fn write(path: &Path, text: &str) -> std::io::Result<()> {

@@ -1,10 +1,10 @@
-//! The `ptxas` of the overlay toolkit: runs the real ptxas on a copy of the PTX that nvcc hands it with the winners' register caps and
-//! cache operators in it, and compares the machine code with what was timed.
+//! The `ptxas` of the overlay toolkit: runs the real ptxas on a copy of the PTX that nvcc hands it with the winners' entries in it, and
+//! compares the machine code with what was timed.
 
 use crate::diag::exit_code;
 use crate::emit::{Part, Ticket, TicketKernel, TicketOutcome};
 use crate::ptx;
-use crate::ptx::Edits;
+use crate::ptx::Transplant;
 use crate::sass::code_digest;
 use crate::say;
 use std::ffi::{OsStr, OsString};
@@ -124,16 +124,13 @@ impl Call {
         called.into_iter().filter(|source| stem(source) == longest).collect()
     }
 
-    /// Writes the edited PTX into a file of its own; `None` where nothing is edited.
+    /// Writes the PTX with the winners' entries into a file of its own; `None` where there are none.
     fn edit(&self, ticket: &Ticket, kernels: &[&TicketKernel]) -> Result<Option<tempfile::TempPath>, String> {
-        let edits: Vec<(&str, Edits)> = kernels
-            .iter()
-            .filter(|kernel| !kernel.edits.is_none())
-            .map(|kernel| (kernel.symbol.as_str(), kernel.edits))
-            .collect();
-        let Some(path) = self.input.as_deref().filter(|_| !edits.is_empty()) else { return Ok(None) };
+        let Some(path) = self.input.as_deref().filter(|_| !kernels.is_empty()) else { return Ok(None) };
         let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-        let text = ptx::edited(&text, &edits).map_err(|error| error.to_string())?;
+        let entries: Vec<(&str, &Transplant)> =
+            kernels.iter().map(|kernel| (kernel.symbol.as_str(), &kernel.entry)).collect();
+        let text = ptx::transplanted(&text, &entries).map_err(|error| error.to_string())?;
         // Into nvtune's own folder, which goes with it: a shim that a signal ends cannot remove its file.
         let folder = ticket.answers.parent().unwrap_or(&ticket.answers);
         let file = tempfile::Builder::new().suffix(".ptx").tempfile_in(folder);
@@ -142,15 +139,19 @@ impl Call {
         Ok(Some(file.into_temp_path()))
     }
 
-    /// Ship what was timed: the code of the kernel in the cubin must be that of the ticket.
+    /// Ship what was timed: the code of the winner in the cubin must be that of the ticket, and nvcc's kernel must be as it was.
     fn compare(&self, kernel: &TicketKernel) -> Result<(), String> {
         let path = self.output.as_deref().ok_or("ptxas was given no output")?;
         let cubin = std::fs::read(path).map_err(|error| error.to_string())?;
-        let digest = code_digest(&cubin, &kernel.symbol).map_err(|error| error.to_string())?;
-        if digest == kernel.digest {
-            Ok(())
-        } else {
-            Err("its machine code in the object is not that of the variant that was chosen".to_owned())
+        let digest = |entry: &str| code_digest(&cubin, entry).map_err(|error| error.to_string());
+        if digest(&kernel.entry.name)? != kernel.digest {
+            return Err("its machine code in the object is not that of the variant that was chosen".to_owned());
+        }
+        match &kernel.baseline_digest {
+            Some(expected) if digest(&kernel.symbol)? != *expected => {
+                Err("nvcc's own machine code of it is another in the object".to_owned())
+            }
+            _ => Ok(()),
         }
     }
 }

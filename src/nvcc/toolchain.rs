@@ -258,19 +258,24 @@ impl Toolchain {
         read(&id)
     }
 
-    /// The source as it is preprocessed for the host, with the header of this text at places of its include path, and a macro defined;
-    /// `None` where host code is not compiled.
-    pub fn host_source(&self, (places, text): (&[PathBuf], &str), defined: &str) -> Result<Option<Vec<u8>>, ToolError> {
+    /// Returns the source as it is preprocessed for the host, with the header of this text at places of its include path; `None` where
+    /// host code is not compiled.
+    pub fn host_source(&self, places: &[PathBuf], text: &str) -> Result<Option<Vec<u8>>, ToolError> {
         let [step, _] = self.pipeline.module_id.as_slice() else { return Ok(None) };
         let folder = self.folder.path().join("host");
         let preprocessed = folder.join("source.ii");
         write_all(&folder, places, text)?;
         let line = step.rewritten(
             &[(step.option("-o").unwrap_or_default(), &preprocessed)],
-            &["-I".into(), folder.clone().into(), format!("-D{defined}").into()],
+            &["-I".into(), folder.clone().into()],
         );
         self.run("gcc -E", &line)?;
         bytes(&preprocessed).map(Some)
+    }
+
+    /// Tells whether the code is to be linked later.
+    pub fn is_relocatable(&self) -> bool {
+        self.pipeline.is_relocatable()
     }
 
     /// The digest of the source as the front end sees it under these macros: preprocessed, without line markers and blank lines.

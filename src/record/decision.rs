@@ -61,7 +61,7 @@ pub struct Decision {
     pub winner: usize,
     /// Time of the baseline over time of the winner: timed in paired rounds, or predicted.
     pub speedup: f64,
-    /// Whether the winner was found to bear threads beyond the baseline's, which a block that does not divide them brings.
+    /// Whether the winner was seen to give the right results on problems that its grid does not divide.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub surplus: bool,
     /// Whether something was missing that another build may have: what was decided is not kept.
@@ -331,7 +331,7 @@ impl Pinned {
 
 /// Version of the model, the strategies and the timing: it rises when the same inputs may be
 /// decided differently.
-pub const ENGINE: u32 = 35;
+pub const ENGINE: u32 = 36;
 
 /// A decision in the cache, with its inputs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -350,35 +350,9 @@ pub struct Kept {
     pub sanitize: bool,
     /// The kinds of code in the object, of which a GPU loads one.
     pub images: String,
-    /// The values of the macro axes if another architecture's winner fixed them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub given: Option<BTreeMap<String, i64>>,
     /// [`ENGINE`] of the nvtune that decided.
     pub engine: u32,
     pub decision: Decision,
-    /// Why macros and launches are unchanged. The words name places in the source.
-    #[serde(default)]
-    pub reasons: BTreeMap<String, String>,
-}
-
-impl Kept {
-    /// Replaces the words of its reasons with those of another source.
-    pub fn retell(&mut self, reasons: &BTreeMap<String, String>) {
-        let now: BTreeMap<&str, &String> =
-            self.reasons.iter().filter_map(|(of, then)| Some((then.as_str(), reasons.get(of)?))).collect();
-        let held = self.decision.held.iter_mut().map(|held| &mut held.reason);
-        let refused = self.decision.configurations.iter_mut().filter_map(|of| of.refused.as_mut());
-        for told in held.chain(refused) {
-            if let Some(&reason) = now.get(told.as_str()) {
-                told.clone_from(reason);
-            }
-        }
-        for note in &mut self.decision.notes {
-            if let Some((head, reason)) = now.iter().find_map(|(then, &now)| Some((note.strip_suffix(then)?, now))) {
-                *note = format!("{head}{reason}");
-            }
-        }
-    }
 }
 
 /// Key of a kernel's decisions in the cache, known before anything is compiled.
@@ -433,7 +407,7 @@ impl Kind<'_> {
     /// the same inputs.
     pub fn keep(&self, cache: &Cache, kept: &Kept) -> Result<(), String> {
         let asked = (kept.strategy, kept.budget, kept.candidates, kept.sanitize, kept.engine);
-        let inputs = (&kept.pinned.basis, &kept.sets, &kept.present, &kept.images, &kept.given, asked);
+        let inputs = (&kept.pinned.basis, &kept.sets, &kept.present, &kept.images, asked);
         let failed = |error: serde_json::Error| format!("cannot keep a decision: {error}");
         let name = digest([&serde_json::to_vec(&inputs).map_err(failed)?[..]]);
         cache.put(&format!("{}/{name}", self.folder()), &serde_json::to_vec(kept).map_err(failed)?)

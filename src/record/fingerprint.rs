@@ -19,7 +19,7 @@ pub struct Basis {
     pub ptx: String,
     /// The toolkit that wrote the PTX: `13.0.88`.
     pub toolkit: String,
-    /// How the winner gets to the kernel's launches (`header`, `remap`, `pinned`), with the macros that host code uses too.
+    /// How launches select the winner: `entries`, `header`, `in place` or `pinned`.
     #[serde(default)]
     pub launches: String,
 }

@@ -315,13 +315,15 @@ impl Space {
         })
     }
 
-    /// The same on a problem whose given whole numbers are so many times as large, and whatever a GPU's limits; `None` where there is
-    /// no such problem.
-    pub fn enlarged(&self, times: i64) -> Option<Space> {
+    /// Returns the space of a problem whose given whole numbers of these names are smaller by `less`; `None` where there is no such
+    /// problem.
+    pub fn diminished(&self, names: &BTreeSet<String>, less: i64) -> Option<Space> {
         let mut annotation = self.annotation.clone();
-        annotation.clauses.args.iter_mut().flatten().for_each(|given| given.value.enlarge(times));
-        let limits = Limits { max_grid: [u32::MAX; 3], max_dynamic_shared: u32::MAX, ..self.limits.clone() };
-        Space::new(&annotation, &limits).ok()
+        for given in annotation.clauses.args.iter_mut().flatten() {
+            let name = given.name.clone();
+            given.value.diminish(&name, names, less);
+        }
+        Space::new(&annotation, &self.limits).ok()
     }
 
     /// The annotation that this is the space of.

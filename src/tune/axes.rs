@@ -1,5 +1,5 @@
-//! Macro axes -> the problem with one that cannot be an axis: nvtune sets a macro with `-D` for a whole file, which does
-//! nothing where the source defines it all the same, and does too much where two kernels want a value each.
+//! Macro axes -> the problem with one that cannot be an axis: nvtune sets a macro with `-D`, which does nothing where the source
+//! defines it all the same.
 
 use super::Tuner;
 use super::failure::Problem;
@@ -49,20 +49,17 @@ fn definitions(text: &str, axes: &Macros) -> Definitions {
     found
 }
 
-/// Why the axes of one kernel are not to be varied. `all` are the axes of every kernel of the file.
-pub fn problem(own: &Macros, all: &[Macros], elsewhere: &Definitions) -> Option<Problem> {
+/// Why the axes of a kernel are not to be varied.
+pub fn problem(own: &Macros, elsewhere: &Definitions) -> Option<Problem> {
     own.keys().find_map(|name| {
-        if let Some(place) = elsewhere.get(name) {
-            return Some(Problem::Defined { name: name.clone(), place: place.clone() });
-        }
-        let kernels = all.iter().filter(|macros| macros.contains_key(name)).count();
-        (kernels > 1).then(|| Problem::Shared { name: name.clone() })
+        let place = elsewhere.get(name)?;
+        Some(Problem::Defined { name: name.clone(), place: place.clone() })
     })
 }
 
 /// Warns of those of these macros, of which nothing but a block that is tied to them hangs, that the source does not name.
 pub fn warn_of_unused(tuner: &Tuner<'_>, annotation: &Annotation, unused: &[String]) {
-    let is_named = |name: &str| tuner.surroundings().is_none_or(|around| around.host.names(name));
+    let is_named = |name: &str| tuner.surroundings().is_none_or(|around| around.names(name));
     for axis in annotation.clauses.macros.iter().filter(|axis| unused.contains(&axis.name) && !is_named(&axis.name)) {
         let message = format!(
             "no value of macro `{}` changes the code of `{}`, and the source does not name it: write the name that the source has",

@@ -2,7 +2,7 @@
 
 use super::kernel_info::Subject;
 use super::outcome::Tuned;
-use super::variants::{FrontEnds, Macros, merged};
+use super::variants::{FrontEnds, Macros};
 use crate::comment::{Annotation, GivenValue, TemplateArgument};
 use crate::nvcc::{FrontEnd, Toolchain};
 use crate::ptx;
@@ -11,22 +11,16 @@ use crate::search::Provenance;
 use crate::workload::Entry;
 
 /// What the winner hangs on, all but the code under other macros than the baseline's; `None` where there is no such code.
-pub fn basis(
-    subject: &Subject<'_>,
-    front_ends: &FrontEnds<'_>,
-    toolchain: &Toolchain,
-    in_force: &Macros,
-) -> Option<Basis> {
+pub fn basis(subject: &Subject<'_>, front_ends: &FrontEnds<'_>, toolchain: &Toolchain) -> Option<Basis> {
     let annotation = subject.annotation;
-    let macros = &subject.baseline().macros;
-    let made = front_ends.made(&merged(in_force, macros))?;
+    let made = front_ends.made(&Macros::new())?;
     Some(Basis {
         comment: comment(annotation),
         data: data(annotation),
         flags: toolchain.assembler_options(),
         ptx: code(made, &subject.entry)?,
         toolkit: toolkit(&made.ptx).to_owned(),
-        launches: subject.reach.words(),
+        launches: subject.launch_path.word().to_owned(),
     })
 }
 
@@ -47,10 +41,9 @@ pub fn sets(
     subject: &Subject<'_>,
     front_ends: &FrontEnds<'_>,
     sets: impl IntoIterator<Item = Macros>,
-    in_force: &Macros,
 ) -> Vec<(Macros, String)> {
     let of = |set: Macros| {
-        let made = front_ends.made(&merged(in_force, &set))?;
+        let made = front_ends.made(&subject.options(&set))?;
         let found = code(made, subject.entry(&set).ok()?)?;
         Some((set, found))
     };

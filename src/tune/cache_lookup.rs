@@ -3,13 +3,13 @@
 use super::cache_key;
 use super::kernel::Prepared;
 use super::kernel_info::Subject;
-use super::launches;
+use super::launch_path::LAUNCHES_STAY;
 use super::not_timed;
 use super::outcome::Tuned;
 use super::scoring_input;
 use super::scoring_input::Laid;
 use super::search_journal;
-use super::variants::{FrontEnds, InForce, Macros};
+use super::variants::{FrontEnds, Macros};
 use crate::comment::Annotation;
 use crate::diag::console::Console;
 use crate::gpu::Device;
@@ -38,8 +38,6 @@ pub struct Recall<'a> {
     pub budget: f64,
     /// On an architecture of a fat build that is not the one to be timed.
     pub is_beside: bool,
-    /// The values of the macro axes, where the winner on another architecture has set them for the whole file.
-    pub given: Option<&'a Macros>,
 }
 
 impl Recall<'_> {
@@ -70,28 +68,15 @@ impl Recall<'_> {
     }
 
     /// The known winner of a kernel.
-    pub fn find(
-        &self,
-        subject: &mut Subject<'_>,
-        front_ends: &mut FrontEnds<'_>,
-        in_force: &InForce<'_>,
-        begin: Instant,
-    ) -> Option<Tuned> {
-        let basis = cache_key::basis(subject, front_ends, self.toolchain, in_force.now)?;
-        self.locked(subject, front_ends, in_force, &basis, begin)
-            .or_else(|| self.kept(subject, front_ends, in_force, &basis))
+    pub fn find(&self, subject: &mut Subject<'_>, front_ends: &mut FrontEnds<'_>, begin: Instant) -> Option<Tuned> {
+        let basis = cache_key::basis(subject, front_ends, self.toolchain)?;
+        self.locked(subject, front_ends, &basis, begin).or_else(|| self.kept(subject, front_ends, &basis))
     }
 
     /// The baseline of a kernel that nothing is known of, in a build that does not find out.
-    pub fn nothing(
-        &self,
-        subject: &Subject<'_>,
-        front_ends: &FrontEnds<'_>,
-        in_force: &InForce<'_>,
-        begin: Instant,
-    ) -> Tuned {
+    pub fn nothing(&self, subject: &Subject<'_>, front_ends: &FrontEnds<'_>, begin: Instant) -> Tuned {
         let pinned = Pinned {
-            basis: cache_key::basis(subject, front_ends, self.toolchain, in_force.now).unwrap_or_default(),
+            basis: cache_key::basis(subject, front_ends, self.toolchain).unwrap_or_default(),
             winner: subject.baseline(),
             code: None,
             occupancy: None,
@@ -144,7 +129,6 @@ impl Recall<'_> {
         &self,
         subject: &mut Subject<'_>,
         front_ends: &mut FrontEnds<'_>,
-        in_force: &InForce<'_>,
         basis: &Basis,
         begin: Instant,
     ) -> Option<Tuned> {
@@ -155,9 +139,6 @@ impl Recall<'_> {
         }
         let baseline = subject.baseline();
         let mut changes = pinned.basis.changes(basis);
-        if self.given.is_some_and(|given| *given != pinned.winner.macros) {
-            changes = vec!["the value of its macros, which are those of another architecture's winner".to_owned()];
-        }
         if changes.is_empty() && !subject.space.contains(&pinned.winner) {
             changes.push(format!("its space, which has no {}", pinned.winner));
         }
@@ -166,16 +147,16 @@ impl Recall<'_> {
         }
         if pinned.winner.macros != baseline.macros && changes.is_empty() {
             // They may be arguments of a template, and so change the names of kernel and launch stub.
-            subject.learn(front_ends, self.toolchain, std::slice::from_ref(&pinned.winner.macros), in_force.now);
+            subject.learn(front_ends, self.toolchain, std::slice::from_ref(&pinned.winner.macros));
         }
         if let Some(expected) = pinned.winner_ptx.as_ref().filter(|_| changes.is_empty()) {
-            let now = cache_key::sets(subject, front_ends, [pinned.winner.macros.clone()], in_force.now);
+            let now = cache_key::sets(subject, front_ends, [pinned.winner.macros.clone()]);
             if now.first().is_none_or(|(_, found)| found != expected) {
                 changes.push(WINNER_PTX.to_owned());
             }
         }
         if changes.is_empty()
-            && let Some(reason) = scoring_input::refusal(subject, front_ends, &pinned.winner, in_force.now)
+            && let Some(reason) = scoring_input::refusal(subject, front_ends, &pinned.winner)
         {
             changes.push(format!("what may be chosen, and {} is not: {reason}", pinned.winner));
         }
@@ -188,7 +169,7 @@ impl Recall<'_> {
             return None;
         }
         let decision = self.decision(subject, pinned, begin);
-        let mut tuned = Tuned::recalled(self.toolchain, subject, decision, pinned.code.as_deref());
+        let mut tuned = Tuned::recalled(self.toolchain, subject, front_ends, decision, pinned.code.as_deref());
         tuned.set_occupancy(pinned.occupancy);
         tuned.decision.pinned = Some(pinned.clone());
         Some(tuned)
@@ -228,13 +209,7 @@ impl Recall<'_> {
         }
     }
 
-    fn kept(
-        &self,
-        subject: &mut Subject<'_>,
-        front_ends: &mut FrontEnds<'_>,
-        in_force: &InForce<'_>,
-        basis: &Basis,
-    ) -> Option<Tuned> {
+    fn kept(&self, subject: &mut Subject<'_>, front_ends: &mut FrontEnds<'_>, basis: &Basis) -> Option<Tuned> {
         let mut found = self.kind().kept(self.results.cache.as_ref()?);
         found.retain(|kept| self.serves(kept) && kept.pinned.basis == *basis);
         // What was timed comes before what was predicted, on this machine's GPU before on another, by the newest engine.
@@ -243,28 +218,26 @@ impl Recall<'_> {
             let gpu = kept.pinned.gpu.as_ref();
             std::cmp::Reverse((gpu.is_some(), gpu.is_some_and(|gpu| models.contains(gpu)), kept.engine))
         });
-        let mut kept = found.into_iter().find(|kept| {
+        let kept = found.into_iter().find(|kept| {
             let sets: Vec<Macros> = kept.sets.iter().map(|(set, _)| set.clone()).collect();
-            subject.learn(front_ends, self.toolchain, &sets, in_force.now);
-            let is_refused =
-                || scoring_input::refusal(subject, front_ends, &kept.pinned.winner, in_force.now).is_some();
-            cache_key::sets(subject, front_ends, sets, in_force.now) == kept.sets
-                && (kept.engine == ENGINE || !is_refused())
+            subject.learn(front_ends, self.toolchain, &sets);
+            let is_refused = || scoring_input::refusal(subject, front_ends, &kept.pinned.winner).is_some();
+            cache_key::sets(subject, front_ends, sets) == kept.sets && (kept.engine == ENGINE || !is_refused())
         })?;
         if !subject.space.contains(&kept.pinned.winner) {
             return None;
         }
-        kept.retell(&subject.reach.reasons());
         if let Some(untimed) = &kept.decision.untimed {
             not_timed::say(untimed, self.console, self.annotation);
         }
         // That launches stay as they are is said by who looks at them.
         let is_timed = kept.pinned.is_measured() && kept.decision.untimed.is_none();
-        let said = |note: &&String| is_timed && !note.starts_with(launches::LAUNCHES_STAY);
+        let said = |note: &&String| is_timed && !note.starts_with(LAUNCHES_STAY);
         for note in kept.decision.notes.iter().filter(said) {
             self.console.warning(&format!("{}: {note}", kept.decision.name));
         }
-        let mut tuned = Tuned::recalled(self.toolchain, subject, kept.decision, kept.pinned.code.as_deref());
+        let mut tuned =
+            Tuned::recalled(self.toolchain, subject, front_ends, kept.decision, kept.pinned.code.as_deref());
         tuned.decision.pinned = Some(kept.pinned);
         tuned.decision.stale.clone_from(&subject.stale);
         tuned.mark_recalled();
@@ -279,10 +252,6 @@ impl Recall<'_> {
         let same_machine =
             same && kept.present == self.results.present.identity && kept.images == self.toolchain.images();
         let is_own = kept.pinned.nvtune == env!("CARGO_PKG_VERSION");
-        // What was decided under given macros is no result for who may choose them, nor the other way round.
-        if kept.given.as_ref() != self.given {
-            return false;
-        }
         match (kept.pinned.is_measured(), self.can_time()) {
             // This machine would time for itself: only what it would time itself.
             (true, true) => same_machine,
@@ -322,10 +291,8 @@ impl Recall<'_> {
             candidates: self.settings.candidates,
             sanitize: self.settings.sanitize,
             images: self.toolchain.images(),
-            given: self.given.cloned(),
             engine: ENGINE,
             decision: tuned.decision.clone(),
-            reasons: prepared.subject.reach.reasons(),
         };
         self.results.write(self.console, |cache| self.kind().keep(cache, &kept));
         if let (Some(cache), Some(search)) = (&self.results.cache, search) {
@@ -335,7 +302,7 @@ impl Recall<'_> {
 }
 
 fn recorded(subject: &Subject<'_>, configuration: &Configuration) -> RecordedConfiguration {
-    let launch = subject.reach.launch(&subject.space, configuration).ok();
+    let launch = subject.space.launch(configuration).ok();
     RecordedConfiguration {
         configuration: configuration.clone(),
         launch: launch.unwrap_or(crate::launch::Launch {

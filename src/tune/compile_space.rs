@@ -47,14 +47,13 @@ pub struct Shown<'a> {
     pub natural: Option<&'a mut dyn FnMut(Scored)>,
 }
 
-/// Compiles and scores. `in_force` are the macros of the file's other kernels. Where a kernel `was_refused`, its baseline is compiled and
+/// Compiles and scores. Where a kernel `was_refused`, its baseline is compiled and
 /// scored before the others.
 pub fn explore(
     front_ends: &mut FrontEnds<'_>,
     toolchain: &Toolchain,
     subject: &mut Subject<'_>,
     (effort, was_refused): (Effort, bool),
-    in_force: &Macros,
     Shown { first, natural: shown }: Shown<'_>,
 ) -> Result<Explored, Problem> {
     let sets = subject.macro_sets();
@@ -62,10 +61,10 @@ pub fn explore(
     let mut seen = effort.first_round(sets.clone());
     let (mut variants, mut known, mut model) = (Variants::default(), Known::default(), Duration::ZERO);
     let mut round = |subject: &mut Subject<'_>, sets: &[Macros], written: &Written| {
-        subject.learn(front_ends, toolchain, sets, in_force);
-        variants.compile(front_ends, subject, sets, written, in_force, first);
+        subject.learn(front_ends, toolchain, sets);
+        variants.compile(front_ends, subject, sets, written, first);
         let start = Instant::now();
-        let scored = scoring::score_again(Laid::new(subject, front_ends, &variants, in_force)?, &mut known);
+        let scored = scoring::score_again(Laid::new(subject, front_ends, &variants)?, &mut known);
         model += start.elapsed();
         Ok::<_, Problem>(scored?)
     };

@@ -1,7 +1,6 @@
-//! The kernels of a source in their order: what is known of each before it is decided, and the macros that hold for those after it.
+//! The kernels of a source in their order: what is known of each before it is decided.
 //!
-//! What always holds: each kernel is looked at under the macros that the ones before it were decided to have, for macros hold for the
-//! whole file. A kernel without macro axes leaves the others alone: the next one can be prepared while it is timed.
+//! Each kernel is compiled under its own macros alone, so the next one can be prepared while one is timed.
 
 use super::cache_lookup::Recall;
 use super::failure::Problem;
@@ -11,15 +10,12 @@ use super::kernel_info;
 use super::kernel_info::Ahead;
 use super::outcome::Tuned;
 use super::overlap::Early;
-use super::variants::{Bounds, FrontEnds, InForce, Macros};
+use super::variants::{Bounds, FrontEnds, Macros};
 use super::{Tuner, axes, header_functions, launches};
 use crate::comment::Annotation;
-use crate::cuda::HostCode;
 use crate::diag::Diagnostic;
-use crate::nvcc::{ToolError, Toolchain};
-use crate::ptx::Module;
+use crate::nvcc::Toolchain;
 use crate::settings::Mode;
-use crate::workload;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -28,8 +24,8 @@ pub enum Standing<'a> {
     Known(Box<Tuned>),
     /// And what was timed of it meanwhile.
     Prepared(Arc<Prepared<'a>>, Option<Box<Early>>),
-    /// Nothing, and the mode asks for no more: the baseline's macros.
-    Nothing(Macros),
+    /// Nothing, and the mode asks for no more.
+    Nothing,
 }
 
 /// The kernels of a source.
@@ -43,10 +39,6 @@ pub struct Course<'a> {
     refused: Vec<bool>,
     /// Why a kernel cannot be tuned whatever is found.
     problems: Vec<Option<Problem>>,
-    /// The macros of all kernels' baselines.
-    baselines: Macros,
-    /// The macros of each kernel: its winner's where it is decided, else its baseline's.
-    each: Vec<Macros>,
     /// The kernels that were looked at: symbol and index.
     symbols: Vec<(String, usize)>,
     /// Whether they are decided by a search within their budgets.
@@ -66,23 +58,16 @@ impl<'a> Course<'a> {
             recalls.for_each(|recall| recall.warn_of_nothing());
             return None;
         }
-        // The macros of one kernel hold for the whole file: each kernel is tuned under the others' present values.
         let baseline = |annotation| header_functions::baseline(annotation, toolchain.architecture());
-        let mut each: Vec<Macros> = annotations
+        let axes: Vec<Macros> = annotations
             .iter()
             .map(|annotation| baseline(annotation).map(|found| found.macros).unwrap_or_default())
             .collect();
-        let elsewhere = axes::defined_elsewhere(toolchain, &joined(&each));
-        let problems: Vec<_> = each.iter().map(|own| axes::problem(own, &each, &elsewhere)).collect();
-        for (own, _) in each.iter_mut().zip(&problems).filter(|(_, problem)| problem.is_some()) {
-            own.clear();
-        }
-        let baselines = joined(&each);
-        for (own, annotation) in each.iter_mut().zip(annotations) {
-            if let Some(kept) = tuner.kept.get(&annotation.name) {
-                own.clone_from(kept);
-            }
-        }
+        let elsewhere = axes::defined_elsewhere(
+            toolchain,
+            &axes.iter().flatten().map(|(name, value)| (name.clone(), *value)).collect(),
+        );
+        let problems = axes.iter().map(|own| axes::problem(own, &elsewhere)).collect();
         let front_ends = FrontEnds::new(toolchain);
         Some(Self {
             toolchain,
@@ -91,8 +76,6 @@ impl<'a> Course<'a> {
             promising,
             refused,
             problems,
-            baselines,
-            each,
             symbols: Vec::new(),
             is_searched: false,
         })
@@ -142,43 +125,12 @@ impl<'a> Course<'a> {
     pub fn find(&mut self, tuner: &mut Tuner<'_>, index: usize) -> Result<Standing<'a>, Problem> {
         let found = match self.problems.get_mut(index).and_then(Option::take) {
             Some(problem) => Err(problem),
-            None => loop {
-                match self.look(tuner, index) {
-                    Err(Problem::Macros { macros, error }) if self.leave_out(index, &macros, &error) => {}
-                    found => break found,
-                }
-            },
+            None => self.look(tuner, index),
         };
         // What is known after a tool was stopped is not all that is to know.
         match self.toolchain.late() {
             Some(late) => Err(Problem::Tool(Arc::new(late.clone().into()))),
             None => found,
-        }
-    }
-
-    /// Leaves the macros of later kernels out under which the source does not compile: those kernels are not tuned, and this one is.
-    /// False where none of `macros` is theirs, or one is this kernel's own.
-    fn leave_out(&mut self, index: usize, macros: &Macros, error: &Arc<ToolError>) -> bool {
-        if self.annotations[index].clauses.macros.iter().any(|axis| macros.contains_key(&axis.name)) {
-            return false;
-        }
-        let mut is_less = false;
-        for later in index + 1..self.each.len() {
-            let at_fault: Macros =
-                self.each[later].clone().into_iter().filter(|(name, _)| macros.contains_key(name)).collect();
-            if !at_fault.is_empty() {
-                is_less = true;
-                self.problems[later] = Some(Problem::Macros { macros: at_fault, error: Arc::clone(error) });
-                self.clear(later);
-            }
-        }
-        is_less
-    }
-
-    /// Sets no macro for a kernel any more.
-    fn clear(&mut self, index: usize) {
-        for name in std::mem::take(&mut self.each[index]).keys() {
-            self.baselines.remove(name);
         }
     }
 
@@ -189,57 +141,41 @@ impl<'a> Course<'a> {
         let is_locked = tuner.settings.mode == Mode::Locked;
         if is_locked && !is_promising {
             tuner.recall(toolchain, annotation).iter().for_each(Recall::warn_of_nothing);
-            let baseline = header_functions::baseline(annotation, toolchain.architecture())?;
-            return Ok(Standing::Nothing(baseline.macros));
+            return Ok(Standing::Nothing);
         }
         if !is_promising {
             tuner.begin();
             self.bound(tuner, annotation, begin);
         }
-        let now = joined(&self.each);
         let was_refused = self.refused[index];
         let ahead = if is_promising || was_refused { Ahead::Baseline } else { Ahead::FirstRound };
-        let in_force = &InForce { baselines: &self.baselines, now: &now };
-        let mut subject = kernel_info::learn(tuner, toolchain, &mut self.front_ends, annotation, in_force, ahead)?;
+        let mut subject = kernel_info::learn(tuner, toolchain, &mut self.front_ends, annotation, ahead)?;
         match self.symbols.iter().find(|(symbol, of)| *symbol == subject.entry.symbol && *of != index) {
             Some((_, of)) => return Err(Problem::Twice { line: self.annotations[*of].kernel.line }),
             None => self.symbols.push((subject.entry.symbol.clone(), index)),
         }
         if is_promising && let Some(recall) = tuner.recall(toolchain, annotation) {
-            if let Some(tuned) = recall.find(&mut subject, &mut self.front_ends, in_force, begin) {
-                launches::reach_notes(tuner, &subject);
-                launches::warn_of_launches(tuner, &subject, tuned.winner());
+            if let Some(tuned) = recall.find(&mut subject, &mut self.front_ends, begin) {
+                launches::pinned_notes(tuner, &subject);
                 axes::warn_of_unused(tuner, annotation, &tuned.decision.unused);
                 return Ok(Standing::Known(Box::new(tuned)));
             }
             if is_locked {
                 recall.warn_of_nothing();
-                return Ok(Standing::Known(Box::new(recall.nothing(&subject, &self.front_ends, in_force, begin))));
+                return Ok(Standing::Known(Box::new(recall.nothing(&subject, &self.front_ends, begin))));
             }
         }
         tuner.start();
         self.bound(tuner, annotation, begin);
-        let in_force = &InForce { baselines: &self.baselines, now: &now };
         let preparing = Preparing { was_refused, is_searched: self.is_searched, begin };
-        let (prepared, early) = kernel::prepare(tuner, toolchain, &mut self.front_ends, subject, in_force, preparing)?;
+        let (prepared, early) = kernel::prepare(tuner, toolchain, &mut self.front_ends, subject, preparing)?;
         Ok(Standing::Prepared(Arc::new(prepared), early.map(Box::new)))
     }
 
-    /// Whether other kernels are compiled otherwise by what is decided for this one.
-    pub fn reaches_others(&self, index: usize) -> bool {
-        !self.annotations[index].clauses.macros.is_empty()
-    }
-
-    /// Takes the macros that a kernel was decided to have, or says why it stays as nvcc builds it.
-    pub fn settle(&mut self, tuner: &mut Tuner<'_>, index: usize, decided: Result<Macros, Problem>) {
-        match decided {
-            Ok(macros) => self.each[index] = macros,
-            Err(problem) => {
-                problem.print(tuner.console, &self.annotations[index]);
-                self.note_refusal(tuner, &self.annotations[index], &problem);
-                self.clear(index);
-            }
-        }
+    /// Says why a kernel stays as nvcc builds it.
+    pub fn refuse(&mut self, tuner: &mut Tuner<'_>, index: usize, problem: &Problem) {
+        problem.print(tuner.console, &self.annotations[index]);
+        self.note_refusal(tuner, &self.annotations[index], problem);
     }
 
     /// Keeps that a kernel is not tuned, if the same inputs will meet the same again. It hangs on the files that the front end read:
@@ -252,79 +188,8 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Warns where a macro by which one kernel's work is divided changes another kernel: macros hold for the whole file, and launches of
-    /// the other that do not know of it leave work undone.
-    pub fn divided_others(&mut self, host: &HostCode) -> Vec<Diagnostic> {
-        let (annotations, mut found) = (self.annotations, Vec::new());
-        for (annotation, own) in annotations.iter().zip(self.each.clone()) {
-            if own.iter().all(|(name, value)| self.baselines.get(name) == Some(value)) {
-                continue;
-            }
-            let Ok(space) = header_functions::space(annotation, self.toolchain.architecture()) else { continue };
-            let dividing = space.dividing_macros();
-            for axis in annotation.clauses.macros.iter().filter(|axis| dividing.contains(&axis.name)) {
-                // Launches that are written with the macro follow it.
-                let is_changed = |value: &&i64| self.baselines.get(&axis.name) != Some(*value);
-                let Some(&value) = own.get(&axis.name).filter(is_changed) else { continue };
-                if host.use_of(&axis.name).is_some() {
-                    continue;
-                }
-                let others = self.changed_by(&axis.name, value);
-                if others.is_empty() {
-                    continue;
-                }
-                let message = format!(
-                    "{}={value} holds for the whole file, and changes {} too, whose launches know nothing of it: give the macro of `{}` a name that no other kernel uses, or launch by it",
-                    axis.name,
-                    others.join(" and "),
-                    annotation.kernel.name
-                );
-                let warning = annotation.source.warning(axis.span, message);
-                // Instances of a template have one comment.
-                if !found.contains(&warning) {
-                    found.push(warning);
-                }
-            }
-        }
-        found
-    }
-
-    /// The kernels whose code is other by this macro alone, and whose comments do not have it.
-    fn changed_by(&mut self, name: &str, value: i64) -> Vec<String> {
-        let now = joined(&self.each);
-        let mut alone = self.baselines.clone();
-        alone.insert(name.to_owned(), value);
-        let changed = self.other_under(name, &now);
-        if changed.is_empty() || alone == now {
-            return changed;
-        }
-        self.front_ends.get(std::slice::from_ref(&alone));
-        self.other_under(name, &alone)
-    }
-
-    /// The kernels whose code is other under these macros than under the baselines', and whose comments do not have the one of this name.
-    /// None where the front end was not run for both: then it is not known.
-    fn other_under(&self, name: &str, macros: &Macros) -> Vec<String> {
-        let made = [&self.baselines, macros].map(|set| self.front_ends.made(set));
-        let [Some(before), Some(after)] = made else { return Vec::new() };
-        let [Ok(first), Ok(second)] = [before, after].map(|made| Module::parse(&made.ptx)) else { return Vec::new() };
-        let has_it = |symbol: &str| {
-            let mut known = self.symbols.iter().filter(|(known, _)| known == symbol);
-            known.any(|(_, index)| self.annotations[*index].clauses.macros.iter().any(|axis| axis.name == name))
-        };
-        let others = workload::entries(&before.stub).into_iter().filter(|entry| !has_it(&entry.symbol));
-        let is_other =
-            |symbol: &str| second.canonical(symbol).is_some_and(|text| first.canonical(symbol) != Some(text));
-        others.filter(|entry| is_other(&entry.symbol)).map(|entry| format!("`{}`", entry.qualified)).collect()
-    }
-
     /// The files that the front end read.
     pub fn files(&self) -> impl Iterator<Item = &String> {
         self.front_ends.files()
     }
-}
-
-/// The macros of all kernels of a file together.
-fn joined(each: &[Macros]) -> Macros {
-    each.iter().flatten().map(|(name, value)| (name.clone(), *value)).collect()
 }

@@ -42,8 +42,6 @@ pub enum Problem {
     /// A `template` clause may name what is specialized elsewhere.
     #[error("the comment above the kernel at line {line} tunes this instance already: remove one of the two")]
     Twice { line: u32 },
-    #[error("macro axis `{name}` is an axis of another kernel of the file too: give each a macro of its own")]
-    Shared { name: String },
     #[error(
         "its baseline ({configuration}) is not what the source is without nvtune: let `default` give the macros the values that the source gives them"
     )]

@@ -1,10 +1,11 @@
 //! What the host side is told of a kernel: the header's functions from the comment's expressions.
 
-use crate::comment::{Annotation, Expr, Grid};
+use super::launch_path::{Division, Divisor};
+use crate::comment::{Annotation, Expr, Grid, Spanned};
 use crate::cuda::Scalar;
 use crate::cuda::Type;
 use crate::emit::cxx_expression::{Place, Types, Writer};
-use crate::emit::{HeaderKernel, HostFunction, HostParameter};
+use crate::emit::{HeaderKernel, HostFunction, HostParameter, LaunchText};
 use crate::gpu::{Architecture, architecture_number, auto_caps};
 use crate::launch::Configuration;
 use crate::search::Provenance;
@@ -85,7 +86,9 @@ pub fn header(
         block: configuration.block,
         cap: configuration.cap,
         macros: configuration.macros.clone(),
-        pins_macros: provenance != Provenance::Baseline,
+        source_macros: configuration.macros.clone(),
+        is_in_place: true,
+        elsewhere: None,
         provenance,
         gpu: gpu.to_owned(),
         grid: functions.grid(),
@@ -98,10 +101,48 @@ pub fn header(
     }
 }
 
-/// The dynamic shared memory of a block under a configuration, as C++ within the kernel's launch stub.
-pub fn stub_shared(annotation: &Annotation, types: &Types, configuration: &Configuration) -> String {
+/// Writes the launch of a configuration as C++ within the kernel's launch stub.
+pub fn stub_launch(annotation: &Annotation, types: &Types, configuration: &Configuration) -> LaunchText {
     let writer = Writer::new(Place::Stub, annotation, types, configuration);
-    annotation.clauses.shared.as_ref().map_or_else(|| "0".to_owned(), |expression| writer.value(expression))
+    let value = |expression: &Expr| format!("static_cast<long long>({})", writer.value(expression));
+    let blocks =
+        |(expression, extent): (&Expr, u32)| format!("__nvtune_detail::ceildiv({}, {extent}LL)", value(expression));
+    let clauses = &annotation.clauses;
+    let grid: Option<Vec<String>> = match (configuration.grid, &clauses.grid, &clauses.threads) {
+        (Some(grid), ..) => Some(grid.iter().map(|blocks| format!("{blocks}LL")).collect()),
+        (None, Some(Spanned { value: Grid::Expressions(expressions), .. }), _) => {
+            Some(expressions.iter().map(value).collect())
+        }
+        (None, _, Some(threads)) => Some(threads.value.iter().zip(configuration.block).map(blocks).collect()),
+        (None, ..) => None,
+    };
+    let shared = clauses.shared.as_ref().map_or_else(|| "0".to_owned(), value);
+    let grid = grid.map(|mut grid| {
+        grid.resize(3, "1LL".to_owned());
+        std::array::from_fn(|at| std::mem::take(&mut grid[at]))
+    });
+    LaunchText { block: configuration.block, grid, shared }
+}
+
+/// Writes what must hold of the arguments for a configuration's grid to divide the problem, as C++ within the launch stub.
+pub fn stub_conditions(
+    annotation: &Annotation,
+    types: &Types,
+    configuration: &Configuration,
+    divisions: &[Division],
+) -> Vec<String> {
+    let writer = Writer::new(Place::Stub, annotation, types, configuration);
+    let condition = |Division { dividend, divisor }: &Division| {
+        let divisor = match divisor {
+            Divisor::Expression(expression) => writer.value(expression),
+            Divisor::Extent(at) => format!("{}LL", configuration.block[*at]),
+        };
+        format!(
+            "__nvtune_detail::remainder(static_cast<long long>({}), static_cast<long long>({divisor})) == 0",
+            writer.value(dividend)
+        )
+    };
+    divisions.iter().map(condition).collect()
 }
 
 /// The header's functions of one kernel under one configuration.

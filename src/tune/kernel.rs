@@ -5,9 +5,9 @@ use super::compile_space;
 use super::compile_space::{Effort, Explored, Shown};
 use super::failure::Problem;
 use super::kernel_info::Subject;
+use super::launch_path;
 use super::launch_path::MUST_DIVIDE;
-use super::launches;
-use super::launches::{reach_notes, warn_of_launches};
+use super::launches::pinned_notes;
 use super::not_timed;
 use super::outcome::Tuned;
 use super::overlap::{Early, Planned};
@@ -15,7 +15,7 @@ use super::scoring::Scored;
 use super::scoring_input::Laid;
 use super::search_journal::Logbook;
 use super::validity::Stores;
-use super::variants::{Assembly, Failure, FrontEnds, InForce, Macros, Variant, Variants, options};
+use super::variants::{Assembly, Failure, FrontEnds, Macros, Variant, Variants, options};
 use super::{Tuner, axes, timing};
 use crate::comment::Annotation;
 use crate::gpu::{Architecture, Machine};
@@ -70,15 +70,12 @@ pub fn prepare<'a>(
     toolchain: &Toolchain,
     front_ends: &mut FrontEnds<'_>,
     mut subject: Subject<'a>,
-    in_force: &InForce<'_>,
     Preparing { was_refused, is_searched, begin }: Preparing,
 ) -> Result<(Prepared<'a>, Option<Early>), Problem> {
-    let in_force = in_force.now;
     let loaded = toolchain.loaded(tuner.device_architecture());
     let effort = effort(tuner, toolchain, subject.annotation);
     // A GPU may have been asked for since.
     subject.machine = machine(tuner, subject.machine.architecture);
-    subject.bar(tuner, toolchain);
     // While a kernel before is on the GPU, the measuring process is lent to who times it.
     let lent = Mutex::new(tuner.measurer.take().map(|measurer| (measurer, ahead(tuner, &subject, loaded))));
     let first = |assembly: &Assembly| {
@@ -92,7 +89,7 @@ pub fn prepare<'a>(
     let strategy = strategy(subject.annotation, tuner.settings.strategy);
     let (most, budget_s) = (tuner.settings.candidates, budget(subject.annotation, tuner.settings.budget));
     let begins_early = is_searched && Search::begins_early(strategy, most);
-    let basis = tuner.results.and_then(|_| cache_key::basis(&subject, front_ends, toolchain, in_force));
+    let basis = tuner.results.and_then(|_| cache_key::basis(&subject, front_ends, toolchain));
     let name = subject.annotation.name.as_str();
     let (recall, device) = (tuner.recall(toolchain, subject.annotation), tuner.device());
     let cache = tuner.results.and_then(|results| results.cache.clone());
@@ -116,8 +113,7 @@ pub fn prepare<'a>(
         };
         let natural: Option<&mut dyn FnMut(Scored)> = if begins_early { Some(&mut natural) } else { None };
         let shown = Shown { first: &first, natural };
-        let explored =
-            compile_space::explore(front_ends, toolchain, &mut subject, (effort, was_refused), in_force, shown);
+        let explored = compile_space::explore(front_ends, toolchain, &mut subject, (effort, was_refused), shown);
         is_compiled.store(true, Ordering::Relaxed);
         let clock = Instant::now();
         let early = thread.and_then(|thread: ScopedJoinHandle<'_, (Pool, Option<Early>)>| {
@@ -138,11 +134,11 @@ pub fn prepare<'a>(
     let waited = early.as_ref().map_or(0.0, |early| early.waited.as_secs_f64().min(overtime));
     let seconds = Seconds { compile, model, measure: overtime, waited };
     if will_time(tuner, toolchain, subject.annotation) && loaded == Loaded::Ptx {
-        send_ptx(&mut scored, &variants, front_ends);
+        send_ptx(&mut scored, &variants, &subject, front_ends);
     }
     let mut digests = Vec::new();
     if tuner.results.is_some() {
-        digests = cache_key::sets(&subject, front_ends, subject.space.macro_sets(), in_force);
+        digests = cache_key::sets(&subject, front_ends, subject.space.macro_sets());
     }
     Ok((Prepared { subject, variants, scored, sets, seconds, basis, digests, loaded }, early))
 }
@@ -232,7 +228,7 @@ pub fn draft(tuner: &Tuner<'_>, toolchain: &Toolchain, prepared: &Prepared<'_>) 
         configurations: recorded(scored, &candidates),
         ..Decision::default()
     };
-    let notes = reach_notes(tuner, subject);
+    let notes = pinned_notes(tuner, subject);
     let budget_s = budget(annotation, tuner.settings.budget);
     decision.notes.extend(cut_note(prepared, budget_s));
     decision.notes.extend(idle_macros_note(prepared));
@@ -258,7 +254,7 @@ pub fn time(
     let decision = &mut draft.decision;
     let result = timing::decide(&prepared.scored, early, effort, measurer, &mut logbook, decision);
     if result.is_ok() && decision.provenance == Provenance::Measured {
-        probe_surplus(&prepared.subject, &prepared.scored, measurer, decision);
+        probe_remainders(&prepared.subject, &prepared.scored, measurer, decision);
     }
     decision.seconds.measure += clock.elapsed().as_secs_f64();
     (draft, Timed { result, unkept: logbook.close() })
@@ -281,20 +277,16 @@ pub fn conclude(
     axes::warn_of_unused(tuner, prepared.subject.annotation, &decision.unused);
     decision.held = held(prepared, by_model);
     decision.notes.extend(notes);
-    if !by_model {
-        decision.notes.extend(launches::unaware(tuner, subject, &decision));
-    }
-    let mut tuned = Tuned::new(toolchain, subject, variants, scored, decision)?;
+    let mut tuned = Tuned::new(toolchain, subject, variants, scored, decision);
     tuned.decision.thin();
-    warn_of_launches(tuner, subject, tuned.winner());
     Ok(tuned)
 }
 
 /// Has the PTX of each variant timed in place of its machine code: the GPU at hand cannot load that, and will be given the PTX.
-fn send_ptx(scored: &mut Scored, variants: &Variants, front_ends: &FrontEnds<'_>) {
+fn send_ptx(scored: &mut Scored, variants: &Variants, subject: &Subject<'_>, front_ends: &FrontEnds<'_>) {
     for (code, variant) in scored.laid.codes.iter_mut().zip(&variants.all) {
         // The PTX that is embedded is nvcc's own: register caps and cache operators are in the machine code alone.
-        if let Some(made) = front_ends.made(&variant.macros) {
+        if let Some(made) = front_ends.made(&subject.options(&variant.macros)) {
             code.cubin = Arc::from(made.ptx.as_bytes());
         }
     }
@@ -392,7 +384,7 @@ fn held(Prepared { subject, variants, scored, .. }: &Prepared<'_>, by_model: boo
         // chosen than those that were.
         let refuses = || subject.refuses_predicted(configuration, &laid.launches[index]);
         let by_launch = || refuses().or_else(|| stores.as_ref()?.left_empty(index));
-        let is_looked_at = || variants.of(configuration).is_ok() || subject.barred.contains(&configuration.macros);
+        let is_looked_at = || variants.of(configuration).is_ok();
         let by_code = || laid.variants[index].clone().err().filter(|_| is_looked_at());
         let reason = if by_model { by_launch().or_else(by_code) } else { by_code() };
         match reason {
@@ -409,21 +401,34 @@ fn held(Prepared { subject, variants, scored, .. }: &Prepared<'_>, by_model: boo
     held
 }
 
-/// Launches the winner with one more block in each dimension in which a launch of the program may have threads beyond the
-/// baseline's: where the results are the same, such launches may be reshaped too.
-fn probe_surplus(subject: &Subject<'_>, scored: &Scored, measurer: &mut measure::Pool, decision: &mut Decision) {
-    let surplus = subject.reach.surplus(&subject.space, &scored.laid.configurations[decision.winner]);
-    if surplus == [false; 3] {
+/// Finds out whether the winner may be given problems that its grid does not divide. The workload itself shows it where every division
+/// of the grid leaves a remainder there; else a slightly smaller problem is tried. A winner that cannot be used on the workload itself
+/// gives way to the baseline.
+fn probe_remainders(subject: &Subject<'_>, scored: &Scored, measurer: &mut measure::Pool, decision: &mut Decision) {
+    let configuration = &scored.laid.configurations[decision.winner];
+    let remainders = launch_path::remainders(&subject.space, configuration);
+    // Where launches follow the header, they are the winner's own.
+    if !subject.launch_path.reshapes() || remainders.is_empty() {
         return;
     }
-    match timing::bears_surplus(&scored.laid, decision.winner, surplus, measurer) {
-        Ok(None) => decision.surplus = true,
-        Ok(Some(reason)) => decision.notes.push(format!(
-            "launches of threads that its block does not divide are not reshaped: with threads beyond those, {reason}"
-        )),
-        Err(error) => {
-            decision.notes.push(format!("launches of threads that its block does not divide are not reshaped: {error}"))
-        }
+    if remainders.iter().all(|remainder| remainder.is_some_and(|rest| rest != 0)) {
+        decision.surplus = true;
+        return;
+    }
+    let refused = match timing::bears_remainders(subject, &scored.laid, decision.winner, measurer) {
+        Ok(refused) => refused,
+        Err(error) => Some(error.to_string()),
+    };
+    decision.surplus = refused.is_none();
+    let is_exact = remainders.iter().all(|remainder| *remainder == Some(0));
+    if let Some(reason) = refused.filter(|_| !is_exact && !subject.launch_path.accepts()) {
+        let applies = launch_path::conditions_text(&subject.space, configuration);
+        decision
+            .notes
+            .push(format!("{configuration} is faster, but applies only to launches with {applies}: {reason}"));
+        decision.winner = decision.baseline;
+        decision.provenance = Provenance::Baseline;
+        decision.speedup = 1.0;
     }
 }
 

@@ -1,9 +1,9 @@
-//! A kernel once the front end has run: its annotation, what the compiler says of it, its space and its way to the launches.
+//! A kernel once the front end has run: its annotation, what the compiler says of it, its space and how launches select its winner.
 
 use super::failure::Problem;
-use super::kernel::{effort, machine, will_time};
-use super::launch_path::Reach;
-use super::variants::{FrontEnds, InForce, Macros, Made, merged};
+use super::kernel::{effort, machine};
+use super::launch_path::LaunchPath;
+use super::variants::{FrontEnds, Macros, options_for};
 use super::{Tuner, header_functions, launches};
 use crate::analysis::{grid_sync, ptx_facts};
 use crate::comment;
@@ -23,7 +23,7 @@ use crate::workload::layout;
 use crate::workload::layout::Asked;
 use crate::workload::{Entry, Layout, Workload, template_args};
 use rayon::prelude::*;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// What is known of a kernel once the front end has run.
@@ -38,46 +38,31 @@ pub struct Subject<'a> {
     layouts: BTreeMap<usize, Layout>,
     pub space: Space,
     pub machine: Machine,
-    /// How a winner gets to the kernel's launches.
-    pub reach: Reach,
+    /// How launches select the kernel's winner.
+    pub launch_path: LaunchPath,
     /// Whether all blocks of a launch must be resident at once: it is launched cooperatively.
     pub waits_for_grid: bool,
-    /// The values of the axes' macros that were decided on another architecture.
-    pub kept: Option<Macros>,
-    /// The sets of the axes' macros that may not be chosen whatever the compiler makes of them.
-    pub barred: BTreeSet<Macros>,
     /// Why the lock file's entry for it is not used.
     pub stale: Option<Stale>,
 }
 
 impl Subject<'_> {
-    /// What stays where nothing is surely faster: the baseline, or what comes nearest to it under macros that are decided.
+    /// The configuration that stays where nothing is surely faster.
     pub fn baseline(&self) -> Configuration {
-        let baseline = self.space.baseline().clone();
-        let Some(kept) = &self.kept else { return baseline };
-        let wanted = Configuration { macros: kept.clone(), ..baseline };
-        if self.space.contains(&wanted) {
-            return wanted;
-        }
-        let mut fitting = self.space.iter().filter(|found| found.macros == wanted.macros && found.cap == 0);
-        fitting.next().unwrap_or(wanted)
+        self.space.baseline().clone()
     }
 
-    /// Looks again at what may not be chosen: a GPU may have been asked for since the kernel was learnt of.
-    pub fn bar(&mut self, tuner: &Tuner<'_>, toolchain: &Toolchain) {
-        if self.kept.is_none() {
-            self.barred = barred(tuner, toolchain, self.annotation, &self.space);
-        }
-    }
-
-    /// The sets of the axes' macros that can be chosen.
+    /// The sets of the axes' macros that can be chosen, the baseline's first.
     pub fn macro_sets(&self) -> Vec<Macros> {
-        if let Some(kept) = &self.kept {
-            return vec![kept.clone()];
+        match self.launch_path.pinned() {
+            Some(_) => vec![self.space.baseline().macros.clone()],
+            None => self.space.macro_sets(),
         }
-        let mut sets = self.space.macro_sets();
-        sets.retain(|set| !self.barred.contains(set));
-        sets
+    }
+
+    /// The macros that the front end is given for a set of the axes' macros: none for the baseline's, which the source has itself.
+    pub fn options(&self, set: &Macros) -> Macros {
+        options_for(&self.space.baseline().macros, set)
     }
 
     /// The kernel under these values of the axes' macros.
@@ -88,15 +73,15 @@ impl Subject<'_> {
         }
     }
 
-    /// Finds the kernel under these sets of the axes' macros. `in_force` are the macros of the file's other kernels.
-    pub fn learn(&mut self, front_ends: &mut FrontEnds<'_>, toolchain: &Toolchain, sets: &[Macros], in_force: &Macros) {
+    /// Finds the kernel under these sets of the axes' macros.
+    pub fn learn(&mut self, front_ends: &mut FrontEnds<'_>, toolchain: &Toolchain, sets: &[Macros]) {
         let is_new = |set: &&Macros| !matches!(self.entries.get(*set), Some(Ok(_)));
         let sets: Vec<Macros> = sets.iter().filter(is_new).cloned().collect();
-        let full: Vec<Macros> = sets.iter().map(|set| merged(in_force, set)).collect();
+        let full: Vec<Macros> = sets.iter().map(|set| self.options(set)).collect();
         let found = sets.par_iter().zip(front_ends.get_in_time(&full)).map(|(set, made)| {
             let entry = made.map_err(|error| error.to_string()).and_then(|front_end| {
                 let entries = workload::entries(&front_end.stub);
-                let found = find(toolchain, self.annotation, &entries, set, &merged(in_force, set));
+                let found = find(toolchain, self.annotation, &entries, set, &self.options(set));
                 // The kernel is, under other values.
                 let found = found.map_err(|problem| problem.message.replace("; it is not tuned", ""))?;
                 Ok(found.with_layouts(self.layouts.clone()))
@@ -109,7 +94,7 @@ impl Subject<'_> {
 
     /// Why the model alone must not choose a configuration, which is launched so; with the remedy.
     pub fn refuses_predicted(&self, configuration: &Configuration, launch: &Launch) -> Option<String> {
-        let refusal = self.reach.refuses_predicted(&self.space, configuration, launch);
+        let refusal = self.launch_path.refuses_predicted(&self.space, configuration, launch);
         refusal.or_else(|| self.leaves_work_untold(configuration))
     }
 
@@ -134,13 +119,12 @@ impl Subject<'_> {
         let workload = match self.annotation.has_workload() {
             true => {
                 let entry = self.entry(&configuration.macros).unwrap_or(&self.entry);
-                let prepared = self.reach.prepared(&self.space, configuration);
+                let prepared = self.launch_path.prepared(&self.space, configuration);
                 Some(workload::bind(self.annotation, entry, &self.space, &prepared)?)
             }
             false => None,
         };
-        let launch = self.reach.launch(&self.space, configuration)?;
-        Ok((launch, workload))
+        Ok((self.space.launch(configuration)?, workload))
     }
 }
 
@@ -153,14 +137,12 @@ pub enum Ahead {
     FirstRound,
 }
 
-/// Runs the front end and learns what there is to know of one kernel before its space is compiled. `in_force` are the values of
-/// the macro axes of the whole file.
+/// Runs the front end and learns what there is to know of one kernel before its space is compiled.
 pub fn learn<'a>(
     tuner: &Tuner<'_>,
     toolchain: &Toolchain,
     front_ends: &mut FrontEnds<'_>,
     annotation: &'a Annotation,
-    in_force: &InForce<'_>,
     ahead: Ahead,
 ) -> Result<Subject<'a>, Problem> {
     let name = toolchain.architecture();
@@ -171,41 +153,28 @@ pub fn learn<'a>(
     unbounded.check_size()?;
     let baseline = unbounded.baseline().clone();
     // All at once, for as long as there are cores: one after the other each would wait for the one before.
-    let kept = tuner.kept.get(&annotation.name).cloned();
-    let barred = |space: &Space| match &kept {
-        None => barred(tuner, toolchain, annotation, space),
-        Some(_) => BTreeSet::new(),
+    let planned = match ahead {
+        Ahead::Baseline => vec![baseline.macros.clone()],
+        Ahead::FirstRound => effort(tuner, toolchain, annotation).first_round(unbounded.macro_sets()),
     };
-    let planned = match (&kept, ahead) {
-        (Some(kept), _) => vec![kept.clone()],
-        (None, Ahead::Baseline) => vec![baseline.macros.clone()],
-        (None, Ahead::FirstRound) => {
-            let (mut sets, barred) = (unbounded.macro_sets(), barred(&unbounded));
-            sets.retain(|set| !barred.contains(set));
-            effort(tuner, toolchain, annotation).first_round(sets)
-        }
-    };
-    let own = kept.as_ref().unwrap_or(&baseline.macros);
-    let planned: Vec<Macros> = planned.iter().map(|set| merged(in_force.now, set)).collect();
-    let (plain, _) = rayon::join(
-        || (kept.is_none() && !baseline.macros.is_empty()).then(|| toolchain.source_digest(&Macros::new())),
-        || front_ends.get_in_time(&planned),
-    );
-    let full = merged(in_force.now, own);
-    let front_end = one(front_ends, &full)?;
+    let own = &baseline.macros;
+    let planned: Vec<Macros> = planned.iter().map(|set| options_for(own, set)).collect();
+    let (under_default, _) =
+        rayon::join(|| (!own.is_empty()).then(|| toolchain.source_digest(own)), || front_ends.get_in_time(&planned));
+    let front_end = one(front_ends)?;
     let entries = workload::entries(&front_end.stub);
     // A template that another file brings along need not be of use to each source.
     let may_be_absent = annotation.instance.is_none() || annotation.source.path != toolchain.source();
     if may_be_absent && !entries.iter().any(|entry| entry.name() == annotation.kernel.name) {
         return Err(Problem::Absent);
     }
-    other_constant(toolchain, annotation, &full)?;
-    let entry = find(toolchain, annotation, &entries, own, &full)?;
-    let layouts = layouts(toolchain, annotation, &entry, &full)?;
+    other_constant(toolchain, annotation)?;
+    let entry = find(toolchain, annotation, &entries, own, &Macros::new())?;
+    let layouts = layouts(toolchain, annotation, &entry)?;
     let entry = entry.with_layouts(layouts.clone());
     let module = ptx::Module::parse(&front_end.ptx)?;
-    if plain.is_some_and(|plain| !is_plain(front_ends, plain.ok(), in_force.baselines, &entry.symbol)) {
-        return Err(Problem::Default { configuration: baseline });
+    if let Some(digest) = under_default {
+        check_default(front_ends, digest.ok(), &baseline, &entry.symbol)?;
     }
     let bounded = Space::new(
         annotation,
@@ -214,46 +183,27 @@ pub fn learn<'a>(
     // Launch bounds may hang on a macro axis. What is compiled under the other values tells whether a block can be launched.
     let hangs_on_macros = !annotation.clauses.macros.is_empty() && bounded.baseline() == unbounded.baseline();
     let space = if hangs_on_macros { unbounded } else { bounded };
-    let reach = match tuner.surroundings() {
-        Some(around) => Reach::new(annotation, &space, &module, &entry, around),
-        None => Reach::header(),
+    let launch_path = match tuner.surroundings() {
+        Some(around) => LaunchPath::new(annotation, &space, &module, &entry, around.build()),
+        None => LaunchPath::in_place(),
     };
     let waits_for_grid = annotation.clauses.cooperative || grid_sync::waits_for_grid(&module, &entry.symbol);
     let entries = HashMap::from([(own.clone(), Ok(entry.clone()))]);
-    let barred = barred(&space);
-    let subject = Subject {
-        annotation,
-        entry,
-        entries,
-        layouts,
-        space,
-        machine,
-        reach,
-        waits_for_grid,
-        kept,
-        barred,
-        stale: None,
-    };
-    if subject.kept.is_none() {
-        advise(tuner, toolchain, front_ends, &subject, in_force.now)?;
+    let subject =
+        Subject { annotation, entry, entries, layouts, space, machine, launch_path, waits_for_grid, stale: None };
+    if !tuner.is_beside {
+        advise(tuner, toolchain, &module, &subject)?;
     }
     Ok(subject)
 }
 
-/// The sets of the axes' macros that may not be chosen whatever the compiler makes of them.
-fn barred(tuner: &Tuner<'_>, toolchain: &Toolchain, annotation: &Annotation, space: &Space) -> BTreeSet<Macros> {
-    let by_model = !will_time(tuner, toolchain, annotation);
-    let barred = tuner.surroundings().map(|around| Reach::barred(annotation, space, around, by_model));
-    barred.unwrap_or_default()
-}
-
-/// Complains of a constant that is another number in this build than the text around the comment tells; `full` are the macros of the build.
-fn other_constant(toolchain: &Toolchain, annotation: &Annotation, full: &Macros) -> Result<(), Problem> {
+/// Complains of a constant that is another number in this build than the text around the comment tells.
+fn other_constant(toolchain: &Toolchain, annotation: &Annotation) -> Result<(), Problem> {
     if annotation.constants.is_empty() {
         return Ok(());
     }
     // A source that the preprocessor cannot read was refused before.
-    let Ok(definitions) = toolchain.definitions(full) else { return Ok(()) };
+    let Ok(definitions) = toolchain.definitions(&Macros::new()) else { return Ok(()) };
     let preprocessed = Source::new(annotation.source.path.clone(), definitions.as_bytes());
     let warning = |NamedConstant { name, value, span }: &NamedConstant| {
         let message = format!(
@@ -296,14 +246,9 @@ fn find(
 }
 
 /// Asks the compiler for the layouts of the structures that the comment gives values to.
-fn layouts(
-    toolchain: &Toolchain,
-    annotation: &Annotation,
-    entry: &Entry,
-    macros: &Macros,
-) -> Result<BTreeMap<usize, Layout>, Problem> {
+fn layouts(toolchain: &Toolchain, annotation: &Annotation, entry: &Entry) -> Result<BTreeMap<usize, Layout>, Problem> {
     let ask = |asked| match layout::question(annotation, entry, asked) {
-        Some(question) => toolchain.ask(macros, &question),
+        Some(question) => toolchain.ask(&Macros::new(), &question),
         None => Ok(String::new()),
     };
     let answered = match ask(Asked::All) {
@@ -334,66 +279,64 @@ fn layouts(
     }
 }
 
-/// Whether nvcc alone makes the same kernel as under the baselines' macros. A source that nvcc alone cannot read needs nvtune.
-/// `plain` is the digest of the source that nvcc alone sees.
-fn is_plain(front_ends: &mut FrontEnds<'_>, plain: Option<String>, baselines: &Macros, symbol: &str) -> bool {
-    if let [Ok(baseline)] = front_ends.get(std::slice::from_ref(baselines)).as_slice()
-        && plain.is_some_and(|plain| plain == baseline.source_digest)
-    {
-        return true;
+/// Checks that the baseline's macros are the values that the source has itself. `under_default` is the digest of the source as the
+/// front end sees it with them set.
+fn check_default(
+    front_ends: &mut FrontEnds<'_>,
+    under_default: Option<String>,
+    baseline: &Configuration,
+    symbol: &str,
+) -> Result<(), Problem> {
+    let made = front_ends.get(&[Macros::new()]);
+    let [Ok(plain)] = made.as_slice() else { return Ok(()) };
+    if under_default.is_some_and(|digest| digest == plain.source_digest) {
+        return Ok(());
     }
-    let made = front_ends.get(&[Macros::new(), baselines.clone()]);
-    let canonical = |made: &Made| {
-        let module = ptx::Module::parse(&made.as_ref().ok()?.ptx).ok()?;
+    let canonical = |made: &FrontEnd| {
+        let module = ptx::Module::parse(&made.ptx).ok()?;
         module.canonical(symbol)
     };
-    match made.as_slice() {
-        [plain @ Ok(_), baseline] => canonical(plain) == canonical(baseline),
-        _ => true,
+    match front_ends.get(std::slice::from_ref(&baseline.macros)).as_slice() {
+        [Ok(set)] if canonical(set) == canonical(plain) => Ok(()),
+        [Err(error)] => {
+            Err(Problem::Macros { macros: at_fault(front_ends, &baseline.macros), error: Arc::clone(error) })
+        }
+        _ => Err(Problem::Default { configuration: baseline.clone() }),
     }
 }
 
-/// Warns of what is legal in the comment but surely meant otherwise.
+/// Returns those macros under which alone the front end fails, or all where none does.
+fn at_fault(front_ends: &mut FrontEnds<'_>, macros: &Macros) -> Macros {
+    let alone: Vec<Macros> = macros.iter().map(|(name, value)| Macros::from([(name.clone(), *value)])).collect();
+    let failing = alone.iter().zip(front_ends.get(&alone)).filter(|(_, made)| made.is_err());
+    let failing: Macros = failing.flat_map(|(set, _)| set.clone()).collect();
+    if failing.is_empty() { macros.clone() } else { failing }
+}
+
+/// Warns of what is legal in the comment but surely meant otherwise. `module` is the PTX of the baseline.
 fn advise(
     tuner: &Tuner<'_>,
     toolchain: &Toolchain,
-    front_ends: &mut FrontEnds<'_>,
+    module: &ptx::Module,
     subject: &Subject<'_>,
-    in_force: &Macros,
 ) -> Result<(), Problem> {
-    let baseline = subject.space.baseline();
-    let module = ptx::Module::parse(&one(front_ends, &merged(in_force, &baseline.macros))?.ptx)?;
-    let (launch, workload) = subject.launch(baseline)?;
+    let (launch, workload) = subject.launch(subject.space.baseline())?;
     let run = workload.as_ref().map(|workload| (&launch, workload));
-    let facts = ptx_facts::facts(&module, &subject.entry.symbol, toolchain.register_cap(), run);
+    let facts = ptx_facts::facts(module, &subject.entry.symbol, toolchain.register_cap(), run);
     let facts = Facts { floating: workload::floating(subject.annotation, &subject.entry), ..facts };
     let mut found = crate::space::advice(subject.annotation, &subject.space, &facts);
-    found.extend(tuner.surroundings().and_then(|around| launches::beside_the_baseline(subject, around)));
+    if let Some(around) = tuner.surroundings() {
+        found.extend(launches::beside_the_baseline(subject, around));
+        found.extend(launches::by_address(subject, around));
+    }
     tuner.console.diagnostics(&found);
     Ok(())
 }
 
-fn one(front_ends: &mut FrontEnds<'_>, macros: &Macros) -> Result<Arc<FrontEnd>, Problem> {
-    match front_ends.get(std::slice::from_ref(macros)).pop() {
-        Some(made) => made.map_err(|error| match at_fault(front_ends, macros, &error) {
-            Some(macros) => Problem::Macros { macros, error },
-            None => Problem::Source(error),
-        }),
+/// Returns what the front end makes of the source as nvcc compiles it.
+fn one(front_ends: &mut FrontEnds<'_>) -> Result<Arc<FrontEnd>, Problem> {
+    match front_ends.get(&[Macros::new()]).pop() {
+        Some(made) => made.map_err(Problem::Source),
         None => Err(Problem::Tool(Arc::new(ToolError::Code(CodeDigestError::NoKernel(String::new()))))),
     }
-}
-
-/// Of macros under which the front end fails those that make it fail alone, or all where none does; `None` where it fails without
-/// any of them.
-fn at_fault(front_ends: &mut FrontEnds<'_>, macros: &Macros, error: &ToolError) -> Option<Macros> {
-    // What comes after cicc has seen a source that cicc took.
-    let is_source =
-        matches!(error, ToolError::Failed { program, .. } if ["gcc -E", "cicc"].contains(&program.as_str()));
-    if !is_source || macros.is_empty() || front_ends.get(&[Macros::new()]).iter().any(Result::is_err) {
-        return None;
-    }
-    let alone: Vec<Macros> = macros.iter().map(|(name, value)| Macros::from([(name.clone(), *value)])).collect();
-    let failing = alone.iter().zip(front_ends.get(&alone)).filter(|(_, made)| made.is_err());
-    let failing: Macros = failing.flat_map(|(set, _)| set.clone()).collect();
-    Some(if failing.is_empty() { macros.clone() } else { failing })
 }

@@ -1,398 +1,283 @@
-//! How a kernel's winner reaches its launches, and what that leaves of its space.
+//! How the launches of a program select a kernel's winner, and which configurations that allows.
 //!
-//! In: the comment, what the compiler made of the kernel, the code around it. Out: [`Reach`], which says how each configuration
-//! is launched, and why one must not be used. What always holds: what is timed is what the object will launch.
+//! In: the comment, what the compiler made of the kernel, what is built. Out: [`LaunchPath`]. Invariants:
 //!
-//! - header: the host code launches as the header says; every configuration is launched as the comment has it.
-//! - remap: host code launches the baseline, and the launch stub reshapes that. So the workload, which host code makes, is the
-//!   baseline's. The grid covers the baseline's threads in each dimension in which it hangs on the block; elsewhere it stays as
-//!   the program has it.
-//! - pinned: nothing can change the launch, so that block and grid stay the baseline's.
+//! - The launch stub compares a launch with the comment's own expressions. A launch that is not the baseline's (or a winner's, where
+//!   the program launches by the header) runs the kernel that nvcc made, in its own shape. Host code is not read to decide this.
+//! - A winner is launched in the grid that the comment gives for the actual arguments. Divisions of that grid which leave a remainder
+//!   give it threads or elements beyond the problem: it is used for such arguments only if they were seen to be harmless.
+//! - What may run in another shape at all is `analysis::shape_invariance`; which variables entries share is `ptx::transplant`; what
+//!   the output check compares is `measure::compare`.
 
-use super::host_macros::HostMacros;
-use super::surroundings::Surroundings;
-use super::variants::Macros;
-use crate::analysis::shape_invariance;
 use crate::analysis::work_coverage::{Shares, threads};
-use crate::analysis::{grid_sync, ptx_facts};
-use crate::comment::{Annotation, Expr, GivenFill, GivenValue};
-use crate::diag::Diagnostic;
-use crate::emit::{Reshaped, Scale, Shape};
-use crate::gpu::{REGISTER_UNIT, REGISTERS, SUB_CORES, WARP};
-use crate::launch::{Configuration, DIMENSIONS, Dim3, Launch};
-use crate::ptx::Module;
-use crate::space::Facts;
-use crate::space::{Counted, MAX_BLOCK_THREADS, MAX_GRID, Space};
+use crate::analysis::{grid_sync, ptx_facts, shape_invariance};
+use crate::comment::{Annotation, Binary, Expr, Function, GivenFill, GivenValue, Grid, Launching, Node};
+use crate::launch::{Configuration, DIMENSIONS, Launch};
+use crate::ptx::{Destination, Module};
+use crate::space::{Facts, MAX_GRID, Space};
 use crate::workload::Entry;
-use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-/// Dynamic shared memory that a launch may have without the program's consent, in bytes.
-const FREE_SHARED: u32 = 48 << 10;
-
-/// How many times as large as the workload the problems are on which a lack of blocks must show, too: one block may do for all of a
-/// small workload whatever a macro is. A much larger one may be beyond what can be computed, or launched.
-const LARGER: [i64; 2] = [1 << 6, 1 << 14];
-
-/// Why launches of a kernel stay whose machine code is all that is built; with the remedy.
+/// Why a winner is out of reach where what is built has no launch stubs; with the remedy.
 const WITHOUT_STUBS: &str = "a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says";
 
-/// Why launches of a kernel stay whose blocks wait for each other; with the remedy.
-const COOPERATIVE: &str = "it waits for its whole grid, and cooperative launches go by no launch stub: write launch(header), and launch there as the header says";
+/// The same for kernels that are launched cooperatively.
+const COOPERATIVE: &str =
+    "cooperative launches reach no launch stub: write launch(header), and launch there as the header says";
 
-/// The same where the comment says that they wait.
-const TOLD_COOPERATIVE: &str =
-    "cooperative launches go by no launch stub: write launch(header, cooperative), and launch there as the header says";
+/// Why the model alone does not choose a block that leaves a part of the last one without work; with the remedy.
+pub const MUST_DIVIDE: &str = "where nothing is timed, block and macros must divide the problem without remainder: list such values, or tune on a GPU";
 
-/// Why the model alone does not choose blocks that leave a part of the last one without work; with the remedy.
-pub const MUST_DIVIDE: &str = "where nothing is timed, the block must divide the threads of the program's launch: list blocks that do, as in block({64, 128, 256}), or include the header and launch by it";
+/// How much smaller the problems are that remainders are tried on: odd numbers, which leave a remainder of most divisors.
+const SMALLER: [i64; 12] = [1, 3, 5, 7, 9, 13, 17, 33, 65, 129, 257, 513];
 
-/// The way of a winner to the launches.
+/// How a note begins that says why the kernel has no winner entries.
+pub const LAUNCHES_STAY: &str = "its launches stay as they are: ";
+
+/// What the surroundings of a kernel say of its launches.
+#[derive(Clone, Copy, Debug)]
+pub struct Build {
+    /// Whether what is built holds launch stubs.
+    pub has_stubs: bool,
+    /// Whether the source includes the header that nvtune writes for it.
+    pub includes_header: bool,
+}
+
+/// Where the winner is in the object, and which launches run it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Way {
-    Header,
-    /// `told`: by the comment.
-    Remap {
-        told: bool,
+    /// In the place of nvcc's kernel: the comment says that every launch follows the header.
+    InPlace,
+    /// Beside nvcc's kernel; the launch stub selects.
+    Entries {
+        /// Launches of the baseline are given to the winner in its own shape.
+        reshapes: bool,
+        /// Launches of the winner's shape run the winner.
+        accepts: bool,
     },
-    /// Why neither is possible.
+    /// Out of reach, for this reason.
     Pinned(String),
 }
 
-/// What machine code asks of the launches of its kernel.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Asked {
-    /// Registers of a thread.
-    pub registers: u32,
-    /// Threads that a block has at most by launch bounds.
-    pub most: Option<u32>,
-}
-
-/// The blocks of a launch, where macros divide the work of which the program's grid knows nothing.
-pub enum Blocks {
-    /// As many as the comment asks for, or nothing speaks against them.
-    Asked,
-    /// Too few, and what to do.
-    Lacking(String),
-    /// More: a launch with some, the grid that is asked for, and what to do where they do harm.
-    Beyond { launch: Launch, needed: Dim3, reason: String },
-}
-
+/// How launches of one kernel select its winner.
 #[derive(Clone, Debug)]
-pub struct Reach {
+pub struct LaunchPath {
     pub way: Way,
-    /// The kernel does the same under every shape of the block, as long as the threads are as many.
-    pub proven: bool,
+    /// The block and the grid must stay the baseline's, for this reason.
+    fixed_shape: Option<String>,
     /// By dimension: the code needs the baseline's extent, for this reason.
-    fixed: [Option<String>; 3],
+    fixed_extent: [Option<String>; 3],
+    /// The kernel does the same in every shape of the block, as long as the threads are as many.
+    is_invariant: bool,
+    /// The comment promises that it works in other shapes.
+    is_promised: bool,
     shares: Shares,
     /// The block reaches the kernel as an argument.
     is_told_its_block: bool,
-    /// Threads that a block can have at most by the kernel's launch bounds.
-    most: u32,
-    macros: HostMacros,
-    /// Macros that constraints tie to the block.
-    tied_macros: BTreeSet<String>,
-    /// Macros by which the comment divides the work, and the space on larger problems where there are any.
-    dividing_macros: BTreeSet<String>,
-    larger: Vec<Space>,
-    /// What of the workload follows the block or the grid: values of parameters and numbers of elements.
+    /// Scalars and buffer sizes of the workload that follow the block or the grid.
     following: Vec<(String, Expr)>,
-    /// Numbers of elements that do not.
+    /// Buffer sizes of outputs that do not.
     elements: Vec<(String, Expr)>,
-    /// By dimension: what the grid's blocks are counted by.
-    counted: [Counted; 3],
-    /// The same as a word, where it is other than one extent of the block for each dimension.
-    counts: String,
 }
 
-impl Reach {
-    /// For a program that launches whatever the header says.
-    pub fn header() -> Self {
+/// A division that a launch's grid is computed by.
+#[derive(Clone, Debug)]
+pub struct Division {
+    pub dividend: Expr,
+    pub divisor: Divisor,
+}
+
+#[derive(Clone, Debug)]
+pub enum Divisor {
+    Expression(Expr),
+    /// The block's extent in a dimension.
+    Extent(usize),
+}
+
+impl LaunchPath {
+    /// Describes a program that launches every configuration as the header says.
+    pub fn in_place() -> Self {
         Self {
-            way: Way::Header,
-            proven: false,
-            fixed: Default::default(),
+            way: Way::InPlace,
+            fixed_shape: None,
+            fixed_extent: Default::default(),
+            is_invariant: false,
+            is_promised: true,
             shares: Shares::default(),
             is_told_its_block: false,
-            most: MAX_BLOCK_THREADS,
-            macros: HostMacros::default(),
-            tied_macros: BTreeSet::new(),
-            dividing_macros: BTreeSet::new(),
-            larger: Vec::new(),
             following: Vec::new(),
             elements: Vec::new(),
-            counted: Default::default(),
-            counts: String::new(),
         }
     }
 
-    /// Finds the way of a kernel; `module` is the PTX of its baseline.
-    pub fn new(annotation: &Annotation, space: &Space, module: &Module, entry: &Entry, around: &Surroundings) -> Self {
+    /// Finds how launches select the winners of a kernel; `module` is the PTX of its baseline.
+    pub fn new(annotation: &Annotation, space: &Space, module: &Module, entry: &Entry, build: Build) -> Self {
         let symbol = entry.symbol.as_str();
         let Facts { fixed, unread, .. } = ptx_facts::facts(module, symbol, None, None);
-        let fixed = std::array::from_fn(|at| unaware_of_block(at, fixed[at], unread[at]));
-        let most = ptx_facts::most_threads(module, symbol).unwrap_or(MAX_BLOCK_THREADS);
         let varies = space.varying_extents();
-        let before = space.baseline().block;
-        let proven =
-            shape_invariance::is_all(module, symbol, std::array::from_fn(|at| (!varies[at]).then_some(before[at])));
-        // A kernel may have its share told, as in args(stride = grid.x * block.x).
-        let is_told_its_share = !following(annotation).is_empty();
-        let shares = if proven && !is_told_its_share { Shares::of(module, symbol) } else { Shares::default() };
-        let is_told_its_block = annotation.tells_block();
+        let block = space.baseline().block;
+        let same_extents = std::array::from_fn(|at| (!varies[at]).then_some(block[at]));
+        let is_invariant = shape_invariance::is_all(module, symbol, same_extents);
+        let following = following(annotation);
+        let shares = if is_invariant && following.is_empty() { Shares::of(module, symbol) } else { Shares::default() };
+        let is_cooperative = annotation.clauses.cooperative || grid_sync::waits_for_grid(module, symbol);
         let way = match annotation.clauses.launch {
-            _ if around.goes_by_header(annotation) => Way::Header,
-            // Where all launches are alike, results are the same as those of an object, and hold for both.
-            _ if !around.has_stubs && launches_vary(annotation, space) => Way::Pinned(WITHOUT_STUBS.to_owned()),
-            _ if annotation.clauses.cooperative => Way::Pinned(TOLD_COOPERATIVE.to_owned()),
-            _ if grid_sync::waits_for_grid(module, symbol) => Way::Pinned(COOPERATIVE.to_owned()),
+            Some(Launching::Header) => Way::InPlace,
+            // Without a launch stub, who includes the header launches by it.
+            _ if !build.has_stubs && build.includes_header => Way::InPlace,
+            _ if !build.has_stubs => Way::Pinned(WITHOUT_STUBS.to_owned()),
+            _ if is_cooperative && build.includes_header => Way::InPlace,
+            _ if is_cooperative => Way::Pinned(COOPERATIVE.to_owned()),
             _ if entry.mangled.is_none() => {
                 Way::Pinned("the compiler makes no launch stub of it that is known".to_owned())
             }
-            told => match ptx_facts::fixed_block(module, symbol) {
-                Some(reason) => Way::Pinned(reason.to_owned()),
-                None if told.is_none() && ptx_facts::has_launch_bounds(module, symbol) => {
-                    Way::Pinned("it has launch bounds: launch(remap) reshapes it all the same".to_owned())
-                }
-                None => match told.is_none().then(|| around.host.bypass(&annotation.kernel.name)).flatten() {
-                    Some(place) => Way::Pinned(format!(
-                        "what this source launches ({place}) goes by no launch stub: include the header and launch by it"
-                    )),
-                    None => Way::Remap { told: told.is_some() },
-                },
+            // Host code that launches by the header makes its buffers for the winner.
+            _ => Way::Entries {
+                reshapes: !build.includes_header || following.is_empty(),
+                accepts: build.includes_header,
             },
         };
-        let macros = HostMacros::new(annotation, space, around, way == Way::Header);
-        let mut reach = Self { fixed, shares, macros, is_told_its_block, most, proven, way, ..Self::header() };
-        if reach.way != Way::Header {
-            reach.look_at_launches(annotation, space);
-        }
-        reach
-    }
-
-    /// What is known of it before the kernel is compiled, from its comment and the host code; `None` where that is nothing.
-    fn beforehand(annotation: &Annotation, space: &Space, around: &Surroundings) -> Option<Self> {
-        if around.goes_by_header(annotation) {
-            let macros = HostMacros::new(annotation, space, around, true);
-            return (!macros.kept.is_empty()).then(|| Self { macros, ..Self::header() });
-        }
-        // Which of the other ways it is makes no difference to macros.
-        let macros = HostMacros::new(annotation, space, around, false);
-        let mut reach = Self { way: Way::Remap { told: true }, macros, ..Self::header() };
-        reach.look_at_launches(annotation, space);
-        Some(reach)
-    }
-
-    /// The sets of macros that no configuration may have, whatever the compiler makes of them: host code uses them otherwise,
-    /// launches too few blocks, or cannot make the launch at all. Where the model chooses (`by_model`), those too that it must not choose.
-    pub fn barred(annotation: &Annotation, space: &Space, around: &Surroundings, by_model: bool) -> BTreeSet<Macros> {
-        let reach = Self::beforehand(annotation, space, around).filter(|_| !annotation.clauses.macros.is_empty());
-        let Some((reach, before)) = reach.zip(space.launch(space.baseline()).ok()) else { return BTreeSet::new() };
-        let refuses = |configuration: &Configuration| {
-            if reach.macros.refusal(space, configuration).is_some() {
-                return true;
-            }
-            if reach.way == Way::Header {
-                return false;
-            }
-            if reach.lacks_blocks(space, configuration) {
-                return true;
-            }
-            let Ok(launch) = reach.launch(space, configuration) else { return false };
-            let of_model = || reach.refuses_predicted(space, configuration, &launch);
-            refuses_launch(&launch, &before).is_some() || by_model && of_model().is_some()
-        };
-        // By macros, block and grid, which all of it hangs on.
-        let mut seen: BTreeMap<Macros, BTreeMap<(Dim3, Option<Dim3>), bool>> = BTreeMap::new();
-        for configuration in space.iter() {
-            let shape = (configuration.block, configuration.grid);
-            if seen.get(&configuration.macros).is_none_or(|shapes| !shapes.contains_key(&shape)) {
-                let is_refused = refuses(&configuration);
-                seen.entry(configuration.macros).or_default().insert(shape, is_refused);
-            }
-        }
-        seen.remove(&space.baseline().macros);
-        let barred = seen.into_iter().filter(|(_, shapes)| shapes.values().all(|is_refused| *is_refused));
-        barred.map(|(macros, _)| macros).collect()
-    }
-
-    /// Whether the program surely launches fewer blocks than a configuration takes.
-    fn lacks_blocks(&self, space: &Space, configuration: &Configuration) -> bool {
-        // Where the grid is an axis, it is the winner's.
-        let launch = self.launch(space, configuration).ok().filter(|_| configuration.grid.is_none());
-        launch.is_some_and(|launch| matches!(self.blocks(space, configuration, &launch), Blocks::Lacking(_)))
-    }
-
-    /// Why macros keep their values, by name, and launches theirs: reasons that name places of the code around.
-    pub fn reasons(&self) -> BTreeMap<String, String> {
-        let pinned = match &self.way {
-            Way::Pinned(reason) => Some((String::new(), reason.clone())),
-            Way::Header | Way::Remap { .. } => None,
-        };
-        self.macros.kept.clone().into_iter().chain(pinned).collect()
-    }
-
-    /// The way with all that it hangs on besides the comment and the kernel's code, as a word to compare.
-    pub fn words(&self) -> String {
-        let way = match &self.way {
-            Way::Header => "header".to_owned(),
-            Way::Remap { .. } => format!("remap{}", self.counts),
-            Way::Pinned(_) => format!("pinned{}", self.counts),
-        };
-        way + &self.macros.words()
-    }
-
-    /// What host code launches, and what it prepares for that.
-    fn look_at_launches(&mut self, annotation: &Annotation, space: &Space) {
-        self.following = following(annotation);
-        self.elements = elements(annotation);
-        let varies = space.varying_extents();
-        self.tied_macros = space.tied_macros();
-        self.dividing_macros = space.dividing_macros();
-        if !self.dividing_macros.is_empty() {
-            self.larger = LARGER.into_iter().filter_map(|times| space.enlarged(times)).collect();
-        }
-        self.counted = std::array::from_fn(|dimension| space.counted_by(dimension));
-        for (dimension, name) in DIMENSIONS.into_iter().enumerate() {
-            let by = self.counted[dimension].block;
-            // An extent that is the same in every block says nothing.
-            if space.baseline().grid.is_none() && (0..3).any(|at| varies[at] && by[at] != (at == dimension)) {
-                let by: String = (0..3).filter(|&at| by[at]).map(|at| DIMENSIONS[at]).collect();
-                let by = if by.is_empty() { "kept" } else { &by };
-                self.counts.push_str(&format!(" grid.{name}:{by}"));
-            }
+        Self {
+            way,
+            fixed_shape: fixed_shape(annotation, module, symbol),
+            fixed_extent: std::array::from_fn(|at| unaware_of_block(at, fixed[at], unread[at])),
+            is_invariant,
+            is_promised: annotation.clauses.launch.is_some() || build.includes_header,
+            shares,
+            is_told_its_block: annotation.tells_block(),
+            elements: elements(annotation, &following),
+            following,
         }
     }
 
-    /// What a configuration makes of the blocks that the program launches, by dimension, where the grid is no axis.
-    pub fn scale(&self, space: &Space, configuration: &Configuration) -> [Scale; 3] {
-        let origin = self.origin(space, configuration);
-        std::array::from_fn(|dimension| {
-            let Counted { mut block, macros, .. } = self.counted[dimension].clone();
-            // `ceildiv(n, TILE)` with `require(block.x == TILE)` is counted by the block under another name.
-            let follows = |name: &String| {
-                self.tied_macros.contains(name) && configuration.macros.get(name) != origin.macros.get(name)
-            };
-            block[dimension] |= block == [false; 3] && macros.iter().any(follows);
-            let count = |of: Dim3| (0..3).filter(|&at| block[at]).map(|at| of[at]).product();
-            Scale { before: count(origin.block), after: count(configuration.block) }
-        })
-    }
-
-    /// What the host code launches, whatever the winner is: the baseline's shape, under the macros that it uses itself.
-    fn origin(&self, space: &Space, configuration: &Configuration) -> Configuration {
-        let mut origin = space.baseline().clone();
-        for (name, value) in &configuration.macros {
-            if self.macros.followed.contains(name) {
-                origin.macros.insert(name.clone(), *value);
-            }
+    /// Why the kernel has no winners; with the remedy.
+    pub fn pinned(&self) -> Option<&str> {
+        match &self.way {
+            Way::Pinned(reason) => Some(reason),
+            Way::InPlace | Way::Entries { .. } => None,
         }
-        origin.block = self.macros.launched(configuration).unwrap_or(origin.block);
-        origin
     }
 
-    /// The configuration that the host program prepares its arguments for.
-    pub fn prepared(&self, space: &Space, configuration: &Configuration) -> Configuration {
+    /// Tells whether launches of the baseline are given to the winner in its own shape.
+    pub fn reshapes(&self) -> bool {
+        matches!(self.way, Way::Entries { reshapes: true, .. })
+    }
+
+    /// Tells whether a launch by the header runs the winner.
+    pub fn accepts(&self) -> bool {
+        matches!(self.way, Way::InPlace | Way::Entries { accepts: true, .. })
+    }
+
+    /// Where the winner's entry goes.
+    pub fn destination(&self) -> Destination {
         match self.way {
-            Way::Header => configuration.clone(),
-            Way::Remap { .. } | Way::Pinned(_) => self.origin(space, configuration),
+            Way::InPlace => Destination::InPlace,
+            Way::Entries { .. } | Way::Pinned(_) => Destination::Added,
         }
     }
 
-    /// How a configuration is launched.
-    ///
-    /// # Errors
-    /// As [`Space::launch`].
-    pub fn launch(&self, space: &Space, configuration: &Configuration) -> Result<Launch, Diagnostic> {
-        let own = space.launch(configuration)?;
-        if self.way == Way::Header {
-            return Ok(own);
+    /// The way as a word for results to be compared by.
+    pub fn word(&self) -> &'static str {
+        match self.way {
+            Way::InPlace => "in place",
+            Way::Entries { reshapes: true, .. } => "entries",
+            Way::Entries { reshapes: false, .. } => "header",
+            Way::Pinned(_) => "pinned",
         }
-        let before = space.launch(&self.origin(space, configuration))?;
-        let scale = self.scale(space, configuration);
-        let covering = || std::array::from_fn(|at| scale[at].covering(before.grid[at]));
-        Ok(Launch { grid: configuration.grid.unwrap_or_else(covering), ..own })
     }
 
-    /// Why a configuration must not be used. `code` is what its own and the baseline's ask for; `launches` its launch and the baseline's.
-    pub fn refusal(
-        &self,
-        space: &Space,
-        configuration: &Configuration,
-        code: (Asked, Asked),
-        launches: (&Launch, &Launch),
-    ) -> Option<String> {
+    /// Whether the program makes its buffers and arguments for the baseline's launch, whatever the winner is.
+    fn keeps_arguments(&self) -> bool {
+        !matches!(self.way, Way::InPlace | Way::Entries { reshapes: false, .. })
+    }
+
+    /// Returns the configuration that the host program makes its arguments for.
+    pub fn prepared(&self, space: &Space, configuration: &Configuration) -> Configuration {
+        if self.keeps_arguments() { space.baseline().clone() } else { configuration.clone() }
+    }
+
+    /// Why a configuration must not be used, whatever its time is.
+    pub fn refusal(&self, space: &Space, configuration: &Configuration, launch: &Launch) -> Option<String> {
         let baseline = space.baseline();
-        if self.way == Way::Header || configuration == baseline {
-            return self.macros.refusal(space, configuration);
+        if configuration == baseline {
+            return None;
         }
-        let (launch, before) = launches;
-        if let Way::Pinned(reason) = &self.way {
-            let origin = self.origin(space, configuration);
-            let moved = configuration.block != origin.block || configuration.grid != baseline.grid;
-            // Without a stub the program's own launch says how much there is.
-            let prepared = space.launch(&origin);
-            if moved || prepared.is_ok_and(|prepared| prepared.shared != launch.shared) {
-                return Some(reason.clone());
-            }
-        }
-        // A macro may tie the code to the block, and then it moves with it.
-        let tied = configuration.macros != baseline.macros;
-        if let Some(reason) = self.other_extent(configuration, baseline).filter(|_| !tied) {
-            return Some(reason);
-        }
-        if let Some(reason) = self.macros.refusal(space, configuration) {
-            return Some(reason);
-        }
-        if configuration.carveout != baseline.carveout {
-            return Some("only host code can set a carve-out: include the header".to_owned());
-        }
-        if let Some(reason) = refuses_launch(launch, before) {
+        let moves =
+            |of: &Configuration| (of.block, of.grid, &of.macros) != (baseline.block, baseline.grid, &baseline.macros);
+        if let Some(reason) = self.pinned() {
             return Some(reason.to_owned());
         }
-        let registers = code.0.registers;
-        let (own, natural) = (most_threads(registers), most_threads(code.1.registers).min(self.most));
-        if own < natural {
+        if self.way == Way::InPlace {
+            return None;
+        }
+        if let Some(reason) = self.fixed_shape.as_ref().filter(|_| moves(configuration)) {
+            return Some(reason.clone());
+        }
+        // A macro may tie the code to the block, and then it moves with it.
+        if configuration.macros == baseline.macros
+            && let Some(reason) = self.other_extent(configuration, baseline)
+        {
+            return Some(reason);
+        }
+        if self.keeps_arguments()
+            && let Some(name) = self.launch_argument(space.annotation())
+        {
             return Some(format!(
-                "with {registers} registers a launch of more than {own} threads a block would fail, which plain nvcc's code allows"
+                "the launch is computed from `{name}`, which follows the block, and the program passes that of its own launch: include the header and launch by it"
             ));
         }
-        let most = code.0.most.filter(|&most| most < natural)?;
-        Some(format!(
-            "its launch bounds let a launch of more than {most} threads a block fail, which plain nvcc's code allows: include the header and launch by it"
-        ))
+        let is_beyond = launch.grid.iter().zip(MAX_GRID).any(|(&blocks, most)| blocks > most);
+        is_beyond.then(|| "its grid has more blocks in y or z than a GPU takes".to_owned())
     }
 
     /// Why the model alone must not choose a configuration, which is launched so; with the remedy.
     pub fn refuses_predicted(&self, space: &Space, configuration: &Configuration, launch: &Launch) -> Option<String> {
-        let made = |of: &Configuration| self.launch(space, of).ok();
+        let made = |configuration: &Configuration| space.launch(configuration).ok();
         if let Some(reason) = self.shares.left_undone(space, configuration, launch, made) {
             return Some(reason);
         }
-        if self.way == Way::Header {
-            return self.mistakes_block(space, configuration);
-        }
-        if let Some(reason) = self.macros.refusal(space, configuration) {
+        let baseline = space.baseline();
+        if let Some(reason) = self.refusal(space, configuration, launch) {
             return Some(reason);
         }
-        let origin = self.origin(space, configuration);
-        let Ok(before) = space.launch(&origin) else { return Some("its launch is not known".to_owned()) };
-        if !self.does_all(space, configuration, launch, &before) {
-            let few = || "the program's grid would have too few of its blocks".to_owned();
-            return Some(self.unaware(space, configuration).unwrap_or_else(few));
+        if self.accepts() {
+            return self.mistakes_block(space, configuration);
         }
-        if configuration.block == before.block && configuration.grid == space.baseline().grid {
+        let Ok(before) = space.launch(baseline) else { return Some("its launch is not known".to_owned()) };
+        if self.keeps_arguments()
+            && let Some(reason) = self.other_arguments(space, configuration, (launch, &before))
+        {
+            return Some(reason);
+        }
+        if !is_exact(space, configuration) {
+            return Some(MUST_DIVIDE.to_owned());
+        }
+        if configuration.block == before.block && configuration.grid == baseline.grid || self.is_promised {
             return None;
         }
-        let told = match &self.way {
-            Way::Remap { told } => *told,
-            Way::Pinned(reason) => return Some(reason.clone()),
-            Way::Header => true,
-        };
+        let is_axis = configuration.grid.is_some();
+        // What is proved is of as many threads.
+        let is_proved = self.is_invariant
+            && (is_axis || configuration.macros != baseline.macros || threads(launch) == threads(&before));
+        (!is_proved).then(|| {
+            let moved = if configuration.block == before.block { "grid" } else { "block" };
+            format!(
+                "where nothing is timed, the {moved} changes only where the kernel surely works in others: write launch(remap) to say that it does, or include the header and launch by it"
+            )
+        })
+    }
+
+    /// Why the program's own arguments and buffers do not fit a launch. `launches`: the configuration's, the baseline's.
+    fn other_arguments(
+        &self,
+        space: &Space,
+        configuration: &Configuration,
+        (launch, before): (&Launch, &Launch),
+    ) -> Option<String> {
+        let baseline = space.baseline();
         let value = |of: &Configuration, expression: &Expr| space.evaluate(of, expression).ok();
         let changed =
-            |(_, expression): &&(String, Expr)| value(configuration, expression) != value(&origin, expression);
+            |(_, expression): &&(String, Expr)| value(configuration, expression) != value(baseline, expression);
         if let Some((name, _)) = self.following.iter().find(changed) {
             return Some(format!(
                 "`{name}` of args(...) follows the block, and the program passes what goes with its own: include the header and launch by it"
@@ -401,148 +286,183 @@ impl Reach {
         // `partial = out[132]` for a program that launches 132 blocks.
         let blocks = before.blocks();
         let counts_blocks = |(_, count): &&(String, Expr)| {
-            value(&origin, count).and_then(|count| count.as_integer()).and_then(|count| u64::try_from(count).ok())
-                == Some(blocks)
+            let count = value(baseline, count).and_then(|count| count.as_integer());
+            count.and_then(|count| u64::try_from(count).ok()) == Some(blocks)
         };
-        if let Some((name, _)) =
-            self.elements.iter().find(counts_blocks).filter(|_| blocks > 1 && launch.blocks() != blocks)
-        {
-            return Some(format!(
-                "`{name}` of args(...) has as many elements as the program launches blocks, {blocks}: include the header and launch by it, or have the program allocate and read more, and say so here"
-            ));
-        }
-        let scale = self.scale(space, configuration);
-        let exact = |at: usize| {
-            let Scale { before: from, after: to } = scale[at];
-            u64::from(launch.grid[at]) * u64::from(to) == u64::from(before.grid[at]) * u64::from(from)
-        };
-        let is_axis = configuration.grid.is_some();
-        let moved = if configuration.block == before.block { "grid" } else { "block" };
-        let untold = || {
+        let is_other = blocks > 1 && launch.blocks() != blocks;
+        self.elements.iter().find(counts_blocks).filter(|_| is_other).map(|(name, _)| {
             format!(
-                "where nothing is timed, the {moved} changes only where the kernel surely works in others: write launch(remap) to say that it does, or include the header and launch by it"
+                "`{name}` of args(...) has as many elements as the program launches blocks, {blocks}: include the header and launch by it, or have the program allocate and read more, and say so here"
             )
+        })
+    }
+
+    /// The argument that the comment computes the launch from although it follows the launch.
+    fn launch_argument(&self, annotation: &Annotation) -> Option<&str> {
+        let clauses = &annotation.clauses;
+        let grid = clauses.grid.iter().flat_map(|grid| match &grid.value {
+            Grid::Expressions(expressions) => expressions.as_slice(),
+            Grid::Lists(_) => &[],
+        });
+        let threads = clauses.threads.iter().flat_map(|threads| &threads.value);
+        let expressions: Vec<&Expr> = grid.chain(threads).chain(&clauses.shared).collect();
+        let is_used = |(name, _): &&(String, Expr)| {
+            let mut found = false;
+            expressions.iter().for_each(|expression| expression.names(&mut |used, _| found |= used == name));
+            found
         };
-        // No promise makes that right, whatever the comment says.
-        let is_tied = configuration.macros != space.baseline().macros;
-        if let Some(reason) = self.other_extent(configuration, space.baseline()).filter(|_| !is_tied) {
-            return Some(reason);
-        }
-        if !told && !self.proven {
-            return Some(untold());
-        }
-        if !is_axis && !(0..3).all(exact) {
-            return Some(MUST_DIVIDE.to_owned());
-        }
-        // What is proven is of as many threads.
-        (!told && !is_axis && threads(launch) != threads(&before)).then(untold)
+        self.following.iter().find(is_used).map(|(name, _)| name.as_str())
     }
 
     /// That the block is another than the code of a configuration can know of.
     fn mistakes_block(&self, space: &Space, configuration: &Configuration) -> Option<String> {
         let baseline = space.baseline();
         let reason = self.other_extent(configuration, baseline)?;
-        // A macro that is tied to the block tells the code of it, if the code has it.
-        let differs =
-            |name: &String| configuration.macros.get(name) != baseline.macros.get(name) && self.macros.is_named(name);
-        if self.is_told_its_block || space.tied_macros().iter().any(differs) {
-            return None;
-        }
-        Some(reason)
+        // A macro that is tied to the block tells the code of it.
+        let differs = |name: &String| configuration.macros.get(name) != baseline.macros.get(name);
+        let is_told = self.is_told_its_block || space.tied_macros().iter().any(differs);
+        (!is_told).then_some(reason)
     }
 
     /// Why the code needs the baseline's block, where a configuration's is another in such a dimension.
     fn other_extent(&self, configuration: &Configuration, baseline: &Configuration) -> Option<String> {
         let mut dimensions = (0..3).filter(|&at| configuration.block[at] != baseline.block[at]);
-        dimensions.find_map(|at| self.fixed[at].clone())
+        dimensions.find_map(|at| self.fixed_extent[at].clone())
     }
+}
 
-    /// Whether a launch is what the comment asks for under a configuration, as far as the workload tells. The program's grid knows
-    /// nothing of a macro by which the comment divides the work.
-    fn does_all(&self, space: &Space, configuration: &Configuration, launch: &Launch, before: &Launch) -> bool {
-        if configuration.grid.is_some() {
-            return true;
+/// The divisions by which the grid of a configuration is computed, and whose remainders the baseline's launch does not have: the
+/// divisor is an extent of the block or a macro that the configuration changes.
+pub fn divisions(space: &Space, configuration: &Configuration) -> Vec<Division> {
+    let (annotation, baseline) = (space.annotation(), space.baseline());
+    if configuration.grid.is_some() {
+        return Vec::new();
+    }
+    let is_changed = |name: &String| match name.as_str() {
+        "block.x" => configuration.block[0] != baseline.block[0],
+        "block.y" => configuration.block[1] != baseline.block[1],
+        "block.z" => configuration.block[2] != baseline.block[2],
+        "block.size" => configuration.block != baseline.block,
+        _ => configuration.macros.get(name) != baseline.macros.get(name),
+    };
+    let changes = |expression: &Expr| {
+        let mut found = false;
+        expression.names(&mut |name, _| found |= is_changed(name));
+        found
+    };
+    let mut found = Vec::new();
+    if let Some(Grid::Expressions(expressions)) = annotation.clauses.grid.as_ref().map(|grid| &grid.value) {
+        expressions.iter().for_each(|expression| collect(expression, &changes, &mut found));
+    }
+    for (at, expression) in annotation.clauses.threads.iter().flat_map(|threads| &threads.value).enumerate() {
+        collect(expression, &changes, &mut found);
+        let Some(&extent) = configuration.block.get(at) else { continue };
+        if extent > 1 && (extent != baseline.block[at] || changes(expression)) {
+            found.push(Division { dividend: expression.clone(), divisor: Divisor::Extent(at) });
         }
-        let under_its_macros =
-            Configuration { macros: configuration.macros.clone(), ..self.origin(space, configuration) };
-        let (Ok(own), Ok(divided)) = (space.launch(configuration), space.launch(&under_its_macros)) else {
-            return false;
+    }
+    let is_one = |division: &Division| match &division.divisor {
+        Divisor::Expression(divisor) => {
+            space.evaluate(configuration, divisor).ok().and_then(|value| value.as_integer()) == Some(1)
+        }
+        Divisor::Extent(_) => false,
+    };
+    found.retain(|division| !is_one(division));
+    found
+}
+
+/// Adds the divisions in an expression whose divisor `changes`.
+fn collect(expression: &Expr, changes: &impl Fn(&Expr) -> bool, found: &mut Vec<Division>) {
+    let mut divide = |dividend: &Expr, divisor: &Expr| {
+        if changes(divisor) {
+            found.push(Division { dividend: dividend.clone(), divisor: Divisor::Expression(divisor.clone()) });
+        }
+    };
+    match &expression.node {
+        Node::Value(_) | Node::Name(_) => {}
+        Node::Unary(_, a) => collect(a, changes, found),
+        Node::Binary(operator, _, a, b) => {
+            if *operator == Binary::Divide {
+                divide(a, b);
+            }
+            [a, b].into_iter().for_each(|part| collect(part, changes, found));
+        }
+        Node::Choice(a, b, c) => [a, b, c].into_iter().for_each(|part| collect(part, changes, found)),
+        Node::Call(function, arguments) => {
+            if let (Function::Ceildiv, [a, b]) = (function, arguments.as_slice()) {
+                divide(a, b);
+            }
+            arguments.iter().for_each(|part| collect(part, changes, found));
+        }
+    }
+}
+
+/// Returns the remainders of a configuration's divisions on the workload; `None` for one that cannot be computed.
+pub fn remainders(space: &Space, configuration: &Configuration) -> Vec<Option<i64>> {
+    let integer = |expression: &Expr| space.evaluate(configuration, expression).ok()?.as_integer();
+    let remainder = |division: Division| {
+        let divisor = match &division.divisor {
+            Divisor::Expression(expression) => integer(expression)?,
+            Divisor::Extent(at) => i64::from(configuration.block[*at]),
         };
-        let enough = (0..3).all(|at| launch.grid[at] >= own.grid[at]);
-        enough && (own.grid == launch.grid || divided.grid == before.grid)
-    }
+        integer(&division.dividend)?.checked_rem(divisor)
+    };
+    divisions(space, configuration).into_iter().map(remainder).collect()
+}
 
-    /// The program's grid under a configuration against the one that the comment asks for, on the workload and on larger ones. `launch`
-    /// is as it is made. It hangs on the macros and the block alone.
-    pub fn blocks(&self, space: &Space, configuration: &Configuration, launch: &Launch) -> Blocks {
-        let Some(reason) = self.unaware(space, configuration) else { return Blocks::Asked };
-        let Ok(needed) = space.launch(configuration).map(|own| own.grid) else { return Blocks::Asked };
-        let compared = |space: &Space| {
-            let made = self.launch(space, configuration).ok()?.grid;
-            let own = space.launch(configuration).ok()?.grid;
-            Some([0, 1, 2].map(|at| made[at].cmp(&own[at])))
+/// Tells whether the winner's grid covers the workload without a remainder.
+pub fn is_exact(space: &Space, configuration: &Configuration) -> bool {
+    remainders(space, configuration).into_iter().all(|remainder| remainder == Some(0))
+}
+
+/// Returns the space on a slightly smaller problem, on which every division of the configuration's grid leaves a remainder.
+pub fn with_remainders(space: &Space, configuration: &Configuration) -> Option<Space> {
+    let is_inexact = |smaller: &Space| {
+        let remainders = remainders(smaller, configuration);
+        remainders.into_iter().all(|remainder| remainder.is_some_and(|rest| rest != 0))
+    };
+    let mut names = BTreeSet::new();
+    for Division { dividend, divisor } in divisions(space, configuration) {
+        dividend.names(&mut |name, _| {
+            names.insert(name.clone());
+        });
+        if let Divisor::Expression(divisor) = divisor {
+            divisor.names(&mut |name, _| {
+                names.insert(name.clone());
+            });
+        }
+    }
+    SMALLER.into_iter().filter_map(|less| space.diminished(&names, less)).find(is_inexact)
+}
+
+/// Returns what must hold of the arguments for the winner to be used, in the comment's words.
+pub fn conditions_text(space: &Space, configuration: &Configuration) -> String {
+    let source = &space.annotation().source;
+    let condition = |Division { dividend, divisor }: Division| {
+        let divisor = match divisor {
+            Divisor::Extent(at) => configuration.block[at].to_string(),
+            Divisor::Expression(expression) => match space.evaluate(configuration, &expression) {
+                Ok(value) => value.to_string(),
+                Err(_) => source.slice(expression.span).to_owned(),
+            },
         };
-        let all: Vec<[Ordering; 3]> = std::iter::once(space).chain(&self.larger).filter_map(compared).collect();
-        if all.iter().flatten().any(|order| order.is_lt()) {
-            return Blocks::Lacking(reason);
-        }
-        let more = [0, 1, 2].map(|at| all.iter().any(|orders| orders[at].is_gt()));
-        if more == [false; 3] {
-            return Blocks::Asked;
-        }
-        // On the workload there may be none of them.
-        let grid = [0, 1, 2]
-            .map(|at| if more[at] { launch.grid[at].max(needed[at].saturating_add(1)) } else { launch.grid[at] });
-        Blocks::Beyond { launch: Launch { grid, ..*launch }, needed, reason }
-    }
-
-    /// That the program divides the work by other values of macros than a configuration has, with the remedy.
-    pub fn unaware(&self, space: &Space, configuration: &Configuration) -> Option<String> {
-        let origin = self.origin(space, configuration);
-        let differs = |name: &&String| configuration.macros.get(*name) != origin.macros.get(*name);
-        let names: Vec<&str> = self.dividing_macros.iter().filter(differs).map(String::as_str).collect();
-        (!names.is_empty()).then(|| {
-            format!(
-                "the grid that the program launches knows nothing of {}: launch by the macro, or include the header and launch by it",
-                names.join(" and ")
-            )
-        })
-    }
-
-    /// The dimensions in which a launch of the configuration can have more threads than the baseline's.
-    pub fn surplus(&self, space: &Space, configuration: &Configuration) -> [bool; 3] {
-        let rounds = matches!(self.way, Way::Remap { .. }) && configuration.grid.is_none();
-        self.scale(space, configuration).map(|scale| rounds && !scale.is_exact())
-    }
-
-    /// What the launch stub makes of the baseline's launches under a configuration; `shared` writes the `shared` clause for it.
-    pub fn shape(&self, configuration: &Configuration, shared: String) -> Shape {
-        Shape { block: configuration.block, grid: configuration.grid, shared }
-    }
-
-    /// The same as a winner.
-    pub fn reshaped(&self, space: &Space, configuration: &Configuration, shared: String, surplus: bool) -> Reshaped {
-        Reshaped { shape: self.shape(configuration, shared), scale: self.scale(space, configuration), surplus }
-    }
+        format!("{} a multiple of {divisor}", source.slice(dividend.span))
+    };
+    let mut conditions: Vec<String> = divisions(space, configuration).into_iter().map(condition).collect();
+    conditions.dedup();
+    conditions.join(" and ")
 }
 
-/// Why a program that launches `before` cannot make a launch, whatever code it is of.
-fn refuses_launch(launch: &Launch, before: &Launch) -> Option<&'static str> {
-    if launch.shared > before.shared.max(FREE_SHARED) {
-        return Some("more than 48 KiB of dynamic shared memory need the host code's consent");
-    }
-    let is_beyond = launch.grid.iter().zip(MAX_GRID).any(|(&blocks, most)| blocks > most);
-    is_beyond.then_some("its grid has more blocks in y or z than a GPU takes")
+/// Why block, grid and macros stay the baseline's: the grid of another launch is not known.
+fn fixed_shape(annotation: &Annotation, module: &Module, symbol: &str) -> Option<String> {
+    let is_counted = annotation.clauses.threads.is_some() || annotation.clauses.grid.is_some();
+    let untold = || {
+        "the comment does not say how many threads or blocks a launch has: write threads(...) or grid(...)".to_owned()
+    };
+    ptx_facts::fixed_block(module, symbol).map(str::to_owned).or_else(|| (!is_counted).then(untold))
 }
 
-/// Whether configurations may be launched in other ways than the baseline.
-fn launches_vary(annotation: &Annotation, space: &Space) -> bool {
-    let baseline = space.baseline();
-    let is_other = |found: Configuration| found.block != baseline.block || found.grid != baseline.grid;
-    annotation.clauses.shared.is_some() && !annotation.clauses.macros.is_empty() || space.iter().any(is_other)
-}
-
-/// The values of parameters and the numbers of elements that a workload gives by the block or the grid.
+/// Returns the scalars and buffer sizes of a workload that are given by the block or the grid.
 fn following(annotation: &Annotation) -> Vec<(String, Expr)> {
     let of_launch = |expression: &Expr| {
         let mut found = false;
@@ -556,9 +476,8 @@ fn following(annotation: &Annotation) -> Vec<(String, Expr)> {
     given.filter(|(_, expression)| of_launch(expression)).map(|(name, expression)| (name, expression.clone())).collect()
 }
 
-/// The numbers of elements that a workload gives buffers which are written first, whatever the block and the grid are.
-fn elements(annotation: &Annotation) -> Vec<(String, Expr)> {
-    let following = following(annotation);
+/// Returns the sizes of buffers that are written first and that follow neither the block nor the grid.
+fn elements(annotation: &Annotation, following: &[(String, Expr)]) -> Vec<(String, Expr)> {
     let given = annotation.values().into_iter().filter_map(|(name, value)| match value {
         GivenValue::Buffer { count, fill: GivenFill::Out | GivenFill::Zeros, .. } => Some((name, count)),
         _ => None,
@@ -574,25 +493,5 @@ fn unaware_of_block(dimension: usize, is_fixed: bool, is_unread: bool) -> Option
         (true, _) => Some(format!("the kernel reads threadIdx.{name} and never blockDim.{name}")),
         (_, true) => Some(format!("the kernel reads neither threadIdx.{name} nor blockDim.{name}")),
         _ => None,
-    }
-}
-
-/// Threads that a block of code with so many registers can have.
-fn most_threads(registers: u32) -> u32 {
-    let of_warp = (registers.max(1) * WARP).next_multiple_of(REGISTER_UNIT);
-    // Each quarter of a multiprocessor has its own registers.
-    let warps = REGISTERS / SUB_CORES / of_warp * SUB_CORES;
-    (warps * WARP).min(MAX_BLOCK_THREADS)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_threads_of_a_block_end_with_the_registers() {
-        for (registers, threads) in [(16, 1024), (64, 1024), (65, 896), (96, 640), (128, 512), (255, 256)] {
-            assert_eq!(most_threads(registers), threads, "{registers}");
-        }
     }
 }

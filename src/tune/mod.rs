@@ -8,10 +8,9 @@ mod compile_space;
 mod course;
 mod failure;
 mod header_functions;
-mod host_macros;
 mod kernel;
 mod kernel_info;
-pub mod launch_path;
+mod launch_path;
 mod launches;
 mod macro_screening;
 mod not_timed;
@@ -33,6 +32,8 @@ pub use cache_key::data as workload_data;
 pub use failure::Problem;
 pub use header_functions::{baseline_headers, header};
 pub use kernel::{Prepared, recorded_variant};
+pub use launch_path::Build;
+pub use launches::infer_default_block;
 pub use outcome::Tuned;
 pub use recorded_input::laid;
 pub use scoring::{NoBaseline, Scored, UNFIT, score};
@@ -56,7 +57,7 @@ use course::{Course, Standing};
 use kernel::{Draft, Timed};
 use overlap::Early;
 use search_journal::Logbook;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::thread::{JoinHandle, ScopedJoinHandle};
 
@@ -79,8 +80,8 @@ pub struct Tuner<'a> {
     surroundings: Option<Surroundings>,
     /// Whether a kernel was left out, or not timed, for a reason that another build may not have.
     lacks_some: bool,
-    /// The macros of kernels by name that were decided on another architecture: they hold for the whole file.
-    kept: BTreeMap<String, Macros>,
+    /// For an architecture of a fat build that is not the one to be timed.
+    is_beside: bool,
 }
 
 impl<'a> Tuner<'a> {
@@ -97,7 +98,7 @@ impl<'a> Tuner<'a> {
             results: None,
             surroundings: None,
             lacks_some: false,
-            kept: BTreeMap::new(),
+            is_beside: false,
         }
     }
 
@@ -194,8 +195,7 @@ impl<'a> Tuner<'a> {
 
     /// Decides for every annotation of a source, in order; a kernel that cannot be tuned is warned of and left out.
     ///
-    /// While candidates of one kernel are on the GPU, in a thread of their own, the next kernel is compiled and scored, unless macros of
-    /// the first would reach it. One kernel is timed at a time, and each is decided as if it were alone.
+    /// While candidates of one kernel are on the GPU, in a thread of their own, the next kernel is compiled and scored. One kernel is timed at a time, and each is decided as if it were alone.
     pub fn tune(&mut self, toolchain: &Toolchain, annotations: &[Annotation], around: Surroundings) -> Vec<Tuned> {
         self.surroundings = Some(around);
         let mut tuned = Vec::new();
@@ -206,9 +206,6 @@ impl<'a> Tuner<'a> {
             std::thread::scope(|scope| {
                 let mut before: Option<Timing<'_, '_>> = None;
                 for index in 0..annotations.len() {
-                    if let Some(timing) = before.take_if(|before| course.reaches_others(before.index)) {
-                        self.conclude(toolchain, timing, &mut course, &mut tuned);
-                    }
                     // What is to be said of this kernel comes after what is to be said of the one before.
                     self.console.hold(before.is_some());
                     let found = course.find(self, index);
@@ -221,14 +218,11 @@ impl<'a> Tuner<'a> {
                         Ok(Standing::Prepared(prepared, early)) => {
                             before = Some(self.time(scope, toolchain, index, (prepared, early)));
                         }
-                        Ok(Standing::Known(found)) => {
-                            course.settle(self, index, Ok(found.winner().macros.clone()));
-                            tuned.push(*found);
-                        }
-                        Ok(Standing::Nothing(macros)) => course.settle(self, index, Ok(macros)),
+                        Ok(Standing::Known(found)) => tuned.push(*found),
+                        Ok(Standing::Nothing) => {}
                         Err(problem) => {
                             self.rest();
-                            course.settle(self, index, Err(problem));
+                            course.refuse(self, index, &problem);
                         }
                     }
                 }
@@ -236,9 +230,6 @@ impl<'a> Tuner<'a> {
                     self.conclude(toolchain, timing, &mut course, &mut tuned);
                 }
             });
-            if let Some(around) = &self.surroundings {
-                self.console.diagnostics(&course.divided_others(&around.host));
-            }
             self.files.extend(course.files().cloned());
         }
         self.surroundings = None;
@@ -306,16 +297,15 @@ impl<'a> Tuner<'a> {
                 recall.keep(&found, &pinned, &prepared, search.as_deref());
                 found.decision.pinned = Some(pinned);
             }
-            let macros = found.winner().macros.clone();
             tuned.push(found);
-            macros
         });
-        course.settle(self, index, decided);
+        if let Err(problem) = decided {
+            course.refuse(self, index, &problem);
+        }
     }
 
     /// The look-up of a kernel's earlier results, where they count.
     fn recall<'b>(&'b self, toolchain: &'b Toolchain, annotation: &'b Annotation) -> Option<Recall<'b>> {
-        let kept = self.kept.get(&annotation.name);
         Some(Recall {
             settings: self.settings,
             console: self.console,
@@ -324,12 +314,11 @@ impl<'a> Tuner<'a> {
             annotation,
             strategy: kernel::strategy(annotation, self.settings.strategy),
             budget: kernel::budget(annotation, self.settings.budget),
-            is_beside: kept.is_some(),
-            given: kept.filter(|_| !annotation.clauses.macros.is_empty()),
+            is_beside: self.is_beside,
         })
     }
 
-    /// Decides for another architecture of a fat build, whose macros are those of `tuned` and which is not that of the GPU at hand.
+    /// Decides for another architecture of a fat build, which is not that of the GPU at hand, for the kernels of `tuned`.
     pub fn tune_beside(
         &mut self,
         toolchain: &Toolchain,
@@ -340,33 +329,34 @@ impl<'a> Tuner<'a> {
         let (measurer, device) = (self.measurer.take(), self.device.take());
         // Nothing is timed here: no other measuring process is to be started in its place.
         let (is_started, starting) = (std::mem::replace(&mut self.is_started, true), self.starting.take());
-        self.kept = tuned.iter().map(|tuned| (tuned.decision.name.clone(), tuned.winner().macros.clone())).collect();
-        let left = annotations.iter().filter(|annotation| self.kept.contains_key(&annotation.name));
-        let left: Vec<Annotation> = left.cloned().collect();
+        let is_tuned = |annotation: &&Annotation| tuned.iter().any(|tuned| tuned.decision.name == annotation.name);
+        let left: Vec<Annotation> = annotations.iter().filter(is_tuned).cloned().collect();
+        self.is_beside = true;
         let found = self.tune(toolchain, &left, around);
-        self.kept.clear();
+        self.is_beside = false;
         (self.measurer, self.device) = (measurer, device);
         (self.is_started, self.starting) = (is_started, starting);
         found
     }
 
-    /// Compiles and scores the spaces of a source's kernels, one after the other, and gives each to `decide`, whose answer, the
-    /// kernel's macros, holds for the kernels after it. A kernel that cannot be tuned is warned of and left out.
+    /// Compiles and scores the spaces of a source's kernels, one after the other, and gives each to `decide`. A kernel that cannot be
+    /// tuned is warned of and left out.
     pub fn each<'b>(
         &mut self,
         toolchain: &'b Toolchain,
         annotations: &'b [Annotation],
-        mut decide: impl FnMut(&mut Self, &Prepared<'b>) -> Result<Macros, Problem>,
+        mut decide: impl FnMut(&mut Self, &Prepared<'b>) -> Result<(), Problem>,
     ) {
         let Some(mut course) = Course::new(self, toolchain, annotations) else { return };
         for index in 0..annotations.len() {
             let decided = course.find(self, index).and_then(|found| match found {
-                Standing::Known(tuned) => Ok(tuned.winner().macros.clone()),
                 Standing::Prepared(prepared, _) => decide(self, &prepared),
-                Standing::Nothing(macros) => Ok(macros),
+                Standing::Known(_) | Standing::Nothing => Ok(()),
             });
             self.rest();
-            course.settle(self, index, decided);
+            if let Err(problem) = decided {
+                course.refuse(self, index, &problem);
+            }
         }
         self.files.extend(course.files().cloned());
     }

@@ -1,16 +1,17 @@
 //! A decided kernel: what the header, the ticket and the summary line say of it.
 
-use super::failure::Problem;
 use super::header_functions;
 use super::kernel_info::Subject;
+use super::launch_path;
 use super::launch_path::Way;
 use super::scoring::Scored;
-use super::variants::Variants;
-use crate::emit::{HeaderKernel, Remap, Reshaped, Scale, StubText, TicketKernel};
+use super::variants::{FrontEnds, Macros, Variants};
+use crate::emit::cxx_expression::Types;
+use crate::emit::{Dispatch, HeaderKernel, StubText, TicketKernel, Winner};
 use crate::gpu::architecture_number;
 use crate::launch::Configuration;
 use crate::nvcc::Toolchain;
-use crate::ptx::Edits;
+use crate::ptx::{Destination, Edits, Transplant};
 use crate::record::Decision;
 use crate::search::Provenance;
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,9 @@ pub struct Tuned {
     /// The compute capabilities for which nothing was decided: there the kernel is as nvcc builds it.
     #[serde(default)]
     untuned: Vec<u32>,
+    /// What must hold of a launch's arguments for the winner to run, in the comment's words; `None` where nothing must.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    applies: Option<String>,
     /// From the cache, not decided by this build.
     is_recalled: bool,
 }
@@ -36,8 +40,9 @@ pub struct Tuned {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Stub {
     source: String,
-    name: String,
-    remap: Remap,
+    stub: String,
+    symbol: String,
+    dispatch: Dispatch,
 }
 
 impl Tuned {
@@ -48,50 +53,77 @@ impl Tuned {
         variants: &Variants,
         scored: &Scored,
         mut decision: Decision,
-    ) -> Result<Self, Problem> {
-        if let Ok(variant) = &scored.laid.variants[decision.winner] {
-            decision.symbol.clone_from(&variants.all[*variant].symbol);
-        }
-        // A baseline that stays is compiled as nvcc compiles it: there is nothing to write, and nothing to compare.
-        let code = match (decision.provenance, &scored.laid.variants[decision.winner]) {
-            (Provenance::Baseline, _) | (_, Err(_)) => None,
-            (_, Ok(variant)) => Some(variants.all[*variant].digest.clone()),
-        };
-        Ok(Self::drawn(toolchain, subject, decision, code))
+    ) -> Self {
+        let laid = &scored.laid;
+        let ptx = |index: usize| laid.sources[laid.source_of[index]].ptx.as_deref();
+        let variant = |index: usize| Some(&variants.all[*laid.variants[index].as_ref().ok()?]);
+        let code = variant(decision.winner).map(|variant| (variant.symbol.clone(), variant.digest.clone()));
+        let made = ptx(laid.baseline).zip(ptx(decision.winner)).zip(code);
+        let entry = made.map(|((host, donor), code)| (host, donor, code));
+        let baseline = variant(laid.baseline).map(|variant| variant.digest.clone());
+        let ticket = ticket(subject, &mut decision, entry, baseline);
+        Self::drawn(toolchain, subject, decision, ticket)
     }
 
     /// The same from a decision of an earlier build. `code` is the digest of the winner's machine code.
-    pub fn recalled(toolchain: &Toolchain, subject: &Subject<'_>, mut decision: Decision, code: Option<&str>) -> Self {
-        let macros = &decision.configurations[decision.winner].configuration.macros;
+    pub fn recalled(
+        toolchain: &Toolchain,
+        subject: &Subject<'_>,
+        front_ends: &FrontEnds<'_>,
+        mut decision: Decision,
+        code: Option<&str>,
+    ) -> Self {
         // Names may have changed since.
-        decision.symbol = subject.entry(macros).unwrap_or(&subject.entry).symbol.clone();
-        Self::drawn(toolchain, subject, decision, code.map(str::to_owned))
+        decision.symbol.clone_from(&subject.entry.symbol);
+        let macros = decision.configurations[decision.winner].configuration.macros.clone();
+        let made = |macros: &Macros| front_ends.made(macros).map(|made| made.ptx.as_str());
+        let symbol = subject.entry(&macros).unwrap_or(&subject.entry).symbol.clone();
+        let entry = made(&Macros::new()).zip(made(&subject.options(&macros))).zip(code);
+        let entry = entry.map(|((host, donor), code)| (host, donor, (symbol, code.to_owned())));
+        let ticket = ticket(subject, &mut decision, entry, None);
+        Self::drawn(toolchain, subject, decision, ticket)
     }
 
-    fn drawn(toolchain: &Toolchain, subject: &Subject<'_>, decision: Decision, code: Option<String>) -> Self {
+    fn drawn(toolchain: &Toolchain, subject: &Subject<'_>, decision: Decision, ticket: Option<TicketKernel>) -> Self {
         let gpu = match &decision.device {
             Some(device) => format!("{}, {}", device.name, decision.architecture),
             None => decision.architecture.clone(),
         };
         let types = header_functions::types(subject.annotation, &subject.entry);
         let configuration = |index: usize| &decision.configurations[index].configuration;
+        let baseline = configuration(decision.baseline);
         let header = |index: usize, provenance: Provenance| {
             let occupancy = decision.configurations[index].score.map(|score| (score.occupancy * 100.0).round() as u32);
             let header = header_functions::header(subject.annotation, &types, configuration(index), provenance, &gpu);
-            HeaderKernel { occupancy, cooperative: subject.waits_for_grid, ..header }
+            HeaderKernel {
+                occupancy,
+                cooperative: subject.waits_for_grid,
+                source_macros: baseline.macros.clone(),
+                is_in_place: subject.launch_path.way == Way::InPlace,
+                ..header
+            }
         };
-        let ticket = code.map(|digest| TicketKernel {
-            source: None,
-            architecture: decision.architecture.clone(),
-            symbol: decision.symbol.clone(),
-            edits: Edits::from(configuration(decision.winner)),
-            digest,
-        });
+        let baseline_header = header(decision.baseline, Provenance::Baseline);
+        let mut winner_header = header(decision.winner, decision.provenance);
+        if let Way::Entries { accepts, .. } = subject.launch_path.way
+            && configuration(decision.winner).macros != baseline.macros
+        {
+            // Where no stub takes it for the winner's, a launch in its shape would run nvcc's kernel, which other macros made.
+            winner_header.elsewhere = Some(Box::new(baseline_header.clone()));
+            if !accepts {
+                winner_header.launches_as(&baseline_header);
+            }
+        }
+        let needs_division = !decision.surplus && ticket.is_some() && !subject.launch_path.accepts();
+        let applies = needs_division
+            .then(|| launch_path::conditions_text(&subject.space, configuration(decision.winner)))
+            .filter(|conditions| !conditions.is_empty());
         Self {
-            header: header(decision.winner, decision.provenance),
-            baseline_header: header(decision.baseline, Provenance::Baseline),
+            applies,
+            header: winner_header,
+            baseline_header,
+            stub: stub(toolchain, subject, &types, &decision, ticket.as_ref()),
             ticket,
-            stub: stub(toolchain, subject, &types, &decision),
             beside: Vec::new(),
             untuned: Vec::new(),
             is_recalled: false,
@@ -128,10 +160,6 @@ impl Tuned {
         let own = others.iter().filter(|other| other.decision.name == self.decision.name);
         self.beside.extend(own.cloned());
         self.untuned.extend_from_slice(untuned);
-        if let Some(stub) = &mut self.stub {
-            let stays = Reshaped { shape: stub.remap.baseline.clone(), scale: [Scale::NONE; 3], surplus: false };
-            stub.remap.winners.extend(untuned.iter().map(|&capability| (capability, stays.clone())));
-        }
     }
 
     /// This and the same kernel on other architectures.
@@ -150,17 +178,17 @@ impl Tuned {
             .beside
             .iter()
             .filter_map(|other| Some((architecture_number(&other.decision.architecture)?, other.header.clone())));
-        // The macros are the winner's everywhere: what the baseline's grid is under these is not known.
-        let has_same_macros = self.header.macros == self.baseline_header.macros;
-        let stays = |&capability: &u32| Some((capability, self.baseline_header.clone())).filter(|_| has_same_macros);
-        let others = others.chain(self.untuned.iter().filter_map(stays));
+        let stays = |&capability: &u32| (capability, self.baseline_header.clone());
+        let others = others.chain(self.untuned.iter().map(stays));
         let own = architecture_number(&self.decision.architecture);
-        HeaderKernel { others: others.collect(), capability: own.unwrap_or(0), ..self.header.clone() }
+        let is_elsewhere_other = self.everywhere().any(|tuned| tuned.header.elsewhere.is_some());
+        let elsewhere = is_elsewhere_other.then(|| Box::new(self.baseline_header.clone()));
+        HeaderKernel { others: others.collect(), capability: own.unwrap_or(0), elsewhere, ..self.header.clone() }
     }
 
     /// Whether this is the symbol of its code, on any architecture, or of its launch stub.
     pub fn is_built_as(&self, symbol: &str) -> bool {
-        let stub = self.stub.as_ref().is_some_and(|stub| stub.name == symbol);
+        let stub = self.stub.as_ref().is_some_and(|stub| stub.stub == symbol);
         stub || self.everywhere().any(|tuned| tuned.decision.symbol == symbol)
     }
 
@@ -173,6 +201,7 @@ impl Tuned {
         self.header = self.baseline_header.clone();
         self.ticket = None;
         self.stub = None;
+        self.applies = None;
         self.beside.clear();
     }
 
@@ -183,12 +212,10 @@ impl Tuned {
 
     /// What the `cicc` shim does for it.
     pub fn stub(&self) -> Option<StubText> {
-        let Stub { source, name, remap } = self.stub.as_ref()?;
-        let mut remap = remap.clone();
-        let others = self.beside.iter().filter_map(|other| other.stub.as_ref());
-        remap.winners.extend(others.flat_map(|other| other.remap.winners.iter().cloned()));
-        remap.winners.sort_by_key(|(capability, _)| *capability);
-        (!remap.is_nothing()).then(|| StubText { source: source.clone(), stub: name.clone(), text: remap.text() })
+        let mut stubs = self.everywhere().filter_map(|tuned| tuned.stub.clone());
+        let Stub { source, stub, symbol, mut dispatch } = stubs.next()?;
+        dispatch.winners.extend(stubs.flat_map(|other| other.dispatch.winners));
+        Some(StubText { source, stub, symbol, dispatch })
     }
 
     /// Resident warps of the winner in percent of the most that an SM holds, where that is known.
@@ -209,11 +236,6 @@ impl Tuned {
     /// The winning configuration.
     pub fn winner(&self) -> &Configuration {
         &self.decision.configurations[self.decision.winner].configuration
-    }
-
-    /// The winner's macros.
-    pub fn macros(&self) -> impl Iterator<Item = (&String, i64)> {
-        self.winner().macros.iter().map(|(name, value)| (name, *value))
     }
 
     /// A line for the user for each architecture.
@@ -240,9 +262,9 @@ impl Tuned {
                 "kept: no point that may be chosen is surely faster".to_owned()
             }
             Provenance::Baseline => "kept: nothing is surely faster".to_owned(),
-            Provenance::Predicted => format!("{:.2}x over the baseline, predicted", decision.speedup),
-            Provenance::Measured | Provenance::Locked => {
-                format!("{:.2}x over the baseline, {}", decision.speedup, decision.provenance)
+            Provenance::Predicted | Provenance::Measured | Provenance::Locked => {
+                let applies = self.applies.as_ref().map(|applies| format!(", for {applies}")).unwrap_or_default();
+                format!("{:.2}x over the baseline, {}{applies}", decision.speedup, decision.provenance)
             }
         };
         let place = self.place(several);
@@ -272,25 +294,63 @@ impl Tuned {
     }
 }
 
-/// The launch stub, where launches are to be reshaped.
+/// What the shim of ptxas does for a winner: nothing for a baseline, which nvcc compiles by itself. `entry` has the PTX of the
+/// baseline's module and of the winner's, the winner's symbol there, and the digest of its machine code. A winner that cannot be put
+/// into the module gives way to the baseline.
+fn ticket(
+    subject: &Subject<'_>,
+    decision: &mut Decision,
+    entry: Option<(&str, &str, (String, String))>,
+    baseline_digest: Option<String>,
+) -> Option<TicketKernel> {
+    if decision.provenance == Provenance::Baseline || decision.winner == decision.baseline {
+        return None;
+    }
+    let edits = Edits::from(&decision.configurations[decision.winner].configuration);
+    let destination = subject.launch_path.destination();
+    let (host, donor, (symbol, digest)) = entry?;
+    match Transplant::new((host, &subject.entry.symbol), (donor, &symbol), edits, destination) {
+        Ok(entry) => Some(TicketKernel {
+            source: None,
+            architecture: decision.architecture.clone(),
+            symbol: subject.entry.symbol.clone(),
+            baseline_digest: baseline_digest.filter(|_| destination == Destination::Added),
+            entry,
+            digest,
+        }),
+        Err(error) => {
+            decision.notes.push(format!("the tuned result is not used: {error}"));
+            decision.winner = decision.baseline;
+            decision.provenance = Provenance::Baseline;
+            decision.speedup = 1.0;
+            None
+        }
+    }
+}
+
+/// The launch stub, where it selects the winner.
 fn stub(
     toolchain: &Toolchain,
     subject: &Subject<'_>,
-    types: &crate::emit::cxx_expression::Types,
+    types: &Types,
     decision: &Decision,
+    ticket: Option<&TicketKernel>,
 ) -> Option<Stub> {
-    if !matches!(subject.reach.way, Way::Remap { .. }) {
-        return None;
-    }
-    let winner = &decision.configurations[decision.winner].configuration;
-    let before = subject.reach.prepared(&subject.space, winner);
-    let shared =
-        |configuration: &Configuration| header_functions::stub_shared(subject.annotation, types, configuration);
-    let capability = architecture_number(&decision.architecture)?;
-    let remap = Remap {
-        baseline: subject.reach.shape(&before, shared(&before)),
-        winners: vec![(capability, subject.reach.reshaped(&subject.space, winner, shared(winner), decision.surplus))],
+    let Way::Entries { reshapes, accepts } = subject.launch_path.way else { return None };
+    let (annotation, space) = (subject.annotation, &subject.space);
+    let launch = |configuration: &Configuration| header_functions::stub_launch(annotation, types, configuration);
+    let configuration = &decision.configurations[decision.winner].configuration;
+    let divisions = if decision.surplus { Vec::new() } else { launch_path::divisions(space, configuration) };
+    let winner = Winner {
+        capability: architecture_number(&decision.architecture)?,
+        entry: ticket?.entry.name.clone(),
+        launch: launch(configuration),
+        conditions: header_functions::stub_conditions(annotation, types, configuration, &divisions),
+        carveout: configuration.carveout.map(u32::from),
     };
-    let name = subject.entry(&winner.macros).ok()?.mangled.clone()?;
-    Some(Stub { source: toolchain.source().to_owned(), name, remap })
+    let baseline = launch(space.baseline());
+    let dispatch = Dispatch { baseline, winners: vec![winner], accepts_winner_launches: accepts, reshapes };
+    let stub = subject.entry.mangled.clone()?;
+    let symbol = subject.entry.symbol.clone();
+    Some(Stub { source: toolchain.source().to_owned(), stub, symbol, dispatch })
 }

@@ -5,15 +5,13 @@
 
 use super::failure::Problem;
 use super::kernel_info::Subject;
-use super::launch_path::Asked;
 use super::validity::Refusals;
-use super::variants::{FrontEnds, Macros, Variant, Variants, merged};
+use super::variants::{FrontEnds, Macros, Variant, Variants};
 use crate::analysis::grid_sync;
 use crate::gpu::Machine;
 use crate::launch::{Configuration, Launch};
 use crate::model::Score;
-use crate::ptx::Module;
-use crate::sass::Cubin;
+use crate::ptx::{Destination, Edits, Module, Transplant, calls_by_address};
 use crate::workload::Workload;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -76,12 +74,7 @@ impl Source {
 
 impl Laid {
     /// Lays out the space of a kernel under tuning.
-    pub(super) fn new(
-        subject: &Subject<'_>,
-        front_ends: &FrontEnds<'_>,
-        variants: &Variants,
-        in_force: &Macros,
-    ) -> Result<Self, Problem> {
+    pub(super) fn new(subject: &Subject<'_>, front_ends: &FrontEnds<'_>, variants: &Variants) -> Result<Self, Problem> {
         let mut configurations: Vec<Configuration> = subject.space.iter().collect();
         let baseline = subject.baseline();
         let baseline = configurations.iter().position(|found| *found == baseline).unwrap_or_else(|| {
@@ -103,46 +96,25 @@ impl Laid {
             }));
         }
         let trips: Result<Vec<_>, _> = configurations.iter().map(|found| subject.space.trips(found)).collect();
-        let compiled = |configuration: &Configuration| variants.of(configuration);
-        let natural = compiled(&configurations[baseline]);
-        // What is barred is not compiled: it stands here with the baseline's code until it is told why it is refused.
-        let code = |configuration: &Configuration| match subject.barred.contains(&configuration.macros) {
-            true => natural.clone(),
-            false => compiled(configuration),
-        };
-        let mut of: Vec<Result<usize, String>> = configurations.iter().map(code).collect();
-        let asked: Vec<Asked> = variants.all.iter().map(asked).collect();
-        if let Ok(natural) = of[baseline] {
-            for (index, variant) in of.iter_mut().enumerate() {
-                let Ok(code) = *variant else { continue };
-                let refusal = subject.reach.refusal(
-                    &subject.space,
-                    &configurations[index],
-                    (asked[code], asked[natural]),
-                    (&launches[index], &launches[baseline]),
-                );
-                if let Some(reason) = refusal {
-                    *variant = Err(reason);
-                }
-            }
-        }
-        let (sources, source_of) = sources(subject, front_ends, &configurations, in_force);
+        let mut of: Vec<Result<usize, String>> =
+            configurations.iter().map(|configuration| variants.of(configuration)).collect();
+        let (sources, source_of) = sources(subject, front_ends, &configurations);
         let natural = (&sources[source_of[baseline]], &launches[baseline], workloads[baseline].as_deref());
+        let transplants = transplants(subject, front_ends, &sources, source_of[baseline]);
         let mut refusals = Refusals::new(subject, natural);
         for (index, variant) in of.iter_mut().enumerate().filter(|(index, _)| *index != baseline) {
+            if variant.is_err() {
+                continue;
+            }
+            let configuration = &configurations[index];
+            let by_launch = subject.launch_path.refusal(&subject.space, configuration, &launches[index]);
+            let by_entry = || transplants[source_of[index]].clone().err();
             let source = (source_of[index], &sources[source_of[index]]);
             let launched = (&launches[index], workloads[index].as_deref());
-            if variant.is_ok()
-                && let Some(reason) = refusals.refusal(&configurations[index], source, launched)
-            {
+            let reason = by_launch.or_else(by_entry);
+            if let Some(reason) = reason.or_else(|| refusals.refusal(configuration, source, launched)) {
                 *variant = Err(reason);
             }
-        }
-        for (index, variant) in of.iter_mut().enumerate().filter(|(_, variant)| variant.is_ok()) {
-            let (configuration, launch) = (&configurations[index], &launches[index]);
-            let is_barred = subject.barred.contains(&configuration.macros);
-            let reason = is_barred.then(|| subject.reach.refuses_predicted(&subject.space, configuration, launch));
-            *variant = reason.flatten().map_or_else(|| compiled(configuration), Err);
         }
         let codes = variants.all.iter();
         let codes = codes.map(|Variant { symbol, digest, cubin, .. }| Code {
@@ -174,7 +146,6 @@ pub(super) fn refusal(
     subject: &Subject<'_>,
     front_ends: &FrontEnds<'_>,
     configuration: &Configuration,
-    in_force: &Macros,
 ) -> Option<String> {
     let baseline = subject.baseline();
     if *configuration == baseline {
@@ -182,12 +153,13 @@ pub(super) fn refusal(
     }
     let (launch, workload) = subject.launch(configuration).ok()?;
     let (before, natural) = subject.launch(&baseline).ok()?;
-    let reason = subject.reach.refusal(&subject.space, configuration, Default::default(), (&launch, &before));
+    let reason = subject.launch_path.refusal(&subject.space, configuration, &launch);
     reason.or_else(|| {
-        let (sources, source_of) = sources(subject, front_ends, &[configuration.clone(), baseline], in_force);
+        let (sources, source_of) = sources(subject, front_ends, &[configuration.clone(), baseline]);
         let [source, of_baseline] = [0, 1].map(|of| &sources[source_of[of]]);
+        let by_entry = transplants(subject, front_ends, &sources, source_of[1]).swap_remove(source_of[0]).err();
         let mut refusals = Refusals::new(subject, (of_baseline, &before, natural.as_ref()));
-        refusals.refusal(configuration, (source_of[0], source), (&launch, workload.as_ref()))
+        by_entry.or_else(|| refusals.refusal(configuration, (source_of[0], source), (&launch, workload.as_ref())))
     })
 }
 
@@ -213,12 +185,31 @@ impl Laid {
     }
 }
 
-/// What the machine code asks of launches.
-fn asked(variant: &Variant) -> Asked {
-    let Ok(cubin) = Cubin::parse(&variant.cubin) else { return Asked::default() };
-    let Some(kernel) = cubin.kernel(&variant.symbol) else { return Asked::default() };
-    let threads = |shape: [u32; 3]| shape.iter().fold(1, |all: u32, &extent| all.saturating_mul(extent));
-    Asked { registers: kernel.resources.registers, most: kernel.resources.max_threads.map(threads) }
+/// Tells for each source whether its entry can stand in the module of the baseline's, whose number is `baseline`.
+fn transplants(
+    subject: &Subject<'_>,
+    front_ends: &FrontEnds<'_>,
+    sources: &[Source],
+    baseline: usize,
+) -> Vec<Result<(), String>> {
+    let host = &sources[baseline];
+    let is_possible = |(number, source): (usize, &Source)| {
+        let (Some(host_ptx), Some(ptx)) = (&host.ptx, &source.ptx) else { return Ok(()) };
+        let destination = subject.launch_path.destination();
+        if number == baseline {
+            return Ok(());
+        }
+        // ptxas looks at all functions of a module to see where such calls lead: copies of functions change the code.
+        let is_closed = destination == Destination::Added && !front_ends.is_relocatable();
+        if is_closed && calls_by_address(ptx, &source.symbol).unwrap_or(true) {
+            return Err(
+                "it calls functions by address, which would lead to other functions under these macros".to_owned()
+            );
+        }
+        let made = Transplant::new((host_ptx, &host.symbol), (ptx, &source.symbol), Edits::default(), destination);
+        made.map(drop).map_err(|error| error.to_string())
+    };
+    sources.iter().enumerate().map(is_possible).collect()
 }
 
 /// For each configuration the first with its machine code and launch. The baseline stands for its like, so that it is the
@@ -241,7 +232,6 @@ fn sources(
     subject: &Subject<'_>,
     front_ends: &FrontEnds<'_>,
     configurations: &[Configuration],
-    in_force: &Macros,
 ) -> (Vec<Source>, Vec<usize>) {
     let mut numbers: HashMap<&Macros, usize> = HashMap::new();
     let mut sets: Vec<&Macros> = Vec::new();
@@ -255,7 +245,7 @@ fn sources(
     let sources = sets.into_iter().map(|set| Source {
         symbol: subject.entry(set).unwrap_or(&subject.entry).symbol.clone(),
         told_to_wait: subject.annotation.clauses.cooperative,
-        ptx: front_ends.made(&merged(in_force, set)).map(|front_end| Arc::from(front_end.ptx.as_str())),
+        ptx: front_ends.made(&subject.options(set)).map(|front_end| Arc::from(front_end.ptx.as_str())),
     });
     (sources.collect(), of)
 }

@@ -1,5 +1,7 @@
 //! Candidates on the GPU: who wins.
 
+use super::kernel_info::Subject;
+use super::launch_path;
 use super::overlap::{Early, Found as FoundEarly};
 use super::scoring::Scored;
 use super::scoring_input::Laid;
@@ -11,6 +13,7 @@ use crate::measure::verdict::Verdict;
 use crate::measure::{Caches, Candidate, Error, Measurer, Options, Outcome, Plan, Reason, Timing, Trial, Unsanitized};
 use crate::record::{Decision, Found, RecordedTiming};
 use crate::search::Provenance;
+use crate::workload;
 use crate::workload::{Buffer, Fill, Workload};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -45,21 +48,31 @@ pub fn baseline(laid: &Laid) -> Result<Candidate, Error> {
     candidate(laid, laid.baseline).ok_or_else(|| Error::Failed("the baseline has no workload".to_owned()))
 }
 
-/// Whether a configuration launched with one more block in these dimensions gives the baseline's results; else why not.
-pub fn bears_surplus(
+/// Tells why a configuration does not give the baseline's results on a problem that its grid does not divide; `None` if it does.
+pub fn bears_remainders(
+    subject: &Subject<'_>,
     laid: &Laid,
     index: usize,
-    dimensions: [bool; 3],
     measurer: &mut impl Measurer,
 ) -> Result<Option<String>, Error> {
-    let baseline = baseline(laid)?;
-    let Some(mut sent) = candidate(laid, index) else { return Ok(Some("it has no code".to_owned())) };
-    for (blocks, more) in sent.launch.grid.iter_mut().zip(dimensions) {
-        *blocks = blocks.saturating_add(u32::from(more));
-    }
-    sent.label.push_str(" surplus");
+    let configuration = &laid.configurations[index];
+    let Some(smaller) = launch_path::with_remainders(&subject.space, configuration) else {
+        return Ok(Some("nothing is known: the workload has no smaller problem of its kind".to_owned()));
+    };
+    let sent = |index: usize| {
+        let (of, symbol) = (&laid.configurations[index], candidate(laid, index)?);
+        let prepared = subject.launch_path.prepared(&smaller, of);
+        let entry = subject.entry(&of.macros).ok()?;
+        let workload = workload::bind(smaller.annotation(), entry, &smaller, &prepared).ok()?;
+        let launch = smaller.launch(of).ok()?;
+        let label = format!("{} on a smaller problem", symbol.label);
+        Some(Candidate { launch, label, workload: Arc::new(workload), ..symbol })
+    };
+    let (Some(baseline), Some(winner)) = (sent(laid.baseline), sent(index)) else {
+        return Ok(Some("nothing is known: a smaller problem cannot be made".to_owned()));
+    };
     let plan = Plan { rounds: 1, ..Plan::default() };
-    let timings = measurer.time(&baseline, std::slice::from_ref(&sent), &plan)?;
+    let timings = measurer.time(&baseline, std::slice::from_ref(&winner), &plan)?;
     Ok(match timings.candidates.first() {
         Some(Outcome::Timed(_)) => None,
         Some(Outcome::Refused(reason)) => Some(reason.to_string()),

@@ -1,7 +1,6 @@
 //! The code of a space's configurations -> why launches in some blocks are refused, whatever is timed, and which the model must not choose.
 
 use super::kernel_info::Subject;
-use super::launch_path::Blocks;
 use super::scoring_input::{Laid, Source};
 use crate::analysis::{memory_check, ptx_facts};
 use crate::launch::{Configuration, Dim3, Launch};
@@ -62,14 +61,8 @@ impl<'a> Refusals<'a> {
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
-        // Where the grid is an axis, it is the winner's.
-        let blocks = configuration.grid.is_none().then(|| {
-            let Subject { reach, space, .. } = self.subject;
-            reach.blocks(space, configuration, launch)
-        });
-        let undivided = blocks.and_then(|blocks| undivided(blocks, &source.symbol, run));
         let says_how_much = self.subject.annotation.clauses.shared.is_some();
-        let refusal = undivided.or_else(|| memory_check::refusal(&source.symbol, launch, run?, says_how_much));
+        let refusal = memory_check::refusal(&source.symbol, launch, run?, says_how_much);
         self.known.insert(key, refusal.clone());
         refusal
     }
@@ -84,18 +77,6 @@ fn outgrown((source, launch, workload): Launched<'_>) -> Vec<String> {
     let run = parsed(source).zip(workload);
     let found = run.map(|(module, workload)| memory_check::beyond_buffers(&module, &source.symbol, (launch, workload)));
     found.into_iter().flatten().map(|overrun| overrun.buffer).collect()
-}
-
-/// What a program that knows nothing of the macros by which the work is divided would leave undone, or do beyond it.
-fn undivided(blocks: Blocks, symbol: &str, run: Option<(&Module, &Workload)>) -> Option<String> {
-    match blocks {
-        Blocks::Asked => None,
-        Blocks::Lacking(reason) => Some(reason),
-        Blocks::Beyond { launch, needed, reason } => {
-            let is_left = |(module, workload)| ptx_facts::leaves_beyond(module, symbol, &launch, workload, needed);
-            (!run.is_none_or(is_left)).then_some(reason)
-        }
-    }
 }
 
 /// How much the threads of a space's launches store at most, by source.

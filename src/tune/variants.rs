@@ -16,14 +16,6 @@ use std::time::{Duration, Instant};
 /// Values of macros by name.
 pub type Macros = BTreeMap<String, i64>;
 
-/// The macros that nvtune sets for a file.
-pub struct InForce<'a> {
-    /// Those of every kernel's baseline.
-    pub baselines: &'a Macros,
-    /// The same with the winners found so far.
-    pub now: &'a Macros,
-}
-
 /// What the front end made of one set of macros.
 pub type Made = Result<Arc<FrontEnd>, Arc<ToolError>>;
 
@@ -79,6 +71,11 @@ impl<'a> FrontEnds<'a> {
     /// The front end's output under a set that it was run for; `None` where it failed, too.
     pub fn made(&self, set: &Macros) -> Option<&FrontEnd> {
         self.made.get(set)?.as_deref().ok()
+    }
+
+    /// Tells whether the code is to be linked later.
+    pub fn is_relocatable(&self) -> bool {
+        self.toolchain.is_relocatable()
     }
 
     /// The files that the front end read.
@@ -145,7 +142,7 @@ const NOT_COMPILED: &str = "not compiled: where nothing is timed, the macro axes
 
 /// Distinct machine code of one kernel.
 pub struct Variant {
-    /// The macros of the whole file, not only of the kernel's own axes.
+    /// Those of the kernel's axes.
     pub macros: Macros,
     /// The kernel's name in this code.
     pub symbol: String,
@@ -188,17 +185,16 @@ pub struct Variants {
 
 impl Variants {
     /// Compiles the code of these sets of the axes' macros under these register caps and cache operators, where it is not there
-    /// yet. `in_force` are the macros of the file's other kernels. The baseline's code is shown to `first` as soon as it is there.
+    /// yet. The baseline's code is shown to `first` as soon as it is there.
     pub fn compile(
         &mut self,
         front_ends: &mut FrontEnds<'_>,
         subject: &Subject<'_>,
         axes: &[Macros],
         written: &Written,
-        in_force: &Macros,
         first: First<'_>,
     ) {
-        let full: Vec<Macros> = axes.iter().map(|set| merged(in_force, set)).collect();
+        let full: Vec<Macros> = axes.iter().map(|set| subject.options(set)).collect();
         let made = front_ends.get_in_time(&full);
         let toolchain = front_ends.toolchain;
         let until = front_ends.until(axes.len() * written.caps.len() * written.operators.len() > 1);
@@ -240,13 +236,13 @@ impl Variants {
         for ((set, cache, caps), assembled) in jobs.into_iter().zip(assembled) {
             for (cap, result) in caps.into_iter().zip(assembled) {
                 let edits = Edits { cap, cache };
-                let index = result.map(|assembly| self.index_of(&full[set], edits, assembly));
+                let index = result.map(|assembly| self.index_of(&axes[set], edits, assembly));
                 self.by_key.insert((axes[set].clone(), edits), index);
             }
         }
     }
 
-    /// Variants are told apart by their machine code, and by their macros, which may reach host code.
+    /// Variants are told apart by their machine code, and by their macros, on which launches depend.
     fn index_of(&mut self, macros: &Macros, Edits { cap, cache }: Edits, assembly: Assembly) -> usize {
         let Assembly { symbol, cubin, digest } = assembly;
         let same = |variant: &Variant| variant.digest == digest && variant.macros == *macros;
@@ -281,7 +277,7 @@ pub fn options(macros: &Macros) -> String {
     macros.iter().map(|(name, value)| format!("-D{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
-/// `own` on top of `in_force`.
-pub fn merged(in_force: &Macros, own: &Macros) -> Macros {
-    in_force.iter().chain(own).map(|(name, value)| (name.clone(), *value)).collect()
+/// The macros that the front end is given for a set of a kernel's: none for the baseline's, which the source has itself.
+pub fn options_for(baseline: &Macros, set: &Macros) -> Macros {
+    if set == baseline { Macros::new() } else { set.clone() }
 }

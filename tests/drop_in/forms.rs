@@ -10,12 +10,14 @@ use std::path::Path;
 enum Expected {
     /// In this output `first` has the register cap that won; the output is an object if its name says so.
     Tuned(&'static str),
+    /// nvcc's build, for it has no launch stub that could select a winner; each kernel is told of.
+    Pinned,
     /// nvcc's build, and one line with these words.
     Left(&'static str),
     /// nvcc's build without a word.
     Silent,
 }
-use Expected::{Left, Silent, Tuned};
+use Expected::{Left, Pinned, Silent, Tuned};
 
 const NOT_LINKED: &str = "no linked machine code";
 
@@ -23,7 +25,7 @@ const NOT_LINKED: &str = "no linked machine code";
 const FORMS: &[(&str, Expected)] = &[
     ("-c two.cu -o two.o", Tuned("two.o")),
     ("-MD -MF two.d -x cu -c two.cpp -o two.o", Tuned("two.o")),
-    ("-cubin two.cu", Tuned("two.cubin")),
+    ("-cubin two.cu", Pinned),
     ("-c two.cu plain.cu", Tuned("two.o")),
     ("-E two.cu -o two.ii", Silent),
     ("--dryrun -c two.cu", Silent),
@@ -36,9 +38,9 @@ const FORMS: &[(&str, Expected)] = &[
     ("-c ./two.cu -o two.o", Tuned("two.o")),
     ("-c out/../two.cu -o two.o", Tuned("two.o")),
     ("-x cu -c two.cpp", Tuned("two.o")),
-    ("-fatbin two.cu", Tuned("two.fatbin")),
-    ("-fatbin two.cu -o out/x.fatbin", Tuned("out/x.fatbin")),
-    ("-cubin -o out/x.cubin two.cu", Tuned("out/x.cubin")),
+    ("-fatbin two.cu", Pinned),
+    ("-fatbin two.cu -o out/x.fatbin", Pinned),
+    ("-cubin -o out/x.cubin two.cu", Pinned),
     ("two.cu main.cpp -o prog", Tuned("prog")),
     ("two.cu main.cpp", Tuned("a.out")),
     ("-shared -Xcompiler -fPIC two.cu -o libtwo.so", Tuned("libtwo.so")),
@@ -177,9 +179,10 @@ fn marked_file_is_tuned_or_left_to_nvcc_in_every_form_of_call() {
     summary::keep(
         "forms",
         &format!(
-            "forms of call with a marked file: {} ({} tuned, {} left to nvcc with one line, {} silently), {} wrong",
+            "forms of call with a marked file: {} ({} tuned, {} without launch stubs, {} left to nvcc with one line, {} silently), {} wrong",
             forms.len(),
             count(|expected| matches!(expected, Tuned(_))),
+            count(|expected| *expected == Pinned),
             count(|expected| matches!(expected, Left(_))),
             count(|expected| *expected == Silent),
             problems.len()
@@ -210,6 +213,10 @@ fn check(sandbox: &Sandbox, form: &str, expected: Expected) -> Result<(), String
     }
     let is_right = match expected {
         Tuned(_) => says_each_kernel_once(&own, form.contains("-arch=native")),
+        Pinned => {
+            let (notes, results): (Vec<&str>, Vec<&str>) = own.iter().partition(|line| line.contains(": note: "));
+            notes.iter().all(|note| note.contains("no launch stubs")) && says_each_kernel_once(&results, false)
+        }
         Left(words) => own.len() == 1 && own[0].contains(words),
         Silent => own.is_empty(),
     };
@@ -219,9 +226,11 @@ fn check(sandbox: &Sandbox, form: &str, expected: Expected) -> Result<(), String
     same_files(&plain, &tuned, expected, form.contains("-G"))?;
     let Some(before) = before else { return Ok(()) };
     let Tuned(output) = expected else { return Ok(()) };
-    let after = registers(sandbox, output)?;
-    if before <= 24 || after > 24 {
-        return Err(format!("`first` has {before} registers without nvtune, {after} with it"));
+    let (kept, winner) = (registers(sandbox, output)?, winner_registers(sandbox, output)?);
+    if before <= 24 || kept != before || winner > 24 {
+        return Err(format!(
+            "`first` has {before} registers without nvtune, {kept} with it, and {winner} in its winner"
+        ));
     }
     Ok(())
 }
@@ -242,9 +251,9 @@ fn says_each_kernel_once(lines: &[&str], native: bool) -> bool {
     first == bounded && first.len() + bounded.len() == all.len() && distinct == first.len() && distinct > 0
 }
 
-/// All files are the same but nvtune's own, the fat binary, and what holds it. With `-G` nvcc makes other bytes each time.
+/// All files are the same but nvtune's own, the fat binary, what holds it, and the host code with the launch stubs. With `-G` nvcc makes other bytes each time.
 fn same_files(plain: &Seen, tuned: &Seen, expected: Expected, debug: bool) -> Result<(), String> {
-    let is_tuned = matches!(expected, Tuned(_));
+    let (is_tuned, is_told) = (matches!(expected, Tuned(_)), matches!(expected, Tuned(_) | Pinned));
     for (name, was) in &plain.files {
         let is = tuned.files.get(name).ok_or_else(|| format!("{name} is missing"))?;
         if was == is || debug && name.contains(".o") {
@@ -259,6 +268,7 @@ fn same_files(plain: &Seen, tuned: &Seen, expected: Expected, debug: bool) -> Re
             ".ptx",
             ".fatbin.c",
             ".reg.c",
+            ".stub.c",
             ".module_id",
             ".a",
             ".so",
@@ -268,27 +278,49 @@ fn same_files(plain: &Seen, tuned: &Seen, expected: Expected, debug: bool) -> Re
         // The layout of a linked program follows from the size of its fat binary.
         let linked = ["prog ", "a.out ", ".so "].iter().any(|part| name.contains(part));
         let in_cubin = name.contains(".cubin ") || name.contains(".fatbin ");
-        if is_tuned && (linked || in_cubin || holds_code.iter().any(|suffix| name.ends_with(suffix))) {
+        // The launch stubs are functions of the host code, with sections of their own.
+        if is_tuned
+            && (linked || in_cubin || is_of_host(name) || holds_code.iter().any(|suffix| name.ends_with(suffix)))
+        {
             continue;
         }
-        if is_tuned && name.ends_with(".d") && !name.contains(' ') {
+        if is_told && name.ends_with(".d") && !name.contains(' ') {
             continue;
         }
         return Err(format!("{name} has other bytes"));
     }
     let extra = tuned.files.keys().filter(|name| !plain.files.contains_key(*name));
-    let foreign: Vec<_> = extra.filter(|name| !is_tuned || !OWN.iter().any(|suffix| name.ends_with(suffix))).collect();
+    let foreign: Vec<_> = extra
+        .filter(|name| {
+            !is_told
+                || !(is_of_host(name) || name.contains("__nvtune_") || OWN.iter().any(|suffix| name.ends_with(suffix)))
+        })
+        .collect();
     if foreign.is_empty() { Ok(()) } else { Err(format!("nvtune leaves {foreign:?}")) }
 }
 
-/// Registers of `first` in an output of the last call.
+/// Whether this is a section of an object of the marked source.
+fn is_of_host(name: &str) -> bool {
+    name.contains("two.o ") || name.contains("other.o ")
+}
+
+/// Registers of nvcc's own `first` in an output of the last call.
 fn registers(sandbox: &Sandbox, output: &str) -> Result<u32, String> {
+    registers_of(sandbox, output, |name| name.contains("first") && !name.contains("__nvtune_"))
+}
+
+/// The same of its winner.
+fn winner_registers(sandbox: &Sandbox, output: &str) -> Result<u32, String> {
+    registers_of(sandbox, output, |name| name.contains("first") && name.contains("__nvtune_"))
+}
+
+fn registers_of(sandbox: &Sandbox, output: &str, is_it: impl Fn(&str) -> bool) -> Result<u32, String> {
     let tool = sandbox::nvcc().with_file_name("cuobjdump");
     let ran = std::process::Command::new(tool).arg("-res-usage").arg(sandbox.work().join(output)).output();
     let text = String::from_utf8_lossy(&ran.expect("cuobjdump starts").stdout).into_owned();
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let mut numbers = lines.windows(2).filter_map(|pair| {
-        pair[0].strip_prefix("Function ")?.contains("first").then_some(())?;
+        is_it(pair[0].strip_prefix("Function ")?).then_some(())?;
         pair[1].strip_prefix("REG:")?.split_whitespace().next()?.parse::<u32>().ok()
     });
     // The newest architecture comes last.
@@ -301,7 +333,7 @@ fn device_link_keeps_the_registers_of_tuned_objects() {
     let sandbox = Sandbox::new(source.path());
     let compiled = sandbox.nvtune(&call("-dc two.cu -o two.o"));
     assert_eq!(compiled.code, Some(0), "{}", compiled.stderr);
-    let before = registers(&sandbox, "two.o").expect("it has code");
+    let before = winner_registers(&sandbox, "two.o").expect("it has code");
     let linked = |link: &str, what: &str| {
         let output = std::process::Command::new(link)
             .args(["-arch=sm_90", "-dlink", "two.o", "-o", what])
@@ -310,7 +342,7 @@ fn device_link_keeps_the_registers_of_tuned_objects() {
             .output()
             .expect("it starts");
         assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
-        registers(&sandbox, what).expect("it has code")
+        winner_registers(&sandbox, what).expect("it has code")
     };
     let nvcc = sandbox::nvcc();
     let own = sandbox.work().join("../bin/nvcc");

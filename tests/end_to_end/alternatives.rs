@@ -110,7 +110,5 @@ fn two_compiled_kernels_of_one_name_are_an_error() {
     project.write("copy.cu", &alternatives("copy", WAY, FAST, "#endif\n#if 1", 64));
     let ran = run(&mut project.nvtune(&["-c", "copy.cu", "-arch=sm_90"]));
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
-    for expected in ["macro `WAY` is already an axis", "two tuned kernels of this file are called `copy`"] {
-        assert!(ran.stderr.contains(expected), "{}", ran.stderr);
-    }
+    assert!(ran.stderr.contains("two tuned kernels of this file are called `copy`"), "{}", ran.stderr);
 }

@@ -84,7 +84,9 @@ fn report_shows_the_decision() {
         a[i] = sum; }\n";
     project.write("nbody.cu", nbody);
     let said = succeed(&mut project.nvtune(&["-O3", "-arch=sm_90", "-c", "nbody.cu", "-o", "nbody.o"])).stderr;
-    let gain = said.split_once(" (").and_then(|(_, rest)| rest.split_once("x over the baseline, predicted)"));
+    let gain = said
+        .split_once(" (")
+        .and_then(|(_, rest)| rest.split_once("x over the baseline, predicted, for n a multiple of "));
     let gain = gain.unwrap_or_else(|| panic!("{said}")).0;
     let report = succeed(nvtune().arg("report").arg(project.path("nbody.tune.json"))).stdout;
     assert!(report.contains(&format!("no GPU): predicted, {gain}x over the baseline\n")), "{report}");

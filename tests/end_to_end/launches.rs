@@ -2,26 +2,8 @@
 
 use super::project::{Project, compile, run, succeed};
 use super::remap::tuned;
-use super::results::{noting, nvtune};
+use super::results::nvtune;
 use expect_test::expect;
-
-/// A kernel whose code, by its macro, hangs on the block; 32 x 32 is fastest.
-const TILED: &str = "#ifndef TILE\n#define TILE 16\n#endif\n\
-    //@tune define(TILE = {16, 32}) block({16, 32}, {16, 32}) require(block.x == TILE, block.y == TILE) regs({0})\n\
-    //@tune grid(ceildiv(n, TILE), ceildiv(n, TILE)) default(block = {16, 16}, TILE = 16) launch(header)\n\
-    //@tune args(n = 512, x = random[n * n], y = out[n * n])\n\
-    __global__ void flip(int n, const float *x, float *y) {\n\
-    __shared__ float part[TILE][TILE + 1];\n\
-    const int i = blockIdx.x * TILE + threadIdx.x, j = blockIdx.y * TILE + threadIdx.y;\n\
-    part[threadIdx.y][threadIdx.x] = x[j * n + i]; __syncthreads(); y[j * n + i] = part[threadIdx.x][threadIdx.y]; }\n";
-
-const LARGE_TILES_WIN: &str =
-    r#"{"label": "block=32x32", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
-
-/// The same kernel under another name, with a macro of its own.
-fn tiled(name: &str, tile: &str) -> String {
-    TILED.replace("flip", name).replace("TILE", tile)
-}
 
 /// All that is said of a build.
 fn built(project: &Project, text: &str, entries: &str) -> String {
@@ -43,298 +25,6 @@ fn said_of(said: &str, kernel: &str) -> String {
     let lines = lines.fold(String::new(), |all, line| all + line + "\n");
     assert!(lines.contains(&own), "`{kernel}` is not tuned: {said}");
     lines
-}
-
-#[test]
-fn launch_of_another_block_than_the_header_is_a_warning() {
-    let project = Project::new(&[]);
-    let of = |host: &str| said(&project, &format!("{TILED}{host}\n"), LARGE_TILES_WIN);
-    let literal = "void go(int n, const float *x, float *y) { flip<<<dim3(n / 16, n / 16), dim3(16, 16)>>>(n, x, y); }";
-    let first = of(literal);
-    expect![[r#"
-        launches.cu(11): warning: `flip` is tuned to block=32x32 TILE=32, and this launch of it has blocks of 16x16, so that its results may be wrong: include "launches.tune.h" and launch as nvtune::flip says, or write launch(remap) in place of launch(header)
-          void go(int n, const float *x, float *y) { flip<<<dim3(n / 16, n / 16), dim3(16, 16)>>>(n, x, y); }
-                                                     ^~~~
-
-    "#]]
-    .assert_eq(&first);
-    // From the cache it is as wrong.
-    assert_eq!(of(literal), first);
-    // Two sources, one of which includes the header: what each of their kernels is launched by, and whether it is told.
-    for (include, launches) in [
-        (
-            "",
-            &[
-                (
-                    "dim3 larger(dim3 b);\nvoid go(int n, dim3 b, float *x) { dim3 c = larger(b); flip<<<n / c.x, c>>>(n, x, x); }",
-                    true,
-                ),
-                // Who calls it may include the header.
-                ("void go(dim3 g, dim3 b, int n, float *x) { flip<<<g, b>>>(n, x, x); }", false),
-                ("void go();", false),
-                // It is the chosen block, in a grid that the macro does not reach, and in one that it does.
-                ("void go(int n, float *x) { flip<<<dim3(9, 9), dim3(32, 32)>>>(n, x, x); }", true),
-                ("void go(int n, float *x) { flip<<<dim3(n / TILE, 9), dim3(32, 32)>>>(n, x, x); }", false),
-            ][..],
-        ),
-        (
-            "#include \"launches.tune.h\"\n",
-            &[
-                // The header is there, and this one knows nothing of it.
-                ("void go(int n, float *x) { flip<<<1, dim3(16, 16)>>>(n, x, x); }", true),
-                ("void go(int n, float *x) { flip<<<nvtune::flip::grid(n), dim3(16, 16)>>>(n, x, x); }", false),
-                (
-                    "#ifdef FLIP_BLOCK_X\nvoid go(int n, float *x) { flip<<<nvtune::flip::grid(n), nvtune::flip::block()>>>(n, x, x); }\n\
-                     #else\nvoid go(int n, float *x) { flip<<<1, dim3(16, 16)>>>(n, x, x); }\n#endif",
-                    false,
-                ),
-            ],
-        ),
-    ] {
-        // Each kernel, its macro and the function that launches it are of its number.
-        let own = |number: usize, (host, _): &(&str, bool)| {
-            let (kernel, tile) = (format!("flip{number}"), format!("TILE{number}"));
-            let host = host.replace("flip", &kernel).replace("TILE", &tile).replace("FLIP", &kernel.to_uppercase());
-            format!("{}{}\n", tiled(&kernel, &tile), host.replace("go(", &format!("go{number}(")))
-        };
-        let kernels = launches.iter().enumerate().map(|(number, launch)| own(number, launch));
-        let said = built(&project, &format!("{include}{}", kernels.collect::<String>()), LARGE_TILES_WIN);
-        for (number, (host, is_told)) in launches.iter().enumerate() {
-            let of_kernel = said_of(&said, &format!("flip{number}"));
-            assert_eq!(of_kernel.contains("is tuned to"), *is_told, "{include}{host}: {said}");
-        }
-    }
-}
-
-#[test]
-fn header_counts_only_for_launches_that_use_it() {
-    let project = Project::new(&[]);
-    // A kernel of its own name and macro, what stands before its launches, and these.
-    let source = |number: usize, before: &str, launches: &str| {
-        let text = format!(
-            "#ifndef $PER\n#define $PER 8\n#endif\n\
-             //@tune threads(ceildiv(n, $PER)) block(256) regs({{0}}) define($PER = {{1, 8}}) default($PER = 8)\n\
-             //@tune args(n = 1 << 20, x = random[n])\n\
-             __global__ void $k(int n, float *x) {{\nint i = (blockIdx.x * blockDim.x + threadIdx.x) * $PER;\n\
-             for (int j = 0; j < $PER && i + j < n; ++j) x[i + j] += 1; }}\n\
-             {before}\nvoid go_$k(int n, float *x) {{ {launches} }}\n"
-        );
-        let names = [("$PER", "PER"), ("$k", "k"), ("$K", "K")];
-        names.iter().fold(text, |text, (placeholder, name)| text.replace(placeholder, &format!("{name}{number}")))
-    };
-    // The value of its macro, and whether a launch is warned of.
-    let found = |said: &str, number: usize| {
-        let said = said_of(said, &format!("k{number}"));
-        let warned = said.contains(&format!("this launch of `k{number}` knows nothing of the header"));
-        (if said.contains(&format!("nvtune: k{number}: block=256 PER{number}=1 ")) { 1 } else { 8 }, warned)
-    };
-    let include = "#include \"predicted.tune.h\"";
-    let literal = "$k<<<(n / 8 + 255) / 256, 256>>>(n, x);";
-    let by_header = "$k<<<nvtune::$k::grid(n), nvtune::$k::block()>>>(n, x);";
-    let alternatives = format!("\n#ifdef $K_BLOCK_X\n{by_header}\n#else\n{literal}\n#endif\n");
-    for (head, launches, expected) in [
-        (format!("#if __has_include(\"predicted.tune.h\")\n{include}\n#endif"), &*alternatives, (1, false)),
-        (format!("#ifdef USE_TUNED\n{include}\n#endif"), &alternatives, (8, false)),
-        ("// the header comes later".to_owned(), &alternatives, (8, false)),
-        // What is asked of a kernel is no launch: those are in another source, which has the header.
-        (
-            include.to_owned(),
-            "cudaFuncSetAttribute($k, cudaFuncAttributePreferredSharedMemoryCarveout, 0);",
-            (1, false),
-        ),
-    ] {
-        let said = predicted(&project, &format!("{head}\n{}", source(0, "", launches)));
-        assert_eq!(found(&said, 0), expected, "{head}\n{launches}\n{said}");
-    }
-
-    // Kernels of a source that includes the header, by which it launches another one, too: each goes by its own launches.
-    let beside_literal = format!("{by_header} {literal}");
-    let cases = [
-        ("", by_header, (1, false)),
-        ("", &beside_literal, (8, true)),
-        // Another kernel's launches are the header's: so they are in any form.
-        ("", literal, (8, false)),
-        ("", "dim3 g((n + 2047) / 2048), b(256); $k<<<g, b>>>(n, x);", (8, false)),
-        ("", "dim3 g, b; g.x = (n + 2047) / 2048; b.x = 256; $k<<<g, b>>>(n, x);", (8, false)),
-        ("", "void *a[] = {&n, &x}; cudaLaunchKernel((void *)$k, dim3(n), dim3(256), a, 0, 0);", (8, false)),
-        ("extern void run(void (*)(int, float *), int);", "run($k, n);", (8, false)),
-        // Names that begin as the kernel's, and macros that are called for others, are not its own.
-        (
-            "extern int blocks(int), nvtune_$k2_block_x(), nvtune_$k_float_grid_x(int);",
-            "$k<<<blocks(n), 256>>>(n, x); n = nvtune_$k2_block_x() + nvtune_$k_float_grid_x(n);",
-            (8, false),
-        ),
-        (
-            "#define RUN(name) name<<<nvtune::name::grid(n), nvtune::name::block()>>>(n, x)\nextern int blocks(int);",
-            "$k<<<blocks(n), 256>>>(n, x); RUN(other);",
-            (8, false),
-        ),
-        // A macro may make the header's names.
-        (
-            "#define LAUNCH(k) k<<<nvtune::k::grid(n), k##_BLOCK_X>>>(n, x)\n#define $k_BLOCK_X 256",
-            "LAUNCH($k);",
-            (1, false),
-        ),
-        // Who gives the grid may have it from the header.
-        ("extern dim3 shape(int n);", "const dim3 g = shape(n); $k<<<g, 256>>>(n, x);", (8, false)),
-        ("extern dim3 shape(int n, dim3 b);", "$k<<<shape(n, nvtune::$k::block()), 256>>>(n, x);", (1, false)),
-    ];
-    let kernels = cases.iter().enumerate().map(|(number, (before, launches, _))| source(number, before, launches));
-    let said = predicted(
-        &project,
-        &format!(
-            "{include}\n//@tune threads(n) block(256) regs({{0}})\n//@tune args(n = 1 << 20, x = random[n])\n\
-             __global__ void other(int n, float *x) {{\nint i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] = 2; }}\n\
-             void go_other(int n, float *x) {{ other<<<nvtune::other::grid(n), nvtune::other::block()>>>(n, x); }}\n{}",
-            kernels.collect::<String>()
-        ),
-    );
-    for (number, (before, launches, expected)) in cases.iter().enumerate() {
-        assert_eq!(found(&said, number), *expected, "{before}\n{launches}\n{said}");
-    }
-}
-
-#[test]
-fn macro_that_every_launch_follows_is_tuned() {
-    let project = Project::new(&[]);
-    let followed = "remap grid.x:kept grid.y:kept host:TILE block:TILE";
-    let cases = [
-        ("dim3 block(TILE, TILE); flip<<<grid, block>>>(n, x, y);", 32, followed),
-        ("flip<<<grid, dim3(TILE, TILE, 1)>>>(n, x, y);", 32, followed),
-        // Not all of the block, or not in every launch, or as nobody can tell.
-        ("flip<<<grid, dim3(TILE, 16)>>>(n, x, y);", 16, "kept:TILE"),
-        ("flip<<<grid, dim3(TILE, TILE)>>>(n, x, y); flip<<<grid, dim3(16, 16)>>>(n, x, y);", 16, "kept:TILE"),
-        ("dim3 block(TILE, TILE); block = other(block); flip<<<grid, block>>>(n, x, y);", 16, "kept:TILE"),
-        ("flip<<<grid, dim3(TILE, TILE)>>>(n, x, y); launch(flip, grid, n);", 16, "kept:TILE"),
-    ];
-    // Kernels of one source, each with a macro of its own.
-    let own = |number: usize, text: &str| {
-        text.replace("flip", &format!("flip{number}")).replace("TILE", &format!("TILE{number}"))
-    };
-    let kernel = |(number, (launch, ..)): (usize, &(&str, i32, &str))| {
-        let host = format!(
-            "void go{number}(int n, const float *x, float *y) {{\n\
-             dim3 grid((n + TILE - 1) / TILE, (n + TILE - 1) / TILE); {launch} }}\nint tile{number} = TILE;\n"
-        );
-        own(number, &format!("{}{host}", TILED.replace(" launch(header)", "")))
-    };
-    let source: String = cases.iter().enumerate().map(kernel).collect();
-    let declared = "extern dim3 other(dim3); extern void launch(void (*)(int, const float *, float *), dim3, int);";
-    built(&project, &format!("{declared}\n{source}"), LARGE_TILES_WIN);
-    let record = project.record("launches.tune.json");
-    for (number, (launch, tile, reach)) in cases.iter().enumerate() {
-        let kernel = &record["kernels"][number];
-        let chosen = &kernel["pinned"];
-        assert_eq!(chosen["macros"][own(number, "TILE")], *tile, "{launch}: {kernel}");
-        let is_reached = chosen["launches"].as_str().is_some_and(|words| words.contains(&own(number, reach)));
-        assert!(is_reached, "{launch}: {chosen}");
-    }
-    let each = |text: &str| (0..cases.len()).map(|number| text.replace('#', &number.to_string())).collect::<String>();
-    project.write(
-        "main.cu",
-        &format!(
-            "#include <cstdio>\n{}int main() {{ {} }}\n\
-             dim3 other(dim3 b) {{ return b; }}\nvoid launch(void (*)(int, const float *, float *), dim3, int) {{}}\n",
-            each("extern int tile#;\n"),
-            each("std::printf(\"%d \", tile#); ")
-        ),
-    );
-    succeed(&mut project.plain(&["main.cu", "launches.o", "-o", "tile"]));
-    let tiles = cases.map(|(_, tile, _)| format!("{tile} ")).concat();
-    assert_eq!(succeed(&mut std::process::Command::new(project.path("tile"))).stdout, tiles);
-}
-
-#[test]
-fn macro_tied_to_the_block_is_kept_if_a_launch_keeps_its_block() {
-    let project = Project::new(&[]);
-    // The clauses and the launches of each kernel of a source, and why it keeps its block.
-    let cases = [
-        ("launch(remap)", "flip<<<dim3(n / 16, n / 16), dim3(16, 16)>>>(n, x, y);", None),
-        ("launch(remap)", "flip<<<dim3(n / 16, n / 16), dim3(16, 16), 0>>>(n, x, y);", None),
-        (
-            "launch(remap)",
-            "flip<<<dim3(n / 16, n / 16), dim3(16, 16), 64>>>(n, x, y);",
-            Some(
-                "a launch with dynamic shared memory keeps its own (launches.cu(LINE)): say how much it has in shared(...)",
-            ),
-        ),
-        ("launch(remap) shared(64)", "flip<<<dim3(n / 16, n / 16), dim3(16, 16), 64>>>(n, x, y);", None),
-        (
-            "launch(remap)",
-            "void *a[] = {&n, &x, &y}; cudaLaunchKernel((void *)flip, dim3(9), dim3(16, 16), a, 0, 0);",
-            Some("a launch keeps its own (launches.cu(LINE)), for it goes by no launch stub"),
-        ),
-        // So it does where it is launched under another name, and not where that is another kernel's.
-        ("launch(remap)", "auto f = flip; f<<<dim3(n / 16, n / 16), dim3(16, 16), 64>>>(n, x, y);", Some("")),
-        ("launch(remap)", "run(flip, n, x, y);", Some("")),
-        ("launch(remap)", "LAUNCH(flip, dim3(n / 16, n / 16), dim3(16, 16), 64)(n, x, y);", Some("")),
-        ("launch(remap)", "LAUNCH(other, 1, 32, 64)(n); flip<<<dim3(n / 16, n / 16), dim3(16, 16)>>>(n, x, y);", None),
-    ];
-    let mut source = "#define LAUNCH(k, g, b, s) k<<<g, b, s>>>\n__global__ void other(int n) {}\n\
-        template <class F> void run(F f, int n, const float *x, float *y) { f<<<n, dim3(16, 16), n>>>(n, x, y); }\n"
-        .to_owned();
-    let mut lines = Vec::new();
-    for (number, (clauses, launch, _)) in cases.iter().enumerate() {
-        let kernel = format!("flip{number}");
-        source += &tiled(&kernel, &format!("TILE{number}")).replace("launch(header)", clauses);
-        lines.push(source.lines().count() + 1);
-        let launch = launch.replace("flip", &kernel);
-        source += &format!("void go{number}(int n, const float *x, float *y) {{ {launch} }}\n");
-    }
-    let said = built(&project, &source, LARGE_TILES_WIN);
-    for (number, (_, launch, why)) in cases.iter().enumerate() {
-        let said = said_of(&said, &format!("flip{number}"));
-        let is_reshaped = said.contains(&format!("nvtune: flip{number}: block=32x32 TILE{number}=32 "));
-        assert_eq!(is_reshaped, why.is_none(), "{launch}: {said}");
-        let why = why.unwrap_or_default().replace("LINE", &lines[number].to_string());
-        assert!(said.contains(&why), "{launch}: {said}");
-    }
-    // What is known of a kernel from another source is told with this one's places.
-    let moved = format!(
-        "{}\n\nvoid go(int n, const float *x, float *y) {{ flip2<<<dim3(n / 16, n / 16), dim3(16, 16), n>>>(n, x, y); }}\n",
-        tiled("flip2", "TILE2").replace("launch(header)", "launch(remap)")
-    );
-    let said = built(&project, &moved, LARGE_TILES_WIN);
-    assert!(said.contains("; from the cache") && said.contains("(launches.cu(13))"), "{said}");
-}
-
-#[test]
-fn macro_visible_to_other_sources_is_kept() {
-    let project = Project::new(&[]);
-    // An instance that another source launches by its own number; a structure in a file that is included with `<>`.
-    let instance = |launches: &str| {
-        predicted(
-            &project,
-            &format!(
-                "#ifndef WIDE\n#define WIDE 256\n#endif\n\
-                 //@tune template(float, WIDE) define(WIDE = {{32, 64, 256}}) block({{32, 64, 256}}) require(block.x == WIDE)\n\
-                 //@tune grid(16384) default(WIDE = 256) regs({{0}}) launch(remap) args(n = 512, x = random[16384 * n], y = out[16384])\n\
-                 template <class T, int N> __global__ void rows(int n, const T *x, T *y) {{\n__shared__ T s[N]; T best = 0;\n\
-                 for (int i = threadIdx.x; i < n; i += N) best = max(best, x[blockIdx.x * n + i]);\ns[threadIdx.x] = best; __syncthreads();\n\
-                 for (int o = N / 2; o; o /= 2) {{ if (threadIdx.x < o) s[threadIdx.x] = max(s[threadIdx.x], s[threadIdx.x + o]); __syncthreads(); }}\n\
-                 if (!threadIdx.x) y[blockIdx.x] = s[0]; }}\n{launches}\n"
-            ),
-        )
-    };
-    let said = instance("template __global__ void rows<float, WIDE>(int, const float *, float *);");
-    assert!(said.contains("WIDE is an argument of the instance that this source makes"), "{said}");
-    let said = instance("void go(int n, float *x) { rows<float, WIDE><<<16384, WIDE>>>(n, x, x); }");
-    assert!(!said.contains("argument of the instance"), "{said}");
-    std::fs::create_dir(project.path("include")).expect("a folder");
-    project.write("include/lanes.h", "#ifndef LANES\n#define LANES 1\n#endif\nstruct Lanes { float x[LANES]; };\n");
-    project.write(
-        "lanes.cu",
-        "#include <lanes.h>\n\
-         //@tune threads(n / LANES) block(256) regs({0}) define(LANES = {1, 8}) default(LANES = 1) args(n = 1 << 20, float v = random[n])\n\
-         __global__ void k(int n, Lanes *v) {\nint i = blockIdx.x * blockDim.x + threadIdx.x;\n\
-         if (i < n / LANES) for (int j = 0; j < LANES; ++j) v[i].x[j] += 1; }\n\
-         void go(int n, Lanes *v) { k<<<(n / LANES + 255) / 256, 256>>>(n, v); }\n",
-    );
-    let mut arguments = compile("lanes.cu", "lanes.o");
-    arguments.push("-Iinclude".to_owned());
-    succeed(&mut project.nvtune(&arguments));
-    let held = project.record("lanes.tune.json")["kernels"][0]["held"].to_string();
-    assert!(held.contains("which other sources may include, too"), "{held}");
 }
 
 #[test]
@@ -367,9 +57,6 @@ fn baseline_that_the_source_does_not_launch_is_a_warning() {
     ] {
         assert_eq!(of("default(block = 512)", host), "", "{host}");
     }
-    // A header that it does not launch by is nothing to it.
-    let beside = of("", "#include \"launches.tune.h\"\nvoid run(int n, float *x) { k<<<n / 512, 512>>>(n, x); }");
-    assert!(beside.contains("has 256: add default(block = 512)"), "{beside}");
 }
 
 /// The lines of results of a build without a GPU, and what `nvtune report` notes, both without times.
@@ -410,8 +97,8 @@ fn space_that_is_mostly_excluded_is_explained_with_the_remedy() {
     );
     expect![[r#"
         nvtune: twice: block=256 (kept: no point that may be chosen is surely faster)
-        nvtune: twice: note: 4 of 5 points may not be chosen: where nothing is timed, the block must divide the threads of the program's launch: list blocks that do, as in block({64, 128, 256}), or include the header and launch by it
-          note: 4 of 5 points may not be chosen: where nothing is timed, the block must divide the threads of the program's launch: list blocks that do, as in block({64, 128, 256}), or include the header and launch by it
+        nvtune: twice: note: 4 of 5 points may not be chosen: where nothing is timed, block and macros must divide the problem without remainder: list such values, or tune on a GPU
+          note: 4 of 5 points may not be chosen: where nothing is timed, block and macros must divide the problem without remainder: list such values, or tune on a GPU
     "#]].assert_eq(&uneven);
     let grid = results(
         &project,
@@ -438,9 +125,7 @@ fn space_that_is_mostly_excluded_is_explained_with_the_remedy() {
         results(&project, &text)
     };
     expect![[r#"
-        nvtune: tied: block=64 TILE=64 (kept: no point that may be chosen is surely faster)
-        nvtune: tied: note: 3 of 4 points may not be chosen: host code uses TILE, to which the block is tied, too (held.cu(7)): include the header and launch by it, or keep TILE out of host code
-          note: 3 of 4 points may not be chosen: host code uses TILE, to which the block is tied, too (held.cu(7)): include the header and launch by it, or keep TILE out of host code
+        nvtune: tied: block=64 TILE=64 (kept: nothing is surely faster)
     "#]]
     .assert_eq(&tied(launch));
     let free = tied(&launch.replace("TILE", "64"));
@@ -640,9 +325,8 @@ fn predicted_winner_does_all_work() {
          void asserted(int n, float *x) { strict<<<(n + 63) / 64, 64>>>(n, x); }\n",
     );
     for words in [
-        // What goes by no launch stub stays as it is.
-        "nvtune: bare: block=64 (kept",
-        "nvtune: bare: note: 2 of 3 points may not be chosen: what this source launches (predicted.cu(4)) goes by no launch stub",
+        // What reaches no launch stub runs nvcc's own code.
+        "predicted.cu(4): note: this launch of `bare` runs nvcc's own code",
         // Arguments that leave open which instance is meant.
         "(5): warning: these arguments fit several instances that this file makes, <4, false>, <4, true>: write",
         // An assertion that asks for the baseline's block, whatever the comment promises.
@@ -653,43 +337,8 @@ fn predicted_winner_does_all_work() {
 }
 
 #[test]
-fn macro_that_changes_no_kernel_or_another_one_is_a_warning() {
+fn macro_that_changes_no_kernel_is_a_warning() {
     let project = Project::new(&[]);
-    let of = |name: &str, host: &str| {
-        predicted(
-            &project,
-            &format!(
-                "#ifndef TILE\n#define TILE 16\n#endif\n\
-                 //@tune define({name} = {{1, 2, 16}}) threads(ceildiv(n, {name})) block(256) regs({{0}}) launch(header)\n\
-                 //@tune default(block = 256, {name} = 16) args(n = 1 << 20, x = random[n], y = out[n])\n\
-                 __global__ void k(int n, const float *x, float *y) {{\n\
-                 const int first = (blockIdx.x * blockDim.x + threadIdx.x) * TILE;\n\
-                 for (int i = first; i < first + TILE && i < n; ++i) y[i] = sinf(x[i]); }}\n\
-                 __global__ void k2(int n, float *y) {{\n\
-                 const int first = (blockIdx.x * blockDim.x + threadIdx.x) * TILE;\n\
-                 for (int i = first; i < first + TILE && i < n; ++i) y[i] *= 2; }}\n{host}\n"
-            ),
-        )
-    };
-    let launch = "void go(int n, float *y) { k2<<<(n + 4095) / 4096, 256>>>(n, y); }";
-    let said = of("TILE", launch);
-    let why = "2 of 3 points may not be chosen: TILE divides the work of `k2` too, whose launches know nothing of it";
-    assert!(said.contains(why) && warnings(&said).is_empty(), "{said}");
-    // What another kernel calls is not looked at before it is compiled.
-    let text = project.read("predicted.cu");
-    let (first, second) = text.split_once("__global__ void k2").expect("two kernels");
-    let second = second.replacen("* TILE", "* per()", 1).replacen("first + TILE", "first + per()", 1);
-    let per = "__device__ int per() { return TILE; }\n";
-    let by_function = predicted(&project, &format!("{first}{per}__global__ void k2{second}"));
-    expect![[r#"
-        predicted.cu(4): warning: TILE=2 holds for the whole file, and changes `k2` too, whose launches know nothing of it: give the macro of `k` a name that no other kernel uses, or launch by it
-          //@tune define(TILE = {1, 2, 16}) threads(ceildiv(n, TILE)) block(256) regs({0}) launch(header)
-                         ^~~~
-
-    "#]]
-    .assert_eq(&warnings(&by_function));
-    let by_macro = "void go(int n, float *y) { k2<<<(n + 256 * TILE - 1) / (256 * TILE), 256>>>(n, y); }";
-    assert_eq!(warnings(&of("TILE", by_macro)), "");
     const MISTYPED: &str = "#ifndef UNROLL\n#define UNROLL 4\n#endif\n\
          //@tune threads(n) block({128, 256}) regs({0}) define(UNROL = {1, 2, 4}) default(block = 256)\n\
          //@tune args(n = 1 << 20, x = random[n], y = out[n]) launch(header)\n\
@@ -705,62 +354,6 @@ fn macro_that_changes_no_kernel_or_another_one_is_a_warning() {
     assert_eq!(warnings(&predicted(&project, MISTYPED)).matches("UNROL`").count(), 1, "what is known is told as well");
     let named = MISTYPED.replace("= UNROLL", "= 4").replace("UNROLL", "UNROL");
     assert_eq!(warnings(&predicted(&project, &named)), "", "it may be for another architecture");
-}
-
-#[test]
-fn macro_in_host_code_is_kept_unless_every_launch_follows_it() {
-    let project = Project::new(&[]);
-    // A kernel with a macro of its own, and host code.
-    let source = |work: &str, launch: &str, host: &str| {
-        let text = format!(
-            "//@tune define($WORK = {{1, 2, 4, 16}}) threads(ceildiv(n, $WORK)) block(256) regs({{0}}) {launch}\n\
-             //@tune default(block = 256, $WORK = 16) args(n = 1 << 20, x = random[n], y = out[n])\n\
-             __global__ void $k(int n, const float *x, float *y) {{\n\
-             const int first = (blockIdx.x * blockDim.x + threadIdx.x) * $WORK;\n\
-             for (int i = first; i < first + $WORK && i < n; ++i) y[i] = sinf(x[i]); }}\n{host}\n"
-        );
-        text.replace("$WORK", work).replace("$k", &work.to_lowercase())
-    };
-    let default = |work: &str| format!("#ifndef {work}\n#define {work} 16\n#endif\n");
-    let by_macro = "void go_$k(int n, const float *x, float *y) { int per = 256 * $WORK; $k<<<(n + per - 1) / per, 256>>>(n, x, y); }";
-    // Defined in a file that others may include, or used in one.
-    let shared = Some("which other sources may include, too");
-    project.write("config.h", &["GIVEN", "ASSERTED", "OPEN", "CLOSED"].map(default).concat());
-    project.write("layout.h", "struct Sums { float of[LAID]; };\n");
-    let own = ["FREE", "LAID", "PADDED"].map(default).concat();
-    let head = format!("#include \"config.h\"\n{own}#include \"layout.h\"\n");
-    let cases = [
-        ("FREE", by_macro, None),
-        ("GIVEN", by_macro, shared),
-        ("ASSERTED", "static_assert($WORK < 99, \"\");", shared),
-        ("LAID", by_macro, shared),
-        (
-            "PADDED",
-            "int padded(int n) { return n + $WORK; }\nvoid go_$k(int n, const float *x, float *y) { $k<<<(n + 4095) / 4096, 256>>>(n, x, y); }",
-            Some("the grid that the program launches knows nothing of PADDED"),
-        ),
-    ];
-    let kernels = cases.map(|(work, host, _)| source(work, "launch(remap)", host));
-    let all = predicted(&project, &format!("{head}{}", kernels.concat()));
-    for (work, _, why) in cases {
-        let said = said_of(&all, &work.to_lowercase());
-        let is_kept = said.contains(&format!("{work}=16 (kept"));
-        let (is_told, is_any_told) =
-            (said.contains("3 of 4 points may not be chosen"), said.contains("may not be chosen"));
-        assert_eq!((is_kept, is_told, is_any_told), (why.is_some(), why.is_some(), why.is_some()), "{said}");
-        assert!(!said.contains("(kept") || why.is_some_and(|why| said.contains(why)), "{said}");
-    }
-    // By the header it follows in this source, and in those alone that include it, too.
-    let by_header = "void go_$k(int n, const float *x, float *y) { $k<<<nvtune::$k::grid(n), nvtune::$k::block()>>>(n, x, y); int w = $WORK; }";
-    let cases = [("OPEN", "", true), ("CLOSED", "launch(header)", false)];
-    let kernels = cases.map(|(work, clause, _)| source(work, clause, by_header));
-    let all =
-        predicted(&project, &format!("#include \"config.h\"\n#include \"predicted.tune.h\"\n{}", kernels.concat()));
-    for (work, _, is_kept) in cases {
-        let said = said_of(&all, &work.to_lowercase());
-        assert_eq!(said.contains(&format!("{work}=16 (kept")), is_kept, "{said}");
-        assert_eq!(said.contains("write launch(header) if all of them include the header"), is_kept, "{said}");
-    }
 }
 
 /// A comment, and the parameters and body of its kernel.
@@ -887,60 +480,6 @@ fn divided(project: &Project, size: &str, guard: &str, entries: &str) -> (String
     (said, [1, 2, 4, 8, 16].map(checked))
 }
 
-#[test]
-fn macro_values_that_host_code_excludes_are_not_compiled() {
-    let tied = "#ifndef TILE\n#define TILE 64\n#endif\n\
-        //@tune define(TILE = {64, 128, 256, 512}) block({64, 128, 256, 512}) require(block.x == TILE) regs({0})\n\
-        //@tune grid(n / TILE) default(TILE = 64) launch(remap) args(n = 1 << 16, x = random[n])\n\
-        __global__ void tied(int n, float *x) { x[blockIdx.x * TILE + threadIdx.x] *= 2; }\n\
-        void go(int n, float *x) { tied<<<n / TILE, TILE + 0>>>(n, x); }\n";
-    let divided = DIVIDED.replace("SIZE", "1 << 20").replace("GUARD", GUARD);
-    let shared = "#ifndef STAGES\n#define STAGES 2\n#endif\n\
-        //@tune define(STAGES = {2, 3, 4, 8}) block({128, 256}) regs({0}) shared(16384 * STAGES) default(block = 256, STAGES = 2)\n\
-        //@tune threads(n) args(n = 1 << 16, x = random[n]) launch(remap)\n\
-        __global__ void staged(int n, float *x) { extern __shared__ float t[]; t[threadIdx.x] = STAGES;\n\
-        const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] += t[threadIdx.x]; }\n";
-    // The values that are left where nothing is timed, and where it is: the block's own; those under which the program's grid has
-    // what the comment asks for, or blocks enough; those whose memory needs no consent.
-    let values = [
-        ("{64, 128, 256, 512})", "{64})", "{64})"),
-        ("{1, 2, 4, 8, 16}", "{4}", "{4, 8, 16}"),
-        ("{2, 3, 4, 8}", "{2, 3}", "{2, 3}"),
-    ];
-    let text = format!("{tied}{divided}{shared}");
-    // Runs of the preprocessor, that of each set of macros among them; and of each kernel, how many rows are told to be refused.
-    let runs = |text: &str, mode: &str| {
-        let project = Project::new(&[]);
-        std::fs::create_dir(project.path("tools")).expect("a folder");
-        noting(&project, "tools/gcc", &which::which("gcc").expect("a host compiler"));
-        let device = r#"{"name": "NVIDIA H200", "compute_capability": 90}"#;
-        project.write("recorded.json", &format!(r#"{{"device": {device}, "entries": [{{"time_us": 10.0}}]}}"#));
-        project.write("k.cu", text);
-        let path = std::env::var("PATH").expect("there is one");
-        let mut build = project.nvtune(&compile("k.cu", "k.o"));
-        build.env("PATH", format!("{}:{path}", project.path("tools").display()));
-        succeed(build.env("NVTUNE", mode).env("NVTUNE_REPLAY", "recorded.json"));
-        let record = project.record("k.tune.json");
-        let told = |kernel: &serde_json::Value| {
-            let rows = kernel["configurations"].as_array().expect("a list").iter();
-            let why = rows.filter_map(|row| row["refused"].as_str());
-            why.filter(|why| why.contains("include the header") || why.contains("need the host code's consent")).count()
-        };
-        let told: Vec<usize> = record["kernels"].as_array().expect("a list").iter().map(told).collect();
-        (project.read("notes").lines().count(), told)
-    };
-    for mode in ["static", "measure"] {
-        let left = values.iter().fold(text.clone(), |text, (all, of_model, of_gpu)| {
-            assert!(text.contains(all), "{all}");
-            text.replacen(all, if mode == "measure" { of_gpu } else { of_model }, 1)
-        });
-        // A value that is compiled in vain is a run more.
-        let ((runs_of_all, refused), (of_left, _)) = (runs(&text, mode), runs(&left, mode));
-        assert_eq!(runs_of_all, of_left, "{mode}");
-        assert!(refused.len() == values.len() && !refused.contains(&0), "{mode}: {refused:?}");
-    }
-}
-
 /// The block and the macro of its winner.
 fn winner(project: &Project) -> (u64, i64) {
     let record = project.record("launches.tune.json");
@@ -951,30 +490,6 @@ fn winner(project: &Project) -> (u64, i64) {
 }
 
 pub const GUARD: &str = "if (first >= n) return;";
-const EACH: &str = "for (int i = first; i < first + PER; ++i) if (i < n) y[i] = sqrtf(x[i]); if (n > 0) return;";
-
-#[test]
-fn macro_that_launches_do_not_follow_is_tried_if_extra_blocks_are_harmless() {
-    let entries = |value: u32| {
-        format!(
-            r#"{{"label": "PER={value}", "time_us": 5.0}}, {{"label": "block=128", "time_us": 8.0}}, {{"time_us": 10.0, "spread": 0.01}}"#
-        )
-    };
-    // Too few blocks are told from the comment, blocks that would read what is not theirs from the code.
-    for (guard, value, expected) in [(GUARD, 1, (128, 4)), (GUARD, 8, (0, 8)), (EACH, 16, (0, 16)), ("", 8, (128, 4))] {
-        let project = Project::new(&[]);
-        let (said, checked) = divided(&project, "1 << 20", guard, &entries(value));
-        assert!(!said.contains("warning"), "{said}");
-        assert_eq!(
-            checked.map(|count| count > 0),
-            [false, false, true, !guard.is_empty(), !guard.is_empty()],
-            "{guard}{value}"
-        );
-        let found = winner(&project);
-        assert_eq!((found.0.min(expected.0), found.1), expected, "{guard}{value}");
-    }
-}
-
 #[test]
 fn refused_macro_values_cost_few_candidates_and_are_explained() {
     let project = Project::new(&[]);
@@ -987,25 +502,8 @@ fn refused_macro_values_cost_few_candidates_and_are_explained() {
     // Which one is refused first is the search's own affair.
     let (first, rest) = said.split_once('\n').expect("two warnings");
     assert!(first.contains("candidate refused: ") && first.contains("crashed on the GPU"), "{first}");
-    expect![[r#"
-        launches.cu(4): warning: candidates of `divided` were refused: the grid that the program launches knows nothing of PER: launch by the macro, or include the header and launch by it
-          //@tune define(PER = {1, 2, 4, 8, 16}) block(64:1024:64) regs(auto) default(block = 256, PER = 4)
-                  ^~~~~~
-
-    "#]]
-    .assert_eq(rest);
+    expect![""].assert_eq(rest);
     assert_eq!(winner(&project), (128, 4));
-}
-
-#[test]
-fn small_workload_hides_neither_missing_nor_extra_blocks() {
-    // One block does it all.
-    for (guard, value) in [(GUARD, 1), ("", 8)] {
-        let project = Project::new(&[]);
-        let entries = format!(r#"{{"label": "PER={value}", "time_us": 5.0}}, {{"time_us": 10.0, "spread": 0.01}}"#);
-        divided(&project, "64", guard, &entries);
-        assert_eq!(winner(&project).1, 4, "{guard}{value}");
-    }
 }
 
 /// Without the libraries that it can do without, which take the compiler most of its time.
@@ -1175,14 +673,35 @@ fn kernel_that_synchronizes_its_grid_is_launched_cooperatively() {
         }
     }
     expect![[r#"
-         grid.sync(): 256 "pinned grid.x:kept" true ["its launches stay as they are: it waits for its whole grid, and cooperative launches go by no launch stub: write launch(header), and launch there as the header says"]
-        launch(remap) cg::this_grid().sync(): 256 "pinned grid.x:kept" true ["its launches stay as they are: it waits for its whole grid, and cooperative launches go by no launch stub: write launch(header), and launch there as the header says"]
-        launch(header) cg::sync(grid): 64 "header" true null
-        launch(cooperative) cg::this_thread_block().sync(): 256 "pinned grid.x:kept" true ["its launches stay as they are: cooperative launches go by no launch stub: write launch(header, cooperative), and launch there as the header says"]
-        launch(cooperative, header) cg::this_thread_block().sync(): 64 "header" true null
-        #include "root.tune.h" grid.sync(): 64 "header" true null
-        #include "root.tune.h" cg::this_thread_block().sync(): 64 "header" false null
-        #include "root.tune.h" if (!grid.is_valid()) cg::this_thread_block().sync(): 64 "header" false null
-        launch(cooperative)#include "root.tune.h" cg::this_thread_block().sync(): 64 "header" true null
+         grid.sync(): 256 "pinned" true ["its launches stay as they are: cooperative launches reach no launch stub: write launch(header), and launch there as the header says"]
+        launch(remap) cg::this_grid().sync(): 256 "pinned" true ["its launches stay as they are: cooperative launches reach no launch stub: write launch(header), and launch there as the header says"]
+        launch(header) cg::sync(grid): 64 "in place" true null
+        launch(cooperative) cg::this_thread_block().sync(): 256 "pinned" true ["its launches stay as they are: cooperative launches reach no launch stub: write launch(header), and launch there as the header says"]
+        launch(cooperative, header) cg::this_thread_block().sync(): 64 "in place" true null
+        #include "root.tune.h" grid.sync(): 64 "in place" true null
+        #include "root.tune.h" cg::this_thread_block().sync(): 64 "entries" false null
+        #include "root.tune.h" if (!grid.is_valid()) cg::this_thread_block().sync(): 64 "entries" false null
+        launch(cooperative)#include "root.tune.h" cg::this_thread_block().sync(): 64 "in place" true null
     "#]].assert_eq(&found);
+}
+
+#[test]
+fn baseline_is_inferred_from_the_source() {
+    for (source, expected) in [
+        ("void go(int n, float *x) { k<<<(n + 127) / 128, 128>>>(n, x); }", "block=128 PER=2"),
+        ("void go(int n, float *x) { k<<<n, 64>>>(n, x); k<<<n, 128>>>(n, x); }", "block=256 PER=2"),
+        ("void go(int n, float *x) { k<<<n, 96>>>(n, x); }", "block=256 PER=2"),
+        ("void go(int n, int b, float *x) { k<<<n / b, b>>>(n, x); }", "block=256 PER=2"),
+    ] {
+        let project = Project::new(&[]);
+        let text = format!(
+            "#ifndef PER\n#define PER 2\n#endif\n\
+             //@tune define(PER = {{1, 2, 4}}) block({{64, 128, 256}}) regs({{0}}) threads(ceildiv(n, PER))\n\
+             //@tune args(n = 1 << 20, x = random[n])\n\
+             __global__ void k(int n, float *x) {{ const int i = (blockIdx.x * blockDim.x + threadIdx.x) * PER;\n\
+             for (int j = 0; j < PER; ++j) if (i + j < n) x[i + j] *= 2; }}\n{source}\n"
+        );
+        let said = built(&project, &text, r#"{"time_us": 10.0, "spread": 0.01}"#);
+        assert!(said.contains(&format!("nvtune: k: {expected} (kept")), "{source}: {said}");
+    }
 }

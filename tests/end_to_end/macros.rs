@@ -3,51 +3,32 @@
 use super::project::{Project, Ran, compile, run, succeed};
 
 #[test]
-fn macro_axis_reaches_host_code_and_the_header() {
+fn header_offers_the_macros_of_the_winner_and_host_code_sees_the_sources() {
     let project = Project::new(&["tiled.cu"]).with_cuda_headers();
     succeed(&mut project.nvtune(&compile("tiled.cu", "tiled.o")));
     let record = project.record("tiled.tune.json");
     let kernel = &record["kernels"][0];
     let winner = kernel["winner"].as_u64().expect("an index") as usize;
     let work = kernel["configurations"][winner]["macros"]["WORK"].as_i64().expect("a value");
-    assert!(project.read("tiled.tune.h").contains(&format!("#define WORK {work}\n")));
+    let header = project.read("tiled.tune.h");
+    assert!(work > 1 && header.contains(&format!("#define TILED_WORK {work}\n")), "{header}");
+    assert!(header.contains("#define WORK 1\n"), "{header}");
     let variants = kernel["variants"].as_array().expect("a list");
     assert_eq!(variants.len(), 4, "each value of WORK gives other code");
-    // The value is in the host code, too: `work()` returns it.
+    // `work()` returns the source's own value.
     let assembly = project.tool_of_host("objdump", &["-d", "--no-show-raw-insn", "tiled.o"]);
     let body = assembly.split("<_Z4workv>:").nth(1).expect("the function is there");
-    assert!(body.lines().take(6).any(|line| line.contains(&format!("${work:#x}"))), "{body}");
+    assert!(body.lines().take(6).any(|line| line.contains("$0x1,")), "{body}");
 }
 
-const BOTH: [&str; 4] = ["-arch=sm_90", "-c", "part.cu", "other.cu"];
-
-/// `part.cu`, with a macro axis, next to a source that has a macro of that name.
-fn with_another_source() -> Project {
+#[test]
+fn macro_axis_is_tuned_next_to_a_source_that_has_a_macro_of_that_name() {
     let project = Project::new(&["part.cu"]);
     project.write("other.cu", "#define WORK 7\nint other() { return WORK; }\n");
-    project
-}
-
-#[test]
-fn macro_axis_without_the_header_is_not_tuned_in_a_call_of_two_sources() {
-    let project = with_another_source();
-    let ran = succeed(&mut project.nvtune(&BOTH));
-    let lines: Vec<&str> = ran.stderr.lines().collect();
-    let reason = "-D would set its macros for the other sources of this call too; include \"part.tune.h\"";
-    assert!(matches!(lines.as_slice(), [line] if line.contains(reason)), "{}", ran.stderr);
-}
-
-#[test]
-fn macro_that_the_source_defines_before_the_header_keeps_its_default() {
-    let project = with_another_source();
-    // What is built is not what was scored.
-    project.write("part.cu", &project.read("part.cu").replacen("#endif\n", "#endif\n#include \"part.tune.h\"\n", 1));
-    let ran = succeed(&mut project.nvtune(&BOTH));
-    assert!(ran.stderr.contains("the tuned result is not used"), "{}", ran.stderr);
-    let (header, record) = (project.read("part.tune.h"), project.record("part.tune.json"));
-    assert!(header.contains("#define WORK 1\n") && header.contains("PROVENANCE \"baseline\""), "{header}");
-    let kernel = &record["kernels"][0];
-    assert_eq!((&kernel["provenance"], &kernel["winner"]), (&"baseline".into(), &kernel["baseline"]));
+    let ran = succeed(&mut project.nvtune(&["-arch=sm_90", "-c", "part.cu", "other.cu"]));
+    assert!(ran.stderr.contains("nvtune: part: block=256 WORK=4 ("), "{}", ran.stderr);
+    let assembly = project.tool_of_host("objdump", &["-d", "--no-show-raw-insn", "other.o"]);
+    assert!(assembly.contains("$0x7,"), "{assembly}");
 }
 
 /// A source that names constants of a file that it includes.

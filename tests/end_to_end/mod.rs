@@ -3,6 +3,7 @@
 mod alternatives;
 mod cases;
 mod cli;
+mod dispatch;
 mod headers;
 mod interrupted;
 mod launches;

@@ -1,4 +1,4 @@
-//! `launch(remap)`: the stubs of an object, run for real on a runtime that only says what it is asked to launch.
+//! The stubs of objects, run for real on a runtime that only says what it is asked to launch.
 
 use super::project::{Project, Ran, compile, nvcc, run, succeed};
 use expect_test::expect;
@@ -37,20 +37,20 @@ fn only_launches_of_the_baseline_shape_are_reshaped() {
     succeed(&mut project.plain(&compile("elsewhere.cu", "elsewhere.o")));
     let said = launches(&project, &["remap.o", "elsewhere.o"], &[]);
     expect![[r#"
-        _Z5plainiPKfPf grid 1024 1 1 block 64 1 1 shared 0 stream 0 first 65536
-        _Z5plainiPKfPf grid 8 3 4 block 64 1 1 shared 0 stream 7 first 65536
+        _Z5plainiPKfPf WINNER grid 1024 1 1 block 64 1 1 shared 0 stream 0 first 65536
+        _Z5plainiPKfPf grid 2 3 4 block 256 1 1 shared 0 stream 7 first 65536
         _Z5plainiPKfPf grid 512 1 1 block 128 1 1 shared 0 stream 0 first 65536
         _Z5plainiPKfPf grid 256 1 1 block 16 16 1 shared 0 stream 0 first 65536
         _Z5plainiPKfPf grid 256 1 1 block 256 1 1 shared 1024 stream 0 first 65536
-        _Z5plainiPKfPf grid 0 1 1 block 64 1 1 shared 0 stream 0 first 65536
+        _Z5plainiPKfPf grid 0 1 1 block 256 1 1 shared 0 stream 0 first 65536
         _Z5plainiPKfPf grid 2147483647 1 1 block 256 1 1 shared 0 stream 0 first 65536
-        _ZN2ns7genericIfEEviPKT_PS1_ grid 16 1 1 block 64 1 1 shared 0 stream 0 first 65536
+        _ZN2ns7genericIfEEviPKT_PS1_ WINNER grid 1024 1 1 block 64 1 1 shared 0 stream 0 first 65536
         _ZN2ns7genericIdEEviPKT_PS1_ grid 4 1 1 block 256 1 1 shared 0 stream 0 first 65536
-        unmangled grid 16 1 1 block 64 1 1 shared 0 stream 0 first 65536
-        hidden grid 2 10 1 block 32 8 1 shared 0 stream 0 first 256
-        _Z6staged5SizesPKfPf grid 16 1 1 block 64 1 1 shared 768 stream 0 first 65536
-        _Z6staged5SizesPKfPf grid 4 1 1 block 256 1 1 shared 64 stream 0 first 65536
-        _Z5plainiPKfPf grid 1024 1 1 block 64 1 1 shared 0 stream 0 first 65536
+        unmangled WINNER grid 1024 1 1 block 64 1 1 shared 0 stream 0 first 65536
+        hidden WINNER grid 8 13 1 block 32 8 1 shared 0 stream 0 first 256
+        _Z6staged5SizesPKfPf WINNER grid 1024 1 1 block 64 1 1 shared 768 stream 0 first 65536
+        _Z6staged5SizesPKfPf grid 256 1 1 block 256 1 1 shared 64 stream 0 first 65536
+        _Z5plainiPKfPf WINNER grid 1024 1 1 block 64 1 1 shared 0 stream 0 first 65536
     "#]]
     .assert_eq(&said.lines().map(short).collect::<String>());
 }
@@ -65,14 +65,14 @@ fn grid_follows_the_block_if_the_comment_says_so() {
     assert!(ran.code == Some(0) && !ran.stderr.contains("warning"), "{}", ran.stderr);
     let said = launches(&project, &["rows.o"], &[]);
     let measured = expect![[r#"
-        _Z3rowiiPKfPf grid 4096 1 1 block 64 1 1 shared 0 stream 0 first 4096
-        _Z3rowiiPKfPf grid 5 1 1 block 64 1 1 shared 0 stream 0 first 5
-        _Z5mixediiPKfPf grid 7 128 1 block 32 8 1 shared 0 stream 0 first 7
-        _Z4flatiPKfPf grid 512 1 1 block 32 4 1 shared 0 stream 0 first 65536
-        _Z4tileiPKfPf grid 32 32 1 block 32 32 1 shared 0 stream 0 first 1024
-        _Z7severaliPKfPf grid 1024 1 1 block 64 1 1 shared 0 stream 0 first 4096
+        _Z3rowiiPKfPf WINNER grid 4096 1 1 block 64 1 1 shared 0 stream 0 first 4096
+        _Z3rowiiPKfPf WINNER grid 5 1 1 block 64 1 1 shared 0 stream 0 first 5
+        _Z5mixediiPKfPf WINNER grid 7 128 1 block 32 8 1 shared 0 stream 0 first 7
+        _Z4flatiPKfPf WINNER grid 512 1 1 block 32 4 1 shared 0 stream 0 first 65536
+        _Z4tileiPKfPf WINNER grid 32 32 1 block 32 32 1 shared 0 stream 0 first 1024
+        _Z7severaliPKfPf WINNER grid 4096 1 1 block 64 1 1 shared 0 stream 0 first 4096
     "#]];
-    measured.assert_eq(&said);
+    measured.assert_eq(&said.lines().map(short).collect::<String>());
     // What was timed is what is launched, and a result hangs on how it is launched.
     let record = project.record("rows.tune.json");
     let kernels = record["kernels"].as_array().expect("a list").iter();
@@ -84,11 +84,11 @@ fn grid_follows_the_block_if_the_comment_says_so() {
         })
         .collect();
     expect![[r#"
-        "row" grid [4096,1,1] block [64,1,1] "remap grid.x:kept"
-        "mixed" grid [64,128,1] block [32,8,1] "remap grid.x:kept"
-        "flat" grid [512,1,1] block [32,4,1] "remap grid.x:xyz grid.y:kept"
-        "tile" grid [32,32,1] block [32,32,1] "remap grid.x:kept grid.y:kept"
-        "several" grid [1024,1,1] block [64,1,1] "remap grid.x:kept"
+        "row" grid [4096,1,1] block [64,1,1] "entries"
+        "mixed" grid [64,128,1] block [32,8,1] "entries"
+        "flat" grid [512,1,1] block [32,4,1] "entries"
+        "tile" grid [32,32,1] block [32,32,1] "entries"
+        "several" grid [4096,1,1] block [64,1,1] "entries"
     "#]]
     .assert_eq(&told);
     // The model, too, chooses only what does the work of the program's own launches, and so keeps PER.
@@ -107,11 +107,12 @@ fn grid_follows_the_block_if_the_comment_says_so() {
     assert!(project.read("rows.tune.h").contains("#define PER 4\n"), "{}", project.read("rows.tune.h"));
 }
 
-/// Without what the compiler adds to the name of a hidden kernel.
+/// A line of the program with what depends on the path left out: `WINNER` for an entry's digits, and what the compiler adds to a hidden name.
 pub fn short(line: &str) -> String {
     let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
-    let name = if name.contains("hidden") { "hidden" } else { name };
-    format!("{name} {rest}\n")
+    let (kernel, winner) = name.split_once("__nvtune_").map_or((name, ""), |(kernel, _)| (kernel, " WINNER"));
+    let kernel = if kernel.contains("hidden") { "hidden" } else { kernel };
+    format!("{kernel}{winner} {rest}\n")
 }
 
 /// The code of each function of an object, relocations and addresses left out; what lies behind it of the object's code.
@@ -158,17 +159,17 @@ fn only_the_fat_binary_and_the_stubs_differ_from_the_object_of_plain_nvcc() {
     assert!(added.iter().all(|name| name.contains("dim3") || name.contains("__nvtune_detail")), "{added:?}");
     for (name, code) in &before {
         let now = after.iter().find(|(other, _)| other == name).map(|(_, code)| code);
-        let is_stub = name.contains("__device_stub_");
+        let is_stub = name.contains("__device_stub_") || name.contains("__nv_cudaEntityRegisterCallback");
         assert!(is_stub || now == Some(code), "{name} has changed");
     }
     let changed = before.iter().filter(|(name, code)| !after.contains(&(name.clone(), code.clone()))).count();
-    assert_eq!(changed, 5, "the stubs of five tuned kernels");
+    assert_eq!(changed, 6, "the stubs of five tuned kernels, and the registration of entries");
     let data = |object: &[u8], wanted: &str| {
         let file = object::File::parse(object).expect("an object file");
         let section = file.section_by_name(wanted).map(|section| section.data().expect("readable").to_vec());
         section.unwrap_or_else(|| panic!("no {wanted}"))
     };
-    for section in [".nvFatBinSegment", "__nv_module_id", ".rodata", ".init_array"] {
+    for section in [".nvFatBinSegment", "__nv_module_id", ".init_array"] {
         assert!(data(&plain, section) == data(&tuned, section), "{section}");
     }
 }
@@ -209,9 +210,9 @@ fn kernel_that_cannot_be_reshaped_keeps_its_block_and_says_why() {
         [
             (
                 Some(
-                    256,
+                    64,
                 ),
-                "it has launch bounds: launch(remap) reshapes it all the same",
+                "",
             ),
             (
                 Some(
@@ -228,7 +229,8 @@ fn kernel_that_cannot_be_reshaped_keeps_its_block_and_says_why() {
         ]
     "#]]
     .assert_debug_eq(&blocks);
-    assert!(ran.stderr.contains("kept.cu(13): warning: this launch of `told` is not reshaped"), "{}", ran.stderr);
+    let note = "kept.cu(13): note: this launch of `told` runs nvcc's own code";
+    assert!(ran.stderr.contains(note), "{}", ran.stderr);
 }
 
 #[test]
@@ -284,11 +286,11 @@ fn outputs_without_launch_stubs_keep_block_and_shared_memory() {
         -cubin -c -rdc=true : 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says"]
         -cubin launch(remap): 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says"]
           stage.cu(2): warning: `stage`: its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says
-        -cubin launch(header): 64 x 2048 "header" null
-        -fatbin #include "stage.tune.h": 64 x 2048 "header" null
-        -c : 64 x 2048 "remap host:WORDS" null
-        -dc : 64 x 2048 "remap host:WORDS" null
-        -lib : 64 x 2048 "remap host:WORDS" null
+        -cubin launch(header): 64 x 2048 "in place" null
+        -fatbin #include "stage.tune.h": 64 x 2048 "in place" null
+        -c : 64 x 2048 "entries" null
+        -dc : 64 x 2048 "entries" null
+        -lib : 64 x 2048 "entries" null
     "#]].assert_eq(&found);
 }
 
@@ -345,38 +347,20 @@ fn launch_bounds_are_those_of_the_compiled_kernel() {
         }
     }
     expect![[r#"
-        FIRST=1 "bounded_first": 128 ["it has launch bounds: launch(remap) reshapes it all the same"]
+        FIRST=1 "bounded_first": 64 []
         FIRST=1 "bounded_second": 256 []
         FIRST=1 "of_header": 256 []
-        FIRST=1 "of_stub": 256 ["its launch bounds let a launch of more than 64 threads a block fail, which plain nvcc's code allows: include the header and launch by it"]
+        FIRST=1 "of_stub": 256 []
         FIRST=0 "bounded_first": 256 []
-        FIRST=0 "bounded_second": 128 ["it has launch bounds: launch(remap) reshapes it all the same"]
+        FIRST=0 "bounded_second": 64 []
         FIRST=0 "of_header": 256 []
-        FIRST=0 "of_stub": 256 ["its launch bounds let a launch of more than 64 threads a block fail, which plain nvcc's code allows: include the header and launch by it"]
-        FIRST=1 "bounded_first": 128 ["it has launch bounds: launch(remap) reshapes it all the same"]
+        FIRST=0 "of_stub": 256 []
+        FIRST=1 "bounded_first": 64 []
         FIRST=1 "bounded_second": 64 []
         FIRST=1 "of_header": 64 []
-        FIRST=1 "of_stub": 256 ["its launch bounds let a launch of more than 64 threads a block fail, which plain nvcc's code allows: include the header and launch by it"]
-    "#]].assert_eq(&found);
-}
-
-#[test]
-fn launch_without_a_stub_is_a_warning_if_the_winner_has_another_shape() {
-    let project = Project::new(&[]);
-    let kernel = "//@tune threads(n) block({64, 256}) regs({0, 32}) default(block = 256) launch(remap)\n\
-         //@tune args(n = 1 << 12, x = out[n])\n\
-         __global__ void one(int n, float *x) {\n\
-         const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] = 1; }\n\
-         void go(void **a) { cudaLaunchKernel((void *)one, 1, 256, a, 0, 0); }\n";
-    for (entries, is_told) in [(SMALL_BLOCKS_WIN, true), (r#"{"time_us": 10.0, "spread": 0.01}"#, false)] {
-        project.write("one.cu", kernel);
-        // Once decided and once from the cache.
-        for _ in 0..2 {
-            let ran = tuned(&project, &compile("one.cu", "one.o"), entries);
-            assert_eq!(ran.stderr.contains("this launch of `one` is not reshaped"), is_told, "{}", ran.stderr);
-        }
-        std::fs::remove_dir_all(project.path("bin/cache")).expect("removed");
-    }
+        FIRST=1 "of_stub": 64 []
+    "#]]
+    .assert_eq(&found);
 }
 
 #[test]
@@ -465,20 +449,20 @@ fn fat_build_picks_the_winner_by_device() {
         [("sm_90", 64), ("sm_80", 256)]
         _Z5mixediPKfPf grid 4 1 1 block 256 1 1 shared 0 stream 0 first 1024
         asked 2 times
-        _Z5mixediPKfPf grid 16 1 1 block 64 1 1 shared 0 stream 0 first 1024
-        asked 4 times
-        _Z5mixediPKfPf grid 16 1 1 block 64 1 1 shared 0 stream 0 first 1024
+        _Z5mixediPKfPf__nvtune_694329cc grid 16 1 1 block 64 1 1 shared 0 stream 0 first 1024
         asked 6 times
         _Z5mixediPKfPf grid 4 1 1 block 256 1 1 shared 0 stream 0 first 1024
         asked 8 times
         _Z5mixediPKfPf grid 4 1 1 block 256 1 1 shared 0 stream 0 first 1024
-        asked 8 times
-        _Z5mixediPKfPf grid 16 1 1 block 64 1 1 shared 0 stream 0 first 1024
-        asked 8 times
-        _Z5mixediPKfPf grid 16 1 1 block 64 1 1 shared 0 stream 0 first 1024
-        asked 8 times
+        asked 10 times
         _Z5mixediPKfPf grid 4 1 1 block 256 1 1 shared 0 stream 0 first 1024
-        asked 8 times
+        asked 10 times
+        _Z5mixediPKfPf__nvtune_694329cc grid 16 1 1 block 64 1 1 shared 0 stream 0 first 1024
+        asked 10 times
+        _Z5mixediPKfPf grid 4 1 1 block 256 1 1 shared 0 stream 0 first 1024
+        asked 10 times
+        _Z5mixediPKfPf grid 4 1 1 block 256 1 1 shared 0 stream 0 first 1024
+        asked 10 times
     "#]]
     .assert_eq(&format!("{blocks:?}\n{said}"));
 }

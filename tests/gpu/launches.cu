@@ -1,4 +1,4 @@
-// A program whose launches are reshaped: blocks of 256 threads become blocks of 64. It checks results and shapes by itself.
+// A program whose launches of 256 threads a block run a winner with blocks of 64. It checks results and shapes by itself.
 #include <cstdio>
 #include <vector>
 
@@ -54,11 +54,11 @@ int main() {
     cudaStreamCreate(&stream);
 
     scale<<<blocks, 256>>>(N, x, y, shape);
-    expect("the baseline's block", 1, {4 * blocks, 1, 1, 64, 1, 1});
+    expect("the baseline's block", 1, {(N + 63) / 64, 1, 1, 64, 1, 1});
     scale<<<(N + 127) / 128, 128>>>(N, x, y, shape);
     expect("another block", 1, {(N + 127) / 128, 1, 1, 128, 1, 1});
     scale<<<dim3(blocks, 2, 3), 256, 0, stream>>>(N, x, y, shape);
-    expect("a grid of three dimensions", 6, {4 * blocks, 2, 3, 64, 1, 1});
+    expect("a grid of three dimensions", 6, {blocks, 2, 3, 256, 1, 1});
 
     // What a launch that is left alone gives is what CUDA says to it.
     scale<<<0, 128>>>(N, x, y, shape);
@@ -78,10 +78,10 @@ int main() {
     cudaGraphInstantiate(&executable, graph, 0);
     expect("before the graph is launched", 0, {0, 0, 0, 0, 0, 0});
     cudaGraphLaunch(executable, stream);
-    expect("a captured launch", 1, {4 * blocks, 1, 1, 64, 1, 1});
+    expect("a captured launch", 1, {(N + 63) / 64, 1, 1, 64, 1, 1});
 
     elsewhere(blocks, N, x, y, shape, stream);
-    expect("a launch of another translation unit", 1, {4 * blocks, 1, 1, 64, 1, 1});
+    expect("a launch of another translation unit", 1, {(N + 63) / 64, 1, 1, 64, 1, 1});
 
     int devices = 0;
     cudaGetDeviceCount(&devices);
@@ -93,7 +93,7 @@ int main() {
         cudaMemcpy(x, host.data(), N * sizeof(float), cudaMemcpyHostToDevice);
         cudaMemset(y, 0, static_cast<size_t>(N) * LAYERS * sizeof(float));
         scale<<<blocks, 256>>>(N, x, y, shape);
-        expect("another device", 1, {4 * blocks, 1, 1, 64, 1, 1});
+        expect("another device", 1, {(N + 63) / 64, 1, 1, 64, 1, 1});
     }
     return failed;
 }

@@ -49,10 +49,6 @@ static inline nvtune_dim3 nvtune_computed_grid(int n, unsigned char m) { return 
 static inline size_t nvtune_computed_shared(unsigned char m, float f) { return NVTUNE_AS(size_t, ((nvtune_detail_max(128LL, NVTUNE_AS(long long, m)) * 4LL) + (nvtune_detail_fmin(NVTUNE_AS(double, f), 2LL) * 8LL))); }
 #endif
 
-#ifndef NVTUNE_EXPRESSIONS_WAS_READ
-#define NVTUNE_EXPRESSIONS_WAS_READ
-#endif
-
 #if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
 #if !defined(NVTUNE_LAUNCH) && __cplusplus >= 201103L && defined(__CUDA_RUNTIME_API_H__) && CUDART_VERSION >= 11080
 #define NVTUNE_LAUNCH
@@ -61,7 +57,7 @@ template <class T> struct as_declared { typedef T type; };
 template <class T> void *address(T &value) {
   return const_cast<char *>(&reinterpret_cast<const volatile char &>(value));
 }
-inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, bool cooperative, cudaStream_t stream, void **arguments) {
+inline cudaError_t prepare(const void *nvtune_kernel, size_t shared, int carveout) {
   cudaError_t error = cudaSuccess;
   if (shared > 0) {
     cudaFuncAttributes attributes;
@@ -72,8 +68,12 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
   }
   if (carveout >= 0) {
     error = cudaFuncSetAttribute(nvtune_kernel, cudaFuncAttributePreferredSharedMemoryCarveout, carveout);
-    if (error != cudaSuccess) return error;
   }
+  return error;
+}
+inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, bool cooperative, cudaStream_t stream, void **arguments) {
+  const cudaError_t error = prepare(nvtune_kernel, shared, carveout);
+  if (error != cudaSuccess) return error;
   cudaLaunchConfig_t configuration = cudaLaunchConfig_t();
   configuration.gridDim = grid;
   configuration.blockDim = block;
@@ -104,7 +104,7 @@ struct computed {
     return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
   }
   static size_t shared(unsigned char m, float f) { return nvtune_computed_shared(m, f); }
-#ifdef NVTUNE_LAUNCH
+#if defined(NVTUNE_LAUNCH)
   template <class T0, class T1, class T2, class T3>
   static cudaError_t launch(void (*nvtune_kernel)(T0, T1, T2, T3), cudaStream_t stream, typename nvtune_detail::as_declared<T0>::type p0, typename nvtune_detail::as_declared<T1>::type p1, typename nvtune_detail::as_declared<T2>::type p2, typename nvtune_detail::as_declared<T3>::type p3) {
     void *arguments[] = {nvtune_detail::address(p0), nvtune_detail::address(p1), nvtune_detail::address(p2), nvtune_detail::address(p3)};

@@ -119,10 +119,6 @@ static inline size_t nvtune_detail_mixed_too_shared(int capability) {
 static inline size_t nvtune_mixed_too_shared(void) { return nvtune_detail_mixed_too_shared(NVTUNE_CAPABILITY_OR(90)); }
 #endif
 
-#ifndef NVTUNE_FAT_WAS_READ
-#define NVTUNE_FAT_WAS_READ
-#endif
-
 #if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
 #if !defined(NVTUNE_LAUNCH) && __cplusplus >= 201103L && defined(__CUDA_RUNTIME_API_H__) && CUDART_VERSION >= 11080
 #define NVTUNE_LAUNCH
@@ -131,7 +127,7 @@ template <class T> struct as_declared { typedef T type; };
 template <class T> void *address(T &value) {
   return const_cast<char *>(&reinterpret_cast<const volatile char &>(value));
 }
-inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, bool cooperative, cudaStream_t stream, void **arguments) {
+inline cudaError_t prepare(const void *nvtune_kernel, size_t shared, int carveout) {
   cudaError_t error = cudaSuccess;
   if (shared > 0) {
     cudaFuncAttributes attributes;
@@ -142,8 +138,12 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
   }
   if (carveout >= 0) {
     error = cudaFuncSetAttribute(nvtune_kernel, cudaFuncAttributePreferredSharedMemoryCarveout, carveout);
-    if (error != cudaSuccess) return error;
   }
+  return error;
+}
+inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, bool cooperative, cudaStream_t stream, void **arguments) {
+  const cudaError_t error = prepare(nvtune_kernel, shared, carveout);
+  if (error != cudaSuccess) return error;
   cudaLaunchConfig_t configuration = cudaLaunchConfig_t();
   configuration.gridDim = grid;
   configuration.blockDim = block;
@@ -174,7 +174,7 @@ struct mixed {
     return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
   }
   static size_t shared(int m) { return nvtune_detail_mixed_shared(NVTUNE_CAPABILITY_OR(90), m); }
-#ifdef NVTUNE_LAUNCH
+#if defined(NVTUNE_LAUNCH)
   template <class T0, class T1, class T2>
   static cudaError_t launch(void (*nvtune_kernel)(T0, T1, T2), cudaStream_t stream, typename nvtune_detail::as_declared<T0>::type p0, typename nvtune_detail::as_declared<T1>::type p1, typename nvtune_detail::as_declared<T2>::type p2) {
     void *arguments[] = {nvtune_detail::address(p0), nvtune_detail::address(p1), nvtune_detail::address(p2)};
@@ -199,7 +199,7 @@ struct mixed_too {
     return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
   }
   static size_t shared() { return nvtune_detail_mixed_too_shared(NVTUNE_CAPABILITY_OR(90)); }
-#ifdef NVTUNE_LAUNCH
+#if defined(NVTUNE_LAUNCH)
   template <class T0, class T1>
   static cudaError_t launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream, typename nvtune_detail::as_declared<T0>::type p0, typename nvtune_detail::as_declared<T1>::type p1) {
     void *arguments[] = {nvtune_detail::address(p0), nvtune_detail::address(p1)};

@@ -43,23 +43,21 @@ static inline double nvtune_detail_fmax(double a, double b) { return a < b ? b :
 #define TILED_OCCUPANCY 75
 #define TILED_PROVENANCE "measured"
 #define TILED_GPU "NVIDIA H200, sm_90"
+#define TILED_TILE 16
+#define TILED_TILED_BLOCK_SIZE 64
+static inline nvtune_dim3 nvtune_tiled_block(void) { return nvtune_detail_dim3(128, 1, 1); }
+static inline nvtune_dim3 nvtune_tiled_grid(int n) { return nvtune_detail_dim3((nvtune_detail_ceildiv(NVTUNE_AS(long long, n), 16LL) + 127LL) / 128LL, 1, 1); }
+static inline size_t nvtune_tiled_shared(void) { return NVTUNE_AS(size_t, 0); }
 #ifndef TILE
 #define TILE 16
-#elif (TILE) != 16 && !defined(NVTUNE_MACRO_AXES_WAS_READ)
+#elif ((TILE) != 16) && !defined(NVTUNE_MACRO_AXES_TUNED)
 #error "TILE is not the 16 that tiled was tuned for: build it with nvtune again, or remove this header"
 #endif
 #ifndef TILED_BLOCK_SIZE
 #define TILED_BLOCK_SIZE 64
-#elif (TILED_BLOCK_SIZE) != 64 && !defined(NVTUNE_MACRO_AXES_WAS_READ)
+#elif ((TILED_BLOCK_SIZE) != 64) && !defined(NVTUNE_MACRO_AXES_TUNED)
 #error "TILED_BLOCK_SIZE is not the 64 that tiled was tuned for: build it with nvtune again, or remove this header"
 #endif
-static inline nvtune_dim3 nvtune_tiled_block(void) { return nvtune_detail_dim3(128, 1, 1); }
-static inline nvtune_dim3 nvtune_tiled_grid(int n) { return nvtune_detail_dim3((nvtune_detail_ceildiv(NVTUNE_AS(long long, n), 16LL) + 127LL) / 128LL, 1, 1); }
-static inline size_t nvtune_tiled_shared(void) { return NVTUNE_AS(size_t, 0); }
-#endif
-
-#ifndef NVTUNE_MACRO_AXES_WAS_READ
-#define NVTUNE_MACRO_AXES_WAS_READ
 #endif
 
 #if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
@@ -70,7 +68,7 @@ template <class T> struct as_declared { typedef T type; };
 template <class T> void *address(T &value) {
   return const_cast<char *>(&reinterpret_cast<const volatile char &>(value));
 }
-inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, bool cooperative, cudaStream_t stream, void **arguments) {
+inline cudaError_t prepare(const void *nvtune_kernel, size_t shared, int carveout) {
   cudaError_t error = cudaSuccess;
   if (shared > 0) {
     cudaFuncAttributes attributes;
@@ -81,8 +79,12 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
   }
   if (carveout >= 0) {
     error = cudaFuncSetAttribute(nvtune_kernel, cudaFuncAttributePreferredSharedMemoryCarveout, carveout);
-    if (error != cudaSuccess) return error;
   }
+  return error;
+}
+inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, bool cooperative, cudaStream_t stream, void **arguments) {
+  const cudaError_t error = prepare(nvtune_kernel, shared, carveout);
+  if (error != cudaSuccess) return error;
   cudaLaunchConfig_t configuration = cudaLaunchConfig_t();
   configuration.gridDim = grid;
   configuration.blockDim = block;
@@ -113,7 +115,7 @@ struct tiled {
     return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
   }
   static size_t shared() { return nvtune_tiled_shared(); }
-#ifdef NVTUNE_LAUNCH
+#if defined(NVTUNE_LAUNCH)
   template <class T0, class T1>
   static cudaError_t launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream, typename nvtune_detail::as_declared<T0>::type p0, typename nvtune_detail::as_declared<T1>::type p1) {
     void *arguments[] = {nvtune_detail::address(p0), nvtune_detail::address(p1)};

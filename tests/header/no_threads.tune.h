@@ -49,10 +49,6 @@ static inline nvtune_dim3 nvtune_resident_grid(void) { return nvtune_detail_dim3
 static inline size_t nvtune_resident_shared(void) { return NVTUNE_AS(size_t, 0); }
 #endif
 
-#ifndef NVTUNE_NO_THREADS_WAS_READ
-#define NVTUNE_NO_THREADS_WAS_READ
-#endif
-
 #if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
 #if !defined(NVTUNE_LAUNCH) && __cplusplus >= 201103L && defined(__CUDA_RUNTIME_API_H__) && CUDART_VERSION >= 11080
 #define NVTUNE_LAUNCH
@@ -61,7 +57,7 @@ template <class T> struct as_declared { typedef T type; };
 template <class T> void *address(T &value) {
   return const_cast<char *>(&reinterpret_cast<const volatile char &>(value));
 }
-inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, bool cooperative, cudaStream_t stream, void **arguments) {
+inline cudaError_t prepare(const void *nvtune_kernel, size_t shared, int carveout) {
   cudaError_t error = cudaSuccess;
   if (shared > 0) {
     cudaFuncAttributes attributes;
@@ -72,8 +68,12 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
   }
   if (carveout >= 0) {
     error = cudaFuncSetAttribute(nvtune_kernel, cudaFuncAttributePreferredSharedMemoryCarveout, carveout);
-    if (error != cudaSuccess) return error;
   }
+  return error;
+}
+inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, bool cooperative, cudaStream_t stream, void **arguments) {
+  const cudaError_t error = prepare(nvtune_kernel, shared, carveout);
+  if (error != cudaSuccess) return error;
   cudaLaunchConfig_t configuration = cudaLaunchConfig_t();
   configuration.gridDim = grid;
   configuration.blockDim = block;
@@ -104,7 +104,7 @@ struct resident {
     return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
   }
   static size_t shared() { return nvtune_resident_shared(); }
-#ifdef NVTUNE_LAUNCH
+#if defined(NVTUNE_LAUNCH)
   static cudaError_t launch(void (*nvtune_kernel)(), cudaStream_t stream) {
     void *arguments[] = {NULL};
     return nvtune_detail::launch(reinterpret_cast<const void *>(nvtune_kernel), grid(), block(), shared(), -1, false, stream, arguments);

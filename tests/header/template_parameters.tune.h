@@ -82,18 +82,15 @@ static inline size_t nvtune_each_float_2_shared(void) { return NVTUNE_AS(size_t,
 #define WIDE_W_1_OCCUPANCY 75
 #define WIDE_W_1_PROVENANCE "measured"
 #define WIDE_W_1_GPU "NVIDIA H200, sm_90"
-#ifndef W
-#define W 2
-#elif (W) != 2 && !defined(NVTUNE_TEMPLATE_PARAMETERS_WAS_READ)
-#error "W is not the 2 that wide_W_1 was tuned for: build it with nvtune again, or remove this header"
-#endif
+#define WIDE_W_1_W 2
 static inline nvtune_dim3 nvtune_wide_W_1_block(void) { return nvtune_detail_dim3(128, 1, 1); }
 static inline nvtune_dim3 nvtune_wide_W_1_grid(int n) { return nvtune_detail_dim3((nvtune_detail_ceildiv(NVTUNE_AS(long long, n), (2LL + 1LL)) + 127LL) / 128LL, 1, 1); }
 static inline size_t nvtune_wide_W_1_shared(void) { return NVTUNE_AS(size_t, 0); }
+#ifndef W
+#define W 2
+#elif ((W) != 2) && !defined(NVTUNE_TEMPLATE_PARAMETERS_TUNED)
+#error "W is not the 2 that wide_W_1 was tuned for: build it with nvtune again, or remove this header"
 #endif
-
-#ifndef NVTUNE_TEMPLATE_PARAMETERS_WAS_READ
-#define NVTUNE_TEMPLATE_PARAMETERS_WAS_READ
 #endif
 
 #if defined(__cplusplus) && defined(__VECTOR_TYPES_H__)
@@ -104,7 +101,7 @@ template <class T> struct as_declared { typedef T type; };
 template <class T> void *address(T &value) {
   return const_cast<char *>(&reinterpret_cast<const volatile char &>(value));
 }
-inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, bool cooperative, cudaStream_t stream, void **arguments) {
+inline cudaError_t prepare(const void *nvtune_kernel, size_t shared, int carveout) {
   cudaError_t error = cudaSuccess;
   if (shared > 0) {
     cudaFuncAttributes attributes;
@@ -115,8 +112,12 @@ inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size
   }
   if (carveout >= 0) {
     error = cudaFuncSetAttribute(nvtune_kernel, cudaFuncAttributePreferredSharedMemoryCarveout, carveout);
-    if (error != cudaSuccess) return error;
   }
+  return error;
+}
+inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, bool cooperative, cudaStream_t stream, void **arguments) {
+  const cudaError_t error = prepare(nvtune_kernel, shared, carveout);
+  if (error != cudaSuccess) return error;
   cudaLaunchConfig_t configuration = cudaLaunchConfig_t();
   configuration.gridDim = grid;
   configuration.blockDim = block;
@@ -147,7 +148,7 @@ struct each_float_4 {
     return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
   }
   static size_t shared() { return nvtune_each_float_4_shared(); }
-#ifdef NVTUNE_LAUNCH
+#if defined(NVTUNE_LAUNCH)
   template <class T0, class T1>
   static cudaError_t launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream, typename nvtune_detail::as_declared<T0>::type p0, typename nvtune_detail::as_declared<T1>::type p1) {
     void *arguments[] = {nvtune_detail::address(p0), nvtune_detail::address(p1)};
@@ -172,7 +173,7 @@ struct each_float_2 {
     return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
   }
   static size_t shared() { return nvtune_each_float_2_shared(); }
-#ifdef NVTUNE_LAUNCH
+#if defined(NVTUNE_LAUNCH)
   template <class T0, class T1>
   static cudaError_t launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream, typename nvtune_detail::as_declared<T0>::type p0, typename nvtune_detail::as_declared<T1>::type p1) {
     void *arguments[] = {nvtune_detail::address(p0), nvtune_detail::address(p1)};
@@ -197,7 +198,7 @@ struct wide_W_1 {
     return dim3(nvtune_made.x, nvtune_made.y, nvtune_made.z);
   }
   static size_t shared() { return nvtune_wide_W_1_shared(); }
-#ifdef NVTUNE_LAUNCH
+#if defined(NVTUNE_LAUNCH)
   template <class T0, class T1>
   static cudaError_t launch(void (*nvtune_kernel)(T0, T1), cudaStream_t stream, typename nvtune_detail::as_declared<T0>::type p0, typename nvtune_detail::as_declared<T1>::type p1) {
     void *arguments[] = {nvtune_detail::address(p0), nvtune_detail::address(p1)};

@@ -23,7 +23,6 @@ __global__ void free(int n, const float *x, float *y) {
 //#|                                        ^~~~
 //#|
 //#| nvtune: bounded: block=*
-//#| nvtune: bounded: note: 3 of 6 points may not be chosen: it has launch bounds: launch(remap) reshapes it all the same
 //#| nvtune: free: block=*
 
 //# build strict
@@ -39,5 +38,4 @@ __global__ void free(int n, const float *x, float *y) {
 //#|                                        ^~~~
 //#|
 //#| nvtune: bounded: block=*; from the cache
-//#| nvtune: bounded: note: 3 of 6 points may not be chosen: it has launch bounds: launch(remap) reshapes it all the same
 //#| nvtune: free: block=*; from the cache

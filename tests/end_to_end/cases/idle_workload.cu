@@ -21,6 +21,7 @@ __global__ void nothing(int n, int limit, Work p) {
 //#|           ^~~~
 //#|
 //#| nvtune: nothing: block=*
+//#| nvtune: nothing: note: 1 of 2 points may not be chosen: where nothing is timed, block and macros must divide the problem without remainder: list such values, or tune on a GPU
 
 //# build strict
 //# args -O3 -arch=sm_90 -c -DA=1
@@ -35,3 +36,4 @@ __global__ void nothing(int n, int limit, Work p) {
 //#|           ^~~~
 //#|
 //#| nvtune: nothing: block=*; from the cache
+//#| nvtune: nothing: note: 1 of 2 points may not be chosen: where nothing is timed, block and macros must divide the problem without remainder: list such values, or tune on a GPU

@@ -27,6 +27,7 @@ cudaError_t launched(const void *kernel, dim3 grid, dim3 block, void **arguments
     return cudaSuccess;
 }
 int asked;
+cudaError_t last_error = cudaSuccess;
 }  // namespace
 
 extern "C" {
@@ -54,6 +55,9 @@ cudaError_t __cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void *
 cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, void *stream) {
     return launched(kernel, grid, block, arguments, shared, stream);
 }
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *with, const void *kernel, void **arguments) {
+    return launched(kernel, with->gridDim, with->blockDim, arguments, with->dynamicSmemBytes, with->stream);
+}
 void **__cudaRegisterFatBinary(void *) { return nullptr; }
 void __cudaRegisterFatBinaryEnd(void **) {}
 void __cudaUnregisterFatBinary(void **) {}
@@ -80,8 +84,34 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int dev
     int capability = 90;
     for (int at = 0; text && at <= device; ++at) capability = static_cast<int>(std::strtol(text, const_cast<char **>(&text), 10));
     ++asked;
+    if (attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin) {
+        *value = 227 << 10;
+        return cudaSuccess;
+    }
     *value = attribute == cudaDevAttrComputeCapabilityMajor ? capability / 10 : capability % 10;
     return cudaSuccess;
 }
 int fake_asked() { return asked; }
+// An entry whose name has the text of FAKE_MISSING is in no image of the current device.
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *kernel) {
+    const char *missing = std::getenv("FAKE_MISSING");
+    ++asked;
+    if (!kernels().count(kernel) || (missing && kernels()[kernel].find(missing) != std::string::npos))
+        return last_error = cudaErrorInvalidDeviceFunction;
+    *attributes = cudaFuncAttributes();
+    attributes->maxThreadsPerBlock = 1024;
+    attributes->maxDynamicSharedSizeBytes = 48 << 10;
+    attributes->preferredShmemCarveout = -1;
+    return cudaSuccess;
+}
+cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute, int value) {
+    std::printf("%s attribute %d is %d\n", kernels()[kernel].c_str(), static_cast<int>(attribute), value);
+    return cudaSuccess;
+}
+cudaError_t cudaPeekAtLastError() { return last_error; }
+cudaError_t cudaGetLastError() {
+    const cudaError_t error = last_error;
+    last_error = cudaSuccess;
+    return error;
+}
 }

@@ -15,4 +15,8 @@ __global__ void k(int n, REAL *x) {
     for (int j = i; j < i + TILE && j < n; ++j) x[j] += 1;
 }
 
+#ifdef K_TILE
+int tile = K_TILE;
+#else
 int tile = TILE;
+#endif

@@ -1,4 +1,4 @@
-// Launches that are written for one block, and are reshaped in the object: of every kind of kernel that has a launch stub.
+// Launches that are written for one block, of every kind of kernel that has a launch stub.
 struct Sizes {
     int n, words;
 };
@@ -60,12 +60,12 @@ int main() {
     plain<<<n / 256, 256, 1024>>>(n, x, y);
     plain<<<0, 256>>>(n, x, y);
     plain<<<2147483647, 256>>>(n, x, y);
-    ns::generic<<<4, 256>>>(n, x, y);
+    ns::generic<<<n / 256, 256>>>(n, x, y);
     ns::generic<<<4, 256>>>(n, static_cast<const double *>(nullptr), static_cast<double *>(nullptr));
-    unmangled<<<4, 256>>>(n, x, y);
-    hidden<<<dim3(3, 5), dim3(16, 16)>>>(256, 100, x, y);
-    staged<<<4, 256, 256 * 3 * 4>>>(Sizes{n, 3}, x, y);
-    staged<<<4, 256, 64>>>(Sizes{n, 3}, x, y);
+    unmangled<<<n / 256, 256>>>(n, x, y);
+    hidden<<<dim3(16, 7), dim3(16, 16)>>>(256, 100, x, y);
+    staged<<<n / 256, 256, 256 * 3 * 4>>>(Sizes{n, 3}, x, y);
+    staged<<<n / 256, 256, 64>>>(Sizes{n, 3}, x, y);
     elsewhere(n, x, y);
     return 0;
 }

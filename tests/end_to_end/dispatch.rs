@@ -1,0 +1,196 @@
+//! Launches of real programs: which entry of the object they run, executed on a runtime that only says what it is asked to launch.
+
+use super::project::{Project, compile, nvcc, succeed};
+use super::remap::{launches, short, tuned};
+use expect_test::expect;
+
+/// The lines with an entry's digits, and what depends on the path, left out.
+fn shortened(said: &str) -> String {
+    said.lines().map(short).collect()
+}
+
+#[test]
+fn launches_in_any_spelling_run_a_winner_only_if_they_are_the_baselines() {
+    let project = Project::new(&["spellings.cu", "cudart.cpp"]).with_cuda_headers();
+    let wins = r#"{"label": "block=128 PER=4", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
+    let ran = tuned(&project, &compile("spellings.cu", "spellings.o"), wins);
+    assert!(ran.code == Some(0) && ran.stderr.contains("scale: block=128 PER=4"), "{}", ran.stderr);
+    expect![[r#"
+        -- numbers
+        _Z5scaleiPf WINNER grid 20 1 1 block 128 1 1 shared 0 stream 0 first 10000
+        -- another block
+        _Z5scaleiPf grid 79 1 1 block 128 1 1 shared 0 stream 0 first 10000
+        -- a block in two dimensions
+        _Z5scaleiPf grid 40 1 1 block 16 16 1 shared 0 stream 0 first 10000
+        -- a part of the problem
+        _Z5scaleiPf grid 20 1 1 block 256 1 1 shared 0 stream 0 first 10000
+        -- a grid in three dimensions
+        _Z5scaleiPf grid 40 1 2 block 256 1 1 shared 0 stream 0 first 10000
+        -- shared memory that the comment does not give
+        _Z5scaleiPf grid 40 1 1 block 256 1 1 shared 64 stream 0 first 10000
+        -- a stream
+        _Z5scaleiPf WINNER grid 20 1 1 block 128 1 1 shared 0 stream 7 first 10000
+        -- variables
+        _Z5scaleiPf WINNER grid 20 1 1 block 128 1 1 shared 0 stream 0 first 10000
+        -- a variable that changes
+        _Z5scaleiPf grid 157 1 1 block 64 1 1 shared 0 stream 0 first 10000
+        _Z5scaleiPf grid 79 1 1 block 128 1 1 shared 0 stream 0 first 10000
+        _Z5scaleiPf WINNER grid 20 1 1 block 128 1 1 shared 0 stream 0 first 10000
+        -- an enumerator
+        _Z5scaleiPf WINNER grid 20 1 1 block 128 1 1 shared 0 stream 0 first 10000
+        -- a constant of another function
+        _Z5scaleiPf grid 53 1 1 block 192 1 1 shared 0 stream 0 first 10000
+        -- a macro that launches
+        _Z5scaleiPf WINNER grid 20 1 1 block 128 1 1 shared 0 stream 0 first 10000
+        -- a macro with the axis
+        _Z5scaleiPf WINNER grid 20 1 1 block 128 1 1 shared 0 stream 0 first 10000
+        -- a least grid with the axis
+        _Z5scaleiPf grid 16 1 1 block 256 1 1 shared 0 stream 0 first 10000
+        -- a variable with the axis
+        _Z5scaleiPf WINNER grid 20 1 1 block 128 1 1 shared 0 stream 0 first 10000
+        -- an alias
+        _Z5scaleiPf WINNER grid 20 1 1 block 128 1 1 shared 0 stream 0 first 10000
+        -- a reference, another block
+        _Z5scaleiPf grid 20 1 1 block 512 1 1 shared 0 stream 0 first 10000
+        -- a table
+        _Z5scaleiPf WINNER grid 20 1 1 block 128 1 1 shared 0 stream 0 first 10000
+        _Z5shiftiPf grid 40 1 1 block 256 1 1 shared 0 stream 0 first 10000
+        -- a choice of kernels
+        _Z5scaleiPf WINNER grid 20 1 1 block 128 1 1 shared 0 stream 0 first 10000
+        -- a function template
+        _Z5scaleiPf WINNER grid 20 1 1 block 128 1 1 shared 0 stream 0 first 10000
+        _Z5scaleiPf grid 7 1 1 block 256 1 1 shared 0 stream 0 first 10000
+        -- a function object
+        _Z5scaleiPf WINNER grid 20 1 1 block 128 1 1 shared 0 stream 0 first 10000
+        _Z5scaleiPf grid 3 1 1 block 256 1 1 shared 0 stream 0 first 10000
+        -- a lambda
+        _Z5scaleiPf WINNER grid 20 1 1 block 128 1 1 shared 0 stream 0 first 10000
+        -- a function of C
+        _Z5scaleiPf WINNER grid 20 1 1 block 128 1 1 shared 0 stream 0 first 10000
+        _Z5scaleiPf grid 10 1 1 block 1024 1 1 shared 0 stream 0 first 10000
+        -- an argument that is no part of the program's problem
+        _Z5scaleiPf grid 40 1 1 block 256 1 1 shared 0 stream 0 first 5000
+        -- nothing to do
+        _Z5scaleiPf grid 0 1 1 block 256 1 1 shared 0 stream 0 first 0
+        -- a single thread
+        _Z5scaleiPf WINNER grid 1 1 1 block 128 1 1 shared 0 stream 0 first 1
+        -- by address
+        _Z5scaleiPf grid 40 1 1 block 256 1 1 shared 0 stream 0 first 10000
+        -- by configuration
+        _Z5scaleiPf grid 40 1 1 block 256 1 1 shared 0 stream 0 first 10000
+        -- another kernel with the macro
+        _Z5shiftiPf grid 40 1 1 block 256 1 1 shared 0 stream 0 first 10000
+    "#]]
+    .assert_eq(&shortened(&launches(&project, &["spellings.o"], &[])));
+}
+
+#[test]
+fn macro_of_a_winner_reaches_neither_host_code_nor_other_kernels() {
+    let project = Project::new(&["sums.cu", "cudart.cpp"]);
+    let wins = r#"{"label": "block=256 BS=256", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
+    let ran = tuned(&project, &compile("sums.cu", "sums.o"), wins);
+    assert!(ran.code == Some(0) && ran.stderr.contains("sums: block=256 BS=256"), "{}", ran.stderr);
+    // The second launch has the winner's block, and code that was made for the source's: nvcc's kernel, as written.
+    expect![[r#"
+        _Z4sumsiPKfPf WINNER grid 10 1 1 block 256 1 1 shared 0 stream 0 first 10
+        _Z4sumsiPKfPf grid 10 1 1 block 256 1 1 shared 0 stream 0 first 10
+        _Z5firstiPf grid 1 1 1 block 128 1 1 shared 0 stream 0 first 128
+    "#]]
+    .assert_eq(&shortened(&launches(&project, &["sums.o"], &[])));
+    succeed(&mut project.plain(&compile("sums.cu", "plain.o")));
+    for kernel in ["_Z4sumsiPKfPf", "_Z5firstiPf"] {
+        assert_eq!(code(&project, "sums.o", kernel), code(&project, "plain.o", kernel), "{kernel}");
+    }
+}
+
+/// Returns the machine code of a kernel in an object, as text.
+fn code(project: &Project, object: &str, kernel: &str) -> String {
+    let tool = nvcc().with_file_name("cuobjdump");
+    let mut tool = std::process::Command::new(tool);
+    let said = succeed(tool.args(["-sass", "-fun", kernel, object]).current_dir(project.path(""))).stdout;
+    assert!(said.contains("EXIT"), "{object} has no {kernel}: {said}");
+    said.lines().filter(|line| line.contains("/*")).map(|line| line.to_owned() + "\n").collect()
+}
+
+#[test]
+fn two_kernels_have_different_values_of_one_macro() {
+    let project = Project::new(&["cudart.cpp"]);
+    let kernel = |name: &str| {
+        format!(
+            "//@tune define(PER = {{1, 2, 4}}) block(256) regs({{0}}) threads(ceildiv(n, PER)) default(PER = 1)\n\
+             //@tune args(n = 1 << 20, x = random[n])\n\
+             __global__ void {name}(int n, float *x) {{\n\
+             const int first = (blockIdx.x * blockDim.x + threadIdx.x) * PER;\n\
+             for (int k = 0; k < PER; ++k) if (first + k < n) x[first + k] *= 2; }}\n"
+        )
+    };
+    let run = "int main() { float *x = 0; one<<<4, 256>>>(1024, x); two<<<4, 256>>>(1024, x); return 0; }\n";
+    project.write("k.cu", &format!("#ifndef PER\n#define PER 1\n#endif\n{}{}{run}", kernel("one"), kernel("two")));
+    let wins = r#"
+        {"kernel": "_Z3oneiPf", "label": "block=256 PER=2", "time_us": 5.0, "spread": 0.01},
+        {"kernel": "_Z3twoiPf", "label": "block=256 PER=4", "time_us": 5.0, "spread": 0.01},
+        {"time_us": 10.0, "spread": 0.01}"#;
+    let ran = tuned(&project, &compile("k.cu", "k.o"), wins);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    expect![[r#"
+        _Z3oneiPf WINNER grid 2 1 1 block 256 1 1 shared 0 stream 0 first 1024
+        _Z3twoiPf WINNER grid 1 1 1 block 256 1 1 shared 0 stream 0 first 1024
+    "#]]
+    .assert_eq(&shortened(&launches(&project, &["k.o"], &[])));
+}
+
+#[test]
+fn winner_has_its_natural_grid_and_is_kept_from_problems_that_it_was_not_seen_to_bear() {
+    let project = Project::new(&["tails.cu", "cudart.cpp"]);
+    // On a smaller problem, which whole blocks do not cover, the results of `whole` are wrong.
+    let wins = r#"
+        {"kernel": "_Z5wholeiPKfPf", "label": "block=192 on a smaller problem", "refused": {"stray": {"buffer": "y"}}},
+        {"label": "block=128", "time_us": 5.0, "spread": 0.01},
+        {"label": "block=192", "time_us": 5.0, "spread": 0.01},
+        {"time_us": 10.0, "spread": 0.01}"#;
+    let ran = tuned(&project, &compile("tails.cu", "tails.o"), wins);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("x over the baseline, measured, for n a multiple of 192)"), "{}", ran.stderr);
+    expect![[r#"
+        _Z4tailiPKfPf WINNER grid 3 1 1 block 128 1 1 shared 0 stream 0 first 300
+        _Z5wholeiPKfPf WINNER grid 4 1 1 block 192 1 1 shared 0 stream 0 first 768
+        _Z5wholeiPKfPf grid 2 1 1 block 256 1 1 shared 0 stream 0 first 512
+    "#]]
+    .assert_eq(&shortened(&launches(&project, &["tails.o"], &[])));
+}
+
+#[test]
+fn predicted_winner_says_for_which_arguments_it_applies() {
+    let project = Project::new(&[]);
+    project.write(
+        "scale.cu",
+        "//@tune threads(n) block(auto) regs({0}) default(block = 32) args(n = 1 << 22, x = random[n], y = out[n])\n\
+         __global__ void scale(int n, const float *x, float *y) {\n\
+         const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = 2 * x[i]; }\n\
+         void go(int n, const float *x, float *y) { scale<<<(n + 31) / 32, 32>>>(n, x, y); }\n",
+    );
+    let ran = succeed(project.nvtune(&compile("scale.cu", "scale.o")).env("NVTUNE", "static"));
+    let line = ran.stderr.lines().find(|line| line.contains("predicted")).unwrap_or_default().to_owned();
+    let block = line.split("block=").nth(1).and_then(|rest| rest.split(' ').next()).unwrap_or_default();
+    assert!(line.contains(&format!("predicted, for n a multiple of {block})")), "{}", ran.stderr);
+}
+
+#[test]
+fn winners_of_a_weak_kernel_in_two_relocatable_objects_are_told_apart() {
+    let project = Project::new(&["weak.cuh", "weak_a.cu", "weak_b.cu"]);
+    for (source, per) in [("weak_a", 2), ("weak_b", 4)] {
+        let wins = format!(
+            r#"{{"label": "block=256 PER={per}", "time_us": 5.0, "spread": 0.01}}, {{"time_us": 10.0, "spread": 0.01}}"#
+        );
+        let mut arguments = compile(&format!("{source}.cu"), &format!("{source}.o"));
+        arguments.push("-rdc=true".into());
+        let ran = tuned(&project, &arguments, &wins);
+        assert!(ran.code == Some(0) && ran.stderr.contains(&format!("PER={per} (")), "{}", ran.stderr);
+    }
+    let link = ["-arch=sm_90", "-dlink", "weak_a.o", "weak_b.o", "-o", "linked.o"].map(str::to_owned);
+    succeed(&mut project.plain(&link));
+    let mut tool = std::process::Command::new(nvcc().with_file_name("cuobjdump"));
+    let said = succeed(tool.args(["-res-usage", "linked.o"]).current_dir(project.path(""))).stdout;
+    let functions = said.lines().filter(|line| line.trim().starts_with("Function")).count();
+    assert_eq!((functions, said.matches("__nvtune_").count()), (3, 2), "{said}");
+}
