@@ -33,8 +33,6 @@ pub struct HeaderKernel {
     pub source_macros: BTreeMap<String, i64>,
     /// Whether the winner stands in the place of nvcc's kernel, so that launches by the kernel's address run it too.
     pub is_in_place: bool,
-    /// What is said where no build of nvtune reads the header, if the object of such a build has no code for this launch.
-    pub elsewhere: Option<Box<HeaderKernel>>,
     pub provenance: Provenance,
     /// The GPU's name and architecture, `NVIDIA H200, sm_90`.
     pub gpu: String,
@@ -156,22 +154,10 @@ impl Header {
                     "/* no {prefix}_BLOCK_X and so on: another kernel's are called so too; {remedy} */"
                 ));
             }
-            let say = |text: &mut Text, kernel: &HeaderKernel| {
-                if !is_without {
-                    text.values(kernel, &axes);
-                }
-                text.functions(kernel);
-            };
-            match &kernel.elsewhere {
-                Some(elsewhere) => {
-                    text.line(format_args!("#ifdef {tuned}"));
-                    say(&mut text, kernel);
-                    text.line(format_args!("#else"));
-                    say(&mut text, elsewhere);
-                    text.line(format_args!("#endif"));
-                }
-                None => say(&mut text, kernel),
+            if !is_without {
+                text.values(kernel, &axes);
             }
+            text.functions(kernel);
             text.axes(kernel, &tuned);
             text.line(format_args!("#endif"));
         }

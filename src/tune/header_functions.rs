@@ -88,7 +88,6 @@ pub fn header(
         macros: configuration.macros.clone(),
         source_macros: configuration.macros.clone(),
         is_in_place: true,
-        elsewhere: None,
         provenance,
         gpu: gpu.to_owned(),
         grid: functions.grid(),
@@ -136,6 +135,7 @@ pub fn stub_conditions(
         let divisor = match divisor {
             Divisor::Expression(expression) => writer.value(expression),
             Divisor::Extent(at) => format!("{}LL", configuration.block[*at]),
+            Divisor::Unknown => return "false".to_owned(),
         };
         format!(
             "__nvtune_detail::remainder(static_cast<long long>({}), static_cast<long long>({divisor})) == 0",

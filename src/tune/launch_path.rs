@@ -12,6 +12,7 @@
 use crate::analysis::work_coverage::{Shares, threads};
 use crate::analysis::{grid_sync, ptx_facts, shape_invariance};
 use crate::comment::{Annotation, Binary, Expr, Function, GivenFill, GivenValue, Grid, Launching, Node};
+use crate::diag::Source;
 use crate::launch::{Configuration, DIMENSIONS, Launch};
 use crate::ptx::{Destination, Module};
 use crate::space::{Facts, MAX_GRID, Space};
@@ -92,6 +93,8 @@ pub enum Divisor {
     Expression(Expr),
     /// The block's extent in a dimension.
     Extent(usize),
+    /// What is left over is not known.
+    Unknown,
 }
 
 impl LaunchPath {
@@ -142,7 +145,7 @@ impl LaunchPath {
             fixed_shape: fixed_shape(annotation, module, symbol),
             fixed_extent: std::array::from_fn(|at| unaware_of_block(at, fixed[at], unread[at])),
             is_invariant,
-            is_promised: annotation.clauses.launch.is_some() || build.includes_header,
+            is_promised: annotation.clauses.launch.is_some(),
             shares,
             is_told_its_block: annotation.tells_block(),
             elements: elements(annotation, &following),
@@ -180,7 +183,8 @@ impl LaunchPath {
     pub fn word(&self) -> &'static str {
         match self.way {
             Way::InPlace => "in place",
-            Way::Entries { reshapes: true, .. } => "entries",
+            Way::Entries { reshapes: true, accepts: false } => "entries",
+            Way::Entries { reshapes: true, accepts: true } => "entries, header",
             Way::Entries { reshapes: false, .. } => "header",
             Way::Pinned(_) => "pinned",
         }
@@ -219,6 +223,12 @@ impl LaunchPath {
         {
             return Some(reason);
         }
+        if matches!(self.way, Way::Entries { reshapes: false, .. }) && configuration.macros != baseline.macros {
+            return Some(
+                "its buffers follow the launch, which a header gives for the source's macros alone: write launch(header) if every launch follows the header"
+                    .to_owned(),
+            );
+        }
         if self.keeps_arguments()
             && let Some(name) = self.launch_argument(space.annotation())
         {
@@ -240,7 +250,8 @@ impl LaunchPath {
         if let Some(reason) = self.refusal(space, configuration, launch) {
             return Some(reason);
         }
-        if self.accepts() {
+        // Launches by the header are the winner's own, and others are left alone.
+        if self.accepts() && configuration.macros == baseline.macros {
             return self.mistakes_block(space, configuration);
         }
         let Ok(before) = space.launch(baseline) else { return Some("its launch is not known".to_owned()) };
@@ -352,10 +363,10 @@ pub fn divisions(space: &Space, configuration: &Configuration) -> Vec<Division> 
     };
     let mut found = Vec::new();
     if let Some(Grid::Expressions(expressions)) = annotation.clauses.grid.as_ref().map(|grid| &grid.value) {
-        expressions.iter().for_each(|expression| collect(expression, &changes, &mut found));
+        expressions.iter().for_each(|expression| collect(&annotation.source, expression, &changes, &mut found));
     }
     for (at, expression) in annotation.clauses.threads.iter().flat_map(|threads| &threads.value).enumerate() {
-        collect(expression, &changes, &mut found);
+        collect(&annotation.source, expression, &changes, &mut found);
         let Some(&extent) = configuration.block.get(at) else { continue };
         if extent > 1 && (extent != baseline.block[at] || changes(expression)) {
             found.push(Division { dividend: expression.clone(), divisor: Divisor::Extent(at) });
@@ -365,35 +376,56 @@ pub fn divisions(space: &Space, configuration: &Configuration) -> Vec<Division> 
         Divisor::Expression(divisor) => {
             space.evaluate(configuration, divisor).ok().and_then(|value| value.as_integer()) == Some(1)
         }
-        Divisor::Extent(_) => false,
+        Divisor::Extent(_) | Divisor::Unknown => false,
     };
     found.retain(|division| !is_one(division));
     found
 }
 
 /// Adds the divisions in an expression whose divisor `changes`.
-fn collect(expression: &Expr, changes: &impl Fn(&Expr) -> bool, found: &mut Vec<Division>) {
-    let mut divide = |dividend: &Expr, divisor: &Expr| {
-        if changes(divisor) {
-            found.push(Division { dividend: dividend.clone(), divisor: Divisor::Expression(divisor.clone()) });
-        }
+fn collect(source: &Source, expression: &Expr, changes: &impl Fn(&Expr) -> bool, found: &mut Vec<Division>) {
+    let division = |dividend: &Expr, divisor: &Expr| {
+        let divisor = Divisor::Expression(divisor.clone());
+        Division { dividend: dividend.clone(), divisor }
     };
+    let unknown = |dividend: &Expr| Division { dividend: dividend.clone(), divisor: Divisor::Unknown };
     match &expression.node {
         Node::Value(_) | Node::Name(_) => {}
-        Node::Unary(_, a) => collect(a, changes, found),
+        Node::Unary(_, a) => collect(source, a, changes, found),
         Node::Binary(operator, _, a, b) => {
-            if *operator == Binary::Divide {
-                divide(a, b);
+            match (*operator, rounded_up(source, a, b)) {
+                (Binary::Divide, Some(dividend)) if changes(b) => found.push(division(dividend, b)),
+                // What is added before the division may be anything.
+                (Binary::Divide, None) if changes(a) => found.push(unknown(a)),
+                (Binary::Divide, None) if changes(b) => found.push(division(a, b)),
+                (Binary::ShiftRight, _) if changes(a) || changes(b) => found.push(unknown(a)),
+                _ => {}
             }
-            [a, b].into_iter().for_each(|part| collect(part, changes, found));
+            [a, b].into_iter().for_each(|part| collect(source, part, changes, found));
         }
-        Node::Choice(a, b, c) => [a, b, c].into_iter().for_each(|part| collect(part, changes, found)),
+        Node::Choice(a, b, c) => [a, b, c].into_iter().for_each(|part| collect(source, part, changes, found)),
         Node::Call(function, arguments) => {
-            if let (Function::Ceildiv, [a, b]) = (function, arguments.as_slice()) {
-                divide(a, b);
+            if let (Function::Ceildiv, [a, b]) = (function, arguments.as_slice())
+                && changes(b)
+            {
+                found.push(division(a, b));
             }
-            arguments.iter().for_each(|part| collect(part, changes, found));
+            arguments.iter().for_each(|part| collect(source, part, changes, found));
         }
+    }
+}
+
+/// Returns `n` of a dividend that is written `n + d - 1` or `n + (d - 1)`, where `d` is the divisor.
+fn rounded_up<'e>(source: &Source, dividend: &'e Expr, divisor: &Expr) -> Option<&'e Expr> {
+    let text = |expression: &Expr| source.slice(expression.span).replace([' ', '(', ')'], "");
+    let is_one = |expression: &Expr| text(expression) == "1";
+    let Node::Binary(operator, _, a, b) = &dividend.node else { return None };
+    match (operator, &a.node, &b.node) {
+        (Binary::Subtract, Node::Binary(Binary::Add, _, n, d), _) if is_one(b) && text(d) == text(divisor) => Some(n),
+        (Binary::Add, _, Node::Binary(Binary::Subtract, _, d, one)) if is_one(one) && text(d) == text(divisor) => {
+            Some(a)
+        }
+        _ => None,
     }
 }
 
@@ -404,6 +436,7 @@ pub fn remainders(space: &Space, configuration: &Configuration) -> Vec<Option<i6
         let divisor = match &division.divisor {
             Divisor::Expression(expression) => integer(expression)?,
             Divisor::Extent(at) => i64::from(configuration.block[*at]),
+            Divisor::Unknown => return None,
         };
         integer(&division.dividend)?.checked_rem(divisor)
     };
@@ -441,6 +474,7 @@ pub fn conditions_text(space: &Space, configuration: &Configuration) -> String {
     let condition = |Division { dividend, divisor }: Division| {
         let divisor = match divisor {
             Divisor::Extent(at) => configuration.block[at].to_string(),
+            Divisor::Unknown => "what it is divided by".to_owned(),
             Divisor::Expression(expression) => match space.evaluate(configuration, &expression) {
                 Ok(value) => value.to_string(),
                 Err(_) => source.slice(expression.span).to_owned(),
@@ -462,11 +496,29 @@ fn fixed_shape(annotation: &Annotation, module: &Module, symbol: &str) -> Option
     ptx_facts::fixed_block(module, symbol).map(str::to_owned).or_else(|| (!is_counted).then(untold))
 }
 
-/// Returns the scalars and buffer sizes of a workload that are given by the block or the grid.
+/// Returns the scalars and buffer sizes of a workload that are given by the block, the grid or a macro axis, themselves or through
+/// other arguments.
 fn following(annotation: &Annotation) -> Vec<(String, Expr)> {
+    let is_axis = |name: &str| annotation.clauses.macros.iter().any(|axis| axis.name == name);
+    let is_of_launch = |name: &str| name.starts_with("block.") || name.starts_with("grid.") || is_axis(name);
+    let mut names: BTreeSet<String> = BTreeSet::new();
+    loop {
+        let count = names.len();
+        for (path, value) in annotation.values() {
+            let GivenValue::Scalar(expression) = value else { continue };
+            let mut follows = false;
+            expression.names(&mut |name, _| follows |= is_of_launch(name) || names.contains(name));
+            if follows {
+                names.insert(path);
+            }
+        }
+        if names.len() == count {
+            break;
+        }
+    }
     let of_launch = |expression: &Expr| {
         let mut found = false;
-        expression.names(&mut |name, _| found |= name.starts_with("block.") || name.starts_with("grid."));
+        expression.names(&mut |name, _| found |= is_of_launch(name) || names.contains(name));
         found
     };
     let given = annotation.values().into_iter().filter_map(|(name, value)| match value {

@@ -105,16 +105,12 @@ impl Tuned {
         };
         let baseline_header = header(decision.baseline, Provenance::Baseline);
         let mut winner_header = header(decision.winner, decision.provenance);
-        if let Way::Entries { accepts, .. } = subject.launch_path.way
-            && configuration(decision.winner).macros != baseline.macros
-        {
-            // Where no stub takes it for the winner's, a launch in its shape would run nvcc's kernel, which other macros made.
-            winner_header.elsewhere = Some(Box::new(baseline_header.clone()));
-            if !accepts {
-                winner_header.launches_as(&baseline_header);
-            }
+        let is_entry = matches!(subject.launch_path.way, Way::Entries { .. });
+        if is_entry && configuration(decision.winner).macros != baseline.macros {
+            // A launch in the winner's shape that no stub takes for the winner's would run nvcc's kernel, which other macros made.
+            winner_header.launches_as(&baseline_header);
         }
-        let needs_division = !decision.surplus && ticket.is_some() && !subject.launch_path.accepts();
+        let needs_division = !decision.surplus && ticket.is_some() && subject.launch_path.reshapes();
         let applies = needs_division
             .then(|| launch_path::conditions_text(&subject.space, configuration(decision.winner)))
             .filter(|conditions| !conditions.is_empty());
@@ -181,9 +177,7 @@ impl Tuned {
         let stays = |&capability: &u32| (capability, self.baseline_header.clone());
         let others = others.chain(self.untuned.iter().map(stays));
         let own = architecture_number(&self.decision.architecture);
-        let is_elsewhere_other = self.everywhere().any(|tuned| tuned.header.elsewhere.is_some());
-        let elsewhere = is_elsewhere_other.then(|| Box::new(self.baseline_header.clone()));
-        HeaderKernel { others: others.collect(), capability: own.unwrap_or(0), elsewhere, ..self.header.clone() }
+        HeaderKernel { others: others.collect(), capability: own.unwrap_or(0), ..self.header.clone() }
     }
 
     /// Whether this is the symbol of its code, on any architecture, or of its launch stub.
@@ -349,6 +343,10 @@ fn stub(
         carveout: configuration.carveout.map(u32::from),
     };
     let baseline = launch(space.baseline());
+    // The header gives launches in the winner's shape only where nvcc's kernel is right in it, too.
+    let accepts = accepts && configuration.macros == space.baseline().macros;
+    // What was not timed is not proved to be right in the place of a launch that does not ask for it.
+    let reshapes = reshapes && !(accepts && decision.device.is_none());
     let dispatch = Dispatch { baseline, winners: vec![winner], accepts_winner_launches: accepts, reshapes };
     let stub = subject.entry.mangled.clone()?;
     let symbol = subject.entry.symbol.clone();

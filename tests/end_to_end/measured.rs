@@ -322,24 +322,24 @@ fn baseline_that_crashes_is_kept() {
 fn header_of_another_build_next_to_the_source_is_not_used() {
     let project = Project::new(&["tiled.cu"]);
     std::fs::create_dir(project.path("out")).expect("a folder");
-    // The disassembled grid function divides by WORK.
-    let grid = |object: &str| {
+    // The disassembled function for the block has its extent.
+    let block_function = |object: &str| {
         let text = project.tool_of_host("objdump", &["-d", "--no-show-raw-insn", object]);
-        text.split("nvtune_tiled_gridi>:").nth(1).unwrap_or_default().lines().take(12).collect::<String>()
+        text.split("nvtune_tiled_blockv>:").nth(1).unwrap_or_default().lines().take(12).collect::<String>()
     };
-    for (work, object) in [(8, "tiled.o"), (2, "out/tiled.o")] {
+    for (block, object) in [(128, "tiled.o"), (256, "out/tiled.o")] {
         project.write(
             "recorded.json",
             &format!(
                 r#"{{"device": {{"name": "NVIDIA H200", "compute_capability": 90}},
-                    "entries": [{{"label": "WORK={work} block=256", "time_us": 5.0}}, {{"time_us": 10.0}}]}}"#
+                    "entries": [{{"label": "WORK=1 block={block}", "time_us": 5.0}}, {{"time_us": 10.0}}]}}"#
             ),
         );
         // Without -O, for the host compiler would inline the grid function.
         let mut nvtune = project.nvtune(&["-arch=sm_90", "-c", "tiled.cu", "-o", object]);
         let ran = succeed(nvtune.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
-        assert!(ran.stderr.contains(&format!("block=256 WORK={work} (2.00x")), "{}", ran.stderr);
-        assert!(grid(object).contains(&format!("$0x{work},%esi")), "{object}: {}", grid(object));
+        assert!(ran.stderr.contains(&format!("block={block} WORK=1 (")), "{}", ran.stderr);
+        assert!(block_function(object).contains(&format!("${block:#x},")), "{object}: {}", block_function(object));
     }
 }
 
