@@ -3,23 +3,20 @@
 use super::memory_check;
 use crate::analysis::shared_memory::has_dynamic_shared;
 use crate::gpu::{MAX_REGISTERS, REGISTERS};
-use crate::launch::{Dim3, Launch};
+use crate::launch::Launch;
 use crate::ptx::Opcode;
 use crate::ptx::opcode::{Class, Effect, Mnemonic};
 use crate::ptx::{Body, Function, Instruction, Module, Operand, StateSpace, Statement};
 use crate::sim;
 use crate::space::{Bounds, Facts};
 use crate::workload::{Fill, Workload};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::HashMap;
 
 /// Registers of a thread come in units of this many.
 const THREAD_UNIT: u32 = 8;
 
 /// PTX instructions at most of a thread that finds out where it is, and that it has nothing to do.
 const AT_ONCE: f64 = 64.0;
-
-/// The same of one in a block that is not needed, which may look at each of its elements to find that it has none.
-const BEYOND: u64 = 1024;
 
 /// PTX instructions that are run to see whether anybody does anything.
 const LOOKED_AT: u64 = 100_000;
@@ -161,28 +158,6 @@ fn reaching(body: &Body) -> impl Iterator<Item = &Instruction> {
         Effect::Read | Effect::Write => opcode.spaces().all(|space| space == StateSpace::Global),
         Effect::Unbounded => true,
     })
-}
-
-/// Whether a launch leaves the memory of the GPU alone in blocks beyond a grid of `needed`, as far as their first and last threads
-/// tell that are run: those of the first block beyond, and of the last one, in each dimension in which there are any.
-pub fn leaves_beyond(module: &Module, symbol: &str, launch: &Launch, workload: &Workload, needed: Dim3) -> bool {
-    let Some(body) = module.entry(symbol).and_then(|entry| entry.body.as_ref()) else { return false };
-    let last = |extents: Dim3| extents.map(|extent| extent.saturating_sub(1));
-    let mut places = Vec::new();
-    for dimension in (0..3).filter(|&at| launch.grid[at] > needed[at]) {
-        for beyond in [needed[dimension], launch.grid[dimension] - 1] {
-            // In the other dimensions it is one that works.
-            for mut block in [[0; 3], last(needed)] {
-                block[dimension] = beyond;
-                places.extend([[0; 3], last(launch.block)].map(|thread| (block, thread)));
-            }
-        }
-    }
-    let lines: HashSet<u32> = reaching(body).map(|instruction| instruction.line).collect();
-    let executed = sim::executed(module, symbol, launch, workload, &places, BEYOND);
-    let leaves =
-        |run: &Option<BTreeSet<u32>>| run.as_ref().is_some_and(|run| run.iter().all(|line| !lines.contains(line)));
-    executed.is_ok_and(|all| all.iter().all(leaves))
 }
 
 /// Returns the bytes that a store (`st.global.v4.f32`) writes; 0 if it cannot reach a buffer.

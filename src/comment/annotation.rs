@@ -277,12 +277,12 @@ pub struct CheckClause {
     pub absolute: Option<f64>,
 }
 
-/// The way of a winner to the launches, in the `launch` clause.
+/// What the `launch` clause promises of the program's launches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Launching {
-    /// The host code uses the header.
+    /// Every launch, in any form, follows the header.
     Header,
-    /// Launches of the default block are reshaped in the object itself.
+    /// The kernel works in every shape that the comment lists.
     Remap,
 }
 

@@ -251,47 +251,7 @@ static inline int nvtune_detail_capability(void) {
 
 /// What `launch` takes besides the runtime's own declarations. A kernel's parameters come as it declares them, so that arguments are
 /// converted as in any call.
-const LAUNCH: &str = "\
-#if !defined(NVTUNE_LAUNCH) && __cplusplus >= 201103L && defined(__CUDA_RUNTIME_API_H__) && CUDART_VERSION >= 11080
-#define NVTUNE_LAUNCH
-namespace nvtune_detail {
-template <class T> struct as_declared { typedef T type; };
-template <class T> void *address(T &value) {
-  return const_cast<char *>(&reinterpret_cast<const volatile char &>(value));
-}
-inline cudaError_t prepare(const void *nvtune_kernel, size_t shared, int carveout) {
-  cudaError_t error = cudaSuccess;
-  if (shared > 0) {
-    cudaFuncAttributes attributes;
-    error = cudaFuncGetAttributes(&attributes, nvtune_kernel);
-    if (error == cudaSuccess && NVTUNE_AS(size_t, attributes.maxDynamicSharedSizeBytes) < shared)
-      error = cudaFuncSetAttribute(nvtune_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, NVTUNE_AS(int, shared));
-    if (error != cudaSuccess) return error;
-  }
-  if (carveout >= 0) {
-    error = cudaFuncSetAttribute(nvtune_kernel, cudaFuncAttributePreferredSharedMemoryCarveout, carveout);
-  }
-  return error;
-}
-inline cudaError_t launch(const void *nvtune_kernel, dim3 grid, dim3 block, size_t shared, int carveout, bool cooperative, cudaStream_t stream, void **arguments) {
-  const cudaError_t error = prepare(nvtune_kernel, shared, carveout);
-  if (error != cudaSuccess) return error;
-  cudaLaunchConfig_t configuration = cudaLaunchConfig_t();
-  configuration.gridDim = grid;
-  configuration.blockDim = block;
-  configuration.dynamicSmemBytes = shared;
-  configuration.stream = stream;
-  cudaLaunchAttribute together = cudaLaunchAttribute();
-  if (cooperative) {
-    together.id = cudaLaunchAttributeCooperative;
-    together.val.cooperative = 1;
-    configuration.attrs = &together;
-    configuration.numAttrs = 1;
-  }
-  return cudaLaunchKernelExC(&configuration, nvtune_kernel, arguments);
-}
-}  // namespace nvtune_detail
-#endif";
+const LAUNCH: &str = include_str!("header_launch.h").trim_ascii_end();
 
 /// The text as it grows.
 #[derive(Default)]

@@ -170,7 +170,7 @@ mod tests {
                 flags: "-arch=sm_90 -m64".into(),
                 ptx: "b1".into(),
                 toolkit: "13.0.88".into(),
-                launches: "remap".into(),
+                launches: "entries".into(),
             },
             winner: Configuration {
                 block: [32, 8, 1],
@@ -210,7 +210,7 @@ mod tests {
                   "driver": 13000,
                   "flags": "-arch=sm_90 -m64",
                   "gpu": "NVIDIA H200",
-                  "launches": "remap",
+                  "launches": "entries",
                   "macros": {
                     "TILE": 16
                   },

@@ -198,20 +198,6 @@ impl Space {
         }
     }
 
-    /// The macros that threads or grid hang on, themselves or through arguments of the workload.
-    pub fn dividing_macros(&self) -> BTreeSet<String> {
-        let grid = self.annotation.clauses.grid.as_ref().map(|grid| &grid.value);
-        let threads = self.annotation.clauses.threads.iter().flat_map(|threads| &threads.value);
-        let blocks = grid.into_iter().filter_map(|grid| match grid {
-            Grid::Expressions(expressions) => Some(expressions),
-            Grid::Lists(_) => None,
-        });
-        threads
-            .chain(blocks.flatten())
-            .flat_map(|expression| Counted::by(&self.annotation, expression).macros)
-            .collect()
-    }
-
     /// The macros that constraints of the comment tie to the block, itself or through other macros.
     pub fn tied_macros(&self) -> BTreeSet<String> {
         let is_block = |axis: &usize| matches!(self.table.axes[*axis], Axis::Block { .. });
