@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Whole programs of public projects, marked by comments alone, built by nvcc and by nvtune in its place, and watched by ncu.
 
-In: kernels/programs.json (per program: its folder, source, the comments above its kernels, what it prints when its own check
-passes) and the projects, each in a folder of its name (the suite's own are beside this file). Out: a JSON file with a row for
+In: kernels/programs.json or the list that --programs names (per program: its folder, source, the comments above its kernels,
+what it prints when its own check passes) and the projects, each in a folder of its name (the suite's own are beside this file). Out: a JSON file with a row for
 each kernel (block, grid, registers and time in both programs, the programs' own check), and a table on stdout; status 0 when
 every program was built and passed.
 Always holds: both programs are built from the same marked source with the same options; they run in turns, a program that
 launches a kernel once in more of them; a row's time is the median over the launches of all turns, clocks and caches left alone.
 
-    kernels/programs.py PROJECTS [--out FILE] [--only NAME...] [--turns N] [--copy FOLDER]
+    kernels/programs.py PROJECTS [--programs FILE] [--out FILE] [--only NAME...] [--turns N] [--copy FOLDER]
 
 `--copy` only copies what the programs need of the projects into another folder.
 """
@@ -40,6 +40,7 @@ LEAST = 15
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("projects", type=pathlib.Path)
+    parser.add_argument("--programs", type=pathlib.Path, default=KERNELS / "programs.json", metavar="FILE", help="the list of programs")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("programs.json"))
     parser.add_argument("--only", nargs="*", metavar="NAME", help="these programs alone")
     parser.add_argument("--turns", type=int, default=5)
@@ -58,12 +59,25 @@ def copy(program, projects, to):
         shutil.copytree(project / folder, to / program["project"] / folder, ignore=flat, dirs_exist_ok=True)
 
 
+def edited(source, edits):
+    text = source.read_text(errors="surrogateescape")
+    for gone, instead in edits.items():
+        if gone not in text:
+            raise SystemExit(f"{source}: has no {gone!r}")
+        text = text.replace(gone, instead)
+    return text
+
+
 def mark(program, folder):
     """Puts the comments above their kernels, and takes out what this toolkit does not know any more."""
     source = folder / program.get("in", program["source"])
-    text = source.read_text(errors="surrogateescape")
-    for gone, instead in program.get("edits", {}).items():
-        text = text.replace(gone, instead)
+    edits = program.get("edits", {})
+    for name, inner in edits.items():
+        # Those of another file stand under its name.
+        if isinstance(inner, dict):
+            other = folder / name
+            other.write_text(edited(other, inner), errors="surrogateescape")
+    text = edited(source, {gone: instead for gone, instead in edits.items() if isinstance(instead, str)})
     for kernel, comment in program["marks"].items():
         head = re.compile(rf"^(?:template\s*<[^>]*>\s*)?[^;{{}}\n]*__global__[^;{{}}]*?\b{kernel}\s*\([^;{{]*{{", re.MULTILINE)
         found = head.search(text)
@@ -101,8 +115,10 @@ def passed(program, folder, binary):
 def watch(program, folder, binary, ncu, count):
     """What ncu sees of the first `count` launches of the marked kernels, for each a list; the program is ended after them."""
     names = "|".join(program["marks"])
+    # A winner's entry has the kernel's mangled name and a suffix; ncu shows it as it is.
+    pattern = f"^({names})$|^[A-Za-z0-9_]*({names})[A-Za-z0-9_]*__nvtune_[0-9a-f]+$"
     command = [ncu, "--csv", "--print-units", "base", "--cache-control", "none", "--clock-control", "none"]
-    command += ["--metrics", ",".join(METRICS), "--kernel-name", f"regex:^({names})$", "--launch-count", str(count), "--kill", "yes"]
+    command += ["--metrics", ",".join(METRICS), "--kernel-name", f"regex:{pattern}", "--launch-count", str(count), "--kill", "yes"]
     command += [f"./{binary}", *program.get("arguments", [])]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=300, check=False)
     lines = done.stdout.splitlines()
@@ -111,13 +127,19 @@ def watch(program, folder, binary, ncu, count):
         raise RuntimeError(f"ncu saw nothing of {binary}: {(done.stdout + done.stderr)[-800:]}")
     launches = {}
     for row in csv.DictReader(io.StringIO("\n".join(line for line in lines[head:] if line.startswith('"')))):
-        launch = launches.setdefault(row["ID"], {"kernel": re.split(r"[<(]", row["Kernel Name"].removeprefix("void "))[0]})
+        launch = launches.setdefault(row["ID"], {"kernel": kernel_of(row["Kernel Name"], program["marks"])})
         launch["block"], launch["grid"] = (numbers(row[name]) for name in ("Block Size", "Grid Size"))
         launch[row["Metric Name"]] = float(row["Metric Value"].replace(",", ""))
     seen = {}
     for launch in launches.values():
         seen.setdefault(launch["kernel"], []).append(launch)
     return seen
+
+
+def kernel_of(name, kernels):
+    """The marked kernel that ncu shows under this name, which can be that of a winner's entry."""
+    plain = re.split(r"[<(]", name.removeprefix("void "))[0]
+    return plain if plain in kernels else max((kernel for kernel in kernels if kernel in plain), key=len)
 
 
 def numbers(text):
@@ -166,7 +188,7 @@ def rows(program, folder, options):
 
 def main():
     options = arguments()
-    programs = [program for program in json.loads((KERNELS / "programs.json").read_text()) if not options.only or program["program"] in options.only]
+    programs = [program for program in json.loads(options.programs.read_text()) if not options.only or program["program"] in options.only]
     if options.copy:
         for program in programs:
             copy(program, options.projects, options.copy)
