@@ -104,7 +104,7 @@ pub struct Power {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
     Auto,
-    /// One to three lists; all values are 1 or more.
+    /// One to three lists; all values are 1 or more. Those of a dimension that follows macros are what they may give.
     Lists(Vec<Vec<u32>>),
 }
 

@@ -7,6 +7,7 @@ use super::alternatives::{Conditions, clashes};
 use super::annotation::{
     Annotation, Clauses, Given, GivenField, GivenSymbol, GivenTable, GivenValue, MacroAxis, Power, Spanned,
 };
+use super::block_of_macros;
 use super::clause::clauses;
 use super::constants::Constants;
 use super::expression::Expr;
@@ -142,14 +143,6 @@ fn instances(
         (None, Some(first)) => problems.push(source.error(first.span, format!("`{name}` is no template"))),
         (Some(_), Some(_)) => {}
     }
-    if let (Some(second), Some(axis)) = (instances.get(1), annotation.clauses.macros.first()) {
-        let message = format!(
-            "macro `{}` has one value for the whole file, so one instance is tuned with it: remove this clause",
-            axis.name
-        );
-        problems.push(source.error(second.span, message).with(source.note(axis.span, "the macro is here")));
-        instances.truncate(1);
-    }
     let several = instances.len() > 1;
     let mut found = Vec::new();
     let asked = template_parameters::asked(&mut annotation);
@@ -192,6 +185,7 @@ fn annotation(
     };
     let before = problems.len();
     let mut parsed = clauses(source, &tokens, marker, problems);
+    block_of_macros::resolve(source, &mut parsed, problems);
     let sound = problems.len() == before;
     let mut untyped: Vec<&mut GivenSymbol> =
         parsed.clauses.symbols.iter_mut().filter(|symbol| symbol.element.is_none()).collect();

@@ -167,16 +167,25 @@ fn block(
     span: Span,
     problems: &mut Vec<Diagnostic>,
 ) -> Result<(), Diagnostic> {
+    let mut of_macros = Vec::new();
     let value = if is_lone(&cursor, "auto") {
         Block::Auto
     } else {
-        Block::Lists(dimensions(cursor, "a block", problems, |item, _| {
+        Block::Lists(dimensions(cursor, "a block", problems, |item, dimension| {
             if is_lone(item, "auto") {
                 return Err(item.source.error(item.place(), "`auto` stands for all dimensions: write block(auto)"));
             }
-            positive_list(item, "a block dimension")
+            let mut whole = *item;
+            match whole.whole_expression() {
+                Ok(expression) if expression.has_names() => {
+                    of_macros.push((dimension, expression));
+                    Ok(Vec::new())
+                }
+                _ => positive_list(item, "a block dimension"),
+            }
         })?)
     };
+    parsed.block_of_macros = of_macros;
     parsed.clauses.block = Some(Spanned { value, span });
     Ok(())
 }

@@ -122,6 +122,13 @@ impl<N> Expr<N> {
         }
     }
 
+    /// Tells whether there is a name in it.
+    pub fn has_names(&self) -> bool {
+        let mut found = false;
+        self.names(&mut |_, _| found = true);
+        found
+    }
+
     /// Calls `visit` with every name and its place, left to right.
     pub fn names<'a>(&'a self, visit: &mut impl FnMut(&'a N, Span)) {
         match &self.node {

@@ -6,6 +6,7 @@
 mod alternatives;
 mod annotation;
 mod annotations;
+mod block_of_macros;
 mod clause;
 mod constant_definitions;
 mod constants;

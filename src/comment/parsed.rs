@@ -11,6 +11,8 @@ pub(crate) struct Parsed {
     pub clauses: Clauses,
     pub args: Option<Vec<RawGiven>>,
     pub name: Option<Spanned<String>>,
+    /// Dimensions of the block that follow macros: `block(TILE, TILE)`.
+    pub(super) block_of_macros: Vec<(usize, Expr)>,
     /// One for each `template` clause.
     pub instances: Vec<RawInstance>,
 }

@@ -465,7 +465,7 @@ impl<'a> Cursor<'a> {
                     let remedy = match is_defined(self.source, &name) {
                         true if what != "a block dimension" => format!("; {UNTOLD}"),
                         _ if what == "a block dimension" && !name.contains('.') => {
-                            format!("; write numbers (where it is a macro axis or a parameter of the template, require(block.x == {name}) ties the block to it)")
+                            format!("; write numbers (require(block.x == {name}) ties the block to a parameter of the template), or the name of a macro of define(...) without braces")
                         }
                         _ => String::new(),
                     };

@@ -11,6 +11,7 @@ use crate::nvcc::{Programs, list_value};
 use crate::process;
 use crate::tune::Tuned;
 use std::ffi::OsString;
+use std::io::{Read, Seek, Write};
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 
@@ -19,6 +20,8 @@ enum Attempt {
     /// With this exit code.
     Ended(u8),
     Differs(Vec<Wrong>),
+    /// nvcc ran and failed, and said why.
+    Refused(ExitStatus),
     /// Nothing could be built with winners.
     Failed(String),
 }
@@ -42,6 +45,10 @@ impl Build<'_> {
                 return code;
             }
             Attempt::Failed(problem) => return self.fall_back(folder, tunings, &problem),
+            Attempt::Refused(status) => {
+                warm.iter().for_each(|warm| warm.forget());
+                return self.retry_without_winners(folder, tunings, status);
+            }
             Attempt::Differs(wrong) => wrong,
         };
         if let Some(warm) = warm {
@@ -61,6 +68,7 @@ impl Build<'_> {
         }
         let problem = match self.attempt(programs, folder, &tunings, None) {
             Attempt::Ended(code) => return code,
+            Attempt::Refused(status) => return self.retry_without_winners(folder, tunings, status),
             Attempt::Failed(problem) => problem,
             Attempt::Differs(wrong) => {
                 let problems = wrong.iter().map(|Wrong { symbol, problem, .. }| format!("{symbol}: {problem}"));
@@ -100,6 +108,8 @@ impl Build<'_> {
             false => Vec::new(),
         };
         match final_build::build(programs, &self.invocation.arguments, &options, (sources, kernels, stubs)) {
+            // A signal was meant for the build.
+            Ok(Built::Done(status)) if !status.success() && status.code().is_some() => Attempt::Refused(status),
             Ok(Built::Done(status)) => Attempt::Ended(self.end(status)),
             Ok(Built::Differs(wrong)) => Attempt::Differs(wrong),
             Err(problem) => Attempt::Failed(problem),
@@ -112,17 +122,42 @@ impl Build<'_> {
         if let Some(code) = self.console.failure() {
             return self.take_back_all(code);
         }
-        for tuning in &mut tunings {
+        self.write_baselines(folder, &mut tunings, problem);
+        self.exec(&self.extra_options(folder, &tunings))
+    }
+
+    /// Builds with baselines after nvcc failed with winners, and said why. Where it fails without them as well, that is the build's
+    /// own failure, and it is not said again.
+    fn retry_without_winners(&self, folder: &Path, mut tunings: Vec<Tuning>, status: ExitStatus) -> u8 {
+        let problem = "nvcc fails with it, as said above";
+        self.write_baselines(folder, &mut tunings, problem);
+        let mut nvcc = Command::new(&self.nvcc.path);
+        nvcc.args(&self.invocation.arguments).args(self.extra_options(folder, &tunings));
+        let (retried, said) = match quietly(&mut nvcc) {
+            Ok((retried, said)) if retried.success() => (retried, said),
+            _ => return self.end(status),
+        };
+        self.console.warning(&format!("the tuned result is not used: {problem}"));
+        if let Some(code) = self.console.failure() {
+            return self.take_back_all(code);
+        }
+        // Where nobody reads it, the object is there all the same.
+        let _ = std::io::stderr().write_all(&said);
+        self.end(retried)
+    }
+
+    /// Writes the baselines' headers and records.
+    fn write_baselines(&self, folder: &Path, tunings: &mut [Tuning], problem: &str) {
+        for tuning in &mut *tunings {
             tuning.tuned.iter_mut().for_each(|tuned| tuned.fall_back(problem));
         }
-        self.keep_beside_what_is_made(&tunings);
-        for tuning in &tunings {
+        self.keep_beside_what_is_made(tunings);
+        for tuning in tunings.iter() {
             match self.write_results(folder, tuning, None) {
                 Err(other) if other != problem => self.console.warning(&other),
                 _ => {}
             }
         }
-        self.exec(&self.extra_options(folder, &tunings))
     }
 
     /// What the final build is given besides the user's own arguments.
@@ -174,4 +209,14 @@ impl Build<'_> {
     pub(super) fn plain(&self) -> u8 {
         self.exec(&[])
     }
+}
+
+/// Runs a program to its end. Returns its status and what it wrote to standard error.
+fn quietly(command: &mut Command) -> std::io::Result<(ExitStatus, Vec<u8>)> {
+    let mut said = tempfile::tempfile()?;
+    let status = process::status(command.stderr(said.try_clone()?))?;
+    let mut bytes = Vec::new();
+    said.rewind()?;
+    said.read_to_end(&mut bytes)?;
+    Ok((status, bytes))
 }

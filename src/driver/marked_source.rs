@@ -146,7 +146,9 @@ impl MarkedSource {
 
     /// Reads the code around the kernels, for advice.
     pub fn surroundings(&self, dryrun: &Dryrun) -> Surroundings {
-        let has_stubs = self.pipelines(dryrun).iter().any(Pipeline::has_host_code);
+        let pipelines = self.pipelines(dryrun);
+        let has_stubs = pipelines.iter().any(Pipeline::has_host_code);
+        let is_relocatable = pipelines.iter().any(Pipeline::is_relocatable);
         // What is not compiled launches nothing.
         let files = has_stubs.then(|| self.around(&self.include_paths)).into_iter().flatten();
         let sources = files.map(|file| {
@@ -155,7 +157,7 @@ impl MarkedSource {
             let text = compiled.map_or_else(|| text.to_string(), |compiled| compiled_text(&text, &compiled.lines));
             Arc::new(Source::new(file.path.to_string_lossy(), text.as_bytes()))
         });
-        Surroundings { includes_header: self.includes_header, has_stubs, host: HostCode::new(sources) }
+        Surroundings { includes_header: self.includes_header, has_stubs, is_relocatable, host: HostCode::new(sources) }
     }
 
     /// Where the header must be below a folder of the include path: by its own name first, and by all that it is included by.

@@ -1,11 +1,31 @@
 namespace __nvtune_detail {
-template <class A, class B> static inline auto quotient(A a, B b) -> decltype(a / b) { return b == 0 ? 0 : a / b; }
-template <class A, class B> static inline auto remainder(A a, B b) -> decltype(a % b) { return b == 0 ? 0 : a % b; }
+/* Written in the C++ of 1998, for whatever standard the build asks for. As in the comment, numbers are 64-bit integers and
+   doubles, and what is made of one of each is a double. */
+template <class A> struct number { typedef long long type; };
+template <> struct number<float> { typedef double type; };
+template <> struct number<double> { typedef double type; };
+template <class A, class B> struct wider { typedef double type; };
+template <> struct wider<long long, long long> { typedef long long type; };
+template <class A, class B> struct result : wider<typename number<A>::type, typename number<B>::type> {};
+template <class A, class B> static inline typename result<A, B>::type quotient(A a, B b) {
+  typedef typename result<A, B>::type R;
+  return b == 0 ? 0 : static_cast<R>(a) / static_cast<R>(b);
+}
+template <class A, class B> static inline typename result<A, B>::type remainder(A a, B b) {
+  typedef typename result<A, B>::type R;
+  return b == 0 ? 0 : static_cast<R>(a) % static_cast<R>(b);
+}
+template <class A, class B> static inline typename result<A, B>::type min(A a, B b) {
+  typedef typename result<A, B>::type R;
+  return static_cast<R>(b) < static_cast<R>(a) ? static_cast<R>(b) : static_cast<R>(a);
+}
+template <class A, class B> static inline typename result<A, B>::type max(A a, B b) {
+  typedef typename result<A, B>::type R;
+  return static_cast<R>(a) < static_cast<R>(b) ? static_cast<R>(b) : static_cast<R>(a);
+}
 static inline long long ceildiv(long long a, long long b) {
   return b == 0 ? 0 : a / b + (a % b != 0 && (a < 0) == (b < 0));
 }
-template <class A, class B> static inline auto min(A a, B b) -> decltype(a + b) { return b < a ? b : a; }
-template <class A, class B> static inline auto max(A a, B b) -> decltype(a + b) { return a < b ? b : a; }
 
 /* Finds the current device. Where there is one alone, it is asked for once. Returns whether it is known. */
 static inline bool current_device(int *device) {
@@ -38,8 +58,8 @@ static int capability(int *device) {
 
 /* Gives a winner the cluster size that the kernel may have. Returns whether both need the same clusters. */
 template <class A>
-static auto share_clusters(const void *key, const A &winner, const A &kernel, int)
-    -> decltype(kernel.nonPortableClusterSizeAllowed, bool()) {
+static bool share_clusters(const void *key, const A &winner, const A &kernel,
+                           char (*)[sizeof(static_cast<A *>(0)->nonPortableClusterSizeAllowed)]) {
   if (kernel.nonPortableClusterSizeAllowed != winner.nonPortableClusterSizeAllowed &&
       cudaFuncSetAttribute(key, cudaFuncAttributeNonPortableClusterSizeAllowed,
                            kernel.nonPortableClusterSizeAllowed) != cudaSuccess)
@@ -51,7 +71,7 @@ static auto share_clusters(const void *key, const A &winner, const A &kernel, in
 }
 
 /* Toolkits before 12.0 do not tell of clusters. */
-template <class A> static bool share_clusters(const void *, const A &, const A &, long) { return true; }
+template <class A> static bool share_clusters(const void *, const A &, const A &, ...) { return true; }
 
 /* Stores that a winner is not for this device. */
 static bool give_up(int *limit) {

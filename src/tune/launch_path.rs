@@ -14,7 +14,7 @@ use crate::analysis::{grid_sync, ptx_facts, shape_invariance};
 use crate::comment::{Annotation, Binary, Expr, Function, GivenFill, GivenValue, Grid, Launching, Node};
 use crate::diag::Source;
 use crate::launch::{Configuration, DIMENSIONS, Launch};
-use crate::ptx::{Destination, Module};
+use crate::ptx::{Destination, Linkage, Module};
 use crate::space::{Facts, MAX_GRID, Space};
 use crate::workload::Entry;
 use std::collections::BTreeSet;
@@ -25,6 +25,9 @@ const WITHOUT_STUBS: &str = "a cubin or fatbin has no launch stubs, and what loa
 /// The same for kernels that are launched cooperatively.
 const COOPERATIVE: &str =
     "cooperative launches reach no launch stub: write launch(header), and launch there as the header says";
+
+/// The same for kernels of which several objects may hold a copy, in place of which winners are put.
+const WEAK: &str = "with -rdc=true the linker keeps one object's copy of this template or inline kernel, and another object's header may differ: leave out launch(header)";
 
 /// Why the model alone does not choose a block that leaves a part of the last one without work; with the remedy.
 pub const MUST_DIVIDE: &str = "where nothing is timed, block and macros must divide the problem without remainder: list such values, or tune on a GPU";
@@ -40,6 +43,8 @@ pub const LAUNCHES_STAY: &str = "its launches stay as they are: ";
 pub struct Build {
     /// Whether what is built holds launch stubs.
     pub has_stubs: bool,
+    /// Whether the code is linked later (`-rdc=true`).
+    pub is_relocatable: bool,
     /// Whether the source includes the header that nvtune writes for it.
     pub includes_header: bool,
 }
@@ -125,11 +130,9 @@ impl LaunchPath {
         let shares = if is_invariant && following.is_empty() { Shares::of(module, symbol) } else { Shares::default() };
         let is_cooperative = annotation.clauses.cooperative || grid_sync::waits_for_grid(module, symbol);
         let way = match annotation.clauses.launch {
+            Some(Launching::Header) if build.is_relocatable && is_weak(module, symbol) => Way::Pinned(WEAK.to_owned()),
             Some(Launching::Header) => Way::InPlace,
-            // Without a launch stub, who includes the header launches by it.
-            _ if !build.has_stubs && build.includes_header => Way::InPlace,
             _ if !build.has_stubs => Way::Pinned(WITHOUT_STUBS.to_owned()),
-            _ if is_cooperative && build.includes_header => Way::InPlace,
             _ if is_cooperative => Way::Pinned(COOPERATIVE.to_owned()),
             _ if entry.mangled.is_none() => {
                 Way::Pinned("the compiler makes no launch stub of it that is known".to_owned())
@@ -429,16 +432,20 @@ fn rounded_up<'e>(source: &Source, dividend: &'e Expr, divisor: &Expr) -> Option
     }
 }
 
+/// Returns the divisor of a division in a configuration.
+fn divisor(space: &Space, configuration: &Configuration, division: &Division) -> Option<i64> {
+    match &division.divisor {
+        Divisor::Expression(expression) => space.evaluate(configuration, expression).ok()?.as_integer(),
+        Divisor::Extent(at) => Some(i64::from(configuration.block[*at])),
+        Divisor::Unknown => None,
+    }
+}
+
 /// Returns the remainders of a configuration's divisions on the workload; `None` for one that cannot be computed.
 pub fn remainders(space: &Space, configuration: &Configuration) -> Vec<Option<i64>> {
-    let integer = |expression: &Expr| space.evaluate(configuration, expression).ok()?.as_integer();
     let remainder = |division: Division| {
-        let divisor = match &division.divisor {
-            Divisor::Expression(expression) => integer(expression)?,
-            Divisor::Extent(at) => i64::from(configuration.block[*at]),
-            Divisor::Unknown => return None,
-        };
-        integer(&division.dividend)?.checked_rem(divisor)
+        let divisor = divisor(space, configuration, &division)?;
+        space.evaluate(configuration, &division.dividend).ok()?.as_integer()?.checked_rem(divisor)
     };
     divisions(space, configuration).into_iter().map(remainder).collect()
 }
@@ -448,24 +455,31 @@ pub fn is_exact(space: &Space, configuration: &Configuration) -> bool {
     remainders(space, configuration).into_iter().all(|remainder| remainder == Some(0))
 }
 
-/// Returns the space on a slightly smaller problem, on which every division of the configuration's grid leaves a remainder.
-pub fn with_remainders(space: &Space, configuration: &Configuration) -> Option<Space> {
+/// Returns the space on slightly smaller problems, on which every division of the configuration's grid leaves a remainder: the first
+/// such one, and one where a division leaves 1, the most surplus that there is. None if there is no such problem.
+pub fn with_remainders(space: &Space, configuration: &Configuration) -> Vec<Space> {
     let is_inexact = |smaller: &Space| {
         let remainders = remainders(smaller, configuration);
         remainders.into_iter().all(|remainder| remainder.is_some_and(|rest| rest != 0))
     };
+    let divisions = divisions(space, configuration);
     let mut names = BTreeSet::new();
-    for Division { dividend, divisor } in divisions(space, configuration) {
-        dividend.names(&mut |name, _| {
+    let mut collect = |expression: &Expr| {
+        expression.names(&mut |name, _| {
             names.insert(name.clone());
         });
+    };
+    for Division { dividend, divisor } in &divisions {
+        collect(dividend);
         if let Divisor::Expression(divisor) = divisor {
-            divisor.names(&mut |name, _| {
-                names.insert(name.clone());
-            });
+            collect(divisor);
         }
     }
-    SMALLER.into_iter().filter_map(|less| space.diminished(&names, less)).find(is_inexact)
+    let inexact = |less: i64| space.diminished(&names, less).filter(is_inexact).map(|smaller| (less, smaller));
+    let Some((first, smaller)) = SMALLER.into_iter().find_map(inexact) else { return Vec::new() };
+    let largest = divisions.iter().filter_map(|division| divisor(space, configuration, division)).max();
+    let second = largest.map(|divisor| divisor - 1).filter(|less| *less > 0 && *less != first).and_then(inexact);
+    [Some(smaller), second.map(|(_, smaller)| smaller)].into_iter().flatten().collect()
 }
 
 /// Returns what must hold of the arguments for the winner to be used, in the comment's words.
@@ -485,6 +499,11 @@ pub fn conditions_text(space: &Space, configuration: &Configuration) -> String {
     let mut conditions: Vec<String> = divisions(space, configuration).into_iter().map(condition).collect();
     conditions.dedup();
     conditions.join(" and ")
+}
+
+/// Tells whether the linker keeps one of several definitions of the kernel.
+fn is_weak(module: &Module, symbol: &str) -> bool {
+    module.entry(symbol).is_some_and(|entry| entry.linkage == Linkage::Weak)
 }
 
 /// Why block, grid and macros stay the baseline's: the grid of another launch is not known.

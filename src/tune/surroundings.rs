@@ -9,6 +9,8 @@ pub struct Surroundings {
     pub includes_header: bool,
     /// Whether what is built holds the kernels' launch stubs.
     pub has_stubs: bool,
+    /// Whether the code is linked later (`-rdc=true`).
+    pub is_relocatable: bool,
     /// The source's host code, where it is compiled.
     pub host: HostCode,
 }
@@ -16,7 +18,8 @@ pub struct Surroundings {
 impl Surroundings {
     /// Returns what decides how launches select a winner.
     pub fn build(&self) -> Build {
-        Build { has_stubs: self.has_stubs, includes_header: self.includes_header }
+        let Self { has_stubs, is_relocatable, includes_header, .. } = *self;
+        Build { has_stubs, is_relocatable, includes_header }
     }
 
     /// Tells whether code or a directive has this name, as far as the code is known.

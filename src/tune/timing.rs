@@ -13,6 +13,7 @@ use crate::measure::verdict::Verdict;
 use crate::measure::{Caches, Candidate, Error, Measurer, Options, Outcome, Plan, Reason, Timing, Trial, Unsanitized};
 use crate::record::{Decision, Found, RecordedTiming};
 use crate::search::Provenance;
+use crate::space::Space;
 use crate::workload;
 use crate::workload::{Buffer, Fill, Workload};
 use std::collections::HashMap;
@@ -48,22 +49,39 @@ pub fn baseline(laid: &Laid) -> Result<Candidate, Error> {
     candidate(laid, laid.baseline).ok_or_else(|| Error::Failed("the baseline has no workload".to_owned()))
 }
 
-/// Tells why a configuration does not give the baseline's results on a problem that its grid does not divide; `None` if it does.
+/// Tells why a configuration does not give the baseline's results on problems that its grid does not divide; `None` if it does.
 pub fn bears_remainders(
     subject: &Subject<'_>,
     laid: &Laid,
     index: usize,
     measurer: &mut impl Measurer,
 ) -> Result<Option<String>, Error> {
-    let configuration = &laid.configurations[index];
-    let Some(smaller) = launch_path::with_remainders(&subject.space, configuration) else {
+    let problems = launch_path::with_remainders(&subject.space, &laid.configurations[index]);
+    if problems.is_empty() {
         return Ok(Some("nothing is known: the workload has no smaller problem of its kind".to_owned()));
-    };
+    }
+    for smaller in problems {
+        let refused = bears(subject, laid, index, &smaller, measurer)?;
+        if refused.is_some() {
+            return Ok(refused);
+        }
+    }
+    Ok(None)
+}
+
+/// The same of one smaller problem.
+fn bears(
+    subject: &Subject<'_>,
+    laid: &Laid,
+    index: usize,
+    smaller: &Space,
+    measurer: &mut impl Measurer,
+) -> Result<Option<String>, Error> {
     let sent = |index: usize| {
         let (of, symbol) = (&laid.configurations[index], candidate(laid, index)?);
-        let prepared = subject.launch_path.prepared(&smaller, of);
+        let prepared = subject.launch_path.prepared(smaller, of);
         let entry = subject.entry(&of.macros).ok()?;
-        let workload = workload::bind(smaller.annotation(), entry, &smaller, &prepared).ok()?;
+        let workload = workload::bind(smaller.annotation(), entry, smaller, &prepared).ok()?;
         let launch = smaller.launch(of).ok()?;
         let label = format!("{} on a smaller problem", symbol.label);
         Some(Candidate { launch, label, workload: Arc::new(workload), ..symbol })

@@ -32,6 +32,8 @@ pub const CLAUSES: &[Clause] = &[
             "block(1:8, 32)",
             "block(2 * 64)",
             "block({2048, 32})",
+            "block(TILE, TILE / 8) define(TILE = {8, 16, 32})",
+            "block(max(X * Y, 32)) define(X = {8, 16}, Y = {2, 4})",
         ],
         refused: &[
             "block(0)",
@@ -54,6 +56,9 @@ pub const CLAUSES: &[Clause] = &[
             "block(pow2(32))",
             "block(pow2(32, 16))",
             "block(block.x)",
+            "block(TILE * WIDE) define(TILE = {8, 16})",
+            "block(TILE / 16) define(TILE = {8, 16})",
+            "block({TILE, 32}) define(TILE = {8, 16})",
             "block({{32}})",
             "block(1.5:4)",
             "block(1:9223372036854775807)",
@@ -421,6 +426,7 @@ pub const CLAUSES: &[Clause] = &[
     Clause {
         name: "template",
         accepted: &[
+            "template(float, TILE) template(double, TILE) define(TILE = {8, 16})",
             "template(float, 16)",
             "template(float, 4) template(double, -4) template(ns::View<int, 2> *, sizeof(int))",
             "template(unsigned char, 2 * TILE) define(TILE = {8, 16})",
@@ -431,7 +437,6 @@ pub const CLAUSES: &[Clause] = &[
             "template(float,)",
             "template(, 4)",
             "template(float, 4) template(float, 4)",
-            "template(float, TILE) template(double, TILE) define(TILE = {8, 16})",
             "template(float, 4",
             "template float",
         ],

@@ -1,6 +1,6 @@
 //! Launches of real programs: which entry of the object they run, executed on a runtime that only says what it is asked to launch.
 
-use super::project::{Project, compile, nvcc, succeed};
+use super::project::{Project, compile, nvcc, run, succeed};
 use super::remap::{launches, short, tuned};
 use expect_test::expect;
 
@@ -137,6 +137,108 @@ fn two_kernels_have_different_values_of_one_macro() {
         _Z3twoiPf WINNER grid 1 1 1 block 256 1 1 shared 0 stream 0 first 1024
     "#]]
     .assert_eq(&shortened(&launches(&project, &["k.o"], &[])));
+}
+
+#[test]
+fn two_instances_of_a_template_have_different_values_of_one_macro() {
+    let project = Project::new(&["cudart.cpp"]);
+    project.write(
+        "k.cu",
+        "#ifndef PER\n#define PER 1\n#endif\n\
+         //@tune template(float) template(double) define(PER = {1, 2, 4}) block(256) regs({0})\n\
+         //@tune threads(ceildiv(n, PER)) args(n = 1 << 20, x = random[n])\n\
+         template <class T> __global__ void scale(int n, T *x) {\n\
+         const int first = (blockIdx.x * blockDim.x + threadIdx.x) * PER;\n\
+         for (int k = 0; k < PER; ++k) if (first + k < n) x[first + k] *= 2; }\n\
+         template <class T> void go() { T *x = 0; scale<<<4, 256>>>(1024, x); }\n\
+         int main() { go<float>(); go<double>(); return 0; }\n",
+    );
+    let wins = r#"
+        {"kernel": "_Z5scaleIfEviPT_", "label": "block=256 PER=4", "time_us": 5.0, "spread": 0.01},
+        {"kernel": "_Z5scaleIdEviPT_", "label": "block=256 PER=2", "time_us": 5.0, "spread": 0.01},
+        {"time_us": 10.0, "spread": 0.01}"#;
+    let ran = tuned(&project, &compile("k.cu", "k.o"), wins);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    expect![[r#"
+        _Z5scaleIfEviPT_ WINNER grid 1 1 1 block 256 1 1 shared 0 stream 0 first 1024
+        _Z5scaleIdEviPT_ WINNER grid 2 1 1 block 256 1 1 shared 0 stream 0 first 1024
+    "#]]
+    .assert_eq(&shortened(&launches(&project, &["k.o"], &[])));
+}
+
+#[test]
+fn block_that_follows_a_macro_has_that_macros_extent() {
+    let project = Project::new(&["cudart.cpp"]);
+    project.write(
+        "k.cu",
+        "#ifndef TILE\n#define TILE 16\n#endif\n\
+         //@tune define(TILE = {8, 16, 32}) block(TILE, TILE / 2) regs({0})\n\
+         //@tune grid(ceildiv(n, TILE), ceildiv(n, TILE / 2)) args(n = 1024, x = random[n * n])\n\
+         __global__ void twice(int n, float *x) {\n\
+         const int i = blockIdx.x * TILE + threadIdx.x, j = blockIdx.y * (TILE / 2) + threadIdx.y;\n\
+         if (i < n && j < n) x[j * n + i] *= 2; }\n\
+         int main() { twice<<<dim3(1024 / TILE, 2048 / TILE), dim3(TILE, TILE / 2)>>>(1024, 0); return 0; }\n",
+    );
+    let wins = r#"{"label": "block=32x16 TILE=32", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
+    let ran = tuned(&project, &compile("k.cu", "k.o"), wins);
+    assert!(ran.code == Some(0) && ran.stderr.contains("3 of 3 points"), "{}", ran.stderr);
+    expect![[r#"
+        _Z5twiceiPf grid 64 128 1 block 16 8 1 shared 0 stream 0 first 1024
+    "#]]
+    .assert_eq(&shortened(&launches(&project, &["k.o"], &[])));
+}
+
+#[test]
+fn build_that_nvcc_fails_with_a_winner_gets_nvccs_own_code() {
+    let project = Project::new(&["cudart.cpp"]);
+    // The stub cannot read the count that `threads` names.
+    let source = "class Size { int count;\n\
+         public: __host__ __device__ explicit Size(int n) : count(n) {}\n\
+         __device__ int get() const { return count; } };\n\
+         //@tune threads(size.count) block({128, 256}) regs({0}) default(block = 256)\n\
+         //@tune args(size = {count = 1 << 20}, x = random[1 << 20])\n\
+         __global__ void scale(Size size, float *x) {\n\
+         const int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+         if (i < size.get()) x[i] *= 2; }\n\
+         int main() { scale<<<4, 256>>>(Size(1024), nullptr); return 0; }\n";
+    project.write("k.cu", source);
+    let wins = r#"{"label": "block=128", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
+    let ran = tuned(&project, &compile("k.cu", "k.o"), wins);
+    assert!(ran.code == Some(0) && ran.stderr.contains("is private"), "{}", ran.stderr);
+    let last = ran.stderr.lines().last();
+    assert_eq!(last, Some("nvtune warning : the tuned result is not used: nvcc fails with it, as said above"));
+    assert!(!project.read("k.tune.h").contains("measured"), "{}", project.read("k.tune.h"));
+    let object = std::fs::read(project.path("k.o")).expect("an object");
+    assert!(!object.windows(7).any(|bytes| bytes == b"__nvtun"), "a winner is in the object");
+    // What fails without winners, too, fails as with nvcc alone.
+    project.write("k.cu", &source.replace("return 0;", "asm(\"no instruction\"); return 0;"));
+    let (plain, ran) =
+        (run(&mut project.plain(&compile("k.cu", "k.o"))), tuned(&project, &compile("k.cu", "k.o"), wins));
+    assert!(plain.code != Some(0) && ran.code == plain.code, "{}", ran.stderr);
+    assert!(!ran.stderr.contains("not used"), "{}", ran.stderr);
+}
+
+#[test]
+fn stub_is_of_any_standard_that_the_build_asks_for() {
+    let project = Project::new(&["cudart.cpp"]).with_cuda_headers();
+    project.write(
+        "k.cu",
+        "//@tune threads(min(n, max(n, 7)) / 2 * 2 % 4096) block({128, 256}) regs({0}) default(block = 256)\n\
+         //@tune args(n = 2048, x = random[n])\n\
+         __global__ void scale(int n, float *x) {\n\
+         const int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+         if (i < n) x[i] *= 2; }\n\
+         int main() { scale<<<4, 256>>>(1024, 0); return 0; }\n",
+    );
+    let wins = r#"{"label": "block=128", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
+    for standard in ["c++03", "c++11", "c++20"] {
+        let mut arguments = compile("k.cu", "k.o");
+        arguments.extend([format!("-std={standard}"), "-Xcompiler=-Wall,-Wextra,-Werror".to_owned()]);
+        let ran = tuned(&project, &arguments, wins);
+        assert!(ran.code == Some(0) && ran.stderr.contains("block=128 ("), "{standard}: {}", ran.stderr);
+        let said = shortened(&launches(&project, &["k.o"], &[]));
+        assert!(said.contains("WINNER grid 8 1 1 block 128"), "{standard}: {said}");
+    }
 }
 
 #[test]

@@ -678,10 +678,10 @@ fn kernel_that_synchronizes_its_grid_is_launched_cooperatively() {
         launch(header) cg::sync(grid): 64 "in place" true null
         launch(cooperative) cg::this_thread_block().sync(): 256 "pinned" true ["its launches stay as they are: cooperative launches reach no launch stub: write launch(header), and launch there as the header says"]
         launch(cooperative, header) cg::this_thread_block().sync(): 64 "in place" true null
-        #include "root.tune.h" grid.sync(): 64 "in place" true null
+        #include "root.tune.h" grid.sync(): 256 "pinned" true ["its launches stay as they are: cooperative launches reach no launch stub: write launch(header), and launch there as the header says"]
         #include "root.tune.h" cg::this_thread_block().sync(): 64 "entries, header" false null
         #include "root.tune.h" if (!grid.is_valid()) cg::this_thread_block().sync(): 64 "entries, header" false null
-        launch(cooperative)#include "root.tune.h" cg::this_thread_block().sync(): 64 "in place" true null
+        launch(cooperative)#include "root.tune.h" cg::this_thread_block().sync(): 256 "pinned" true ["its launches stay as they are: cooperative launches reach no launch stub: write launch(header), and launch there as the header says"]
     "#]].assert_eq(&found);
 }
 

@@ -70,7 +70,7 @@ fn grid_follows_the_block_if_the_comment_says_so() {
         _Z5mixediiPKfPf WINNER grid 7 128 1 block 32 8 1 shared 0 stream 0 first 7
         _Z4flatiPKfPf WINNER grid 512 1 1 block 32 4 1 shared 0 stream 0 first 65536
         _Z4tileiPKfPf WINNER grid 32 32 1 block 32 32 1 shared 0 stream 0 first 1024
-        _Z7severaliPKfPf WINNER grid 4096 1 1 block 64 1 1 shared 0 stream 0 first 4096
+        _Z7severaliPKfPf WINNER grid 1024 1 1 block 64 1 1 shared 0 stream 0 first 4096
     "#]];
     measured.assert_eq(&said.lines().map(short).collect::<String>());
     // What was timed is what is launched, and a result hangs on how it is launched.
@@ -88,7 +88,7 @@ fn grid_follows_the_block_if_the_comment_says_so() {
         "mixed" grid [64,128,1] block [32,8,1] "entries"
         "flat" grid [512,1,1] block [32,4,1] "entries"
         "tile" grid [32,32,1] block [32,32,1] "entries"
-        "several" grid [4096,1,1] block [64,1,1] "entries"
+        "several" grid [1024,1,1] block [64,1,1] "entries"
     "#]]
     .assert_eq(&told);
     // The model, too, chooses only what does the work of the program's own launches, and so keeps PER.
@@ -287,7 +287,7 @@ fn outputs_without_launch_stubs_keep_block_and_shared_memory() {
         -cubin launch(remap): 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says"]
           stage.cu(2): warning: `stage`: its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says
         -cubin launch(header): 64 x 2048 "in place" null
-        -fatbin #include "stage.tune.h": 64 x 2048 "in place" null
+        -fatbin #include "stage.tune.h": 256 x 1024 "pinned" ["its launches stay as they are: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says"]
         -c : 64 x 2048 "entries" null
         -dc : 64 x 2048 "entries" null
         -lib : 64 x 2048 "entries" null
