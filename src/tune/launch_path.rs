@@ -359,12 +359,20 @@ pub fn divisions(space: &Space, configuration: &Configuration) -> Vec<Division> 
         "block.size" => configuration.block != baseline.block,
         _ => configuration.macros.get(name) != baseline.macros.get(name),
     };
-    let changes = |expression: &Expr| {
+    let any = |expression: &Expr, is: &dyn Fn(&String) -> bool| {
         let mut found = false;
-        expression.names(&mut |name, _| found |= is_changed(name));
+        expression.names(&mut |name, _| found |= is(name));
         found
     };
+    let is_axis =
+        |name: &String| name.starts_with("block.") || annotation.clauses.macros.iter().any(|axis| axis.name == *name);
+    let changes = |expression: &Expr| any(expression, &is_changed);
+    // What hangs on the configuration alone, as `TILE / 2`, has no remainder that arguments decide on.
+    let is_fixed = |expression: &Expr| !any(expression, &|name| !is_axis(name));
     let mut found = Vec::new();
+    let collect = |source: &Source, expression: &Expr, changes: &_, found: &mut Vec<Division>| {
+        collect(source, expression, changes, &is_fixed, found);
+    };
     if let Some(Grid::Expressions(expressions)) = annotation.clauses.grid.as_ref().map(|grid| &grid.value) {
         expressions.iter().for_each(|expression| collect(&annotation.source, expression, &changes, &mut found));
     }
@@ -385,8 +393,18 @@ pub fn divisions(space: &Space, configuration: &Configuration) -> Vec<Division> 
     found
 }
 
-/// Adds the divisions in an expression whose divisor `changes`.
-fn collect(source: &Source, expression: &Expr, changes: &impl Fn(&Expr) -> bool, found: &mut Vec<Division>) {
+/// Adds the divisions in an expression whose divisor `changes`, without those of what `is_fixed`.
+fn collect(
+    source: &Source,
+    expression: &Expr,
+    changes: &impl Fn(&Expr) -> bool,
+    is_fixed: &impl Fn(&Expr) -> bool,
+    found: &mut Vec<Division>,
+) {
+    if is_fixed(expression) {
+        return;
+    }
+    let collect = |expression: &Expr, found: &mut Vec<Division>| collect(source, expression, changes, is_fixed, found);
     let division = |dividend: &Expr, divisor: &Expr| {
         let divisor = Divisor::Expression(divisor.clone());
         Division { dividend: dividend.clone(), divisor }
@@ -394,7 +412,7 @@ fn collect(source: &Source, expression: &Expr, changes: &impl Fn(&Expr) -> bool,
     let unknown = |dividend: &Expr| Division { dividend: dividend.clone(), divisor: Divisor::Unknown };
     match &expression.node {
         Node::Value(_) | Node::Name(_) => {}
-        Node::Unary(_, a) => collect(source, a, changes, found),
+        Node::Unary(_, a) => collect(a, found),
         Node::Binary(operator, _, a, b) => {
             match (*operator, rounded_up(source, a, b)) {
                 (Binary::Divide, Some(dividend)) if changes(b) => found.push(division(dividend, b)),
@@ -404,16 +422,16 @@ fn collect(source: &Source, expression: &Expr, changes: &impl Fn(&Expr) -> bool,
                 (Binary::ShiftRight, _) if changes(a) || changes(b) => found.push(unknown(a)),
                 _ => {}
             }
-            [a, b].into_iter().for_each(|part| collect(source, part, changes, found));
+            [a, b].into_iter().for_each(|part| collect(part, found));
         }
-        Node::Choice(a, b, c) => [a, b, c].into_iter().for_each(|part| collect(source, part, changes, found)),
+        Node::Choice(a, b, c) => [a, b, c].into_iter().for_each(|part| collect(part, found)),
         Node::Call(function, arguments) => {
             if let (Function::Ceildiv, [a, b]) = (function, arguments.as_slice())
                 && changes(b)
             {
                 found.push(division(a, b));
             }
-            arguments.iter().for_each(|part| collect(source, part, changes, found));
+            arguments.iter().for_each(|part| collect(part, found));
         }
     }
 }
@@ -485,20 +503,25 @@ pub fn with_remainders(space: &Space, configuration: &Configuration) -> Vec<Spac
 /// Returns what must hold of the arguments for the winner to be used, in the comment's words.
 pub fn conditions_text(space: &Space, configuration: &Configuration) -> String {
     let source = &space.annotation().source;
-    let condition = |Division { dividend, divisor }: Division| {
-        let divisor = match divisor {
-            Divisor::Extent(at) => configuration.block[at].to_string(),
-            Divisor::Unknown => "what it is divided by".to_owned(),
-            Divisor::Expression(expression) => match space.evaluate(configuration, &expression) {
-                Ok(value) => value.to_string(),
-                Err(_) => source.slice(expression.span).to_owned(),
-            },
+    let mut conditions: Vec<(&str, Option<i64>, String)> = Vec::new();
+    for division in divisions(space, configuration) {
+        let dividend = source.slice(division.dividend.span);
+        let number = divisor(space, configuration, &division);
+        let text = match (number, &division.divisor) {
+            (Some(number), _) => number.to_string(),
+            (None, Divisor::Expression(expression)) => source.slice(expression.span).to_owned(),
+            (None, _) => "what it is divided by".to_owned(),
         };
-        format!("{} a multiple of {divisor}", source.slice(dividend.span))
+        conditions.push((dividend, number, format!("{dividend} a multiple of {text}")));
+    }
+    let implied = |at: usize, (dividend, number, text): &(&str, Option<i64>, String)| {
+        conditions.iter().enumerate().any(|(other, (of, by, stated))| {
+            let is_stronger = number.zip(*by).is_some_and(|(number, by)| by != number && by % number == 0);
+            of == dividend && (is_stronger || other < at && stated == text)
+        })
     };
-    let mut conditions: Vec<String> = divisions(space, configuration).into_iter().map(condition).collect();
-    conditions.dedup();
-    conditions.join(" and ")
+    let needed = conditions.iter().enumerate().filter(|(at, condition)| !implied(*at, condition));
+    needed.map(|(_, (_, _, text))| text.as_str()).collect::<Vec<_>>().join(" and ")
 }
 
 /// Tells whether the linker keeps one of several definitions of the kernel.

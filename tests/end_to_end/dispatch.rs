@@ -183,7 +183,7 @@ fn block_that_follows_a_macro_has_that_macros_extent() {
     let ran = tuned(&project, &compile("k.cu", "k.o"), wins);
     assert!(ran.code == Some(0) && ran.stderr.contains("3 of 3 points"), "{}", ran.stderr);
     expect![[r#"
-        _Z5twiceiPf grid 64 128 1 block 16 8 1 shared 0 stream 0 first 1024
+        _Z5twiceiPf WINNER grid 32 64 1 block 32 16 1 shared 0 stream 0 first 1024
     "#]]
     .assert_eq(&shortened(&launches(&project, &["k.o"], &[])));
 }
