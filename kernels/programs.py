@@ -14,6 +14,7 @@ launches a kernel once in more of them; a row's time is the median over the laun
 """
 
 import argparse
+import concurrent.futures
 import csv
 import io
 import json
@@ -32,9 +33,11 @@ KERNELS = pathlib.Path(__file__).resolve().parent
 METRICS = ["gpu__time_duration.sum", "launch__registers_per_thread"]
 # Sources older than CUDA 13 call a function that is gone.
 OPTIONS = ["-O3", "-DcudaThreadSynchronize=cudaDeviceSynchronize"]
-# Launches of a kernel that are looked at in one run, and in all turns at least.
+# Launches of a kernel that are looked at in one run, and in all turns if three times as many are enough for it.
 LAUNCHES = 12
 LEAST = 15
+# Programs that are built at once.
+AT_ONCE = 6
 
 
 def arguments():
@@ -91,17 +94,16 @@ def mark(program, folder):
 
 def build(program, folder, compiler, output, options, environment):
     """Compiles and links as the project does, in one call for each source."""
-    objects = []
+    objects, said = [], []
     for source in [program["source"], *program.get("others", [])]:
         objects.append(f"{output}-{pathlib.Path(source).stem}.o")
         command = [compiler, *OPTIONS, *options, "-c", source, "-o", objects[-1]]
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-        said = [line for line in done.stderr.splitlines() if "nvtune" in line]
-        for line in said:
-            print(f"  {line[:200]}")
+        said += [line for line in done.stderr.splitlines() if "nvtune" in line]
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command)}: {done.stderr[-800:]}")
     subprocess.run([compiler, *options, *objects, "-o", output], cwd=folder, env=environment, check=True)
+    return said
 
 
 def passed(program, folder, binary):
@@ -146,21 +148,25 @@ def numbers(text):
     return [int(number) for number in re.findall(r"\d+", text)]
 
 
-def rows(program, folder, options):
-    """Builds and runs one program; a row for each marked kernel."""
+def build_both(program, folder, options):
+    """Builds one program by nvcc and by nvtune; their lines. Several are built at once: measuring takes turns by itself."""
     architecture = f"-arch={machine.architecture(machine.gpu())}"
     includes = [f"-I{os.path.relpath(folder.parents[len(pathlib.Path(program['folder']).parts) - 1] / path, folder)}" for path in program.get("include", [])]
     plain = {**os.environ, "NVTUNE": "off"}
     tuning = {**os.environ, "NVTUNE": "measure", "NVTUNE_NVCC": options.nvcc, "NVTUNE_LOCK": str(folder / "none.lock")}
-    build(program, folder, options.nvcc, "plain", [architecture, *includes], plain)
+    said = build(program, folder, options.nvcc, "plain", [architecture, *includes], plain)
     with tempfile.TemporaryDirectory() as shim:
         nvcc = pathlib.Path(shim) / "nvcc"
         nvcc.symlink_to(pathlib.Path(options.nvtune).resolve())
-        build(program, folder, str(nvcc), "tuned", [architecture, *includes], tuning)
+        return said + build(program, folder, str(nvcc), "tuned", [architecture, *includes], tuning)
+
+
+def rows(program, folder, options):
+    """Runs one program, built both ways; a row for each marked kernel."""
     checks = {binary: passed(program, folder, binary) for binary in ("plain", "tuned")}
     seen = {"plain": {}, "tuned": {}}
     turn, count = 0, LAUNCHES * len(program["marks"])
-    while turn < options.turns or turn < LEAST and min(len(launches) for launches in seen["plain"].values()) < LEAST:
+    while turn < options.turns or turn < 3 * options.turns and min(len(launches) for launches in seen["plain"].values()) < LEAST:
         for binary in ("plain", "tuned")[:: 1 if turn % 2 == 0 else -1]:
             for kernel, launches in watch(program, folder, binary, options.ncu, count).items():
                 seen[binary].setdefault(kernel, []).extend(launches)
@@ -194,20 +200,27 @@ def main():
             copy(program, options.projects, options.copy)
         return 0
     found, failed = [], []
-    with tempfile.TemporaryDirectory() as temporary:
-        for program in programs:
-            print(program["program"], flush=True)
-            work = pathlib.Path(temporary) / program["program"]
+    with tempfile.TemporaryDirectory() as temporary, concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        folders = []
+        for number, program in enumerate(programs):
+            work = pathlib.Path(temporary) / str(number)
             copy(program, options.projects, work)
-            folder = work / program["project"] / program["folder"]
-            mark(program, folder)
+            folders.append(work / program["project"] / program["folder"])
+            mark(program, folders[-1])
+        builds = [pool.submit(build_both, program, folder, options) for program, folder in zip(programs, folders)]
+        # Nothing else runs while programs are watched.
+        concurrent.futures.wait(builds)
+        for program, folder, lines in zip(programs, folders, builds):
+            print(program["program"], flush=True)
             try:
+                for line in lines.result():
+                    print(f"  {line[:200]}")
                 found.extend(rows(program, folder, options))
             except (RuntimeError, OSError, KeyError, subprocess.SubprocessError) as error:
                 failed.append(program["program"])
                 print(f"  failed: {error}")
-    what = {**machine.describe(options.nvcc, KERNELS.parent), "turns": options.turns, "rows": found}
-    options.out.write_text(json.dumps(what, indent=1) + "\n")
+            what = {**machine.describe(options.nvcc, KERNELS.parent), "turns": options.turns, "rows": found}
+            options.out.write_text(json.dumps(what, indent=1) + "\n")
     for row in found:
         block = ["x".join(str(size) for size in block).removesuffix("x1").removesuffix("x1") for block in row["block"]]
         cells = [row["project"], row["program"], f"`{row['kernel']}`", *block, *(f"{us:.1f}" for us in row["us"]), f"{row['speedup']:.2f}", row["check"]]

@@ -1,5 +1,6 @@
 //! What the host side is told of a kernel: the header's functions from the comment's expressions.
 
+use super::launch_path;
 use super::launch_path::{Division, Divisor};
 use crate::comment::{Annotation, Expr, Grid, Spanned};
 use crate::cuda::Scalar;
@@ -123,7 +124,8 @@ pub fn stub_launch(annotation: &Annotation, types: &Types, configuration: &Confi
     LaunchText { block: configuration.block, grid, shared }
 }
 
-/// Writes what must hold of the arguments for a configuration's grid to divide the problem, as C++ within the launch stub.
+/// Writes what must hold of the arguments for a configuration to be used: the comment's requirements, and that its grid divides the
+/// problem; as C++ within the launch stub.
 pub fn stub_conditions(
     annotation: &Annotation,
     types: &Types,
@@ -142,7 +144,8 @@ pub fn stub_conditions(
             writer.value(dividend)
         )
     };
-    divisions.iter().map(condition).collect()
+    let required = |expression: &Expr| format!("({}) != 0", writer.value(expression));
+    launch_path::requirements(annotation).map(required).chain(divisions.iter().map(condition)).collect()
 }
 
 /// The header's functions of one kernel under one configuration.

@@ -5,7 +5,6 @@ use super::compile_space;
 use super::compile_space::{Effort, Explored, Shown};
 use super::failure::Problem;
 use super::kernel_info::Subject;
-use super::launch_path;
 use super::launch_path::MUST_DIVIDE;
 use super::launches::pinned_notes;
 use super::not_timed;
@@ -252,10 +251,8 @@ pub fn time(
 ) -> (Draft, Timed) {
     let clock = Instant::now();
     let decision = &mut draft.decision;
-    let result = timing::decide(&prepared.scored, early, effort, measurer, &mut logbook, decision);
-    if result.is_ok() && decision.provenance == Provenance::Measured {
-        probe_remainders(&prepared.subject, &prepared.scored, measurer, decision);
-    }
+    let Prepared { subject, scored, .. } = prepared;
+    let result = timing::decide((subject, scored), early, effort, measurer, &mut logbook, decision);
     decision.seconds.measure += clock.elapsed().as_secs_f64();
     (draft, Timed { result, unkept: logbook.close() })
 }
@@ -399,37 +396,6 @@ fn held(Prepared { subject, variants, scored, .. }: &Prepared<'_>, by_model: boo
     let mut held: Vec<Held> = held.collect();
     held.sort_by_key(|held| std::cmp::Reverse(held.points));
     held
-}
-
-/// Finds out whether the winner may be given problems that its grid does not divide. The workload itself shows it where every division
-/// of the grid leaves a remainder there; else a slightly smaller problem is tried. A winner that cannot be used on the workload itself
-/// gives way to the baseline.
-fn probe_remainders(subject: &Subject<'_>, scored: &Scored, measurer: &mut measure::Pool, decision: &mut Decision) {
-    let configuration = &scored.laid.configurations[decision.winner];
-    let remainders = launch_path::remainders(&subject.space, configuration);
-    // Where launches follow the header, they are the winner's own.
-    if !subject.launch_path.reshapes() || remainders.is_empty() {
-        return;
-    }
-    if remainders.iter().all(|remainder| remainder.is_some_and(|rest| rest != 0)) {
-        decision.surplus = true;
-        return;
-    }
-    let refused = match timing::bears_remainders(subject, &scored.laid, decision.winner, measurer) {
-        Ok(refused) => refused,
-        Err(error) => Some(error.to_string()),
-    };
-    decision.surplus = refused.is_none();
-    let is_exact = remainders.iter().all(|remainder| *remainder == Some(0));
-    if let Some(reason) = refused.filter(|_| !is_exact && !subject.launch_path.accepts()) {
-        let applies = launch_path::conditions_text(&subject.space, configuration);
-        decision
-            .notes
-            .push(format!("{configuration} is faster, but applies only to launches with {applies}: {reason}"));
-        decision.winner = decision.baseline;
-        decision.provenance = Provenance::Baseline;
-        decision.speedup = 1.0;
-    }
 }
 
 /// Seconds for compiling and timing variants: those of the comment, else `default`.

@@ -393,6 +393,18 @@ pub fn divisions(space: &Space, configuration: &Configuration) -> Vec<Division> 
     found
 }
 
+/// The requirements of the comment that hang on the arguments of a launch.
+pub fn requirements(annotation: &Annotation) -> impl Iterator<Item = &Expr> {
+    let is_of_launch = |expression: &&Expr| {
+        let mut found = false;
+        expression.names(&mut |name, _| {
+            found |= !name.starts_with("block.") && annotation.clauses.macros.iter().all(|axis| axis.name != *name);
+        });
+        found
+    };
+    annotation.clauses.require.iter().filter(is_of_launch)
+}
+
 /// Adds the divisions in an expression whose divisor `changes`, without those of what `is_fixed`.
 fn collect(
     source: &Source,
@@ -413,6 +425,14 @@ fn collect(
     match &expression.node {
         Node::Value(_) | Node::Name(_) => {}
         Node::Unary(_, a) => collect(a, found),
+        // a / b / c
+        Node::Binary(Binary::Divide, span, a, c) if matches!(a.node, Node::Binary(Binary::Divide, ..)) => {
+            let Node::Binary(_, _, a, b) = &a.node else { return };
+            let product = Node::Binary(Binary::Multiply, *span, b.clone(), c.clone());
+            let divisor = Expr { span: b.span.to(c.span), node: product };
+            let node = Node::Binary(Binary::Divide, *span, a.clone(), Box::new(divisor));
+            collect(&Expr { span: expression.span, node }, found);
+        }
         Node::Binary(operator, _, a, b) => {
             match (*operator, rounded_up(source, a, b)) {
                 (Binary::Divide, Some(dividend)) if changes(b) => found.push(division(dividend, b)),

@@ -110,10 +110,15 @@ impl Tuned {
             // A launch in the winner's shape that no stub takes for the winner's would run nvcc's kernel, which other macros made.
             winner_header.launches_as(&baseline_header);
         }
-        let needs_division = !decision.surplus && ticket.is_some() && subject.launch_path.reshapes();
-        let applies = needs_division
+        let has_stub = ticket.is_some() && subject.launch_path.reshapes();
+        let divisions = (!decision.surplus)
             .then(|| launch_path::conditions_text(&subject.space, configuration(decision.winner)))
             .filter(|conditions| !conditions.is_empty());
+        let source = &subject.annotation.source;
+        let required =
+            launch_path::requirements(subject.annotation).map(|required| source.slice(required.span).to_owned());
+        let conditions: Vec<String> = divisions.into_iter().chain(required).collect();
+        let applies = (has_stub && !conditions.is_empty()).then(|| conditions.join(" and "));
         Self {
             applies,
             header: winner_header,

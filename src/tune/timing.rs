@@ -49,8 +49,38 @@ pub fn baseline(laid: &Laid) -> Result<Candidate, Error> {
     candidate(laid, laid.baseline).ok_or_else(|| Error::Failed("the baseline has no workload".to_owned()))
 }
 
+/// Finds out whether a winner may be given problems that its grid does not divide, and notes it as the decision's surplus. The workload
+/// itself shows it where every division of the grid leaves a remainder there; else slightly smaller problems are tried. Returns why the
+/// winner cannot be used on the workload itself.
+fn has_remainders(
+    subject: &Subject<'_>,
+    laid: &Laid,
+    winner: usize,
+    measurer: &mut impl Measurer,
+    decision: &mut Decision,
+) -> Result<Option<String>, Error> {
+    let configuration = &laid.configurations[winner];
+    let remainders = launch_path::remainders(&subject.space, configuration);
+    decision.surplus = false;
+    // Where launches follow the header, they are the winner's own.
+    if !subject.launch_path.reshapes() || remainders.is_empty() {
+        return Ok(None);
+    }
+    if remainders.iter().all(|remainder| remainder.is_some_and(|rest| rest != 0)) {
+        decision.surplus = true;
+        return Ok(None);
+    }
+    let refused = bears_remainders(subject, laid, winner, measurer)?;
+    decision.surplus = refused.is_none();
+    let is_exact = remainders.iter().all(|remainder| *remainder == Some(0));
+    Ok(refused.filter(|_| !is_exact && !subject.launch_path.accepts()).map(|reason| {
+        let applies = launch_path::conditions_text(&subject.space, configuration);
+        format!("it applies only to launches with {applies}: {reason}")
+    }))
+}
+
 /// Tells why a configuration does not give the baseline's results on problems that its grid does not divide; `None` if it does.
-pub fn bears_remainders(
+fn bears_remainders(
     subject: &Subject<'_>,
     laid: &Laid,
     index: usize,
@@ -135,7 +165,7 @@ const MAY_WAIT: &str = "a launch of more blocks did not end: where blocks wait f
 
 /// As [`decide_on`]; notes besides how the GPU was, and how long it was waited for.
 pub fn decide(
-    scored: &Scored,
+    (subject, scored): (&Subject<'_>, &Scored),
     early: Option<Early>,
     effort: Effort,
     measurer: &mut impl Measurer,
@@ -146,7 +176,7 @@ pub fn decide(
     // What earlier kernels saw is theirs.
     measurer.conditions();
     let conditions = early.as_ref().map(|early| early.conditions.clone()).unwrap_or_default();
-    let decided = decide_on(scored, early, effort, measurer, logbook, decision);
+    let decided = decide_on((subject, scored), early, effort, measurer, logbook, decision);
     decision.seconds.waited += (measurer.waited() - waited).as_secs_f64();
     decision.conditions = Some(conditions.and(measurer.conditions())).filter(Conditions::is_known);
     if let Some(conditions) = decision.conditions.as_ref().filter(|conditions| conditions.doubtful > 0) {
@@ -162,7 +192,7 @@ pub fn decide(
 /// Times what the strategy sends, for at most so many seconds, but for what was timed early; then the fastest of it against the baseline
 /// in paired rounds, and writes the outcome into the decision. In doubt the baseline stays.
 fn decide_on<M: Measurer>(
-    scored: &Scored,
+    (subject, scored): (&Subject<'_>, &Scored),
     early: Option<Early>,
     Effort { budget_s, most, sanitize }: Effort,
     measurer: &mut M,
@@ -229,12 +259,12 @@ fn decide_on<M: Measurer>(
         Ok::<_, Error>(round.iter().map(|index| tally.times.get(index).copied()).collect())
     })?;
     tally.say_refused(decision);
-    final_rounds(laid, baseline, &tally.ranked, sanitize.as_ref(), measurer, decision)
+    final_rounds((subject, laid), baseline, &tally.ranked, sanitize.as_ref(), measurer, decision)
 }
 
 /// Times the fastest and the baseline in paired rounds, and takes the fastest that nothing speaks against.
 fn final_rounds(
-    laid: &Laid,
+    (subject, laid): (&Subject<'_>, &Laid),
     baseline: Candidate,
     ranked: &[(usize, f64)],
     sanitize: Option<&Options>,
@@ -257,7 +287,8 @@ fn final_rounds(
     while let Some((winner, ratio)) =
         settled(&reference, met.iter().map(|(index, samples)| (*index, samples.as_slice())))
     {
-        let Some(Objection { by, reason }) = objection(laid, (winner, ratio), sanitize, measurer, decision)? else {
+        let Some(Objection { by, reason }) = objection((subject, laid), (winner, ratio), sanitize, measurer, decision)?
+        else {
             decision.winner = winner;
             decision.provenance = Provenance::Measured;
             decision.speedup = ratio;
@@ -280,7 +311,7 @@ struct Objection {
 /// What speaks against a winner that is faster than the baseline by this ratio, in the order of what it takes to find out. What could
 /// not be looked at goes into the decision's notes.
 fn objection(
-    laid: &Laid,
+    (subject, laid): (&Subject<'_>, &Laid),
     (winner, ratio): (usize, f64),
     sanitize: Option<&Options>,
     measurer: &mut impl Measurer,
@@ -298,6 +329,9 @@ fn objection(
         Held::Not(reason) => {
             return Ok(Some(Objection { by: " for other contents of the buffers", reason: reason.to_string() }));
         }
+    }
+    if let Some(reason) = has_remainders(subject, laid, winner, measurer, decision)? {
+        return Ok(Some(Objection { by: "", reason }));
     }
     let Some((candidate, options)) = candidate(laid, winner).zip(sanitize) else { return Ok(None) };
     // The tool has a process of its own, which needs the GPU.

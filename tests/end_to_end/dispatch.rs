@@ -262,6 +262,57 @@ fn winner_has_its_natural_grid_and_is_kept_from_problems_that_it_was_not_seen_to
 }
 
 #[test]
+fn requirement_on_arguments_is_asked_of_each_launch() {
+    let project = Project::new(&["cudart.cpp"]);
+    project.write(
+        "k.cu",
+        "#ifndef LIMIT\n#define LIMIT 1024\n#endif\n\
+         //@tune define(LIMIT = {256, 1024}) block(256) regs({0}) require(LIMIT >= n) grid(4) args(n = 256, x = random[4 * n])\n\
+         __global__ void turn(int n, float *x) {\n\
+         __shared__ float part[LIMIT];\n\
+         for (int i = threadIdx.x; i < n; i += blockDim.x) part[i] = x[blockIdx.x * n + i];\n\
+         __syncthreads();\n\
+         for (int i = threadIdx.x; i < n; i += blockDim.x) x[blockIdx.x * n + i] = part[n - 1 - i]; }\n\
+         int main() { turn<<<4, 256>>>(256, 0); turn<<<4, 256>>>(1024, 0); return 0; }\n",
+    );
+    let wins = r#"{"label": "block=256 LIMIT=256", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
+    let ran = tuned(&project, &compile("k.cu", "k.o"), wins);
+    assert!(ran.code == Some(0) && ran.stderr.contains("measured, for LIMIT >= n)"), "{}", ran.stderr);
+    expect![[r#"
+        _Z4turniPf WINNER grid 4 1 1 block 256 1 1 shared 0 stream 0 first 256
+        _Z4turniPf grid 4 1 1 block 256 1 1 shared 0 stream 0 first 1024
+    "#]]
+    .assert_eq(&shortened(&launches(&project, &["k.o"], &[])));
+}
+
+#[test]
+fn winner_that_the_workload_cannot_use_gives_way_to_the_next() {
+    let project = Project::new(&["cudart.cpp"]);
+    project.write(
+        "k.cu",
+        "//@tune threads(n, m) block({32, 64}, {6, 8}) regs({0}) default(block = {32, 8}) args(n = 1024, m = 1000, x = random[n * m])\n\
+         __global__ void twice(int n, int m, float *x) {\n\
+         const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;\n\
+         if (i < n && j < m) x[j * n + i] *= 2; }\n\
+         int main() { return 0; }\n",
+    );
+    let wins = r#"
+        {"label": "block=64x6 on a smaller problem", "refused": {"stray": {"buffer": "x"}}},
+        {"label": "block=64x8 on a smaller problem", "refused": {"stray": {"buffer": "x"}}},
+        {"label": "block=64x6", "time_us": 4.0, "spread": 0.01},
+        {"label": "block=64x8", "time_us": 5.0, "spread": 0.01},
+        {"time_us": 10.0, "spread": 0.01}"#;
+    let ran = tuned(&project, &compile("k.cu", "k.o"), wins);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    expect![[r#"
+        nvtune warning : twice: the fastest is refused: block=64x6: it applies only to launches with n a multiple of 64 and m a multiple of 6: writes to `x` where the baseline leaves it alone (an index out of bounds?)
+        nvtune: twice: block=64x8 (2.01x over the baseline, measured, for n a multiple of 64)
+    "#]].assert_eq(
+        &ran.stderr.lines().map(|line| line.split(';').next().unwrap_or(line).to_owned() + "\n").collect::<String>(),
+    );
+}
+
+#[test]
 fn predicted_winner_says_for_which_arguments_it_applies() {
     let project = Project::new(&[]);
     project.write(
