@@ -60,7 +60,7 @@ fn run(command: &mut Command) -> String {
 /// Returns a launch of blocks that cover `__par0` threads in x.
 fn launch(block: u32, n: &str, threads: u32, shared: &str) -> LaunchText {
     let x = format!("__nvtune_detail::ceildiv(static_cast<long long>({n}), {threads}LL)");
-    LaunchText { block: [block, 1, 1], grid: Some([x, "1LL".into(), "1LL".into()]), shared: shared.into() }
+    LaunchText { block: [block, 1, 1], grid: [x, "1LL".into(), "1LL".into()], shared: shared.into() }
 }
 
 fn winner(capability: u32, entry: &str, launch: LaunchText, conditions: &[&str]) -> Winner {
@@ -98,12 +98,16 @@ fn stubs(file: &str) -> Vec<StubText> {
             vec![winner(90, "either__nvtune_1", launch(128, "__par0", 128, "0LL"), &["__par0 % 2 == 0"])],
         )
     };
-    let any_grid = |block, shared: &str| LaunchText { block: [block, 1, 1], grid: None, shared: shared.into() };
-    let mut half = winner(90, "staged__nvtune_1", any_grid(512, "(static_cast<long long>(__par0) * 4LL)"), &[]);
+    let blocks = |blocks: u32, block, shared: &str| LaunchText {
+        block: [block, 1, 1],
+        grid: [format!("{blocks}LL"), "1LL".into(), "1LL".into()],
+        shared: shared.into(),
+    };
+    let mut half = winner(90, "staged__nvtune_1", blocks(10, 512, "(static_cast<long long>(__par0) * 4LL)"), &[]);
     half.carveout = Some(50);
     let rows = |block, y: &str| LaunchText {
         block: [block, 1, 1],
-        grid: Some(["1LL".into(), y.into(), "1LL".into()]),
+        grid: ["1LL".into(), y.into(), "1LL".into()],
         shared: "0LL".into(),
     };
     let tall = dispatch(
@@ -111,12 +115,12 @@ fn stubs(file: &str) -> Vec<StubText> {
         vec![winner(90, "tall__nvtune_1", rows(32, "static_cast<long long>(__par0)"), &[])],
     );
     let argumentless =
-        dispatch(any_grid(256, "0LL"), vec![winner(90, "argumentless__nvtune_1", any_grid(64, "0LL"), &[])]);
+        dispatch(blocks(1, 256, "0LL"), vec![winner(90, "argumentless__nvtune_1", blocks(1, 64, "0LL"), &[])]);
     [
         ("_Z8reshapedIfEv4SizePT_", "_Z8reshapedIfEv4SizePT_", reshaped),
         ("_Z9by_headeriPf", "by_header", by_header),
         (hidden, hidden, either),
-        ("_Z6stagediPf", "_Z6stagediPf", dispatch(any_grid(256, "1024LL"), vec![half])),
+        ("_Z6stagediPf", "_Z6stagediPf", dispatch(blocks(10, 256, "1024LL"), vec![half])),
         ("_Z4talliPf", "_Z4talliPf", tall),
         ("_Z12argumentlessv", "_Z12argumentlessv", argumentless),
     ]
@@ -144,18 +148,18 @@ fn each_launch_runs_the_entry_that_its_dispatch_names() {
           reshaped__nvtune_90 grid 1 1 1 block 128 2 1 shared 0 stream 0; attributes x2 capability x2 device
           reshaped__nvtune_90 grid 2 1 1 block 128 2 1 shared 0 stream 0; device
         other block
-          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 128 2 1 shared 0 stream 0;
+          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 128 2 1 shared 0 stream 0; device
         other grid, part of the grid
-          _Z8reshapedIfEv4SizePT_ grid 4 2 1 block 256 1 1 shared 0 stream 0;
-          _Z8reshapedIfEv4SizePT_ grid 2 1 1 block 256 1 1 shared 0 stream 0;
+          _Z8reshapedIfEv4SizePT_ grid 4 2 1 block 256 1 1 shared 0 stream 0; device
+          _Z8reshapedIfEv4SizePT_ grid 2 1 1 block 256 1 1 shared 0 stream 0; device
         other shared memory
-          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 4 stream 0;
+          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 4 stream 0; device
         condition does not hold
           _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0; device
         stream
           reshaped__nvtune_90 grid 1 1 1 block 128 2 1 shared 0 stream 7; device
         winner's own shape is no launch for it
-          _Z8reshapedIfEv4SizePT_ grid 1 1 1 block 128 2 1 shared 0 stream 0;
+          _Z8reshapedIfEv4SizePT_ grid 1 1 1 block 128 2 1 shared 0 stream 0; device
         instance without a dispatch
           _Z8reshapedIdEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0;
         no arguments
@@ -178,7 +182,7 @@ fn each_launch_runs_the_entry_that_its_dispatch_names() {
           by_header grid 15 1 1 block 64 1 1 shared 256 stream 0; device
           by_header grid 16 1 1 block 64 1 1 shared 0 stream 0; device
         baseline's is no launch for the winner
-          by_header grid 4 1 1 block 256 1 1 shared 0 stream 0;
+          by_header grid 4 1 1 block 256 1 1 shared 0 stream 0; device
         winner's own launch where the baseline's is one, too
           either__nvtune_1 grid 8 1 1 block 128 1 1 shared 0 stream 0; attributes x2 device
           either__nvtune_1 grid 8 1 1 block 128 1 1 shared 0 stream 0; device
@@ -190,18 +194,18 @@ fn each_launch_runs_the_entry_that_its_dispatch_names() {
         entry is not in the image, first and again
           _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0; attributes capability x2 device
           _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0; device
-          by_header__nvtune_1 grid 16 1 1 block 64 1 1 shared 256 stream 0 error 1; attributes device
+          by_header grid 16 1 1 block 64 1 1 shared 256 stream 0; attributes device
         memory is short at first
-          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0 pending 1; capability x2 device
-          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0 pending 1; device
+          _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0; attributes capability x2 device
+          reshaped__nvtune_90 grid 1 1 1 block 128 2 1 shared 0 stream 0; attributes x2 device
         error is pending, then not
           _Z8reshapedIfEv4SizePT_ grid 4 1 1 block 256 1 1 shared 0 stream 0 pending 9; capability x2 device
           reshaped__nvtune_90 grid 1 1 1 block 128 2 1 shared 0 stream 0; attributes x2 device
           reshaped__nvtune_90 grid 1 1 1 block 128 2 1 shared 0 stream 0 pending 9; device
         error is pending, and the launch is the winner's own, or the baseline's
-          either__nvtune_1 grid 8 1 1 block 128 1 1 shared 0 stream 0 pending 9; capability x2 device
+          either grid 8 1 1 block 128 1 1 shared 0 stream 0 pending 9; capability x2 device
           either grid 4 1 1 block 256 1 1 shared 0 stream 0 pending 9; device
-          by_header__nvtune_1 grid 16 1 1 block 64 1 1 shared 256 stream 0 pending 9; device
+          by_header grid 16 1 1 block 64 1 1 shared 256 stream 0 pending 9; device
         winner's blocks are too large for its registers
           _Z6stagediPf grid 10 1 1 block 256 1 1 shared 1024 stream 0; attributes x2 device
         shared memory of 16, 48, 64 KiB, then 64 and 16 again, then more than there is

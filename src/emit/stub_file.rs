@@ -1,6 +1,6 @@
 //! Rewrites the stub file that cicc makes: registers the winners' entries and puts each dispatch before its launch.
 
-use super::dispatch::{Dispatch, LaunchCall, RUNTIME, key};
+use super::dispatch::{Dispatch, RUNTIME, key};
 use crate::cuda::brackets::{inside, parenthesized, split};
 use crate::cuda::tokens::is_word;
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,9 @@ pub struct RewrittenStubs {
     pub problems: Vec<Option<String>>,
 }
 
+/// The line of a stub file that includes the macros and functions of launch stubs.
+const LAUNCH_HEADER: &str = "#include \"crt/host_runtime.h\"\n";
+
 /// Text to insert at a place.
 type Insertion = (usize, String);
 
@@ -38,7 +41,9 @@ pub fn rewrite_stubs(file: &str, stubs: &[&StubText]) -> RewrittenStubs {
         problems.push(match insertions_for(file, stub) {
             Ok(places) => {
                 insertions.extend(places);
-                keys.extend(stub.dispatch.entries().into_iter().map(|entry| format!("static char {};\n", key(entry))));
+                keys.extend(
+                    stub.dispatch.entries().into_iter().map(|entry| format!("static int {}[64];\n", key(entry))),
+                );
                 None
             }
             Err(problem) => Some(problem),
@@ -47,8 +52,11 @@ pub fn rewrite_stubs(file: &str, stubs: &[&StubText]) -> RewrittenStubs {
     if keys.is_empty() {
         return RewrittenStubs { text: file.to_owned(), problems };
     }
+    // Behind what declares the functions of launches.
+    let head = file.find(LAUNCH_HEADER).map_or(0, |place| place + LAUNCH_HEADER.len());
+    insertions.push((head, format!("{RUNTIME}{keys}")));
     insertions.sort_by_key(|(place, _)| *place);
-    let mut text = format!("{RUNTIME}{keys}");
+    let mut text = String::new();
     let mut copied = 0;
     for (place, inserted) in insertions {
         text += &file[copied..place];
@@ -69,14 +77,14 @@ fn insertions_for(file: &str, stub: &StubText) -> Result<Vec<Insertion>, String>
     let (launch, arguments) = one(calls(&file[body.clone()], "__cudaLaunch"), "`__cudaLaunch` in its launch stub")?;
     let (registration, handle) =
         one(registrations(file, &stub.symbol), "the registration of its entry in the stub file")?;
-    let (kernel, others) = arguments.split_first().ok_or("`__cudaLaunch` of its launch stub has no argument")?;
+    let kernel = arguments.first().ok_or("`__cudaLaunch` of its launch stub has no argument")?;
     if stub.dispatch.is_nothing() {
         return Ok(Vec::new());
     }
-    let dispatch = stub.dispatch.text(LaunchCall { kernel, others });
+    let dispatch = stub.dispatch.text(kernel);
     let registered: String = entries
         .iter()
-        .map(|entry| format!(" __cudaRegisterEntry({handle}, (&{}), {entry}, (-1));", key(entry)))
+        .map(|entry| format!(" __cudaRegisterEntry({handle}, ((char *){}), {entry}, (-1));", key(entry)))
         .collect();
     Ok(vec![(body.start + launch.start, dispatch), (registration, registered)])
 }
@@ -138,7 +146,8 @@ mod tests {
     const STUBS: &str = include_str!("../../tests/stubs/kernels.stub.c");
 
     fn stub(stub: &str, symbol: &str) -> StubText {
-        let launch = |threads| LaunchText { block: [threads, 1, 1], grid: None, shared: "0LL".into() };
+        let launch =
+            |threads| LaunchText { block: [threads, 1, 1], grid: ["1LL"; 3].map(str::to_owned), shared: "0LL".into() };
         let winner = Winner {
             capability: 90,
             entry: format!("{symbol}__nvtune_1"),
@@ -155,7 +164,9 @@ mod tests {
     fn changes(stubs: &[&StubText]) -> String {
         let rewritten = rewrite_stubs(STUBS, stubs);
         assert_eq!(rewritten.problems, vec![None; stubs.len()]);
-        let lines = rewritten.text.strip_prefix(RUNTIME).expect("the functions that dispatches call").lines();
+        let (head, behind) = rewritten.text.split_once(RUNTIME).expect("the functions that dispatches call");
+        assert!(head.ends_with(LAUNCH_HEADER));
+        let lines = behind.lines();
         let parts = lines.flat_map(|line| match line.contains("__cudaRegisterEntry") {
             true => line.split_inclusive("; ").collect(),
             false => vec![line],
@@ -178,36 +189,26 @@ mod tests {
         ];
         let stubs = kinds.map(|(name, symbol)| stub(name, symbol));
         expect![[r#"
-            static char __nvtune_key__Z5plainifPKfPf__nvtune_1;
-            static char __nvtune_key_typedefs__nvtune_1;
-            static char __nvtune_key__Z8instanceIfLi4EEvPT_i__nvtune_1;
-            static char __nvtune_key__Z7nothingv__nvtune_1;
-            static char __nvtune_key__ZN43_GLOBAL__N__48378fa3_10_kernels_cu_711ddf6c9anonymousEyabd__nvtune_1;
-            while (__nvtune_detail::is_ready(__nvtune_limits, __nvtune_device, (&__nvtune_key__Z5plainifPKfPf__nvtune_1), ((char *)((void ( *)(int, float, const float *__restrict__, float *))plain)), 64, -1, __nvtune_bytes, false)) {
-            { __cudaLaunch((&__nvtune_key__Z5plainifPKfPf__nvtune_1), 0U); }
-            if (!__nvtune_needs_attribute || !__nvtune_detail::is_lost(&__nvtune_limits[__nvtune_device], (&__nvtune_key__Z5plainifPKfPf__nvtune_1), __nvtune_bytes)) return;
+            static int __nvtune_key__Z5plainifPKfPf__nvtune_1[64];
+            static int __nvtune_key_typedefs__nvtune_1[64];
+            static int __nvtune_key__Z8instanceIfLi4EEvPT_i__nvtune_1[64];
+            static int __nvtune_key__Z7nothingv__nvtune_1[64];
+            static int __nvtune_key__ZN43_GLOBAL__N__48378fa3_10_kernels_cu_711ddf6c9anonymousEyabd__nvtune_1[64];
+            if (__nvtune_detail::runs(__nvtune_device, __args_arr, __nvtune_key__Z5plainifPKfPf__nvtune_1, ((char *)((void ( *)(int, float, const float *__restrict__, float *))plain)), -1, &__nvtune_baseline, &__nvtune_winner, true, false, true)) return;
             __cudaLaunch(((char *)((void ( *)(int, float, const float *__restrict__, float *))plain)), 0U);}
-            while (__nvtune_detail::is_ready(__nvtune_limits, __nvtune_device, (&__nvtune_key_typedefs__nvtune_1), ((char *)((void ( *)(real, real *, uint32_t, size_t, int64_t, uint8_t *))typedefs)), 64, -1, __nvtune_bytes, false)) {
-            { __cudaLaunch((&__nvtune_key_typedefs__nvtune_1), 0U); }
-            if (!__nvtune_needs_attribute || !__nvtune_detail::is_lost(&__nvtune_limits[__nvtune_device], (&__nvtune_key_typedefs__nvtune_1), __nvtune_bytes)) return;
+            if (__nvtune_detail::runs(__nvtune_device, __args_arr, __nvtune_key_typedefs__nvtune_1, ((char *)((void ( *)(real, real *, uint32_t, size_t, int64_t, uint8_t *))typedefs)), -1, &__nvtune_baseline, &__nvtune_winner, true, false, true)) return;
             __cudaLaunch(((char *)((void ( *)(real, real *, uint32_t, size_t, int64_t, uint8_t *))typedefs)), 0U); }
-            while (__nvtune_detail::is_ready(__nvtune_limits, __nvtune_device, (&__nvtune_key__Z8instanceIfLi4EEvPT_i__nvtune_1), ((char *)((void ( *)(float *, int))instance<float, (int)4> )), 64, -1, __nvtune_bytes, false)) {
-            { __cudaLaunch((&__nvtune_key__Z8instanceIfLi4EEvPT_i__nvtune_1), 0U); }
-            if (!__nvtune_needs_attribute || !__nvtune_detail::is_lost(&__nvtune_limits[__nvtune_device], (&__nvtune_key__Z8instanceIfLi4EEvPT_i__nvtune_1), __nvtune_bytes)) return;
+            if (__nvtune_detail::runs(__nvtune_device, __args_arr, __nvtune_key__Z8instanceIfLi4EEvPT_i__nvtune_1, ((char *)((void ( *)(float *, int))instance<float, (int)4> )), -1, &__nvtune_baseline, &__nvtune_winner, true, false, true)) return;
             __cudaLaunch(((char *)((void ( *)(float *, int))instance<float, (int)4> )), 0U); }
-            while (__nvtune_detail::is_ready(__nvtune_limits, __nvtune_device, (&__nvtune_key__Z7nothingv__nvtune_1), ((char *)((void ( *)(void))nothing)), 64, -1, __nvtune_bytes, false)) {
-            { __cudaLaunch((&__nvtune_key__Z7nothingv__nvtune_1), 0U); }
-            if (!__nvtune_needs_attribute || !__nvtune_detail::is_lost(&__nvtune_limits[__nvtune_device], (&__nvtune_key__Z7nothingv__nvtune_1), __nvtune_bytes)) return;
+            if (__nvtune_detail::runs(__nvtune_device, __args_arr, __nvtune_key__Z7nothingv__nvtune_1, ((char *)((void ( *)(void))nothing)), -1, &__nvtune_baseline, &__nvtune_winner, true, false, true)) return;
             __cudaLaunch(((char *)((void ( *)(void))nothing)), 0U); }
-            while (__nvtune_detail::is_ready(__nvtune_limits, __nvtune_device, (&__nvtune_key__ZN43_GLOBAL__N__48378fa3_10_kernels_cu_711ddf6c9anonymousEyabd__nvtune_1), ((char *)((void ( *)(unsigned long long, signed char, bool, double))_NV_ANON_NAMESPACE::anonymous)), 64, -1, __nvtune_bytes, false)) {
-            { __cudaLaunch((&__nvtune_key__ZN43_GLOBAL__N__48378fa3_10_kernels_cu_711ddf6c9anonymousEyabd__nvtune_1), 0U); }
-            if (!__nvtune_needs_attribute || !__nvtune_detail::is_lost(&__nvtune_limits[__nvtune_device], (&__nvtune_key__ZN43_GLOBAL__N__48378fa3_10_kernels_cu_711ddf6c9anonymousEyabd__nvtune_1), __nvtune_bytes)) return;
+            if (__nvtune_detail::runs(__nvtune_device, __args_arr, __nvtune_key__ZN43_GLOBAL__N__48378fa3_10_kernels_cu_711ddf6c9anonymousEyabd__nvtune_1, ((char *)((void ( *)(unsigned long long, signed char, bool, double))_NV_ANON_NAMESPACE::anonymous)), -1, &__nvtune_baseline, &__nvtune_winner, true, false, true)) return;
             __cudaLaunch(((char *)((void ( *)(unsigned long long, signed char, bool, double))_NV_ANON_NAMESPACE::anonymous)), 0U); }
-            __cudaRegisterEntry(__T1, (&__nvtune_key__ZN43_GLOBAL__N__48378fa3_10_kernels_cu_711ddf6c9anonymousEyabd__nvtune_1), _ZN43_GLOBAL__N__48378fa3_10_kernels_cu_711ddf6c9anonymousEyabd__nvtune_1, (-1));
-            __cudaRegisterEntry(__T1, (&__nvtune_key__Z7nothingv__nvtune_1), _Z7nothingv__nvtune_1, (-1));
-            __cudaRegisterEntry(__T1, (&__nvtune_key__Z8instanceIfLi4EEvPT_i__nvtune_1), _Z8instanceIfLi4EEvPT_i__nvtune_1, (-1));
-            __cudaRegisterEntry(__T1, (&__nvtune_key_typedefs__nvtune_1), typedefs__nvtune_1, (-1));
-            __cudaRegisterEntry(__T1, (&__nvtune_key__Z5plainifPKfPf__nvtune_1), _Z5plainifPKfPf__nvtune_1, (-1));
+            __cudaRegisterEntry(__T1, ((char *)__nvtune_key__ZN43_GLOBAL__N__48378fa3_10_kernels_cu_711ddf6c9anonymousEyabd__nvtune_1), _ZN43_GLOBAL__N__48378fa3_10_kernels_cu_711ddf6c9anonymousEyabd__nvtune_1, (-1));
+            __cudaRegisterEntry(__T1, ((char *)__nvtune_key__Z7nothingv__nvtune_1), _Z7nothingv__nvtune_1, (-1));
+            __cudaRegisterEntry(__T1, ((char *)__nvtune_key__Z8instanceIfLi4EEvPT_i__nvtune_1), _Z8instanceIfLi4EEvPT_i__nvtune_1, (-1));
+            __cudaRegisterEntry(__T1, ((char *)__nvtune_key_typedefs__nvtune_1), typedefs__nvtune_1, (-1));
+            __cudaRegisterEntry(__T1, ((char *)__nvtune_key__Z5plainifPKfPf__nvtune_1), _Z5plainifPKfPf__nvtune_1, (-1));
         "#]].assert_eq(&changes(&stubs.iter().collect::<Vec<_>>()));
     }
 
@@ -221,10 +222,9 @@ mod tests {
         assert_eq!(rewritten.problems, [None]);
         for expected in [
             "__cudaLaunchPrologue(1); \n{ /* made by nvtune",
-            "is_ready(__nvtune_limits, __nvtune_device, (&__nvtune_key__Z1kv__nvtune_1), ((char *)((void ( *)(void))k<1, 2> )), 64, -1, __nvtune_bytes, false)",
-            "{ __cudaLaunch((&__nvtune_key__Z1kv__nvtune_1)); }",
-            "!= 0) return;\n}\n__cudaLaunch(((char *)((void ( *)(void))k<1, 2> ))); }",
-            "_Z1kv, (-1)); __cudaRegisterEntry(__T7, (&__nvtune_key__Z1kv__nvtune_1), _Z1kv__nvtune_1, (-1)); }",
+            "runs(__nvtune_device, __args_arr, __nvtune_key__Z1kv__nvtune_1, ((char *)((void ( *)(void))k<1, 2> )), -1, &__nvtune_baseline,",
+            "return;\n}\n}\n__cudaLaunch(((char *)((void ( *)(void))k<1, 2> ))); }",
+            "_Z1kv, (-1)); __cudaRegisterEntry(__T7, ((char *)__nvtune_key__Z1kv__nvtune_1), _Z1kv__nvtune_1, (-1)); }",
         ] {
             assert!(rewritten.text.contains(expected), "{expected}\n{}", rewritten.text);
         }

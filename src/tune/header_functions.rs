@@ -108,19 +108,18 @@ pub fn stub_launch(annotation: &Annotation, types: &Types, configuration: &Confi
     let blocks =
         |(expression, extent): (&Expr, u32)| format!("__nvtune_detail::ceildiv({}, {extent}LL)", value(expression));
     let clauses = &annotation.clauses;
-    let grid: Option<Vec<String>> = match (configuration.grid, &clauses.grid, &clauses.threads) {
-        (Some(grid), ..) => Some(grid.iter().map(|blocks| format!("{blocks}LL")).collect()),
+    let mut grid: Vec<String> = match (configuration.grid, &clauses.grid, &clauses.threads) {
+        (Some(grid), ..) => grid.iter().map(|blocks| format!("{blocks}LL")).collect(),
         (None, Some(Spanned { value: Grid::Expressions(expressions), .. }), _) => {
-            Some(expressions.iter().map(value).collect())
+            expressions.iter().map(value).collect()
         }
-        (None, _, Some(threads)) => Some(threads.value.iter().zip(configuration.block).map(blocks).collect()),
-        (None, ..) => None,
+        (None, _, Some(threads)) => threads.value.iter().zip(configuration.block).map(blocks).collect(),
+        // No launch is this one.
+        (None, ..) => vec!["0LL".to_owned()],
     };
     let shared = clauses.shared.as_ref().map_or_else(|| "0".to_owned(), value);
-    let grid = grid.map(|mut grid| {
-        grid.resize(3, "1LL".to_owned());
-        std::array::from_fn(|at| std::mem::take(&mut grid[at]))
-    });
+    grid.resize(3, "1LL".to_owned());
+    let grid = std::array::from_fn(|at| std::mem::take(&mut grid[at]));
     LaunchText { block: configuration.block, grid, shared }
 }
 

@@ -55,8 +55,9 @@ cudaError_t launched(const char *how, const void *function, dim3 grid, dim3 bloc
     std::lock_guard<std::mutex> lock(mutex);
     cudaFuncAttributes *attributes = nullptr;
     const cudaError_t pending = last_error;
+    cudaError_t error = cudaSuccess;
     if (find(function, &attributes) != cudaSuccess || shared > size_t(attributes->maxDynamicSharedSizeBytes))
-        fail(cudaErrorInvalidValue);
+        error = fail(cudaErrorInvalidValue);
     char text[400];
     std::snprintf(text, sizeof text, "  %s%s grid %u %u %u block %u %u %u shared %zu stream %zu", names()[function].c_str(),
                   how, grid.x, grid.y, grid.z, block.x, block.y, block.z, shared, reinterpret_cast<size_t>(stream));
@@ -65,13 +66,13 @@ cudaError_t launched(const char *how, const void *function, dim3 grid, dim3 bloc
     if (last_error != pending) line += " error " + std::to_string(last_error);
     if (is_quiet) {
         ++counted[line];
-        return cudaSuccess;
+        return error;
     }
     line += ";";
     for (const auto &call : calls) line += " " + call.first + (call.second > 1 ? " x" + std::to_string(call.second) : "");
     calls.clear();
     std::puts(line.c_str());
-    return cudaSuccess;
+    return error;
 }
 }  // namespace
 
@@ -112,6 +113,12 @@ cudaError_t __cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void *
     return launched("", kernel, grid, block, shared, stream);
 }
 cudaError_t __cudaLaunchKernel_ptsz(const void *kernel, dim3 grid, dim3 block, void **, size_t shared, void *stream) {
+    return launched(" (stream per thread)", kernel, grid, block, shared, stream);
+}
+cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **, size_t shared, cudaStream_t stream) {
+    return launched("", kernel, grid, block, shared, stream);
+}
+cudaError_t cudaLaunchKernel_ptsz(const void *kernel, dim3 grid, dim3 block, void **, size_t shared, cudaStream_t stream) {
     return launched(" (stream per thread)", kernel, grid, block, shared, stream);
 }
 void **__cudaRegisterFatBinary(void *) { return nullptr; }

@@ -3,6 +3,7 @@
 use super::project::{Project, compile, nvcc, run, succeed};
 use super::remap::{launches, short, tuned};
 use expect_test::expect;
+use object::{Object, ObjectSection};
 
 /// The lines with an entry's digits, and what depends on the path, left out.
 fn shortened(said: &str) -> String {
@@ -137,6 +138,35 @@ fn two_kernels_have_different_values_of_one_macro() {
         _Z3twoiPf WINNER grid 1 1 1 block 256 1 1 shared 0 stream 0 first 1024
     "#]]
     .assert_eq(&shortened(&launches(&project, &["k.o"], &[])));
+}
+
+#[test]
+fn object_grows_by_the_entries_and_4_kb_and_1_kb_per_kernel() {
+    let kernel = |name: &str| {
+        format!(
+            "//@tune block({{128, 256}}) regs({{0}}) threads(n) default(block = 256) args(n = 1 << 20, x = random[n])\n\
+             __global__ void {name}(int n, float *x) {{\n\
+             const int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+             if (i < n) x[i] *= 2; }}\n\
+             void run_{name}(float *x) {{ {name}<<<4, 256>>>(1024, x); }}\n"
+        )
+    };
+    let project = Project::new(&[]);
+    let wins = r#"{"label": "block=128", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
+    let bytes = |object: &str| {
+        let all = std::fs::read(project.path(object)).expect("an object");
+        let file = object::File::parse(all.as_slice()).expect("an ELF file");
+        let device = file.section_by_name(".nv_fatbin").expect("device code").size();
+        (all.len() as u64, device)
+    };
+    for names in [&["one"][..], &["one", "two", "three", "four"]] {
+        project.write("k.cu", &names.iter().map(|name| kernel(name)).collect::<String>());
+        succeed(&mut project.plain(&compile("k.cu", "plain.o")));
+        assert_eq!(tuned(&project, &compile("k.cu", "k.o"), wins).code, Some(0));
+        let ((plain, of_plain), (tuned, of_tuned)) = (bytes("plain.o"), bytes("k.o"));
+        let added = (tuned - plain) - (of_tuned - of_plain);
+        assert!(of_tuned > of_plain && added <= 4096 + 1024 * names.len() as u64, "{names:?}: {added} bytes");
+    }
 }
 
 #[test]
