@@ -1,9 +1,3 @@
-/* Small code, whatever the build asks for: each object has it once. */
-#if defined(__GNUC__) && !defined(__clang__)
-#define __nvtune_small __attribute__((optimize("Os")))
-#else
-#define __nvtune_small
-#endif
 namespace __nvtune_detail {
 /* Written in the C++ of 1998, for whatever standard the build asks for. As in the comment, numbers are 64-bit integers and
    doubles, and what is made of one of each is a double. */
@@ -35,7 +29,7 @@ static inline long long ceildiv(long long a, long long b) {
 
 /* Returns the compute capability of the current device, or 0. Asks once for each device, and for which device it is
    only if there are several: a race of two threads stores the same value twice. */
-__nvtune_small static int capability(int *device) {
+static int capability(int *device) {
   static int devices, capabilities[64];
   int count = __atomic_load_n(&devices, __ATOMIC_RELAXED);
   if (count == 0) {
@@ -58,7 +52,7 @@ __nvtune_small static int capability(int *device) {
 
 /* Gives a winner the cluster size that the kernel may have. Returns whether both need the same clusters. */
 template <class A>
-__nvtune_small static bool share_clusters(const void *key, const A &winner, const A &kernel,
+static bool share_clusters(const void *key, const A &winner, const A &kernel,
                            char (*)[sizeof(static_cast<A *>(0)->nonPortableClusterSizeAllowed)]) {
   if (kernel.nonPortableClusterSizeAllowed != winner.nonPortableClusterSizeAllowed &&
       cudaFuncSetAttribute(key, cudaFuncAttributeNonPortableClusterSizeAllowed,
@@ -75,7 +69,7 @@ template <class A> static bool share_clusters(const void *, const A &, const A &
 
 /* Readies a winner for the current device. Returns one more than the bytes of dynamic shared memory that it can have;
    0: not now; -1: it is not for this device. Two threads at once set the same attributes. */
-__attribute__((cold)) __nvtune_small static int prepare(int device, const void *key, const void *kernel_key,
+__attribute__((cold)) static int prepare(int device, const void *key, const void *kernel_key,
                                                         int threads, int carveout, long long bytes) {
   /* Whoever looks for the pending error later must find it. */
   if (cudaPeekAtLastError() != cudaSuccess) return 0;
@@ -114,7 +108,7 @@ struct Launch {
 };
 
 /* Returns whether two launches have the same block, grid and dynamic shared memory. */
-__nvtune_small static bool are_same(const Launch *one, const Launch *other) {
+static bool are_same(const Launch *one, const Launch *other) {
   for (int at = 0; at < 3; ++at)
     if (one->block[at] != other->block[at] || one->grid[at] != other->grid[at]) return false;
   return one->shared == other->shared;
@@ -123,7 +117,7 @@ __nvtune_small static bool are_same(const Launch *one, const Launch *other) {
 /* Runs a winner on the current device if the launch that the program pushed is one for it: the baseline's, if such
    launches are reshaped, or the winner's own, if the program may launch so; the baseline's only where the conditions on
    the arguments hold. Returns whether it was launched; else the launch is pushed again. */
-__nvtune_small static bool runs(int device, void **arguments, int *limits, const void *kernel_key, int carveout,
+static bool runs(int device, void **arguments, int *limits, const void *kernel_key, int carveout,
                                 const Launch *baseline, const Launch *winner, bool reshapes, bool accepts,
                                 bool conditions) {
   ::dim3 grid, block;
@@ -166,4 +160,3 @@ __nvtune_small static bool runs(int device, void **arguments, int *limits, const
   return false;
 }
 }
-#undef __nvtune_small

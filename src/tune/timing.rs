@@ -91,8 +91,8 @@ fn bears_remainders(
     if problems.is_empty() {
         return Ok(Some("nothing is known: the workload has no smaller problem of its kind".to_owned()));
     }
-    for smaller in problems {
-        let refused = bears(subject, laid, index, &smaller, measurer)?;
+    for (smaller, which) in problems.iter().zip(["a smaller problem", "another smaller problem"]) {
+        let refused = bears(subject, laid, index, (smaller, which), measurer)?;
         if refused.is_some() {
             return Ok(refused);
         }
@@ -105,7 +105,7 @@ fn bears(
     subject: &Subject<'_>,
     laid: &Laid,
     index: usize,
-    smaller: &Space,
+    (smaller, which): (&Space, &str),
     measurer: &mut impl Measurer,
 ) -> Result<Option<String>, Error> {
     let sent = |index: usize| {
@@ -114,7 +114,7 @@ fn bears(
         let entry = subject.entry(&of.macros).ok()?;
         let workload = workload::bind(smaller.annotation(), entry, smaller, &prepared).ok()?;
         let launch = smaller.launch(of).ok()?;
-        let label = format!("{} on a smaller problem", symbol.label);
+        let label = format!("{} on {which}", symbol.label);
         Some(Candidate { launch, label, workload: Arc::new(workload), ..symbol })
     };
     let (Some(baseline), Some(winner)) = (sent(laid.baseline), sent(index)) else {

@@ -47,8 +47,9 @@ struct Known {
 #[test]
 fn each_mode_uses_lock_cache_and_gpu_as_documented() {
     let project = Project::new(&["saxpy.cu"]);
-    let text =
-        project.read("saxpy.cu").replace("block(64:1024:64) regs(auto)", "block({128, 256, 512, 1024}) regs({0})");
+    let text = project
+        .read("saxpy.cu")
+        .replace("block(64:1024:64) regs(auto)", "block({128, 256, 512, 1024}) regs({0}) launch(header)");
     let (head, saxpy) = text.split_once("//@tune").expect("it is marked");
     // The kernels of these, in one source: cells that differ in what is known of a kernel alone are of one build.
     let source = |kernels: &[&Known]| {

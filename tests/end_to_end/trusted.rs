@@ -114,6 +114,7 @@ fn winner_stays_if_the_baseline_cannot_run_on_other_contents() {
 /// A build of `saxpy.cu` on a GPU that another process measures on until the file is dropped.
 fn on_a_busy_gpu() -> (Project, std::fs::File) {
     let project = Project::new(&["saxpy.cu"]);
+    project.write("saxpy.cu", &project.read("saxpy.cu").replacen("//@tune", "//@tune launch(header)", 1));
     project.write(
         "recorded.json",
         r#"{"device": {"name": "NVIDIA H200", "compute_capability": 90, "uuid": "GPU-1"},
