@@ -1,6 +1,7 @@
 //! PTX, workload and command line -> what advice on a tuning comment hangs on.
 
 use super::memory_check;
+use super::shape_invariance;
 use crate::analysis::shared_memory::has_dynamic_shared;
 use crate::gpu::{MAX_REGISTERS, REGISTERS};
 use crate::launch::Launch;
@@ -73,6 +74,28 @@ pub fn fixed_block(module: &Module, symbol: &str) -> Option<&'static str> {
         return Some("it is launched in clusters, which its grid must fit");
     }
     has(".reqntid").then_some("it is compiled for blocks of one shape (__block_size__)")
+}
+
+/// Why the kernel keeps its block and its registers: `setmaxnreg` hands registers from warp to warp, of as many as its block has.
+pub fn fixed_registers(module: &Module, symbol: &str) -> Option<&'static str> {
+    let is_pool = |instruction: &Instruction| instruction.opcode.mnemonic == Mnemonic::Setmaxnreg;
+    bodies(module, symbol).any(|body| body.instructions().any(is_pool)).then_some(
+        "its warps hand registers to each other (setmaxnreg), of as many as its block has by its launch bounds",
+    )
+}
+
+/// Why other blocks are not seen to work by their results: the kernel orders its accesses to memory within a block only.
+pub fn block_scope(module: &Module, symbol: &str) -> Option<&'static str> {
+    let is_scoped = |instruction: &Instruction| shape_invariance::has_block_scope(&instruction.opcode);
+    bodies(module, symbol).any(|body| body.instructions().any(is_scoped)).then_some(
+        "it orders accesses to memory within a block only (.cta or .cluster scope): write launch(remap) if it works in other blocks",
+    )
+}
+
+/// The code of a kernel, and of every function that it may call.
+fn bodies<'a>(module: &'a Module, symbol: &str) -> impl Iterator<Item = &'a Body> {
+    let functions = module.functions.iter().filter(|function| !function.entry);
+    module.entry(symbol).into_iter().chain(functions).filter_map(|function| function.body.as_ref())
 }
 
 /// The dimensions in which the kernel tells threads apart without asking how many there are, and those in which it does neither. Not

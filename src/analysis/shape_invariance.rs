@@ -232,11 +232,18 @@ impl<'a> Follower<'a> {
     }
 }
 
-/// Whether threads of a block or warp may meet at it, or it uses the block's shared memory.
+/// Whether threads of a block or warp may meet at it, or it uses the block's shared memory, or it is not known.
 fn is_of_block(opcode: &Opcode) -> bool {
-    matches!(opcode.class(), Class::Barrier | Class::AsyncBarrier | Class::Warp | Class::Matrix)
+    matches!(opcode.class(), Class::Barrier | Class::AsyncBarrier | Class::Warp | Class::Matrix | Class::Unknown)
         || matches!(opcode.mnemonic, Mnemonic::Brx | Mnemonic::Setmaxnreg)
         || opcode.spaces().any(|space| space == StateSpace::Shared)
+        || has_block_scope(opcode)
+}
+
+/// Whether it is ordered within a block or a cluster only: threads that are in two of them in another shape are not.
+pub fn has_block_scope(opcode: &Opcode) -> bool {
+    opcode.modifiers().any(|part| matches!(part, "cta" | "cluster"))
+        && opcode.spaces().all(|space| space != StateSpace::Shared)
 }
 
 impl<'a> Polynomial<'a> {

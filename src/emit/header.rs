@@ -3,6 +3,7 @@
 //! The text depends on nothing but the values given, so equal results give equal bytes. It has two parts, each with a guard: what
 //! any C or C++ file can use, and what takes the types of CUDA's headers, for which it may be included once more after those.
 
+use crate::gpu;
 use crate::launch::Dim3;
 use crate::search::Provenance;
 use serde::{Deserialize, Serialize};
@@ -283,7 +284,7 @@ impl Text {
             ("REGS", number(kernel.cap.into())),
             ("OCCUPANCY", kernel.occupancy.map(|percent| percent.to_string())),
             ("PROVENANCE", Some(format!("\"{}\"", kernel.provenance))),
-            ("GPU", Some(format!("\"{}\"", kernel.gpu.replace(['"', '\\'], "")))),
+            ("GPU", Some(format!("\"{}\"", gpu::plain(&kernel.gpu)))),
             ("CARVEOUT", kernel.carveout.map(|percent| percent.to_string())),
         ];
         let values = values.map(|(suffix, value)| (suffix.to_owned(), value));

@@ -1,12 +1,13 @@
 //! The device that candidates are timed on, as the driver describes it.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A GPU. Zero stands for what the driver would not tell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Device {
     /// As NVIDIA names it: `NVIDIA H200`.
+    #[serde(deserialize_with = "plain_name")]
     pub name: String,
     /// `GPU-` and the UUID in groups of hexadecimal digits, as nvidia-smi writes it.
     pub uuid: String,
@@ -37,4 +38,23 @@ pub struct Device {
     pub threads_per_sm: u32,
     pub blocks_per_sm: u32,
     pub threads_per_block: u32,
+}
+
+/// The longest name of a GPU that is taken.
+const LONGEST_NAME: usize = 80;
+
+/// Returns a GPU's name as it may stand in a header, in a message and on a terminal: `?` for what no name of NVIDIA's has.
+pub fn plain(name: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || " ._()+-,/".contains(letter);
+    name.chars().take(LONGEST_NAME).map(|letter| if is_plain(letter) { letter } else { '?' }).collect()
+}
+
+/// Reads the name of a GPU from a file or a runner, which others may have written.
+fn plain_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    String::deserialize(deserializer).map(|name| plain(&name))
+}
+
+/// The same where there may be none.
+pub fn plain_name_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Option::<String>::deserialize(deserializer).map(|name| name.map(|name| plain(&name)))
 }

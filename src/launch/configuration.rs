@@ -92,6 +92,11 @@ impl Launch {
         self.grid.iter().map(|&n| u64::from(n)).product()
     }
 
+    /// Warps of all blocks; the last one of a block may be a part of one.
+    pub fn warps(&self) -> u64 {
+        u64::from(self.block_threads().div_ceil(32)) * self.blocks()
+    }
+
     /// Threads of the whole grid.
     pub fn threads(&self) -> u64 {
         self.blocks() * u64::from(self.block_threads())

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use thiserror::Error;
 
@@ -86,6 +87,14 @@ pub fn of_source(named: Option<&Path>, source: &Path) -> Option<PathBuf> {
         Some(named) => Some(plain(named)),
         None => plain(source).ancestors().skip(1).map(|folder| folder.join(LOCK_FILE)).find(|path| path.is_file()),
     }
+}
+
+/// Tells whether a lock file that was found above a source may decide how it is built: its owner is the user, root, or the owner of
+/// the source, who decides that anyway.
+pub fn is_trusted(path: &Path, source: &Path) -> bool {
+    let owner = |path: &Path| path.metadata().map(|data| data.uid());
+    let Ok(found) = owner(path) else { return true };
+    found == 0 || found == rustix::process::geteuid().as_raw() || owner(source).is_ok_and(|owner| owner == found)
 }
 
 impl Lock {

@@ -69,7 +69,15 @@ impl Results {
         if let Some(known) = self.locks.borrow().get(&path) {
             return Some(Rc::clone(known));
         }
+        let is_trusted = self.named.is_some() || lock::is_trusted(&path, source);
         let lock = match Lock::read(&path) {
+            Ok(_) if !is_trusted => {
+                console.warning(&format!(
+                    "'{}' belongs to another user, and is not used: name it by NVTUNE_LOCK to use it",
+                    path.display()
+                ));
+                Lock::default()
+            }
             Ok(lock) => lock,
             Err(lock::LockError::Io(error))
                 if error.kind() == std::io::ErrorKind::NotFound && !self.missing_matters =>

@@ -352,6 +352,7 @@ fn choose(tuner: &Tuner<'_>, prepared: &Prepared<'_>, timed: Option<Timed>, deci
         let configuration = &scored.laid.configurations[index];
         subject.refuses_predicted(configuration, &scored.laid.launches[index]).is_none()
             && stores.left_empty(index).is_none()
+            && scored.left_undone(index).is_none()
     };
     let choices: Vec<usize> = scored.choices(decision.strategy).into_iter().filter(allowed).collect();
     let promises = scored.promises(&choices);
@@ -380,7 +381,8 @@ fn held(Prepared { subject, variants, scored, .. }: &Prepared<'_>, by_model: boo
         // That a launch cannot be so at all comes before what is wrong with its code; points that were not compiled may no more be
         // chosen than those that were.
         let refuses = || subject.refuses_predicted(configuration, &laid.launches[index]);
-        let by_launch = || refuses().or_else(|| stores.as_ref()?.left_empty(index));
+        let undone = || scored.left_undone(index).filter(|_| by_model);
+        let by_launch = || refuses().or_else(|| stores.as_ref()?.left_empty(index)).or_else(undone);
         let is_looked_at = || variants.of(configuration).is_ok();
         let by_code = || laid.variants[index].clone().err().filter(|_| is_looked_at());
         let reason = if by_model { by_launch().or_else(by_code) } else { by_code() };

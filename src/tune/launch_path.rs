@@ -71,6 +71,10 @@ pub struct LaunchPath {
     pub way: Way,
     /// The block and the grid must stay the baseline's, for this reason.
     fixed_shape: Option<String>,
+    /// The register cap must stay the baseline's, for this reason.
+    fixed_registers: Option<&'static str>,
+    /// The block must stay the baseline's, for this reason.
+    fixed_block: Option<&'static str>,
     /// By dimension: the code needs the baseline's extent, for this reason.
     fixed_extent: [Option<String>; 3],
     /// The kernel does the same in every shape of the block, as long as the threads are as many.
@@ -108,6 +112,8 @@ impl LaunchPath {
         Self {
             way: Way::InPlace,
             fixed_shape: None,
+            fixed_registers: None,
+            fixed_block: None,
             fixed_extent: Default::default(),
             is_invariant: false,
             is_promised: true,
@@ -143,12 +149,17 @@ impl LaunchPath {
                 accepts: build.includes_header,
             },
         };
+        let fixed_registers = ptx_facts::fixed_registers(module, symbol);
+        let is_promised = annotation.clauses.launch.is_some();
+        let block_scope = ptx_facts::block_scope(module, symbol).filter(|_| !is_promised);
         Self {
             way,
             fixed_shape: fixed_shape(annotation, module, symbol),
+            fixed_registers,
+            fixed_block: fixed_registers.or(block_scope),
             fixed_extent: std::array::from_fn(|at| unaware_of_block(at, fixed[at], unread[at])),
             is_invariant,
-            is_promised: annotation.clauses.launch.is_some(),
+            is_promised,
             shares,
             is_told_its_block: annotation.tells_block(),
             elements: elements(annotation, &following),
@@ -212,6 +223,12 @@ impl LaunchPath {
         let moves =
             |of: &Configuration| (of.block, of.grid, &of.macros) != (baseline.block, baseline.grid, &baseline.macros);
         if let Some(reason) = self.pinned() {
+            return Some(reason.to_owned());
+        }
+        if let Some(reason) = self.fixed_registers.filter(|_| configuration.cap != baseline.cap) {
+            return Some(reason.to_owned());
+        }
+        if let Some(reason) = self.fixed_block.filter(|_| configuration.block != baseline.block) {
             return Some(reason.to_owned());
         }
         if self.way == Way::InPlace {

@@ -6,20 +6,23 @@ use super::variants::Macros;
 use crate::launch::CacheOperator;
 use crate::launch::Configuration;
 use crate::model::{Analysis, Inputs, Limiter, Score, score as score_of};
-use crate::ptx::Edits;
+use crate::ptx::{AccessKind, Edits, MemorySpace};
 use crate::sass::Cubin;
 use crate::search;
 use crate::search::{Point, Promise, Search};
 use crate::settings::Strategy;
+use crate::sim::Profile;
 use crate::workload::Workload;
 use rayon::prelude::*;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A space, scored.
 pub struct Scored {
     pub laid: Laid,
     /// By configuration; `None` where there is no variant, or where no block of it fits on a multiprocessor.
     pub scores: Vec<Option<Score>>,
+    /// By configuration: bytes that its launch writes to each buffer of the workload, as far as the model ran it.
+    pub written: Vec<Option<BTreeMap<u32, f64>>>,
 }
 
 /// A baseline that cannot be built or launched, and why: there is nothing to compare with.
@@ -33,6 +36,9 @@ pub const UNFIT: &str = "no block of it fits on a multiprocessor";
 
 /// That a grid waits for blocks that wait for their places.
 const UNHELD: &str = "its blocks wait for each other, and the GPU does not hold so many at once";
+
+/// The share of the baseline's bytes that a configuration must write. Profiles of a part of the grid are off by less.
+const SAME_WORK: f64 = 0.99;
 
 /// That macros decide whether a kernel waits for its grid.
 const OTHERWISE: &str =
@@ -83,7 +89,7 @@ pub fn score_again(mut laid: Laid, known: &mut Known) -> Result<Scored, NoBaseli
         }
     }
     let groups: Vec<_> = groups.into_iter().collect();
-    let found: Vec<(usize, Score)> = groups
+    let found: Vec<(usize, Score, Option<BTreeMap<u32, f64>>)> = groups
         .par_iter()
         .flat_map_iter(|((variant, profile, assumed), members)| {
             let profile = profile.and_then(|index| profiles.get(index));
@@ -102,7 +108,8 @@ pub fn score_again(mut laid: Laid, known: &mut Known) -> Result<Scored, NoBaseli
                         launch: &laid.launches[index],
                         buffers: buffers.as_deref(),
                     });
-                    inputs.as_ref().map(|inputs| (index, score_of(inputs)))
+                    let written = profile.and_then(|profile| written(profile, laid.launches[index].warps() as f64));
+                    inputs.as_ref().map(|inputs| (index, score_of(inputs), written))
                 })
                 .collect::<Vec<_>>()
         })
@@ -115,8 +122,10 @@ pub fn score_again(mut laid: Laid, known: &mut Known) -> Result<Scored, NoBaseli
         !laid.waits_for_grid || index == baseline || laid.launches[index].blocks() <= resident
     };
     let mut scores = vec![None; laid.configurations.len()];
+    let mut written = vec![None; laid.configurations.len()];
     let mut crowded = None;
-    for (index, score) in found {
+    for (index, score, bytes) in found {
+        written[index] = bytes;
         if !score.feasible {
             crowded = crowded.or_else(|| (index == baseline).then(|| does_not_fit(&laid, &score)));
         } else if waits[laid.source_of[index]] != laid.waits_for_grid {
@@ -133,8 +142,20 @@ pub fn score_again(mut laid: Laid, known: &mut Known) -> Result<Scored, NoBaseli
     };
     match reason {
         Some(reason) => Err(NoBaseline { configuration: laid.configurations[baseline].clone(), reason }),
-        None => Ok(Scored { laid, scores }),
+        None => Ok(Scored { laid, scores, written }),
     }
+}
+
+/// Returns the bytes that so many warps write to each buffer; `None` if it is not known to which.
+fn written(profile: &Profile, warps: f64) -> Option<BTreeMap<u32, f64>> {
+    let mut written = BTreeMap::new();
+    for (line, access) in &profile.accesses {
+        let count = profile.mean.get(line).copied().unwrap_or(0.0);
+        if access.kind == AccessKind::Store && access.space == MemorySpace::Global && count > 0.0 {
+            *written.entry(access.buffer?).or_default() += count * access.lanes * f64::from(access.width) * warps;
+        }
+    }
+    Some(written)
 }
 
 /// What a configuration tells the caches.
@@ -166,6 +187,23 @@ impl Scored {
                 Some((index, Point { threads, variant, policy, natural, score, coordinates }))
             })
             .unzip()
+    }
+
+    /// Why a configuration leaves work of the baseline undone: it writes less to a buffer that is as large under both.
+    pub fn left_undone(&self, index: usize) -> Option<String> {
+        let baseline = self.laid.baseline;
+        let (own, natural) = (self.written[index].as_ref()?, self.written[baseline].as_ref()?);
+        let buffer = |of: usize, buffer: u32| self.laid.workloads[of].as_ref()?.buffers.get(buffer as usize);
+        natural.iter().find_map(|(&number, &bytes)| {
+            let (here, there) = (buffer(index, number)?, buffer(baseline, number)?);
+            let less = own.get(&number).copied().unwrap_or(0.0);
+            (here.bytes() == there.bytes() && less < bytes * SAME_WORK).then(|| {
+                format!(
+                    "it writes {less:.0} bytes to `{}`, and the baseline {bytes:.0}: let the grid follow the block and the macros, as in threads(n)",
+                    here.name
+                )
+            })
+        })
     }
 
     /// The Pareto set of POS.

@@ -71,9 +71,11 @@ cases! {
     malformed_clause,
     missing_instance_of_values,
     missing_template_instance,
+    order_within_a_block,
     overloaded_templates,
     parameters_under_conditionals,
     parameters_without_value,
+    registers_of_a_pool,
     remedies_for_lambdas,
     search_without_hits,
     space_of_too_many_configurations,
@@ -83,6 +85,7 @@ cases! {
     types_that_depend_on_template_arguments,
     values_of_types_of_the_source,
     vectors_and_pointers_to_arrays,
+    work_left_undone,
 }
 
 fn folder() -> PathBuf {

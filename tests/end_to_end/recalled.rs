@@ -158,3 +158,40 @@ fn fat_build_locks_each_architecture() {
         project.write("fat.cu", &format!("{}\nint another() {{ return 1; }}\n", project.read("fat.cu")));
     }
 }
+
+#[test]
+fn lock_file_of_others_puts_no_code_into_the_header() {
+    let project = Project::new(&["saxpy.cu"]);
+    let wins = r#"{"label": "block=512", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
+    assert_eq!(tuned(&project, &compile("saxpy.cu", "saxpy.o"), wins).code, Some(0));
+    succeed(&mut nvtune(&project, &["lock"]));
+    let evil = "x\\n__attribute__((constructor)) static void evil(void) { __builtin_trap(); }\\n#define U_";
+    project.write("nvtune.lock", &project.read("nvtune.lock").replace("NVIDIA H200", evil));
+    let ran = locked(&project, &compile("saxpy.cu", "saxpy.o"));
+    assert_eq!(count(&ran, "over the baseline, locked"), 1, "{}", ran.stderr);
+    let header = project.read("saxpy.tune.h");
+    let line = header.lines().find(|line| line.contains("SAXPY_GPU")).unwrap_or_default();
+    assert!(line.contains("\"x?__attribute__") && line.ends_with('"'), "{line}");
+    assert_eq!(header.lines().filter(|line| line.contains("evil")).count(), 1, "{header}");
+}
+
+#[test]
+fn lock_file_counts_if_the_user_or_root_or_the_sources_owner_owns_it() {
+    let project = Project::new(&["saxpy.cu"]);
+    let wins = r#"{"label": "block=512", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
+    assert_eq!(tuned(&project, &compile("saxpy.cu", "saxpy.o"), wins).code, Some(0));
+    succeed(&mut nvtune(&project, &["lock"]));
+    // Only root can give a file away.
+    if std::os::unix::fs::chown(project.path("nvtune.lock"), Some(65_534), None).is_err() {
+        return;
+    }
+    let ran = locked(&project, &compile("saxpy.cu", "saxpy.o"));
+    assert!(ran.stderr.contains("nvtune.lock' belongs to another user, and is not used"), "{}", ran.stderr);
+    let named = project.path("nvtune.lock");
+    let mut build = project.nvtune(&compile("saxpy.cu", "saxpy.o"));
+    let ran = succeed(build.env("NVTUNE", "locked").env("NVTUNE_CACHE_SIZE", "0").env("NVTUNE_LOCK", named));
+    assert_eq!(count(&ran, "over the baseline, locked"), 1, "{}", ran.stderr);
+    std::os::unix::fs::chown(project.path("saxpy.cu"), Some(65_534), None).expect("given away");
+    let ran = locked(&project, &compile("saxpy.cu", "saxpy.o"));
+    assert_eq!(count(&ran, "over the baseline, locked"), 1, "{}", ran.stderr);
+}
