@@ -4,7 +4,7 @@ use super::build::Build;
 use super::call_cache::{Call, Snapshot, Warm, Winners};
 use super::tuning::Tuning;
 use crate::gpu::architecture_number;
-use crate::nvcc::{Dryrun, DryrunError, Phase, Programs, Toolchain, compilers, quoted_files};
+use crate::nvcc::{Dryrun, DryrunError, Phase, Programs, Toolchain, compilers, interposed, quoted_files};
 use crate::settings::Mode;
 use crate::tune;
 use crate::tune::{Tuned, Tuner};
@@ -28,7 +28,7 @@ impl Build<'_> {
         for tuning in tunings.iter_mut() {
             tuning.architecture = tuning.source.newest_architecture(&dryrun);
         }
-        if !self.warn_untunable(tunings) {
+        if !self.warn_untunable(tunings, &dryrun) {
             let tuner = self.tune_all(&dryrun, tunings);
             if let Some(warm) = warm {
                 self.keep(warm, &dryrun, tunings, &tuner);
@@ -38,8 +38,9 @@ impl Build<'_> {
     }
 
     /// Warns where no source of the call can be tuned; tells whether that is so.
-    pub(super) fn warn_untunable(&self, tunings: &[Tuning]) -> bool {
-        let Some(reason) = self.untunable() else { return false };
+    pub(super) fn warn_untunable(&self, tunings: &[Tuning], dryrun: &Dryrun) -> bool {
+        let reason = self.untunable().or_else(|| interposed(dryrun, self.nvcc, &self.invocation.arguments));
+        let Some(reason) = reason else { return false };
         for tuning in tunings {
             self.console.warning(&format!("{}: not tuned: {reason}", tuning.source.path.display()));
         }

@@ -163,10 +163,10 @@ impl Build<'_> {
     fn decide(&self) -> Result<Vec<Record>, String> {
         let unread = |_| "its tuning comments cannot be read".to_owned();
         let mut tunings = self.annotate(MarkedSource::of(self.invocation)).map_err(unread)?;
-        if self.warn_untunable(&tunings) {
+        let dryrun = Dryrun::ask(&self.nvcc.path, &self.invocation.arguments).map_err(|error| error.to_string())?;
+        if self.warn_untunable(&tunings, &dryrun) {
             return Ok(Vec::new());
         }
-        let dryrun = Dryrun::ask(&self.nvcc.path, &self.invocation.arguments).map_err(|error| error.to_string())?;
         self.tune_all(&dryrun, &mut tunings);
         Ok(tunings.iter().map(|tuning| tuning.record(&self.invocation.arguments)).collect())
     }

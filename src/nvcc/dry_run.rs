@@ -82,6 +82,15 @@ impl Dryrun {
         Ok(Self::parse(&text))
     }
 
+    /// Tells whether two dry runs of one call do the same: environment and command lines, but for the names of temporary files.
+    pub fn does_the_same_as(&self, other: &Self) -> bool {
+        let lines = |dryrun: &Self| -> Vec<String> {
+            let environment = dryrun.environment.iter().map(|(name, value)| format!("{name}={value}"));
+            environment.chain(dryrun.steps.iter().map(|step| step.line.clone())).map(|line| settled(&line)).collect()
+        };
+        lines(self) == lines(other)
+    }
+
     /// Reads the text of a dry run.
     pub fn parse(text: &str) -> Self {
         let mut dryrun = Self::default();
@@ -159,6 +168,18 @@ impl Pipeline {
     pub fn has_host_code(&self) -> bool {
         self.module_id.iter().any(|step| step.program() == "cudafe++")
     }
+}
+
+/// Returns a line without what tells the temporary files of one run from those of another: `/tmp/x/tmpxft_0001_0002-6_k.ii`.
+fn settled(line: &str) -> String {
+    let is_of_path = |letter: char| !letter.is_whitespace() && !matches!(letter, '"' | '\'' | '=');
+    let is_of_run = |letter: char| letter.is_ascii_hexdigit() || letter == '_';
+    let parts: Vec<&str> = line.split("tmpxft_").collect();
+    let part = |(at, part): (usize, &&str)| {
+        let part = if at == 0 { part } else { part.trim_start_matches(is_of_run) };
+        if at + 1 == parts.len() { part.to_owned() } else { part.trim_end_matches(is_of_path).to_owned() }
+    };
+    parts.iter().enumerate().map(part).collect::<Vec<_>>().join("tmpxft")
 }
 
 impl Step {
@@ -292,6 +313,19 @@ mod tests {
 #$ fatbinary -64 "--image3=kind=elf,sm=90,file=/tmp/x-8_a.sm_90.cubin" --embedded-fatbin="/tmp/x-3_a.fatbin.c" 
 #$ -- Filter Dependencies -- > a.d
 "#;
+
+    #[test]
+    fn two_runs_do_the_same_but_for_their_temporary_files() {
+        let run = |folder: &str, id: &str, options: &str| {
+            let of_run = format!("{folder}/tmpxft_{id}_00000000");
+            Dryrun::parse(&format!(
+                "#$ TOP=/cuda\n#$ gcc -E{options} k.cu -o \"{of_run}-5_k.ii\"\n#$ cicc --x={of_run}-6_k.stub.c \"{of_run}-5_k.ii\" -o k.o\n"
+            ))
+        };
+        let one = run("/tmp/a", "0001f0e2", "");
+        assert!(one.does_the_same_as(&run("/var/tmp/b", "00000abc", "")));
+        assert!(!one.does_the_same_as(&run("/tmp/a", "0001f0e2", " -DSITE=7")));
+    }
 
     #[test]
     fn the_device_pipeline_is_found_by_its_files() {

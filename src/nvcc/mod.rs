@@ -23,6 +23,6 @@ pub use options::{Arity, NvccOption, list_value, list_values, lookup};
 pub use output_file::Made;
 pub use overlay::{Overlay, OverlayError};
 pub use overlay_links::mirror;
-pub use programs::{Programs, compilers};
+pub use programs::{Programs, compilers, interposed};
 pub use source_scan::{Found, MarkedFile, marked_files, quoted_files};
 pub use toolchain::{FrontEnd, ToolError, Toolchain};

@@ -3,6 +3,8 @@
 use super::dry_run::Dryrun;
 use super::locate::RealNvcc;
 use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Where a toolkit's own programs are.
@@ -36,6 +38,19 @@ pub fn compilers(dryrun: &Dryrun, bin: &Path) -> Vec<String> {
     programs.sort();
     programs.dedup();
     programs
+}
+
+/// Why the final build, which starts the toolkit's own nvcc, would not do what the nvcc that was found does: that is a program between,
+/// as a package manager's script, which adds words of its own.
+pub fn interposed(dryrun: &Dryrun, nvcc: &RealNvcc, arguments: &[OsString]) -> Option<String> {
+    let own = real_bin(dryrun, nvcc).join("nvcc");
+    let file = |path: &Path| path.metadata().ok().map(|data| (data.dev(), data.ino()));
+    if file(&own) == file(&nvcc.path) {
+        return None;
+    }
+    let is_same = Dryrun::ask(&own, arguments).is_ok_and(|direct| direct.does_the_same_as(dryrun));
+    let (path, own) = (nvcc.path.display(), own.display());
+    (!is_same).then(|| format!("'{path}' changes the call before it starts '{own}', and a tuned build would not: set NVTUNE_NVCC to '{own}', and give these words in the build"))
 }
 
 /// The folder that nvcc takes for its own; for a script that starts another nvcc, the other one's.

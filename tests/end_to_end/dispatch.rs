@@ -249,6 +249,46 @@ fn build_that_nvcc_fails_with_a_winner_gets_nvccs_own_code() {
 }
 
 #[test]
+fn program_between_nvtune_and_nvcc_keeps_its_words() {
+    let project = Project::new(&["cudart.cpp"]);
+    project.write(
+        "k.cu",
+        "#ifndef SITE\n#define SITE 0\n#endif\n\
+         //@tune threads(n) block({128, 256}) regs({0}) default(block = 256) args(n = 1 << 20, x = random[n])\n\
+         __global__ void scale(int n, float *x) {\n\
+         const int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+         if (i < n) x[i] *= 2; }\n\
+         int main() { scale<<<4, 256>>>(1024, 0); return SITE; }\n",
+    );
+    let wins = r#"{"label": "block=128", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
+    project.write(
+        "recorded.json",
+        &format!(r#"{{"device": {{"name": "NVIDIA H200", "compute_capability": 90}}, "entries": [{wins}]}}"#),
+    );
+    let mut said = String::new();
+    for words in ["", "-DSITE=7"] {
+        let script = project.path("site-nvcc");
+        project.write("site-nvcc", &format!("#!/bin/sh\nexec '{}' {words} \"$@\"\n", nvcc().display()));
+        std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a program");
+        let mut build = project.nvtune(&compile("k.cu", "k.o"));
+        build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json").env("NVTUNE_NVCC", &script);
+        let ran = succeed(&mut build);
+        let include = nvcc().parent().and_then(|bin| bin.parent()).expect("a toolkit").join("include");
+        let link = ["-w", &format!("-I{}", include.display()), "cudart.cpp", "k.o", "-o", "program"].map(str::to_owned);
+        project.tool_of_host("g++", &link.iter().map(String::as_str).collect::<Vec<_>>());
+        let status = std::process::Command::new(project.path("program")).output().expect("it runs").status;
+        let is_tuned = ran.stderr.contains("block=128 (");
+        let is_said = ran.stderr.contains("site-nvcc' changes the call before it starts");
+        said += &format!("{words:?}: tuned {is_tuned}, said {is_said}, returns {:?}\n", status.code());
+    }
+    expect![[r#"
+        "": tuned true, said false, returns Some(0)
+        "-DSITE=7": tuned false, said true, returns Some(7)
+    "#]]
+    .assert_eq(&said);
+}
+
+#[test]
 fn stub_is_of_any_standard_that_the_build_asks_for() {
     let project = Project::new(&["cudart.cpp"]).with_cuda_headers();
     project.write(
