@@ -10,7 +10,7 @@ use super::marked_source::MarkedSource;
 use super::tuning::Tuning;
 use crate::diag::FATAL;
 use crate::diag::console::Console;
-use crate::nvcc::{Dryrun, Invocation, MarkedFile, RealNvcc};
+use crate::nvcc::{Dryrun, Invocation, MarkedFile, PASSED, RealNvcc};
 use crate::process;
 use crate::put;
 use crate::record::result_store::Results;
@@ -31,6 +31,10 @@ pub fn run(arguments: &[OsString], name: Option<&OsStr>) -> u8 {
             return FATAL;
         }
     };
+    if let Some(passed) = nvcc.passed(std::env::var_os(PASSED)) {
+        // SAFETY: this process has no other thread yet.
+        unsafe { std::env::set_var(PASSED, passed) };
+    }
     // Nothing is done before this that a call without marked sources has no need of.
     let (invocation, marked, nearly) = match found(arguments, environment) {
         Some((invocation, marked, nearly)) if !marked.is_empty() => (invocation, marked, nearly),

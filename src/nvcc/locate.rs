@@ -23,10 +23,16 @@ pub enum NotFound {
     Nowhere,
     #[error("NVTUNE_NVCC names '{}', which {problem}", path.display())]
     Named { path: PathBuf, problem: &'static str },
+    #[error("nvtune and '{}' start each other: set NVTUNE_NVCC to the path of NVIDIA's nvcc", path.display())]
+    Circle { path: PathBuf },
 }
 
 /// The link to the real nvcc that `nvtune shims` puts beside its own.
 pub const REAL_NVCC: &str = "nvtune-real-nvcc";
+
+/// The paths that calls of nvtune around this one have started in nvcc's place, and that are not a toolkit's own: a program that looks
+/// for nvcc itself, as a link to ccache does, may have come back to nvtune.
+pub const PASSED: &str = "NVTUNE_PASSED";
 
 /// Where nvcc is installed when nothing else tells.
 const USUAL_PLACES: [&str; 2] = ["/usr/local/cuda", "/opt/cuda"];
@@ -39,8 +45,12 @@ impl RealNvcc {
     pub fn find(name: Option<&OsStr>, environment: impl Fn(&str) -> Option<OsString>) -> Result<Self, NotFound> {
         let own = OwnIdentity::new();
         let set = |name: &str| environment(name).filter(|value| !value.is_empty());
+        let passed: Vec<PathBuf> = set(PASSED).iter().flat_map(|paths| std::env::split_paths(paths)).collect();
         if let Some(named) = set("NVTUNE_NVCC") {
             let path = PathBuf::from(named);
+            if is_among(&path, &passed) {
+                return Err(NotFound::Circle { path });
+            }
             return own.judge(&path).map_err(|problem| NotFound::Named { path, problem });
         }
         let called = name.filter(|name| name.as_encoded_bytes().contains(&b'/')).map(PathBuf::from);
@@ -53,8 +63,22 @@ impl RealNvcc {
             .into_iter()
             .chain(on_path)
             .chain(homes.chain(usual).map(|home| home.join("bin/nvcc")))
-            .find_map(|path| own.judge(&path).or_else(|_| own.judge(&path.with_file_name(REAL_NVCC))).ok())
-            .ok_or(NotFound::Nowhere)
+            .filter_map(|path| own.judge(&path).or_else(|_| own.judge(&path.with_file_name(REAL_NVCC))).ok())
+            .find(|found| !is_among(&found.path, &passed))
+            .ok_or_else(|| match passed.into_iter().next() {
+                Some(path) => NotFound::Circle { path },
+                None => NotFound::Nowhere,
+            })
+    }
+
+    /// Returns what [`PASSED`] must be for what is started; `None` for a toolkit's own nvcc, which looks for no other.
+    pub fn passed(&self, before: Option<OsString>) -> Option<OsString> {
+        let whole = self.path.canonicalize().unwrap_or_default();
+        let is_own = [&self.path, &whole].iter().any(|path| path.with_file_name("nvcc.profile").is_file());
+        let before = before.unwrap_or_default();
+        let paths = std::env::split_paths(&before).filter(|path| !path.as_os_str().is_empty());
+        // A path with a colon in it cannot be passed on.
+        (!is_own).then(|| std::env::join_paths(paths.chain([self.path.clone()])).ok()).flatten()
     }
 
     /// What it says of its release: `13.0, V13.0.88`.
@@ -64,6 +88,13 @@ impl RealNvcc {
         let line = text.lines().find(|line| line.contains("release"))?;
         Some(line.rsplit_once("release ")?.1.to_owned())
     }
+}
+
+/// Whether a program is one of these files.
+fn is_among(path: &Path, passed: &[PathBuf]) -> bool {
+    let file = |path: &Path| path.metadata().ok().map(|data| (data.dev(), data.ino()));
+    let own = file(path);
+    own.is_some() && passed.iter().any(|passed| file(passed) == own)
 }
 
 /// What tells nvtune from the real nvcc: the file's identity; for a copy, its bytes; for a script, that it names nvtune.
@@ -149,6 +180,35 @@ mod tests {
         let path = std::env::join_paths([&links, &copies, &real]).expect("no colons");
         let found = RealNvcc::find(None, |name| (name == "PATH").then(|| path.clone()));
         assert_eq!(found.expect("the third entry is real").path, nvcc);
+    }
+
+    #[test]
+    fn what_came_back_to_nvtune_is_passed_over() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (wrapper, nvcc) = (tool(&folder.path().join("w"), "nvcc"), tool(&folder.path().join("r"), "nvcc"));
+        std::fs::write(nvcc.with_file_name("nvcc.profile"), "").expect("written");
+        let path = std::env::join_paths([folder.path().join("w"), folder.path().join("r")]).expect("no colons");
+        let find = |passed: Option<OsString>| {
+            RealNvcc::find(None, |name| match name {
+                "PATH" => Some(path.clone()),
+                PASSED => passed.clone(),
+                _ => None,
+            })
+        };
+        let first = find(None).expect("the first entry");
+        assert_eq!(first.path, wrapper);
+        let passed = first.passed(None);
+        let second = find(passed.clone()).expect("the second entry");
+        assert_eq!((&second.path, second.passed(passed.clone())), (&nvcc, None));
+        std::fs::remove_file(&nvcc).expect("removed");
+        let said = find(passed).expect_err("there is no other").to_string();
+        assert_eq!(
+            said,
+            format!(
+                "nvtune and '{}' start each other: set NVTUNE_NVCC to the path of NVIDIA's nvcc",
+                wrapper.display()
+            )
+        );
     }
 
     #[test]

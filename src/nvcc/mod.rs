@@ -18,7 +18,7 @@ mod toolchain;
 pub use dry_run::{Dryrun, DryrunError, Pipeline, Step};
 pub use fatbin::{Loaded, Loads};
 pub use invocation::{Invocation, InvocationError, Phase};
-pub use locate::{NotFound, REAL_NVCC, RealNvcc};
+pub use locate::{NotFound, PASSED, REAL_NVCC, RealNvcc};
 pub use options::{Arity, NvccOption, list_value, list_values, lookup};
 pub use output_file::Made;
 pub use overlay::{Overlay, OverlayError};

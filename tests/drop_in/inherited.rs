@@ -26,6 +26,8 @@ fn nvcc_inherits_the_same_with_nvtune_as_without() {
         fs::create_dir(path(name)).expect("a folder");
     }
     fs::write(path("real/nvcc"), NVCC).expect("written");
+    // A toolkit's own nvcc has this beside it.
+    fs::write(path("real/nvcc.profile"), "").expect("written");
     fs::set_permissions(path("real/nvcc"), fs::Permissions::from_mode(0o755)).expect("executable");
     symlink(env!("CARGO_BIN_EXE_nvtune"), path("own/nvcc")).expect("linked");
     fs::write(path("plain.cu"), "#include \"plain.h\"\n").expect("written");
@@ -99,4 +101,46 @@ fn nvtune_does_not_take_its_own_link_copy_or_script_for_nvcc() {
             }
         }
     }
+}
+
+#[test]
+fn nvcc_that_looks_for_the_next_nvcc_is_called_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    for name in ["own", "looks", "real"] {
+        fs::create_dir(path(name)).expect("a folder");
+    }
+    symlink(env!("CARGO_BIN_EXE_nvtune"), path("own/nvcc")).expect("linked");
+    let script = |place: &str, text: &str| {
+        fs::write(path(place), text).expect("written");
+        fs::set_permissions(path(place), fs::Permissions::from_mode(0o755)).expect("executable");
+    };
+    // As a link to ccache does.
+    let looks = "#!/bin/bash\necho looks >&2\nfor n in $(type -ap nvcc); do [ $n -ef $0 ] || exec $n \"$@\"; done\n";
+    script("looks/nvcc", looks);
+    script("real/nvcc", "#!/bin/sh\necho real \"$@\"\n");
+    fs::write(path("real/nvcc.profile"), "").expect("written");
+    // Where a toolkit is installed, that is found at last.
+    if ["/usr/local/cuda", "/opt/cuda"].iter().any(|place| std::path::Path::new(place).exists()) {
+        return;
+    }
+    let mut all = String::new();
+    for folders in
+        [["own", "looks", "real"], ["looks", "own", "real"], ["own", "looks", "none"], ["looks", "own", "none"]]
+    {
+        let on_path = folders.map(&path).into_iter().chain(["/usr/bin".into(), "/bin".into()]);
+        let mut command = Command::new("timeout");
+        command.args(["20", "nvcc", "--version"]).current_dir(folder.path()).env_clear();
+        let output =
+            command.env("PATH", std::env::join_paths(on_path).expect("no colons")).output().expect("it starts");
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said).replace(&folder.path().display().to_string(), "FOLDER");
+        all += &format!("{folders:?}: {:?} {said:?}\n", output.status.code());
+    }
+    expect_test::expect![[r#"
+        ["own", "looks", "real"]: Some(0) "real --version\nlooks\n"
+        ["looks", "own", "real"]: Some(0) "real --version\nlooks\nlooks\n"
+        ["own", "looks", "none"]: Some(1) "looks\nnvtune fatal   : nvtune and 'FOLDER/looks/nvcc' start each other: set NVTUNE_NVCC to the path of NVIDIA's nvcc\n"
+        ["looks", "own", "none"]: Some(1) "looks\nlooks\nnvtune fatal   : nvtune and 'FOLDER/looks/nvcc' start each other: set NVTUNE_NVCC to the path of NVIDIA's nvcc\n"
+    "#]].assert_eq(&all);
 }
