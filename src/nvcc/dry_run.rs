@@ -72,6 +72,10 @@ impl Dryrun {
             // First: behind an option without its value it would be that value, and nvcc would compile.
             .arg("--dryrun")
             .args(arguments);
+        // A dry run, too, adds its rows to the table of times; of two names the last counts.
+        if arguments.iter().any(is_table_of_times) {
+            command.arg("--time").arg(folder.path().join("time.csv"));
+        }
         let limit = process::patience();
         let output = process::output(&mut command, limit).map_err(start)?.ok_or(DryrunError::Late(limit))?;
         let text = String::from_utf8_lossy(&output.stderr);
@@ -168,6 +172,12 @@ impl Pipeline {
     pub fn has_host_code(&self) -> bool {
         self.module_id.iter().any(|step| step.program() == "cudafe++")
     }
+}
+
+/// Whether a word asks for a table of the steps' times.
+fn is_table_of_times(word: &OsString) -> bool {
+    let name = word.as_bytes().strip_prefix(b"-").map(|word| word.strip_prefix(b"-").unwrap_or(word));
+    name.is_some_and(|name| name == b"time" || name.starts_with(b"time="))
 }
 
 /// Returns a line without what tells the temporary files of one run from those of another: `/tmp/x/tmpxft_0001_0002-6_k.ii`.

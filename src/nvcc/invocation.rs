@@ -203,10 +203,13 @@ impl Invocation {
         self.output.clone().or_else(in_its_place)
     }
 
-    /// The folder that the header of `source` goes to: that of the object file.
+    /// The folder that the header of `source` goes to: that of the object file. nvcc looks at no `-odir` beside `-o`.
     pub fn object_folder(&self) -> PathBuf {
-        let of_output = self.output.as_deref().and_then(Path::parent).filter(|parent| !parent.as_os_str().is_empty());
-        of_output.or(self.output_directory.as_deref()).unwrap_or(Path::new(".")).to_path_buf()
+        let folder = match &self.output {
+            Some(output) => output.parent().filter(|parent| !parent.as_os_str().is_empty()),
+            None => self.output_directory.as_deref(),
+        };
+        folder.unwrap_or(Path::new(".")).to_path_buf()
     }
 }
 
@@ -349,7 +352,12 @@ mod tests {
 
     #[test]
     fn the_header_goes_beside_the_object() {
-        for (line, folder) in [("-c a.cu -o build/a.o", "build"), ("-c src/a.cu", "."), ("-c a.cu -odir out", "out")] {
+        for (line, folder) in [
+            ("-c a.cu -o build/a.o", "build"),
+            ("-c src/a.cu", "."),
+            ("-c a.cu -odir out", "out"),
+            ("-c a.cu -odir nowhere -o a.o", "."),
+        ] {
             assert_eq!(read(line).object_folder(), PathBuf::from(folder), "{line}");
         }
     }

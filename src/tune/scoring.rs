@@ -16,13 +16,16 @@ use crate::workload::Workload;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+/// Bytes that a launch writes, by the index of the workload's buffer.
+pub type Written = BTreeMap<u32, f64>;
+
 /// A space, scored.
 pub struct Scored {
     pub laid: Laid,
     /// By configuration; `None` where there is no variant, or where no block of it fits on a multiprocessor.
     pub scores: Vec<Option<Score>>,
     /// By configuration: bytes that its launch writes to each buffer of the workload, as far as the model ran it.
-    pub written: Vec<Option<BTreeMap<u32, f64>>>,
+    pub written: Vec<Option<Written>>,
 }
 
 /// A baseline that cannot be built or launched, and why: there is nothing to compare with.
@@ -89,7 +92,7 @@ pub fn score_again(mut laid: Laid, known: &mut Known) -> Result<Scored, NoBaseli
         }
     }
     let groups: Vec<_> = groups.into_iter().collect();
-    let found: Vec<(usize, Score, Option<BTreeMap<u32, f64>>)> = groups
+    let found: Vec<(usize, Score, Option<Written>)> = groups
         .par_iter()
         .flat_map_iter(|((variant, profile, assumed), members)| {
             let profile = profile.and_then(|index| profiles.get(index));
@@ -147,7 +150,7 @@ pub fn score_again(mut laid: Laid, known: &mut Known) -> Result<Scored, NoBaseli
 }
 
 /// Returns the bytes that so many warps write to each buffer; `None` if it is not known to which.
-fn written(profile: &Profile, warps: f64) -> Option<BTreeMap<u32, f64>> {
+fn written(profile: &Profile, warps: f64) -> Option<Written> {
     let mut written = BTreeMap::new();
     for (line, access) in &profile.accesses {
         let count = profile.mean.get(line).copied().unwrap_or(0.0);

@@ -33,6 +33,7 @@ const FORMS: &[(&str, Expected)] = &[
     // From here on in the full run only.
     ("-c two.cu", Tuned("two.o")),
     ("-c two.cu -odir out", Tuned("out/two.o")),
+    ("-c two.cu -odir nowhere -o two.o", Tuned("two.o")),
     ("-c two.cu -o out/other.o", Tuned("out/other.o")),
     ("-c two.cu -o=comma,folder/two.o", Tuned("comma,folder/two.o")),
     ("-c ./two.cu -o two.o", Tuned("two.o")),

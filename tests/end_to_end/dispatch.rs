@@ -249,6 +249,17 @@ fn build_that_nvcc_fails_with_a_winner_gets_nvccs_own_code() {
 }
 
 #[test]
+fn table_of_times_has_each_step_once() {
+    let project = Project::new(&["saxpy.cu"]);
+    let wins = r#"{"label": "block=512", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
+    let arguments = |table: &str| [compile("saxpy.cu", "saxpy.o"), vec!["-time".to_owned(), table.to_owned()]].concat();
+    succeed(&mut project.plain(&arguments("plain.csv")));
+    assert_eq!(tuned(&project, &arguments("tuned.csv"), wins).code, Some(0));
+    let rows = |table: &str| project.read(table).matches("ptxas").count();
+    assert_eq!(rows("tuned.csv"), rows("plain.csv"), "{}", project.read("tuned.csv"));
+}
+
+#[test]
 fn program_between_nvtune_and_nvcc_keeps_its_words() {
     let project = Project::new(&["cudart.cpp"]);
     project.write(
