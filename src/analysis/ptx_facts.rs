@@ -76,23 +76,24 @@ pub fn fixed_block(module: &Module, symbol: &str) -> Option<&'static str> {
     has(".reqntid").then_some("it is compiled for blocks of one shape (__block_size__)")
 }
 
-/// Why the kernel keeps its block and its registers: `setmaxnreg` hands registers from warp to warp, of as many as its block has.
+/// Returns why the block and the register cap must stay the baseline's: `setmaxnreg` moves registers between the warps of a block,
+/// and waits for ever if the block has too few.
 pub fn fixed_registers(module: &Module, symbol: &str) -> Option<&'static str> {
     let is_pool = |instruction: &Instruction| instruction.opcode.mnemonic == Mnemonic::Setmaxnreg;
-    bodies(module, symbol).any(|body| body.instructions().any(is_pool)).then_some(
-        "its warps hand registers to each other (setmaxnreg), of as many as its block has by its launch bounds",
-    )
+    bodies(module, symbol)
+        .any(|body| body.instructions().any(is_pool))
+        .then_some("its warps exchange registers (setmaxnreg), whose number its block and launch bounds fix")
 }
 
-/// Why other blocks are not seen to work by their results: the kernel orders its accesses to memory within a block only.
+/// Returns why equal results do not prove that other blocks work: the kernel orders memory accesses within a block only.
 pub fn block_scope(module: &Module, symbol: &str) -> Option<&'static str> {
     let is_scoped = |instruction: &Instruction| shape_invariance::has_block_scope(&instruction.opcode);
     bodies(module, symbol).any(|body| body.instructions().any(is_scoped)).then_some(
-        "it orders accesses to memory within a block only (.cta or .cluster scope): write launch(remap) if it works in other blocks",
+        "it orders memory accesses within a block only (.cta or .cluster scope): write launch(remap) if it works in other blocks",
     )
 }
 
-/// The code of a kernel, and of every function that it may call.
+/// Returns the code of a kernel and of every function that it may call.
 fn bodies<'a>(module: &'a Module, symbol: &str) -> impl Iterator<Item = &'a Body> {
     let functions = module.functions.iter().filter(|function| !function.entry);
     module.entry(symbol).into_iter().chain(functions).filter_map(|function| function.body.as_ref())

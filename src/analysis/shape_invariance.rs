@@ -232,7 +232,7 @@ impl<'a> Follower<'a> {
     }
 }
 
-/// Whether threads of a block or warp may meet at it, or it uses the block's shared memory, or it is not known.
+/// Tells whether an instruction may depend on the block: its threads meet there, it uses shared memory, or it is unknown.
 fn is_of_block(opcode: &Opcode) -> bool {
     matches!(opcode.class(), Class::Barrier | Class::AsyncBarrier | Class::Warp | Class::Matrix | Class::Unknown)
         || matches!(opcode.mnemonic, Mnemonic::Brx | Mnemonic::Setmaxnreg)
@@ -240,7 +240,7 @@ fn is_of_block(opcode: &Opcode) -> bool {
         || has_block_scope(opcode)
 }
 
-/// Whether it is ordered within a block or a cluster only: threads that are in two of them in another shape are not.
+/// Tells whether an instruction orders memory within a block or a cluster only. In another shape its threads may be in two.
 pub fn has_block_scope(opcode: &Opcode) -> bool {
     opcode.modifiers().any(|part| matches!(part, "cta" | "cluster"))
         && opcode.spaces().all(|space| space != StateSpace::Shared)

@@ -104,7 +104,7 @@ pub struct Power {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
     Auto,
-    /// One to three lists; all values are 1 or more. Those of a dimension that follows macros are what they may give.
+    /// One to three lists; all values are 1 or more. A dimension that follows macros has the values that they give it.
     Lists(Vec<Vec<u32>>),
 }
 
@@ -334,9 +334,7 @@ impl Annotation {
     pub fn tells_block(&self) -> bool {
         self.values().into_iter().any(|(_, value)| {
             let GivenValue::Scalar(expression) = value else { return false };
-            let mut found = false;
-            expression.names(&mut |name, _| found |= name.starts_with("block."));
-            found
+            expression.any_name(|name| name.starts_with("block."))
         })
     }
 

@@ -11,10 +11,10 @@ use super::value::{Binary, Fault, Value};
 use crate::diag::{Diagnostic, Source};
 use crate::launch::DIMENSIONS;
 
-/// What such an expression gives, in messages.
+/// Names in messages what such an expression gives.
 const DIMENSION: &str = "a block dimension";
 
-/// The most combinations of macro values that one expression is evaluated for.
+/// Maximum number of combinations of macro values for one expression: that of the values of a list.
 const MOST_COMBINATIONS: usize = 65_536;
 
 /// Puts the values of the block's dimensions that follow macros into the `block` clause, and a requirement for each.
@@ -24,7 +24,7 @@ pub(super) fn resolve(source: &Source, parsed: &mut Parsed, problems: &mut Vec<D
             Ok(values) => values,
             Err(problem) => {
                 problems.push(problem);
-                // What is wrong is said; the clause stays one.
+                // The error is reported; a value keeps the clause well formed.
                 vec![1]
             }
         };

@@ -177,7 +177,7 @@ fn block(
             }
             let mut whole = *item;
             match whole.whole_expression() {
-                Ok(expression) if expression.has_names() => {
+                Ok(expression) if expression.any_name(|_| true) => {
                     of_macros.push((dimension, expression));
                     Ok(Vec::new())
                 }

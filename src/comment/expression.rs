@@ -122,11 +122,11 @@ impl<N> Expr<N> {
         }
     }
 
-    /// Tells whether there is a name in it.
-    pub fn has_names(&self) -> bool {
-        let mut found = false;
-        self.names(&mut |_, _| found = true);
-        found
+    /// Tells whether one of its names satisfies `predicate`.
+    pub fn any_name(&self, predicate: impl Fn(&N) -> bool) -> bool {
+        let mut any = false;
+        self.names(&mut |name, _| any = any || predicate(name));
+        any
     }
 
     /// Calls `visit` with every name and its place, left to right.

@@ -465,7 +465,7 @@ impl<'a> Cursor<'a> {
                     let remedy = match is_defined(self.source, &name) {
                         true if what != "a block dimension" => format!("; {UNTOLD}"),
                         _ if what == "a block dimension" && !name.contains('.') => {
-                            format!("; write numbers (require(block.x == {name}) ties the block to a parameter of the template), or the name of a macro of define(...) without braces")
+                            format!("; write numbers, or a macro of define(...) without braces (require(block.x == {name}) ties the block to a template parameter)")
                         }
                         _ => String::new(),
                     };

@@ -4,7 +4,7 @@ use super::build::Build;
 use super::call_cache::{Call, Snapshot, Warm, Winners};
 use super::tuning::Tuning;
 use crate::gpu::architecture_number;
-use crate::nvcc::{Dryrun, DryrunError, Phase, Programs, Toolchain, compilers, interposed, quoted_files};
+use crate::nvcc::{Dryrun, DryrunError, Phase, Programs, Toolchain, compilers, quoted_files, wrapper_problem};
 use crate::settings::Mode;
 use crate::tune;
 use crate::tune::{Tuned, Tuner};
@@ -39,7 +39,7 @@ impl Build<'_> {
 
     /// Warns where no source of the call can be tuned; tells whether that is so.
     pub(super) fn warn_untunable(&self, tunings: &[Tuning], dryrun: &Dryrun) -> bool {
-        let reason = self.untunable().or_else(|| interposed(dryrun, self.nvcc, &self.invocation.arguments));
+        let reason = self.untunable().or_else(|| wrapper_problem(dryrun, self.nvcc, &self.invocation.arguments));
         let Some(reason) = reason else { return false };
         for tuning in tunings {
             self.console.warning(&format!("{}: not tuned: {reason}", tuning.source.path.display()));

@@ -20,7 +20,7 @@ enum Attempt {
     /// With this exit code.
     Ended(u8),
     Differs(Vec<Wrong>),
-    /// nvcc ran and failed, and said why.
+    /// nvcc ran, failed and printed its reason.
     Refused(ExitStatus),
     /// Nothing could be built with winners.
     Failed(String),
@@ -108,7 +108,7 @@ impl Build<'_> {
             false => Vec::new(),
         };
         match final_build::build(programs, &self.invocation.arguments, &options, (sources, kernels, stubs)) {
-            // A signal was meant for the build.
+            // A signal ends the whole build.
             Ok(Built::Done(status)) if !status.success() && status.code().is_some() => Attempt::Refused(status),
             Ok(Built::Done(status)) => Attempt::Ended(self.end(status)),
             Ok(Built::Differs(wrong)) => Attempt::Differs(wrong),
@@ -126,14 +126,14 @@ impl Build<'_> {
         self.exec(&self.extra_options(folder, &tunings))
     }
 
-    /// Builds with baselines after nvcc failed with winners, and said why. Where it fails without them as well, that is the build's
-    /// own failure, and it is not said again.
+    /// Builds with baselines after nvcc failed with winners. If nvcc fails without winners too, the user's own code is wrong, and
+    /// its messages are on the screen already.
     fn retry_without_winners(&self, folder: &Path, mut tunings: Vec<Tuning>, status: ExitStatus) -> u8 {
-        let problem = "nvcc fails with it, as said above";
+        let problem = "nvcc fails with it (see the messages above)";
         self.write_baselines(folder, &mut tunings, problem);
         let mut nvcc = Command::new(&self.nvcc.path);
         nvcc.args(&self.invocation.arguments).args(self.extra_options(folder, &tunings));
-        let (retried, said) = match quietly(&mut nvcc) {
+        let (retried, said) = match run_with_captured_stderr(&mut nvcc) {
             Ok((retried, said)) if retried.success() => (retried, said),
             _ => return self.end(status),
         };
@@ -141,7 +141,7 @@ impl Build<'_> {
         if let Some(code) = self.console.failure() {
             return self.take_back_all(code);
         }
-        // Where nobody reads it, the object is there all the same.
+        // A closed standard error does not make the build fail.
         let _ = std::io::stderr().write_all(&said);
         self.end(retried)
     }
@@ -212,7 +212,7 @@ impl Build<'_> {
 }
 
 /// Runs a program to its end. Returns its status and what it wrote to standard error.
-fn quietly(command: &mut Command) -> std::io::Result<(ExitStatus, Vec<u8>)> {
+fn run_with_captured_stderr(command: &mut Command) -> std::io::Result<(ExitStatus, Vec<u8>)> {
     let mut said = tempfile::tempfile()?;
     let status = process::status(command.stderr(said.try_clone()?))?;
     let mut bytes = Vec::new();

@@ -10,7 +10,7 @@ use super::marked_source::MarkedSource;
 use super::tuning::Tuning;
 use crate::diag::FATAL;
 use crate::diag::console::Console;
-use crate::nvcc::{Dryrun, Invocation, MarkedFile, PASSED, RealNvcc};
+use crate::nvcc::{Dryrun, Invocation, MarkedFile, RealNvcc, STARTED_WRAPPERS};
 use crate::process;
 use crate::put;
 use crate::record::result_store::Results;
@@ -31,9 +31,9 @@ pub fn run(arguments: &[OsString], name: Option<&OsStr>) -> u8 {
             return FATAL;
         }
     };
-    if let Some(passed) = nvcc.passed(std::env::var_os(PASSED)) {
+    if let Some(passed) = nvcc.started_wrappers(std::env::var_os(STARTED_WRAPPERS)) {
         // SAFETY: this process has no other thread yet.
-        unsafe { std::env::set_var(PASSED, passed) };
+        unsafe { std::env::set_var(STARTED_WRAPPERS, passed) };
     }
     // Nothing is done before this that a call without marked sources has no need of.
     let (invocation, marked, nearly) = match found(arguments, environment) {

@@ -84,7 +84,7 @@ impl Dispatch {
             let conditions = conditions.reduce(|left, right| format!("{left} && {right}")).unwrap_or("true".to_owned());
             let _ = write!(
                 text,
-                "if (__nvtune_capability == {}) {{\n{}if ({DETAIL_NAMESPACE}runs(__nvtune_device, __args_arr, {}, {kernel}, {}, &__nvtune_baseline, &__nvtune_winner, {}, {}, {conditions})) return;\n}}\n",
+                "if (__nvtune_capability == {}) {{\n{}if ({DETAIL_NAMESPACE}launch_winner(__nvtune_device, __args_arr, {}, {kernel}, {}, &__nvtune_baseline, &__nvtune_winner, {}, {}, {conditions})) return;\n}}\n",
                 winner.capability,
                 launch("winner", &winner.launch),
                 key(&winner.entry),
@@ -157,7 +157,7 @@ mod tests {
             const int __nvtune_capability = __nvtune_detail::capability(&__nvtune_device);
             if (__nvtune_capability == 90) {
             const __nvtune_detail::Launch __nvtune_winner = {{128, 2, 1}, {__nvtune_detail::ceildiv(__par0, 1024LL), 1LL, 1LL}, 0LL};
-            if (__nvtune_detail::runs(__nvtune_device, __args_arr, __nvtune_key_k__nvtune_90, ((char *)k), -1, &__nvtune_baseline, &__nvtune_winner, true, false, (__par0 % 4 == 0) && (__par0 > 0))) return;
+            if (__nvtune_detail::launch_winner(__nvtune_device, __args_arr, __nvtune_key_k__nvtune_90, ((char *)k), -1, &__nvtune_baseline, &__nvtune_winner, true, false, (__par0 % 4 == 0) && (__par0 > 0))) return;
             }
             }
         "#]].assert_eq(&text);
@@ -177,11 +177,11 @@ mod tests {
             const int __nvtune_capability = __nvtune_detail::capability(&__nvtune_device);
             if (__nvtune_capability == 80) {
             const __nvtune_detail::Launch __nvtune_winner = {{64, 1, 1}, {__nvtune_detail::ceildiv(__par0, 64LL), 1LL, 1LL}, ((__nvtune_detail::ceildiv(__par0, 64LL)) * 4LL)};
-            if (__nvtune_detail::runs(__nvtune_device, __args_arr, __nvtune_key_k__nvtune_80, ((char *)k), 50, &__nvtune_baseline, &__nvtune_winner, true, true, true)) return;
+            if (__nvtune_detail::launch_winner(__nvtune_device, __args_arr, __nvtune_key_k__nvtune_80, ((char *)k), 50, &__nvtune_baseline, &__nvtune_winner, true, true, true)) return;
             }
             if (__nvtune_capability == 90) {
             const __nvtune_detail::Launch __nvtune_winner = {{128, 2, 1}, {__nvtune_detail::ceildiv(__par0, 1024LL), 1LL, 1LL}, 0LL};
-            if (__nvtune_detail::runs(__nvtune_device, __args_arr, __nvtune_key_k__nvtune_90, ((char *)k), -1, &__nvtune_baseline, &__nvtune_winner, true, true, true)) return;
+            if (__nvtune_detail::launch_winner(__nvtune_device, __args_arr, __nvtune_key_k__nvtune_90, ((char *)k), -1, &__nvtune_baseline, &__nvtune_winner, true, true, true)) return;
             }
             }
         "#]].assert_eq(&all.text(KERNEL));

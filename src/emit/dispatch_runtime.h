@@ -1,6 +1,6 @@
 namespace __nvtune_detail {
-/* Written in the C++ of 1998, for whatever standard the build asks for. As in the comment, numbers are 64-bit integers and
-   doubles, and what is made of one of each is a double. */
+/* This is C++98, because the build chooses the standard. As in tuning comments, numbers are 64-bit integers and doubles;
+   an operation on one of each gives a double. */
 template <class A> struct number { typedef long long type; };
 template <> struct number<float> { typedef double type; };
 template <> struct number<double> { typedef double type; };
@@ -64,90 +64,93 @@ static bool share_clusters(const void *key, const A &winner, const A &kernel,
          kernel.requiredClusterDepth == winner.requiredClusterDepth;
 }
 
-/* Toolkits before 12.0 do not tell of clusters. */
+/* The attributes of toolkits before 12.0 have no cluster size. */
 template <class A> static bool share_clusters(const void *, const A &, const A &, ...) { return true; }
 
-/* Readies a winner for the current device. Returns one more than the bytes of dynamic shared memory that it can have;
-   0: not now; -1: it is not for this device. Two threads at once set the same attributes. */
-__attribute__((cold)) static int prepare(int device, const void *key, const void *kernel_key,
-                                                        int threads, int carveout, long long bytes) {
-  /* Whoever looks for the pending error later must find it. */
+/* Prepares a winner for the current device. Returns its limit: the bytes of dynamic shared memory that it can have, plus
+   1; 0 if that is not known now; -1 if the winner cannot run on this device. Threads that call it at the same time set
+   the same attributes. */
+__attribute__((cold)) static int prepare(int device, const void *key, const void *kernel_key, int threads,
+                                         int carveout, long long bytes) {
+  /* A pending error belongs to the program. */
   if (cudaPeekAtLastError() != cudaSuccess) return 0;
   cudaFuncAttributes winner = cudaFuncAttributes(), kernel = cudaFuncAttributes();
   const cudaError_t error = cudaFuncGetAttributes(&winner, key);
   const bool is_absent = error == cudaErrorInvalidDeviceFunction || error == cudaErrorNoKernelImageForDevice ||
                          error == cudaErrorInvalidKernelImage || error == cudaErrorSymbolNotFound;
-  int known = is_absent ? -1 : 0;
+  int limit = is_absent ? -1 : 0;
   if (error == cudaSuccess && cudaFuncGetAttributes(&kernel, kernel_key) == cudaSuccess) {
     long long most = winner.maxDynamicSharedSizeBytes;
-    known = -1;
+    limit = -1;
     if (threads <= winner.maxThreadsPerBlock && share_clusters(key, winner, kernel, 0)) {
       if (carveout < 0) carveout = kernel.preferredShmemCarveout;
       if (carveout != winner.preferredShmemCarveout) /* It is a hint. */
         static_cast<void>(cudaFuncSetAttribute(key, cudaFuncAttributePreferredSharedMemoryCarveout, carveout));
       int total = 0;
       if (bytes <= most) {
-        known = static_cast<int>(most) + 1;
+        limit = static_cast<int>(most) + 1;
       } else if (cudaDeviceGetAttribute(&total, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess) {
-        /* All that there is, whatever this launch needs: so no thread takes another's away. */
+        /* The maximum, whatever this launch needs, so that concurrent launches never lower each other's limit. */
         most = total - static_cast<long long>(winner.sharedSizeBytes);
         if (bytes > most)
-          known = 0;
+          limit = 0;
         else if (cudaFuncSetAttribute(key, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(most)) ==
                  cudaSuccess)
-          known = static_cast<int>(most) + 1;
+          limit = static_cast<int>(most) + 1;
       }
     }
   }
   static_cast<void>(cudaGetLastError());
-  return known;
+  return limit;
 }
 
+/* The shape of a launch; `shared` is in bytes. */
 struct Launch {
   long long block[3], grid[3], shared;
 };
 
 /* Returns whether two launches have the same block, grid and dynamic shared memory. */
-static bool are_same(const Launch *one, const Launch *other) {
-  for (int at = 0; at < 3; ++at)
-    if (one->block[at] != other->block[at] || one->grid[at] != other->grid[at]) return false;
-  return one->shared == other->shared;
+static bool is_same_launch(const Launch *a, const Launch *b) {
+  for (int dimension = 0; dimension < 3; ++dimension)
+    if (a->block[dimension] != b->block[dimension] || a->grid[dimension] != b->grid[dimension]) return false;
+  return a->shared == b->shared;
 }
 
-/* Runs a winner on the current device if the launch that the program pushed is one for it: the baseline's, if such
-   launches are reshaped, or the winner's own, if the program may launch so; the baseline's only where the conditions on
-   the arguments hold. Returns whether it was launched; else the launch is pushed again. */
-static bool runs(int device, void **arguments, int *limits, const void *kernel_key, int carveout,
-                                const Launch *baseline, const Launch *winner, bool reshapes, bool accepts,
-                                bool conditions) {
+/* Launches a winner on the current device in place of the launch that the program pushed. With `reshapes` it replaces
+   the baseline's launch, with `accepts` a launch in the winner's own shape; the baseline's only if `conditions`, which
+   are conditions on the arguments, hold. `limits` has the winner's limit for each device, and its address is the
+   winner's key. Returns whether the winner was launched; otherwise pushes the program's launch again. */
+static bool launch_winner(int device, void **arguments, int *limits, const void *kernel_key, int carveout,
+                          const Launch *baseline, const Launch *winner, bool reshapes, bool accepts,
+                          bool conditions) {
   ::dim3 grid, block;
   ::size_t shared = 0;
   void *stream = 0;
   if (__cudaPopCallConfiguration(&grid, &block, &shared, &stream) != cudaSuccess) return false;
   const Launch launch = {{block.x, block.y, block.z}, {grid.x, grid.y, grid.z}, static_cast<long long>(shared)};
-  const long long bytes = winner->shared, *const own = winner->grid;
-  const bool is_baseline = are_same(&launch, baseline);
-  bool is_chosen = is_baseline ? conditions && (reshapes || (accepts && are_same(&launch, winner)))
-                               : accepts && are_same(&launch, winner);
-  is_chosen = is_chosen && bytes >= 0 && own[0] >= 1 && own[1] >= 1 && own[2] >= 1 && own[0] <= 2147483647LL &&
-              own[1] <= 65535LL && own[2] <= 65535LL;
+  const long long bytes = winner->shared, *const blocks = winner->grid;
+  const bool is_baseline = is_same_launch(&launch, baseline);
+  bool is_chosen = is_baseline ? conditions && (reshapes || (accepts && is_same_launch(&launch, winner)))
+                               : accepts && is_same_launch(&launch, winner);
+  is_chosen = is_chosen && bytes >= 0 && blocks[0] >= 1 && blocks[1] >= 1 && blocks[2] >= 1 && blocks[0] <= 2147483647LL &&
+              blocks[1] <= 65535LL && blocks[2] <= 65535LL;
   while (is_chosen) {
     const int threads = static_cast<int>(winner->block[0] * winner->block[1] * winner->block[2]);
-    int known = __atomic_load_n(&limits[device], __ATOMIC_RELAXED);
-    if (known >= 0 && bytes >= known) {
-      known = prepare(device, limits, kernel_key, threads, carveout, bytes);
-      if (known != 0) __atomic_store_n(&limits[device], known, __ATOMIC_RELAXED);
+    int limit = __atomic_load_n(&limits[device], __ATOMIC_RELAXED);
+    if (limit >= 0 && bytes >= limit) {
+      limit = prepare(device, limits, kernel_key, threads, carveout, bytes);
+      if (limit != 0) __atomic_store_n(&limits[device], limit, __ATOMIC_RELAXED);
     }
-    if (bytes >= known) break;
+    if (bytes >= limit) break;
     const bool can_be_lost = bytes > 48 * 1024 && cudaPeekAtLastError() == cudaSuccess;
     const cudaError_t error = cudaLaunchKernel(
         static_cast<const void *>(limits),
-        ::dim3(static_cast<unsigned>(own[0]), static_cast<unsigned>(own[1]), static_cast<unsigned>(own[2])),
+        ::dim3(static_cast<unsigned>(blocks[0]), static_cast<unsigned>(blocks[1]), static_cast<unsigned>(blocks[2])),
         ::dim3(static_cast<unsigned>(winner->block[0]), static_cast<unsigned>(winner->block[1]),
                static_cast<unsigned>(winner->block[2])),
         arguments, static_cast< ::size_t>(bytes), static_cast<struct CUstream_st *>(stream));
     if (!can_be_lost || error != cudaErrorInvalidValue) return true;
-    /* A device that was reset has lost the attribute, before CUDA 12.1. Then the winner is readied again. */
+    /* Before CUDA 12.1 a reset of the device removes the attribute: prepare the winner again. */
     cudaFuncAttributes now = cudaFuncAttributes();
     if (cudaFuncGetAttributes(&now, static_cast<const void *>(limits)) != cudaSuccess ||
         bytes <= now.maxDynamicSharedSizeBytes)

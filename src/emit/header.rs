@@ -284,7 +284,7 @@ impl Text {
             ("REGS", number(kernel.cap.into())),
             ("OCCUPANCY", kernel.occupancy.map(|percent| percent.to_string())),
             ("PROVENANCE", Some(format!("\"{}\"", kernel.provenance))),
-            ("GPU", Some(format!("\"{}\"", gpu::plain(&kernel.gpu)))),
+            ("GPU", Some(format!("\"{}\"", gpu::sanitized_name(&kernel.gpu)))),
             ("CARVEOUT", kernel.carveout.map(|percent| percent.to_string())),
         ];
         let values = values.map(|(suffix, value)| (suffix.to_owned(), value));

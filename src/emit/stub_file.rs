@@ -194,15 +194,15 @@ mod tests {
             static int __nvtune_key__Z8instanceIfLi4EEvPT_i__nvtune_1[64];
             static int __nvtune_key__Z7nothingv__nvtune_1[64];
             static int __nvtune_key__ZN43_GLOBAL__N__48378fa3_10_kernels_cu_711ddf6c9anonymousEyabd__nvtune_1[64];
-            if (__nvtune_detail::runs(__nvtune_device, __args_arr, __nvtune_key__Z5plainifPKfPf__nvtune_1, ((char *)((void ( *)(int, float, const float *__restrict__, float *))plain)), -1, &__nvtune_baseline, &__nvtune_winner, true, false, true)) return;
+            if (__nvtune_detail::launch_winner(__nvtune_device, __args_arr, __nvtune_key__Z5plainifPKfPf__nvtune_1, ((char *)((void ( *)(int, float, const float *__restrict__, float *))plain)), -1, &__nvtune_baseline, &__nvtune_winner, true, false, true)) return;
             __cudaLaunch(((char *)((void ( *)(int, float, const float *__restrict__, float *))plain)), 0U);}
-            if (__nvtune_detail::runs(__nvtune_device, __args_arr, __nvtune_key_typedefs__nvtune_1, ((char *)((void ( *)(real, real *, uint32_t, size_t, int64_t, uint8_t *))typedefs)), -1, &__nvtune_baseline, &__nvtune_winner, true, false, true)) return;
+            if (__nvtune_detail::launch_winner(__nvtune_device, __args_arr, __nvtune_key_typedefs__nvtune_1, ((char *)((void ( *)(real, real *, uint32_t, size_t, int64_t, uint8_t *))typedefs)), -1, &__nvtune_baseline, &__nvtune_winner, true, false, true)) return;
             __cudaLaunch(((char *)((void ( *)(real, real *, uint32_t, size_t, int64_t, uint8_t *))typedefs)), 0U); }
-            if (__nvtune_detail::runs(__nvtune_device, __args_arr, __nvtune_key__Z8instanceIfLi4EEvPT_i__nvtune_1, ((char *)((void ( *)(float *, int))instance<float, (int)4> )), -1, &__nvtune_baseline, &__nvtune_winner, true, false, true)) return;
+            if (__nvtune_detail::launch_winner(__nvtune_device, __args_arr, __nvtune_key__Z8instanceIfLi4EEvPT_i__nvtune_1, ((char *)((void ( *)(float *, int))instance<float, (int)4> )), -1, &__nvtune_baseline, &__nvtune_winner, true, false, true)) return;
             __cudaLaunch(((char *)((void ( *)(float *, int))instance<float, (int)4> )), 0U); }
-            if (__nvtune_detail::runs(__nvtune_device, __args_arr, __nvtune_key__Z7nothingv__nvtune_1, ((char *)((void ( *)(void))nothing)), -1, &__nvtune_baseline, &__nvtune_winner, true, false, true)) return;
+            if (__nvtune_detail::launch_winner(__nvtune_device, __args_arr, __nvtune_key__Z7nothingv__nvtune_1, ((char *)((void ( *)(void))nothing)), -1, &__nvtune_baseline, &__nvtune_winner, true, false, true)) return;
             __cudaLaunch(((char *)((void ( *)(void))nothing)), 0U); }
-            if (__nvtune_detail::runs(__nvtune_device, __args_arr, __nvtune_key__ZN43_GLOBAL__N__48378fa3_10_kernels_cu_711ddf6c9anonymousEyabd__nvtune_1, ((char *)((void ( *)(unsigned long long, signed char, bool, double))_NV_ANON_NAMESPACE::anonymous)), -1, &__nvtune_baseline, &__nvtune_winner, true, false, true)) return;
+            if (__nvtune_detail::launch_winner(__nvtune_device, __args_arr, __nvtune_key__ZN43_GLOBAL__N__48378fa3_10_kernels_cu_711ddf6c9anonymousEyabd__nvtune_1, ((char *)((void ( *)(unsigned long long, signed char, bool, double))_NV_ANON_NAMESPACE::anonymous)), -1, &__nvtune_baseline, &__nvtune_winner, true, false, true)) return;
             __cudaLaunch(((char *)((void ( *)(unsigned long long, signed char, bool, double))_NV_ANON_NAMESPACE::anonymous)), 0U); }
             __cudaRegisterEntry(__T1, ((char *)__nvtune_key__ZN43_GLOBAL__N__48378fa3_10_kernels_cu_711ddf6c9anonymousEyabd__nvtune_1), _ZN43_GLOBAL__N__48378fa3_10_kernels_cu_711ddf6c9anonymousEyabd__nvtune_1, (-1));
             __cudaRegisterEntry(__T1, ((char *)__nvtune_key__Z7nothingv__nvtune_1), _Z7nothingv__nvtune_1, (-1));
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(rewritten.problems, [None]);
         for expected in [
             "__cudaLaunchPrologue(1); \n{ /* made by nvtune",
-            "runs(__nvtune_device, __args_arr, __nvtune_key__Z1kv__nvtune_1, ((char *)((void ( *)(void))k<1, 2> )), -1, &__nvtune_baseline,",
+            "launch_winner(__nvtune_device, __args_arr, __nvtune_key__Z1kv__nvtune_1, ((char *)((void ( *)(void))k<1, 2> )), -1, &__nvtune_baseline,",
             "return;\n}\n}\n__cudaLaunch(((char *)((void ( *)(void))k<1, 2> ))); }",
             "_Z1kv, (-1)); __cudaRegisterEntry(__T7, ((char *)__nvtune_key__Z1kv__nvtune_1), _Z1kv__nvtune_1, (-1)); }",
         ] {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 #[serde(default)]
 pub struct Device {
     /// As NVIDIA names it: `NVIDIA H200`.
-    #[serde(deserialize_with = "plain_name")]
+    #[serde(deserialize_with = "deserialize_name")]
     pub name: String,
     /// `GPU-` and the UUID in groups of hexadecimal digits, as nvidia-smi writes it.
     pub uuid: String,
@@ -40,21 +40,21 @@ pub struct Device {
     pub threads_per_block: u32,
 }
 
-/// The longest name of a GPU that is taken.
+/// Maximum number of characters of a GPU's name.
 const LONGEST_NAME: usize = 80;
 
-/// Returns a GPU's name as it may stand in a header, in a message and on a terminal: `?` for what no name of NVIDIA's has.
-pub fn plain(name: &str) -> String {
+/// Replaces by `?` every character that no NVIDIA name has, so that the name is safe in a header and on a terminal.
+pub fn sanitized_name(name: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || " ._()+-,/".contains(letter);
     name.chars().take(LONGEST_NAME).map(|letter| if is_plain(letter) { letter } else { '?' }).collect()
 }
 
-/// Reads the name of a GPU from a file or a runner, which others may have written.
-fn plain_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    String::deserialize(deserializer).map(|name| plain(&name))
+/// Reads a GPU's name from a file or a runner, which may be another user's.
+fn deserialize_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    String::deserialize(deserializer).map(|name| sanitized_name(&name))
 }
 
-/// The same where there may be none.
-pub fn plain_name_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    Option::<String>::deserialize(deserializer).map(|name| name.map(|name| plain(&name)))
+/// Reads a GPU's name that may be absent.
+pub fn deserialize_optional_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Option::<String>::deserialize(deserializer).map(|name| name.map(|name| sanitized_name(&name)))
 }

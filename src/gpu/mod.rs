@@ -10,4 +10,4 @@ pub use architecture::{
     Architecture, MAX_REGISTERS, Machine, REGISTER_UNIT, REGISTERS, SUB_CORES, WARP, architecture_number, auto_caps,
 };
 pub use condition::{Condition, Conditions};
-pub use device::{Device, plain, plain_name_if_any};
+pub use device::{Device, deserialize_optional_name, sanitized_name};

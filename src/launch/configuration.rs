@@ -92,7 +92,7 @@ impl Launch {
         self.grid.iter().map(|&n| u64::from(n)).product()
     }
 
-    /// Warps of all blocks; the last one of a block may be a part of one.
+    /// Warps of all blocks, partial ones included.
     pub fn warps(&self) -> u64 {
         u64::from(self.block_threads().div_ceil(32)) * self.blocks()
     }

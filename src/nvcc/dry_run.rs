@@ -72,7 +72,7 @@ impl Dryrun {
             // First: behind an option without its value it would be that value, and nvcc would compile.
             .arg("--dryrun")
             .args(arguments);
-        // A dry run, too, adds its rows to the table of times; of two names the last counts.
+        // A dry run appends its rows to the table of times, too. The last of two names counts.
         if arguments.iter().any(is_table_of_times) {
             command.arg("--time").arg(folder.path().join("time.csv"));
         }
@@ -86,11 +86,14 @@ impl Dryrun {
         Ok(Self::parse(&text))
     }
 
-    /// Tells whether two dry runs of one call do the same: environment and command lines, but for the names of temporary files.
-    pub fn does_the_same_as(&self, other: &Self) -> bool {
+    /// Tells whether two dry runs have the same environment and command lines, apart from the names of temporary files.
+    pub fn has_same_steps_as(&self, other: &Self) -> bool {
         let lines = |dryrun: &Self| -> Vec<String> {
             let environment = dryrun.environment.iter().map(|(name, value)| format!("{name}={value}"));
-            environment.chain(dryrun.steps.iter().map(|step| step.line.clone())).map(|line| settled(&line)).collect()
+            environment
+                .chain(dryrun.steps.iter().map(|step| step.line.clone()))
+                .map(|line| without_temporary_names(&line))
+                .collect()
         };
         lines(self) == lines(other)
     }
@@ -174,14 +177,14 @@ impl Pipeline {
     }
 }
 
-/// Whether a word asks for a table of the steps' times.
+/// Tells whether an argument asks for a table of the steps' times.
 fn is_table_of_times(word: &OsString) -> bool {
     let name = word.as_bytes().strip_prefix(b"-").map(|word| word.strip_prefix(b"-").unwrap_or(word));
     name.is_some_and(|name| name == b"time" || name.starts_with(b"time="))
 }
 
-/// Returns a line without what tells the temporary files of one run from those of another: `/tmp/x/tmpxft_0001_0002-6_k.ii`.
-fn settled(line: &str) -> String {
+/// Removes from a line what differs between two runs: folder and process of `/tmp/x/tmpxft_0001_0002-6_k.ii`.
+fn without_temporary_names(line: &str) -> String {
     let is_of_path = |letter: char| !letter.is_whitespace() && !matches!(letter, '"' | '\'' | '=');
     let is_of_run = |letter: char| letter.is_ascii_hexdigit() || letter == '_';
     let parts: Vec<&str> = line.split("tmpxft_").collect();
@@ -325,7 +328,7 @@ mod tests {
 "#;
 
     #[test]
-    fn two_runs_do_the_same_but_for_their_temporary_files() {
+    fn runs_with_other_temporary_files_have_the_same_steps() {
         let run = |folder: &str, id: &str, options: &str| {
             let of_run = format!("{folder}/tmpxft_{id}_00000000");
             Dryrun::parse(&format!(
@@ -333,8 +336,8 @@ mod tests {
             ))
         };
         let one = run("/tmp/a", "0001f0e2", "");
-        assert!(one.does_the_same_as(&run("/var/tmp/b", "00000abc", "")));
-        assert!(!one.does_the_same_as(&run("/tmp/a", "0001f0e2", " -DSITE=7")));
+        assert!(one.has_same_steps_as(&run("/var/tmp/b", "00000abc", "")));
+        assert!(!one.has_same_steps_as(&run("/tmp/a", "0001f0e2", " -DSITE=7")));
     }
 
     #[test]

@@ -30,9 +30,9 @@ pub enum NotFound {
 /// The link to the real nvcc that `nvtune shims` puts beside its own.
 pub const REAL_NVCC: &str = "nvtune-real-nvcc";
 
-/// The paths that calls of nvtune around this one have started in nvcc's place, and that are not a toolkit's own: a program that looks
-/// for nvcc itself, as a link to ccache does, may have come back to nvtune.
-pub const PASSED: &str = "NVTUNE_PASSED";
+/// Names the environment variable with the wrappers of nvcc that outer calls of nvtune have started. A wrapper that searches PATH for
+/// the next nvcc, as a link to ccache does, may start nvtune again.
+pub const STARTED_WRAPPERS: &str = "NVTUNE_STARTED_WRAPPERS";
 
 /// Where nvcc is installed when nothing else tells.
 const USUAL_PLACES: [&str; 2] = ["/usr/local/cuda", "/opt/cuda"];
@@ -45,10 +45,11 @@ impl RealNvcc {
     pub fn find(name: Option<&OsStr>, environment: impl Fn(&str) -> Option<OsString>) -> Result<Self, NotFound> {
         let own = OwnIdentity::new();
         let set = |name: &str| environment(name).filter(|value| !value.is_empty());
-        let passed: Vec<PathBuf> = set(PASSED).iter().flat_map(|paths| std::env::split_paths(paths)).collect();
+        let passed: Vec<PathBuf> =
+            set(STARTED_WRAPPERS).iter().flat_map(|paths| std::env::split_paths(paths)).collect();
         if let Some(named) = set("NVTUNE_NVCC") {
             let path = PathBuf::from(named);
-            if is_among(&path, &passed) {
+            if is_one_of(&path, &passed) {
                 return Err(NotFound::Circle { path });
             }
             return own.judge(&path).map_err(|problem| NotFound::Named { path, problem });
@@ -64,15 +65,15 @@ impl RealNvcc {
             .chain(on_path)
             .chain(homes.chain(usual).map(|home| home.join("bin/nvcc")))
             .filter_map(|path| own.judge(&path).or_else(|_| own.judge(&path.with_file_name(REAL_NVCC))).ok())
-            .find(|found| !is_among(&found.path, &passed))
+            .find(|found| !is_one_of(&found.path, &passed))
             .ok_or_else(|| match passed.into_iter().next() {
                 Some(path) => NotFound::Circle { path },
                 None => NotFound::Nowhere,
             })
     }
 
-    /// Returns what [`PASSED`] must be for what is started; `None` for a toolkit's own nvcc, which looks for no other.
-    pub fn passed(&self, before: Option<OsString>) -> Option<OsString> {
+    /// Returns the value of [`STARTED_WRAPPERS`] for the program to start; `None` for a toolkit's own nvcc, which starts no other.
+    pub fn started_wrappers(&self, before: Option<OsString>) -> Option<OsString> {
         let whole = self.path.canonicalize().unwrap_or_default();
         let is_own = [&self.path, &whole].iter().any(|path| path.with_file_name("nvcc.profile").is_file());
         let before = before.unwrap_or_default();
@@ -90,8 +91,8 @@ impl RealNvcc {
     }
 }
 
-/// Whether a program is one of these files.
-fn is_among(path: &Path, passed: &[PathBuf]) -> bool {
+/// Tells whether a program is one of these files.
+fn is_one_of(path: &Path, passed: &[PathBuf]) -> bool {
     let file = |path: &Path| path.metadata().ok().map(|data| (data.dev(), data.ino()));
     let own = file(path);
     own.is_some() && passed.iter().any(|passed| file(passed) == own)
@@ -191,15 +192,15 @@ mod tests {
         let find = |passed: Option<OsString>| {
             RealNvcc::find(None, |name| match name {
                 "PATH" => Some(path.clone()),
-                PASSED => passed.clone(),
+                STARTED_WRAPPERS => passed.clone(),
                 _ => None,
             })
         };
         let first = find(None).expect("the first entry");
         assert_eq!(first.path, wrapper);
-        let passed = first.passed(None);
+        let passed = first.started_wrappers(None);
         let second = find(passed.clone()).expect("the second entry");
-        assert_eq!((&second.path, second.passed(passed.clone())), (&nvcc, None));
+        assert_eq!((&second.path, second.started_wrappers(passed.clone())), (&nvcc, None));
         std::fs::remove_file(&nvcc).expect("removed");
         let said = find(passed).expect_err("there is no other").to_string();
         assert_eq!(

@@ -40,17 +40,17 @@ pub fn compilers(dryrun: &Dryrun, bin: &Path) -> Vec<String> {
     programs
 }
 
-/// Why the final build, which starts the toolkit's own nvcc, would not do what the nvcc that was found does: that is a program between,
-/// as a package manager's script, which adds words of its own.
-pub fn interposed(dryrun: &Dryrun, nvcc: &RealNvcc, arguments: &[OsString]) -> Option<String> {
+/// Returns why the final build, which starts the toolkit's own nvcc, would run other steps than the nvcc that was found: a wrapper,
+/// such as a package manager's script, that changes the arguments.
+pub fn wrapper_problem(dryrun: &Dryrun, nvcc: &RealNvcc, arguments: &[OsString]) -> Option<String> {
     let own = real_bin(dryrun, nvcc).join("nvcc");
     let file = |path: &Path| path.metadata().ok().map(|data| (data.dev(), data.ino()));
     if file(&own) == file(&nvcc.path) {
         return None;
     }
-    let is_same = Dryrun::ask(&own, arguments).is_ok_and(|direct| direct.does_the_same_as(dryrun));
+    let is_same = Dryrun::ask(&own, arguments).is_ok_and(|direct| direct.has_same_steps_as(dryrun));
     let (path, own) = (nvcc.path.display(), own.display());
-    (!is_same).then(|| format!("'{path}' changes the call before it starts '{own}', and a tuned build would not: set NVTUNE_NVCC to '{own}', and give these words in the build"))
+    (!is_same).then(|| format!("'{path}' changes the call before it starts '{own}', and a tuned build would lose that: set NVTUNE_NVCC to '{own}' and pass these options in the build"))
 }
 
 /// The folder that nvcc takes for its own; for a script that starts another nvcc, the other one's.

@@ -8,7 +8,7 @@
 use super::cache::Cache;
 use super::digest::digest;
 use super::fingerprint::Basis;
-use crate::gpu::{Conditions, Device, plain_name_if_any};
+use crate::gpu::{Conditions, Device, deserialize_optional_name};
 use crate::launch::CacheOperator;
 use crate::launch::{Configuration, Launch};
 use crate::measure::Timing;
@@ -303,7 +303,7 @@ pub struct Pinned {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub winner_ptx: Option<String>,
     /// The GPU that it was timed on; absent for a prediction.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "plain_name_if_any")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "deserialize_optional_name")]
     pub gpu: Option<String>,
     /// The CUDA version of that GPU's driver: 1000 times major plus 10 times minor.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -89,8 +89,8 @@ pub fn of_source(named: Option<&Path>, source: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Tells whether a lock file that was found above a source may decide how it is built: its owner is the user, root, or the owner of
-/// the source, who decides that anyway.
+/// Tells whether a lock file above a source may decide how it is built. Its owner must be the user, root, or the owner of the source,
+/// who decides that anyway.
 pub fn is_trusted(path: &Path, source: &Path) -> bool {
     let owner = |path: &Path| path.metadata().map(|data| data.uid());
     let Ok(found) = owner(path) else { return true };

@@ -73,7 +73,7 @@ impl Results {
         let lock = match Lock::read(&path) {
             Ok(_) if !is_trusted => {
                 console.warning(&format!(
-                    "'{}' belongs to another user, and is not used: name it by NVTUNE_LOCK to use it",
+                    "'{}' belongs to another user and is not used: set NVTUNE_LOCK to its path to use it",
                     path.display()
                 ));
                 Lock::default()

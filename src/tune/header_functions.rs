@@ -1,7 +1,7 @@
 //! What the host side is told of a kernel: the header's functions from the comment's expressions.
 
-use super::launch_path;
-use super::launch_path::{Division, Divisor};
+use super::argument_conditions;
+use super::argument_conditions::{Division, Divisor};
 use crate::comment::{Annotation, Expr, Grid, Spanned};
 use crate::cuda::Scalar;
 use crate::cuda::Type;
@@ -144,7 +144,7 @@ pub fn stub_conditions(
         )
     };
     let required = |expression: &Expr| format!("({}) != 0", writer.value(expression));
-    launch_path::requirements(annotation).map(required).chain(divisions.iter().map(condition)).collect()
+    argument_conditions::requirements(annotation).map(required).chain(divisions.iter().map(condition)).collect()
 }
 
 /// The header's functions of one kernel under one configuration.

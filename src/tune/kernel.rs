@@ -347,12 +347,11 @@ fn choose(tuner: &Tuner<'_>, prepared: &Prepared<'_>, timed: Option<Timed>, deci
         }
     }
     decision.device = None;
-    let stores = Stores::of(&scored.laid);
+    let stores = Stores::of(scored);
     let allowed = |&index: &usize| {
         let configuration = &scored.laid.configurations[index];
         subject.refuses_predicted(configuration, &scored.laid.launches[index]).is_none()
-            && stores.left_empty(index).is_none()
-            && scored.left_undone(index).is_none()
+            && stores.undone_work(index).is_none()
     };
     let choices: Vec<usize> = scored.choices(decision.strategy).into_iter().filter(allowed).collect();
     let promises = scored.promises(&choices);
@@ -370,7 +369,7 @@ fn choose(tuner: &Tuner<'_>, prepared: &Prepared<'_>, timed: Option<Timed>, deci
 /// The points that may not be chosen, by reason. `by_model`: nothing was timed.
 fn held(Prepared { subject, variants, scored, .. }: &Prepared<'_>, by_model: bool) -> Vec<Held> {
     let laid = &scored.laid;
-    let stores = by_model.then(|| Stores::of(laid));
+    let stores = by_model.then(|| Stores::of(scored));
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
     // Whether another block than the baseline's may be chosen.
     let mut moves = false;
@@ -381,8 +380,7 @@ fn held(Prepared { subject, variants, scored, .. }: &Prepared<'_>, by_model: boo
         // That a launch cannot be so at all comes before what is wrong with its code; points that were not compiled may no more be
         // chosen than those that were.
         let refuses = || subject.refuses_predicted(configuration, &laid.launches[index]);
-        let undone = || scored.left_undone(index).filter(|_| by_model);
-        let by_launch = || refuses().or_else(|| stores.as_ref()?.left_empty(index)).or_else(undone);
+        let by_launch = || refuses().or_else(|| stores.as_ref()?.undone_work(index));
         let is_looked_at = || variants.of(configuration).is_ok();
         let by_code = || laid.variants[index].clone().err().filter(|_| is_looked_at());
         let reason = if by_model { by_launch().or_else(by_code) } else { by_code() };

@@ -9,10 +9,10 @@
 //! - What may run in another shape at all is `analysis::shape_invariance`; which variables entries share is `ptx::transplant`; what
 //!   the output check compares is `measure::compare`.
 
+use super::argument_conditions::is_exact;
 use crate::analysis::work_coverage::{Shares, threads};
 use crate::analysis::{grid_sync, ptx_facts, shape_invariance};
-use crate::comment::{Annotation, Binary, Expr, Function, GivenFill, GivenValue, Grid, Launching, Node};
-use crate::diag::Source;
+use crate::comment::{Annotation, Expr, GivenFill, GivenValue, Grid, Launching};
 use crate::launch::{Configuration, DIMENSIONS, Launch};
 use crate::ptx::{Destination, Linkage, Module};
 use crate::space::{Facts, MAX_GRID, Space};
@@ -26,14 +26,11 @@ const WITHOUT_STUBS: &str = "a cubin or fatbin has no launch stubs, and what loa
 const COOPERATIVE: &str =
     "cooperative launches reach no launch stub: write launch(header), and launch there as the header says";
 
-/// The same for kernels of which several objects may hold a copy, in place of which winners are put.
-const WEAK: &str = "with -rdc=true the linker keeps one object's copy of this template or inline kernel, and another object's header may differ: leave out launch(header)";
+/// The same for weak kernels, of which several objects may hold a copy.
+const WEAK: &str = "with -rdc=true the linker keeps one copy of a template or inline kernel, and another object's header may differ: leave out launch(header)";
 
 /// Why the model alone does not choose a block that leaves a part of the last one without work; with the remedy.
 pub const MUST_DIVIDE: &str = "where nothing is timed, block and macros must divide the problem without remainder: list such values, or tune on a GPU";
-
-/// How much smaller the problems are that remainders are tried on: odd numbers, which leave a remainder of most divisors.
-const SMALLER: [i64; 12] = [1, 3, 5, 7, 9, 13, 17, 33, 65, 129, 257, 513];
 
 /// How a note begins that says why the kernel has no winner entries.
 pub const LAUNCHES_STAY: &str = "its launches stay as they are: ";
@@ -88,22 +85,6 @@ pub struct LaunchPath {
     following: Vec<(String, Expr)>,
     /// Buffer sizes of outputs that do not.
     elements: Vec<(String, Expr)>,
-}
-
-/// A division that a launch's grid is computed by.
-#[derive(Clone, Debug)]
-pub struct Division {
-    pub dividend: Expr,
-    pub divisor: Divisor,
-}
-
-#[derive(Clone, Debug)]
-pub enum Divisor {
-    Expression(Expr),
-    /// The block's extent in a dimension.
-    Extent(usize),
-    /// What is left over is not known.
-    Unknown,
 }
 
 impl LaunchPath {
@@ -337,11 +318,8 @@ impl LaunchPath {
         });
         let threads = clauses.threads.iter().flat_map(|threads| &threads.value);
         let expressions: Vec<&Expr> = grid.chain(threads).chain(&clauses.shared).collect();
-        let is_used = |(name, _): &&(String, Expr)| {
-            let mut found = false;
-            expressions.iter().for_each(|expression| expression.names(&mut |used, _| found |= used == name));
-            found
-        };
+        let is_used =
+            |(name, _): &&(String, Expr)| expressions.iter().any(|expression| expression.any_name(|used| used == name));
         self.following.iter().find(is_used).map(|(name, _)| name.as_str())
     }
 
@@ -360,205 +338,6 @@ impl LaunchPath {
         let mut dimensions = (0..3).filter(|&at| configuration.block[at] != baseline.block[at]);
         dimensions.find_map(|at| self.fixed_extent[at].clone())
     }
-}
-
-/// The divisions by which the grid of a configuration is computed, and whose remainders the baseline's launch does not have: the
-/// divisor is an extent of the block or a macro that the configuration changes.
-pub fn divisions(space: &Space, configuration: &Configuration) -> Vec<Division> {
-    let (annotation, baseline) = (space.annotation(), space.baseline());
-    if configuration.grid.is_some() {
-        return Vec::new();
-    }
-    let is_changed = |name: &String| match name.as_str() {
-        "block.x" => configuration.block[0] != baseline.block[0],
-        "block.y" => configuration.block[1] != baseline.block[1],
-        "block.z" => configuration.block[2] != baseline.block[2],
-        "block.size" => configuration.block != baseline.block,
-        _ => configuration.macros.get(name) != baseline.macros.get(name),
-    };
-    let any = |expression: &Expr, is: &dyn Fn(&String) -> bool| {
-        let mut found = false;
-        expression.names(&mut |name, _| found |= is(name));
-        found
-    };
-    let is_axis =
-        |name: &String| name.starts_with("block.") || annotation.clauses.macros.iter().any(|axis| axis.name == *name);
-    let changes = |expression: &Expr| any(expression, &is_changed);
-    // What hangs on the configuration alone, as `TILE / 2`, has no remainder that arguments decide on.
-    let is_fixed = |expression: &Expr| !any(expression, &|name| !is_axis(name));
-    let mut found = Vec::new();
-    let collect = |source: &Source, expression: &Expr, changes: &_, found: &mut Vec<Division>| {
-        collect(source, expression, changes, &is_fixed, found);
-    };
-    if let Some(Grid::Expressions(expressions)) = annotation.clauses.grid.as_ref().map(|grid| &grid.value) {
-        expressions.iter().for_each(|expression| collect(&annotation.source, expression, &changes, &mut found));
-    }
-    for (at, expression) in annotation.clauses.threads.iter().flat_map(|threads| &threads.value).enumerate() {
-        collect(&annotation.source, expression, &changes, &mut found);
-        let Some(&extent) = configuration.block.get(at) else { continue };
-        if extent > 1 && (extent != baseline.block[at] || changes(expression)) {
-            found.push(Division { dividend: expression.clone(), divisor: Divisor::Extent(at) });
-        }
-    }
-    let is_one = |division: &Division| match &division.divisor {
-        Divisor::Expression(divisor) => {
-            space.evaluate(configuration, divisor).ok().and_then(|value| value.as_integer()) == Some(1)
-        }
-        Divisor::Extent(_) | Divisor::Unknown => false,
-    };
-    found.retain(|division| !is_one(division));
-    found
-}
-
-/// The requirements of the comment that hang on the arguments of a launch.
-pub fn requirements(annotation: &Annotation) -> impl Iterator<Item = &Expr> {
-    let is_of_launch = |expression: &&Expr| {
-        let mut found = false;
-        expression.names(&mut |name, _| {
-            found |= !name.starts_with("block.") && annotation.clauses.macros.iter().all(|axis| axis.name != *name);
-        });
-        found
-    };
-    annotation.clauses.require.iter().filter(is_of_launch)
-}
-
-/// Adds the divisions in an expression whose divisor `changes`, without those of what `is_fixed`.
-fn collect(
-    source: &Source,
-    expression: &Expr,
-    changes: &impl Fn(&Expr) -> bool,
-    is_fixed: &impl Fn(&Expr) -> bool,
-    found: &mut Vec<Division>,
-) {
-    if is_fixed(expression) {
-        return;
-    }
-    let collect = |expression: &Expr, found: &mut Vec<Division>| collect(source, expression, changes, is_fixed, found);
-    let division = |dividend: &Expr, divisor: &Expr| {
-        let divisor = Divisor::Expression(divisor.clone());
-        Division { dividend: dividend.clone(), divisor }
-    };
-    let unknown = |dividend: &Expr| Division { dividend: dividend.clone(), divisor: Divisor::Unknown };
-    match &expression.node {
-        Node::Value(_) | Node::Name(_) => {}
-        Node::Unary(_, a) => collect(a, found),
-        // a / b / c
-        Node::Binary(Binary::Divide, span, a, c) if matches!(a.node, Node::Binary(Binary::Divide, ..)) => {
-            let Node::Binary(_, _, a, b) = &a.node else { return };
-            let product = Node::Binary(Binary::Multiply, *span, b.clone(), c.clone());
-            let divisor = Expr { span: b.span.to(c.span), node: product };
-            let node = Node::Binary(Binary::Divide, *span, a.clone(), Box::new(divisor));
-            collect(&Expr { span: expression.span, node }, found);
-        }
-        Node::Binary(operator, _, a, b) => {
-            match (*operator, rounded_up(source, a, b)) {
-                (Binary::Divide, Some(dividend)) if changes(b) => found.push(division(dividend, b)),
-                // What is added before the division may be anything.
-                (Binary::Divide, None) if changes(a) => found.push(unknown(a)),
-                (Binary::Divide, None) if changes(b) => found.push(division(a, b)),
-                (Binary::ShiftRight, _) if changes(a) || changes(b) => found.push(unknown(a)),
-                _ => {}
-            }
-            [a, b].into_iter().for_each(|part| collect(part, found));
-        }
-        Node::Choice(a, b, c) => [a, b, c].into_iter().for_each(|part| collect(part, found)),
-        Node::Call(function, arguments) => {
-            if let (Function::Ceildiv, [a, b]) = (function, arguments.as_slice())
-                && changes(b)
-            {
-                found.push(division(a, b));
-            }
-            arguments.iter().for_each(|part| collect(part, found));
-        }
-    }
-}
-
-/// Returns `n` of a dividend that is written `n + d - 1` or `n + (d - 1)`, where `d` is the divisor.
-fn rounded_up<'e>(source: &Source, dividend: &'e Expr, divisor: &Expr) -> Option<&'e Expr> {
-    let text = |expression: &Expr| source.slice(expression.span).replace([' ', '(', ')'], "");
-    let is_one = |expression: &Expr| text(expression) == "1";
-    let Node::Binary(operator, _, a, b) = &dividend.node else { return None };
-    match (operator, &a.node, &b.node) {
-        (Binary::Subtract, Node::Binary(Binary::Add, _, n, d), _) if is_one(b) && text(d) == text(divisor) => Some(n),
-        (Binary::Add, _, Node::Binary(Binary::Subtract, _, d, one)) if is_one(one) && text(d) == text(divisor) => {
-            Some(a)
-        }
-        _ => None,
-    }
-}
-
-/// Returns the divisor of a division in a configuration.
-fn divisor(space: &Space, configuration: &Configuration, division: &Division) -> Option<i64> {
-    match &division.divisor {
-        Divisor::Expression(expression) => space.evaluate(configuration, expression).ok()?.as_integer(),
-        Divisor::Extent(at) => Some(i64::from(configuration.block[*at])),
-        Divisor::Unknown => None,
-    }
-}
-
-/// Returns the remainders of a configuration's divisions on the workload; `None` for one that cannot be computed.
-pub fn remainders(space: &Space, configuration: &Configuration) -> Vec<Option<i64>> {
-    let remainder = |division: Division| {
-        let divisor = divisor(space, configuration, &division)?;
-        space.evaluate(configuration, &division.dividend).ok()?.as_integer()?.checked_rem(divisor)
-    };
-    divisions(space, configuration).into_iter().map(remainder).collect()
-}
-
-/// Tells whether the winner's grid covers the workload without a remainder.
-pub fn is_exact(space: &Space, configuration: &Configuration) -> bool {
-    remainders(space, configuration).into_iter().all(|remainder| remainder == Some(0))
-}
-
-/// Returns the space on slightly smaller problems, on which every division of the configuration's grid leaves a remainder: the first
-/// such one, and one where a division leaves 1, the most surplus that there is. None if there is no such problem.
-pub fn with_remainders(space: &Space, configuration: &Configuration) -> Vec<Space> {
-    let is_inexact = |smaller: &Space| {
-        let remainders = remainders(smaller, configuration);
-        remainders.into_iter().all(|remainder| remainder.is_some_and(|rest| rest != 0))
-    };
-    let divisions = divisions(space, configuration);
-    let mut names = BTreeSet::new();
-    let mut collect = |expression: &Expr| {
-        expression.names(&mut |name, _| {
-            names.insert(name.clone());
-        });
-    };
-    for Division { dividend, divisor } in &divisions {
-        collect(dividend);
-        if let Divisor::Expression(divisor) = divisor {
-            collect(divisor);
-        }
-    }
-    let inexact = |less: i64| space.diminished(&names, less).filter(is_inexact).map(|smaller| (less, smaller));
-    let Some((first, smaller)) = SMALLER.into_iter().find_map(inexact) else { return Vec::new() };
-    let largest = divisions.iter().filter_map(|division| divisor(space, configuration, division)).max();
-    let second = largest.map(|divisor| divisor - 1).filter(|less| *less > 0 && *less != first).and_then(inexact);
-    [Some(smaller), second.map(|(_, smaller)| smaller)].into_iter().flatten().collect()
-}
-
-/// Returns what must hold of the arguments for the winner to be used, in the comment's words.
-pub fn conditions_text(space: &Space, configuration: &Configuration) -> String {
-    let source = &space.annotation().source;
-    let mut conditions: Vec<(&str, Option<i64>, String)> = Vec::new();
-    for division in divisions(space, configuration) {
-        let dividend = source.slice(division.dividend.span);
-        let number = divisor(space, configuration, &division);
-        let text = match (number, &division.divisor) {
-            (Some(number), _) => number.to_string(),
-            (None, Divisor::Expression(expression)) => source.slice(expression.span).to_owned(),
-            (None, _) => "what it is divided by".to_owned(),
-        };
-        conditions.push((dividend, number, format!("{dividend} a multiple of {text}")));
-    }
-    let implied = |at: usize, (dividend, number, text): &(&str, Option<i64>, String)| {
-        conditions.iter().enumerate().any(|(other, (of, by, stated))| {
-            let is_stronger = number.zip(*by).is_some_and(|(number, by)| by != number && by % number == 0);
-            of == dividend && (is_stronger || other < at && stated == text)
-        })
-    };
-    let needed = conditions.iter().enumerate().filter(|(at, condition)| !implied(*at, condition));
-    needed.map(|(_, (_, _, text))| text.as_str()).collect::<Vec<_>>().join(" and ")
 }
 
 /// Tells whether the linker keeps one of several definitions of the kernel.
@@ -585,9 +364,7 @@ fn following(annotation: &Annotation) -> Vec<(String, Expr)> {
         let count = names.len();
         for (path, value) in annotation.values() {
             let GivenValue::Scalar(expression) = value else { continue };
-            let mut follows = false;
-            expression.names(&mut |name, _| follows |= is_of_launch(name) || names.contains(name));
-            if follows {
+            if expression.any_name(|name| is_of_launch(name) || names.contains(name)) {
                 names.insert(path);
             }
         }
@@ -595,11 +372,7 @@ fn following(annotation: &Annotation) -> Vec<(String, Expr)> {
             break;
         }
     }
-    let of_launch = |expression: &Expr| {
-        let mut found = false;
-        expression.names(&mut |name, _| found |= is_of_launch(name) || names.contains(name));
-        found
-    };
+    let of_launch = |expression: &Expr| expression.any_name(|name| is_of_launch(name) || names.contains(name));
     let given = annotation.values().into_iter().filter_map(|(name, value)| match value {
         GivenValue::Scalar(expression) | GivenValue::Buffer { count: expression, .. } => Some((name, expression)),
         GivenValue::Table(_) | GivenValue::File(_) | GivenValue::Null(_) | GivenValue::Struct { .. } => None,

@@ -1,5 +1,6 @@
 //! One marked source: annotations -> winners, through every stage of the pipeline.
 
+mod argument_conditions;
 mod axes;
 mod buffer_files;
 mod cache_key;

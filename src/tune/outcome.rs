@@ -1,8 +1,8 @@
 //! A decided kernel: what the header, the ticket and the summary line say of it.
 
+use super::argument_conditions;
 use super::header_functions;
 use super::kernel_info::Subject;
-use super::launch_path;
 use super::launch_path::Way;
 use super::scoring::Scored;
 use super::variants::{FrontEnds, Macros, Variants};
@@ -112,11 +112,11 @@ impl Tuned {
         }
         let has_stub = ticket.is_some() && subject.launch_path.reshapes();
         let divisions = (!decision.surplus)
-            .then(|| launch_path::conditions_text(&subject.space, configuration(decision.winner)))
+            .then(|| argument_conditions::conditions_text(&subject.space, configuration(decision.winner)))
             .filter(|conditions| !conditions.is_empty());
         let source = &subject.annotation.source;
-        let required =
-            launch_path::requirements(subject.annotation).map(|required| source.slice(required.span).to_owned());
+        let required = argument_conditions::requirements(subject.annotation)
+            .map(|required| source.slice(required.span).to_owned());
         let conditions: Vec<String> = divisions.into_iter().chain(required).collect();
         let applies = (has_stub && !conditions.is_empty()).then(|| conditions.join(" and "));
         Self {
@@ -339,7 +339,7 @@ fn stub(
     let (annotation, space) = (subject.annotation, &subject.space);
     let launch = |configuration: &Configuration| header_functions::stub_launch(annotation, types, configuration);
     let configuration = &decision.configurations[decision.winner].configuration;
-    let divisions = if decision.surplus { Vec::new() } else { launch_path::divisions(space, configuration) };
+    let divisions = if decision.surplus { Vec::new() } else { argument_conditions::divisions(space, configuration) };
     let winner = Winner {
         capability: architecture_number(&decision.architecture)?,
         entry: ticket?.entry.name.clone(),

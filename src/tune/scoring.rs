@@ -40,9 +40,6 @@ pub const UNFIT: &str = "no block of it fits on a multiprocessor";
 /// That a grid waits for blocks that wait for their places.
 const UNHELD: &str = "its blocks wait for each other, and the GPU does not hold so many at once";
 
-/// The share of the baseline's bytes that a configuration must write. Profiles of a part of the grid are off by less.
-const SAME_WORK: f64 = 0.99;
-
 /// That macros decide whether a kernel waits for its grid.
 const OTHERWISE: &str =
     "only one of it and the baseline waits for its whole grid, so that the program would have to launch it otherwise";
@@ -149,7 +146,7 @@ pub fn score_again(mut laid: Laid, known: &mut Known) -> Result<Scored, NoBaseli
     }
 }
 
-/// Returns the bytes that so many warps write to each buffer; `None` if it is not known to which.
+/// Returns the bytes that `warps` warps write to each buffer; `None` if the buffer of a store is not known.
 fn written(profile: &Profile, warps: f64) -> Option<Written> {
     let mut written = BTreeMap::new();
     for (line, access) in &profile.accesses {
@@ -190,23 +187,6 @@ impl Scored {
                 Some((index, Point { threads, variant, policy, natural, score, coordinates }))
             })
             .unzip()
-    }
-
-    /// Why a configuration leaves work of the baseline undone: it writes less to a buffer that is as large under both.
-    pub fn left_undone(&self, index: usize) -> Option<String> {
-        let baseline = self.laid.baseline;
-        let (own, natural) = (self.written[index].as_ref()?, self.written[baseline].as_ref()?);
-        let buffer = |of: usize, buffer: u32| self.laid.workloads[of].as_ref()?.buffers.get(buffer as usize);
-        natural.iter().find_map(|(&number, &bytes)| {
-            let (here, there) = (buffer(index, number)?, buffer(baseline, number)?);
-            let less = own.get(&number).copied().unwrap_or(0.0);
-            (here.bytes() == there.bytes() && less < bytes * SAME_WORK).then(|| {
-                format!(
-                    "it writes {less:.0} bytes to `{}`, and the baseline {bytes:.0}: let the grid follow the block and the macros, as in threads(n)",
-                    here.name
-                )
-            })
-        })
     }
 
     /// The Pareto set of POS.

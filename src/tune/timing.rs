@@ -1,7 +1,7 @@
 //! Candidates on the GPU: who wins.
 
+use super::argument_conditions;
 use super::kernel_info::Subject;
-use super::launch_path;
 use super::overlap::{Early, Found as FoundEarly};
 use super::scoring::Scored;
 use super::scoring_input::Laid;
@@ -49,9 +49,9 @@ pub fn baseline(laid: &Laid) -> Result<Candidate, Error> {
     candidate(laid, laid.baseline).ok_or_else(|| Error::Failed("the baseline has no workload".to_owned()))
 }
 
-/// Finds out whether a winner may be given problems that its grid does not divide, and notes it as the decision's surplus. The workload
-/// itself shows it where every division of the grid leaves a remainder there; else slightly smaller problems are tried. Returns why the
-/// winner cannot be used on the workload itself.
+/// Sets the decision's `surplus`: whether a winner may run on problems that its grid does not divide. The workload itself shows it if
+/// every division of the grid leaves a remainder there; otherwise slightly smaller problems are tried. Returns why the winner cannot
+/// be used on the workload itself.
 fn has_remainders(
     subject: &Subject<'_>,
     laid: &Laid,
@@ -60,7 +60,7 @@ fn has_remainders(
     decision: &mut Decision,
 ) -> Result<Option<String>, Error> {
     let configuration = &laid.configurations[winner];
-    let remainders = launch_path::remainders(&subject.space, configuration);
+    let remainders = argument_conditions::remainders(&subject.space, configuration);
     decision.surplus = false;
     // Where launches follow the header, they are the winner's own.
     if !subject.launch_path.reshapes() || remainders.is_empty() {
@@ -70,24 +70,24 @@ fn has_remainders(
         decision.surplus = true;
         return Ok(None);
     }
-    // A kernel that knows its problem's size otherwise may not bear a smaller one, and the baseline crashes there.
+    // The baseline crashes on a smaller problem if the kernel has the size as a constant.
     let refused = bears_remainders(subject, laid, winner, measurer).unwrap_or_else(|error| Some(error.to_string()));
     decision.surplus = refused.is_none();
     let is_exact = remainders.iter().all(|remainder| *remainder == Some(0));
     Ok(refused.filter(|_| !is_exact && !subject.launch_path.accepts()).map(|reason| {
-        let applies = launch_path::conditions_text(&subject.space, configuration);
+        let applies = argument_conditions::conditions_text(&subject.space, configuration);
         format!("it applies only to launches with {applies}: {reason}")
     }))
 }
 
-/// Tells why a configuration does not give the baseline's results on problems that its grid does not divide; `None` if it does.
+/// Returns why a configuration's results differ from the baseline's on problems that its grid does not divide; `None` if equal.
 fn bears_remainders(
     subject: &Subject<'_>,
     laid: &Laid,
     index: usize,
     measurer: &mut impl Measurer,
 ) -> Result<Option<String>, Error> {
-    let problems = launch_path::with_remainders(&subject.space, &laid.configurations[index]);
+    let problems = argument_conditions::problems_with_remainders(&subject.space, &laid.configurations[index]);
     if problems.is_empty() {
         return Ok(Some("nothing is known: the workload has no smaller problem of its kind".to_owned()));
     }
@@ -100,7 +100,7 @@ fn bears_remainders(
     Ok(None)
 }
 
-/// The same of one smaller problem.
+/// Does the same for one smaller problem; `which` names it in labels.
 fn bears(
     subject: &Subject<'_>,
     laid: &Laid,

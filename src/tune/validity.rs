@@ -1,7 +1,8 @@
 //! The code of a space's configurations -> why launches in some blocks are refused, whatever is timed, and which the model must not choose.
 
 use super::kernel_info::Subject;
-use super::scoring_input::{Laid, Source};
+use super::scoring::Scored;
+use super::scoring_input::Source;
 use crate::analysis::{memory_check, ptx_facts};
 use crate::launch::{Configuration, Dim3, Launch};
 use crate::ptx::Module;
@@ -79,27 +80,38 @@ fn outgrown((source, launch, workload): Launched<'_>) -> Vec<String> {
     found.into_iter().flatten().map(|overrun| overrun.buffer).collect()
 }
 
-/// How much the threads of a space's launches store at most, by source.
+/// Minimum share of the baseline's bytes that a configuration must write. A profile of a part of the grid is off by less.
+const SAME_WORK: f64 = 0.99;
+
+/// Finds launches that write less than the baseline's.
 pub struct Stores<'a> {
-    laid: &'a Laid,
+    scored: &'a Scored,
+    /// Bytes that a thread stores at most, by source.
     of_thread: Vec<Option<u64>>,
 }
 
 impl<'a> Stores<'a> {
     /// Looks at the sources that have workloads to write.
-    pub fn of(laid: &'a Laid) -> Self {
+    pub fn of(scored: &'a Scored) -> Self {
+        let laid = &scored.laid;
         let stored = |source: &Source| {
             let module = Module::parse(source.ptx.as_deref()?).ok()?;
             ptx_facts::stored_by(&module, &source.symbol)
         };
         let has_workload = laid.workloads.iter().any(Option::is_some);
         let of_thread = laid.sources.iter().map(|source| has_workload.then(|| stored(source)).flatten());
-        Self { laid, of_thread: of_thread.collect() }
+        Self { scored, of_thread: of_thread.collect() }
     }
 
-    /// That a configuration cannot fill a buffer that is there to be written and that the baseline's threads can fill.
-    pub fn left_empty(&self, index: usize) -> Option<String> {
-        let laid = self.laid;
+    /// Returns why a configuration does less work than the baseline, by what its threads can store and by what the model saw them
+    /// write.
+    pub fn undone_work(&self, index: usize) -> Option<String> {
+        self.empty_buffer(index).or_else(|| self.fewer_bytes(index))
+    }
+
+    /// Finds a buffer that is there to be written and that the baseline's threads can fill, and the configuration's cannot.
+    fn empty_buffer(&self, index: usize) -> Option<String> {
+        let laid = &self.scored.laid;
         let most = |of: usize| Some(laid.launches[of].threads().saturating_mul(self.of_thread[laid.source_of[of]]?));
         let (own, natural) = (most(index)?, most(laid.baseline)?);
         let outputs = |of: usize| {
@@ -113,5 +125,23 @@ impl<'a> Stores<'a> {
             left.name,
             left.bytes()
         ))
+    }
+
+    /// Finds a buffer of the same size in both launches to which the configuration writes fewer bytes.
+    fn fewer_bytes(&self, index: usize) -> Option<String> {
+        let Scored { laid, written, .. } = self.scored;
+        let (bytes, baseline_bytes) = (written[index].as_ref()?, written[laid.baseline].as_ref()?);
+        let buffer = |of: usize, number: u32| laid.workloads[of].as_ref()?.buffers.get(number as usize);
+        baseline_bytes.iter().find_map(|(&number, &expected)| {
+            let (buffer, baseline_buffer) = (buffer(index, number)?, buffer(laid.baseline, number)?);
+            let bytes = bytes.get(&number).copied().unwrap_or(0.0);
+            let is_less = buffer.bytes() == baseline_buffer.bytes() && bytes < expected * SAME_WORK;
+            is_less.then(|| {
+                format!(
+                    "it writes {bytes:.0} bytes to `{}`, and the baseline {expected:.0}: let the grid follow the block and the macros, as in threads(n)",
+                    buffer.name
+                )
+            })
+        })
     }
 }

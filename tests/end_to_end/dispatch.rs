@@ -236,7 +236,10 @@ fn build_that_nvcc_fails_with_a_winner_gets_nvccs_own_code() {
     let ran = tuned(&project, &compile("k.cu", "k.o"), wins);
     assert!(ran.code == Some(0) && ran.stderr.contains("is private"), "{}", ran.stderr);
     let last = ran.stderr.lines().last();
-    assert_eq!(last, Some("nvtune warning : the tuned result is not used: nvcc fails with it, as said above"));
+    assert_eq!(
+        last,
+        Some("nvtune warning : the tuned result is not used: nvcc fails with it (see the messages above)")
+    );
     assert!(!project.read("k.tune.h").contains("measured"), "{}", project.read("k.tune.h"));
     let object = std::fs::read(project.path("k.o")).expect("an object");
     assert!(!object.windows(7).any(|bytes| bytes == b"__nvtun"), "a winner is in the object");

@@ -186,7 +186,7 @@ fn lock_file_counts_if_the_user_or_root_or_the_sources_owner_owns_it() {
         return;
     }
     let ran = locked(&project, &compile("saxpy.cu", "saxpy.o"));
-    assert!(ran.stderr.contains("nvtune.lock' belongs to another user, and is not used"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("nvtune.lock' belongs to another user and is not used"), "{}", ran.stderr);
     let named = project.path("nvtune.lock");
     let mut build = project.nvtune(&compile("saxpy.cu", "saxpy.o"));
     let ran = succeed(build.env("NVTUNE", "locked").env("NVTUNE_CACHE_SIZE", "0").env("NVTUNE_LOCK", named));
