@@ -10,7 +10,7 @@ use super::support::{fixtures, toolkit};
 
 use nvtune::launch::CacheOperator;
 use nvtune::ptx::cache::set_cache_operators;
-use nvtune::ptx::directives::{set_register_cap, set_register_caps};
+use nvtune::ptx::directives::{set_register_cap, set_register_caps, set_required_block};
 use nvtune::ptx::{
     Edits, Error, Initial, Linkage, Module, Operand, Scalar, StateSpace, Statement, alone, calls_by_address,
 };

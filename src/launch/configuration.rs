@@ -32,6 +32,10 @@ pub struct Configuration {
     /// one is given; without, the driver chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carveout: Option<u8>,
+    /// Whether the code is compiled for exactly this block (`.reqntid`). No axis of a space: the fastest configurations
+    /// are tried both ways.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exact_block: bool,
 }
 
 impl Configuration {
@@ -44,6 +48,7 @@ impl Configuration {
             self.grid != from.grid,
             self.cache != from.cache,
             self.carveout != from.carveout,
+            self.exact_block != from.exact_block,
         ];
         let macros = self.macros.iter().filter(|(name, value)| from.macros.get(*name) != Some(value)).count();
         let values = differs.into_iter().filter(|differs| *differs).count() + macros;
@@ -103,12 +108,15 @@ impl Launch {
     }
 }
 
-/// `block=32x8 regs=64 cache=cg carveout=50 TILE=16`; without a cap no `regs`, and so on; a grid only where it is an axis.
+/// `block=32x8 reqntid regs=64 cache=cg carveout=50 TILE=16`; without a cap no `regs`, and so on; a grid only where it is an axis.
 impl fmt::Display for Configuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "block={}", shape(self.block))?;
         if let Some(grid) = self.grid {
             write!(f, " grid={}", shape(grid))?;
+        }
+        if self.exact_block {
+            f.write_str(" reqntid")?;
         }
         if self.cap != 0 {
             write!(f, " regs={}", self.cap)?;
@@ -141,7 +149,15 @@ mod tests {
     #[test]
     fn departure_counts_each_value_that_differs() {
         let macros = BTreeMap::from([("TILE".to_owned(), 16)]);
-        let from = Configuration { block: [256, 1, 1], cap: 0, grid: None, macros, cache: None, carveout: None };
+        let from = Configuration {
+            block: [256, 1, 1],
+            cap: 0,
+            grid: None,
+            macros,
+            cache: None,
+            carveout: None,
+            exact_block: false,
+        };
         let differing = [
             Configuration { block: [128, 1, 1], ..from.clone() },
             Configuration { cap: 32, ..from.clone() },
@@ -149,6 +165,7 @@ mod tests {
             Configuration { macros: BTreeMap::from([("TILE".to_owned(), 8)]), ..from.clone() },
             Configuration { cache: Some(CacheOperator::Cg), ..from.clone() },
             Configuration { carveout: Some(50), ..from.clone() },
+            Configuration { exact_block: true, ..from.clone() },
         ];
         assert_eq!(from.departure(&from).values, 0);
         for configuration in differing {

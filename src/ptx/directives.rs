@@ -1,7 +1,9 @@
-//! Edits an entry's performance directives in PTX text, so that ptxas compiles it under a register cap.
+//! Edits an entry's performance directives in PTX text, so that ptxas compiles it under a register cap or for one block.
 //!
-//! PTX text + entry + cap -> PTX text in which that entry has `.maxnreg CAP` and no `.minnctapersm`. All other bytes stay
-//! as they are, and no line moves: a profile by PTX line holds for the edited text too.
+//! PTX text + entry + cap -> PTX text in which that entry has `.maxnreg CAP` and no `.minnctapersm`. PTX text + entry +
+//! block -> PTX text in which it has `.reqntid`, no `.maxntid`, and numbers in place of `%ntid.x`, of which ptxas itself
+//! makes no constants. All other bytes stay as they are, and no line moves: a profile by PTX line holds for the edited
+//! text too.
 //!
 //! What ptxas 13.0.88 does on sm_90, measured on a kernel that takes 56 registers when nothing is asked (60 with
 //! `.maxntid 256`, 110 when the limit lies above that):
@@ -22,6 +24,7 @@
 
 use super::error::Error;
 use super::module::{Function, Module};
+use crate::launch::Dim3;
 use std::ops::Range;
 
 /// The text in which `entry` is compiled under a cap of `cap` registers a thread.
@@ -65,9 +68,39 @@ pub(super) fn replaced(text: &str, mut edits: Vec<(Range<usize>, String)>) -> St
     result
 }
 
+/// Returns the text in which `entry` is compiled for blocks of exactly this shape: the driver refuses launches in others.
+///
+/// # Errors
+/// As [`Module::parse`]; [`Error::NoEntry`].
+pub fn set_required_block(text: &str, entry: &str, [x, y, z]: Dim3) -> Result<String, Error> {
+    let module = Module::parse(text)?;
+    let function = module.entry(entry).ok_or_else(|| Error::NoEntry { name: entry.to_owned() })?;
+    let mut edits = Vec::new();
+    set_directive(text, function, format!(".reqntid {x}, {y}, {z}"), &[".reqntid", ".maxntid"], &mut edits);
+    if let Some(body) = &function.body {
+        for (name, extent) in [("%ntid.x", x), ("%ntid.y", y), ("%ntid.z", z)] {
+            let reads = text[body.open..function.span.end].match_indices(name);
+            let spans = reads.map(|(at, _)| body.open + at..body.open + at + name.len());
+            edits.extend(spans.map(|span| (span, extent.to_string())));
+        }
+    }
+    Ok(replaced(text, edits))
+}
+
 fn entry_edits(text: &str, entry: &Function, cap: u32, edits: &mut Vec<(Range<usize>, String)>) {
-    let mut directive = Some(format!(".maxnreg {cap}"));
-    for old in entry.directives.iter().filter(|d| matches!(&*d.name, ".maxnreg" | ".minnctapersm")) {
+    set_directive(text, entry, format!(".maxnreg {cap}"), &[".maxnreg", ".minnctapersm"], edits);
+}
+
+/// Puts a directive in the place of the first of those that go, or before the body.
+fn set_directive(
+    text: &str,
+    entry: &Function,
+    directive: String,
+    replaced: &[&str],
+    edits: &mut Vec<(Range<usize>, String)>,
+) {
+    let mut directive = Some(directive);
+    for old in entry.directives.iter().filter(|old| replaced.contains(&&*old.name)) {
         // Line ends inside a directive stay, so that no line moves.
         let ends: String = text[old.span.clone()].chars().filter(|&c| c == '\n').collect();
         edits.push((old.span.clone(), directive.take().unwrap_or_default() + &ends));

@@ -3,9 +3,9 @@
 //! Variants that are timed and the winner that is built go through the same function, so that both are edited alike.
 
 use super::cache::set_cache_operators;
-use super::directives::set_register_caps;
+use super::directives::{set_register_caps, set_required_block};
 use super::error::Error;
-use crate::launch::{CacheOperator, Configuration};
+use crate::launch::{CacheOperator, Configuration, Dim3};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -17,11 +17,18 @@ pub struct Edits {
     /// Cache operator of its global loads; `None` leaves them as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheOperator>,
+    /// The only block that the code is right for; `None` leaves the entry's own directives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exact_block: Option<Dim3>,
 }
 
 impl From<&Configuration> for Edits {
     fn from(configuration: &Configuration) -> Self {
-        Self { cap: configuration.cap, cache: configuration.cache }
+        Self {
+            cap: configuration.cap,
+            cache: configuration.cache,
+            exact_block: configuration.exact_block.then_some(configuration.block),
+        }
     }
 }
 
@@ -40,13 +47,18 @@ impl Edits {
 /// The text with these entries edited.
 ///
 /// # Errors
-/// As [`set_register_caps`] and [`set_cache_operators`].
+/// As [`set_register_caps`], [`set_required_block`] and [`set_cache_operators`].
 pub fn edited<'a>(text: &'a str, entries: &[(&str, Edits)]) -> Result<Cow<'a, str>, Error> {
     let mut text = Cow::Borrowed(text);
     let caps: Vec<(&str, u32)> =
         entries.iter().filter(|(_, edits)| edits.cap != 0).map(|(entry, edits)| (*entry, edits.cap)).collect();
     if !caps.is_empty() {
         text = Cow::Owned(set_register_caps(&text, &caps)?);
+    }
+    for (entry, edits) in entries {
+        if let Some(block) = edits.exact_block {
+            text = Cow::Owned(set_required_block(&text, entry, block)?);
+        }
     }
     let operators: Vec<_> = entries.iter().filter_map(|(entry, edits)| Some((*entry, edits.cache?))).collect();
     if !operators.is_empty() {

@@ -331,7 +331,7 @@ impl Pinned {
 
 /// Version of the model, the strategies and the timing: it rises when the same inputs may be
 /// decided differently.
-pub const ENGINE: u32 = 37;
+pub const ENGINE: u32 = 38;
 
 /// A decision in the cache, with its inputs.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -111,6 +111,7 @@ mod tests {
             macros: [("WORK".to_owned(), 2)].into(),
             cache: None,
             carveout: None,
+            exact_block: false,
         };
         Tried { configuration, identity: format!("code {block}"), found }
     }

@@ -188,6 +188,7 @@ mod tests {
                 macros: BTreeMap::from([("TILE".to_owned(), 16)]),
                 cache: None,
                 carveout: None,
+                exact_block: false,
             },
             code: Some("a2".into()),
             occupancy: Some(75),

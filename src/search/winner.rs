@@ -122,6 +122,7 @@ mod tests {
             macros: BTreeMap::new(),
             cache: None,
             carveout: None,
+            exact_block: false,
         };
         for (points, expected) in [
             // The baseline's own cap, then its own block, then a power of two, then what is near.

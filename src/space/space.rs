@@ -533,7 +533,15 @@ impl Space {
 
 /// A configuration before its axes have values.
 fn blank() -> Configuration {
-    Configuration { block: [1, 1, 1], cap: 0, grid: None, macros: BTreeMap::new(), cache: None, carveout: None }
+    Configuration {
+        block: [1, 1, 1],
+        cap: 0,
+        grid: None,
+        macros: BTreeMap::new(),
+        cache: None,
+        carveout: None,
+        exact_block: false,
+    }
 }
 
 fn describe_fault(fault: &Fault) -> String {

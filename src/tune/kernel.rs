@@ -3,6 +3,7 @@
 use super::cache_key;
 use super::compile_space;
 use super::compile_space::{Effort, Explored, Shown};
+use super::exact_block::Assembler;
 use super::failure::Problem;
 use super::kernel_info::Subject;
 use super::launch_path::MUST_DIVIDE;
@@ -25,6 +26,7 @@ use crate::model::Analysis;
 use crate::nvcc::Loaded;
 use crate::nvcc::Toolchain;
 use crate::process;
+use crate::process::Permit;
 use crate::record::{Basis, Decision, Held, RecordedConfiguration, RecordedVariant, Seconds};
 use crate::sass::Cubin;
 use crate::search::{Provenance, Search};
@@ -191,8 +193,6 @@ pub(super) fn machine(tuner: &Tuner<'_>, architecture: Architecture) -> Machine 
 /// A decision that is to be made.
 pub struct Draft {
     decision: Decision,
-    /// What the timing of candidates may take; `None`: the model decides.
-    pub effort: Option<timing::Effort>,
     /// What is to be said of its launches.
     notes: Vec<String>,
 }
@@ -204,8 +204,12 @@ pub struct Timed {
     unkept: Option<String>,
 }
 
-/// Draws up the decision for a kernel: the baseline, and how it is to be decided.
-pub fn draft(tuner: &Tuner<'_>, toolchain: &Toolchain, prepared: &Prepared<'_>) -> Draft {
+/// Draws up the decision for a kernel: the baseline, and what the timing of candidates may take; `None`: the model decides.
+pub fn draft<'a>(
+    tuner: &Tuner<'_>,
+    toolchain: &'a Toolchain,
+    prepared: &Prepared<'_>,
+) -> (Draft, Option<timing::Effort<'a>>) {
     let Prepared { subject, variants, scored, sets, seconds, .. } = prepared;
     let annotation = subject.annotation;
     let strategy = strategy(annotation, tuner.settings.strategy);
@@ -237,22 +241,24 @@ pub fn draft(tuner: &Tuner<'_>, toolchain: &Toolchain, prepared: &Prepared<'_>) 
         budget_s: (budget_s - compiled).max(budget_s * (1.0 - COMPILE_SHARE)) - timed,
         most: tuner.settings.candidates,
         sanitize: tuner.settings.sanitize.then(|| Options::new(tuner.settings).ok()).flatten(),
+        // What the driver compiles is not edited.
+        assembler: (prepared.loaded == Loaded::Cubin).then(|| Assembler::new(toolchain)),
     });
-    Draft { decision, effort, notes }
+    (Draft { decision, notes }, effort)
 }
 
 /// Times the candidates of a kernel; what is found goes into the draft, and into the logbook as it comes.
 pub fn time(
     prepared: &Prepared<'_>,
     (mut draft, early): (Draft, Option<Early>),
-    effort: timing::Effort,
+    (effort, permit): (timing::Effort<'_>, Option<Permit>),
     measurer: &mut measure::Pool,
     mut logbook: Logbook<'_>,
 ) -> (Draft, Timed) {
     let clock = Instant::now();
     let decision = &mut draft.decision;
     let Prepared { subject, scored, .. } = prepared;
-    let result = timing::decide((subject, scored), early, effort, measurer, &mut logbook, decision);
+    let result = timing::decide((subject, scored), early, (effort, permit), measurer, &mut logbook, decision);
     decision.seconds.measure += clock.elapsed().as_secs_f64();
     (draft, Timed { result, unkept: logbook.close() })
 }
@@ -262,10 +268,10 @@ pub fn conclude(
     tuner: &Tuner<'_>,
     toolchain: &Toolchain,
     prepared: &Prepared<'_>,
-    Draft { mut decision, notes, .. }: Draft,
+    Draft { mut decision, notes }: Draft,
     timed: Option<Timed>,
 ) -> Result<Tuned, Problem> {
-    let Prepared { subject, variants, scored, .. } = prepared;
+    let Prepared { subject, scored, .. } = prepared;
     let by_model = choose(tuner, prepared, timed, &mut decision);
     if by_model && let Some(note) = idle_macros_note(prepared) {
         tuner.console.warning(&format!("{}: {note}", decision.name));
@@ -274,7 +280,7 @@ pub fn conclude(
     axes::warn_of_unused(tuner, prepared.subject.annotation, &decision.unused);
     decision.held = held(prepared, by_model);
     decision.notes.extend(notes);
-    let mut tuned = Tuned::new(toolchain, subject, variants, scored, decision);
+    let mut tuned = Tuned::new(toolchain, subject, scored, decision);
     tuned.decision.thin();
     Ok(tuned)
 }

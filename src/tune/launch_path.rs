@@ -29,6 +29,9 @@ const COOPERATIVE: &str =
 /// The same for weak kernels, of which several objects may hold a copy.
 const WEAK: &str = "with -rdc=true the linker keeps one copy of a template or inline kernel, and another object's header may differ: leave out launch(header)";
 
+/// Why a winner is not compiled for exactly its block.
+const NO_STUB_GUARANTEES: &str = "launches reach it without a stub that guarantees its block (reqntid)";
+
 /// Why the model alone does not choose a block that leaves a part of the last one without work; with the remedy.
 pub const MUST_DIVIDE: &str = "where nothing is timed, block and macros must divide the problem without remainder: list such values, or tune on a GPU";
 
@@ -206,11 +209,16 @@ impl LaunchPath {
         if let Some(reason) = self.pinned() {
             return Some(reason.to_owned());
         }
-        if let Some(reason) = self.fixed_registers.filter(|_| configuration.cap != baseline.cap) {
+        if let Some(reason) =
+            self.fixed_registers.filter(|_| configuration.cap != baseline.cap || configuration.exact_block)
+        {
             return Some(reason.to_owned());
         }
         if let Some(reason) = self.fixed_block.filter(|_| configuration.block != baseline.block) {
             return Some(reason.to_owned());
+        }
+        if configuration.exact_block && !matches!(self.way, Way::Entries { .. }) {
+            return Some(NO_STUB_GUARANTEES.to_owned());
         }
         if self.way == Way::InPlace {
             return None;

@@ -7,7 +7,9 @@ mod cache_key;
 mod cache_lookup;
 mod compile_space;
 mod course;
+mod exact_block;
 mod failure;
+mod final_rounds;
 mod header_functions;
 mod kernel;
 mod kernel_info;
@@ -241,15 +243,15 @@ impl<'a> Tuner<'a> {
     fn time<'s, 'b: 's>(
         &mut self,
         scope: &'s std::thread::Scope<'s, '_>,
-        toolchain: &Toolchain,
+        toolchain: &'b Toolchain,
         index: usize,
         (prepared, early): (Arc<Prepared<'b>>, Option<Box<Early>>),
     ) -> Timing<'s, 'b> {
         let search = self.recall(toolchain, prepared.subject.annotation).zip(self.device());
         let search = search.zip(prepared.basis.as_ref());
         let search = search.and_then(|((recall, device), basis)| recall.search(&prepared.scored.laid, basis, device));
-        let mut draft = kernel::draft(self, toolchain, &prepared);
-        let lent = draft.effort.take().and_then(|effort| Some((effort, self.measurer.take()?)));
+        let (draft, effort) = kernel::draft(self, toolchain, &prepared);
+        let lent = effort.and_then(|effort| Some((effort, self.measurer.take()?)));
         let Some((effort, mut measurer)) = lent else {
             return Timing { index, prepared, search, stage: Stage::Drafted(Box::new(draft)) };
         };
@@ -258,11 +260,10 @@ impl<'a> Tuner<'a> {
         // It keeps a core busy, as a tool of the compiler does; none runs now.
         let permit = measurer.runs_here().then(process::permit);
         let thread = scope.spawn(move || {
-            let _permit = permit;
             let of = (sent.subject.annotation.name.as_str(), &sent.scored.laid);
             let logbook = Logbook::open(of, place, is_trusted && early.is_none());
             let (draft, timed) =
-                kernel::time(&sent, (draft, early.map(|early| *early)), effort, &mut measurer, logbook);
+                kernel::time(&sent, (draft, early.map(|early| *early)), (effort, permit), &mut measurer, logbook);
             // What comes now needs no GPU: another compile may have it.
             measurer.rest();
             (measurer, draft, timed)

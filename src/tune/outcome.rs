@@ -5,7 +5,7 @@ use super::header_functions;
 use super::kernel_info::Subject;
 use super::launch_path::Way;
 use super::scoring::Scored;
-use super::variants::{FrontEnds, Macros, Variants};
+use super::variants::{FrontEnds, Macros};
 use crate::emit::cxx_expression::Types;
 use crate::emit::{Dispatch, HeaderKernel, StubText, TicketKernel, Winner};
 use crate::gpu::architecture_number;
@@ -47,20 +47,22 @@ struct Stub {
 
 impl Tuned {
     /// Draws up what the build gets from a decision.
-    pub fn new(
-        toolchain: &Toolchain,
-        subject: &Subject<'_>,
-        variants: &Variants,
-        scored: &Scored,
-        mut decision: Decision,
-    ) -> Self {
+    pub fn new(toolchain: &Toolchain, subject: &Subject<'_>, scored: &Scored, mut decision: Decision) -> Self {
         let laid = &scored.laid;
-        let ptx = |index: usize| laid.sources[laid.source_of[index]].ptx.as_deref();
-        let variant = |index: usize| Some(&variants.all[*laid.variants[index].as_ref().ok()?]);
-        let code = variant(decision.winner).map(|variant| (variant.symbol.clone(), variant.digest.clone()));
-        let made = ptx(laid.baseline).zip(ptx(decision.winner)).zip(code);
-        let entry = made.map(|((host, donor), code)| (host, donor, code));
-        let baseline = variant(laid.baseline).map(|variant| variant.digest.clone());
+        let ptx = |macros: &Macros| {
+            let index = laid.configurations.iter().position(|found| found.macros == *macros)?;
+            laid.sources[laid.source_of[index]].ptx.as_deref()
+        };
+        let digest = |row: usize| {
+            let variant = decision.configurations[row].variant?;
+            Some(decision.variants.get(variant)?.digest.clone())
+        };
+        let row = &decision.configurations[decision.winner];
+        let macros = &row.configuration.macros;
+        let symbol = subject.entry(macros).unwrap_or(&subject.entry).symbol.clone();
+        let made = ptx(&subject.baseline().macros).zip(ptx(macros)).zip(digest(decision.winner));
+        let entry = made.map(|((host, donor), digest)| (host, donor, (symbol, digest)));
+        let baseline = digest(decision.baseline);
         let ticket = ticket(subject, &mut decision, entry, baseline);
         Self::drawn(toolchain, subject, decision, ticket)
     }

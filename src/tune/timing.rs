@@ -1,21 +1,18 @@
 //! Candidates on the GPU: who wins.
 
-use super::argument_conditions;
+use super::exact_block::Assembler;
+use super::final_rounds::Finals;
 use super::kernel_info::Subject;
 use super::overlap::{Early, Found as FoundEarly};
 use super::scoring::Scored;
 use super::scoring_input::Laid;
 use super::search_journal::Logbook;
 use crate::gpu::Conditions;
-use crate::measure;
 use crate::measure::verdict;
 use crate::measure::verdict::Verdict;
-use crate::measure::{Caches, Candidate, Error, Measurer, Options, Outcome, Plan, Reason, Timing, Trial, Unsanitized};
+use crate::measure::{Candidate, Error, Measurer, Options, Outcome, Plan, Reason, Timing, Trial};
+use crate::process::Permit;
 use crate::record::{Decision, Found, RecordedTiming};
-use crate::search::Provenance;
-use crate::space::Space;
-use crate::workload;
-use crate::workload::{Buffer, Fill, Workload};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -31,7 +28,7 @@ pub fn candidates(laid: &Laid, indices: &[usize]) -> (Vec<usize>, Vec<Candidate>
     indices.iter().filter_map(|&index| Some((index, candidate(laid, index)?))).unzip()
 }
 
-fn candidate(laid: &Laid, index: usize) -> Option<Candidate> {
+pub(super) fn candidate(laid: &Laid, index: usize) -> Option<Candidate> {
     let code = &laid.codes[*laid.variants[index].as_ref().ok()?];
     Some(Candidate {
         id: u32::try_from(index).ok()?,
@@ -47,86 +44,6 @@ fn candidate(laid: &Laid, index: usize) -> Option<Candidate> {
 /// The baseline, as the measuring process is sent it.
 pub fn baseline(laid: &Laid) -> Result<Candidate, Error> {
     candidate(laid, laid.baseline).ok_or_else(|| Error::Failed("the baseline has no workload".to_owned()))
-}
-
-/// Sets the decision's `surplus`: whether a winner may run on problems that its grid does not divide. The workload itself shows it if
-/// every division of the grid leaves a remainder there; otherwise slightly smaller problems are tried. Returns why the winner cannot
-/// be used on the workload itself.
-fn has_remainders(
-    subject: &Subject<'_>,
-    laid: &Laid,
-    winner: usize,
-    measurer: &mut impl Measurer,
-    decision: &mut Decision,
-) -> Result<Option<String>, Error> {
-    let configuration = &laid.configurations[winner];
-    let remainders = argument_conditions::remainders(&subject.space, configuration);
-    decision.surplus = false;
-    // Where launches follow the header, they are the winner's own.
-    if !subject.launch_path.reshapes() || remainders.is_empty() {
-        return Ok(None);
-    }
-    if remainders.iter().all(|remainder| remainder.is_some_and(|rest| rest != 0)) {
-        decision.surplus = true;
-        return Ok(None);
-    }
-    // The baseline crashes on a smaller problem if the kernel has the size as a constant.
-    let refused = bears_remainders(subject, laid, winner, measurer).unwrap_or_else(|error| Some(error.to_string()));
-    decision.surplus = refused.is_none();
-    let is_exact = remainders.iter().all(|remainder| *remainder == Some(0));
-    Ok(refused.filter(|_| !is_exact && !subject.launch_path.accepts()).map(|reason| {
-        let applies = argument_conditions::conditions_text(&subject.space, configuration);
-        format!("it applies only to launches with {applies}: {reason}")
-    }))
-}
-
-/// Returns why a configuration's results differ from the baseline's on problems that its grid does not divide; `None` if equal.
-fn bears_remainders(
-    subject: &Subject<'_>,
-    laid: &Laid,
-    index: usize,
-    measurer: &mut impl Measurer,
-) -> Result<Option<String>, Error> {
-    let problems = argument_conditions::problems_with_remainders(&subject.space, &laid.configurations[index]);
-    if problems.is_empty() {
-        return Ok(Some("nothing is known: the workload has no smaller problem of its kind".to_owned()));
-    }
-    for (smaller, which) in problems.iter().zip(["a smaller problem", "another smaller problem"]) {
-        let refused = bears(subject, laid, index, (smaller, which), measurer)?;
-        if refused.is_some() {
-            return Ok(refused);
-        }
-    }
-    Ok(None)
-}
-
-/// Does the same for one smaller problem; `which` names it in labels.
-fn bears(
-    subject: &Subject<'_>,
-    laid: &Laid,
-    index: usize,
-    (smaller, which): (&Space, &str),
-    measurer: &mut impl Measurer,
-) -> Result<Option<String>, Error> {
-    let sent = |index: usize| {
-        let (of, symbol) = (&laid.configurations[index], candidate(laid, index)?);
-        let prepared = subject.launch_path.prepared(smaller, of);
-        let entry = subject.entry(&of.macros).ok()?;
-        let workload = workload::bind(smaller.annotation(), entry, smaller, &prepared).ok()?;
-        let launch = smaller.launch(of).ok()?;
-        let label = format!("{} on {which}", symbol.label);
-        Some(Candidate { launch, label, workload: Arc::new(workload), ..symbol })
-    };
-    let (Some(baseline), Some(winner)) = (sent(laid.baseline), sent(index)) else {
-        return Ok(Some("nothing is known: a smaller problem cannot be made".to_owned()));
-    };
-    let plan = Plan { rounds: 1, ..Plan::default() };
-    let timings = measurer.time(&baseline, std::slice::from_ref(&winner), &plan)?;
-    Ok(match timings.candidates.first() {
-        Some(Outcome::Timed(_)) => None,
-        Some(Outcome::Refused(reason)) => Some(reason.to_string()),
-        Some(Outcome::Skipped) | None => Some("there was no time to try it".to_owned()),
-    })
 }
 
 /// The fastest of the timed configurations: those that meet the baseline in paired rounds.
@@ -151,14 +68,15 @@ pub fn settled<'a>(baseline: &[f64], finalists: impl IntoIterator<Item = (usize,
 }
 
 /// What a search may take.
-#[derive(Clone, Debug)]
-pub struct Effort {
+pub struct Effort<'a> {
     /// Seconds.
     pub budget_s: f64,
     /// Configurations that are timed, the baseline among them.
     pub most: usize,
     /// How the measuring process is started where a winner is run under compute-sanitizer.
     pub sanitize: Option<Options>,
+    /// Compiles for exactly one block, where launches guarantee it.
+    pub assembler: Option<Assembler<'a>>,
 }
 
 /// What may keep launches of more blocks than the baseline's from ending.
@@ -168,7 +86,7 @@ const MAY_WAIT: &str = "a launch of more blocks did not end: where blocks wait f
 pub fn decide(
     (subject, scored): (&Subject<'_>, &Scored),
     early: Option<Early>,
-    effort: Effort,
+    effort: (Effort<'_>, Option<Permit>),
     measurer: &mut impl Measurer,
     logbook: &mut Logbook<'_>,
     decision: &mut Decision,
@@ -195,7 +113,7 @@ pub fn decide(
 fn decide_on<M: Measurer>(
     (subject, scored): (&Subject<'_>, &Scored),
     early: Option<Early>,
-    Effort { budget_s, most, sanitize }: Effort,
+    (Effort { budget_s, most, sanitize, assembler }, mut permit): (Effort<'_>, Option<Permit>),
     measurer: &mut M,
     logbook: &mut Logbook<'_>,
     decision: &mut Decision,
@@ -260,92 +178,15 @@ fn decide_on<M: Measurer>(
         Ok::<_, Error>(round.iter().map(|index| tally.times.get(index).copied()).collect())
     })?;
     tally.say_refused(decision);
-    final_rounds((subject, laid), baseline, &tally.ranked, sanitize.as_ref(), measurer, decision)
-}
-
-/// Times the fastest and the baseline in paired rounds, and takes the fastest that nothing speaks against.
-fn final_rounds(
-    (subject, laid): (&Subject<'_>, &Laid),
-    baseline: Candidate,
-    ranked: &[(usize, f64)],
-    sanitize: Option<&Options>,
-    measurer: &mut impl Measurer,
-    decision: &mut Decision,
-) -> Result<(), Error> {
-    let (finalists, mut contenders) = candidates(laid, &finalists(ranked));
-    if finalists.is_empty() {
-        return Ok(());
-    }
-    contenders.insert(0, baseline);
-    let mut samples = measurer.duel(&contenders, ROUNDS, Caches::Cold)?.into_iter();
-    let Some(reference) = samples.next().flatten() else { return Ok(()) };
-    note_paired(decision, laid.baseline, &reference);
-    let mut met: Vec<(usize, Vec<f64>)> =
-        finalists.into_iter().zip(samples).filter_map(|(index, samples)| Some((index, samples?))).collect();
-    for (index, samples) in &met {
-        note_paired(decision, *index, samples);
-    }
-    while let Some((winner, ratio)) =
-        settled(&reference, met.iter().map(|(index, samples)| (*index, samples.as_slice())))
-    {
-        let Some(Objection { by, reason }) = objection((subject, laid), (winner, ratio), sanitize, measurer, decision)?
-        else {
-            decision.winner = winner;
-            decision.provenance = Provenance::Measured;
-            decision.speedup = ratio;
-            break;
-        };
-        decision.notes.push(format!("the fastest is refused{by}: {}: {reason}", laid.configurations[winner]));
-        decision.configurations[winner].refused = Some(reason);
-        met.retain(|(index, _)| *index != winner);
-    }
-    Ok(())
-}
-
-/// Why the fastest may not win.
-struct Objection {
-    /// Whose it is, behind "the fastest is refused".
-    by: &'static str,
-    reason: String,
-}
-
-/// What speaks against a winner that is faster than the baseline by this ratio, in the order of what it takes to find out. What could
-/// not be looked at goes into the decision's notes.
-fn objection(
-    (subject, laid): (&Subject<'_>, &Laid),
-    (winner, ratio): (usize, f64),
-    sanitize: Option<&Options>,
-    measurer: &mut impl Measurer,
-    decision: &mut Decision,
-) -> Result<Option<Objection>, Error> {
-    if let Some(reason) = loses_warm(laid, (winner, ratio), measurer, decision)? {
-        return Ok(Some(Objection { by: "", reason }));
-    }
-    match holds(laid, winner, measurer)? {
-        Held::Well => {}
-        Held::Unknown(reason) => decision.notes.push(format!(
-            "{}: its results could not be compared for other contents of the buffers: {reason}",
-            laid.configurations[winner]
-        )),
-        Held::Not(reason) => {
-            return Ok(Some(Objection { by: " for other contents of the buffers", reason: reason.to_string() }));
-        }
-    }
-    if let Some(reason) = has_remainders(subject, laid, winner, measurer, decision)? {
-        return Ok(Some(Objection { by: "", reason }));
-    }
-    let Some((candidate, options)) = candidate(laid, winner).zip(sanitize) else { return Ok(None) };
-    // The tool has a process of its own, which needs the GPU.
-    measurer.rest();
-    match measure::sanitize(&candidate, options) {
-        Ok(problem) => Ok(problem.map(|reason| Objection { by: " by compute-sanitizer", reason })),
-        Err(error) => {
-            // Behind a runner it never will be.
-            decision.provisional = !matches!(error, Unsanitized::Runner);
-            decision.notes.push(format!("its winner is not sanitized: {error}"));
-            Ok(None)
-        }
-    }
+    let finals = Finals {
+        subject,
+        laid,
+        assembler,
+        left_s: left(measurer),
+        left: most.saturating_sub(decision.timed),
+        sanitize: sanitize.as_ref(),
+    };
+    finals.decide(&tally.ranked, &mut permit, measurer, decision)
 }
 
 /// What came of the configurations so far.
@@ -420,86 +261,6 @@ impl Tally {
     }
 }
 
-/// Why a winner is refused that was found with cold caches, where it is faster by this ratio: it is surely slower than the baseline
-/// where a launch right before has filled them, or too much so for a gain over both. A program may call its kernel either way.
-fn loses_warm(
-    laid: &Laid,
-    (winner, cold): (usize, f64),
-    measurer: &mut impl Measurer,
-    decision: &mut Decision,
-) -> Result<Option<String>, Error> {
-    let (indices, contenders) = candidates(laid, &[laid.baseline, winner]);
-    let samples = measurer.duel(&contenders, ROUNDS, Caches::Warm)?;
-    let [Some(baseline), Some(challenger)] = samples.as_slice() else {
-        return Ok(Some("it or the default failed when it was launched again and again".to_owned()));
-    };
-    for (index, samples) in indices.into_iter().zip([baseline, challenger]) {
-        if let Some(timing) = &mut decision.configurations[index].timing {
-            timing.warm_us = Some(median(samples));
-        }
-    }
-    let verdict = verdict::faster(challenger, baseline);
-    let (Verdict::Faster { ratio } | Verdict::Slower { ratio } | Verdict::Ambiguous { ratio }) = verdict;
-    Ok(if matches!(verdict, Verdict::Faster { .. }) {
-        Some(format!("with warm caches it takes {ratio:.2} times as long as the default"))
-    } else if (cold / ratio).sqrt() < verdict::MINIMUM_GAIN {
-        let gain = 100.0 * (cold - 1.0);
-        Some(format!(
-            "with warm caches it takes {ratio:.3} times as long as the default, too much for a gain of {gain:.1}%"
-        ))
-    } else {
-        None
-    })
-}
-
-/// Whether a winner gives the baseline's results for other contents of the buffers too.
-enum Held {
-    Well,
-    /// The baseline itself cannot run on them, or nobody could tell.
-    Unknown(String),
-    Not(Reason),
-}
-
-/// Mixed into the seeds of random contents for the second look at a winner.
-const SECOND_SEED: u64 = 0x5eed_0002;
-
-/// A workload with other random contents; `None` where nothing of it is random.
-fn reseeded(workload: &Workload) -> Option<Workload> {
-    let is_random = |buffer: &Buffer| matches!(buffer.fill, Fill::Random { .. });
-    if !workload.all_buffers().any(is_random) {
-        return None;
-    }
-    let mut other = workload.clone();
-    other.reseed(SECOND_SEED);
-    // The rest stays as it is, on the GPU too.
-    for (buffer, known) in other.buffers.iter_mut().zip(&workload.buffers).filter(|(_, known)| !is_random(known)) {
-        buffer.seed = known.seed;
-    }
-    Some(other)
-}
-
-/// Runs the baseline and a winner once more on random contents of another seed: an error that the first contents hide (a maximum
-/// that was never searched for, a branch that was never taken) may show on them.
-fn holds(laid: &Laid, winner: usize, measurer: &mut impl Measurer) -> Result<Held, Error> {
-    let other = |index: usize| {
-        let found = candidate(laid, index)?;
-        let workload = reseeded(&found.workload)?;
-        Some(Candidate { label: format!("{} seed=2", found.label), workload: Arc::new(workload), ..found })
-    };
-    // Where nothing is random there are no other contents.
-    let (Some(baseline), Some(winner)) = (other(laid.baseline), other(winner)) else { return Ok(Held::Well) };
-    let plan = Plan { rounds: 1, budget_s: f64::MAX, ..Plan::default() };
-    match measurer.time(&baseline, &[winner], &plan) {
-        Ok(timings) => Ok(match timings.candidates.into_iter().next() {
-            Some(Outcome::Timed(_)) => Held::Well,
-            Some(Outcome::Refused(reason)) => Held::Not(reason),
-            Some(Outcome::Skipped) | None => Held::Unknown("there was no time".to_owned()),
-        }),
-        Err(Error::Baseline(reason)) => Ok(Held::Unknown(format!("the baseline {reason}"))),
-        Err(error) => Err(error),
-    }
-}
-
 /// A timing holds for every configuration with the same machine code and launch.
 fn record(laid: &Laid, decision: &mut Decision, index: usize, timing: &RecordedTiming) {
     for (other, configuration) in decision.configurations.iter_mut().enumerate() {
@@ -509,12 +270,6 @@ fn record(laid: &Laid, decision: &mut Decision, index: usize, timing: &RecordedT
     }
 }
 
-fn note_paired(decision: &mut Decision, index: usize, samples: &[f64]) {
-    if let Some(timing) = &mut decision.configurations[index].timing {
-        timing.paired_us = Some(median(samples));
-    }
-}
-
-fn median(samples: &[f64]) -> f64 {
+pub(super) fn median(samples: &[f64]) -> f64 {
     Timing::new(samples.to_vec()).map_or(f64::NAN, |timing| timing.median_us)
 }

@@ -163,7 +163,7 @@ pub struct Written {
 impl Written {
     /// The part of it that is natural; `None` where that is all, or lacks the baseline.
     pub fn natural(&self, baseline: Edits) -> Option<Self> {
-        let is_natural = |cap, cache| Edits { cap, cache }.is_natural(baseline);
+        let is_natural = |cap, cache| Edits { cap, cache, ..Edits::default() }.is_natural(baseline);
         let (caps, operators) = (self.caps.iter().copied(), self.operators.iter().copied());
         let natural = Self {
             caps: caps.filter(|&cap| is_natural(cap, baseline.cache)).collect(),
@@ -202,7 +202,9 @@ impl Variants {
         let jobs: Vec<(usize, Option<CacheOperator>, Vec<u32>)> = (0..axes.len())
             .flat_map(|set| written.operators.iter().map(move |&cache| (set, cache)))
             .map(|(set, cache)| {
-                let is_there = |&cap: &u32| self.by_key.contains_key(&(axes[set].clone(), Edits { cap, cache }));
+                let is_there = |&cap: &u32| {
+                    self.by_key.contains_key(&(axes[set].clone(), Edits { cap, cache, ..Edits::default() }))
+                };
                 let mut caps: Vec<u32> = written.caps.iter().copied().filter(|cap| !is_there(cap)).collect();
                 caps.dedup();
                 (set, cache, caps)
@@ -222,7 +224,7 @@ impl Variants {
                     };
                     let front_end = made[*set].as_ref().map_err(refused)?;
                     let symbol = subject.entry(&axes[*set]).map_err(Failure::Code)?.symbol.as_str();
-                    let edits = Edits { cap, cache: *cache };
+                    let edits = Edits { cap, cache: *cache, ..Edits::default() };
                     let assembled = toolchain.assemble(&front_end.ptx, symbol, edits);
                     let (cubin, digest) = assembled.map_err(|error| Failure::Code(first_line(&error)))?;
                     let assembly = Assembly { symbol: symbol.to_owned(), cubin: Arc::from(cubin), digest };
@@ -235,7 +237,7 @@ impl Variants {
             .collect();
         for ((set, cache, caps), assembled) in jobs.into_iter().zip(assembled) {
             for (cap, result) in caps.into_iter().zip(assembled) {
-                let edits = Edits { cap, cache };
+                let edits = Edits { cap, cache, ..Edits::default() };
                 let index = result.map(|assembly| self.index_of(&axes[set], edits, assembly));
                 self.by_key.insert((axes[set].clone(), edits), index);
             }
@@ -243,7 +245,7 @@ impl Variants {
     }
 
     /// Variants are told apart by their machine code, and by their macros, on which launches depend.
-    fn index_of(&mut self, macros: &Macros, Edits { cap, cache }: Edits, assembly: Assembly) -> usize {
+    fn index_of(&mut self, macros: &Macros, Edits { cap, cache, .. }: Edits, assembly: Assembly) -> usize {
         let Assembly { symbol, cubin, digest } = assembly;
         let same = |variant: &Variant| variant.digest == digest && variant.macros == *macros;
         if let Some(index) = self.all.iter().position(same) {

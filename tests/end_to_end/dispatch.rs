@@ -86,6 +86,46 @@ fn launches_in_any_spelling_run_a_winner_only_if_they_are_the_baselines() {
 }
 
 #[test]
+fn code_for_exactly_one_block_runs_in_that_block_alone() {
+    let project = Project::new(&["cudart.cpp"]).with_cuda_headers();
+    project.write(
+        "scale.cu",
+        "//@tune threads(n / 4) block({128, 256}) regs({0}) default(block = 256)\n\
+         //@tune args(n = 1 << 20, x = random[n])\n\
+         __global__ void scale(int n, float *x) {\n\
+         for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) x[i] *= 2; }\n\
+         int main() { scale<<<10, 256>>>(10240, 0); scale<<<10, 128>>>(10240, 0); return 0; }\n",
+    );
+    let arguments = compile("scale.cu", "scale.o");
+    let mut found = String::new();
+    for (name, entries) in [
+        // 1% is the least gain.
+        ("as fast", r#"{"label": "reqntid", "time_us": 9.95}, {"time_us": 10.0}"#),
+        (
+            "faster",
+            r#"{"label": "block=256 reqntid", "time_us": 8.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#,
+        ),
+    ] {
+        let ran = tuned(&project, &arguments, entries);
+        let summary = ran.stderr.lines().next().and_then(|line| line.split(", measured").next()).unwrap_or_default();
+        found += &format!(
+            "{name}: {}\n{}",
+            summary.split(" points").next().unwrap_or_default(),
+            shortened(&launches(&project, &["scale.o"], &[]))
+        );
+    }
+    expect![[r#"
+        as fast: nvtune: scale: block=256 (kept: nothing is surely faster); 4 of 4
+        _Z5scaleiPf grid 10 1 1 block 256 1 1 shared 0 stream 0 first 10240
+        _Z5scaleiPf grid 10 1 1 block 128 1 1 shared 0 stream 0 first 10240
+        faster: nvtune: scale: block=256 reqntid (1.25x over the baseline
+        _Z5scaleiPf WINNER grid 10 1 1 block 256 1 1 shared 0 stream 0 first 10240
+        _Z5scaleiPf grid 10 1 1 block 128 1 1 shared 0 stream 0 first 10240
+    "#]]
+    .assert_eq(&found);
+}
+
+#[test]
 fn macro_of_a_winner_reaches_neither_host_code_nor_other_kernels() {
     let project = Project::new(&["sums.cu", "cudart.cpp"]);
     let wins = r#"{"label": "block=256 BS=256", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;

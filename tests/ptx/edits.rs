@@ -100,8 +100,8 @@ fn cache_operator_does_not_reach_called_functions() {
 #[test]
 fn kernels_of_one_file_have_operators_and_caps_of_their_own() {
     let text = fixtures::ptx("loads/sm_90");
-    let cg = Edits { cap: 0, cache: Some(CacheOperator::Cg) };
-    let both = Edits { cap: 32, cache: Some(CacheOperator::Cs) };
+    let cg = Edits { cap: 0, cache: Some(CacheOperator::Cg), exact_block: None };
+    let both = Edits { cap: 32, cache: Some(CacheOperator::Cs), exact_block: None };
     let edited = assemble(&nvtune::ptx::edited(&text, &[("plain", cg), ("generic", both)]).unwrap(), &[]);
     let untouched = assemble(&text, &[]);
     assert_eq!(edited["plain"], assemble(&text, &["--entry", "plain", "-dlcm=cg"])["plain"]);
@@ -165,6 +165,30 @@ fn cap_changes_directives_only_and_keeps_lines() {
         };
         assert_eq!(lines(&edited), lines(&format!("{HEAD}{before}")));
     }
+}
+
+#[test]
+fn required_block_replaces_bounds_and_keeps_lines() {
+    let cases = [
+        (".entry k(){ ret; }", ".entry k() .reqntid 32, 8, 1 { ret; }"),
+        (
+            ".entry k()\n.maxntid 256\n.minnctapersm 2\n{ ret; }",
+            ".entry k()\n.reqntid 32, 8, 1\n.minnctapersm 2\n{ ret; }",
+        ),
+        (".entry k()\n.maxntid\n256 .maxnreg 8\n{ ret; }", ".entry k()\n.reqntid 32, 8, 1\n .maxnreg 8\n{ ret; }"),
+        (".entry k()\n.reqntid 256, 1, 1\n{ ret; }", ".entry k()\n.reqntid 32, 8, 1\n{ ret; }"),
+        (
+            ".entry k() {\n.reg .b32 %a, %b;\nmov.u32 %a, %ntid.x;\nmov.u32 %b, %tid.y; }",
+            ".entry k() .reqntid 32, 8, 1 {\n.reg .b32 %a, %b;\nmov.u32 %a, 32;\nmov.u32 %b, %tid.y; }",
+        ),
+    ];
+    for (before, after) in cases {
+        let edited = set_required_block(&format!("{HEAD}{before}"), "k", [32, 8, 1]).unwrap();
+        assert_eq!(edited, format!("{HEAD}{after}"));
+    }
+    let text = format!("{HEAD}.entry k() {{ ret; }}");
+    let missing = set_required_block(&text, "other", [1, 1, 1]);
+    assert_eq!(missing, Err(Error::NoEntry { name: "other".into() }));
 }
 
 #[test]

@@ -1,0 +1,162 @@
+//! Tries the fastest configurations once more, compiled for exactly their block (`.reqntid`).
+//!
+//! The block's extents are constants then, and ptxas knows the range of the thread's index (0 in a dimension of one
+//! thread). That makes other code for two kernels in three and more (`kernels/results/reqntid.txt`), mostly shorter,
+//! sometimes slower. The launch stub guarantees the block, so a winner may be such code. Where no stub sees the launches
+//! it may not.
+
+use super::final_rounds::{Contender, Finals};
+use super::kernel::recorded_variant;
+use super::kernel_info::Subject;
+use super::scoring;
+use super::scoring_input::{Code, Laid};
+use super::variants::Variant;
+use crate::launch::Configuration;
+use crate::measure::verdict;
+use crate::measure::verdict::Verdict;
+use crate::measure::{Candidate, Measurer, Outcome, Plan};
+use crate::model::Score;
+use crate::nvcc::Toolchain;
+use crate::process;
+use crate::process::Permit;
+use crate::ptx::Edits;
+use crate::record::{Decision, RecordedConfiguration};
+use rayon::prelude::*;
+use std::sync::Arc;
+
+/// Compiles a configuration as [`Configuration::exact_block`] says; `None` if that fails or there is no PTX of it.
+pub struct Assembler<'a> {
+    toolchain: &'a Toolchain,
+}
+
+impl<'a> Assembler<'a> {
+    pub fn new(toolchain: &'a Toolchain) -> Self {
+        Self { toolchain }
+    }
+
+    fn assemble(&self, subject: &Subject<'_>, ptx: &str, configuration: &Configuration) -> Option<Variant> {
+        let symbol = subject.entry(&configuration.macros).ok()?.symbol.clone();
+        let (cubin, digest) = self.toolchain.assemble(ptx, &symbol, Edits::from(configuration)).ok()?;
+        let (macros, caps, cache) = (configuration.macros.clone(), vec![configuration.cap], configuration.cache);
+        Some(Variant { macros, symbol, caps, cache, digest, cubin: Arc::from(cubin) })
+    }
+}
+
+/// Compiles each of these for exactly its block, and times what that makes other code of; new rows of the decision are theirs.
+pub fn contenders(
+    finals: &Finals<'_>,
+    inexact: &[Contender],
+    permit: &mut Option<Permit>,
+    measurer: &mut impl Measurer,
+    decision: &mut Decision,
+) -> Vec<Contender> {
+    let Some(baseline) = inexact.first().filter(|_| finals.left_s > 0.0) else { return Vec::new() };
+    // A call that may run one tool at a time runs ptxas now, and nothing is measured meanwhile.
+    let is_permitted = permit.take().is_some();
+    let mut compiled: Vec<Compiled<'_>> =
+        inexact.par_iter().filter_map(|contender| Compiled::new(finals, contender)).collect();
+    *permit = is_permitted.then(process::permit);
+    compiled.truncate(finals.left);
+    let candidates: Vec<Candidate> = compiled.iter().map(Compiled::candidate).collect();
+    if candidates.is_empty() {
+        return Vec::new();
+    }
+    let plan = Plan { budget_s: finals.left_s, ..Plan::default() };
+    let timings = match measurer.time(&baseline.candidate, &candidates, &plan) {
+        Ok(timings) => timings,
+        Err(error) => {
+            decision.notes.push(format!("code for exactly one block is not tried: {error}"));
+            return Vec::new();
+        }
+    };
+    let mut exact = Vec::new();
+    for ((compiled, candidate), outcome) in compiled.into_iter().zip(candidates).zip(timings.candidates) {
+        let Compiled { contender, configuration, variant, score } = compiled;
+        let (timing, refused) = match &outcome {
+            Outcome::Timed(timing) => (Some(timing.into()), None),
+            Outcome::Refused(reason) => (None, Some(reason.to_string())),
+            Outcome::Skipped => continue,
+        };
+        let before = &decision.configurations[contender.row];
+        decision.variants.push(recorded_variant(&variant));
+        let row = RecordedConfiguration {
+            configuration: configuration.clone(),
+            variant: Some(decision.variants.len() - 1),
+            score,
+            candidate: true,
+            promised: None,
+            timing,
+            refused,
+            ..before.clone()
+        };
+        decision.configurations.push(row);
+        decision.points += 1;
+        if matches!(outcome, Outcome::Timed(_)) {
+            decision.timed += 1;
+            let (row, inexact) = (decision.configurations.len() - 1, Some(contender.row));
+            exact.push(Contender { row, configuration, candidate, inexact });
+        }
+    }
+    exact
+}
+
+/// Holds the code for exactly a contender's block.
+struct Compiled<'a> {
+    contender: &'a Contender,
+    configuration: Configuration,
+    variant: Variant,
+    score: Option<Score>,
+}
+
+impl<'a> Compiled<'a> {
+    /// Compiles it; `None` if it is the same code or may not be used.
+    fn new(finals: &Finals<'_>, contender: &'a Contender) -> Option<Self> {
+        let laid = finals.laid;
+        let (space, launch) = (&finals.subject.space, &laid.launches[contender.row]);
+        let ptx = laid.sources[laid.source_of[contender.row]].ptx.as_deref()?;
+        let configuration = Configuration { exact_block: true, ..contender.configuration.clone() };
+        if finals.subject.launch_path.refusal(space, &configuration, launch).is_some() {
+            return None;
+        }
+        let variant = finals.assembler.as_ref()?.assemble(finals.subject, ptx, &configuration)?;
+        let code = &laid.codes[*laid.variants[contender.row].as_ref().ok()?];
+        let score = || score(laid, contender.row, &variant);
+        (variant.digest != code.digest).then(score).map(|score| Self { contender, configuration, variant, score })
+    }
+
+    fn candidate(&self) -> Candidate {
+        let (label, cubin) = (self.configuration.to_string(), Arc::clone(&self.variant.cubin));
+        Candidate { label, cubin, ..self.contender.candidate.clone() }
+    }
+}
+
+/// Scores other code in the place of a configuration's.
+fn score(laid: &Laid, row: usize, Variant { symbol, digest, cubin, .. }: &Variant) -> Option<Score> {
+    let code = Code { symbol: symbol.clone(), digest: digest.clone(), cubin: Arc::clone(cubin) };
+    let alone = Laid {
+        machine: laid.machine,
+        configurations: vec![laid.configurations[row].clone()],
+        launches: vec![laid.launches[row]],
+        workloads: vec![laid.workloads[row].clone()],
+        variants: vec![Ok(0)],
+        trips: vec![laid.trips[row].clone()],
+        source_of: vec![0],
+        baseline: 0,
+        waits_for_grid: laid.waits_for_grid,
+        representative: vec![0],
+        sources: vec![laid.sources[laid.source_of[row]].clone()],
+        codes: vec![code],
+    };
+    scoring::score(alone).ok()?.scores.swap_remove(0)
+}
+
+/// Drops what is not surely faster than the same configuration without `.reqntid`.
+pub fn keep_faster(met: &mut Vec<(Contender, Vec<f64>)>) {
+    let inexact: Vec<(usize, Vec<f64>)> =
+        met.iter().map(|(contender, samples)| (contender.row, samples.clone())).collect();
+    met.retain(|(contender, samples)| {
+        let Some(row) = contender.inexact else { return true };
+        let before = inexact.iter().find(|(other, _)| *other == row);
+        before.is_some_and(|(_, before)| matches!(verdict::faster(before, samples), Verdict::Faster { .. }))
+    });
+}

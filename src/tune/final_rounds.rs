@@ -1,0 +1,318 @@
+//! The final rounds: the fastest configurations meet the baseline in pairs, and the fastest that nothing speaks against wins.
+//!
+//! In: what the search timed. Out: the decision's winner. In doubt the baseline stays.
+
+use super::argument_conditions;
+use super::exact_block;
+use super::exact_block::Assembler;
+use super::kernel_info::Subject;
+use super::scoring_input::Laid;
+use super::timing::{ROUNDS, candidate, finalists, median, settled};
+use crate::launch::Configuration;
+use crate::measure;
+use crate::measure::verdict;
+use crate::measure::verdict::Verdict;
+use crate::measure::{Caches, Candidate, Error, Measurer, Options, Outcome, Plan, Reason, Unsanitized};
+use crate::process::Permit;
+use crate::record::Decision;
+use crate::search::Provenance;
+use crate::space::Space;
+use crate::workload;
+use crate::workload::{Buffer, Fill, Workload};
+use std::sync::Arc;
+
+/// Holds what the final rounds look at and may take.
+pub struct Finals<'a> {
+    pub subject: &'a Subject<'a>,
+    pub laid: &'a Laid,
+    /// Compiles for exactly one block, where launches guarantee it.
+    pub assembler: Option<Assembler<'a>>,
+    /// Seconds that are left of the budget, and configurations that may still be timed.
+    pub left_s: f64,
+    pub left: usize,
+    /// How the measuring process is started where a winner is run under compute-sanitizer.
+    pub sanitize: Option<&'a Options>,
+}
+
+/// Holds a configuration that meets the baseline, or the baseline.
+#[derive(Clone)]
+pub struct Contender {
+    /// Index into the decision's configurations.
+    pub row: usize,
+    pub configuration: Configuration,
+    pub candidate: Candidate,
+    /// The row of the same configuration without `exact_block`, where this has it.
+    pub inexact: Option<usize>,
+}
+
+impl Finals<'_> {
+    /// Times the fastest of `ranked` and the baseline in paired rounds, and takes the fastest that nothing speaks against. `permit` is
+    /// for the process that measures.
+    ///
+    /// # Errors
+    /// As [`Measurer::time`].
+    pub fn decide(
+        &self,
+        ranked: &[(usize, f64)],
+        permit: &mut Option<Permit>,
+        measurer: &mut impl Measurer,
+        decision: &mut Decision,
+    ) -> Result<(), Error> {
+        let rows = std::iter::once(self.laid.baseline).chain(finalists(ranked));
+        let mut contenders: Vec<Contender> = rows.filter_map(|row| self.contender(row)).collect();
+        let exact = exact_block::contenders(self, &contenders, permit, measurer, decision);
+        contenders.extend(exact);
+        let Some(baseline) = contenders.first().filter(|first| first.row == self.laid.baseline).cloned() else {
+            return Ok(());
+        };
+        if contenders.len() == 1 {
+            return Ok(());
+        }
+        let candidates: Vec<Candidate> = contenders.iter().map(|contender| contender.candidate.clone()).collect();
+        let samples = measurer.duel(&candidates, ROUNDS, Caches::Cold)?;
+        let mut met: Vec<(Contender, Vec<f64>)> = contenders
+            .into_iter()
+            .zip(samples)
+            .filter_map(|(contender, samples)| Some((contender, samples?)))
+            .collect();
+        for (contender, samples) in &met {
+            note_paired(decision, contender.row, samples);
+        }
+        exact_block::keep_faster(&mut met);
+        let Some(position) = met.iter().position(|(contender, _)| contender.row == baseline.row) else { return Ok(()) };
+        let (_, reference) = met.remove(position);
+        let faster = |met: &[(Contender, Vec<f64>)]| {
+            let samples = met.iter().enumerate().map(|(index, (_, samples))| (index, samples.as_slice()));
+            settled(&reference, samples)
+        };
+        while let Some((index, ratio)) = faster(&met) {
+            let (winner, _) = met.remove(index);
+            let Some(Objection { by, reason }) = self.objection(&baseline, &winner, ratio, measurer, decision)? else {
+                decision.winner = winner.row;
+                decision.provenance = Provenance::Measured;
+                decision.speedup = ratio;
+                break;
+            };
+            decision.notes.push(format!("the fastest is refused{by}: {}: {reason}", winner.configuration));
+            decision.configurations[winner.row].refused = Some(reason);
+        }
+        Ok(())
+    }
+
+    fn contender(&self, row: usize) -> Option<Contender> {
+        let configuration = self.laid.configurations[row].clone();
+        Some(Contender { row, configuration, candidate: candidate(self.laid, row)?, inexact: None })
+    }
+
+    /// What speaks against a winner that is faster than the baseline by this ratio, in the order of what it takes to find out. What could
+    /// not be looked at goes into the decision's notes.
+    fn objection(
+        &self,
+        baseline: &Contender,
+        winner: &Contender,
+        ratio: f64,
+        measurer: &mut impl Measurer,
+        decision: &mut Decision,
+    ) -> Result<Option<Objection>, Error> {
+        if let Some(reason) = loses_warm((baseline, winner), ratio, measurer, decision)? {
+            return Ok(Some(Objection { by: "", reason }));
+        }
+        match holds(baseline, winner, measurer)? {
+            Held::Well => {}
+            Held::Unknown(reason) => decision.notes.push(format!(
+                "{}: its results could not be compared for other contents of the buffers: {reason}",
+                winner.configuration
+            )),
+            Held::Not(reason) => {
+                return Ok(Some(Objection { by: " for other contents of the buffers", reason: reason.to_string() }));
+            }
+        }
+        if let Some(reason) = self.has_remainders((baseline, winner), measurer, decision)? {
+            return Ok(Some(Objection { by: "", reason }));
+        }
+        let Some(options) = self.sanitize else { return Ok(None) };
+        // The tool has a process of its own, which needs the GPU.
+        measurer.rest();
+        match measure::sanitize(&winner.candidate, options) {
+            Ok(problem) => Ok(problem.map(|reason| Objection { by: " by compute-sanitizer", reason })),
+            Err(error) => {
+                // Behind a runner it never will be.
+                decision.provisional = !matches!(error, Unsanitized::Runner);
+                decision.notes.push(format!("its winner is not sanitized: {error}"));
+                Ok(None)
+            }
+        }
+    }
+
+    /// Sets the decision's `surplus`: whether a winner may run on problems that its grid does not divide. The workload itself shows it if
+    /// every division of the grid leaves a remainder there; otherwise slightly smaller problems are tried. Returns why the winner cannot
+    /// be used on the workload itself.
+    fn has_remainders(
+        &self,
+        contenders: (&Contender, &Contender),
+        measurer: &mut impl Measurer,
+        decision: &mut Decision,
+    ) -> Result<Option<String>, Error> {
+        let Subject { space, launch_path, .. } = self.subject;
+        let configuration = &contenders.1.configuration;
+        let remainders = argument_conditions::remainders(space, configuration);
+        decision.surplus = false;
+        // Where launches follow the header, they are the winner's own.
+        if !launch_path.reshapes() || remainders.is_empty() {
+            return Ok(None);
+        }
+        if remainders.iter().all(|remainder| remainder.is_some_and(|rest| rest != 0)) {
+            decision.surplus = true;
+            return Ok(None);
+        }
+        // The baseline crashes on a smaller problem if the kernel has the size as a constant.
+        let refused = self.bears_remainders(contenders, measurer).unwrap_or_else(|error| Some(error.to_string()));
+        decision.surplus = refused.is_none();
+        let is_exact = remainders.iter().all(|remainder| *remainder == Some(0));
+        Ok(refused.filter(|_| !is_exact && !launch_path.accepts()).map(|reason| {
+            let applies = argument_conditions::conditions_text(space, configuration);
+            format!("it applies only to launches with {applies}: {reason}")
+        }))
+    }
+
+    /// Returns why a configuration's results differ from the baseline's on problems that its grid does not divide; `None` if equal.
+    fn bears_remainders(
+        &self,
+        contenders: (&Contender, &Contender),
+        measurer: &mut impl Measurer,
+    ) -> Result<Option<String>, Error> {
+        let problems = argument_conditions::problems_with_remainders(&self.subject.space, &contenders.1.configuration);
+        if problems.is_empty() {
+            return Ok(Some("nothing is known: the workload has no smaller problem of its kind".to_owned()));
+        }
+        for (smaller, which) in problems.iter().zip(["a smaller problem", "another smaller problem"]) {
+            let refused = self.bears(contenders, (smaller, which), measurer)?;
+            if refused.is_some() {
+                return Ok(refused);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Does the same for one smaller problem; `which` names it in labels.
+    fn bears(
+        &self,
+        (baseline, winner): (&Contender, &Contender),
+        (smaller, which): (&Space, &str),
+        measurer: &mut impl Measurer,
+    ) -> Result<Option<String>, Error> {
+        let sent = |contender: &Contender| {
+            let configuration = &contender.configuration;
+            let prepared = self.subject.launch_path.prepared(smaller, configuration);
+            let entry = self.subject.entry(&configuration.macros).ok()?;
+            let workload = workload::bind(smaller.annotation(), entry, smaller, &prepared).ok()?;
+            let launch = smaller.launch(configuration).ok()?;
+            let candidate = contender.candidate.clone();
+            let label = format!("{} on {which}", candidate.label);
+            Some(Candidate { launch, label, workload: Arc::new(workload), ..candidate })
+        };
+        let (Some(baseline), Some(winner)) = (sent(baseline), sent(winner)) else {
+            return Ok(Some("nothing is known: a smaller problem cannot be made".to_owned()));
+        };
+        let plan = Plan { rounds: 1, ..Plan::default() };
+        let timings = measurer.time(&baseline, std::slice::from_ref(&winner), &plan)?;
+        Ok(match timings.candidates.first() {
+            Some(Outcome::Timed(_)) => None,
+            Some(Outcome::Refused(reason)) => Some(reason.to_string()),
+            Some(Outcome::Skipped) | None => Some("there was no time to try it".to_owned()),
+        })
+    }
+}
+
+/// Why the fastest may not win.
+struct Objection {
+    /// Whose it is, behind "the fastest is refused".
+    by: &'static str,
+    reason: String,
+}
+
+/// Why a winner is refused that was found with cold caches, where it is faster by this ratio: it is surely slower than the baseline
+/// where a launch right before has filled them, or too much so for a gain over both. A program may call its kernel either way.
+fn loses_warm(
+    (baseline, winner): (&Contender, &Contender),
+    cold: f64,
+    measurer: &mut impl Measurer,
+    decision: &mut Decision,
+) -> Result<Option<String>, Error> {
+    let candidates = [baseline.candidate.clone(), winner.candidate.clone()];
+    let samples = measurer.duel(&candidates, ROUNDS, Caches::Warm)?;
+    let [Some(before), Some(after)] = samples.as_slice() else {
+        return Ok(Some("it or the default failed when it was launched again and again".to_owned()));
+    };
+    for (row, samples) in [(baseline.row, before), (winner.row, after)] {
+        if let Some(timing) = &mut decision.configurations[row].timing {
+            timing.warm_us = Some(median(samples));
+        }
+    }
+    let verdict = verdict::faster(after, before);
+    let (Verdict::Faster { ratio } | Verdict::Slower { ratio } | Verdict::Ambiguous { ratio }) = verdict;
+    Ok(if matches!(verdict, Verdict::Faster { .. }) {
+        Some(format!("with warm caches it takes {ratio:.2} times as long as the default"))
+    } else if (cold / ratio).sqrt() < verdict::MINIMUM_GAIN {
+        let gain = 100.0 * (cold - 1.0);
+        Some(format!(
+            "with warm caches it takes {ratio:.3} times as long as the default, too much for a gain of {gain:.1}%"
+        ))
+    } else {
+        None
+    })
+}
+
+/// Whether a winner gives the baseline's results for other contents of the buffers too.
+enum Held {
+    Well,
+    /// The baseline itself cannot run on them, or nobody could tell.
+    Unknown(String),
+    Not(Reason),
+}
+
+/// Mixed into the seeds of random contents for the second look at a winner.
+const SECOND_SEED: u64 = 0x5eed_0002;
+
+/// A workload with other random contents; `None` where nothing of it is random.
+fn reseeded(workload: &Workload) -> Option<Workload> {
+    let is_random = |buffer: &Buffer| matches!(buffer.fill, Fill::Random { .. });
+    if !workload.all_buffers().any(is_random) {
+        return None;
+    }
+    let mut other = workload.clone();
+    other.reseed(SECOND_SEED);
+    // The rest stays as it is, on the GPU too.
+    for (buffer, known) in other.buffers.iter_mut().zip(&workload.buffers).filter(|(_, known)| !is_random(known)) {
+        buffer.seed = known.seed;
+    }
+    Some(other)
+}
+
+/// Runs the baseline and a winner once more on random contents of another seed: an error that the first contents hide (a maximum
+/// that was never searched for, a branch that was never taken) may show on them.
+fn holds(baseline: &Contender, winner: &Contender, measurer: &mut impl Measurer) -> Result<Held, Error> {
+    let other = |contender: &Contender| {
+        let candidate = contender.candidate.clone();
+        let workload = reseeded(&candidate.workload)?;
+        Some(Candidate { label: format!("{} seed=2", candidate.label), workload: Arc::new(workload), ..candidate })
+    };
+    // Where nothing is random there are no other contents.
+    let (Some(baseline), Some(winner)) = (other(baseline), other(winner)) else { return Ok(Held::Well) };
+    let plan = Plan { rounds: 1, budget_s: f64::MAX, ..Plan::default() };
+    match measurer.time(&baseline, &[winner], &plan) {
+        Ok(timings) => Ok(match timings.candidates.into_iter().next() {
+            Some(Outcome::Timed(_)) => Held::Well,
+            Some(Outcome::Refused(reason)) => Held::Not(reason),
+            Some(Outcome::Skipped) | None => Held::Unknown("there was no time".to_owned()),
+        }),
+        Err(Error::Baseline(reason)) => Ok(Held::Unknown(format!("the baseline {reason}"))),
+        Err(error) => Err(error),
+    }
+}
+
+fn note_paired(decision: &mut Decision, row: usize, samples: &[f64]) {
+    if let Some(timing) = &mut decision.configurations[row].timing {
+        timing.paired_us = Some(median(samples));
+    }
+}
