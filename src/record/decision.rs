@@ -10,7 +10,7 @@ use super::digest::digest;
 use super::fingerprint::Basis;
 use crate::gpu::{Conditions, Device, deserialize_optional_name};
 use crate::launch::CacheOperator;
-use crate::launch::{Configuration, Launch};
+use crate::launch::{Configuration, Dim3, Launch};
 use crate::measure::Timing;
 use crate::model::Score;
 use crate::search::Provenance;
@@ -217,6 +217,9 @@ pub struct RecordedVariant {
     /// The cache operator of global loads that gave this code; absent where nvcc's own loads did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheOperator>,
+    /// The block that the code is compiled for alone; absent where it is right for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exact_block: Option<Dim3>,
     pub digest: String,
     pub registers: u32,
     /// Static shared memory of a block, and stack of a thread, in bytes.

@@ -1,7 +1,7 @@
 //! Tries the fastest configurations once more, compiled for exactly their block (`.reqntid`).
 //!
 //! The block's extents are constants then, and ptxas knows the range of the thread's index (0 in a dimension of one
-//! thread). That makes other code for two kernels in three and more (`kernels/results/reqntid.txt`), mostly shorter,
+//! thread). That makes other code for nearly every kernel (`kernels/results/reqntid.txt`), mostly shorter,
 //! sometimes slower. The launch stub guarantees the block, so a winner may be such code. Where no stub sees the launches
 //! it may not.
 
@@ -20,7 +20,7 @@ use crate::nvcc::Toolchain;
 use crate::process;
 use crate::process::Permit;
 use crate::ptx::Edits;
-use crate::record::{Decision, RecordedConfiguration};
+use crate::record::{Decision, RecordedConfiguration, RecordedVariant, digest};
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -42,7 +42,8 @@ impl<'a> Assembler<'a> {
     }
 }
 
-/// Compiles each of these for exactly its block, and times what that makes other code of; new rows of the decision are theirs.
+/// Compiles each of these for exactly its block, and times what that makes other code of; new rows of the decision are theirs, and
+/// count as no points of the space.
 pub fn contenders(
     finals: &Finals<'_>,
     inexact: &[Contender],
@@ -71,18 +72,19 @@ pub fn contenders(
     };
     let mut exact = Vec::new();
     for ((compiled, candidate), outcome) in compiled.into_iter().zip(candidates).zip(timings.candidates) {
-        let Compiled { contender, configuration, variant, score } = compiled;
+        let Compiled { contender, configuration, variant } = compiled;
         let (timing, refused) = match &outcome {
             Outcome::Timed(timing) => (Some(timing.into()), None),
             Outcome::Refused(reason) => (None, Some(reason.to_string())),
             Outcome::Skipped => continue,
         };
         let before = &decision.configurations[contender.row];
-        decision.variants.push(recorded_variant(&variant));
+        let exact_block = Some(configuration.block);
+        decision.variants.push(RecordedVariant { exact_block, ..recorded_variant(&variant) });
         let row = RecordedConfiguration {
             configuration: configuration.clone(),
             variant: Some(decision.variants.len() - 1),
-            score,
+            score: None,
             candidate: true,
             promised: None,
             timing,
@@ -90,9 +92,7 @@ pub fn contenders(
             ..before.clone()
         };
         decision.configurations.push(row);
-        decision.points += 1;
         if matches!(outcome, Outcome::Timed(_)) {
-            decision.timed += 1;
             let (row, inexact) = (decision.configurations.len() - 1, Some(contender.row));
             exact.push(Contender { row, configuration, candidate, inexact });
         }
@@ -105,7 +105,6 @@ struct Compiled<'a> {
     contender: &'a Contender,
     configuration: Configuration,
     variant: Variant,
-    score: Option<Score>,
 }
 
 impl<'a> Compiled<'a> {
@@ -120,8 +119,7 @@ impl<'a> Compiled<'a> {
         }
         let variant = finals.assembler.as_ref()?.assemble(finals.subject, ptx, &configuration)?;
         let code = &laid.codes[*laid.variants[contender.row].as_ref().ok()?];
-        let score = || score(laid, contender.row, &variant);
-        (variant.digest != code.digest).then(score).map(|score| Self { contender, configuration, variant, score })
+        (variant.digest != code.digest).then_some(Self { contender, configuration, variant })
     }
 
     fn candidate(&self) -> Candidate {
@@ -130,9 +128,14 @@ impl<'a> Compiled<'a> {
     }
 }
 
-/// Scores other code in the place of a configuration's.
-fn score(laid: &Laid, row: usize, Variant { symbol, digest, cubin, .. }: &Variant) -> Option<Score> {
-    let code = Code { symbol: symbol.clone(), digest: digest.clone(), cubin: Arc::clone(cubin) };
+/// Scores a winner's code in the place of the code for any block.
+pub fn score(laid: &Laid, winner: &Contender) -> Option<Score> {
+    let (row, candidate) = (winner.inexact?, &winner.candidate);
+    let code = Code {
+        symbol: candidate.kernel.clone(),
+        digest: digest([&candidate.cubin[..]]),
+        cubin: Arc::clone(&candidate.cubin),
+    };
     let alone = Laid {
         machine: laid.machine,
         configurations: vec![laid.configurations[row].clone()],

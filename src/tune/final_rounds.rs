@@ -89,6 +89,9 @@ impl Finals<'_> {
             let (winner, _) = met.remove(index);
             let Some(Objection { by, reason }) = self.objection(&baseline, &winner, ratio, measurer, decision)? else {
                 decision.winner = winner.row;
+                if winner.inexact.is_some() {
+                    decision.configurations[winner.row].score = exact_block::score(self.laid, &winner);
+                }
                 decision.provenance = Provenance::Measured;
                 decision.speedup = ratio;
                 break;

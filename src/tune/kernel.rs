@@ -510,6 +510,7 @@ pub fn recorded_variant(variant: &Variant) -> RecordedVariant {
         macros: variant.macros.clone(),
         caps: variant.caps.clone(),
         cache: variant.cache,
+        exact_block: None,
         digest: variant.digest.clone(),
         registers: resources.registers,
         static_shared: resources.static_shared,

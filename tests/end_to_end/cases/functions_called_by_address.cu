@@ -35,4 +35,4 @@ __global__ void hits(int n, const Shape *shape, float *x) {
 //# build measured
 //# args -O3 -arch=sm_90 -c
 //# times {"label": "regs=24", "time_us": 8.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}
-//#| nvtune: hits: block=128 regs=24 (1.24x over the baseline, measured*
+//#| nvtune: hits: block=128 regs=24 (1.2*x over the baseline, measured*
