@@ -5,6 +5,7 @@ use super::call_cache::{Call, Snapshot, Warm, Winners};
 use super::tuning::Tuning;
 use crate::gpu::architecture_number;
 use crate::nvcc::{Dryrun, DryrunError, Phase, Programs, Toolchain, compilers, quoted_files, wrapper_problem};
+use crate::process;
 use crate::settings::Mode;
 use crate::tune;
 use crate::tune::{Tuned, Tuner};
@@ -18,12 +19,9 @@ impl Build<'_> {
     pub(super) fn tune(&self, tunings: &mut [Tuning], warm: Option<&Warm<'_>>) -> Result<Programs, u8> {
         let dryrun = match Dryrun::ask(&self.nvcc.path, &self.invocation.arguments) {
             Ok(dryrun) => dryrun,
-            Err(late @ DryrunError::Late(_)) => {
-                self.console.warning(&format!("not tuned: {late}"));
-                return Err(self.console.failure().unwrap_or_else(|| self.plain()));
-            }
             // nvcc itself says what is wrong with the call.
-            Err(_) => return Err(self.plain()),
+            Err(DryrunError::Refused(_)) => return Err(self.plain()),
+            Err(problem) => return Err(self.go_back(&problem.to_string())),
         };
         for tuning in tunings.iter_mut() {
             tuning.architecture = tuning.source.newest_architecture(&dryrun);
@@ -177,7 +175,11 @@ impl Build<'_> {
     fn keep(&self, warm: &Warm<'_>, dryrun: &Dryrun, tunings: &[Tuning], tuner: &Tuner<'_>) {
         let can_time = self.settings.mode == Mode::Measure && self.results.present.is_there();
         let is_final = |tuning: &Tuning| tuning.is_final(can_time);
-        if self.console.failure().is_some() || tuner.lacks_some() || !tunings.iter().all(is_final) {
+        if self.console.failure().is_some()
+            || process::has_faulted()
+            || tuner.lacks_some()
+            || !tunings.iter().all(is_final)
+        {
             return;
         }
         let is_header =

@@ -1,6 +1,6 @@
 //! The headers and records of a compile, beside what it makes: where they go, when they stay, and what is taken back.
 
-use super::build::Build;
+use super::build::{Build, record_name};
 use super::call_cache::Warm;
 use super::tuning::Tuning;
 use crate::diag::FATAL;
@@ -55,7 +55,7 @@ impl Build<'_> {
         }
         let text = Header { source: tuning.source.file_name(), kernels }.text();
         let header = folder.join(Header::file_name(&tuning.source.stem));
-        let path = folder.join(format!("{}.tune.json", tuning.source.stem));
+        let path = folder.join(record_name(&tuning.source.stem));
         let source = &tuning.source.path;
         if std::fs::read(&header).is_ok_and(|present| present != text.as_bytes())
             && let Some((other, own)) =

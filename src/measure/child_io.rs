@@ -55,46 +55,31 @@ impl Link {
     pub fn start(mut command: Command) -> io::Result<Link> {
         let mut child =
             crate::process::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (requests, to_write) = mpsc::channel::<Vec<u8>>();
-        let taken = Arc::new(AtomicU64::new(0));
-        if let Some(mut stdin) = child.stdin.take() {
-            let taken = Arc::clone(&taken);
-            thread::spawn(move || {
-                for bytes in to_write {
-                    for part in bytes.chunks(PART) {
-                        // A process that is gone shows at its other end.
-                        if stdin.write_all(part).and_then(|()| stdin.flush()).is_err() {
-                            return;
-                        }
-                        taken.fetch_add(part.len() as u64, Ordering::Relaxed);
-                    }
-                }
-            });
-        }
         let (sender, replies) = mpsc::channel();
-        if let Some(stdout) = child.stdout.take() {
-            thread::spawn(move || {
+        let (taken, complaint) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(VecDeque::new())));
+        // Made first: where a thread cannot be started, its drop ends the process.
+        let link = Link { child: Some(child), requests: Some(requests), replies, taken, complaint };
+        let thread = |work: Box<dyn FnOnce() + Send>| thread::Builder::new().spawn(work).map(drop);
+        if let Some(stdin) = stdin {
+            let taken = Arc::clone(&link.taken);
+            thread(Box::new(move || write_all(stdin, to_write, &taken)))?;
+        }
+        if let Some(stdout) = stdout {
+            thread(Box::new(move || {
                 let mut stdout = BufReader::new(stdout);
                 let last = listen(&mut stdout, &sender);
                 // The receiver may be gone; nobody is to be told then.
                 let _ = sender.send(last);
                 let _ = io::copy(&mut stdout, &mut io::sink());
-            });
+            }))?;
         }
-        let complaint = Arc::new(Mutex::new(VecDeque::new()));
-        if let Some(mut stderr) = child.stderr.take() {
-            let complaint = Arc::clone(&complaint);
-            thread::spawn(move || {
-                let mut bytes = [0; 1024];
-                while let Ok(n @ 1..) = stderr.read(&mut bytes) {
-                    let mut kept = complaint.lock().unwrap_or_else(PoisonError::into_inner);
-                    kept.extend(&bytes[..n]);
-                    let excess = kept.len().saturating_sub(COMPLAINT);
-                    kept.drain(..excess);
-                }
-            });
+        if let Some(stderr) = stderr {
+            let complaint = Arc::clone(&link.complaint);
+            thread(Box::new(move || keep_last(stderr, &complaint)))?;
         }
-        Ok(Link { child: Some(child), requests: Some(requests), replies, taken, complaint })
+        Ok(link)
     }
 
     /// Queues the bytes of a frame. Nothing is reported here: a process that cannot take them shows in what it says.
@@ -147,7 +132,7 @@ impl Link {
         let status = wait(&mut child, KILL_GRACE);
         if status.is_none() {
             // The driver is still taking down what it ran. It must be collected all the same.
-            thread::spawn(move || child.wait());
+            let _ = thread::Builder::new().spawn(move || child.wait());
         }
         status
     }
@@ -156,6 +141,30 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// Writes what is queued until the process or the queue is gone.
+fn write_all(mut stdin: impl Write, queue: mpsc::Receiver<Vec<u8>>, taken: &AtomicU64) {
+    for bytes in queue {
+        for part in bytes.chunks(PART) {
+            // A process that is gone shows at its other end.
+            if stdin.write_all(part).and_then(|()| stdin.flush()).is_err() {
+                return;
+            }
+            taken.fetch_add(part.len() as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Reads standard error to its end, and keeps the last of it.
+fn keep_last(mut stderr: impl Read, complaint: &Mutex<VecDeque<u8>>) {
+    let mut bytes = [0; 1024];
+    while let Ok(n @ 1..) = stderr.read(&mut bytes) {
+        let mut kept = complaint.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(&bytes[..n]);
+        let excess = kept.len().saturating_sub(COMPLAINT);
+        kept.drain(..excess);
     }
 }
 

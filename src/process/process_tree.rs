@@ -20,6 +20,11 @@ pub fn of(ancestor: u32) -> Vec<u32> {
     found
 }
 
+/// Whether a process is there and has not ended.
+pub fn is_running(process: u32) -> bool {
+    std::fs::read(format!("/proc/{process}/stat")).is_ok_and(|text| parent(&text).is_some())
+}
+
 /// The parent in the text of `/proc/PID/stat`; the name before it is in brackets and may hold anything. A dead process that
 /// waits to be collected is none of ours to care for.
 fn parent(stat: &[u8]) -> Option<u32> {

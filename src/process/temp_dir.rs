@@ -2,7 +2,8 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, TryLockError};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// Every folder that is there now.
@@ -38,10 +39,20 @@ impl Drop for Temporary {
 }
 
 /// Removes every folder, and lets no other be made: the process is about to end.
+/// A thread that panicked may hold them: they are not waited for without end.
 pub(super) fn remove_all() {
-    let folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
-    folders.iter().for_each(|folder| remove(folder));
-    std::mem::forget(folders);
+    for _ in 0..200 {
+        let folders = match FOLDERS.try_lock() {
+            Ok(folders) => folders,
+            Err(TryLockError::Poisoned(folders)) => folders.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                std::thread::sleep(Duration::from_millis(5));
+                continue;
+            }
+        };
+        folders.iter().for_each(|folder| remove(folder));
+        return std::mem::forget(folders);
+    }
 }
 
 fn remove(folder: &Path) {
@@ -50,6 +61,6 @@ fn remove(folder: &Path) {
         if std::fs::remove_dir_all(folder).is_ok() || !folder.exists() {
             break;
         }
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
