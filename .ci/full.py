@@ -27,6 +27,7 @@ PARTS = {
     "races": ["drop_in::parallel::"],
     "locks": ["the_same_lock", "one_source_compiled_twice"],
     "kills": ["cache::"],
+    "faults": ["faults::"],
     "suite": ["suite::"],
     "fixtures": ["fixtures::"],
     "rest": [],
