@@ -1,5 +1,6 @@
 //! nvtune gives its process to another program, which must not see that nvtune was there.
 
+use super::signals::adopt_orphans;
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -43,6 +44,7 @@ pub fn hand_over(program: &Path, arguments: &[OsString]) -> io::Error {
         // SAFETY: as above.
         unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     }
+    adopt_orphans(false);
     let mut error = execute(&pointers);
     for _ in 1..ATTEMPTS {
         if !error.raw_os_error().is_some_and(|code| PASSING.contains(&code)) {

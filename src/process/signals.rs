@@ -5,9 +5,8 @@
 //! while nvtune tunes, its tools have nothing worth an orderly end and are killed.
 
 use super::{process_tree, temp_dir, threads};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -41,12 +40,19 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// How long other nvtunes may: what they leave behind nobody else knows of, and on a busy machine each has little of it.
 const PATIENCE_WITH_WORKERS: Duration = Duration::from_secs(10);
 
-/// Begins to look after SIGINT, SIGTERM and SIGHUP, those that are not ignored already (`nohup` ignores SIGHUP).
+/// How often what runs is looked for and killed, every 2 ms.
+const KILL_ROUNDS: u32 = 500;
+
+/// The signals that are looked after.
+const SIGNALS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+
+/// Begins to look after [`SIGNALS`], those that are not ignored already (`nohup` ignores SIGHUP).
 pub fn watch() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
-        let wanted: Vec<i32> = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| !is_ignored(signal)).collect();
+        let wanted: Vec<i32> = SIGNALS.into_iter().filter(|&signal| !is_ignored(signal)).collect();
         let Ok(mut signals) = Signals::new(&wanted) else { return };
+        adopt_orphans(true);
         for &signal in &wanted {
             // SAFETY: what runs in the handler is one store into an atomic. One that cannot be had is set in `stop`.
             let _ = unsafe { signal_hook::low_level::register(signal, || INTERRUPTED.store(true, Ordering::SeqCst)) };
@@ -150,7 +156,7 @@ fn take_what_is_pending() {
     unsafe {
         let (mut signals, mut before): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
         libc::sigemptyset(&mut signals);
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        for signal in SIGNALS {
             libc::sigaddset(&mut signals, signal);
         }
         if libc::pthread_sigmask(libc::SIG_BLOCK, &signals, &mut before) == 0 {
@@ -215,19 +221,10 @@ fn end_what_runs(signal: i32) {
     kill_all();
 }
 
-/// Kills until none is left: one that was about to start another may have done so. All are stopped before any is killed, for the child of
-/// one that is killed belongs to somebody else.
+/// Kills until none is left: one that was about to start another may have done so. The child of one that is killed becomes this
+/// process's own ([`adopt_orphans`]).
 fn kill_all() {
-    let mut stopped = BTreeSet::new();
-    for _ in 0..100 {
-        let all = process_tree::of(std::process::id());
-        let new: Vec<u32> = all.into_iter().filter(|&process| stopped.insert(process)).collect();
-        if new.is_empty() {
-            break;
-        }
-        new.into_iter().for_each(|process| send(process, libc::SIGSTOP));
-    }
-    for _ in 0..100 {
+    for _ in 0..KILL_ROUNDS {
         let all = process_tree::of(std::process::id());
         if all.is_empty() {
             return;
@@ -237,9 +234,16 @@ fn kill_all() {
     }
 }
 
-/// Ends as 128 + signal. After SIGINT as one that the signal itself ended, which is what shells look for to stop a script.
+/// Whether what is left behind by a process that ends becomes a child of this one, so that a signal can reach it. A program that takes
+/// this process must not have that.
+pub(super) fn adopt_orphans(is_on: bool) {
+    // SAFETY: the call changes an attribute of this process alone.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, libc::c_ulong::from(is_on)) };
+}
+
+/// Ends as 128 + signal. After SIGINT and SIGQUIT as one that the signal itself ended, which is what shells look for to stop a script.
 fn end(signal: i32) -> ! {
-    if signal == SIGINT {
+    if matches!(signal, SIGINT | SIGQUIT) {
         // Comes back only where the signal is blocked.
         let _ = signal_hook::low_level::emulate_default_handler(signal);
     }

@@ -5,6 +5,7 @@ use super::signals::{send, spawn, wait_where_interrupted};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -54,6 +55,9 @@ pub fn seconds(text: &str) -> Option<f64> {
 /// Where the tool cannot be started or heard, or writes more than [`MOST_OUTPUT`]: then it is killed.
 pub fn output(command: &mut Command, limit: Duration) -> io::Result<Option<Output>> {
     let deadline = Instant::now() + limit;
+    // SAFETY: between fork and exec nothing is called but `prctl`, which may be. This thread, whose end the tool would not outlive, waits
+    // for it.
+    unsafe { command.pre_exec(end_with_parent) };
     let mut child = spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
     let heard = hear(&mut child, deadline);
     wait_where_interrupted();
@@ -61,6 +65,13 @@ pub fn output(command: &mut Command, limit: Duration) -> io::Result<Option<Outpu
         kill(&mut child)?;
     }
     heard
+}
+
+/// Has the system kill this process where its parent is killed.
+fn end_with_parent() -> io::Result<()> {
+    // SAFETY: the call changes an attribute of this process alone.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    Ok(())
 }
 
 fn hear(child: &mut Child, deadline: Instant) -> io::Result<Option<Output>> {

@@ -3,6 +3,7 @@
 //! Each call that a build makes of each function fails once, in a build of its own. Then: the exit code is 0, the object is that of a
 //! clean build or plain nvcc's, header and record speak of it, nothing else is left, and the next build is a clean one.
 
+mod kills;
 mod panics;
 
 use crate::support::full::is_full;
@@ -155,12 +156,11 @@ impl Place {
 
     /// Removes what a build made; the cache, too, before a cold one.
     fn clear(&self, kind: Kind) {
-        for name in names(&self.path("out")) {
-            std::fs::remove_file(self.path("out").join(name)).expect("removed");
-        }
-        for name in names(&self.path("tmp")) {
-            let _ = std::fs::remove_dir_all(self.path("tmp").join(&name));
-            let _ = std::fs::remove_file(self.path("tmp").join(&name));
+        for folder in ["out", "tmp"].map(|name| self.path(name)) {
+            for name in names(&folder) {
+                let _ = std::fs::remove_dir_all(folder.join(&name));
+                let _ = std::fs::remove_file(folder.join(&name));
+            }
         }
         if !kind.is_warm {
             let _ = std::fs::remove_dir_all(self.path("cache"));
