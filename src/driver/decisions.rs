@@ -154,8 +154,19 @@ impl Build<'_> {
         }
     }
 
-    /// Takes what an earlier call decided; returns where the final build finds its programs.
-    pub(super) fn recall(&self, snapshot: Snapshot, tunings: &mut [Tuning]) -> Programs {
+    /// Returns where this call's own toolkit is, if that is the one that an earlier call was tuned with. The cache names no program to run.
+    pub(super) fn programs(&self, snapshot: &Snapshot) -> Option<Programs> {
+        let is_same = |programs: &Programs| programs.are_those(&snapshot.programs);
+        let asked = || {
+            let dryrun = Dryrun::ask(&self.nvcc.path, &self.invocation.arguments).ok()?;
+            let is_changed = wrapper_problem(&dryrun, self.nvcc, &self.invocation.arguments).is_some();
+            (!is_changed).then(|| Programs::new(&dryrun, self.nvcc))
+        };
+        Programs::beside(self.nvcc).filter(is_same).or_else(|| asked().filter(is_same))
+    }
+
+    /// Takes what an earlier call decided.
+    pub(super) fn recall(&self, snapshot: Snapshot, tunings: &mut [Tuning]) {
         self.console.repeat(&snapshot.said);
         snapshot.deferred.into_iter().for_each(|message| self.console.warn_if_the_build_passes(message));
         for (tuning, winners) in tunings.iter_mut().zip(snapshot.sources) {
@@ -168,7 +179,6 @@ impl Build<'_> {
                 self.console.summary(&line);
             }
         }
-        snapshot.programs
     }
 
     /// Keeps what was decided, unless a part of it was only for now: a tool that was stopped, a GPU that failed.

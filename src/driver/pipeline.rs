@@ -133,8 +133,12 @@ impl Build<'_> {
         self.set_way_back(&tunings);
         let folder = self.header_folder()?;
         let warm = self.warm(&tunings);
-        let programs = match warm.as_ref().and_then(Warm::find) {
-            Some(snapshot) => self.recall(snapshot, &mut tunings),
+        let found = warm.as_ref().and_then(Warm::find);
+        let programs = match found.and_then(|snapshot| Some((self.programs(&snapshot)?, snapshot))) {
+            Some((programs, snapshot)) => {
+                self.recall(snapshot, &mut tunings);
+                programs
+            }
             None => self.tune(&mut tunings, warm.as_ref())?,
         };
         self.console.failure().map_or(Ok(()), Err)?;
