@@ -21,9 +21,13 @@ impl Build<'_> {
     /// # Errors
     /// The exit code, once it is said that there is none.
     pub(super) fn header_folder(&self) -> Result<PathBuf, u8> {
-        self.find_header_folder().map_err(|problem| {
-            self.console.fatal(&problem);
-            FATAL
+        self.find_header_folder().map_err(|problem| match self.settings.header_folder {
+            // Plain nvcc has no need of it.
+            Some(_) => self.go_back(&problem),
+            None => {
+                self.console.fatal(&problem);
+                FATAL
+            }
         })
     }
 

@@ -40,8 +40,8 @@ const FUNCTIONS: [(&str, &[i32]); 14] = [
 const PART: &str = "NVTUNE_TEST_FAULT";
 const EVERY: &str = "NVTUNE_TEST_FAULT_EVERY";
 
-/// Where these fail for good, nothing can be started or removed at all.
-const NEEDED: [&str; 2] = ["execve", "unlink"];
+/// Where these fail for good, nothing can be started, removed or waited for at all.
+const NEEDED: [&str; 3] = ["execve", "unlink", "wait"];
 
 const MARKED: &str = r#"#if __has_include("k.tune.h")
 #include "k.tune.h"
@@ -170,6 +170,12 @@ impl Place {
         }
     }
 
+    fn clear_temporary(&self) {
+        for name in names(&self.path("tmp")).iter().filter(|name| name.starts_with("nvtune-")) {
+            std::fs::remove_dir_all(self.path("tmp").join(name)).expect("removed");
+        }
+    }
+
     /// Builds with nvtune while the fault is on, or counts its calls.
     fn run(&self, kind: Kind, fault: Option<Fault>) -> Ran {
         let counts = self.path("counts");
@@ -219,6 +225,10 @@ impl Place {
             }
             None if is_tuned => return Some("no header".to_owned()),
             _ => {}
+        }
+        // A folder that cannot be opened any more cannot be emptied: the next build sweeps it.
+        if fault.is_lasting && fault.name() == "open" {
+            self.clear_temporary();
         }
         let others = |name: &String| !["k.o", "k.tune.h", "k.tune.json"].contains(&name.as_str());
         let left: Vec<String> =
