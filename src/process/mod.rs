@@ -19,6 +19,7 @@ mod way_back;
 pub use exec::{hand_over, ignore_broken_pipes};
 pub use job_slots::{Permit, permit, permit_beside, prepare as prepare_jobs};
 pub use named_lock::Turn;
+pub use process_tree::Tree;
 pub use signals::{
     run_tool, set_last_words, set_undo, spawn, status, uninterrupted, wait_where_interrupted, watch, worker,
 };

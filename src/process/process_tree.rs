@@ -23,6 +23,29 @@ pub fn of(ancestor: u32) -> Vec<u32> {
     found
 }
 
+/// What a child has started, as it was at one time.
+pub struct Tree(Vec<u32>);
+
+impl Tree {
+    pub fn of(child: &std::process::Child) -> Self {
+        Self(of(child.id()))
+    }
+
+    /// Kills what is left of it.
+    pub fn kill(&self) {
+        let left = self.0.iter().filter(|process| is_running(**process));
+        left.for_each(|process| send(*process, libc::SIGKILL));
+    }
+}
+
+/// Sends a signal to a process; one that is gone is an error that says nothing new.
+pub fn send(process: u32, signal: i32) {
+    if let Ok(process) = libc::pid_t::try_from(process) {
+        // SAFETY: a signal to another process touches no memory.
+        unsafe { libc::kill(process, signal) };
+    }
+}
+
 /// Whether a process is there and has not ended.
 pub fn is_running(process: u32) -> bool {
     std::fs::read(format!("/proc/{process}/stat")).is_ok_and(|text| Stat::parse(&text).is_some())

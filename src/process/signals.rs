@@ -4,6 +4,7 @@
 //! on: to the tools under nvcc where nvcc builds, for nvcc then clears up itself (sent to nvcc alone, its temporary files would stay);
 //! while nvtune tunes, its tools have nothing worth an orderly end and are killed.
 
+use super::process_tree::send;
 use super::{process_tree, temp_dir, threads};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -249,13 +250,6 @@ fn end(signal: i32) -> ! {
     }
     // Without what runs at a usual exit: other threads are still at work.
     signal_hook::low_level::exit(128 + signal)
-}
-
-pub(super) fn send(process: u32, signal: i32) {
-    if let Ok(process) = libc::pid_t::try_from(process) {
-        // SAFETY: a signal to another process touches no memory; one that is gone is an error that says nothing new.
-        unsafe { libc::kill(process, signal) };
-    }
 }
 
 fn is_ignored(signal: i32) -> bool {

@@ -1,7 +1,8 @@
 //! A tool that nvtune runs for what it says, and is stopped where it does not end: a build must not hang on what it could do without.
 
 use super::process_tree;
-use super::signals::{send, spawn, wait_where_interrupted};
+use super::process_tree::send;
+use super::signals::{spawn, wait_where_interrupted};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
