@@ -25,7 +25,7 @@ FIND_NVCC = NVTUNE_NVCC="$$($(PYTHON) .ci/toolkit.py)"; export NVTUNE_NVCC
 # The architecture of this machine's GPU, sm_90 without one.
 ARCH ?= $(or $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sed -n '1s/^\([0-9]*\)\.\([0-9]\)$$/sm_\1\2/p'),sm_90)
 
-.PHONY: help build build-eval toolkit demo test test-full lint checks fuzz test-gpu bench-gpu bench bench-dispatch bench-model eval install clean
+.PHONY: help build build-eval toolkit demo test test-full test-faults lint checks fuzz test-gpu bench-gpu bench bench-dispatch bench-model eval install clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -69,6 +69,11 @@ test-full: toolkit ## the long tests, or PARTS of them; outcomes are kept in tes
 	@$(FIND_NVCC)
 	export CARGO='$(CARGO)'
 	.ci/full.py $(PARTS)
+
+test-faults: toolkit ## more than 1,000 builds, each with a system call that fails; the outcome is kept in tests/FULL.txt
+	@$(FIND_NVCC)
+	export CARGO='$(CARGO)'
+	.ci/full.py faults
 
 lint:
 	@$(CARGO) fmt --check

@@ -13,6 +13,7 @@ mod cubin;
 mod dispatch;
 mod drop_in;
 mod end_to_end;
+mod faults;
 mod fixtures;
 mod frequency;
 mod header;

@@ -50,7 +50,7 @@ pub fn run(jobs: Vec<Job>, workers: &Workers, trust: Trust) -> (Vec<Record>, u8)
     std::thread::scope(|scope| {
         for worker in 0..count {
             let (jobs, next, records, failed, progress, gpus) = (&jobs, &next, &records, &failed, &progress, &gpus);
-            scope.spawn(move || {
+            process::beside(scope, move || {
                 let gpu = gpus.get(worker % gpus.len().max(1)).map(String::as_str);
                 while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     progress.begins(job);

@@ -8,6 +8,7 @@ use crate::search::Provenance;
 use crate::settings::{Settings, Trust};
 use crate::{put, say};
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -110,6 +111,14 @@ fn found(places: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
 }
 
 fn record(path: &Path) -> Result<Record, String> {
+    let data = path.metadata().map_err(|error| format!("cannot be read: {error}"))?;
+    // Its arguments are those of a compile that may be run again.
+    if ![0, rustix::process::geteuid().as_raw()].contains(&data.uid()) {
+        return Err("belongs to another user".to_owned());
+    }
+    if !data.is_file() {
+        return Err("is no file".to_owned());
+    }
     let bytes = std::fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
     let record: Record = serde_json::from_slice(&bytes).map_err(|error| format!("is no record of nvtune: {error}"))?;
     if record.format > FORMAT {

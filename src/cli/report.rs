@@ -46,7 +46,13 @@ fn read(path: &Path) -> Result<Record, String> {
             record.format, record.nvtune
         ));
     }
-    Ok(record)
+    let has_both = |decision: &Decision| decision.winner.max(decision.baseline) < decision.configurations.len();
+    match record.kernels.iter().find(|decision| !has_both(decision)) {
+        Some(Decision { name, .. }) => {
+            Err(format!("is no record of nvtune: winner or baseline of {name} is not in it"))
+        }
+        None => Ok(record),
+    }
 }
 
 fn text(source: &str, decision: &Decision) -> String {

@@ -68,6 +68,10 @@ pub fn annotations_among(
             code[comment..next_code].iter().filter(|token| is_tuning(source, token)).map(|token| token.span).collect();
         let end = (next_code..code.len()).find(|&at| is_tuning(source, &code[at])).unwrap_or(code.len());
         at = next_code;
+        if let Some(problem) = too_long(source, &parts) {
+            problems.push(problem);
+            continue;
+        }
         let known = Known { code: &code, constants: &constants, axes: &axes };
         for annotation in instances(&shared, &parts, known, next_code..end, &mut problems) {
             let conditions = || conditions.get_or_init(|| Conditions::new(&source.text));
@@ -79,6 +83,18 @@ pub fn annotations_among(
         }
     }
     if problems.is_empty() { Ok(found) } else { Err(problems) }
+}
+
+/// Most bytes of one tuning comment. The longest of the suite has 700; each clause may take a hundred times its text in memory.
+const MOST_BYTES: usize = 64 << 10;
+
+/// An error for a comment that is too long to be read.
+fn too_long(source: &Source, parts: &[Span]) -> Option<Diagnostic> {
+    let bytes: usize = parts.iter().map(|part| source.slice(*part).len()).sum();
+    let message =
+        || format!("the tuning comment has {bytes} bytes; the most is {MOST_BYTES}: write ranges or fewer clauses");
+    let start = parts.first().filter(|_| bytes > MOST_BYTES)?;
+    Some(source.error(body(source, *start), message()))
 }
 
 /// What is known of a whole file where one of its comments is read.

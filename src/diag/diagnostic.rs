@@ -73,6 +73,9 @@ impl fmt::Display for Diagnostic {
     }
 }
 
+/// Most messages of a compile that are shown; nvcc's front end stops at 100 errors, too.
+const MOST_SHOWN: usize = 100;
+
 /// All messages of one file, in the order of their places, with the line that nvcc ends with when there are errors.
 pub fn render(diagnostics: &[Diagnostic]) -> String {
     render_of(diagnostics, diagnostics.first().map_or("", |first| &first.path))
@@ -83,7 +86,10 @@ pub fn render_of(diagnostics: &[Diagnostic], source: &str) -> String {
     let file = |path: &String| diagnostics.iter().position(|diagnostic| diagnostic.path == *path);
     let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
     sorted.sort_by_key(|diagnostic| (file(&diagnostic.path), diagnostic.line, diagnostic.column));
-    let mut text: String = sorted.iter().map(ToString::to_string).collect();
+    let mut text: String = sorted.iter().take(MOST_SHOWN).map(ToString::to_string).collect();
+    if let Some(more @ 1..) = sorted.len().checked_sub(MOST_SHOWN) {
+        text.push_str(&format!("{more} more messages are not shown.\n"));
+    }
     let errors = sorted.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
     if errors > 0 {
         let plural = if errors == 1 { "" } else { "s" };

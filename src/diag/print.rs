@@ -1,6 +1,7 @@
 //! Lines on standard error and standard output, which may be closed or full: Rust's own macros would end the process then, in the
 //! middle of a build, with what it has begun left behind.
 
+use std::borrow::Cow;
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
 
@@ -31,7 +32,18 @@ macro_rules! put_on {
 /// See [`say`].
 pub fn to_error(text: Arguments<'_>) {
     // In one piece, so that lines of processes side by side do not mix. There is nobody to be told that this failed.
-    let _ = io::stderr().write_all(text.to_string().as_bytes());
+    let _ = io::stderr().write_all(printable(&text.to_string()).as_bytes());
+}
+
+/// The text with control characters, which a file's name may have and a terminal would obey, as Rust writes them.
+fn printable(text: &str) -> Cow<'_, str> {
+    let is_control = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t' | '\r');
+    if !text.contains(is_control) {
+        return Cow::Borrowed(text);
+    }
+    let escaped =
+        |letter: char| if is_control(letter) { letter.escape_default().to_string() } else { letter.to_string() };
+    Cow::Owned(text.chars().map(escaped).collect())
 }
 
 /// See [`put`].
@@ -44,4 +56,20 @@ pub fn to_output(text: Arguments<'_>) {
     }
     say!("nvtune fatal   : cannot write to standard output: {error}");
     std::process::exit(super::exit_code::FATAL.into());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::printable;
+
+    #[test]
+    fn control_characters_do_not_reach_a_terminal() {
+        for (text, expected) in [
+            ("'a.cu'\tis\nfine \u{e9}", "'a.cu'\tis\nfine \u{e9}"),
+            ("'\u{1b}[2Ja.cu'", "'\\u{1b}[2Ja.cu'"),
+            ("\u{9b}31m", "\\u{9b}31m"),
+        ] {
+            assert_eq!(printable(text), expected);
+        }
+    }
 }

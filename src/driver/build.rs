@@ -1,12 +1,16 @@
 //! A call of nvcc with marked sources, and what its steps share.
 
+use super::tuning::Tuning;
 use crate::diag::FATAL;
 use crate::diag::console::Console;
+use crate::emit::Header;
 use crate::nvcc::{Invocation, RealNvcc};
 use crate::process;
-use crate::record::Written;
+use crate::process::WayBack;
 use crate::record::result_store::Results;
+use crate::record::{Baseline, Written};
 use crate::settings::Settings;
+use crate::tune;
 use std::ffi::OsString;
 use std::time::SystemTime;
 
@@ -20,6 +24,46 @@ pub(super) struct Build<'a> {
     pub results: &'a Results,
     /// What was written for this build.
     pub written: Written,
+}
+
+impl Build<'_> {
+    /// From now on a fault of nvtune's own ends in what plain nvcc builds of these sources.
+    pub fn set_way_back(&self, tunings: &[Tuning]) {
+        let (written, is_strict) = (self.written.clone(), self.settings.strict);
+        let baselines: Vec<Baseline> = tunings.iter().map(|tuning| self.baseline(tuning)).collect();
+        // In a strict build no object takes the place of the earlier one.
+        let undo = move || written.reset(if is_strict { &[] } else { &baselines });
+        process::set_way_back(Some(WayBack {
+            nvcc: self.nvcc.path.clone(),
+            arguments: self.invocation.arguments.clone(),
+            undo: Box::new(undo),
+            strict: self.settings.strict.then_some(FATAL),
+        }));
+    }
+
+    fn baseline(&self, tuning: &Tuning) -> Baseline {
+        let folder = self.settings.header_folder.clone().unwrap_or_else(|| self.invocation.object_folder());
+        let source = &tuning.source;
+        let kernels = tune::baseline_headers(&tuning.annotations, &tuning.architecture);
+        Baseline {
+            header: folder.join(Header::file_name(&source.stem)),
+            text: Header { source: source.file_name(), kernels }.text().into_bytes(),
+            record: folder.join(record_name(&source.stem)),
+        }
+    }
+
+    /// Undoes what is done and lets plain nvcc build, after a fault of nvtune's own.
+    pub fn go_back(&self, problem: &str) -> u8 {
+        process::go_back(problem);
+        // Only where it has been gone already.
+        self.console.fatal(problem);
+        FATAL
+    }
+}
+
+/// The name of the record of a source.
+pub(super) fn record_name(stem: &str) -> String {
+    format!("{stem}.tune.json")
 }
 
 /// Gives the process to nvcc: no parent stays.

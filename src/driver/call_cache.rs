@@ -7,6 +7,7 @@
 
 use crate::diag::console::{Console, Said};
 use crate::nvcc::Programs;
+use crate::process;
 use crate::record::result_store::Results;
 use crate::record::{Cache, ENGINE, Kind, checksum, digest};
 use crate::settings::Settings;
@@ -39,7 +40,7 @@ const SETTLED: Duration = Duration::from_secs(2);
 /// What was decided for a call, and what that hangs on.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// Where the toolkit's programs are, as nvcc itself takes them.
+    /// Where the toolkit's programs were, as nvcc itself took them: to be compared, not to be run.
     pub programs: Programs,
     /// What was said, to be said again.
     pub said: Vec<Said>,
@@ -201,6 +202,10 @@ impl<'a> Warm<'a> {
             });
             let tuned = of_source.tuned.iter().map(Tuned::essence).collect();
             winners.push(Winners { tuned, record, ..of_source });
+        }
+        if process::has_faulted() {
+            // What was said of the fault is not to be said again.
+            return;
         }
         let said = self.console.said().split_off(self.spoken);
         let known = self.known(winners.iter().flat_map(Winners::architectures));

@@ -5,6 +5,7 @@ use super::call_cache::{Call, Snapshot, Warm, Winners};
 use super::tuning::Tuning;
 use crate::gpu::architecture_number;
 use crate::nvcc::{Dryrun, DryrunError, Phase, Programs, Toolchain, compilers, quoted_files, wrapper_problem};
+use crate::process;
 use crate::settings::Mode;
 use crate::tune;
 use crate::tune::{Tuned, Tuner};
@@ -18,12 +19,9 @@ impl Build<'_> {
     pub(super) fn tune(&self, tunings: &mut [Tuning], warm: Option<&Warm<'_>>) -> Result<Programs, u8> {
         let dryrun = match Dryrun::ask(&self.nvcc.path, &self.invocation.arguments) {
             Ok(dryrun) => dryrun,
-            Err(late @ DryrunError::Late(_)) => {
-                self.console.warning(&format!("not tuned: {late}"));
-                return Err(self.console.failure().unwrap_or_else(|| self.plain()));
-            }
             // nvcc itself says what is wrong with the call.
-            Err(_) => return Err(self.plain()),
+            Err(DryrunError::Refused(_)) => return Err(self.plain()),
+            Err(problem) => return Err(self.go_back(&problem.to_string())),
         };
         for tuning in tunings.iter_mut() {
             tuning.architecture = tuning.source.newest_architecture(&dryrun);
@@ -156,8 +154,19 @@ impl Build<'_> {
         }
     }
 
-    /// Takes what an earlier call decided; returns where the final build finds its programs.
-    pub(super) fn recall(&self, snapshot: Snapshot, tunings: &mut [Tuning]) -> Programs {
+    /// Returns where this call's own toolkit is, if that is the one that an earlier call was tuned with. The cache names no program to run.
+    pub(super) fn programs(&self, snapshot: &Snapshot) -> Option<Programs> {
+        let is_same = |programs: &Programs| programs.are_those(&snapshot.programs);
+        let asked = || {
+            let dryrun = Dryrun::ask(&self.nvcc.path, &self.invocation.arguments).ok()?;
+            let is_changed = wrapper_problem(&dryrun, self.nvcc, &self.invocation.arguments).is_some();
+            (!is_changed).then(|| Programs::new(&dryrun, self.nvcc))
+        };
+        Programs::beside(self.nvcc).filter(is_same).or_else(|| asked().filter(is_same))
+    }
+
+    /// Takes what an earlier call decided.
+    pub(super) fn recall(&self, snapshot: Snapshot, tunings: &mut [Tuning]) {
         self.console.repeat(&snapshot.said);
         snapshot.deferred.into_iter().for_each(|message| self.console.warn_if_the_build_passes(message));
         for (tuning, winners) in tunings.iter_mut().zip(snapshot.sources) {
@@ -170,14 +179,17 @@ impl Build<'_> {
                 self.console.summary(&line);
             }
         }
-        snapshot.programs
     }
 
     /// Keeps what was decided, unless a part of it was only for now: a tool that was stopped, a GPU that failed.
     fn keep(&self, warm: &Warm<'_>, dryrun: &Dryrun, tunings: &[Tuning], tuner: &Tuner<'_>) {
         let can_time = self.settings.mode == Mode::Measure && self.results.present.is_there();
         let is_final = |tuning: &Tuning| tuning.is_final(can_time);
-        if self.console.failure().is_some() || tuner.lacks_some() || !tunings.iter().all(is_final) {
+        if self.console.failure().is_some()
+            || process::has_faulted()
+            || tuner.lacks_some()
+            || !tunings.iter().all(is_final)
+        {
             return;
         }
         let is_header =

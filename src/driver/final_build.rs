@@ -3,7 +3,7 @@
 use super::build::{Build, hand_over};
 use super::call_cache::Warm;
 use super::tuning::Tuning;
-use crate::diag::{FATAL, exit_code};
+use crate::diag::exit_code;
 use crate::emit::{Header, StubText, TicketKernel};
 use crate::nvcc::final_build;
 use crate::nvcc::final_build::{Built, Wrong};
@@ -118,11 +118,13 @@ impl Build<'_> {
 
     /// Builds with baselines, and says so in headers and records too: the object must be one that plain nvcc would make.
     fn fall_back(&self, folder: &Path, mut tunings: Vec<Tuning>, problem: &str) -> u8 {
+        if !self.settings.strict && self.write_baselines(folder, &mut tunings, problem).is_err() {
+            return self.go_back(problem);
+        }
         self.console.warning(&format!("the tuned result is not used: {problem}"));
         if let Some(code) = self.console.failure() {
             return self.take_back_all(code);
         }
-        self.write_baselines(folder, &mut tunings, problem);
         self.exec(&self.extra_options(folder, &tunings))
     }
 
@@ -130,12 +132,17 @@ impl Build<'_> {
     /// its messages are on the screen already.
     fn retry_without_winners(&self, folder: &Path, mut tunings: Vec<Tuning>, status: ExitStatus) -> u8 {
         let problem = "nvcc fails with it (see the messages above)";
-        self.write_baselines(folder, &mut tunings, problem);
+        if let Err(problem) = self.write_baselines(folder, &mut tunings, problem) {
+            return self.go_back(&problem);
+        }
         let mut nvcc = Command::new(&self.nvcc.path);
         nvcc.args(&self.invocation.arguments).args(self.extra_options(folder, &tunings));
         let (retried, said) = match run_with_captured_stderr(&mut nvcc) {
             Ok((retried, said)) if retried.success() => (retried, said),
-            _ => return self.end(status),
+            // What nvtune keeps running may be what nvcc lacks.
+            Ok(_) if process::has_faulted() => return self.go_back(problem),
+            Ok(_) => return self.end(status),
+            Err(error) => return self.go_back(&format!("cannot start '{}': {error}", self.nvcc.path.display())),
         };
         self.console.warning(&format!("the tuned result is not used: {problem}"));
         if let Some(code) = self.console.failure() {
@@ -146,18 +153,13 @@ impl Build<'_> {
         self.end(retried)
     }
 
-    /// Writes the baselines' headers and records.
-    fn write_baselines(&self, folder: &Path, tunings: &mut [Tuning], problem: &str) {
+    /// Writes the baselines' headers and records; the error is why one cannot be written.
+    fn write_baselines(&self, folder: &Path, tunings: &mut [Tuning], problem: &str) -> Result<(), String> {
         for tuning in &mut *tunings {
             tuning.tuned.iter_mut().for_each(|tuned| tuned.fall_back(problem));
         }
         self.keep_beside_what_is_made(tunings);
-        for tuning in tunings.iter() {
-            match self.write_results(folder, tuning, None) {
-                Err(other) if other != problem => self.console.warning(&other),
-                _ => {}
-            }
-        }
+        tunings.iter().try_for_each(|tuning| self.write_results(folder, tuning, None))
     }
 
     /// What the final build is given besides the user's own arguments.
@@ -189,16 +191,15 @@ impl Build<'_> {
         }
         match process::status(Command::new(&self.nvcc.path).args(&arguments)) {
             Ok(status) => self.end(status),
-            Err(error) => {
-                self.console.fatal(&format!("cannot start '{}': {error}", self.nvcc.path.display()));
-                FATAL
-            }
+            Err(error) => self.go_back(&format!("cannot start '{}': {error}", self.nvcc.path.display())),
         }
     }
 
     /// Returns the exit code after nvcc, and prints the messages that only a passed build gets.
     fn end(&self, status: ExitStatus) -> u8 {
         if status.success() {
+            // The object is nvcc's last word.
+            process::set_way_back(None);
             self.console.print_deferred();
         } else {
             self.restore_files();

@@ -1,6 +1,6 @@
 //! The headers and records of a compile, beside what it makes: where they go, when they stay, and what is taken back.
 
-use super::build::Build;
+use super::build::{Build, record_name};
 use super::call_cache::Warm;
 use super::tuning::Tuning;
 use crate::diag::FATAL;
@@ -21,9 +21,13 @@ impl Build<'_> {
     /// # Errors
     /// The exit code, once it is said that there is none.
     pub(super) fn header_folder(&self) -> Result<PathBuf, u8> {
-        self.find_header_folder().map_err(|problem| {
-            self.console.fatal(&problem);
-            FATAL
+        self.find_header_folder().map_err(|problem| match self.settings.header_folder {
+            // Plain nvcc has no need of it.
+            Some(_) => self.go_back(&problem),
+            None => {
+                self.console.fatal(&problem);
+                FATAL
+            }
         })
     }
 
@@ -55,7 +59,7 @@ impl Build<'_> {
         }
         let text = Header { source: tuning.source.file_name(), kernels }.text();
         let header = folder.join(Header::file_name(&tuning.source.stem));
-        let path = folder.join(format!("{}.tune.json", tuning.source.stem));
+        let path = folder.join(record_name(&tuning.source.stem));
         let source = &tuning.source.path;
         if std::fs::read(&header).is_ok_and(|present| present != text.as_bytes())
             && let Some((other, own)) =

@@ -64,6 +64,7 @@ pub fn run(arguments: &[OsString], name: Option<&OsStr>) -> u8 {
         results: &results,
         written: Written::default(),
     };
+    build.set_way_back(&[]);
     let files: BTreeMap<&Path, &MarkedFile> =
         marked.iter().flat_map(|source| &source.files).chain(&nearly).map(|file| (file.path.as_path(), file)).collect();
     files.values().for_each(|file| console.diagnostics(&file.near_misses()));
@@ -129,10 +130,15 @@ impl Build<'_> {
         if self.builds_as_nvcc(&tunings) {
             return Ok(self.plain());
         }
+        self.set_way_back(&tunings);
         let folder = self.header_folder()?;
         let warm = self.warm(&tunings);
-        let programs = match warm.as_ref().and_then(Warm::find) {
-            Some(snapshot) => self.recall(snapshot, &mut tunings),
+        let found = warm.as_ref().and_then(Warm::find);
+        let programs = match found.and_then(|snapshot| Some((self.programs(&snapshot)?, snapshot))) {
+            Some((programs, snapshot)) => {
+                self.recall(snapshot, &mut tunings);
+                programs
+            }
             None => self.tune(&mut tunings, warm.as_ref())?,
         };
         self.console.failure().map_or(Ok(()), Err)?;

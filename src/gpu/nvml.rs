@@ -4,11 +4,12 @@
 //! without it: a condition of zeros says that nothing is known.
 
 use super::condition::Condition;
+use crate::process;
+use crate::process::Started;
 use nvml_wrapper::Nvml;
 use nvml_wrapper::bitmasks::device::ThrottleReasons;
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 use std::ffi::OsStr;
-use std::thread::JoinHandle;
 
 /// The library as drivers install it; the name without a version belongs to developers' packages.
 const LIBRARIES: [&str; 2] = ["libnvidia-ml.so.1", "libnvidia-ml.so"];
@@ -28,19 +29,19 @@ const PASSING: [(ThrottleReasons, &str); 6] = [
 pub(crate) struct Watch {
     uuid: String,
     /// The library takes a while to start: it does so beside other work.
-    starting: Option<JoinHandle<Option<Nvml>>>,
+    starting: Option<Started<Option<Nvml>>>,
     nvml: Option<Nvml>,
 }
 
 impl Watch {
     pub fn new(uuid: &str) -> Watch {
-        Watch { uuid: uuid.to_owned(), starting: Some(std::thread::spawn(open)), nvml: None }
+        Watch { uuid: uuid.to_owned(), starting: Some(process::start(open)), nvml: None }
     }
 
     /// How the GPU is now.
     pub fn condition(&mut self) -> Condition {
         if let Some(starting) = self.starting.take() {
-            self.nvml = starting.join().ok().flatten();
+            self.nvml = starting.join();
         }
         let device = self.nvml.as_ref().and_then(|nvml| nvml.device_by_uuid(self.uuid.as_str()).ok());
         let Some(device) = device else { return Condition::default() };

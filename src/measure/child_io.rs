@@ -4,6 +4,7 @@
 
 use super::protocol;
 use super::protocol::{Reply, VERSION};
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -21,6 +22,9 @@ const COMPLAINT: usize = 2048;
 
 /// Bytes that are written at a time.
 const PART: usize = 1 << 20;
+
+/// Messages that wait to be read.
+const QUEUED: usize = 1024;
 
 /// Lines before the protocol's first that are put up with: login shells greet.
 const GREETING_LINES: usize = 100;
@@ -48,6 +52,8 @@ pub(super) struct Link {
     /// Bytes that the process has taken.
     taken: Arc<AtomicU64>,
     complaint: Arc<Mutex<VecDeque<u8>>>,
+    /// Since when it has said nothing but that it is at work.
+    working: Cell<Option<Instant>>,
 }
 
 impl Link {
@@ -55,46 +61,33 @@ impl Link {
     pub fn start(mut command: Command) -> io::Result<Link> {
         let mut child =
             crate::process::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (requests, to_write) = mpsc::channel::<Vec<u8>>();
-        let taken = Arc::new(AtomicU64::new(0));
-        if let Some(mut stdin) = child.stdin.take() {
-            let taken = Arc::clone(&taken);
-            thread::spawn(move || {
-                for bytes in to_write {
-                    for part in bytes.chunks(PART) {
-                        // A process that is gone shows at its other end.
-                        if stdin.write_all(part).and_then(|()| stdin.flush()).is_err() {
-                            return;
-                        }
-                        taken.fetch_add(part.len() as u64, Ordering::Relaxed);
-                    }
-                }
-            });
+        // Bounded: a process that says more than anybody reads waits.
+        let (sender, replies) = mpsc::sync_channel(QUEUED);
+        let (taken, complaint) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(VecDeque::new())));
+        // Made first: where a thread cannot be started, its drop ends the process.
+        let link =
+            Link { child: Some(child), requests: Some(requests), replies, taken, complaint, working: Cell::new(None) };
+        let thread = |work: Box<dyn FnOnce() + Send>| thread::Builder::new().spawn(work).map(drop);
+        if let Some(stdin) = stdin {
+            let taken = Arc::clone(&link.taken);
+            thread(Box::new(move || write_all(stdin, to_write, &taken)))?;
         }
-        let (sender, replies) = mpsc::channel();
-        if let Some(stdout) = child.stdout.take() {
-            thread::spawn(move || {
+        if let Some(stdout) = stdout {
+            thread(Box::new(move || {
                 let mut stdout = BufReader::new(stdout);
                 let last = listen(&mut stdout, &sender);
                 // The receiver may be gone; nobody is to be told then.
                 let _ = sender.send(last);
                 let _ = io::copy(&mut stdout, &mut io::sink());
-            });
+            }))?;
         }
-        let complaint = Arc::new(Mutex::new(VecDeque::new()));
-        if let Some(mut stderr) = child.stderr.take() {
-            let complaint = Arc::clone(&complaint);
-            thread::spawn(move || {
-                let mut bytes = [0; 1024];
-                while let Ok(n @ 1..) = stderr.read(&mut bytes) {
-                    let mut kept = complaint.lock().unwrap_or_else(PoisonError::into_inner);
-                    kept.extend(&bytes[..n]);
-                    let excess = kept.len().saturating_sub(COMPLAINT);
-                    kept.drain(..excess);
-                }
-            });
+        if let Some(stderr) = stderr {
+            let complaint = Arc::clone(&link.complaint);
+            thread(Box::new(move || keep_last(stderr, &complaint)))?;
         }
-        Ok(Link { child: Some(child), requests: Some(requests), replies, taken, complaint })
+        Ok(link)
     }
 
     /// Queues the bytes of a frame. Nothing is reported here: a process that cannot take them shows in what it says.
@@ -112,10 +105,22 @@ impl Link {
     /// Waits for the next message, at most `limit`.
     pub fn receive(&self, limit: Duration) -> Incoming {
         match self.replies.recv_timeout(limit) {
+            Ok(incoming) if self.is_working_for_ever(&incoming) => Incoming::Silence,
             Ok(incoming) => incoming,
             Err(mpsc::RecvTimeoutError::Timeout) => Incoming::Silence,
             Err(mpsc::RecvTimeoutError::Disconnected) => Incoming::End,
         }
+    }
+
+    /// Whether it has said nothing but that it is at work for as long as a tool may take: that is as good as silence.
+    fn is_working_for_ever(&self, incoming: &Incoming) -> bool {
+        if !matches!(incoming, Incoming::Reply(Reply::Working)) {
+            self.working.set(None);
+            return false;
+        }
+        let since = self.working.get().unwrap_or_else(Instant::now);
+        self.working.set(Some(since));
+        since.elapsed() > crate::process::patience()
     }
 
     /// Ends the process and tells how it ended, with the last that it wrote to standard error.
@@ -137,17 +142,21 @@ impl Link {
 
     /// Hangs up, which ends the process; kills it where it does not; `None` where even that takes long.
     fn stop(&mut self) -> Option<ExitStatus> {
-        self.requests = None;
         let mut child = self.child.take()?;
+        // A runner may be a script: what it started ends with it.
+        let tree = crate::process::Tree::of(&child);
+        self.requests = None;
         if let Some(status) = wait(&mut child, GRACE) {
+            tree.kill();
             return Some(status);
         }
+        tree.kill();
         // It may have ended just now, which is what is wanted.
         let _ = child.kill();
         let status = wait(&mut child, KILL_GRACE);
         if status.is_none() {
             // The driver is still taking down what it ran. It must be collected all the same.
-            thread::spawn(move || child.wait());
+            let _ = thread::Builder::new().spawn(move || child.wait());
         }
         status
     }
@@ -156,6 +165,30 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// Writes what is queued until the process or the queue is gone.
+fn write_all(mut stdin: impl Write, queue: mpsc::Receiver<Vec<u8>>, taken: &AtomicU64) {
+    for bytes in queue {
+        for part in bytes.chunks(PART) {
+            // A process that is gone shows at its other end.
+            if stdin.write_all(part).and_then(|()| stdin.flush()).is_err() {
+                return;
+            }
+            taken.fetch_add(part.len() as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Reads standard error to its end, and keeps the last of it.
+fn keep_last(mut stderr: impl Read, complaint: &Mutex<VecDeque<u8>>) {
+    let mut bytes = [0; 1024];
+    while let Ok(n @ 1..) = stderr.read(&mut bytes) {
+        let mut kept = complaint.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(&bytes[..n]);
+        let excess = kept.len().saturating_sub(COMPLAINT);
+        kept.drain(..excess);
     }
 }
 
@@ -174,7 +207,7 @@ fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
 }
 
 /// Passes on messages until there are no more of them; gives the last word.
-fn listen(stdout: &mut impl BufRead, sender: &mpsc::Sender<Incoming>) -> Incoming {
+fn listen(stdout: &mut impl BufRead, sender: &mpsc::SyncSender<Incoming>) -> Incoming {
     let mut first = None;
     for _ in 0..GREETING_LINES {
         let mut line = Vec::new();

@@ -9,6 +9,7 @@
 
 use super::outcome::Difference;
 use crate::cuda::{Element, Scalar};
+use crate::process::{BesideInScope, beside};
 use crate::workload::default_tolerance;
 
 /// How closely floats must agree. Both are 0 for integers.
@@ -62,8 +63,8 @@ pub fn compare(name: &str, element: &Element, tolerance: Tolerance, expected: &[
         pairs.iter().map(scan).collect()
     } else {
         std::thread::scope(|scope| {
-            let running: Vec<_> = pairs.iter().map(|pair| scope.spawn(move || scan(pair))).collect();
-            running.into_iter().map(|thread| thread.join().expect("a comparison does not panic")).collect()
+            let running: Vec<_> = pairs.iter().map(|pair| beside(scope, move || scan(pair))).collect();
+            running.into_iter().map(BesideInScope::join).collect()
         })
     };
     let of = (expected.len() / layout.stride) as u64;

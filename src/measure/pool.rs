@@ -11,6 +11,7 @@ use super::options::Options;
 use super::outcome::{Outcome, Timing, Timings};
 use super::process::Process;
 use crate::gpu::{Conditions, Device};
+use crate::process::beside;
 use std::time::{Duration, Instant};
 
 /// Further GPUs are called in where the candidates would take longer than this on one: their processes take a while to start.
@@ -85,16 +86,10 @@ impl Pool {
             let running: Vec<_> = others
                 .iter_mut()
                 .zip(rest.chunks(share))
-                .map(|(process, share)| (share, scope.spawn(move || process.time(baseline, share, plan))))
+                .map(|(process, share)| (share, beside(scope, move || process.time(baseline, share, plan))))
                 .collect();
             let mine = first.time_watched(Trial { candidates: own, ..trial }, watch);
-            let theirs: Vec<_> = running
-                .into_iter()
-                .map(|(share, thread)| {
-                    let lost = || Err(Error::Failed("a thread was lost".to_owned()));
-                    (share.len(), thread.join().unwrap_or_else(|_| lost()))
-                })
-                .collect();
+            let theirs: Vec<_> = running.into_iter().map(|(share, timed)| (share.len(), timed.join())).collect();
             (mine, theirs)
         });
         let mut timings = mine?;

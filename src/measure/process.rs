@@ -18,6 +18,12 @@ use std::time::{Duration, Instant};
 /// A start that takes longer is worth a word to the user.
 const LONG: Duration = Duration::from_secs(5);
 
+/// Most messages in answer to one request: some for each sample, of which a whole space's budget has some 100,000.
+const MOST_REPLIES: u32 = 10_000_000;
+
+/// Most samples of one candidate that are kept: a second of launches takes some 1,000.
+const MOST_SAMPLES: usize = 100_000;
+
 /// So many processes may die with a candidate that is then refused; more are no candidate's fault.
 const DEATHS: u32 = 3;
 
@@ -219,7 +225,7 @@ impl Process {
         link.send(frame(request, &[])?);
         let mut running: Option<u32> = None;
         let mut taken = 0;
-        loop {
+        for _ in 0..MOST_REPLIES {
             let limit = match running {
                 Some(_) => self.patience,
                 None => self.options.silence(),
@@ -290,6 +296,8 @@ impl Process {
             told(Told::Refused(lost.0, lost.1));
             return Ok(Served::Lost);
         }
+        let said = format!("more than {MOST_REPLIES} messages without an end");
+        Err(self.broken(link, Incoming::Nonsense(said), self.patience))
     }
 }
 
@@ -494,7 +502,9 @@ fn note(states: &mut [State], told: Told) {
     };
     match told {
         Told::Checked(_) => state.checked = true,
-        Told::Sample(_, us) if us.is_finite() && us > 0.0 => state.samples.push(us),
+        Told::Sample(_, us) if us.is_finite() && us > 0.0 && state.samples.len() < MOST_SAMPLES => {
+            state.samples.push(us)
+        }
         Told::Sample(..) | Told::Round(_) => {}
         Told::Refused(_, reason) => state.refused = Some(reason),
     }

@@ -27,7 +27,8 @@
 use super::bench::{Bench, Halt, Sampling};
 use super::candidate::Caches;
 use super::outcome::Reason;
-use super::protocol::Job;
+use super::protocol;
+use super::protocol::{Job, Reply};
 use crate::gpu::{Condition, Device};
 use crate::launch::{Dim3, Launch};
 use crate::say;
@@ -96,6 +97,8 @@ pub(super) enum Fault {
     Die,
     Hang,
     Garbage,
+    /// It says for ever that it is at work.
+    Work,
 }
 
 impl Recording {
@@ -227,6 +230,12 @@ pub(super) fn break_down(fault: Fault, stdout: &mut impl Write) {
         Fault::Hang => loop {
             std::thread::park();
         },
+        Fault::Work => {
+            while protocol::write(stdout, &Reply::Working, &[]).is_ok() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            std::process::exit(0)
+        }
         Fault::Garbage => {
             // The caller may be gone already; there is nobody to tell.
             let _ = stdout.write_all(b"Segmentation fault (core dumped)\n");

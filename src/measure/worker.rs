@@ -40,7 +40,10 @@ pub fn serve(arguments: &[OsString]) -> ExitCode {
         Ok(stdout) => stdout,
         Err(error) => return complain(&format!("standard output: {error}")),
     };
-    let requests = listen();
+    let requests = match listen() {
+        Ok(requests) => requests,
+        Err(error) => return complain(&format!("a thread cannot be started: {error}")),
+    };
     let start = recording.as_ref().map_or(Start::Ready, |r| r.start);
     match start {
         Start::Ready | Start::NoDevice => {}
@@ -157,9 +160,9 @@ fn answer(mut gpus: Gpus, requests: &mpsc::Receiver<(Request, Vec<u8>)>, stdout:
 }
 
 /// Reads requests in a thread of their own, so that the end of standard input is seen while a kernel runs.
-fn listen() -> mpsc::Receiver<(Request, Vec<u8>)> {
+fn listen() -> io::Result<mpsc::Receiver<(Request, Vec<u8>)>> {
     let (sender, requests) = mpsc::channel();
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         let mut stdin = BufReader::new(io::stdin().lock());
         loop {
             match protocol::read(&mut stdin) {
@@ -175,8 +178,8 @@ fn listen() -> mpsc::Receiver<(Request, Vec<u8>)> {
                 }
             }
         }
-    });
-    requests
+    })?;
+    Ok(requests)
 }
 
 /// Sends a reply. Where nobody listens any more there is nothing left to do.

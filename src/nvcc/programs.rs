@@ -4,6 +4,8 @@ use super::dry_run::Dryrun;
 use super::locate::RealNvcc;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +22,38 @@ impl Programs {
     /// Those behind a dry run.
     pub fn new(dryrun: &Dryrun, nvcc: &RealNvcc) -> Self {
         Self { bin: real_bin(dryrun, nvcc), cicc: dryrun.variable("CICC_PATH").map(PathBuf::from) }
+    }
+}
+
+impl Programs {
+    /// Those that this call resolves to, found without starting anything: for a toolkit's own nvcc, beside which its profile is. A script
+    /// may start any other: `None`.
+    pub fn beside(nvcc: &RealNvcc) -> Option<Self> {
+        let bin = nvcc.path.parent()?;
+        let mut first = [0; 4];
+        File::open(&nvcc.path).and_then(|mut file| file.read_exact(&mut first)).ok()?;
+        let profile = std::fs::read_to_string(bin.join("nvcc.profile")).ok().filter(|_| first == *b"\x7fELF")?;
+        let value = |name: &str| {
+            let defines = |line: &str| {
+                let (left, right) = line.split_once('=')?;
+                (left.trim() == name).then(|| right.trim().to_owned())
+            };
+            profile.lines().find_map(defines)
+        };
+        let top = value("TOP")?.replace("$(_HERE_)", bin.to_str()?);
+        let cicc = value("CICC_PATH").map(|path| PathBuf::from(path.replace("$(TOP)", &top)));
+        Some(Self { bin: bin.to_path_buf(), cicc })
+    }
+
+    /// Whether these are the same folders as others, by whatever names.
+    pub fn are_those(&self, others: &Self) -> bool {
+        let whole = |path: &Path| path.canonicalize().ok();
+        let is_same = |a: &Path, b: &Path| whole(a).is_some() && whole(a) == whole(b);
+        is_same(&self.bin, &others.bin)
+            && match (&self.cicc, &others.cicc) {
+                (Some(own), Some(other)) => is_same(own, other),
+                (own, other) => own.is_none() && other.is_none(),
+            }
     }
 }
 

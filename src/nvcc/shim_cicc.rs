@@ -3,6 +3,7 @@
 use super::shim_ptxas::{answer, cannot_start};
 use crate::diag::exit_code;
 use crate::emit::{Part, StubText, Ticket, TicketOutcome, rewrite_stubs};
+use crate::process;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -25,29 +26,26 @@ pub fn run(arguments: &[OsString]) -> u8 {
     let mut cicc = Command::new(real);
     cicc.args(options);
     let Some(ticket) = Ticket::of_environment() else { return cannot_start("cicc", &cicc.exec()) };
-    let status = match cicc.status() {
-        Ok(status) => status,
-        Err(error) => return cannot_start("cicc", &error),
-    };
-    if !status.success() {
-        return exit_code(status);
-    }
     let source = option(options, "--orig_src_file_name").unwrap_or_default().to_string_lossy();
     let stubs: Vec<&StubText> = ticket.stubs.iter().filter(|stub| stub.source == source).collect();
-    let Some(file) = option(options, "--stub_file_name").filter(|_| !stubs.is_empty()) else { return 0 };
-    let outcomes = outcomes(Path::new(file), &stubs);
+    let file = option(options, "--stub_file_name").filter(|_| !stubs.is_empty());
+    let problems = match (process::run_tool(&mut cicc), file) {
+        (Ok(status), _) if !status.success() => return exit_code(status),
+        (Ok(_), None) => return 0,
+        (Ok(_), Some(file)) => rewrite(Path::new(file), &stubs).map_err(|error| format!("cannot be written: {error}")),
+        (Err(error), None) => return cannot_start("cicc", &error),
+        (Err(error), Some(_)) => Err(format!("cannot be made: cicc cannot be started: {error}")),
+    };
+    let outcomes = outcomes(problems, &stubs);
     match answer(&ticket, &outcomes) {
         Ok(()) if outcomes.iter().all(|outcome| outcome.problem.is_none()) => 0,
         _ => NOT_WRITTEN,
     }
 }
 
-/// Rewrites the stub file; an outcome for each stub that it should have.
-fn outcomes(file: &Path, stubs: &[&StubText]) -> Vec<TicketOutcome> {
-    let problems = rewrite(file, stubs).unwrap_or_else(|error| {
-        let problem = format!("its launch stub cannot be written: {error}");
-        vec![Some(problem); stubs.len()]
-    });
+/// Returns an outcome for each stub: the problems one by one, or one of all.
+fn outcomes(problems: Result<Vec<Option<String>>, String>, stubs: &[&StubText]) -> Vec<TicketOutcome> {
+    let problems = problems.unwrap_or_else(|problem| vec![Some(format!("its launch stub {problem}")); stubs.len()]);
     let outcome = |(stub, problem): (&&StubText, Option<String>)| TicketOutcome {
         part: Part::Stub,
         source: Some(stub.source.clone()),

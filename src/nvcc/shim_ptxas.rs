@@ -3,6 +3,7 @@
 
 use crate::diag::exit_code;
 use crate::emit::{Part, Ticket, TicketKernel, TicketOutcome};
+use crate::process;
 use crate::ptx;
 use crate::ptx::Transplant;
 use crate::sass::code_digest;
@@ -40,23 +41,25 @@ pub fn run(arguments: &[OsString]) -> u8 {
         _ => option.as_os_str(),
     });
     ptxas.args(options);
-    let status = match ptxas.status() {
-        Ok(status) => status,
-        Err(error) => return cannot_start("ptxas", &error),
+    let outcome = |kernel: &TicketKernel, problem: Option<String>| TicketOutcome {
+        part: Part::Code,
+        source: kernel.source.clone(),
+        architecture: kernel.architecture.clone(),
+        symbol: kernel.symbol.clone(),
+        problem,
     };
-    if !status.success() {
-        return exit_code(status);
-    }
-    let outcomes: Vec<TicketOutcome> = kernels
-        .iter()
-        .map(|kernel| TicketOutcome {
-            part: Part::Code,
-            source: kernel.source.clone(),
-            architecture: kernel.architecture.clone(),
-            symbol: kernel.symbol.clone(),
-            problem: problem.clone().or_else(|| call.compare(kernel).err()),
-        })
-        .collect();
+    let outcomes: Vec<TicketOutcome> = match process::run_tool(&mut ptxas) {
+        Ok(status) if !status.success() => return exit_code(status),
+        Ok(_) => {
+            let problem = |kernel: &TicketKernel| problem.clone().or_else(|| call.compare(kernel).err());
+            kernels.iter().map(|kernel| outcome(kernel, problem(kernel))).collect()
+        }
+        Err(error) if kernels.is_empty() => return cannot_start("ptxas", &error),
+        Err(error) => {
+            let problem = format!("ptxas cannot be started: {error}");
+            kernels.iter().map(|kernel| outcome(kernel, Some(problem.clone()))).collect()
+        }
+    };
     let wrong = outcomes.iter().any(|outcome| outcome.problem.is_some());
     match answer(&ticket, &outcomes) {
         Ok(()) if !wrong => 0,

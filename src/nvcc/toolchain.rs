@@ -127,7 +127,7 @@ fn elsewhere(error: ToolError) -> ToolError {
 impl Toolchain {
     /// Prepares to run `pipeline`; its outputs go to a temporary folder that goes with this.
     pub fn new(dryrun: &Dryrun, pipeline: Pipeline) -> Result<Self, ToolError> {
-        let folder = Temporary::new().map_err(|source| ToolError::Io { path: std::env::temp_dir(), source })?;
+        let folder = Temporary::new().map_err(io(&std::env::temp_dir()))?;
         Ok(Self {
             environment: dryrun.environment.clone(),
             pipeline,
@@ -173,7 +173,7 @@ impl Toolchain {
         let source = self.preprocessed(macros, Defines::Gone)?;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let question = self.folder.path().join(format!("{number}.ii"));
-        std::fs::copy(&source, &question).map_err(|error| ToolError::Io { path: question.clone(), source: error })?;
+        std::fs::copy(&source, &question).map_err(io(&question))?;
         append(&question, text)?;
         // Nobody wants the code: for link-time optimisation none is made yet, which is most of the time that cicc takes.
         let asked = self.cicc(&question, PLACEHOLDER_MODULE_ID, &["-lto".into()]);
@@ -341,8 +341,7 @@ impl Toolchain {
             extra.push("-lineinfo".into());
         }
         self.run("ptxas", &ptxas.rewritten(&replacements, &extra))?;
-        let read =
-            |path: &Path| std::fs::read(path).map_err(|source| ToolError::Io { path: path.to_path_buf(), source });
+        let read = |path: &Path| std::fs::read(path).map_err(io(path));
         let mut cubin = read(&output)?;
         let digest = code_digest(&cubin, entry)?;
         if self.pipeline.is_relocatable() {
@@ -456,6 +455,9 @@ impl Toolchain {
             self.is_disturbed.store(true, Ordering::Relaxed);
         }
         let mut message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        if lacks_resources(&message) {
+            self.is_disturbed.store(true, Ordering::Relaxed);
+        }
         if message.is_empty() {
             message = output.status.to_string();
         }
@@ -479,8 +481,24 @@ fn unpacked(entry: &[u8]) -> Option<(Vec<u8>, String)> {
     Some((entry[end + 1..].to_vec(), code))
 }
 
+/// Turns the error of nvtune's own use of a file into that of a tool. It is one that may not come again.
+fn io(path: &Path) -> impl Fn(std::io::Error) -> ToolError + use<> {
+    let path = path.to_path_buf();
+    move |source| {
+        process::note_fault();
+        ToolError::Io { path: path.clone(), source }
+    }
+}
+
+/// Tells whether a tool failed for what the system lacked at the time, by its own words.
+fn lacks_resources(message: &str) -> bool {
+    const WORDS: [&str; 4] =
+        ["No space left on device", "Cannot allocate memory", "Resource temporarily unavailable", "Input/output error"];
+    WORDS.iter().any(|words| message.contains(words))
+}
+
 fn write(path: &Path, text: &str) -> Result<(), ToolError> {
-    std::fs::write(path, text).map_err(|source| ToolError::Io { path: path.to_path_buf(), source })
+    std::fs::write(path, text).map_err(io(path))
 }
 
 fn append(path: &Path, text: &str) -> Result<(), ToolError> {
@@ -488,7 +506,7 @@ fn append(path: &Path, text: &str) -> Result<(), ToolError> {
         .append(true)
         .open(path)
         .and_then(|mut file| file.write_all(text.as_bytes()))
-        .map_err(|source| ToolError::Io { path: path.to_path_buf(), source })
+        .map_err(io(path))
 }
 
 fn source_digest(preprocessed: &[u8]) -> String {
@@ -507,16 +525,16 @@ fn write_all(folder: &Path, places: &[PathBuf], text: &str) -> Result<(), ToolEr
     for place in places {
         let path = folder.join(place);
         let parent = path.parent().unwrap_or(folder);
-        std::fs::create_dir_all(parent).map_err(|source| ToolError::Io { path: parent.to_path_buf(), source })?;
+        std::fs::create_dir_all(parent).map_err(io(parent))?;
         write(&path, text)?;
     }
     Ok(())
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>, ToolError> {
-    std::fs::read(path).map_err(|source| ToolError::Io { path: path.to_path_buf(), source })
+    std::fs::read(path).map_err(io(path))
 }
 
 fn read(path: &Path) -> Result<String, ToolError> {
-    std::fs::read_to_string(path).map_err(|source| ToolError::Io { path: path.to_path_buf(), source })
+    std::fs::read_to_string(path).map_err(io(path))
 }

@@ -1,10 +1,19 @@
 //! nvtune gives its process to another program, which must not see that nvtune was there.
 
+use super::signals::adopt_orphans;
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Errors of `execv` that are for a moment: the system is short of memory or processes.
+const PASSING: [i32; 4] = [libc::EAGAIN, libc::ENOMEM, libc::EINTR, libc::EMFILE];
+
+/// How often `execv` is tried, and how long to wait in between.
+const ATTEMPTS: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Whether this process was started with broken pipes ending it, and ignores them now.
 static BROKEN_PIPES_ENDED_IT: AtomicBool = AtomicBool::new(false);
@@ -35,11 +44,24 @@ pub fn hand_over(program: &Path, arguments: &[OsString]) -> io::Error {
         // SAFETY: as above.
         unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     }
-    // SAFETY: the pointers are to NUL-terminated texts that live until the call is over, and a null pointer ends them.
-    unsafe { libc::execv(pointers[0], pointers.as_ptr()) };
-    let error = io::Error::last_os_error();
+    adopt_orphans(false);
+    let mut error = execute(&pointers);
+    for _ in 1..ATTEMPTS {
+        if !error.raw_os_error().is_some_and(|code| PASSING.contains(&code)) {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+        error = execute(&pointers);
+    }
     ignore_broken_pipes();
     error
+}
+
+/// Calls `execv` with texts that a null pointer ends; returns why it failed.
+fn execute(texts: &[*const libc::c_char]) -> io::Error {
+    // SAFETY: the pointers are to NUL-terminated texts that outlive the call, and a null pointer ends them.
+    unsafe { libc::execv(texts[0], texts.as_ptr()) };
+    io::Error::last_os_error()
 }
 
 fn text(word: &OsStr) -> io::Result<CString> {

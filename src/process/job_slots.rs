@@ -5,6 +5,7 @@
 //! core busy and counts as a tool: what else runs is not to be in the way of its launches. Who asks first has leave first: who runs one tool
 //! after the other does not keep out who waits.
 
+use super::threads;
 use jobserver::{Acquired, Client};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -77,7 +78,7 @@ impl Jobs {
                 _ => Limit::One,
             },
         };
-        let own = if matches!(limit, Limit::Cores) { rayon::current_num_threads().max(1) } else { 1 };
+        let own = if matches!(limit, Limit::Cores) { threads::usual_count() } else { 1 };
         Self { limit, own, queue: Mutex::new(Queue { free: own, asked: 0, given: 0 }), moved: Condvar::new() }
     }
 

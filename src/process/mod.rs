@@ -2,7 +2,8 @@
 //!
 //! Always holds: a call that is nvcc's alone ([`hand_over`]) inherits nvtune's own signals, files and environment untouched;
 //! what one build alone may use at a time goes by turns ([`Turn`]); after a signal no child goes on and no temporary folder stays;
-//! no more tools run at once than make allows; no tool that nvtune runs for its own purposes is waited for without end.
+//! no more tools run at once than make allows; no tool that nvtune runs for its own purposes is waited for without end;
+//! a fault of nvtune's own ends in plain nvcc ([`go_back`]).
 
 mod exec;
 mod job_slots;
@@ -11,12 +12,19 @@ mod process_tree;
 mod signals;
 mod start_time;
 mod temp_dir;
+mod threads;
 mod timeout;
+mod way_back;
 
 pub use exec::{hand_over, ignore_broken_pipes};
 pub use job_slots::{Permit, permit, permit_beside, prepare as prepare_jobs};
 pub use named_lock::Turn;
-pub use signals::{set_last_words, set_undo, spawn, status, uninterrupted, wait_where_interrupted, watch, worker};
+pub use process_tree::Tree;
+pub use signals::{
+    run_tool, set_last_words, set_undo, spawn, status, uninterrupted, wait_where_interrupted, watch, worker,
+};
 pub use start_time::began;
 pub use temp_dir::Temporary;
+pub use threads::{BesideInScope, Started, beside, beside_with, has_faulted, note_fault, start, start_pool};
 pub use timeout::{output, patience, seconds};
+pub use way_back::{WayBack, go_back, set_way_back};

@@ -5,6 +5,7 @@
 
 use rustix::process::getuid;
 use std::io::{Error, ErrorKind};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::time::{Duration, Instant};
@@ -22,10 +23,12 @@ impl Turn {
     /// Takes the turn of this name, once no other process has it; `None` where it is not to be had within `limit`, or at all.
     pub fn wait(name: &str, limit: Duration) -> Option<Turn> {
         let deadline = Instant::now() + limit;
+        let is_ours = owner(&full_name(name)).is_none_or(|owner| owner == getuid().as_raw());
         loop {
             match Self::take(name) {
                 Ok(turn) => return Some(turn),
-                Err(error) if error.kind() == ErrorKind::AddrInUse && Instant::now() < deadline => {
+                // Another user may hold any name: that is no build to wait for.
+                Err(error) if error.kind() == ErrorKind::AddrInUse && Instant::now() < deadline && is_ours => {
                     std::thread::sleep(PAUSE);
                 }
                 Err(_) => return None,
@@ -34,14 +37,60 @@ impl Turn {
     }
 
     fn take(name: &str) -> Result<Turn, Error> {
-        let address = SocketAddr::from_abstract_name(format!("nvtune-{}-{name}", getuid().as_raw()))?;
+        let address = SocketAddr::from_abstract_name(full_name(name))?;
         Ok(Turn { _held: UnixListener::bind_addr(&address)? })
     }
+}
+
+fn full_name(name: &str) -> String {
+    format!("nvtune-{}-{name}", getuid().as_raw())
+}
+
+/// The user who holds a name; `None` where nobody does, or where that cannot be told at once.
+fn owner(name: &str) -> Option<u32> {
+    // SAFETY: all zero is an address without a name.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    // The first byte stays 0: an abstract name.
+    let place = address.sun_path.get_mut(1..=name.len())?;
+    place.iter_mut().zip(name.bytes()).for_each(|(to, byte)| *to = byte as libc::c_char);
+    let length = std::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len();
+    // SAFETY: the call gives a descriptor that nothing else owns, or -1. Without waiting: the holder need not accept.
+    let socket =
+        unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) };
+    if socket < 0 {
+        return None;
+    }
+    // SAFETY: as above.
+    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut size = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the pointers are to living values of the sizes that are given with them.
+    let is_told = unsafe {
+        let address = (&raw const address).cast::<libc::sockaddr>();
+        libc::connect(socket.as_raw_fd(), address, length as libc::socklen_t) == 0
+            && libc::getsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_PEERCRED,
+                (&raw mut peer).cast(),
+                &mut size,
+            ) == 0
+    };
+    is_told.then_some(peer.uid)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn holder_of_a_turn_is_known() {
+        let name = format!("owner-{}", std::process::id());
+        assert_eq!(owner(&full_name(&name)), None);
+        let _turn = Turn::wait(&name, Duration::ZERO).expect("it is free");
+        assert_eq!(owner(&full_name(&name)), Some(getuid().as_raw()));
+    }
 
     #[test]
     fn a_turn_is_one_processs_until_it_is_given_back() {

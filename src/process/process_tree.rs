@@ -1,12 +1,15 @@
 //! The processes that descend from one: what a signal must reach that only its ancestor was sent.
 
-/// The living descendants of `ancestor`, children before their own children; none where the system does not tell (no `/proc`).
+/// The living descendants of `ancestor`, children before their own children; none where the system does not tell (no `/proc`). A process
+/// of another session (a daemon, as that of a compiler cache) is on its own.
 pub fn of(ancestor: u32) -> Vec<u32> {
     let mut parents = Vec::new();
+    let session = rustix::process::getsid(None).map_or(0, |session| session.as_raw_nonzero().get());
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(process) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
         let Ok(text) = std::fs::read(entry.path().join("stat")) else { continue };
-        parents.extend(parent(&text).map(|parent| (process, parent)));
+        let stat = Stat::parse(&text).filter(|stat| stat.session == session || session == 0);
+        parents.extend(stat.map(|stat| (process, stat.parent)));
     }
     let mut found = vec![ancestor];
     let mut next = 0;
@@ -20,14 +23,52 @@ pub fn of(ancestor: u32) -> Vec<u32> {
     found
 }
 
-/// The parent in the text of `/proc/PID/stat`; the name before it is in brackets and may hold anything. A dead process that
-/// waits to be collected is none of ours to care for.
-fn parent(stat: &[u8]) -> Option<u32> {
-    let end = memchr::memrchr(b')', stat)?;
-    let mut words = std::str::from_utf8(&stat[end + 1..]).ok()?.split_ascii_whitespace();
-    let state = words.next()?;
-    let parent = words.next()?.parse().ok()?;
-    (state != "Z").then_some(parent)
+/// What a child has started, as it was at one time.
+pub struct Tree(Vec<u32>);
+
+impl Tree {
+    pub fn of(child: &std::process::Child) -> Self {
+        Self(of(child.id()))
+    }
+
+    /// Kills what is left of it.
+    pub fn kill(&self) {
+        let left = self.0.iter().filter(|process| is_running(**process));
+        left.for_each(|process| send(*process, libc::SIGKILL));
+    }
+}
+
+/// Sends a signal to a process; one that is gone is an error that says nothing new.
+pub fn send(process: u32, signal: i32) {
+    if let Ok(process) = libc::pid_t::try_from(process) {
+        // SAFETY: a signal to another process touches no memory.
+        unsafe { libc::kill(process, signal) };
+    }
+}
+
+/// Whether a process is there and has not ended.
+pub fn is_running(process: u32) -> bool {
+    std::fs::read(format!("/proc/{process}/stat")).is_ok_and(|text| Stat::parse(&text).is_some())
+}
+
+/// What `/proc/PID/stat` tells of a process.
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    parent: u32,
+    session: i32,
+}
+
+impl Stat {
+    /// Reads the text; the name in it is in brackets and may hold anything. A dead process that waits to be collected is none of ours to
+    /// care for.
+    fn parse(text: &[u8]) -> Option<Self> {
+        let end = memchr::memrchr(b')', text)?;
+        let mut words = std::str::from_utf8(&text[end + 1..]).ok()?.split_ascii_whitespace();
+        let state = words.next()?;
+        let parent = words.next()?.parse().ok()?;
+        let session = words.nth(1)?.parse().ok()?;
+        (state != "Z").then_some(Self { parent, session })
+    }
 }
 
 #[cfg(test)]
@@ -35,15 +76,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parent_stands_behind_the_name_whatever_that_is() {
+    fn parent_and_session_stand_behind_the_name_whatever_that_is() {
         for (text, found) in [
-            ("12 (sh) S 7 12 12 0", Some(7)),
-            ("12 (a) b) (c) R 8 1", Some(8)),
-            ("12 (sh) Z 7 12", None),
+            ("12 (sh) S 7 12 11 0", Some(Stat { parent: 7, session: 11 })),
+            ("12 (a) b) (c) R 8 1 9", Some(Stat { parent: 8, session: 9 })),
+            ("12 (sh) Z 7 12 12", None),
+            ("12 (sh) S 7", None),
             ("12 (sh", None),
             ("", None),
         ] {
-            assert_eq!(parent(text.as_bytes()), found, "{text}");
+            assert_eq!(Stat::parse(text.as_bytes()), found, "{text}");
         }
     }
 }

@@ -4,10 +4,10 @@
 //! on: to the tools under nvcc where nvcc builds, for nvcc then clears up itself (sent to nvcc alone, its temporary files would stay);
 //! while nvtune tunes, its tools have nothing worth an orderly end and are killed.
 
-use super::{process_tree, temp_dir};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use super::process_tree::send;
+use super::{process_tree, temp_dir, threads};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -41,44 +41,77 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// How long other nvtunes may: what they leave behind nobody else knows of, and on a busy machine each has little of it.
 const PATIENCE_WITH_WORKERS: Duration = Duration::from_secs(10);
 
-/// Begins to look after SIGINT, SIGTERM and SIGHUP, those that are not ignored already (`nohup` ignores SIGHUP).
+/// How often what runs is looked for and killed, every 2 ms.
+const KILL_ROUNDS: u32 = 500;
+
+/// The signals that are looked after.
+const SIGNALS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+
+/// Begins to look after [`SIGNALS`], those that are not ignored already (`nohup` ignores SIGHUP).
 pub fn watch() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
-        let wanted: Vec<i32> = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| !is_ignored(signal)).collect();
+        let wanted: Vec<i32> = SIGNALS.into_iter().filter(|&signal| !is_ignored(signal)).collect();
         let Ok(mut signals) = Signals::new(&wanted) else { return };
-        for signal in wanted {
+        adopt_orphans(true);
+        for &signal in &wanted {
             // SAFETY: what runs in the handler is one store into an atomic. One that cannot be had is set in `stop`.
             let _ = unsafe { signal_hook::low_level::register(signal, || INTERRUPTED.store(true, Ordering::SeqCst)) };
         }
-        // Where no thread can be had, a signal does what it does by default.
-        let _ = std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             if let Some(signal) = signals.forever().next() {
                 stop(signal);
             }
         });
+        if thread.is_err() {
+            // A signal does what it does by default: it must not be lost.
+            threads::note_fault();
+            // SAFETY: no handler is installed, one is taken away.
+            wanted.into_iter().for_each(|signal| unsafe {
+                libc::signal(signal, libc::SIG_DFL);
+            });
+        }
     });
 }
 
 /// Starts a child, unless a signal is here: then this waits for the end.
 pub fn spawn(command: &mut Command) -> io::Result<Child> {
-    uninterrupted(|| command.spawn())
+    uninterrupted(|| command.spawn()).inspect_err(threads::note_start)
 }
 
 /// Runs nvcc for its result: on a signal it is given the time to clear up. What it built stays, and so what was to be undone without it.
 pub fn status(command: &mut Command) -> io::Result<ExitStatus> {
     let mut child = uninterrupted(|| {
-        let child = command.spawn()?;
+        let child = command.spawn().inspect_err(threads::note_start)?;
         BUILDER.store(child.id(), Ordering::SeqCst);
         Ok::<_, io::Error>(child)
     })?;
-    let status = child.wait();
+    let status = wait(&mut child);
     if status.as_ref().is_ok_and(ExitStatus::success) {
         set_undo(None);
     }
     BUILDER.store(0, Ordering::SeqCst);
     wait_where_interrupted();
     status
+}
+
+/// Runs a tool of nvcc's to its end, from a shim: a signal is for nvcc to see to.
+///
+/// # Errors
+/// Where it cannot be started or waited for; it does not run any more then.
+pub fn run_tool(command: &mut Command) -> io::Result<ExitStatus> {
+    wait(&mut command.spawn()?)
+}
+
+/// Waits for the end of a tool. Where that fails the tool is ended: it would meet those that come after it.
+fn wait(child: &mut Child) -> io::Result<ExitStatus> {
+    let waited = child.wait();
+    if waited.is_ok() {
+        return waited;
+    }
+    // What failed once may have been for a moment.
+    std::thread::sleep(Duration::from_millis(1));
+    child.wait().inspect_err(|_| end_what_runs(SIGTERM))
 }
 
 /// Runs another nvtune to its end: on a signal it is given the time to clear up.
@@ -124,7 +157,7 @@ fn take_what_is_pending() {
     unsafe {
         let (mut signals, mut before): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
         libc::sigemptyset(&mut signals);
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        for signal in SIGNALS {
             libc::sigaddset(&mut signals, signal);
         }
         if libc::pthread_sigmask(libc::SIG_BLOCK, &signals, &mut before) == 0 {
@@ -136,6 +169,36 @@ fn take_what_is_pending() {
 fn stop(signal: i32) {
     INTERRUPTED.store(true, Ordering::SeqCst);
     std::mem::forget(GOING_ON.write().unwrap_or_else(PoisonError::into_inner));
+    end_what_runs(signal);
+    if let Some(undo) = UNDO.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        undo();
+    }
+    temp_dir::remove_all();
+    if let Some(words) = LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+        // Who reads it may be gone already.
+        let _ = writeln!(io::stderr(), "nvtune: {words}");
+    }
+    end(signal)
+}
+
+/// Ends all that runs for this process and takes back what is half done; what comes then is not nvtune's work any more. The thread that
+/// calls this may hold any of the locks: none is waited for without end.
+pub(super) fn undo_all(undo: impl FnOnce()) {
+    let patient = || (0..200).inspect(|_| std::thread::sleep(Duration::from_millis(5)));
+    // Whoever starts a child or writes a file now has the time to end that.
+    if let Some(alone) = GOING_ON.try_write().ok().or_else(|| patient().find_map(|_| GOING_ON.try_write().ok())) {
+        std::mem::forget(alone);
+    }
+    end_what_runs(SIGTERM);
+    undo();
+    temp_dir::remove_all();
+    // What is not collected now would be a child of the program that follows.
+    // SAFETY: no status is asked for.
+    while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
+}
+
+/// Ends what runs: nvcc in an orderly way, all else at once.
+fn end_what_runs(signal: i32) {
     let builder = BUILDER.load(Ordering::SeqCst);
     if builder != 0 {
         let tools = process_tree::of(builder);
@@ -144,7 +207,7 @@ fn stop(signal: i32) {
         }
         // nvcc may start its next step before it sees that the last one failed.
         let deadline = Instant::now() + PATIENCE;
-        while BUILDER.load(Ordering::SeqCst) != 0 && Instant::now() < deadline {
+        while BUILDER.load(Ordering::SeqCst) != 0 && process_tree::is_running(builder) && Instant::now() < deadline {
             process_tree::of(builder).into_iter().for_each(|process| send(process, signal));
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -157,31 +220,12 @@ fn stop(signal: i32) {
         }
     }
     kill_all();
-    let undo = UNDO.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(undo) = undo {
-        undo();
-    }
-    temp_dir::remove_all();
-    if let Some(words) = LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
-        // Who reads it may be gone already.
-        let _ = writeln!(io::stderr(), "nvtune: {words}");
-    }
-    end(signal)
 }
 
-/// Kills until none is left: one that was about to start another may have done so. All are stopped before any is killed, for the child of
-/// one that is killed belongs to somebody else.
+/// Kills until none is left: one that was about to start another may have done so. The child of one that is killed becomes this
+/// process's own ([`adopt_orphans`]).
 fn kill_all() {
-    let mut stopped = BTreeSet::new();
-    for _ in 0..100 {
-        let all = process_tree::of(std::process::id());
-        let new: Vec<u32> = all.into_iter().filter(|&process| stopped.insert(process)).collect();
-        if new.is_empty() {
-            break;
-        }
-        new.into_iter().for_each(|process| send(process, libc::SIGSTOP));
-    }
-    for _ in 0..100 {
+    for _ in 0..KILL_ROUNDS {
         let all = process_tree::of(std::process::id());
         if all.is_empty() {
             return;
@@ -191,21 +235,21 @@ fn kill_all() {
     }
 }
 
-/// Ends as 128 + signal. After SIGINT as one that the signal itself ended, which is what shells look for to stop a script.
+/// Whether what is left behind by a process that ends becomes a child of this one, so that a signal can reach it. A program that takes
+/// this process must not have that.
+pub(super) fn adopt_orphans(is_on: bool) {
+    // SAFETY: the call changes an attribute of this process alone.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, libc::c_ulong::from(is_on)) };
+}
+
+/// Ends as 128 + signal. After SIGINT and SIGQUIT as one that the signal itself ended, which is what shells look for to stop a script.
 fn end(signal: i32) -> ! {
-    if signal == SIGINT {
+    if matches!(signal, SIGINT | SIGQUIT) {
         // Comes back only where the signal is blocked.
         let _ = signal_hook::low_level::emulate_default_handler(signal);
     }
     // Without what runs at a usual exit: other threads are still at work.
     signal_hook::low_level::exit(128 + signal)
-}
-
-pub(super) fn send(process: u32, signal: i32) {
-    if let Ok(process) = libc::pid_t::try_from(process) {
-        // SAFETY: a signal to another process touches no memory; one that is gone is an error that says nothing new.
-        unsafe { libc::kill(process, signal) };
-    }
 }
 
 fn is_ignored(signal: i32) -> bool {

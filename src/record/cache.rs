@@ -3,7 +3,7 @@
 //! An entry is a file that appears whole by `rename` and carries its checksum: what is torn, cut or changed on the disk is never
 //! used, and is removed. No lock is taken, so none can be left behind. A process that is killed leaves at most a file in `tmp/`,
 //! which the next one that writes removes. Entries are told apart by their place, which is made of digests of what they hang on;
-//! two writers of one place write the same thing.
+//! two writers of one place write the same thing. What another user could have written is not read: entries decide what goes into an object.
 
 use super::digest::checksum;
 use super::writer_id::Writer;
@@ -11,6 +11,7 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -25,6 +26,11 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// One of so many writes looks whether the bound is kept.
 const TRIM_EVERY: u64 = 64;
+
+/// Most bytes of an entry, as a file and unpacked. The largest, records of 100,000 points, take a third of it; deflate makes up to 1,000
+/// bytes of one.
+const MOST_PACKED: u64 = 64 << 20;
+const MOST_CONTENTS: u64 = 64 << 20;
 
 /// How often a folder that vanishes under a write is made anew.
 const ATTEMPTS: u32 = 1000;
@@ -60,10 +66,19 @@ impl Cache {
         self.limit
     }
 
+    /// Whether nobody but this user or root can put entries here; also where nothing is there yet.
+    fn is_own(&self) -> bool {
+        let is_own = |path: &Path| match path.metadata() {
+            Ok(data) => is_private(&data),
+            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        };
+        self.root.parent().is_none_or(is_own) && is_own(&self.root)
+    }
+
     /// The contents of the entry at `place` (a relative path); `None` where there is none that is whole. Its use is noted.
     pub fn get(&self, place: &str) -> Option<Vec<u8>> {
         let path = self.root.join(place);
-        let bytes = std::fs::read(&path).ok()?;
+        let bytes = read_own(&path).filter(|_| self.is_own())?;
         let Some(contents) = unpacked(&bytes) else {
             // Damaged: it would be read again and again. On a read-only disk it stays, and is not used either.
             let _ = std::fs::remove_file(&path);
@@ -83,6 +98,9 @@ impl Cache {
         self.sweep(&writer);
         let unfinished = temporary.join(writer.file_name());
         let folder = path.parent().unwrap_or(&self.root);
+        if contents.len() as u64 > MOST_CONTENTS {
+            return Err(failed(std::io::Error::other(format!("an entry has more than {} MiB", MOST_CONTENTS >> 20))));
+        }
         let bytes = packed(contents).map_err(failed)?;
         let write = || {
             let mut file = within(&temporary, || std::fs::File::create_new(&unfinished))?;
@@ -194,13 +212,32 @@ impl Cache {
     }
 }
 
+/// The bytes of a file that only this user or root can have written; of anything else nothing is read. A FIFO is not waited for.
+fn read_own(path: &Path) -> Option<Vec<u8>> {
+    let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
+    let file = std::fs::File::options().read(true).custom_flags(flags).open(path).ok()?;
+    let data = file.metadata().ok()?;
+    if !data.is_file() || !is_private(&data) || data.len() > MOST_PACKED {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST_PACKED).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// Whether nobody but this user or root can write what this is about.
+fn is_private(data: &std::fs::Metadata) -> bool {
+    (data.uid() == 0 || data.uid() == rustix::process::geteuid().as_raw()) && data.mode() & 0o022 == 0
+}
+
 /// Makes the folder where it is not there, and does in it what needs it. Another process may trim the empty folder away at any
 /// moment: also between what `create_dir_all` tries (mkdir says that it exists) and what it looks at then (it is no folder).
 fn within<T>(folder: &Path, mut act: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
     use std::io::ErrorKind::{AlreadyExists, NotFound};
     let mut attempts = 1..ATTEMPTS;
     loop {
-        match std::fs::create_dir_all(folder).and_then(|()| act()) {
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        match made.and_then(|()| act()) {
             Err(error) if matches!(error.kind(), NotFound | AlreadyExists) && attempts.next().is_some() => {}
             done => return done,
         }
@@ -239,7 +276,8 @@ fn unpacked(bytes: &[u8]) -> Option<Vec<u8>> {
         && words.next() == Some(checksum(body).as_str())
         && words.next().is_none();
     let mut contents = Vec::new();
-    (intact && GzDecoder::new(body).read_to_end(&mut contents).is_ok()).then_some(contents)
+    let is_read = intact && GzDecoder::new(body).take(MOST_CONTENTS + 1).read_to_end(&mut contents).is_ok();
+    (is_read && contents.len() as u64 <= MOST_CONTENTS).then_some(contents)
 }
 
 #[cfg(test)]
@@ -303,6 +341,37 @@ mod tests {
         assert_eq!(cache.clear().expect("removed"), 4);
         assert_eq!(cache.contents(), Contents::default());
         assert_eq!(cache.clear().expect("nothing to remove"), 0);
+    }
+
+    #[test]
+    fn what_others_could_have_written_is_not_read_and_nothing_hangs_or_swells() {
+        let (folder, cache) = cache(1 << 30);
+        cache.put("kernels/a/b", b"x").expect("written");
+        let path = cache.root.join("kernels/a/b");
+        let whole = std::fs::read(&path).expect("there");
+        let set_mode = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).expect("set");
+        };
+        assert_eq!(std::fs::metadata(&cache.root).expect("there").mode() & 0o777, 0o700);
+        for (place, mode, is_read) in [(&path, 0o666, false), (&path, 0o644, true), (&cache.root, 0o777, false)] {
+            set_mode(place, mode);
+            assert_eq!(cache.get("kernels/a/b").is_some(), is_read, "{} {mode:o}", place.display());
+        }
+        set_mode(&cache.root, 0o700);
+        set_mode(folder.path(), 0o770);
+        assert_eq!(cache.get("kernels/a/b"), None);
+        set_mode(folder.path(), 0o700);
+        std::fs::rename(&path, cache.root.join("elsewhere")).expect("moved");
+        std::os::unix::fs::symlink(cache.root.join("elsewhere"), &path).expect("linked");
+        assert_eq!(cache.get("kernels/a/b"), None, "a link");
+        std::fs::remove_file(&path).expect("removed");
+        let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo");
+        assert!(made.success() && cache.get("kernels/a/b").is_none(), "a FIFO");
+        std::fs::remove_file(&path).expect("removed");
+        let swollen = packed(&vec![0; (MOST_CONTENTS + 1) as usize]).expect("packed");
+        assert!(swollen.len() < 1 << 20 && unpacked(&swollen).is_none());
+        assert_eq!(unpacked(&whole).as_deref(), Some(&b"x"[..]));
+        assert!(cache.put("kernels/a/b", &vec![0; (MOST_CONTENTS + 1) as usize]).is_err());
     }
 
     #[test]

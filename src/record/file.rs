@@ -12,21 +12,18 @@ pub struct Replaced {
 }
 
 impl Replaced {
-    /// Puts back what was there; nothing where somebody else has written or removed the file since. A file that cannot be put back stays.
+    /// Puts back what was there; nothing where somebody else has written or removed the file since. Where that cannot be put back, the
+    /// file goes: it must not speak of an object that is not there.
     pub fn restore(&self) {
-        if !std::fs::read(&self.path).is_ok_and(|present| present == self.contents) {
+        if std::fs::read(&self.path).is_ok_and(|present| present != self.contents) {
             return;
         }
-        match &self.before {
-            None => drop(std::fs::remove_file(&self.path)),
-            Some((contents, date)) => {
-                if write(&self.path, contents).is_ok()
-                    && let Ok(file) = std::fs::File::options().append(true).open(&self.path)
-                {
-                    // A wrong date costs a build at most.
-                    let _ = file.set_modified(*date);
-                }
-            }
+        let Some((_, date)) = self.before.as_ref().filter(|(before, _)| write(&self.path, before).is_ok()) else {
+            return remove(&self.path);
+        };
+        if let Ok(file) = std::fs::File::options().append(true).open(&self.path) {
+            // A wrong date costs a build at most.
+            let _ = file.set_modified(*date);
         }
     }
 }
@@ -42,6 +39,20 @@ pub fn write_if_changed(path: &Path, contents: &[u8]) -> Result<Option<Replaced>
     // The kind alone: the whole error names the temporary file.
     write(path, contents).map_err(|error| format!("cannot write '{}': {}", path.display(), error.kind()))?;
     Ok(Some(Replaced { path: path.to_path_buf(), contents: contents.to_vec(), before }))
+}
+
+/// Gives a file that is there other contents; where that fails, it goes.
+pub fn overwrite(path: &Path, contents: &[u8]) {
+    if path.exists() && write(path, contents).is_err() {
+        remove(path);
+    }
+}
+
+/// Removes a file; once more where that fails.
+pub fn remove(path: &Path) {
+    if std::fs::remove_file(path).is_err() && path.exists() {
+        let _ = std::fs::remove_file(path);
+    }
 }
 
 fn write(path: &Path, contents: &[u8]) -> std::io::Result<()> {

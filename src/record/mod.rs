@@ -23,7 +23,7 @@ pub use digest::{checksum, digest};
 pub use fingerprint::Basis;
 pub use journal::{Found, Journal, Searched, Tried};
 pub use lock::{LOCK_FILE, Lock, LockError};
-pub use output_journal::Written;
+pub use output_journal::{Baseline, Written};
 pub use recorded_space::{
     CHECKED, DeviceState, Parts, PointTime, RecordedSpace, Repeatability, SPACE_EXTENSION, SPACE_FORMAT, Sample,
     SpaceConfiguration, SpaceError, SpaceSize, SpaceSource, SpaceVariant, SpaceWorkload,

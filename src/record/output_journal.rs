@@ -1,7 +1,7 @@
 //! The files that a build writes: one after another, and taken back where what they speak of is not made.
 
 use super::digest::digest;
-use super::file::{Replaced, write_if_changed};
+use super::file::{Replaced, overwrite, remove, write_if_changed};
 use crate::process::{Turn, patience};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// What a build has written so far. Copies are of one build: a signal's handler may hold one.
 #[derive(Clone, Default)]
 pub struct Written(Arc<Mutex<Files>>);
+
+/// The files of a source that is built without winners.
+#[derive(Clone, Debug)]
+pub struct Baseline {
+    pub header: PathBuf,
+    /// That of the header.
+    pub text: Vec<u8>,
+    pub record: PathBuf,
+}
 
 #[derive(Default)]
 struct Files {
@@ -67,6 +76,21 @@ impl Written {
         replaced.iter().rev().filter(|(source, _)| !stays(source)).for_each(|(_, replaced)| replaced.restore());
     }
 
+    /// Puts back what was there before, and then has none of it speak of winners: a build without winners follows.
+    pub fn reset(&self, files: &[Baseline]) {
+        self.stay_where(None);
+        self.restore();
+        for Baseline { header, text, record } in files {
+            let is_own = |path: &PathBuf| std::fs::read(path).is_ok_and(|present| is_own(&present));
+            if is_own(header) {
+                overwrite(header, text);
+            }
+            if is_own(record) {
+                remove(record);
+            }
+        }
+    }
+
     /// Whether nothing was written and nothing is kept from others.
     pub fn is_empty(&self) -> bool {
         let files = self.locked();
@@ -88,6 +112,31 @@ fn is_own(contents: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_speaks_of_winners_after_a_reset() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        let [winner, baseline] = ["winner", "baseline"].map(|text| format!("/* made by nvtune {text} */\n"));
+        for (present, expected) in [
+            (None, None),
+            (Some(&winner), Some(&baseline)),
+            (Some(&"#pragma once\n".to_owned()), Some(&"#pragma once\n".to_owned())),
+        ] {
+            let _ = std::fs::remove_file(path("a.tune.h"));
+            if let Some(text) = present {
+                std::fs::write(path("a.tune.h"), text).expect("written");
+            }
+            std::fs::write(path("a.tune.json"), "{\"nvtune\": 1}").expect("written");
+            let written = Written::default();
+            // The same as an earlier build has left, and so not written again.
+            let _ = written.write(&path("a.tune.h"), winner.as_bytes(), Path::new("a.cu"));
+            let text = baseline.clone().into_bytes();
+            written.reset(&[Baseline { header: path("a.tune.h"), text, record: path("a.tune.json") }]);
+            assert_eq!(std::fs::read_to_string(path("a.tune.h")).ok().as_ref(), expected, "{present:?}");
+            assert!(!path("a.tune.json").exists());
+        }
+    }
 
     #[test]
     fn a_file_of_somebody_else_stays() {

@@ -7,6 +7,7 @@ use super::lock;
 use super::lock::Lock;
 use crate::diag::console::Console;
 use crate::measure::Present;
+use crate::process;
 use crate::settings::{Mode, Settings};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -97,10 +98,12 @@ impl Results {
     /// Does something with the cache, if there is one; what goes wrong is a warning, once.
     pub fn write(&self, console: &Console, write: impl FnOnce(&Cache) -> Result<(), String>) {
         let Some(cache) = &self.cache else { return };
-        if let Err(problem) = write(cache)
-            && !self.unwritable.replace(true)
-        {
-            console.warning(&problem);
+        if let Err(problem) = write(cache) {
+            // Nothing may be kept that repeats the warning.
+            process::note_fault();
+            if !self.unwritable.replace(true) {
+                console.warning(&problem);
+            }
         }
     }
 }

@@ -15,6 +15,7 @@ use super::{Tuner, axes, header_functions, launches};
 use crate::comment::Annotation;
 use crate::diag::Diagnostic;
 use crate::nvcc::Toolchain;
+use crate::process;
 use crate::settings::Mode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -181,7 +182,11 @@ impl<'a> Course<'a> {
     /// Keeps that a kernel is not tuned, if the same inputs will meet the same again. It hangs on the files that the front end read:
     /// where there are none, it is only for now.
     fn note_refusal(&self, tuner: &mut Tuner<'_>, annotation: &Annotation, problem: &Problem) {
-        if !problem.is_lasting() || self.toolchain.is_disturbed() || self.files().next().is_none() {
+        if !problem.is_lasting()
+            || self.toolchain.is_disturbed()
+            || process::has_faulted()
+            || self.files().next().is_none()
+        {
             tuner.lacks_some = true;
         } else if let Some(recall) = tuner.recall(self.toolchain, annotation) {
             recall.note_refusal();

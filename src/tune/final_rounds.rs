@@ -21,6 +21,10 @@ use crate::workload;
 use crate::workload::{Buffer, Fill, Workload};
 use std::sync::Arc;
 
+/// Most times that a winner is believed to be as fast as the baseline. From one thread a block to full warps on full SMs it is 32 x 64; the
+/// rest is for macros.
+const MOST_RATIO: f64 = 10_000.0;
+
 /// Holds what the final rounds look at and may take.
 pub struct Finals<'a> {
     pub subject: &'a Subject<'a>,
@@ -117,6 +121,10 @@ impl Finals<'_> {
         measurer: &mut impl Measurer,
         decision: &mut Decision,
     ) -> Result<Option<Objection>, Error> {
+        if ratio > MOST_RATIO {
+            let reason = format!("{ratio:.0} times as fast as the baseline is faster than any configuration can be");
+            return Ok(Some(Objection { by: " for the time that was said of it", reason }));
+        }
         if let Some(reason) = loses_warm((baseline, winner), ratio, measurer, decision)? {
             return Ok(Some(Objection { by: "", reason }));
         }

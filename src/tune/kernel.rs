@@ -102,15 +102,20 @@ pub fn prepare<'a>(
             let mut lent = lent.lock().unwrap_or_else(PoisonError::into_inner);
             let planned = Planned::new(name, scored, strategy, most, budget_s * (1.0 - COMPILE_SHARE));
             let Some(planned) = planned else { return };
-            let Some((mut measurer, _)) = lent.take_if(|(_, ahead)| ahead.is_some()) else { return };
+            let Some((measurer, ahead)) = lent.take_if(|(_, ahead)| ahead.is_some()) else { return };
             let place = recall.as_ref().zip(basis.as_ref()).zip(device);
             let place = place.and_then(|((recall, basis), device)| recall.search(planned.laid(), basis, device));
             let planned = planned.kept_at(cache.clone().zip(place), is_trusted);
             let is_compiled = &is_compiled;
-            thread = Some(scope.spawn(move || {
+            let begun = process::beside_with(scope, (measurer, ahead, planned), move |(mut measurer, _, planned)| {
                 let early = planned.time(&mut measurer, is_compiled);
                 (measurer, early)
-            }));
+            });
+            match begun {
+                Ok(begun) => thread = Some(begun),
+                // All is timed once all is compiled.
+                Err((measurer, ahead, _)) => *lent = Some((measurer, ahead)),
+            }
         };
         let natural: Option<&mut dyn FnMut(Scored)> = if begins_early { Some(&mut natural) } else { None };
         let shown = Shown { first: &first, natural };

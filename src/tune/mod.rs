@@ -53,6 +53,7 @@ use crate::diag::console::Console;
 use crate::gpu::Device;
 use crate::measure::{Measurer, Options, Pool};
 use crate::nvcc::Toolchain;
+use crate::process::{BesideInScope, Started};
 use crate::record::result_store::Results;
 use crate::settings::{Mode, Settings, Trust};
 use cache_lookup::Recall;
@@ -62,7 +63,6 @@ use overlap::Early;
 use search_journal::Logbook;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::thread::{JoinHandle, ScopedJoinHandle};
 
 /// Tunes the kernels of a compile; holds the measuring process for all of them.
 pub struct Tuner<'a> {
@@ -74,7 +74,7 @@ pub struct Tuner<'a> {
     device: Option<Device>,
     is_started: bool,
     /// The measuring process while it is being started.
-    starting: Option<JoinHandle<Result<Pool, measure::Error>>>,
+    starting: Option<Started<Result<Pool, measure::Error>>>,
     /// What the front end read so far.
     files: BTreeSet<String>,
     /// Where results of earlier builds are looked up and kept; none for who wants to know it all anew.
@@ -117,7 +117,7 @@ impl<'a> Tuner<'a> {
         if !self.is_started && self.settings.mode == Mode::Measure && may_be_there {
             self.is_started = true;
             let options = Options::new(self.settings);
-            self.starting = Some(std::thread::spawn(|| start(options)));
+            self.starting = Some(process::start(|| start(options)));
         }
         if self.starting.is_none() {
             self.start();
@@ -131,7 +131,7 @@ impl<'a> Tuner<'a> {
             return;
         }
         let started = || match starting {
-            Some(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Some(starting) => starting.join(),
             None => start(Options::new(self.settings)),
         };
         let (settings, console) = (self.settings, self.console);
@@ -200,6 +200,7 @@ impl<'a> Tuner<'a> {
     ///
     /// While candidates of one kernel are on the GPU, in a thread of their own, the next kernel is compiled and scored. One kernel is timed at a time, and each is decided as if it were alone.
     pub fn tune(&mut self, toolchain: &Toolchain, annotations: &[Annotation], around: Surroundings) -> Vec<Tuned> {
+        process::start_pool();
         self.surroundings = Some(around);
         let mut tuned = Vec::new();
         let course = Course::new(self, toolchain, annotations).map(Course::searched);
@@ -259,7 +260,7 @@ impl<'a> Tuner<'a> {
         let (place, is_trusted) = (place.zip(search.clone()), self.settings.trust != Trust::Nothing);
         // It keeps a core busy, as a tool of the compiler does; none runs now.
         let permit = measurer.runs_here().then(process::permit);
-        let thread = scope.spawn(move || {
+        let thread = process::beside(scope, move || {
             let of = (sent.subject.annotation.name.as_str(), &sent.scored.laid);
             let logbook = Logbook::open(of, place, is_trusted && early.is_none());
             let (draft, timed) =
@@ -268,7 +269,7 @@ impl<'a> Tuner<'a> {
             measurer.rest();
             (measurer, draft, timed)
         });
-        Timing { index, prepared, search, stage: Stage::Lent(thread) }
+        Timing { index, prepared, search, stage: Stage::Lent(Box::new(thread)) }
     }
 
     /// Waits until a kernel's candidates are timed, and decides.
@@ -286,13 +287,15 @@ impl<'a> Tuner<'a> {
                 (*draft, None)
             }
             Stage::Lent(thread) => {
-                let (measurer, draft, timed) = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                let (measurer, draft, timed) = thread.join();
                 self.device = Some(measurer.device().clone());
                 self.measurer = Some(measurer);
                 (draft, Some(timed))
             }
         };
         let decided = kernel::conclude(self, toolchain, &prepared, draft, timed).map(|mut found| {
+            // What failed for the moment is not to be decided by for good.
+            found.decision.provisional |= toolchain.is_disturbed() || process::has_faulted();
             if let (Some(basis), Some(recall)) = (&prepared.basis, self.recall(toolchain, prepared.subject.annotation))
             {
                 let pinned = cache_key::pinned(&found, basis.clone(), &prepared.digests);
@@ -377,7 +380,7 @@ enum Stage<'s> {
     /// The model decides.
     Drafted(Box<Draft>),
     /// Its candidates are being timed.
-    Lent(ScopedJoinHandle<'s, (Pool, Draft, Timed)>),
+    Lent(Box<BesideInScope<'s, (Pool, Draft, Timed)>>),
 }
 
 fn start(options: Result<Options, measure::Error>) -> Result<Pool, measure::Error> {

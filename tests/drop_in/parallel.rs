@@ -98,7 +98,7 @@ impl Place {
 /// Gives signals their default effect: a shell ignores SIGINT for what it runs in the background.
 fn with_default_signals(command: &mut Command) -> &mut Command {
     let reset = || {
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
             // SAFETY: no handler is installed.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }
@@ -139,7 +139,7 @@ fn files_below(folder: &Path, name: &str) -> bool {
 
 /// Signals that end nvtune, with their numbers: the first one in a quick run.
 fn signals() -> &'static [(&'static str, i32)] {
-    if is_full() { &[("INT", 2), ("TERM", 15), ("HUP", 1)] } else { &[("INT", 2)] }
+    if is_full() { &[("INT", 2), ("TERM", 15), ("HUP", 1), ("QUIT", 3)] } else { &[("INT", 2)] }
 }
 
 /// Sends a signal to a call, and checks that neither a process nor a file of it is left.

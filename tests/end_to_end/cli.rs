@@ -1,6 +1,6 @@
 //! nvtune's own command line: the man page, the report, the doctor, the shims.
 
-use super::project::{Project, nvcc, run, succeed};
+use super::project::{Project, compile, nvcc, run, succeed};
 
 fn nvtune() -> std::process::Command {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_nvtune"));
@@ -62,6 +62,24 @@ fn closed_stdout_is_sigpipe_and_full_stdout_an_error() {
         "{}",
         ran.stderr
     );
+}
+
+#[test]
+fn report_of_a_record_without_its_winner_says_so() {
+    let project = Project::new(&["saxpy.cu"]);
+    succeed(&mut project.nvtune(&compile("saxpy.cu", "saxpy.o")));
+    for key in ["winner", "baseline"] {
+        let mut record = project.record("saxpy.tune.json");
+        record["kernels"][0][key] = 192.into();
+        project.write("damaged.json", &record.to_string());
+        let ran = run(nvtune().arg("report").arg(project.path("damaged.json")));
+        assert_eq!(ran.code, Some(1), "{key}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("is no record of nvtune: winner or baseline of saxpy is not in it"),
+            "{}",
+            ran.stderr
+        );
+    }
 }
 
 #[test]

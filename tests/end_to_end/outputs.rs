@@ -195,6 +195,20 @@ fn header_that_cannot_be_written_does_not_stop_a_build() {
 }
 
 #[test]
+fn header_folder_that_cannot_be_made_does_not_stop_a_build() {
+    let project = Project::new(&["saxpy.cu"]);
+    project.write("file", "");
+    for (strict, code) in [("0", 0), ("1", 1)] {
+        let mut nvtune = project.nvtune(&compile("saxpy.cu", "saxpy.o"));
+        let ran = run(nvtune.env("NVTUNE_HEADER_DIR", "file/headers").env("NVTUNE_STRICT", strict));
+        assert_eq!(ran.code, Some(code), "{}", ran.stderr);
+        assert_eq!(ran.stderr.matches("cannot make NVTUNE_HEADER_DIR 'file/headers'").count(), 1, "{}", ran.stderr);
+        assert_eq!(project.path("saxpy.o").is_file(), code == 0);
+        let _ = std::fs::remove_file(project.path("saxpy.o"));
+    }
+}
+
+#[test]
 fn failing_second_source_leaves_the_outputs_of_the_first() {
     let project = Project::new(&["saxpy.cu"]);
     project.write("bad.cu", "int main() { return nothing; }\n");

@@ -65,7 +65,7 @@ fn cached_build_starts_only_the_final_compiler_and_gives_the_same_bytes() {
     project.write("two.cu", &including);
     std::fs::create_dir(project.path("tools")).expect("a folder");
     noting(&project, "tools/gcc", &which::which("gcc").expect("a host compiler"));
-    // A wrapper is not asked for the final build: nvtune starts the nvcc behind it, from the overlay.
+    // A wrapper is not asked for the final build: nvtune starts the nvcc behind it, from the overlay. But it alone knows which that is.
     noting(&project, "tools/nvcc", &nvcc());
     project.write("recorded.json", CAPS_WIN);
     let path = std::env::var("PATH").expect("there is one");
@@ -90,6 +90,10 @@ fn cached_build_starts_only_the_final_compiler_and_gives_the_same_bytes() {
     project.write("notes", "");
     succeed(plain.env("PATH", format!("{}:{path}", project.path("tools").display())));
     let of_plain = project.read("notes").lines().count();
+    project.write("notes", "");
+    let mut asked = project.plain(&[&["--dryrun".to_owned()][..], &reproducible("two.cu", "plain.o")].concat());
+    succeed(asked.env("PATH", format!("{}:{path}", project.path("tools").display())));
+    let of_dry_run = project.read("notes").lines().count();
 
     for are_left in [true, false] {
         if !are_left {
@@ -97,10 +101,21 @@ fn cached_build_starts_only_the_final_compiler_and_gives_the_same_bytes() {
         }
         let (ran, dry_runs, preprocessed) = build();
         assert_eq!(told(&ran), (vec![], vec!["first", "bounded"]), "{}", ran.stderr);
-        assert_eq!((dry_runs, preprocessed), (0, of_plain), "outputs left: {are_left}");
+        // The wrapper is asked, and the nvcc behind it whether it would do the same.
+        assert_eq!((dry_runs, preprocessed), (1, 2 * of_dry_run + of_plain), "outputs left: {are_left}");
     }
     for (name, cold) in outputs.iter().zip(cold) {
         assert!(project.bytes(name) == cold, "{name} is another one");
+    }
+    // Without a wrapper nothing is asked.
+    for is_cached in [false, true] {
+        project.write("notes", "");
+        let mut build = project.nvtune(&reproducible("two.cu", "two.o"));
+        build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json");
+        build.env("PATH", format!("{}:{path}", project.path("tools").display()));
+        let ran = succeed(&mut build);
+        let notes = project.read("notes").lines().count();
+        assert_eq!(notes == of_plain, is_cached, "{notes} {of_plain}: {}", ran.stderr);
     }
 }
 

@@ -92,3 +92,29 @@ fn hanging_tool_stops_the_tuning_and_not_the_build() {
         assert!(!project.path("hidden.tune.json").exists(), "{tool}: no record of what was not decided");
     }
 }
+
+#[test]
+fn warm_build_runs_the_toolkit_that_its_own_call_starts() {
+    let project = Project::new(&["saxpy.cu"]);
+    let script = |path: &str, text: String| {
+        fs::write(project.path(path), text).expect("written");
+        fs::set_permissions(project.path(path), fs::Permissions::from_mode(0o755)).expect("executable");
+    };
+    for name in ["a", "b"] {
+        fs::create_dir_all(project.path(name)).expect("a folder");
+        let log = project.path(&format!("{name}.log"));
+        toolkit(&project.path(name), "ptxas", &format!("echo ran >> '{}'\nexec \"$real\" \"$@\"", log.display()));
+    }
+    script("nvcc", "#!/bin/sh\nexec \"$KIT/toolkit/bin/nvcc\" \"$@\"\n".to_owned());
+    for (kit, other) in [("a", "b"), ("a", "b"), ("b", "a")] {
+        for name in ["a.log", "b.log"] {
+            let _ = fs::remove_file(project.path(name));
+        }
+        let mut nvtune = project.nvtune(&compile("saxpy.cu", "saxpy.o"));
+        nvtune.env_remove("NVTUNE_CACHE_SIZE").env("NVTUNE_NVCC", project.path("nvcc")).env("KIT", project.path(kit));
+        let ran = run(&mut nvtune);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let has_run = |name: &str| project.path(&format!("{name}.log")).exists();
+        assert!(has_run(kit) && !has_run(other), "{kit}: {}", ran.stderr);
+    }
+}

@@ -283,3 +283,24 @@ fn only_code_that_the_gpu_can_load_is_timed() {
     assert!(said.contains("block=512 (2.00x over the baseline, measured)"), "{said}");
     assert!(project.read("saxpy.tune.h").contains("\"NVIDIA H200, sm_90\""));
 }
+
+#[test]
+fn measuring_process_that_works_for_ever_is_given_up() {
+    let project = Project::new(&["saxpy.cu"]);
+    let entries =
+        r#"{"label": "block=512", "fault": "work"}, {"label": "block=1024", "time_us": 50.0}, {"time_us": 100.0}"#;
+    let begin = std::time::Instant::now();
+    let ran = run(build(&project, entries).env("NVTUNE_PATIENCE", "2"));
+    assert!(begin.elapsed() < std::time::Duration::from_secs(60), "{:?}", begin.elapsed());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("block=512: ") && ran.stderr.contains("saxpy: block=1024 (2.00x"), "{}", ran.stderr);
+}
+
+#[test]
+fn times_that_cannot_be_are_not_believed() {
+    let (_, ran) = built(
+        r#"{"label": "block=512", "time_us": 0.000005}, {"label": "block=1024", "time_us": 50.0}, {"time_us": 100.0}"#,
+    );
+    assert!(ran.stderr.contains("is faster than any configuration can be"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("saxpy: block=1024 (2.00x"), "{}", ran.stderr);
+}

@@ -1,0 +1,171 @@
+//! Threads for work that also goes without one: where none can be started, the work is done on the thread that asked.
+//!
+//! Invariant: no failure to start a thread (`ulimit -u`, memory) ends the process or loses the work.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Once, PoisonError, mpsc};
+use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
+
+/// Whether a step of nvtune's own failed that may go well another time.
+static FAULTED: AtomicBool = AtomicBool::new(false);
+
+/// Work of [`start`].
+pub type Started<T> = Beside<JoinHandle<T>, T>;
+
+/// Work of [`beside`].
+pub type BesideInScope<'s, T> = Beside<ScopedJoinHandle<'s, T>, T>;
+
+/// Work that runs in a thread, or has been done already.
+#[derive(Debug)]
+pub enum Beside<H, T> {
+    Thread(H),
+    Done(T),
+}
+
+impl<T> BesideInScope<'_, T> {
+    /// Waits for the result.
+    pub fn join(self) -> T {
+        match self {
+            Self::Thread(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Self::Done(result) => result,
+        }
+    }
+}
+
+impl<T> Started<T> {
+    /// Waits for the result.
+    pub fn join(self) -> T {
+        match self {
+            Self::Thread(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Self::Done(result) => result,
+        }
+    }
+}
+
+/// Runs `work` in a thread of `scope`, else here and now.
+pub fn beside<'s, T: Send + 's>(
+    scope: &'s Scope<'s, '_>,
+    work: impl FnOnce() -> T + Send + 's,
+) -> BesideInScope<'s, T> {
+    match beside_with(scope, work, |work| work()) {
+        Ok(thread) => Beside::Thread(thread),
+        Err(work) => Beside::Done(work()),
+    }
+}
+
+/// Runs `work` on `input` in a thread of `scope`. Gives `input` back where none can be started.
+pub fn beside_with<'s, I: Send + 's, T: Send + 's>(
+    scope: &'s Scope<'s, '_>,
+    input: I,
+    work: impl FnOnce(I) -> T + Send + 's,
+) -> Result<ScopedJoinHandle<'s, T>, I> {
+    let (slot, sent) = shared(input);
+    Builder::new().spawn_scoped(scope, move || work(take(&sent))).map_err(|_| take_back(&slot))
+}
+
+/// Runs `work` in a thread of its own, else here and now.
+pub fn start<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Started<T> {
+    let (slot, sent) = shared(work);
+    match Builder::new().spawn(move || take(&sent)()) {
+        Ok(thread) => Beside::Thread(thread),
+        Err(_) => Beside::Done(take_back(&slot)()),
+    }
+}
+
+/// Tells whether something failed in this process that may go well another time: a thread, a process or a file that could not be had.
+/// What is decided then is for this build alone, and what nvtune keeps running may be what nvcc lacks.
+pub fn has_faulted() -> bool {
+    FAULTED.load(Ordering::Relaxed)
+}
+
+/// Notes that something failed that may go well another time.
+pub fn note_fault() {
+    FAULTED.store(true, Ordering::Relaxed);
+}
+
+/// Notes the error of starting a program, unless it is the program's own.
+pub(super) fn note_start(error: &std::io::Error) {
+    use std::io::ErrorKind::{NotFound, PermissionDenied};
+    if !matches!(error.kind(), NotFound | PermissionDenied) {
+        note_fault();
+    }
+}
+
+/// Number of threads that share work: `RAYON_NUM_THREADS`, else one for each core.
+pub(super) fn usual_count() -> usize {
+    let wanted = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok());
+    wanted.filter(|&count| count > 0).unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
+/// Starts the threads that rayon shares work among; the first call alone does anything. Without it the first parallel step would
+/// start them, and panic where one of them cannot be had.
+///
+/// All are started before rayon is told of them. Where one is refused, those that came are let go: the compiler needs processes.
+pub fn start_pool() {
+    static STARTED: Once = Once::new();
+    STARTED.call_once(|| {
+        let count = usual_count();
+        let mut waiting = Vec::new();
+        for _ in 0..count {
+            let (sender, work) = mpsc::channel::<rayon::ThreadBuilder>();
+            let thread =
+                Builder::new().name("worker".to_owned()).spawn(move || work.recv().map(rayon::ThreadBuilder::run));
+            if thread.is_err() {
+                note_fault();
+                break;
+            }
+            waiting.push(sender);
+        }
+        let pool = rayon::ThreadPoolBuilder::new();
+        // A pool that is there already, as in a program of tests, serves as well.
+        let _ = if waiting.len() == count {
+            pool.num_threads(count).spawn_handler(hand_out(waiting)).build_global()
+        } else {
+            drop(waiting);
+            pool.num_threads(1).use_current_thread().build_global()
+        };
+    });
+}
+
+/// Gives each of rayon's threads to one that waits.
+fn hand_out(
+    mut waiting: Vec<mpsc::Sender<rayon::ThreadBuilder>>,
+) -> impl FnMut(rayon::ThreadBuilder) -> std::io::Result<()> {
+    move |thread| {
+        let lacking = || std::io::Error::other("no thread waits");
+        waiting.pop().ok_or_else(lacking)?.send(thread).map_err(|_| lacking())
+    }
+}
+
+type Slot<I> = Arc<Mutex<Option<I>>>;
+
+fn shared<I>(input: I) -> (Slot<I>, Slot<I>) {
+    let slot = Arc::new(Mutex::new(Some(input)));
+    (Arc::clone(&slot), slot)
+}
+
+#[allow(clippy::expect_used, reason = "a slot is taken from once: by the thread, or by who learns that there is none")]
+fn take<I>(slot: &Slot<I>) -> I {
+    slot.lock().unwrap_or_else(PoisonError::into_inner).take().expect("the input is there")
+}
+
+fn take_back<I>(slot: &Slot<I>) -> I {
+    note_fault();
+    take(slot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_done_with_and_without_a_thread() {
+        let results = std::thread::scope(|scope| {
+            let thread = beside(scope, || 1);
+            let refused: BesideInScope<'_, i32> = Beside::Done(2);
+            let input = beside_with(scope, 3, |input| input).map(|thread| thread.join().expect("no panic"));
+            [thread.join(), refused.join(), input.unwrap_or_else(|input| input)]
+        });
+        assert_eq!((results, start(|| 4).join()), ([1, 2, 3], 4));
+    }
+}
