@@ -84,7 +84,7 @@ checks: toolkit
 	.ci/checks
 
 fuzz: ## fuzz what reads foreign text, a minute each; needs cargo-fuzz and a nightly compiler
-	@for target in comment host_code cubin sass ptx; do tests/fuzz/run $$target 60; done
+	@tests/fuzz/run all 60
 
 # Where there is no cargo, GPU_TEST_BINARY is the test program that `cargo test --release --test gpu --no-run` makes.
 test-gpu: toolkit ## the tests that need a GPU; what they say is kept in kernels/results/

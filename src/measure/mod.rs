@@ -32,6 +32,23 @@ mod schedule;
 pub mod verdict;
 mod worker;
 
+#[cfg(fuzzing)]
+pub(crate) mod fuzzed {
+    use super::protocol::{Reply, Request, read};
+
+    /// See [`crate::fuzzed::protocol`].
+    pub fn protocol(bytes: &[u8]) {
+        let mut from = bytes;
+        while let Ok(Some((_, payload))) = read::<Reply>(&mut from) {
+            assert!(payload.len() <= bytes.len());
+        }
+        let mut from = bytes;
+        while let Ok(Some((_, payload))) = read::<Request>(&mut from) {
+            assert!(payload.len() <= bytes.len());
+        }
+    }
+}
+
 pub use candidate::{Caches, Candidate, Plan};
 pub use error::Error;
 pub use inventory::{Present, visible};

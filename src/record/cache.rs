@@ -267,7 +267,7 @@ fn packed(contents: &[u8]) -> std::io::Result<Vec<u8>> {
 }
 
 /// The contents of an entry; `None` where a byte of it is not as it was written.
-fn unpacked(bytes: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn unpacked(bytes: &[u8]) -> Option<Vec<u8>> {
     let end = bytes.iter().take(256).position(|&byte| byte == b'\n')?;
     let (line, body) = (std::str::from_utf8(&bytes[..end]).ok()?, &bytes[end + 1..]);
     let mut words = line.split(' ');

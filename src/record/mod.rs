@@ -14,6 +14,17 @@ pub mod result_store;
 mod staleness;
 mod writer_id;
 
+#[cfg(fuzzing)]
+pub(crate) mod fuzzed {
+    use super::Kept;
+
+    /// See [`crate::fuzzed::cache_entry`].
+    pub fn cache_entry(bytes: &[u8]) {
+        let contents = super::cache::unpacked(bytes);
+        let _ = serde_json::from_slice::<Kept>(contents.as_deref().unwrap_or(bytes));
+    }
+}
+
 pub use cache::{Cache, Contents};
 pub use decision::{
     Decision, ENGINE, FORMAT, Held, Kept, Kind, Pinned, Record, RecordedConfiguration, RecordedTiming, RecordedVariant,

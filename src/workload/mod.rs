@@ -17,6 +17,20 @@ mod structure;
 pub mod template_args;
 mod variable;
 
+#[cfg(fuzzing)]
+pub(crate) mod fuzzed {
+    use super::npy::Array;
+    use crate::cuda::Scalar;
+
+    /// See [`crate::fuzzed::npy`].
+    pub fn npy(bytes: &[u8]) {
+        if let Ok(array) = Array::parse(bytes) {
+            assert!(array.data.end <= bytes.len());
+            let _ = array.holds(Scalar::F32);
+        }
+    }
+}
+
 pub use bind::{bind, default_tolerance};
 pub use buffer::{Argument, Buffer, Check, FileBytes, Fill, Symbol, Workload};
 pub use entry::{Entry, entries, find};
