@@ -161,7 +161,7 @@ impl MarkedSource {
     }
 
     /// Where the header must be below a folder of the include path: by its own name first, and by all that it is included by.
-    fn header_places(&self) -> Vec<PathBuf> {
+    pub fn header_places(&self) -> Vec<PathBuf> {
         let name = PathBuf::from(Header::file_name(&self.stem));
         let is_below = |path: &PathBuf| path.components().all(|part| matches!(part, Component::Normal(_)));
         let others = self.header_includes.iter().map(PathBuf::from).filter(|path| *path != name && is_below(path));

@@ -53,11 +53,10 @@ impl Build<'_> {
     }
 
     pub(super) fn write_results(&self, folder: &Path, tuning: &Tuning, warm: Option<&Warm<'_>>) -> Result<(), String> {
-        let kernels = tuning.header_kernels();
-        if kernels.is_empty() && !tuning.needs_header() {
+        if tuning.tuned.is_empty() && !tuning.needs_header() {
             return Ok(());
         }
-        let text = Header { source: tuning.source.file_name(), kernels }.text();
+        let text = tuning.header_text();
         let header = folder.join(Header::file_name(&tuning.source.stem));
         let path = folder.join(record_name(&tuning.source.stem));
         let source = &tuning.source.path;

@@ -123,6 +123,11 @@ impl Tuning {
         self.source.includes_header && !(self.annotations.is_empty() && self.left_out.is_empty())
     }
 
+    /// The text of its header.
+    pub fn header_text(&self) -> String {
+        Header { source: self.source.file_name(), kernels: self.header_kernels() }.text()
+    }
+
     /// The header in this folder, where the compile reads it.
     pub fn header_in(&self, folder: &Path) -> Option<PathBuf> {
         self.needs_header().then(|| folder.join(Header::file_name(&self.source.stem)))
@@ -144,7 +149,7 @@ impl Tuning {
     }
 
     /// What the header says: the winners and, for a source that includes it, the baselines of kernels that were not tuned.
-    pub fn header_kernels(&self) -> Vec<HeaderKernel> {
+    fn header_kernels(&self) -> Vec<HeaderKernel> {
         let tuned = self.tuned.iter().map(Tuned::header);
         if !self.source.includes_header {
             return tuned.collect();

@@ -36,6 +36,10 @@ pub struct Invocation {
     pub output: Option<PathBuf>,
     /// `-odir`, where given.
     pub output_directory: Option<PathBuf>,
+    /// `-MF`, where given.
+    dependency_output: Option<PathBuf>,
+    /// `-MD` or `-MMD`.
+    writes_dependencies: bool,
     /// Folders searched for quoted includes after the source's own: those of `-I`, then those of `-isystem`.
     pub include_paths: Vec<PathBuf>,
     /// `--dryrun` or `--clean-targets`: nothing is compiled.
@@ -106,6 +110,8 @@ impl Invocation {
             each: None,
             output: None,
             output_directory: None,
+            dependency_output: None,
+            writes_dependencies: false,
             include_paths: Vec::new(),
             dry: false,
             device_debug: false,
@@ -174,6 +180,8 @@ impl Invocation {
             "-G" => self.device_debug = true,
             "-o" => self.output = Some(PathBuf::from(value)),
             "-odir" => self.output_directory = Some(PathBuf::from(value)),
+            "-MF" => self.dependency_output = Some(PathBuf::from(value)),
+            "-MD" | "-MMD" => self.writes_dependencies = true,
             "-I" => self.include_paths.extend(paths(value)),
             "-isystem" => reader.system_paths.extend(paths(value)),
             "-x" => reader.language_is_cuda = value == "cu",
@@ -195,12 +203,30 @@ impl Invocation {
     /// The file that a source becomes, where it has one of its own.
     pub fn made_of(&self, source: &Path) -> Option<PathBuf> {
         let extension = self.each?;
-        let in_its_place = || {
-            let mut name = source.file_stem()?.to_owned();
-            name.push(format!(".{extension}"));
-            Some(self.object_folder().join(name))
-        };
-        self.output.clone().or_else(in_its_place)
+        self.output.clone().or_else(|| Some(self.beside_object(source.file_stem()?, extension)))
+    }
+
+    /// A file in the folder of the object.
+    fn beside_object(&self, stem: &OsStr, extension: &str) -> PathBuf {
+        let mut name = stem.to_owned();
+        name.push(format!(".{extension}"));
+        self.object_folder().join(name)
+    }
+
+    /// Where dependency files may be after the call: nvcc names one after the output, or each after its source.
+    pub fn depfiles(&self) -> Vec<PathBuf> {
+        if !self.writes_dependencies {
+            return Vec::new();
+        }
+        if let Some(path) = self.dependency_output.clone() {
+            return vec![path];
+        }
+        let of_source = |source: &PathBuf| Some(self.beside_object(source.file_stem()?, "d"));
+        self.output
+            .iter()
+            .map(|output| output.with_extension("d"))
+            .chain(self.sources.iter().filter_map(of_source))
+            .collect()
     }
 
     /// The folder that the header of `source` goes to: that of the object file. nvcc looks at no `-odir` beside `-o`.
@@ -347,6 +373,20 @@ mod tests {
             ("src/a.x.cu b.cu -o program", None),
         ] {
             assert_eq!(read(line).made_of(Path::new("src/a.x.cu")), made.map(PathBuf::from), "{line}");
+        }
+    }
+
+    #[test]
+    fn dependency_files_are_found_in_each_form_of_call() {
+        for (line, depfiles) in [
+            ("-c a.cu -o b/a.o", &[][..]),
+            ("-MD -c a.cu -o b/a.o -MF deps/a", &["deps/a"]),
+            ("-MF deps/a -MMD -c a.cu", &["deps/a"]),
+            ("-MD -c a.cu -o b/x.y.o", &["b/x.y.d", "b/a.d"]),
+            ("-MD -c a.x.cu b.cu -odir out", &["out/a.x.d", "out/b.d"]),
+            ("-MD a.cu -o program", &["program.d", "./a.d"]),
+        ] {
+            assert_eq!(read(line).depfiles(), depfiles.iter().map(PathBuf::from).collect::<Vec<_>>(), "{line}");
         }
     }
 

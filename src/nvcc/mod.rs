@@ -1,5 +1,6 @@
 //! Everything about being `nvcc`: argv and environment -> [`Invocation`], and the real nvcc behind it.
 
+mod depfile;
 mod dry_run;
 mod fatbin;
 pub mod final_build;
@@ -15,6 +16,7 @@ pub mod shim_ptxas;
 mod source_scan;
 mod toolchain;
 
+pub use depfile::{Renamed, renamed};
 pub use dry_run::{Dryrun, DryrunError, Pipeline, Step};
 pub use fatbin::{Loaded, Loads};
 pub use invocation::{Invocation, InvocationError, Phase};

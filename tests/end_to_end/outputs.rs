@@ -163,6 +163,39 @@ fn dependency_file_names_the_header() {
     assert!(dependencies.contains("saxpy.tune.h"), "{dependencies}");
 }
 
+/// Includes files of four names by which others stand beside the object; the compile fails where it reads one of those.
+const INCLUDES: &str = "#include <climits>\n#include <config.h>\n\
+    #if !defined(INT_MAX) || ANSWER != 1 || __has_include(<other.h>) || __has_include(\"other.h\")\n\
+    #error it reads a file beside the object\n#endif\n";
+
+#[test]
+fn compile_reads_no_other_file_beside_its_object() {
+    for (options, object, depfile) in [
+        (&["-MD", "-MP", "-I", "third"][..], "build/kernel.o", "build/kernel.d"),
+        (&["-MD", "-MF", "made.d", "-isystem", "third"], "build/other.o", "made.d"),
+    ] {
+        let project = Project::new(&["kernel.cu"]);
+        for (name, text) in [
+            ("third/config.h", "#define ANSWER 1\n"),
+            ("build/config.h", "#define ANSWER 2\n"),
+            ("build/limits.h", "#define MAX 4\n"),
+            ("build/other.h", ""),
+        ] {
+            std::fs::create_dir_all(project.path(name).parent().expect("it has one")).expect("a folder");
+            project.write(name, text);
+        }
+        let source = project.read("kernel.cu");
+        project.write("kernel.cu", &format!("{INCLUDES}{source}"));
+        let arguments = [compile("kernel.cu", object), options.iter().map(|&word| word.to_owned()).collect()].concat();
+        let mut build = project.nvtune(&arguments);
+        succeed(build.env("TMPDIR", project.path("bin")));
+        let dependencies = project.read(depfile);
+        assert!(dependencies.contains("build/kernel.tune.h"), "{options:?}: {dependencies}");
+        assert!(!dependencies.contains("nvtune-"), "a file that is gone: {options:?}: {dependencies}");
+        assert!(std::fs::read_dir(project.path("bin")).expect("a folder").count() == 2, "nvcc and the cache");
+    }
+}
+
 #[test]
 fn object_of_kept_baselines_is_that_of_plain_nvcc() {
     let project = Project::new(&["two.cu"]).with_cuda_headers();

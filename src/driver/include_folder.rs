@@ -1,0 +1,86 @@
+//! The folder in which a compile finds the headers of its sources.
+//!
+//! It holds nothing else: beside the object may be a `limits.h` or a `version` that no compile is to find. The compiler names files of
+//! this folder in dependency files, which get the names of the lasting headers once the compiler has ended.
+
+use crate::nvcc::{Renamed, list_value, renamed};
+use crate::process::Temporary;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The header of a source, for its compile.
+pub struct IncludedHeader {
+    /// By what names below a folder of the include path the source includes it, the file name first.
+    pub places: Vec<PathBuf>,
+    pub text: String,
+    /// The header that stays after the build.
+    pub lasting: PathBuf,
+}
+
+/// A folder with such headers; it goes when this is dropped.
+pub struct IncludeFolder {
+    folder: Temporary,
+    headers: Vec<IncludedHeader>,
+}
+
+impl IncludeFolder {
+    /// Makes the folder.
+    pub fn new(headers: Vec<IncludedHeader>) -> io::Result<Self> {
+        let folder = Temporary::new()?;
+        for header in &headers {
+            for place in &header.places {
+                let path = folder.path().join(place);
+                path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+                std::fs::write(path, &header.text)?;
+            }
+        }
+        Ok(Self { folder, headers })
+    }
+
+    /// The options that make a source find its header. `is_only_source`: a call of one source includes it first of all.
+    pub fn options(&self, is_only_source: bool) -> Vec<OsString> {
+        let mut options = vec!["-I".into(), list_value(self.folder.path().as_os_str())];
+        // A quoted include finds a header that a build into the source's own folder left before it looks in this folder: its grids would
+        // be for another winner. The include guard makes it empty once the right one is read.
+        for header in self.headers.iter().filter(|_| is_only_source) {
+            options.extend(["-include".into(), list_value(self.first_included(header).as_os_str())]);
+        }
+        options
+    }
+
+    /// The lasting header where that will do: debug information names it, and is then the same in each build.
+    fn first_included(&self, header: &IncludedHeader) -> PathBuf {
+        let is_same = || std::fs::read(&header.lasting).is_ok_and(|present| present == header.text.as_bytes());
+        match header.places.first() {
+            Some(place) if !is_same() => self.folder.path().join(place),
+            _ => header.lasting.clone(),
+        }
+    }
+
+    /// Gives the headers their lasting names in these dependency files.
+    pub fn rename_in(&self, depfiles: &[PathBuf]) {
+        let own = self.folder.path().as_os_str().as_bytes();
+        for path in depfiles {
+            // A device is no file to be written again.
+            if !path.symlink_metadata().is_ok_and(|data| data.is_file()) {
+                continue;
+            }
+            let Ok(text) = std::fs::read(path) else { continue };
+            if memchr::memmem::find(&text, own).is_some() {
+                // Where it cannot be written, its dates have the source compiled once more.
+                let _ = std::fs::write(path, renamed(&text, |name| self.lasting_name(name)));
+            }
+        }
+    }
+
+    fn lasting_name(&self, name: &Path) -> Renamed {
+        let Ok(place) = name.strip_prefix(self.folder.path()) else { return Renamed::Kept };
+        let header = self.headers.iter().find(|header| header.places.iter().any(|own| own == place));
+        match header.filter(|header| header.lasting.is_file()) {
+            Some(header) => Renamed::To(header.lasting.clone()),
+            None => Renamed::Removed,
+        }
+    }
+}
