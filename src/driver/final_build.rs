@@ -37,6 +37,8 @@ impl Build<'_> {
         warm: Option<&Warm<'_>>,
     ) -> u8 {
         self.written.take_turns(tunings.iter().filter_map(|tuning| tuning.header_in(folder)));
+        self.choose_lasting(folder, &mut tunings);
+        self.set_way_back(&tunings);
         let wrong = match self.attempt(programs, folder, &tunings, warm) {
             Attempt::Ended(code) => {
                 // What refused a kernel may be what nvcc stumbles over, too: a disk that is full.
@@ -175,7 +177,8 @@ impl Build<'_> {
     fn include_folder(&self, folder: &Path, tunings: &[Tuning]) -> Result<Option<IncludeFolder>, String> {
         let included = |tuning: &Tuning| {
             let (places, text) = (tuning.source.header_places(), tuning.header_text());
-            Some(IncludedHeader { places, text, lasting: tuning.header_in(folder)? })
+            let header = tuning.header_in(folder)?;
+            Some(IncludedHeader { places, text, lasting: tuning.keeps_results.then_some(header) })
         };
         let headers: Vec<IncludedHeader> = tunings.iter().filter_map(included).collect();
         let made = (!headers.is_empty()).then(|| IncludeFolder::new(headers)).transpose();

@@ -15,8 +15,8 @@ pub struct IncludedHeader {
     /// By what names below a folder of the include path the source includes it, the file name first.
     pub places: Vec<PathBuf>,
     pub text: String,
-    /// The header that stays after the build.
-    pub lasting: PathBuf,
+    /// The header that stays after the build; `None` where the one there is of another object.
+    pub lasting: Option<PathBuf>,
 }
 
 /// A folder with such headers; it goes when this is dropped.
@@ -52,11 +52,9 @@ impl IncludeFolder {
 
     /// The lasting header where that will do: debug information names it, and is then the same in each build.
     fn first_included(&self, header: &IncludedHeader) -> PathBuf {
-        let is_same = || std::fs::read(&header.lasting).is_ok_and(|present| present == header.text.as_bytes());
-        match header.places.first() {
-            Some(place) if !is_same() => self.folder.path().join(place),
-            _ => header.lasting.clone(),
-        }
+        let is_same = |path: &&PathBuf| std::fs::read(path).is_ok_and(|present| present == header.text.as_bytes());
+        let own = || self.folder.path().join(header.places.first().map_or(Path::new(""), PathBuf::as_path));
+        header.lasting.as_ref().filter(is_same).cloned().unwrap_or_else(own)
     }
 
     /// Gives the headers their lasting names in these dependency files.
@@ -78,9 +76,7 @@ impl IncludeFolder {
     fn lasting_name(&self, name: &Path) -> Renamed {
         let Ok(place) = name.strip_prefix(self.folder.path()) else { return Renamed::Kept };
         let header = self.headers.iter().find(|header| header.places.iter().any(|own| own == place));
-        match header.filter(|header| header.lasting.is_file()) {
-            Some(header) => Renamed::To(header.lasting.clone()),
-            None => Renamed::Removed,
-        }
+        let lasting = header.and_then(|header| header.lasting.clone()).filter(|path| path.is_file());
+        lasting.map_or(Renamed::Removed, Renamed::To)
     }
 }

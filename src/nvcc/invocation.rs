@@ -206,6 +206,12 @@ impl Invocation {
         self.output.clone().or_else(|| Some(self.beside_object(source.file_stem()?, extension)))
     }
 
+    /// The file that a source becomes, or becomes a part of.
+    pub fn product_of(&self, source: &Path) -> PathBuf {
+        let whole = || self.output.clone().unwrap_or_else(|| PathBuf::from("a.out"));
+        self.made_of(source).unwrap_or_else(whole)
+    }
+
     /// A file in the folder of the object.
     fn beside_object(&self, stem: &OsStr, extension: &str) -> PathBuf {
         let mut name = stem.to_owned();

@@ -89,14 +89,20 @@ impl Shared {
     }
 
     fn start(&self, (real, tile): (&str, u32)) -> Child {
+        let mut arguments = compile("kernel.cu", &format!("{real}.o"));
+        arguments.push(format!("-DREAL={real}"));
+        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        self.call((real, tile), &words).stderr(Stdio::piped()).spawn().expect("it starts")
+    }
+
+    /// A call for which a value of TILE wins.
+    fn call(&self, (real, tile): (&str, u32), arguments: &[&str]) -> Command {
         let device = r#"{"name": "NVIDIA H200", "compute_capability": 90, "driver": 13000}"#;
         let entries = format!(r#"{{"label": "TILE={tile}", "time_us": 5.0}}, {{"time_us": 10.0, "spread": 0.01}}"#);
         self.project.write(&format!("{real}.json"), &format!(r#"{{"device": {device}, "entries": [{entries}]}}"#));
-        let mut arguments = compile("kernel.cu", &format!("{real}.o"));
-        arguments.push(format!("-DREAL={real}"));
-        let mut build = self.project.nvtune(&arguments);
-        build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", format!("{real}.json")).stderr(Stdio::piped());
-        build.spawn().expect("it starts")
+        let mut build = self.project.nvtune(arguments);
+        build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", format!("{real}.json"));
+        build
     }
 
     /// Waits for the end of a build and returns its messages.
@@ -126,14 +132,42 @@ fn one_source_compiled_twice_at_once_reads_its_own_header_each_time() {
 }
 
 #[test]
-fn header_that_another_object_of_the_source_had_is_a_warning_once() {
-    let shared = Shared::new();
-    let clash = |said: String| {
-        said.contains("'./kernel.tune.h' is of 'double.o' now, and was of 'float.o': where a source makes")
-    };
-    Shared::end(shared.start(OBJECTS[0]));
-    assert!(clash(Shared::end(shared.start(OBJECTS[1]))), "the header was of the other object");
-    assert!(!clash(Shared::end(shared.start(OBJECTS[1]))), "and is its own now");
+fn header_stays_that_of_the_first_object_of_a_folder() {
+    // With what is said, and the value of TILE that its own header gives to what it makes: none where that has no machine code.
+    for (words, said, tile) in [
+        (&["-c", "kernel.cu", "-o", "o/double.o"][..], "of 'o/float.o', and 'o/double.o' is compiled", Some(4)),
+        (&["-lib", "kernel.cu", "-o", "o/double.a"], "of 'o/float.o', and 'o/double.a' is compiled", Some(4)),
+        (&["-c", "sub/kernel.cu", "-o", "o/other.o"], "of 'o/float.o', and 'o/other.o' is compiled", Some(4)),
+        (&["-ptx", "kernel.cu", "-o", "o/kernel.ptx"], "-ptx makes no machine code", None),
+    ] {
+        let shared = Shared::new();
+        let project = &shared.project;
+        for folder in ["o", "sub"] {
+            std::fs::create_dir(project.path(folder)).expect("a folder");
+        }
+        std::fs::copy(project.path("kernel.cu"), project.path("sub/kernel.cu")).expect("copied");
+        let arguments = [&["-arch=sm_90", "-MD", "-MF", "made.d", "-DREAL=double"], words].concat();
+        let build = || {
+            let ran = succeed(&mut shared.call(OBJECTS[1], &arguments));
+            assert!(ran.stderr.contains(said) && ran.stderr.matches("nvtune warning").count() == 1, "{}", ran.stderr);
+            assert!(!project.read("made.d").contains("tune.h"), "{words:?}: {}", project.read("made.d"));
+        };
+        succeed(&mut shared.call(OBJECTS[0], &["-arch=sm_90", "-c", "kernel.cu", "-o", "o/float.o"]));
+        let results = || (project.read("o/kernel.tune.h"), project.read("o/kernel.tune.json"));
+        let before = results();
+        build();
+        assert!(results() == before, "{words:?}");
+        if let Some(tile) = tile {
+            project
+                .write("main.cu", "#include <cstdio>\nextern int tile;\nint main() { std::printf(\"%d\", tile); }\n");
+            succeed(&mut project.plain(&["main.cu", words[3], "-o", "tile"]));
+            assert_eq!(succeed(&mut Command::new(project.path("tile"))).stdout, tile.to_string(), "{words:?}");
+        } else {
+            std::fs::remove_file(project.path("o/kernel.tune.h")).expect("removed");
+            build();
+            assert!(!project.path("o/kernel.tune.h").exists(), "nor does it leave one where it comes first");
+        }
+    }
 }
 
 #[test]
