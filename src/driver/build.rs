@@ -59,9 +59,15 @@ impl Build<'_> {
     }
 }
 
-/// Gives the process to nvcc: no parent stays.
+/// Gives the process to nvcc, or to what the user has start it: no parent stays.
 pub(super) fn hand_over(nvcc: &RealNvcc, arguments: &[OsString], console: &Console) -> u8 {
-    let error = process::hand_over(&nvcc.path, arguments);
-    console.fatal(&format!("cannot start '{}': {error}", nvcc.path.display()));
+    let (program, error) = match &nvcc.launcher {
+        Some(launcher) => {
+            let words = [&[nvcc.path.clone().into_os_string()], arguments].concat();
+            (launcher, process::hand_over(launcher, &words))
+        }
+        None => (&nvcc.path, process::hand_over(&nvcc.path, arguments)),
+    };
+    console.fatal(&format!("cannot start '{}': {error}", program.display()));
     FATAL
 }

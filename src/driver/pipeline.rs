@@ -10,27 +10,28 @@ use super::marked_source::MarkedSource;
 use super::tuning::Tuning;
 use crate::diag::FATAL;
 use crate::diag::console::Console;
-use crate::nvcc::{Dryrun, Invocation, MarkedFile, RealNvcc, STARTED_WRAPPERS};
+use crate::nvcc::{Dryrun, Invocation, LaunchedCall, MarkedFile, RealNvcc, STARTED_WRAPPERS, on_path};
 use crate::process;
 use crate::put;
 use crate::record::result_store::Results;
 use crate::record::{Record, Written};
 use crate::settings::{Mode, Settings, Trust, is_off};
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::Path;
 
-/// Runs as nvcc with `arguments` (without argv[0]); `name` is what nvtune was called by, or the compiler named in
-/// `nvtune /path/nvcc ...`. Comes back only where nvcc was not given the process.
-pub fn run(arguments: &[OsString], name: Option<&OsStr>) -> u8 {
+/// Runs as nvcc; the call's nvcc is what nvtune was called by, or the compiler named in `nvtune /path/nvcc ...`. Comes back only
+/// where nvcc was not given the process.
+pub fn run(LaunchedCall { launcher, nvcc: name, arguments }: LaunchedCall<'_>) -> u8 {
     let environment = |name: &str| std::env::var_os(name);
-    let nvcc = match RealNvcc::find(name, environment) {
+    let mut nvcc = match RealNvcc::find(Some(name), environment) {
         Ok(nvcc) => nvcc,
         Err(error) => {
             Console::new(false).fatal(&error.to_string());
             return FATAL;
         }
     };
+    nvcc.launcher = launcher.map(|launcher| on_path(launcher).unwrap_or_else(|| launcher.into()));
     if let Some(passed) = nvcc.started_wrappers(std::env::var_os(STARTED_WRAPPERS)) {
         // SAFETY: this process has no other thread yet.
         unsafe { std::env::set_var(STARTED_WRAPPERS, passed) };

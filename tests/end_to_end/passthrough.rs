@@ -85,6 +85,50 @@ fn launcher_form_runs_the_nvcc_it_names() {
 }
 
 #[test]
+fn launcher_form_takes_any_program_that_is_nvcc() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let project = Project::new(&["plain.cu"]);
+    let script = |name: &str, text: &str| {
+        project.write(name, &format!("#!/bin/sh\n{text}\n"));
+        std::fs::set_permissions(project.path(name), PermissionsExt::from_mode(0o755)).expect("executable");
+    };
+    let real = nvcc();
+    script("bin/nvcc-13", &format!("exec '{}' \"$@\"", real.display()));
+    script("wrapper", "exec nvcc-13 \"$@\"");
+    script("bin/launcher", "echo launched; exec \"$@\"");
+    script("other", "echo other");
+    symlink(env!("CARGO_BIN_EXE_nvtune"), project.path("nvcc-13")).expect("linked");
+    let path = format!("{}:{}", project.path("bin").display(), std::env::var("PATH").expect("it is set"));
+    let version = |words: &[&str]| {
+        let mut command = std::process::Command::new(words[0]);
+        command.args(&words[1..]).arg("--version").current_dir(project.path("")).env("PATH", &path);
+        run(command.env_remove("NVTUNE_NVCC"))
+    };
+    let nvtune = env!("CARGO_BIN_EXE_nvtune");
+    let link = project.path("nvcc-13");
+    for (words, first) in [
+        (&[nvtune, "nvcc-13"][..], "nvcc: NVIDIA"),
+        (&[nvtune, "bin/nvcc-13"], "nvcc: NVIDIA"),
+        (&[nvtune, "./wrapper"], "nvcc: NVIDIA"),
+        (&[nvtune, "launcher", "nvcc-13"], "launched"),
+        (&[nvtune, "launcher", "bin/nvcc-13"], "launched"),
+        (&[link.to_str().expect("a plain name")], "nvcc: NVIDIA"),
+    ] {
+        let ran = version(words);
+        assert_eq!(ran.code, Some(0), "{words:?}: {}", ran.stderr);
+        assert!(
+            ran.stdout.starts_with(first) && ran.stdout.contains("Cuda compiler driver"),
+            "{words:?}: {}",
+            ran.stdout
+        );
+    }
+    for words in [&[nvtune, "./other"][..], &[nvtune, "none"]] {
+        let ran = version(words);
+        assert!(ran.stderr.contains("unrecognized subcommand"), "{words:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn missing_nvcc_is_an_error() {
     let project = Project::new(&["plain.cu"]);
     let missing = run(project.nvtune(&compile("plain.cu", "a.o")).env("NVTUNE_NVCC", "/nowhere/nvcc"));
