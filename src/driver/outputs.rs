@@ -54,7 +54,7 @@ impl Build<'_> {
     /// Decides whose header and record stay: those of the first object of a folder, for as long as it is there. Builds of two objects that
     /// write over each other's header would each have the other done again, without end.
     pub(super) fn choose_lasting(&self, folder: &Path, tunings: &mut [Tuning]) {
-        for tuning in tunings {
+        for tuning in tunings.iter_mut().filter(|tuning| tuning.has_results()) {
             if matches!(self.invocation.phase, Phase::Assembly(_)) {
                 tuning.keeps_results = false;
                 continue;
@@ -74,7 +74,7 @@ impl Build<'_> {
     }
 
     pub(super) fn write_results(&self, folder: &Path, tuning: &Tuning, warm: Option<&Warm<'_>>) -> Result<(), String> {
-        if !tuning.keeps_results || tuning.tuned.is_empty() && !tuning.needs_header() {
+        if !tuning.keeps_results || !tuning.has_results() {
             return Ok(());
         }
         let text = tuning.header_text();

@@ -126,6 +126,11 @@ impl Tuning {
         self.source.includes_header && !(self.annotations.is_empty() && self.left_out.is_empty())
     }
 
+    /// Whether a header belongs to it: something was decided, or the source includes one.
+    pub fn has_results(&self) -> bool {
+        !self.tuned.is_empty() || self.needs_header()
+    }
+
     /// The text of its header.
     pub fn header_text(&self) -> String {
         Header { source: self.source.file_name(), kernels: self.header_kernels() }.text()
