@@ -105,6 +105,37 @@ impl MarkedSource {
         (annotations, problems)
     }
 
+    /// Empties the lines that are compiled for no architecture, so that no comment is read there; tells whether there are such. Where the
+    /// source cannot be preprocessed, all counts.
+    pub fn leave_out_uncompiled(&mut self, dryrun: &Dryrun) -> bool {
+        let mut compiled: BTreeMap<PathBuf, BTreeSet<u32>> = BTreeMap::new();
+        for pipeline in self.pipelines(dryrun) {
+            let toolchain = self.toolchain_of(dryrun, &[], pipeline, None);
+            let Some(text) = toolchain.ok().and_then(|toolchain| toolchain.device_source().ok()) else { return false };
+            for (path, mut file) in by_whole_paths(compiled_files(&text)) {
+                compiled.entry(path).or_default().append(&mut file.lines);
+            }
+        }
+        // Without markers it is not known which lines are of which file.
+        if self.path.canonicalize().map_or(true, |path| !compiled.contains_key(&path)) {
+            return false;
+        }
+        let none = BTreeSet::new();
+        let mut leaves_out = false;
+        for file in &mut self.files {
+            let lines = file.path.canonicalize().ok().and_then(|path| compiled.get(&path)).unwrap_or(&none);
+            let text = String::from_utf8_lossy(&file.text);
+            let left_out = left_out(&text, lines, Side::Device);
+            let is_left =
+                |line: usize| lines.is_empty() || left_out.contains(&u32::try_from(line + 1).unwrap_or(u32::MAX));
+            let kept = text.split('\n').enumerate().map(|(line, text)| if is_left(line) { "" } else { text });
+            let kept = kept.collect::<Vec<_>>().join("\n");
+            leaves_out |= kept != text;
+            file.text = kept.into_bytes();
+        }
+        leaves_out
+    }
+
     /// The source and what it includes with quotes. What nvtune writes itself is no word of theirs.
     fn around(&self, include_paths: &[PathBuf]) -> impl Iterator<Item = MarkedFile> {
         quoted_files(&self.path, include_paths).into_iter().filter(|file| !self.is_own_header(&file.path))
@@ -273,6 +304,12 @@ pub fn compiled_kernels(toolchain: &Toolchain) -> Option<impl Fn(&Annotation, bo
 fn by_whole_paths(files: BTreeMap<String, CompiledFile>) -> BTreeMap<PathBuf, CompiledFile> {
     let whole = |path: &str| Path::new(path).canonicalize().ok();
     files.into_iter().filter_map(|(path, file)| Some((whole(&path)?, file))).collect()
+}
+
+/// Whether a source of a call includes a header that nvtune made, its own or that of another source.
+pub fn reads_header(invocation: &Invocation) -> bool {
+    let files = invocation.sources.iter().flat_map(|source| quoted_files(source, &invocation.include_paths));
+    files.into_iter().any(|file| Header::is_one(&file.text))
 }
 
 /// Whether a call of nvcc with these arguments in the current folder compiles a marked kernel.

@@ -117,6 +117,14 @@ impl HeaderKernel {
 }
 
 impl Header {
+    /// The macro that leaves nothing of a header, for builds without nvtune's doing.
+    pub const OFF: &str = "NVTUNE_OFF";
+
+    /// Whether this is the text of a header.
+    pub fn is_one(text: &[u8]) -> bool {
+        text.starts_with(b"/* made by nvtune ")
+    }
+
     /// Names the macro that nvtune's builds define where the object has the winners that the header speaks of.
     pub fn tuned_macro(stem: &str) -> String {
         format!("NVTUNE_{}_TUNED", macro_name(stem))
@@ -133,7 +141,7 @@ impl Header {
         let version = env!("CARGO_PKG_VERSION");
         let mut text = Text::default();
         text.line(format_args!("/* made by nvtune {version} from {}: do not edit */", self.source));
-        text.line(format_args!("#include <stddef.h>\n\n{DETAIL}"));
+        text.line(format_args!("#ifndef {}\n#include <stddef.h>\n\n{DETAIL}", Self::OFF));
         let is_fat = self.kernels.iter().any(|kernel| Choice::of(kernel).is_needed());
         if is_fat {
             text.line(format_args!("\n{CAPABILITY}"));
@@ -172,7 +180,7 @@ impl Header {
             text.structure(kernel, &name);
             text.line(format_args!("}}  // namespace\n}}  // namespace nvtune\n#endif"));
         }
-        text.line(format_args!("#endif"));
+        text.line(format_args!("#endif\n#endif"));
         text.0
     }
 }

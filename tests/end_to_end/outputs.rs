@@ -361,6 +361,57 @@ fn errors_in_a_header_are_counted_for_the_source_that_includes_it() {
 }
 
 #[test]
+fn errors_of_all_kernels_are_counted_once() {
+    let project = Project::new(&[]);
+    let kernel = |name: &str| {
+        format!("//@tune block(256) threads(n)\n__global__ void {name}(int n, float *x) {{ x[0] = n; }}\n")
+    };
+    project.write("a.cu", &(kernel("k") + &kernel("l")));
+    let ran = run(&mut project.nvtune(&compile("a.cu", "a.o")));
+    assert_eq!((ran.code, ran.stderr.matches(": error: ").count()), (Some(2), 2), "{}", ran.stderr);
+    assert!(ran.stderr.ends_with("\n\n2 errors detected in the compilation of \"a.cu\".\n"), "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("detected in").count(), 1, "{}", ran.stderr);
+}
+
+#[test]
+fn comment_that_is_not_compiled_is_not_read() {
+    let wrong = "//@tune bock(256)\n__global__ void old(int n) {}\n";
+    let project = Project::new(&["saxpy.cu"]);
+    project.write("old.cuh", wrong);
+    let saxpy = project.read("saxpy.cu");
+    for (text, line) in [
+        (format!("#if 0\n{wrong}#endif\n{saxpy}"), None),
+        (format!("#if 0\n#include \"old.cuh\"\n#endif\n{saxpy}"), None),
+        (format!("{saxpy}#ifdef OLD\n{wrong}#else\n{}#endif\n", wrong.replace("old", "new_one")), Some(23)),
+    ] {
+        project.write("saxpy.cu", &text);
+        let ran = run(&mut project.nvtune(&compile("saxpy.cu", "saxpy.o")));
+        match line {
+            None => {
+                assert_eq!(ran.code, Some(0), "{text}{}", ran.stderr);
+                assert!(ran.stderr.starts_with("nvtune: saxpy: "), "{text}{}", ran.stderr);
+            }
+            Some(line) => {
+                assert_eq!(ran.code, Some(2), "{text}{}", ran.stderr);
+                assert!(ran.stderr.starts_with(&format!("saxpy.cu({line}): error: ")), "{text}{}", ran.stderr);
+                assert!(ran.stderr.contains("\n1 error detected"), "{text}{}", ran.stderr);
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_of_a_header_is_left_where_nvtune_is_off() {
+    let project = Project::new(&["saxpy.cu"]);
+    succeed(&mut project.plain(&reproducible("saxpy.cu", "same.o")));
+    let expected = project.bytes("same.o");
+    succeed(&mut project.nvtune(&compile("saxpy.cu", "saxpy.o")));
+    assert!(project.path("saxpy.tune.h").is_file());
+    succeed(project.nvtune(&reproducible("saxpy.cu", "same.o")).env("NVTUNE", "off"));
+    assert!(project.bytes("same.o") == expected, "the header is read");
+}
+
+#[test]
 fn sources_of_these_tests_are_tuned_without_warnings() {
     let sources = ["saxpy.cu", "tiled.cu", "two.cu"];
     let project = Project::new(&sources);

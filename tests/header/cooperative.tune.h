@@ -1,4 +1,5 @@
 /* made by nvtune 0.1.0 from cooperative.cu: do not edit */
+#ifndef NVTUNE_OFF
 #include <stddef.h>
 
 #ifndef NVTUNE_DETAIL
@@ -158,5 +159,6 @@ struct spinning {
 };
 }  // namespace
 }  // namespace nvtune
+#endif
 #endif
 #endif

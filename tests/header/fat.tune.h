@@ -1,4 +1,5 @@
 /* made by nvtune 0.1.0 from fat.cu: do not edit */
+#ifndef NVTUNE_OFF
 #include <stddef.h>
 
 #ifndef NVTUNE_DETAIL
@@ -209,5 +210,6 @@ struct mixed_too {
 };
 }  // namespace
 }  // namespace nvtune
+#endif
 #endif
 #endif

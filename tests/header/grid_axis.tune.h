@@ -1,4 +1,5 @@
 /* made by nvtune 0.1.0 from grid_axis.cu: do not edit */
+#ifndef NVTUNE_OFF
 #include <stddef.h>
 
 #ifndef NVTUNE_DETAIL
@@ -116,5 +117,6 @@ struct strided {
 };
 }  // namespace
 }  // namespace nvtune
+#endif
 #endif
 #endif

@@ -1,4 +1,5 @@
 /* made by nvtune 0.1.0 from macro-axes.cu: do not edit */
+#ifndef NVTUNE_OFF
 #include <stddef.h>
 
 #ifndef NVTUNE_DETAIL
@@ -125,5 +126,6 @@ struct tiled {
 };
 }  // namespace
 }  // namespace nvtune
+#endif
 #endif
 #endif

@@ -1,4 +1,5 @@
 /* made by nvtune 0.1.0 from names.cu: do not edit */
+#ifndef NVTUNE_OFF
 #include <stddef.h>
 
 #ifndef NVTUNE_DETAIL
@@ -232,5 +233,6 @@ struct class_ {
 };
 }  // namespace
 }  // namespace nvtune
+#endif
 #endif
 #endif

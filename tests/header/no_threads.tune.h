@@ -1,4 +1,5 @@
 /* made by nvtune 0.1.0 from no_threads.cu: do not edit */
+#ifndef NVTUNE_OFF
 #include <stddef.h>
 
 #ifndef NVTUNE_DETAIL
@@ -113,5 +114,6 @@ struct resident {
 };
 }  // namespace
 }  // namespace nvtune
+#endif
 #endif
 #endif

@@ -1,4 +1,5 @@
 /* made by nvtune 0.1.0 from overloads.cu: do not edit */
+#ifndef NVTUNE_OFF
 #include <stddef.h>
 
 #ifndef NVTUNE_DETAIL
@@ -158,5 +159,6 @@ struct add_float {
 };
 }  // namespace
 }  // namespace nvtune
+#endif
 #endif
 #endif

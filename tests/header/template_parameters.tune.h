@@ -1,4 +1,5 @@
 /* made by nvtune 0.1.0 from template_parameters.cu: do not edit */
+#ifndef NVTUNE_OFF
 #include <stddef.h>
 
 #ifndef NVTUNE_DETAIL
@@ -208,5 +209,6 @@ struct wide_W_1 {
 };
 }  // namespace
 }  // namespace nvtune
+#endif
 #endif
 #endif

@@ -1,4 +1,5 @@
 /* made by nvtune 0.1.0 from three_dimensions.cu: do not edit */
+#ifndef NVTUNE_OFF
 #include <stddef.h>
 
 #ifndef NVTUNE_DETAIL
@@ -114,5 +115,6 @@ struct wave {
 };
 }  // namespace
 }  // namespace nvtune
+#endif
 #endif
 #endif
