@@ -202,7 +202,7 @@ impl Build<'_> {
             (Winners { architecture, tuned, record: None, includes_header, left_out }, record)
         });
         let programs = Programs::new(dryrun, self.nvcc);
-        let compilers = compilers(dryrun, &programs.bin);
+        let compilers = compilers(dryrun, &programs);
         warm.keep(programs, sources.collect(), files, compilers);
     }
 }

@@ -103,9 +103,7 @@ impl Build<'_> {
         let kernels: Vec<TicketKernel> = kernels.collect();
         let stubs: Vec<StubText> = tunings.iter().flat_map(|tuning| &tuning.tuned).filter_map(Tuned::stub).collect();
         if kernels.is_empty() {
-            return self
-                .including(folder, tunings, |options| Attempt::Ended(self.exec(options)))
-                .unwrap_or_else(Attempt::Failed);
+            return self.attempt_baselines(folder, tunings);
         }
         let sources = match self.several_sources() {
             true => self.invocation.sources.iter().map(|source| source.to_string_lossy().into_owned()).collect(),
@@ -124,6 +122,19 @@ impl Build<'_> {
         }
     }
 
+    /// Lets nvcc build with headers, and with no winners.
+    fn attempt_baselines(&self, folder: &Path, tunings: &[Tuning]) -> Attempt {
+        if !tunings.iter().any(Tuning::has_results) {
+            return Attempt::Ended(self.plain());
+        }
+        match self.including(folder, tunings, |options| self.status(options)) {
+            Ok(Ok(status)) if !status.success() && status.code().is_some() => Attempt::Refused(status),
+            Ok(Ok(status)) => Attempt::Ended(self.end(status)),
+            Ok(Err(code)) => Attempt::Ended(code),
+            Err(problem) => Attempt::Failed(problem),
+        }
+    }
+
     /// Builds with baselines, and says so in headers and records too: the object must be one that plain nvcc would make.
     fn fall_back(&self, folder: &Path, mut tunings: Vec<Tuning>, problem: &str) -> u8 {
         if !self.settings.strict && self.write_baselines(folder, &mut tunings, problem).is_err() {
@@ -136,26 +147,39 @@ impl Build<'_> {
         self.including(folder, &tunings, |options| self.exec(options)).unwrap_or_else(|problem| self.go_back(&problem))
     }
 
-    /// Builds with baselines after nvcc failed with winners. If nvcc fails without winners too, the user's own code is wrong, and
-    /// its messages are on the screen already.
+    /// Builds with baselines after nvcc failed with winners, then as nvcc does, without headers, too: they may be what fails, or what the
+    /// object has no room beside. If nvcc fails without, the user's own code is wrong, and its messages are on the screen already.
     fn retry_without_winners(&self, folder: &Path, mut tunings: Vec<Tuning>, status: ExitStatus) -> u8 {
         let problem = "nvcc fails with it (see the messages above)";
-        if let Err(problem) = self.write_baselines(folder, &mut tunings, problem) {
-            return self.go_back(&problem);
-        }
-        let retried = self.including(folder, &tunings, |options| {
+        let captured = |options: &[OsString]| {
             let mut nvcc = Command::new(&self.nvcc.path);
             run_with_captured_stderr(nvcc.args(&self.invocation.arguments).args(options))
                 .map_err(|error| format!("cannot start '{}': {error}", self.nvcc.path.display()))
-        });
-        let (retried, said) = match retried.unwrap_or_else(Err) {
-            Ok((retried, said)) if retried.success() => (retried, said),
-            // What nvtune keeps running may be what nvcc lacks.
-            Ok(_) if process::has_faulted() => return self.go_back(problem),
-            Ok(_) => return self.end(status),
-            Err(problem) => return self.go_back(&problem),
         };
-        self.console.warning(&format!("the tuned result is not used: {problem}"));
+        let passed = |(status, _): &(ExitStatus, Vec<u8>)| status.success();
+        let mut retried = None;
+        if tunings.iter().any(Tuning::has_winners) {
+            let written = self.write_baselines(folder, &mut tunings, problem);
+            let built = written.and_then(|()| self.including(folder, &tunings, captured)?);
+            match built {
+                Ok(built) => retried = Some(built).filter(passed),
+                Err(problem) => return self.go_back(&problem),
+            }
+        }
+        let mut message = format!("the tuned result is not used: {problem}");
+        if retried.is_none() && process::has_faulted() {
+            // What nvtune keeps running may be what nvcc lacks.
+            return self.go_back(problem);
+        }
+        // Of several sources some may be built, with their headers.
+        if retried.is_none() && !self.several_sources() {
+            self.written.stay_where(None);
+            self.restore_files();
+            retried = captured(&[format!("-D{}", Header::OFF).into()]).ok().filter(passed);
+            message = format!("neither header nor tuned result is used: {problem}");
+        }
+        let Some((retried, said)) = retried else { return self.end(status) };
+        self.console.warning(&message);
         if let Some(code) = self.console.failure() {
             return self.take_back_all(code);
         }
@@ -205,15 +229,19 @@ impl Build<'_> {
     }
 
     fn exec(&self, options: &[OsString]) -> u8 {
-        let mut arguments = self.invocation.arguments.clone();
-        arguments.extend_from_slice(options);
         if options.is_empty() && !self.console.has_deferred() && self.written.is_empty() {
-            return hand_over(self.nvcc, &arguments, self.console);
+            return hand_over(self.nvcc, &self.invocation.arguments, self.console);
         }
-        match process::status(Command::new(&self.nvcc.path).args(&arguments)) {
-            Ok(status) => self.end(status),
-            Err(error) => self.go_back(&format!("cannot start '{}': {error}", self.nvcc.path.display())),
-        }
+        self.status(options).map_or_else(|code| code, |status| self.end(status))
+    }
+
+    /// Runs nvcc to its end.
+    ///
+    /// # Errors
+    /// The exit code, once nvcc could not be started.
+    fn status(&self, options: &[OsString]) -> Result<ExitStatus, u8> {
+        process::status(Command::new(&self.nvcc.path).args(&self.invocation.arguments).args(options))
+            .map_err(|error| self.go_back(&format!("cannot start '{}': {error}", self.nvcc.path.display())))
     }
 
     /// Returns the exit code after nvcc, and prints the messages that only a passed build gets.

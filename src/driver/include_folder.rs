@@ -5,6 +5,7 @@
 
 use crate::nvcc::{Renamed, list_value, renamed};
 use crate::process::Temporary;
+use crate::record::read_regular;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -19,6 +20,16 @@ pub struct IncludedHeader {
     pub lasting: Option<PathBuf>,
 }
 
+/// A name for the header that needs no quotes.
+fn plain_place(number: usize) -> PathBuf {
+    PathBuf::from(format!("included/{number}.h"))
+}
+
+/// Whether nvcc and the shells that it starts leave a path as it is, and have nothing to say of it.
+fn is_passed_on(path: &Path) -> bool {
+    path.to_str().is_some_and(|path| !path.bytes().any(|byte| byte.is_ascii_control() || b"'\"\\$`".contains(&byte)))
+}
+
 /// A folder with such headers; it goes when this is dropped.
 pub struct IncludeFolder {
     folder: Temporary,
@@ -29,8 +40,8 @@ impl IncludeFolder {
     /// Makes the folder.
     pub fn new(headers: Vec<IncludedHeader>) -> io::Result<Self> {
         let folder = Temporary::new()?;
-        for header in &headers {
-            for place in &header.places {
+        for (number, header) in headers.iter().enumerate() {
+            for place in header.places.iter().chain([&plain_place(number)]) {
                 let path = folder.path().join(place);
                 path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
                 std::fs::write(path, &header.text)?;
@@ -44,17 +55,17 @@ impl IncludeFolder {
         let mut options = vec!["-I".into(), list_value(self.folder.path().as_os_str())];
         // A quoted include finds a header that a build into the source's own folder left before it looks in this folder: its grids would
         // be for another winner. The include guard makes it empty once the right one is read.
-        for header in self.headers.iter().filter(|_| is_only_source) {
-            options.extend(["-include".into(), list_value(self.first_included(header).as_os_str())]);
+        for (number, header) in self.headers.iter().enumerate().filter(|_| is_only_source) {
+            options.extend(["-include".into(), list_value(self.first_included(number, header).as_os_str())]);
         }
         options
     }
 
     /// The lasting header where that will do: debug information names it, and is then the same in each build.
-    fn first_included(&self, header: &IncludedHeader) -> PathBuf {
-        let is_same = |path: &&PathBuf| std::fs::read(path).is_ok_and(|present| present == header.text.as_bytes());
-        let own = || self.folder.path().join(header.places.first().map_or(Path::new(""), PathBuf::as_path));
-        header.lasting.as_ref().filter(is_same).cloned().unwrap_or_else(own)
+    fn first_included(&self, number: usize, header: &IncludedHeader) -> PathBuf {
+        let is_same = |path: &&PathBuf| read_regular(path).is_ok_and(|present| present == header.text.as_bytes());
+        let own = || self.folder.path().join(plain_place(number));
+        header.lasting.as_ref().filter(|path| is_passed_on(path) && is_same(path)).cloned().unwrap_or_else(own)
     }
 
     /// Gives the headers their lasting names in these dependency files.
@@ -75,8 +86,11 @@ impl IncludeFolder {
 
     fn lasting_name(&self, name: &Path) -> Renamed {
         let Ok(place) = name.strip_prefix(self.folder.path()) else { return Renamed::Kept };
-        let header = self.headers.iter().find(|header| header.places.iter().any(|own| own == place));
-        let lasting = header.and_then(|header| header.lasting.clone()).filter(|path| path.is_file());
+        let is_its = |number: usize, header: &IncludedHeader| {
+            header.places.iter().chain([&plain_place(number)]).any(|own| own == place)
+        };
+        let header = self.headers.iter().enumerate().find(|(number, header)| is_its(*number, header));
+        let lasting = header.and_then(|(_, header)| header.lasting.clone()).filter(|path| path.is_file());
         lasting.map_or(Renamed::Removed, Renamed::To)
     }
 }

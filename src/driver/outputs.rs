@@ -6,7 +6,7 @@ use super::tuning::Tuning;
 use crate::diag::FATAL;
 use crate::nvcc::{Made, Phase};
 use crate::process;
-use crate::record::checksum;
+use crate::record::{checksum, read_regular};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -63,7 +63,7 @@ impl Build<'_> {
             let shares_folder = self.settings.header_folder.is_some();
             let Some((other, own)) = tuning.object_of_others(&record, self.invocation, shares_folder) else { continue };
             tuning.keeps_results = false;
-            if std::fs::read(&header).is_ok_and(|present| present != tuning.header_text().as_bytes()) {
+            if read_regular(&header).is_ok_and(|present| present != tuning.header_text().as_bytes()) {
                 self.console.warn_if_the_build_passes(format!(
                     "'{}' stays that of '{other}', and '{own}' is compiled with another: where a source makes several objects in a folder, \
                      give each compile a NVTUNE_HEADER_DIR of its own",
@@ -86,7 +86,7 @@ impl Build<'_> {
             return Ok(());
         }
         if let Some(sum) = tuning.record.as_deref().filter(|_| warm.is_some()) {
-            if std::fs::read(&path).is_ok_and(|present| checksum(&present) == sum) {
+            if read_regular(&path).is_ok_and(|present| checksum(&present) == sum) {
                 return Ok(());
             }
             if let Some(text) = warm.and_then(|warm| warm.record(sum)) {

@@ -7,7 +7,7 @@ use crate::diag::Diagnostic;
 use crate::emit::{Header, HeaderKernel};
 use crate::nvcc::Invocation;
 use crate::nvcc::Toolchain;
-use crate::record::{FORMAT, Record};
+use crate::record::{FORMAT, Record, read_regular};
 use crate::search::Provenance;
 use crate::tune;
 use crate::tune::Tuned;
@@ -150,7 +150,7 @@ impl Tuning {
     /// Returns the object that a record is of, if that is there and another than a call makes; the call's own is beside it. `shares_folder`:
     /// records are not beside their objects, but in a folder for all.
     pub fn object_of_others(&self, record: &Path, call: &Invocation, shares_folder: bool) -> Option<(String, String)> {
-        let present: Record = serde_json::from_slice(&std::fs::read(record).ok()?).ok()?;
+        let present: Record = serde_json::from_slice(&read_regular(record).ok()?).ok()?;
         let arguments: Vec<OsString> = present.arguments.iter().map(OsString::from).collect();
         let whole = |folder: &Path, path: &Path| folder.join(path).canonicalize().ok();
         let other = marked_source::read(&arguments)?.product_of(Path::new(&present.source));

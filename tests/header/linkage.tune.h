@@ -2,6 +2,10 @@
 #ifndef NVTUNE_OFF
 #include <stddef.h>
 
+#ifdef __GNUC__
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Waggregate-return"
+#endif
 #ifndef NVTUNE_DETAIL
 #define NVTUNE_DETAIL
 #ifdef __cplusplus
@@ -116,5 +120,8 @@ struct c_linkage {
 }  // namespace
 }  // namespace nvtune
 #endif
+#endif
+#ifdef __GNUC__
+#pragma GCC diagnostic pop
 #endif
 #endif
