@@ -223,7 +223,7 @@ impl Build<'_> {
         let included = self.include_folder(folder, tunings)?;
         let ended = run(&self.extra_options(included.as_ref(), tunings));
         if let Some(included) = &included {
-            included.rename_in(&self.invocation.depfiles());
+            included.rename_in(&self.invocation.depfiles(), self.settings.header_in_depfile);
         }
         Ok(ended)
     }

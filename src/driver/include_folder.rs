@@ -68,8 +68,8 @@ impl IncludeFolder {
         header.lasting.as_ref().filter(|path| is_passed_on(path) && is_same(path)).cloned().unwrap_or_else(own)
     }
 
-    /// Gives the headers their lasting names in these dependency files.
-    pub fn rename_in(&self, depfiles: &[PathBuf]) {
+    /// Gives the headers their lasting names in these dependency files, or leaves them out.
+    pub fn rename_in(&self, depfiles: &[PathBuf], keeps_headers: bool) {
         let own = self.folder.path().as_os_str().as_bytes();
         for path in depfiles {
             // A device is no file to be written again.
@@ -77,11 +77,22 @@ impl IncludeFolder {
                 continue;
             }
             let Ok(text) = std::fs::read(path) else { continue };
-            if memchr::memmem::find(&text, own).is_some() {
+            if !keeps_headers || memchr::memmem::find(&text, own).is_some() {
+                let name = |name: &Path| match self.lasting_name(name) {
+                    Renamed::To(_) if !keeps_headers => Renamed::Removed,
+                    Renamed::Kept if !keeps_headers && self.is_lasting(name) => Renamed::Removed,
+                    renamed => renamed,
+                };
                 // Where it cannot be written, its dates have the source compiled once more.
-                let _ = std::fs::write(path, renamed(&text, |name| self.lasting_name(name)));
+                let _ = std::fs::write(path, renamed(&text, name));
             }
         }
+    }
+
+    /// Whether this is one of the lasting headers, however it is spelled.
+    fn is_lasting(&self, name: &Path) -> bool {
+        let mut lasting = self.headers.iter().filter_map(|header| header.lasting.as_ref());
+        lasting.any(|path| path.file_name() == name.file_name() && path.canonicalize().ok() == name.canonicalize().ok())
     }
 
     fn lasting_name(&self, name: &Path) -> Renamed {

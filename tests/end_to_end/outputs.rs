@@ -231,6 +231,23 @@ fn compile_reads_no_other_file_beside_its_object() {
 }
 
 #[test]
+fn dependency_file_is_without_the_header_on_request() {
+    // Beside the source the header is found by another name, too.
+    for (object, depfile) in [("kernel.o", "kernel.d"), ("o/kernel.o", "o/kernel.d")] {
+        let project = Project::new(&["kernel.cu"]);
+        std::fs::create_dir(project.path("o")).expect("a folder");
+        let arguments = [compile("kernel.cu", object), ["-MD", "-MP"].map(str::to_owned).into()].concat();
+        let mut build = project.nvtune(&arguments);
+        succeed(build.env("NVTUNE_HEADER_IN_DEPFILE", "0"));
+        let tuned = project.read(depfile);
+        assert!(project.path(object).with_file_name("kernel.tune.h").is_file(), "{object}");
+        std::fs::remove_file(project.path(object).with_file_name("kernel.tune.h")).expect("removed");
+        succeed(&mut project.plain(&arguments));
+        assert_eq!(tuned, project.read(depfile), "{object}: as plain nvcc's");
+    }
+}
+
+#[test]
 fn object_of_kept_baselines_is_that_of_plain_nvcc() {
     let project = Project::new(&["two.cu"]).with_cuda_headers();
     succeed(&mut project.plain(&reproducible("two.cu", "same.o")));
