@@ -8,7 +8,9 @@ use crate::emit;
 use crate::emit::Header;
 use crate::gpu::architecture_number;
 use crate::nvcc::Toolchain;
-use crate::nvcc::{Dryrun, Found, Invocation, Loads, MarkedFile, Phase, Pipeline, marked_files, quoted_files};
+use crate::nvcc::{
+    Dryrun, Found, Invocation, Loads, MarkedFile, Phase, Pipeline, SearchPaths, marked_files, quoted_files,
+};
 use crate::tune;
 use crate::tune::Surroundings;
 use std::cell::RefCell;
@@ -26,8 +28,8 @@ pub struct MarkedSource {
     pub includes_header: bool,
     /// What the source and its files include the header by.
     header_includes: BTreeSet<String>,
-    /// Where quoted includes are looked for, besides the folder of who includes.
-    include_paths: Vec<PathBuf>,
+    /// Where includes are looked for.
+    search: SearchPaths,
     /// What of which file is compiled for the host, by paths without links; `None` where it is not known.
     compiled: Option<BTreeMap<PathBuf, CompiledFile>>,
 }
@@ -46,21 +48,13 @@ impl MarkedSource {
         }
         for path in &invocation.sources {
             let Some(stem) = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()) else { continue };
-            let found = marked_files(path, &invocation.include_paths, &Header::file_name(&stem));
+            let found = marked_files(path, &invocation.search, &Header::file_name(&stem));
             let Found { marked: files, nearly: others, header_includes } = found;
             nearly.extend(others);
             if !files.is_empty() {
-                let include_paths = invocation.include_paths.clone();
+                let search = invocation.search.clone();
                 let (path, includes_header) = (path.clone(), !header_includes.is_empty());
-                sources.push(Self {
-                    path,
-                    stem,
-                    files,
-                    includes_header,
-                    header_includes,
-                    include_paths,
-                    compiled: None,
-                });
+                sources.push(Self { path, stem, files, includes_header, header_includes, search, compiled: None });
             }
         }
         nearly.sort_by(|a, b| a.path.cmp(&b.path));
@@ -87,7 +81,7 @@ impl MarkedSource {
     pub fn annotations(&self, data: Option<&Path>) -> (Vec<Annotation>, Vec<Diagnostic>) {
         let (mut annotations, mut problems) = (Vec::new(), Vec::new());
         let source = |file: &MarkedFile| Source::new(file.path.to_string_lossy(), &file.text);
-        let around = || -> Vec<Source> { self.around(&self.include_paths).map(|file| source(&file)).collect() };
+        let around = || -> Vec<Source> { self.around().map(|file| source(&file)).collect() };
         for file in &self.files {
             match comment::annotations_among(&source(file), &around) {
                 Ok(found) => annotations.extend(found),
@@ -136,9 +130,12 @@ impl MarkedSource {
         leaves_out
     }
 
-    /// The source and what it includes with quotes. What nvtune writes itself is no word of theirs.
-    fn around(&self, include_paths: &[PathBuf]) -> impl Iterator<Item = MarkedFile> {
-        quoted_files(&self.path, include_paths).into_iter().filter(|file| !self.is_own_header(&file.path))
+    /// The source, its marked files, and what they include with quotes. What nvtune writes itself is no word of theirs.
+    pub fn around(&self) -> impl Iterator<Item = MarkedFile> {
+        let marked = self.files.iter().map(|file| file.path.as_path());
+        // The last is visited first.
+        let files = quoted_files(marked.chain([self.path.as_path()]), &self.search);
+        files.into_iter().filter(|file| !self.is_own_header(&file.path))
     }
 
     /// Whether a file is called as the header that comes of the source.
@@ -181,7 +178,7 @@ impl MarkedSource {
         let has_stubs = pipelines.iter().any(Pipeline::has_host_code);
         let is_relocatable = pipelines.iter().any(Pipeline::is_relocatable);
         // What is not compiled launches nothing.
-        let files = has_stubs.then(|| self.around(&self.include_paths)).into_iter().flatten();
+        let files = has_stubs.then(|| self.around()).into_iter().flatten();
         let sources = files.map(|file| {
             let text = String::from_utf8_lossy(&file.text);
             let compiled = self.compiled.as_ref().and_then(|files| files.get(&file.path.canonicalize().ok()?));
@@ -308,7 +305,7 @@ fn by_whole_paths(files: BTreeMap<String, CompiledFile>) -> BTreeMap<PathBuf, Co
 
 /// Whether a source of a call includes a header that nvtune made, its own or that of another source.
 pub fn reads_header(invocation: &Invocation) -> bool {
-    let files = invocation.sources.iter().flat_map(|source| quoted_files(source, &invocation.include_paths));
+    let files = invocation.sources.iter().flat_map(|source| quoted_files([source.as_path()], &invocation.search));
     files.into_iter().any(|file| Header::is_one(&file.text))
 }
 
@@ -322,8 +319,8 @@ pub fn kernel_names(folder: &Path, arguments: &[String], source: &str) -> Option
     let arguments: Vec<OsString> = arguments.iter().map(|word| word.into()).collect();
     let mut invocation = read(&arguments)?;
     invocation.sources.retain(|path| path.as_os_str() == source);
-    let paths = invocation.sources.iter_mut().chain(&mut invocation.include_paths);
-    paths.for_each(|path| *path = folder.join(&*path));
+    invocation.sources.iter_mut().for_each(|path| *path = folder.join(&*path));
+    invocation.search.seen_from(folder);
     let mut names = Vec::new();
     for marked in MarkedSource::of(&invocation) {
         let (annotations, problems) = marked.annotations(None);

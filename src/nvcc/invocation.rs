@@ -4,6 +4,7 @@
 
 use super::options;
 use super::options::Arity;
+use super::source_scan::SearchPaths;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -40,8 +41,8 @@ pub struct Invocation {
     dependency_output: Option<PathBuf>,
     /// `-MD` or `-MMD`.
     writes_dependencies: bool,
-    /// Folders searched for quoted includes after the source's own: those of `-I`, then those of `-isystem`.
-    pub include_paths: Vec<PathBuf>,
+    /// What sources include, and where that is looked for.
+    pub search: SearchPaths,
     /// `--dryrun` or `--clean-targets`: nothing is compiled.
     pub dry: bool,
     /// `-G`: device code without optimisation.
@@ -89,7 +90,14 @@ impl Invocation {
         environment: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, InvocationError> {
         let (prepend, append) = (environment("NVCC_PREPEND_FLAGS"), environment("NVCC_APPEND_FLAGS"));
-        Self::new(arguments, prepend.as_deref(), append.as_deref())
+        let mut invocation = Self::new(arguments, prepend.as_deref(), append.as_deref())?;
+        // The host compiler looks there after all of -I.
+        if let Some(more) = environment("CPATH") {
+            let more: Vec<PathBuf> = std::env::split_paths(&more).map(|path| Path::new(".").join(path)).collect();
+            invocation.search.quoted.extend_from_slice(&more);
+            invocation.search.angled.extend(more);
+        }
+        Ok(invocation)
     }
 
     /// Reads the arguments (without argv[0]) as nvcc does: the words of `NVCC_PREPEND_FLAGS` before them, those of
@@ -112,19 +120,23 @@ impl Invocation {
             output_directory: None,
             dependency_output: None,
             writes_dependencies: false,
-            include_paths: Vec::new(),
+            search: SearchPaths::default(),
             dry: false,
             device_debug: false,
         };
         let mut reader = Reader {
             language_is_cuda: false,
             inputs: Vec::new(),
+            own_paths: Vec::new(),
             system_paths: Vec::new(),
+            host_options: Vec::new(),
             stage: STAGES.len(),
             compiles: true,
         };
         invocation.read(&words, &mut reader, 0)?;
-        invocation.include_paths.append(&mut reader.system_paths);
+        reader.read_host_options(&mut invocation.search);
+        invocation.search.quoted.extend(reader.own_paths.iter().chain(&reader.system_paths).cloned());
+        invocation.search.angled = reader.own_paths;
         if let Some((_, phase, each)) = STAGES.get(reader.stage) {
             (invocation.phase, invocation.each) = (*phase, *each);
         }
@@ -182,7 +194,10 @@ impl Invocation {
             "-odir" => self.output_directory = Some(PathBuf::from(value)),
             "-MF" => self.dependency_output = Some(PathBuf::from(value)),
             "-MD" | "-MMD" => self.writes_dependencies = true,
-            "-I" => self.include_paths.extend(paths(value)),
+            "-I" => reader.own_paths.extend(paths(value)),
+            "-include" => self.search.first.extend(paths(value)),
+            "-D" => self.search.macros.extend(options::list_values(value).iter().filter_map(|value| definition(value))),
+            "-Xcompiler" => reader.host_options.extend(paths(value)),
             "-isystem" => reader.system_paths.extend(paths(value)),
             "-x" => reader.language_is_cuda = value == "cu",
             "-optf" => {
@@ -248,11 +263,46 @@ impl Invocation {
 struct Reader {
     language_is_cuda: bool,
     inputs: Vec<(PathBuf, bool)>,
+    own_paths: Vec<PathBuf>,
     system_paths: Vec<PathBuf>,
+    /// What `-Xcompiler` passes on.
+    host_options: Vec<PathBuf>,
     /// The place in [`STAGES`] of the earliest stage that an option ends the call at; their number where none does.
     stage: usize,
     /// Whether no option keeps the call from compiling for an output.
     compiles: bool,
+}
+
+impl Reader {
+    /// Takes the host compiler's options for what is included.
+    fn read_host_options(&mut self, search: &mut SearchPaths) {
+        let mut words = std::mem::take(&mut self.host_options).into_iter();
+        while let Some(word) = words.next() {
+            let bytes = word.as_os_str().as_bytes();
+            let value =
+                |option: &str, next: &mut dyn Iterator<Item = PathBuf>| match bytes.strip_prefix(option.as_bytes()) {
+                    Some([]) => next.next(),
+                    Some(glued) => Some(PathBuf::from(OsStr::from_bytes(glued))),
+                    None => None,
+                };
+            if let Some(path) = value("-iquote", &mut words) {
+                search.quoted.push(path);
+            } else if let Some(path) = value("-isystem", &mut words) {
+                self.system_paths.push(path);
+            } else if let Some(path) = value("-include", &mut words) {
+                search.first.push(path);
+            } else if let Some(path) = value("-I", &mut words) {
+                self.own_paths.push(path);
+            }
+        }
+    }
+}
+
+/// A macro with a value that may be a file's name in quotes or brackets, without the backslashes that a shell is to remove.
+fn definition(definition: &OsStr) -> Option<(String, String)> {
+    let (name, value) = definition.to_str()?.split_once('=')?;
+    let value = value.replace('\\', "");
+    value.starts_with(['"', '<']).then(|| (name.to_owned(), value))
 }
 
 /// The paths of a list, without the double quotes that keep the commas of one together.
@@ -362,10 +412,20 @@ mod tests {
         let before = OsStr::new("-isystem sys,tem -I pre");
         let invocation =
             Invocation::new(&arguments, Some(before), Some(OsStr::new("-o 'x y.o'"))).expect("both files can be read");
-        assert_eq!(invocation.include_paths, ["pre", "a b", "sys", "tem"].map(PathBuf::from), "-I comes first");
+        assert_eq!(invocation.search.quoted, ["pre", "a b", "sys", "tem"].map(PathBuf::from), "-I comes first");
+        assert_eq!(invocation.search.angled, ["pre", "a b"].map(PathBuf::from));
         assert!(invocation.device_debug);
         assert_eq!(invocation.output, Some(PathBuf::from("x y.o")));
         assert_eq!(invocation.arguments, arguments);
+    }
+
+    #[test]
+    fn what_the_host_compiler_is_told_to_include_counts() {
+        let line = r#"-Xcompiler -iquote,q -Xcompiler -iquote -Xcompiler r -Xcompiler -Ii -include a.h,b.h -DA='\"x.h\"' -DB=<y.h>,C=1 -c a.cu"#;
+        let SearchPaths { quoted, angled, first, macros } = read(line).search;
+        assert_eq!((quoted, angled), (["q", "r", "i"].map(PathBuf::from).to_vec(), vec![PathBuf::from("i")]));
+        assert_eq!(first, ["a.h", "b.h"].map(PathBuf::from));
+        assert_eq!(macros, [("A", "\"x.h\""), ("B", "<y.h>")].map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
 
     #[test]

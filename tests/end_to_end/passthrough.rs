@@ -69,6 +69,36 @@ fn calls_without_tuning_print_and_write_nothing() {
 }
 
 #[test]
+fn kernel_of_a_file_that_is_included_in_any_way_is_tuned() {
+    let project = Project::new(&["saxpy.cu"]);
+    std::fs::create_dir(project.path("inc")).expect("a folder");
+    std::fs::rename(project.path("saxpy.cu"), project.path("inc/saxpy.cuh")).expect("renamed");
+    for (text, options, cpath) in [
+        ("#include <saxpy.cuh>\n", &["-Iinc"][..], ""),
+        ("#import <saxpy.cuh>\n", &["-Iinc"], ""),
+        ("#include <saxpy.cuh>\n", &[], "inc"),
+        ("#include \"saxpy.cuh\"\n", &["-Xcompiler", "-iquote,inc"], ""),
+        ("#define SAXPY <saxpy.cuh>\n#include SAXPY\n", &["-Iinc"], ""),
+        ("int other;\n", &["-include", "inc/saxpy.cuh"], ""),
+    ] {
+        project.write("main.cu", text);
+        let arguments = [compile("main.cu", "main.o"), options.iter().map(|&word| word.to_owned()).collect()].concat();
+        let mut build = project.nvtune(&arguments);
+        if !cpath.is_empty() {
+            build.env("CPATH", cpath);
+        }
+        let ran = succeed(&mut build);
+        assert!(ran.stderr.starts_with("nvtune: saxpy: "), "{text}{options:?}: {}", ran.stderr);
+        assert_eq!(ran.stderr.matches("nvtune").count(), 1, "{text}{options:?}: {}", ran.stderr);
+    }
+    // Nothing of the system's is looked at.
+    project.write("main.cu", "#include <saxpy.cuh>\n");
+    let ran =
+        succeed(&mut project.nvtune(&[compile("main.cu", "main.o"), vec!["-isystem".into(), "inc".into()]].concat()));
+    assert_eq!(ran.stderr, "");
+}
+
+#[test]
 fn launcher_form_runs_the_nvcc_it_names() {
     let project = Project::new(&["plain.cu"]);
     let nvtune = || {
