@@ -9,7 +9,8 @@ use crate::emit::Header;
 use crate::gpu::architecture_number;
 use crate::nvcc::Toolchain;
 use crate::nvcc::{
-    Dryrun, Found, Invocation, Loads, MarkedFile, Phase, Pipeline, SearchPaths, marked_files, quoted_files,
+    Dryrun, Found, Invocation, Loads, MarkedFile, Phase, Pipeline, SearchPaths, included_files, marked_files,
+    quoted_files,
 };
 use crate::tune;
 use crate::tune::Surroundings;
@@ -128,6 +129,24 @@ impl MarkedSource {
             file.text = kept.into_bytes();
         }
         leaves_out
+    }
+
+    /// Leaves out the templates of included files that the source surely makes no instance of: no file has the name but where the kernel is
+    /// defined, and none may put it together from others. A library's header is in many sources, few of which use a kernel.
+    pub fn leave_out_unused(&self, annotations: &mut Vec<Annotation>) {
+        let own = self.name();
+        let is_candidate = |of: &Annotation| of.kernel.template.is_some() && of.source.path != own;
+        if self.includes_header || !annotations.iter().any(is_candidate) {
+            return;
+        }
+        let files = included_files(&self.path, &self.search);
+        if files.iter().any(|file| memchr::memmem::find(&file.text, b"##").is_some()) {
+            return;
+        }
+        let texts = files.iter().map(|file| file.text.as_slice());
+        let texts = texts.chain(self.search.macros.iter().map(|(_, value)| value.as_bytes()));
+        let uses = |name: &str| texts.clone().map(|text| count_word(text, name)).sum::<usize>();
+        annotations.retain(|of| !is_candidate(of) || uses(&of.kernel.name) > 1);
     }
 
     /// The source, its marked files, and what they include with quotes. What nvtune writes itself is no word of theirs.
@@ -301,6 +320,15 @@ pub fn compiled_kernels(toolchain: &Toolchain) -> Option<impl Fn(&Annotation, bo
 fn by_whole_paths(files: BTreeMap<String, CompiledFile>) -> BTreeMap<PathBuf, CompiledFile> {
     let whole = |path: &str| Path::new(path).canonicalize().ok();
     files.into_iter().filter_map(|(path, file)| Some((whole(&path)?, file))).collect()
+}
+
+/// How often an identifier stands in a text.
+fn count_word(text: &[u8], word: &str) -> usize {
+    let is_part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let is_whole = |&at: &usize| {
+        !is_part(at.checked_sub(1).and_then(|before| text.get(before))) && !is_part(text.get(at + word.len()))
+    };
+    memchr::memmem::find_iter(text, word.as_bytes()).filter(is_whole).count()
 }
 
 /// Whether a source of a call includes a header that nvtune made, its own or that of another source.

@@ -158,6 +158,7 @@ impl Build<'_> {
             {
                 (annotations, problems) = source.annotations(files);
             }
+            source.leave_out_unused(&mut annotations);
             self.console.diagnostics(&problems);
             self.console.diagnostics(&source.without_macros(&annotations));
             tunings.push(Tuning::new(source, annotations));

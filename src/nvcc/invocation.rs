@@ -293,16 +293,17 @@ impl Reader {
                 search.first.push(path);
             } else if let Some(path) = value("-I", &mut words) {
                 self.own_paths.push(path);
+            } else if let Some(macro_value) = value("-D", &mut words) {
+                search.macros.extend(definition(macro_value.as_os_str()));
             }
         }
     }
 }
 
-/// A macro with a value that may be a file's name in quotes or brackets, without the backslashes that a shell is to remove.
+/// A macro with its value, without the backslashes that a shell is to remove.
 fn definition(definition: &OsStr) -> Option<(String, String)> {
     let (name, value) = definition.to_str()?.split_once('=')?;
-    let value = value.replace('\\', "");
-    value.starts_with(['"', '<']).then(|| (name.to_owned(), value))
+    Some((name.to_owned(), value.replace('\\', "")))
 }
 
 /// The paths of a list, without the double quotes that keep the commas of one together.
@@ -421,11 +422,15 @@ mod tests {
 
     #[test]
     fn what_the_host_compiler_is_told_to_include_counts() {
-        let line = r#"-Xcompiler -iquote,q -Xcompiler -iquote -Xcompiler r -Xcompiler -Ii -include a.h,b.h -DA='\"x.h\"' -DB=<y.h>,C=1 -c a.cu"#;
+        let line = r#"-Xcompiler -iquote,q -Xcompiler -iquote -Xcompiler r -Xcompiler -Ii,-DD=k -include a.h,b.h -DA='\"x.h\"' -DB=<y.h>,C=1 -c a.cu"#;
         let SearchPaths { quoted, angled, first, macros } = read(line).search;
         assert_eq!((quoted, angled), (["q", "r", "i"].map(PathBuf::from).to_vec(), vec![PathBuf::from("i")]));
         assert_eq!(first, ["a.h", "b.h"].map(PathBuf::from));
-        assert_eq!(macros, [("A", "\"x.h\""), ("B", "<y.h>")].map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert_eq!(
+            macros,
+            [("A", "\"x.h\""), ("B", "<y.h>"), ("C", "1"), ("D", "k")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        );
     }
 
     #[test]

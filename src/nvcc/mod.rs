@@ -28,5 +28,5 @@ pub use output_file::Made;
 pub use overlay::{Overlay, OverlayError};
 pub use overlay_links::mirror;
 pub use programs::{Programs, compilers, wrapper_problem};
-pub use source_scan::{Found, MarkedFile, SearchPaths, marked_files, quoted_files};
+pub use source_scan::{Found, MarkedFile, SearchPaths, included_files, marked_files, quoted_files};
 pub use toolchain::{FrontEnd, ToolError, Toolchain};

@@ -18,7 +18,7 @@ pub struct SearchPaths {
     pub angled: Vec<PathBuf>,
     /// What is included before each source (`-include`).
     pub first: Vec<PathBuf>,
-    /// The macros of the command line that may name a file, with their values.
+    /// The macros of the command line that have values.
     pub macros: Vec<(String, String)>,
 }
 
@@ -71,21 +71,17 @@ const TOOLKIT: &str = "cuda_runtime.h";
 /// Folders that a compiler takes for the system's, also where `-I` names them.
 const SYSTEM_FOLDERS: [&str; 2] = ["/usr/include", "/usr/local/include"];
 
+/// A source and all that it includes but for the system's headers, in the order in which they are met.
+pub fn included_files(source: &Path, paths: &SearchPaths) -> Vec<MarkedFile> {
+    let mut files = Vec::new();
+    walk_included(source, paths, |file| files.push(MarkedFile { path: file.path, text: file.text }));
+    files
+}
+
 /// Looks for marks and for who includes the header `header_name`.
 pub fn marked_files(source: &Path, paths: &SearchPaths, header_name: &str) -> Found {
     let mut found = Found::default();
-    let is_own = |folder: &&PathBuf| {
-        !SYSTEM_FOLDERS.iter().any(|other| *folder == Path::new(other)) && !folder.join(TOOLKIT).is_file()
-    };
-    let paths = &SearchPaths { angled: paths.angled.iter().filter(is_own).cloned().collect(), ..paths.clone() };
-    let first = paths.first.iter().filter_map(|name| {
-        let mut places = std::iter::once(name.clone()).chain(paths.quoted.iter().map(|folder| folder.join(name)));
-        places.find(|place| place.is_file())
-    });
-    // The last is the first to be read.
-    let mut from: Vec<PathBuf> = first.chain([source.to_path_buf()]).collect();
-    from.reverse();
-    walk(from, paths, |Visited { path, text, includes, is_quoted }| {
+    walk_included(source, paths, |Visited { path, text, includes, is_quoted }| {
         let names = includes.into_iter().filter_map(|include| match include {
             Include::Quoted(name) | Include::Angled(name) => Some(name),
             Include::Macro(_) => None,
@@ -132,6 +128,22 @@ struct Visited {
     text: Vec<u8>,
     includes: Vec<Include>,
     is_quoted: bool,
+}
+
+/// Visits a source and what it includes, but for the system's headers.
+fn walk_included(source: &Path, paths: &SearchPaths, visit: impl FnMut(Visited)) {
+    let is_own = |folder: &&PathBuf| {
+        !SYSTEM_FOLDERS.iter().any(|other| *folder == Path::new(other)) && !folder.join(TOOLKIT).is_file()
+    };
+    let paths = SearchPaths { angled: paths.angled.iter().filter(is_own).cloned().collect(), ..paths.clone() };
+    let first = paths.first.iter().filter_map(|name| {
+        let mut places = std::iter::once(name.clone()).chain(paths.quoted.iter().map(|folder| folder.join(name)));
+        places.find(|place| place.is_file())
+    });
+    // The last is the first to be read.
+    let mut from: Vec<PathBuf> = first.chain([source.to_path_buf()]).collect();
+    from.reverse();
+    walk(from, &paths, visit);
 }
 
 /// Visits files and what they include; the last of `from` first.

@@ -69,6 +69,30 @@ fn calls_without_tuning_print_and_write_nothing() {
 }
 
 #[test]
+fn source_that_makes_no_instance_of_a_header_runs_nothing_but_nvcc() {
+    let project = Project::new(&["kernel.cu"]);
+    let kernel = project.read("kernel.cu").replace("//@tune", "//@tune template(float)");
+    let kernel = kernel.replace("__global__", "template <typename T>\n__global__").replace("REAL *x", "T *x");
+    let kernel = kernel.lines().skip(4).take_while(|line| *line != "}").collect::<Vec<_>>().join("\n") + "\n}\n";
+    project.write("kernel.cuh", &format!("#pragma once\n#ifndef TILE\n#define TILE 1\n#endif\n{kernel}"));
+    let launch = "void run(int n, float *x) { KERNEL<float><<<n / 256, 256>>>(n, x); }\n";
+    for (text, option, is_used) in [
+        ("int other() { return 1; }\n".to_owned(), "-DOTHER=1", false),
+        (launch.replace("KERNEL", "k"), "-DOTHER=1", true),
+        (launch.to_owned(), "-DKERNEL=k", true),
+    ] {
+        project.write("main.cu", &format!("#include \"kernel.cuh\"\n{text}"));
+        project.tool_of_host("rm", &["-rf", "bin/cache"]);
+        let arguments = [compile("main.cu", "main.o"), vec![option.to_owned()]].concat();
+        let ran = succeed(project.nvtune(&arguments).env("NVTUNE_STRICT", "1"));
+        assert_eq!(ran.stderr.contains("nvtune: k_float: "), is_used, "{text}: {}", ran.stderr);
+        assert_eq!(ran.stderr.is_empty(), !is_used, "{text}: {}", ran.stderr);
+        // What was compiled or decided would be kept.
+        assert_eq!(project.path("bin/cache").exists(), is_used, "{text}");
+    }
+}
+
+#[test]
 fn kernel_of_a_file_that_is_included_in_any_way_is_tuned() {
     let project = Project::new(&["saxpy.cu"]);
     std::fs::create_dir(project.path("inc")).expect("a folder");
