@@ -35,25 +35,26 @@ pub mod space;
 pub mod tune;
 pub mod workload;
 
+use nvcc::{LaunchedCall, is_nvcc_name, launched};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 /// Runs the program with `arguments` (the first is the name it was called by) and gives its exit code.
 ///
-/// Called as `nvcc` it is nvcc, called as `ptxas` or `cicc` (by nvcc, from the overlay toolkit) it is a shim; `nvtune nvcc ARGS` and
-/// `nvtune /path/to/nvcc ARGS` are nvcc too; all else is nvtune's own command line.
+/// Called as `nvcc` it is nvcc, called as `ptxas` or `cicc` (by nvcc, from the overlay toolkit) it is a shim; `nvtune nvcc ARGS`,
+/// `nvtune /path/to/nvcc ARGS` and `nvtune ccache nvcc ARGS` are nvcc too; all else is nvtune's own command line.
 pub fn run(arguments: Vec<OsString>) -> u8 {
-    let name = |argument: Option<&OsString>| argument.and_then(|text| Path::new(text).file_name()).map(OsStr::to_owned);
-    let rest = |from: usize| arguments.get(from..).unwrap_or_default();
-    let is_nvcc = |name: &OsString| name == "nvcc";
-    if name(arguments.first()).as_ref().is_some_and(is_nvcc) {
-        driver::pipeline::run(rest(1), arguments.first().map(OsString::as_os_str))
-    } else if name(arguments.first()).is_some_and(|name| name == "ptxas") {
+    let (own, words) =
+        arguments.split_first().map_or((OsStr::new(""), &[][..]), |(own, words)| (own.as_os_str(), words));
+    let is_called = |name: &str| Path::new(own).file_name() == Some(OsStr::new(name));
+    if is_nvcc_name(own) {
+        driver::pipeline::run(LaunchedCall { launcher: None, nvcc: own, arguments: words })
+    } else if is_called("ptxas") {
         nvcc::shim_ptxas::run(&arguments)
-    } else if name(arguments.first()).is_some_and(|name| name == "cicc") {
+    } else if is_called("cicc") {
         nvcc::shim_cicc::run(&arguments)
-    } else if name(arguments.get(1)).as_ref().is_some_and(is_nvcc) {
-        driver::pipeline::run(rest(2), arguments.get(1).map(OsString::as_os_str))
+    } else if let Some(call) = Some(words).filter(|words| !cli::begins_with_command(words)).and_then(launched) {
+        driver::pipeline::run(call)
     } else {
         process::ignore_broken_pipes();
         cli::run(&arguments)

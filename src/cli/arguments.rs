@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 /// A drop-in nvcc that tunes the kernels you mark with a comment.
 ///
-/// Called as `nvcc` (a link of that name), or as `nvtune nvcc ARGS` or `nvtune /path/to/nvcc ARGS` (the form of a
-/// compiler launcher), nvtune is nvcc: unmarked compiles are handed to the real one with exec. A kernel under a `//@tune`
+/// Called as `nvcc` (a link of that name), or as `nvtune nvcc ARGS`, `nvtune /path/to/nvcc ARGS` or `nvtune ccache nvcc
+/// ARGS` (the form of a compiler launcher), nvtune is nvcc: unmarked compiles are handed to the real one with exec. A kernel under a `//@tune`
 /// comment is compiled in variants over register caps, block shapes and macros, each scored from its machine code; the
 /// best are timed on the GPU where there is one; and nvcc builds the object with the winner, whose launch parameters
 /// are in the header STEM.tune.h beside the object.

@@ -14,11 +14,20 @@ mod tune;
 pub use arguments::{Arguments, command, man_page};
 pub use manual::{comments_page, results_page};
 
+use crate::nvcc::is_nvcc_name;
 use arguments::Subcommand;
 use clap::FromArgMatches;
 use exit_status::USAGE;
 use std::ffi::OsString;
 use std::process::ExitCode;
+
+/// Whether these words begin with the name of a subcommand.
+pub fn begins_with_command(words: &[OsString]) -> bool {
+    // The usual word is none, and is answered without the whole definition of the command line.
+    words
+        .first()
+        .is_some_and(|word| !is_nvcc_name(word) && (word == "help" || command().find_subcommand(word).is_some()))
+}
 
 /// Runs a subcommand; `arguments` begin with the program's name.
 pub fn run(arguments: &[OsString]) -> u8 {

@@ -1,6 +1,6 @@
 //! What nvtune says to the user, all of it on standard error, in nvcc's own form.
 
-use super::diagnostic::{Diagnostic, Severity};
+use super::diagnostic::{Diagnostic, errors, render_count, render_messages};
 use super::exit_code::{FATAL, SOURCE_ERROR};
 use crate::{say, say_on};
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,8 @@ pub struct Console {
     failure: Cell<Option<u8>>,
     /// The source that is compiled, as nvcc was given it.
     source: RefCell<Option<String>>,
+    /// How many errors in it were printed.
+    errors: Cell<usize>,
     deferred: RefCell<Vec<String>>,
     said: RefCell<Vec<Said>>,
     /// What waits until something else is said.
@@ -94,7 +96,16 @@ impl Console {
 
     /// From now on errors are counted for this source, whichever of its files they are in.
     pub fn compiling(&self, source: &str) {
+        self.print_error_count();
         *self.source.borrow_mut() = Some(source.to_owned());
+    }
+
+    /// Says how many errors there were in the source, once nothing else is said of it.
+    pub fn print_error_count(&self) {
+        let text = render_count(self.errors.take(), self.source.borrow().as_deref().unwrap_or_default());
+        if !text.is_empty() {
+            say_on!("{text}");
+        }
     }
 
     /// What is wrong with a source, with its places.
@@ -102,17 +113,15 @@ impl Console {
         if let Some(held) = self.held.borrow_mut().as_mut() {
             return held.push(Held::Diagnostics(diagnostics.to_vec()));
         }
-        if self.strict && !diagnostics.is_empty() || diagnostics.iter().any(|found| found.severity == Severity::Error) {
+        if self.strict && !diagnostics.is_empty() || errors(diagnostics) > 0 {
             self.fail(SOURCE_ERROR);
         }
-        let text = match self.source.borrow().as_deref() {
-            Some(source) => super::diagnostic::render_of(diagnostics, source),
-            None => super::diagnostic::render(diagnostics),
-        };
+        let text = render_messages(diagnostics);
         // Two instances of a template have one comment, and so the same to say.
         let is_news = !self.said.borrow().iter().any(|said| matches!(said, Said::Diagnostics(said) if *said == text));
         if is_news && !text.is_empty() {
             say_on!("{text}");
+            self.errors.set(self.errors.get() + errors(diagnostics));
             self.said.borrow_mut().push(Said::Diagnostics(text));
         }
     }

@@ -78,11 +78,12 @@ const MOST_SHOWN: usize = 100;
 
 /// All messages of one file, in the order of their places, with the line that nvcc ends with when there are errors.
 pub fn render(diagnostics: &[Diagnostic]) -> String {
-    render_of(diagnostics, diagnostics.first().map_or("", |first| &first.path))
+    let path = diagnostics.first().map_or("", |first| &first.path);
+    render_messages(diagnostics) + &render_count(errors(diagnostics), path)
 }
 
-/// The same of all files that are read when `source` is compiled, which is what nvcc's last line speaks of.
-pub fn render_of(diagnostics: &[Diagnostic], source: &str) -> String {
+/// All messages, file by file, in the order of their places.
+pub(super) fn render_messages(diagnostics: &[Diagnostic]) -> String {
     let file = |path: &String| diagnostics.iter().position(|diagnostic| diagnostic.path == *path);
     let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
     sorted.sort_by_key(|diagnostic| (file(&diagnostic.path), diagnostic.line, diagnostic.column));
@@ -90,12 +91,21 @@ pub fn render_of(diagnostics: &[Diagnostic], source: &str) -> String {
     if let Some(more @ 1..) = sorted.len().checked_sub(MOST_SHOWN) {
         text.push_str(&format!("{more} more messages are not shown.\n"));
     }
-    let errors = sorted.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
-    if errors > 0 {
-        let plural = if errors == 1 { "" } else { "s" };
-        text.push_str(&format!("{errors} error{plural} detected in the compilation of \"{source}\".\n"));
-    }
     text
+}
+
+/// How many of the messages are errors.
+pub(super) fn errors(diagnostics: &[Diagnostic]) -> usize {
+    diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count()
+}
+
+/// The line that nvcc ends with after errors in the compilation of `source`; empty where there are none.
+pub(super) fn render_count(errors: usize, source: &str) -> String {
+    let plural = if errors == 1 { "" } else { "s" };
+    match errors {
+        0 => String::new(),
+        _ => format!("{errors} error{plural} detected in the compilation of \"{source}\".\n"),
+    }
 }
 
 /// `; did you mean ...?` where one of the names is near what was typed, else all of them.

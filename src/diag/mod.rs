@@ -9,6 +9,6 @@ pub mod print;
 mod source;
 
 pub(crate) use diagnostic::suggestion;
-pub use diagnostic::{Diagnostic, Severity, render, render_of};
+pub use diagnostic::{Diagnostic, Severity, render};
 pub use exit_code::{FATAL, exit_code};
 pub use source::{Source, Span};

@@ -30,7 +30,9 @@ impl Build<'_> {
     /// From now on a fault of nvtune's own ends in what plain nvcc builds of these sources.
     pub fn set_way_back(&self, tunings: &[Tuning]) {
         let (written, is_strict) = (self.written.clone(), self.settings.strict);
-        let baselines: Vec<Baseline> = tunings.iter().map(|tuning| self.baseline(tuning)).collect();
+        // What is of another object stays.
+        let kept = tunings.iter().filter(|tuning| tuning.keeps_results);
+        let baselines: Vec<Baseline> = kept.map(|tuning| self.baseline(tuning)).collect();
         // In a strict build no object takes the place of the earlier one.
         let undo = move || written.reset(if is_strict { &[] } else { &baselines });
         process::set_way_back(Some(WayBack {
@@ -43,13 +45,9 @@ impl Build<'_> {
 
     fn baseline(&self, tuning: &Tuning) -> Baseline {
         let folder = self.settings.header_folder.clone().unwrap_or_else(|| self.invocation.object_folder());
-        let source = &tuning.source;
         let kernels = tune::baseline_headers(&tuning.annotations, &tuning.architecture);
-        Baseline {
-            header: folder.join(Header::file_name(&source.stem)),
-            text: Header { source: source.file_name(), kernels }.text().into_bytes(),
-            record: folder.join(record_name(&source.stem)),
-        }
+        let (header, record) = tuning.results_in(&folder);
+        Baseline { header, text: Header { source: tuning.source.file_name(), kernels }.text().into_bytes(), record }
     }
 
     /// Undoes what is done and lets plain nvcc build, after a fault of nvtune's own.
@@ -61,14 +59,15 @@ impl Build<'_> {
     }
 }
 
-/// The name of the record of a source.
-pub(super) fn record_name(stem: &str) -> String {
-    format!("{stem}.tune.json")
-}
-
-/// Gives the process to nvcc: no parent stays.
+/// Gives the process to nvcc, or to what the user has start it: no parent stays.
 pub(super) fn hand_over(nvcc: &RealNvcc, arguments: &[OsString], console: &Console) -> u8 {
-    let error = process::hand_over(&nvcc.path, arguments);
-    console.fatal(&format!("cannot start '{}': {error}", nvcc.path.display()));
+    let (program, error) = match &nvcc.launcher {
+        Some(launcher) => {
+            let words = [&[nvcc.path.clone().into_os_string()], arguments].concat();
+            (launcher, process::hand_over(launcher, &words))
+        }
+        None => (&nvcc.path, process::hand_over(&nvcc.path, arguments)),
+    };
+    console.fatal(&format!("cannot start '{}': {error}", program.display()));
     FATAL
 }

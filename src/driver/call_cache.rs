@@ -6,7 +6,7 @@
 //! thing is not seen: a new file that would now be found earlier on the include path; the machine code is compared all the same.
 
 use crate::diag::console::{Console, Said};
-use crate::nvcc::Programs;
+use crate::nvcc::{Programs, on_path};
 use crate::process;
 use crate::record::result_store::Results;
 use crate::record::{Cache, ENGINE, Kind, checksum, digest};
@@ -14,9 +14,9 @@ use crate::settings::Settings;
 use crate::tune::Tuned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -259,17 +259,10 @@ fn stat(path: &Path) -> Option<(u64, Option<(i64, i64)>)> {
 
 /// A program as it would be found now.
 fn program(word: &str) -> Option<Program> {
-    let path = if word.contains('/') { PathBuf::from(word) } else { on_path(word)? };
+    let path = if word.contains('/') { PathBuf::from(word) } else { on_path(OsStr::new(word))? };
     let data = path.metadata().ok()?;
     let modified = data.mtime().saturating_mul(1_000_000_000).saturating_add(data.mtime_nsec());
     Some(Program { word: word.to_owned(), bytes: data.len(), modified, path })
-}
-
-/// The first program of this name in the folders of PATH.
-fn on_path(name: &str) -> Option<PathBuf> {
-    let is_program =
-        |path: &PathBuf| path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0);
-    std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(name)).find(is_program)
 }
 
 /// What the lock file says of the kernels of a source.

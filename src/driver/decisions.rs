@@ -4,7 +4,7 @@ use super::build::Build;
 use super::call_cache::{Call, Snapshot, Warm, Winners};
 use super::tuning::Tuning;
 use crate::gpu::architecture_number;
-use crate::nvcc::{Dryrun, DryrunError, Phase, Programs, Toolchain, compilers, quoted_files, wrapper_problem};
+use crate::nvcc::{Dryrun, DryrunError, Phase, Programs, Toolchain, compilers, wrapper_problem};
 use crate::process;
 use crate::settings::Mode;
 use crate::tune;
@@ -142,8 +142,7 @@ impl Build<'_> {
         // But not the headers that come out of the call itself.
         let is_made = |path: &Path| tunings.iter().any(|tuning| tuning.source.is_own_header(path));
         let texts = |tuning: &Tuning| {
-            let files = quoted_files(&tuning.source.path, &self.invocation.include_paths);
-            files.into_iter().filter(|file| !is_made(&file.path)).map(|file| file.text).collect()
+            tuning.source.around().filter(|file| !is_made(&file.path)).map(|file| file.text).collect()
         };
         Call {
             nvcc: &self.nvcc.path,
@@ -202,7 +201,7 @@ impl Build<'_> {
             (Winners { architecture, tuned, record: None, includes_header, left_out }, record)
         });
         let programs = Programs::new(dryrun, self.nvcc);
-        let compilers = compilers(dryrun, &programs.bin);
+        let compilers = compilers(dryrun, &programs);
         warm.keep(programs, sources.collect(), files, compilers);
     }
 }

@@ -2,12 +2,13 @@
 
 use super::build::{Build, hand_over};
 use super::call_cache::Warm;
+use super::include_folder::{IncludeFolder, IncludedHeader};
 use super::tuning::Tuning;
 use crate::diag::exit_code;
 use crate::emit::{Header, StubText, TicketKernel};
+use crate::nvcc::Programs;
 use crate::nvcc::final_build;
 use crate::nvcc::final_build::{Built, Wrong};
-use crate::nvcc::{Programs, list_value};
 use crate::process;
 use crate::tune::Tuned;
 use std::ffi::OsString;
@@ -36,6 +37,8 @@ impl Build<'_> {
         warm: Option<&Warm<'_>>,
     ) -> u8 {
         self.written.take_turns(tunings.iter().filter_map(|tuning| tuning.header_in(folder)));
+        self.choose_lasting(folder, &mut tunings);
+        self.set_way_back(&tunings);
         let wrong = match self.attempt(programs, folder, &tunings, warm) {
             Attempt::Ended(code) => {
                 // What refused a kernel may be what nvcc stumbles over, too: a disk that is full.
@@ -89,7 +92,6 @@ impl Build<'_> {
                 return Attempt::Failed(problem);
             }
         }
-        let options = self.extra_options(folder, tunings);
         let kernels = tunings.iter().flat_map(|tuning| {
             let source = self.several_sources().then(|| tuning.source.name());
             tuning
@@ -101,17 +103,34 @@ impl Build<'_> {
         let kernels: Vec<TicketKernel> = kernels.collect();
         let stubs: Vec<StubText> = tunings.iter().flat_map(|tuning| &tuning.tuned).filter_map(Tuned::stub).collect();
         if kernels.is_empty() {
-            return Attempt::Ended(self.exec(&options));
+            return self.attempt_baselines(folder, tunings);
         }
         let sources = match self.several_sources() {
             true => self.invocation.sources.iter().map(|source| source.to_string_lossy().into_owned()).collect(),
             false => Vec::new(),
         };
-        match final_build::build(programs, &self.invocation.arguments, &options, (sources, kernels, stubs)) {
+        let arguments = &self.invocation.arguments;
+        let built = self.including(folder, tunings, |options| {
+            final_build::build(programs, arguments, options, (sources, kernels, stubs))
+        });
+        match built.unwrap_or_else(Err) {
             // A signal ends the whole build.
             Ok(Built::Done(status)) if !status.success() && status.code().is_some() => Attempt::Refused(status),
             Ok(Built::Done(status)) => Attempt::Ended(self.end(status)),
             Ok(Built::Differs(wrong)) => Attempt::Differs(wrong),
+            Err(problem) => Attempt::Failed(problem),
+        }
+    }
+
+    /// Lets nvcc build with headers, and with no winners.
+    fn attempt_baselines(&self, folder: &Path, tunings: &[Tuning]) -> Attempt {
+        if !tunings.iter().any(Tuning::has_results) {
+            return Attempt::Ended(self.plain());
+        }
+        match self.including(folder, tunings, |options| self.status(options)) {
+            Ok(Ok(status)) if !status.success() && status.code().is_some() => Attempt::Refused(status),
+            Ok(Ok(status)) => Attempt::Ended(self.end(status)),
+            Ok(Err(code)) => Attempt::Ended(code),
             Err(problem) => Attempt::Failed(problem),
         }
     }
@@ -125,26 +144,42 @@ impl Build<'_> {
         if let Some(code) = self.console.failure() {
             return self.take_back_all(code);
         }
-        self.exec(&self.extra_options(folder, &tunings))
+        self.including(folder, &tunings, |options| self.exec(options)).unwrap_or_else(|problem| self.go_back(&problem))
     }
 
-    /// Builds with baselines after nvcc failed with winners. If nvcc fails without winners too, the user's own code is wrong, and
-    /// its messages are on the screen already.
+    /// Builds with baselines after nvcc failed with winners, then as nvcc does, without headers, too: they may be what fails, or what the
+    /// object has no room beside. If nvcc fails without, the user's own code is wrong, and its messages are on the screen already.
     fn retry_without_winners(&self, folder: &Path, mut tunings: Vec<Tuning>, status: ExitStatus) -> u8 {
         let problem = "nvcc fails with it (see the messages above)";
-        if let Err(problem) = self.write_baselines(folder, &mut tunings, problem) {
-            return self.go_back(&problem);
-        }
-        let mut nvcc = Command::new(&self.nvcc.path);
-        nvcc.args(&self.invocation.arguments).args(self.extra_options(folder, &tunings));
-        let (retried, said) = match run_with_captured_stderr(&mut nvcc) {
-            Ok((retried, said)) if retried.success() => (retried, said),
-            // What nvtune keeps running may be what nvcc lacks.
-            Ok(_) if process::has_faulted() => return self.go_back(problem),
-            Ok(_) => return self.end(status),
-            Err(error) => return self.go_back(&format!("cannot start '{}': {error}", self.nvcc.path.display())),
+        let captured = |options: &[OsString]| {
+            let mut nvcc = Command::new(&self.nvcc.path);
+            run_with_captured_stderr(nvcc.args(&self.invocation.arguments).args(options))
+                .map_err(|error| format!("cannot start '{}': {error}", self.nvcc.path.display()))
         };
-        self.console.warning(&format!("the tuned result is not used: {problem}"));
+        let passed = |(status, _): &(ExitStatus, Vec<u8>)| status.success();
+        let mut retried = None;
+        if tunings.iter().any(Tuning::has_winners) {
+            let written = self.write_baselines(folder, &mut tunings, problem);
+            let built = written.and_then(|()| self.including(folder, &tunings, captured)?);
+            match built {
+                Ok(built) => retried = Some(built).filter(passed),
+                Err(problem) => return self.go_back(&problem),
+            }
+        }
+        let mut message = format!("the tuned result is not used: {problem}");
+        if retried.is_none() && process::has_faulted() {
+            // What nvtune keeps running may be what nvcc lacks.
+            return self.go_back(problem);
+        }
+        // Of several sources some may be built, with their headers.
+        if retried.is_none() && !self.several_sources() {
+            self.written.stay_where(None);
+            self.restore_files();
+            retried = captured(&[format!("-D{}", Header::OFF).into()]).ok().filter(passed);
+            message = format!("neither header nor tuned result is used: {problem}");
+        }
+        let Some((retried, said)) = retried else { return self.end(status) };
+        self.console.warning(&message);
         if let Some(code) = self.console.failure() {
             return self.take_back_all(code);
         }
@@ -162,37 +197,51 @@ impl Build<'_> {
         tunings.iter().try_for_each(|tuning| self.write_results(folder, tuning, None))
     }
 
+    /// Makes the folder in which the sources find their headers; `None` where no source includes one.
+    fn include_folder(&self, folder: &Path, tunings: &[Tuning]) -> Result<Option<IncludeFolder>, String> {
+        let included = |tuning: &Tuning| {
+            let (places, text) = (tuning.source.header_places(), tuning.header_text());
+            let header = tuning.header_in(folder)?;
+            Some(IncludedHeader { places, text, lasting: tuning.keeps_results.then_some(header) })
+        };
+        let headers: Vec<IncludedHeader> = tunings.iter().filter_map(included).collect();
+        let made = (!headers.is_empty()).then(|| IncludeFolder::new(headers)).transpose();
+        made.map_err(|error| format!("cannot make a temporary folder: {error}"))
+    }
+
     /// What the final build is given besides the user's own arguments.
-    fn extra_options(&self, folder: &Path, tunings: &[Tuning]) -> Vec<OsString> {
-        let mut options = Vec::new();
-        if tunings.iter().any(Tuning::needs_header) {
-            options.extend(["-I".into(), list_value(folder.as_os_str())]);
-        }
+    fn extra_options(&self, included: Option<&IncludeFolder>, tunings: &[Tuning]) -> Vec<OsString> {
+        let mut options = included.map(|included| included.options(!self.several_sources())).unwrap_or_default();
         for tuning in tunings.iter().filter(|tuning| tuning.needs_header() && tuning.has_winners()) {
             options.push(format!("-D{}", Header::tuned_macro(&tuning.source.stem)).into());
-        }
-        if !self.several_sources() {
-            // A quoted include finds a header that a build into the source's own folder left before it looks in `folder`: its
-            // grids would be for another winner. The include guard makes it empty once the right one is read.
-            // One that could not be written was warned of.
-            let headers = tunings.iter().filter_map(|tuning| tuning.header_in(folder));
-            for header in headers.filter(|header| header.is_file()) {
-                options.extend(["-include".into(), list_value(header.as_os_str())]);
-            }
         }
         options
     }
 
+    /// Runs nvcc with the headers of the sources in a folder of its include path.
+    fn including<T>(&self, folder: &Path, tunings: &[Tuning], run: impl FnOnce(&[OsString]) -> T) -> Result<T, String> {
+        let included = self.include_folder(folder, tunings)?;
+        let ended = run(&self.extra_options(included.as_ref(), tunings));
+        if let Some(included) = &included {
+            included.rename_in(&self.invocation.depfiles(), self.settings.header_in_depfile);
+        }
+        Ok(ended)
+    }
+
     fn exec(&self, options: &[OsString]) -> u8 {
-        let mut arguments = self.invocation.arguments.clone();
-        arguments.extend_from_slice(options);
-        if !self.console.has_deferred() && self.written.is_empty() {
-            return hand_over(self.nvcc, &arguments, self.console);
+        if options.is_empty() && !self.console.has_deferred() && self.written.is_empty() {
+            return hand_over(self.nvcc, &self.invocation.arguments, self.console);
         }
-        match process::status(Command::new(&self.nvcc.path).args(&arguments)) {
-            Ok(status) => self.end(status),
-            Err(error) => self.go_back(&format!("cannot start '{}': {error}", self.nvcc.path.display())),
-        }
+        self.status(options).map_or_else(|code| code, |status| self.end(status))
+    }
+
+    /// Runs nvcc to its end.
+    ///
+    /// # Errors
+    /// The exit code, once nvcc could not be started.
+    fn status(&self, options: &[OsString]) -> Result<ExitStatus, u8> {
+        process::status(Command::new(&self.nvcc.path).args(&self.invocation.arguments).args(options))
+            .map_err(|error| self.go_back(&format!("cannot start '{}': {error}", self.nvcc.path.display())))
     }
 
     /// Returns the exit code after nvcc, and prints the messages that only a passed build gets.

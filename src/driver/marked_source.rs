@@ -8,7 +8,10 @@ use crate::emit;
 use crate::emit::Header;
 use crate::gpu::architecture_number;
 use crate::nvcc::Toolchain;
-use crate::nvcc::{Dryrun, Found, Invocation, Loads, MarkedFile, Phase, Pipeline, marked_files, quoted_files};
+use crate::nvcc::{
+    Dryrun, Found, Invocation, Loads, MarkedFile, Phase, Pipeline, SearchPaths, included_files, marked_files,
+    quoted_files,
+};
 use crate::tune;
 use crate::tune::Surroundings;
 use std::cell::RefCell;
@@ -26,8 +29,8 @@ pub struct MarkedSource {
     pub includes_header: bool,
     /// What the source and its files include the header by.
     header_includes: BTreeSet<String>,
-    /// Where quoted includes are looked for, besides the folder of who includes.
-    include_paths: Vec<PathBuf>,
+    /// Where includes are looked for.
+    search: SearchPaths,
     /// What of which file is compiled for the host, by paths without links; `None` where it is not known.
     compiled: Option<BTreeMap<PathBuf, CompiledFile>>,
 }
@@ -46,21 +49,13 @@ impl MarkedSource {
         }
         for path in &invocation.sources {
             let Some(stem) = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()) else { continue };
-            let found = marked_files(path, &invocation.include_paths, &Header::file_name(&stem));
+            let found = marked_files(path, &invocation.search, &Header::file_name(&stem));
             let Found { marked: files, nearly: others, header_includes } = found;
             nearly.extend(others);
             if !files.is_empty() {
-                let include_paths = invocation.include_paths.clone();
+                let search = invocation.search.clone();
                 let (path, includes_header) = (path.clone(), !header_includes.is_empty());
-                sources.push(Self {
-                    path,
-                    stem,
-                    files,
-                    includes_header,
-                    header_includes,
-                    include_paths,
-                    compiled: None,
-                });
+                sources.push(Self { path, stem, files, includes_header, header_includes, search, compiled: None });
             }
         }
         nearly.sort_by(|a, b| a.path.cmp(&b.path));
@@ -87,7 +82,7 @@ impl MarkedSource {
     pub fn annotations(&self, data: Option<&Path>) -> (Vec<Annotation>, Vec<Diagnostic>) {
         let (mut annotations, mut problems) = (Vec::new(), Vec::new());
         let source = |file: &MarkedFile| Source::new(file.path.to_string_lossy(), &file.text);
-        let around = || -> Vec<Source> { self.around(&self.include_paths).map(|file| source(&file)).collect() };
+        let around = || -> Vec<Source> { self.around().map(|file| source(&file)).collect() };
         for file in &self.files {
             match comment::annotations_among(&source(file), &around) {
                 Ok(found) => annotations.extend(found),
@@ -105,9 +100,61 @@ impl MarkedSource {
         (annotations, problems)
     }
 
-    /// The source and what it includes with quotes. What nvtune writes itself is no word of theirs.
-    fn around(&self, include_paths: &[PathBuf]) -> impl Iterator<Item = MarkedFile> {
-        quoted_files(&self.path, include_paths).into_iter().filter(|file| !self.is_own_header(&file.path))
+    /// Empties the lines that are compiled for no architecture, so that no comment is read there; tells whether there are such. Where the
+    /// source cannot be preprocessed, all counts.
+    pub fn leave_out_uncompiled(&mut self, dryrun: &Dryrun) -> bool {
+        let mut compiled: BTreeMap<PathBuf, BTreeSet<u32>> = BTreeMap::new();
+        for pipeline in self.pipelines(dryrun) {
+            let toolchain = self.toolchain_of(dryrun, &[], pipeline, None);
+            let Some(text) = toolchain.ok().and_then(|toolchain| toolchain.device_source().ok()) else { return false };
+            for (path, mut file) in by_whole_paths(compiled_files(&text)) {
+                compiled.entry(path).or_default().append(&mut file.lines);
+            }
+        }
+        // Without markers it is not known which lines are of which file.
+        if self.path.canonicalize().map_or(true, |path| !compiled.contains_key(&path)) {
+            return false;
+        }
+        let none = BTreeSet::new();
+        let mut leaves_out = false;
+        for file in &mut self.files {
+            let lines = file.path.canonicalize().ok().and_then(|path| compiled.get(&path)).unwrap_or(&none);
+            let text = String::from_utf8_lossy(&file.text);
+            let left_out = left_out(&text, lines, Side::Device);
+            let is_left =
+                |line: usize| lines.is_empty() || left_out.contains(&u32::try_from(line + 1).unwrap_or(u32::MAX));
+            let kept = text.split('\n').enumerate().map(|(line, text)| if is_left(line) { "" } else { text });
+            let kept = kept.collect::<Vec<_>>().join("\n");
+            leaves_out |= kept != text;
+            file.text = kept.into_bytes();
+        }
+        leaves_out
+    }
+
+    /// Leaves out the templates of included files that the source surely makes no instance of: no file has the name but where the kernel is
+    /// defined, and none may put it together from others. A library's header is in many sources, few of which use a kernel.
+    pub fn leave_out_unused(&self, annotations: &mut Vec<Annotation>) {
+        let own = self.name();
+        let is_candidate = |of: &Annotation| of.kernel.template.is_some() && of.source.path != own;
+        if self.includes_header || !annotations.iter().any(is_candidate) {
+            return;
+        }
+        let files = included_files(&self.path, &self.search);
+        if files.iter().any(|file| memchr::memmem::find(&file.text, b"##").is_some()) {
+            return;
+        }
+        let texts = files.iter().map(|file| file.text.as_slice());
+        let texts = texts.chain(self.search.macros.iter().map(|(_, value)| value.as_bytes()));
+        let uses = |name: &str| texts.clone().map(|text| count_word(text, name)).sum::<usize>();
+        annotations.retain(|of| !is_candidate(of) || uses(&of.kernel.name) > 1);
+    }
+
+    /// The source, its marked files, and what they include with quotes. What nvtune writes itself is no word of theirs.
+    pub fn around(&self) -> impl Iterator<Item = MarkedFile> {
+        let marked = self.files.iter().map(|file| file.path.as_path());
+        // The last is visited first.
+        let files = quoted_files(marked.chain([self.path.as_path()]), &self.search);
+        files.into_iter().filter(|file| !self.is_own_header(&file.path))
     }
 
     /// Whether a file is called as the header that comes of the source.
@@ -150,7 +197,7 @@ impl MarkedSource {
         let has_stubs = pipelines.iter().any(Pipeline::has_host_code);
         let is_relocatable = pipelines.iter().any(Pipeline::is_relocatable);
         // What is not compiled launches nothing.
-        let files = has_stubs.then(|| self.around(&self.include_paths)).into_iter().flatten();
+        let files = has_stubs.then(|| self.around()).into_iter().flatten();
         let sources = files.map(|file| {
             let text = String::from_utf8_lossy(&file.text);
             let compiled = self.compiled.as_ref().and_then(|files| files.get(&file.path.canonicalize().ok()?));
@@ -161,7 +208,7 @@ impl MarkedSource {
     }
 
     /// Where the header must be below a folder of the include path: by its own name first, and by all that it is included by.
-    fn header_places(&self) -> Vec<PathBuf> {
+    pub fn header_places(&self) -> Vec<PathBuf> {
         let name = PathBuf::from(Header::file_name(&self.stem));
         let is_below = |path: &PathBuf| path.components().all(|part| matches!(part, Component::Normal(_)));
         let others = self.header_includes.iter().map(PathBuf::from).filter(|path| *path != name && is_below(path));
@@ -275,6 +322,21 @@ fn by_whole_paths(files: BTreeMap<String, CompiledFile>) -> BTreeMap<PathBuf, Co
     files.into_iter().filter_map(|(path, file)| Some((whole(&path)?, file))).collect()
 }
 
+/// How often an identifier stands in a text.
+fn count_word(text: &[u8], word: &str) -> usize {
+    let is_part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let is_whole = |&at: &usize| {
+        !is_part(at.checked_sub(1).and_then(|before| text.get(before))) && !is_part(text.get(at + word.len()))
+    };
+    memchr::memmem::find_iter(text, word.as_bytes()).filter(is_whole).count()
+}
+
+/// Whether a source of a call includes a header that nvtune made, its own or that of another source.
+pub fn reads_header(invocation: &Invocation) -> bool {
+    let files = invocation.sources.iter().flat_map(|source| quoted_files([source.as_path()], &invocation.search));
+    files.into_iter().any(|file| Header::is_one(&file.text))
+}
+
 /// Whether a call of nvcc with these arguments in the current folder compiles a marked kernel.
 pub fn is_marked(arguments: &[OsString]) -> bool {
     read(arguments).is_some_and(|invocation| !MarkedSource::of(&invocation).is_empty())
@@ -285,8 +347,8 @@ pub fn kernel_names(folder: &Path, arguments: &[String], source: &str) -> Option
     let arguments: Vec<OsString> = arguments.iter().map(|word| word.into()).collect();
     let mut invocation = read(&arguments)?;
     invocation.sources.retain(|path| path.as_os_str() == source);
-    let paths = invocation.sources.iter_mut().chain(&mut invocation.include_paths);
-    paths.for_each(|path| *path = folder.join(&*path));
+    invocation.sources.iter_mut().for_each(|path| *path = folder.join(&*path));
+    invocation.search.seen_from(folder);
     let mut names = Vec::new();
     for marked in MarkedSource::of(&invocation) {
         let (annotations, problems) = marked.annotations(None);

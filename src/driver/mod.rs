@@ -7,6 +7,7 @@ mod build;
 mod call_cache;
 mod decisions;
 mod final_build;
+mod include_folder;
 pub mod marked_source;
 mod outputs;
 pub mod pipeline;

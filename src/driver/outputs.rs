@@ -1,13 +1,12 @@
 //! The headers and records of a compile, beside what it makes: where they go, when they stay, and what is taken back.
 
-use super::build::{Build, record_name};
+use super::build::Build;
 use super::call_cache::Warm;
 use super::tuning::Tuning;
 use crate::diag::FATAL;
-use crate::emit::Header;
-use crate::nvcc::Made;
+use crate::nvcc::{Made, Phase};
 use crate::process;
-use crate::record::checksum;
+use crate::record::{checksum, read_regular};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -52,32 +51,42 @@ impl Build<'_> {
         self.written.stay_where(Some(Box::new(move |source| made.get(source).is_some_and(Made::is_whole))));
     }
 
+    /// Decides whose header and record stay: those of the first object of a folder, for as long as it is there. Builds of two objects that
+    /// write over each other's header would each have the other done again, without end.
+    pub(super) fn choose_lasting(&self, folder: &Path, tunings: &mut [Tuning]) {
+        for tuning in tunings.iter_mut().filter(|tuning| tuning.has_results()) {
+            if matches!(self.invocation.phase, Phase::Assembly(_)) {
+                tuning.keeps_results = false;
+                continue;
+            }
+            let (header, record) = tuning.results_in(folder);
+            let shares_folder = self.settings.header_folder.is_some();
+            let Some((other, own)) = tuning.object_of_others(&record, self.invocation, shares_folder) else { continue };
+            tuning.keeps_results = false;
+            if read_regular(&header).is_ok_and(|present| present != tuning.header_text().as_bytes()) {
+                self.console.warn_if_the_build_passes(format!(
+                    "'{}' stays that of '{other}', and '{own}' is compiled with another: where a source makes several objects in a folder, \
+                     give each compile a NVTUNE_HEADER_DIR of its own",
+                    header.display(),
+                ));
+            }
+        }
+    }
+
     pub(super) fn write_results(&self, folder: &Path, tuning: &Tuning, warm: Option<&Warm<'_>>) -> Result<(), String> {
-        let kernels = tuning.header_kernels();
-        if kernels.is_empty() && !tuning.needs_header() {
+        if !tuning.keeps_results || !tuning.has_results() {
             return Ok(());
         }
-        let text = Header { source: tuning.source.file_name(), kernels }.text();
-        let header = folder.join(Header::file_name(&tuning.source.stem));
-        let path = folder.join(record_name(&tuning.source.stem));
+        let text = tuning.header_text();
+        let (header, path) = tuning.results_in(folder);
         let source = &tuning.source.path;
-        if std::fs::read(&header).is_ok_and(|present| present != text.as_bytes())
-            && let Some((other, own)) =
-                tuning.object_of_others(&path, self.invocation, self.settings.header_folder.is_some())
-        {
-            self.console.warn_if_the_build_passes(format!(
-                "'{}' is of '{own}' now, and was of '{other}': where a source makes several objects in a folder, give each compile a \
-                 NVTUNE_HEADER_DIR of its own",
-                header.display(),
-            ));
-        }
         self.written.write(&header, text.as_bytes(), source)?;
         self.date_back(&header);
         if tuning.tuned.is_empty() {
             return Ok(());
         }
         if let Some(sum) = tuning.record.as_deref().filter(|_| warm.is_some()) {
-            if std::fs::read(&path).is_ok_and(|present| checksum(&present) == sum) {
+            if read_regular(&path).is_ok_and(|present| checksum(&present) == sum) {
                 return Ok(());
             }
             if let Some(text) = warm.and_then(|warm| warm.record(sum)) {

@@ -10,37 +10,48 @@ use super::marked_source::MarkedSource;
 use super::tuning::Tuning;
 use crate::diag::FATAL;
 use crate::diag::console::Console;
-use crate::nvcc::{Dryrun, Invocation, MarkedFile, RealNvcc, STARTED_WRAPPERS};
+use crate::emit::Header;
+use crate::nvcc::{Dryrun, Invocation, LaunchedCall, MarkedFile, RealNvcc, STARTED_WRAPPERS, on_path};
 use crate::process;
 use crate::put;
 use crate::record::result_store::Results;
 use crate::record::{Record, Written};
 use crate::settings::{Mode, Settings, Trust, is_off};
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::Path;
 
-/// Runs as nvcc with `arguments` (without argv[0]); `name` is what nvtune was called by, or the compiler named in
-/// `nvtune /path/nvcc ...`. Comes back only where nvcc was not given the process.
-pub fn run(arguments: &[OsString], name: Option<&OsStr>) -> u8 {
+/// Runs as nvcc; the call's nvcc is what nvtune was called by, or the compiler named in `nvtune /path/nvcc ...`. Comes back only
+/// where nvcc was not given the process.
+pub fn run(LaunchedCall { launcher, nvcc: name, arguments }: LaunchedCall<'_>) -> u8 {
     let environment = |name: &str| std::env::var_os(name);
-    let nvcc = match RealNvcc::find(name, environment) {
+    let mut nvcc = match RealNvcc::find(Some(name), environment) {
         Ok(nvcc) => nvcc,
         Err(error) => {
             Console::new(false).fatal(&error.to_string());
             return FATAL;
         }
     };
+    nvcc.launcher = launcher.map(|launcher| on_path(launcher).unwrap_or_else(|| launcher.into()));
     if let Some(passed) = nvcc.started_wrappers(std::env::var_os(STARTED_WRAPPERS)) {
         // SAFETY: this process has no other thread yet.
         unsafe { std::env::set_var(STARTED_WRAPPERS, passed) };
     }
     // Nothing is done before this that a call without marked sources has no need of.
-    let (invocation, marked, nearly) = match found(arguments, environment) {
-        Some((invocation, marked, nearly)) if !marked.is_empty() => (invocation, marked, nearly),
+    let invocation = Invocation::under(arguments, environment);
+    if is_off(environment) {
+        let reads_header = invocation.is_ok_and(|invocation| marked_source::reads_header(&invocation));
+        let without_header = reads_header.then(|| OsString::from(format!("-D{}", Header::OFF)));
+        let arguments: Vec<OsString> = arguments.iter().cloned().chain(without_header).collect();
+        return hand_over(&nvcc, &arguments, &Console::new(false));
+    }
+    let found = invocation.map(|invocation| (MarkedSource::found(&invocation), invocation));
+    let ((marked, nearly), invocation) = match found {
+        Ok(((marked, nearly), invocation)) if !marked.is_empty() => ((marked, nearly), invocation),
+        // What nvtune cannot read, nvcc has the better message for.
         unmarked => {
             let console = Console::new(false);
-            let nearly = unmarked.iter().flat_map(|(_, _, nearly)| nearly);
+            let nearly = unmarked.iter().flat_map(|((_, nearly), _)| nearly);
             nearly.for_each(|file| console.diagnostics(&file.near_misses()));
             return hand_over(&nvcc, arguments, &console);
         }
@@ -68,7 +79,9 @@ pub fn run(arguments: &[OsString], name: Option<&OsStr>) -> u8 {
     let files: BTreeMap<&Path, &MarkedFile> =
         marked.iter().flat_map(|source| &source.files).chain(&nearly).map(|file| (file.path.as_path(), file)).collect();
     files.values().for_each(|file| console.diagnostics(&file.near_misses()));
-    build.compile(marked).unwrap_or_else(|code| code)
+    let code = build.compile(marked).unwrap_or_else(|code| code);
+    console.print_error_count();
+    code
 }
 
 /// Tunes the kernels of a call of nvcc (the words of `call`, the first being nvcc) without building anything, and prints the records
@@ -101,25 +114,12 @@ pub fn decide(call: &[OsString], anew: bool) -> u8 {
         build.decide()
     };
     let text = decided().and_then(|records| serde_json::to_string(&records).map_err(|error| error.to_string()));
+    console.print_error_count();
     match text {
         Ok(text) => put!("{text}"),
         Err(problem) => console.fatal(&problem),
     }
     console.failure().unwrap_or(0)
-}
-
-/// The call, where nvtune is on and understands it, its sources that are marked, and the files that may have been meant to be.
-fn found(
-    arguments: &[OsString],
-    environment: impl Fn(&str) -> Option<OsString>,
-) -> Option<(Invocation, Vec<MarkedSource>, Vec<MarkedFile>)> {
-    if is_off(&environment) {
-        return None;
-    }
-    // What nvtune cannot read, nvcc has the better message for.
-    let invocation = Invocation::under(arguments, environment).ok()?;
-    let (marked, nearly) = MarkedSource::found(&invocation);
-    Some((invocation, marked, nearly))
 }
 
 impl Build<'_> {
@@ -148,9 +148,17 @@ impl Build<'_> {
     /// Reads the tuning comments of every marked file; all errors are printed before giving up.
     fn annotate(&self, marked: Vec<MarkedSource>) -> Result<Vec<Tuning>, u8> {
         let mut tunings = Vec::new();
-        for source in marked {
+        for mut source in marked {
             self.console.compiling(&source.name());
-            let (annotations, problems) = source.annotations(self.settings.files.as_deref());
+            let files = self.settings.files.as_deref();
+            let (mut annotations, mut problems) = source.annotations(files);
+            if !problems.is_empty()
+                && let Ok(dryrun) = Dryrun::ask(&self.nvcc.path, &self.invocation.arguments)
+                && source.leave_out_uncompiled(&dryrun)
+            {
+                (annotations, problems) = source.annotations(files);
+            }
+            source.leave_out_unused(&mut annotations);
             self.console.diagnostics(&problems);
             self.console.diagnostics(&source.without_macros(&annotations));
             tunings.push(Tuning::new(source, annotations));

@@ -7,7 +7,7 @@ use crate::diag::Diagnostic;
 use crate::emit::{Header, HeaderKernel};
 use crate::nvcc::Invocation;
 use crate::nvcc::Toolchain;
-use crate::record::{FORMAT, Record};
+use crate::record::{FORMAT, Record, read_regular};
 use crate::search::Provenance;
 use crate::tune;
 use crate::tune::Tuned;
@@ -29,6 +29,8 @@ pub struct Tuning {
     pub tuned: Vec<Tuned>,
     /// The record's checksum, where it is known from the cache.
     pub record: Option<String>,
+    /// Whether header and record of the build stay after it.
+    pub keeps_results: bool,
 }
 
 impl Tuning {
@@ -42,6 +44,7 @@ impl Tuning {
             architecture: String::new(),
             tuned: Vec::new(),
             record: None,
+            keeps_results: true,
         }
     }
 
@@ -123,19 +126,35 @@ impl Tuning {
         self.source.includes_header && !(self.annotations.is_empty() && self.left_out.is_empty())
     }
 
-    /// The header in this folder, where the compile reads it.
-    pub fn header_in(&self, folder: &Path) -> Option<PathBuf> {
-        self.needs_header().then(|| folder.join(Header::file_name(&self.source.stem)))
+    /// Whether a header belongs to it: something was decided, or the source includes one.
+    pub fn has_results(&self) -> bool {
+        !self.tuned.is_empty() || self.needs_header()
     }
 
-    /// Where a record is of another object of the source than a call makes, and that is there: it, and the call's. `shares_folder`: records
-    /// are not beside their objects, but in a folder for all.
+    /// The text of its header.
+    pub fn header_text(&self) -> String {
+        Header { source: self.source.file_name(), kernels: self.header_kernels() }.text()
+    }
+
+    /// Header and record in this folder.
+    pub fn results_in(&self, folder: &Path) -> (PathBuf, PathBuf) {
+        let stem = &self.source.stem;
+        (folder.join(Header::file_name(stem)), folder.join(format!("{stem}.tune.json")))
+    }
+
+    /// The header in this folder, where the compile reads it.
+    pub fn header_in(&self, folder: &Path) -> Option<PathBuf> {
+        self.needs_header().then(|| self.results_in(folder).0)
+    }
+
+    /// Returns the object that a record is of, if that is there and another than a call makes; the call's own is beside it. `shares_folder`:
+    /// records are not beside their objects, but in a folder for all.
     pub fn object_of_others(&self, record: &Path, call: &Invocation, shares_folder: bool) -> Option<(String, String)> {
-        let present: Record = serde_json::from_slice(&std::fs::read(record).ok()?).ok()?;
+        let present: Record = serde_json::from_slice(&read_regular(record).ok()?).ok()?;
         let arguments: Vec<OsString> = present.arguments.iter().map(OsString::from).collect();
         let whole = |folder: &Path, path: &Path| folder.join(path).canonicalize().ok();
-        let other = marked_source::read(&arguments)?.made_of(Path::new(&present.source))?;
-        let own = call.made_of(&self.source.path)?;
+        let other = marked_source::read(&arguments)?.product_of(Path::new(&present.source));
+        let own = call.product_of(&self.source.path);
         let its = whole(Path::new(&present.folder), &other)?;
         // A record beside its object that names one in another folder came there with a copy of it all.
         let is_here = shares_folder || its.parent() == whole(Path::new(""), record)?.parent();
@@ -144,7 +163,7 @@ impl Tuning {
     }
 
     /// What the header says: the winners and, for a source that includes it, the baselines of kernels that were not tuned.
-    pub fn header_kernels(&self) -> Vec<HeaderKernel> {
+    fn header_kernels(&self) -> Vec<HeaderKernel> {
         let tuned = self.tuned.iter().map(Tuned::header);
         if !self.source.includes_header {
             return tuned.collect();

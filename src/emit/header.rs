@@ -117,6 +117,14 @@ impl HeaderKernel {
 }
 
 impl Header {
+    /// The macro that leaves nothing of a header, for builds without nvtune's doing.
+    pub const OFF: &str = "NVTUNE_OFF";
+
+    /// Whether this is the text of a header.
+    pub fn is_one(text: &[u8]) -> bool {
+        text.starts_with(b"/* made by nvtune ")
+    }
+
     /// Names the macro that nvtune's builds define where the object has the winners that the header speaks of.
     pub fn tuned_macro(stem: &str) -> String {
         format!("NVTUNE_{}_TUNED", macro_name(stem))
@@ -133,7 +141,7 @@ impl Header {
         let version = env!("CARGO_PKG_VERSION");
         let mut text = Text::default();
         text.line(format_args!("/* made by nvtune {version} from {}: do not edit */", self.source));
-        text.line(format_args!("#include <stddef.h>\n\n{DETAIL}"));
+        text.line(format_args!("#ifndef {}\n#include <stddef.h>\n\n{QUIET}\n{DETAIL}", Self::OFF));
         let is_fat = self.kernels.iter().any(|kernel| Choice::of(kernel).is_needed());
         if is_fat {
             text.line(format_args!("\n{CAPABILITY}"));
@@ -172,7 +180,7 @@ impl Header {
             text.structure(kernel, &name);
             text.line(format_args!("}}  // namespace\n}}  // namespace nvtune\n#endif"));
         }
-        text.line(format_args!("#endif"));
+        text.line(format_args!("#endif\n{QUIET_END}\n#endif"));
         text.0
     }
 }
@@ -192,6 +200,17 @@ fn type_names(names: &[&str]) -> Vec<String> {
     };
     names.iter().map(of).collect()
 }
+
+/// No warning of a user's (`-Werror=aggregate-return`) is to speak of functions that return structures, which a header is for.
+const QUIET: &str = "\
+#ifdef __GNUC__
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored \"-Waggregate-return\"
+#endif";
+const QUIET_END: &str = "\
+#ifdef __GNUC__
+#pragma GCC diagnostic pop
+#endif";
 
 /// The functions of the comment's language that C has not, with division that no launch of a user's program can die of; a number of
 /// blocks that no grid can have stays one that no grid can have. Several headers may be included side by side.

@@ -4,6 +4,7 @@
 
 use super::options;
 use super::options::Arity;
+use super::source_scan::SearchPaths;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -36,8 +37,12 @@ pub struct Invocation {
     pub output: Option<PathBuf>,
     /// `-odir`, where given.
     pub output_directory: Option<PathBuf>,
-    /// Folders searched for quoted includes after the source's own: those of `-I`, then those of `-isystem`.
-    pub include_paths: Vec<PathBuf>,
+    /// `-MF`, where given.
+    dependency_output: Option<PathBuf>,
+    /// `-MD` or `-MMD`.
+    writes_dependencies: bool,
+    /// What sources include, and where that is looked for.
+    pub search: SearchPaths,
     /// `--dryrun` or `--clean-targets`: nothing is compiled.
     pub dry: bool,
     /// `-G`: device code without optimisation.
@@ -85,7 +90,14 @@ impl Invocation {
         environment: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, InvocationError> {
         let (prepend, append) = (environment("NVCC_PREPEND_FLAGS"), environment("NVCC_APPEND_FLAGS"));
-        Self::new(arguments, prepend.as_deref(), append.as_deref())
+        let mut invocation = Self::new(arguments, prepend.as_deref(), append.as_deref())?;
+        // The host compiler looks there after all of -I.
+        if let Some(more) = environment("CPATH") {
+            let more: Vec<PathBuf> = std::env::split_paths(&more).map(|path| Path::new(".").join(path)).collect();
+            invocation.search.quoted.extend_from_slice(&more);
+            invocation.search.angled.extend(more);
+        }
+        Ok(invocation)
     }
 
     /// Reads the arguments (without argv[0]) as nvcc does: the words of `NVCC_PREPEND_FLAGS` before them, those of
@@ -106,19 +118,25 @@ impl Invocation {
             each: None,
             output: None,
             output_directory: None,
-            include_paths: Vec::new(),
+            dependency_output: None,
+            writes_dependencies: false,
+            search: SearchPaths::default(),
             dry: false,
             device_debug: false,
         };
         let mut reader = Reader {
             language_is_cuda: false,
             inputs: Vec::new(),
+            own_paths: Vec::new(),
             system_paths: Vec::new(),
+            host_options: Vec::new(),
             stage: STAGES.len(),
             compiles: true,
         };
         invocation.read(&words, &mut reader, 0)?;
-        invocation.include_paths.append(&mut reader.system_paths);
+        reader.read_host_options(&mut invocation.search);
+        invocation.search.quoted.extend(reader.own_paths.iter().chain(&reader.system_paths).cloned());
+        invocation.search.angled = reader.own_paths;
         if let Some((_, phase, each)) = STAGES.get(reader.stage) {
             (invocation.phase, invocation.each) = (*phase, *each);
         }
@@ -174,7 +192,12 @@ impl Invocation {
             "-G" => self.device_debug = true,
             "-o" => self.output = Some(PathBuf::from(value)),
             "-odir" => self.output_directory = Some(PathBuf::from(value)),
-            "-I" => self.include_paths.extend(paths(value)),
+            "-MF" => self.dependency_output = Some(PathBuf::from(value)),
+            "-MD" | "-MMD" => self.writes_dependencies = true,
+            "-I" => reader.own_paths.extend(paths(value)),
+            "-include" => self.search.first.extend(paths(value)),
+            "-D" => self.search.macros.extend(options::list_values(value).iter().filter_map(|value| definition(value))),
+            "-Xcompiler" => reader.host_options.extend(paths(value)),
             "-isystem" => reader.system_paths.extend(paths(value)),
             "-x" => reader.language_is_cuda = value == "cu",
             "-optf" => {
@@ -195,12 +218,36 @@ impl Invocation {
     /// The file that a source becomes, where it has one of its own.
     pub fn made_of(&self, source: &Path) -> Option<PathBuf> {
         let extension = self.each?;
-        let in_its_place = || {
-            let mut name = source.file_stem()?.to_owned();
-            name.push(format!(".{extension}"));
-            Some(self.object_folder().join(name))
-        };
-        self.output.clone().or_else(in_its_place)
+        self.output.clone().or_else(|| Some(self.beside_object(source.file_stem()?, extension)))
+    }
+
+    /// The file that a source becomes, or becomes a part of.
+    pub fn product_of(&self, source: &Path) -> PathBuf {
+        let whole = || self.output.clone().unwrap_or_else(|| PathBuf::from("a.out"));
+        self.made_of(source).unwrap_or_else(whole)
+    }
+
+    /// A file in the folder of the object.
+    fn beside_object(&self, stem: &OsStr, extension: &str) -> PathBuf {
+        let mut name = stem.to_owned();
+        name.push(format!(".{extension}"));
+        self.object_folder().join(name)
+    }
+
+    /// Where dependency files may be after the call: nvcc names one after the output, or each after its source.
+    pub fn depfiles(&self) -> Vec<PathBuf> {
+        if !self.writes_dependencies {
+            return Vec::new();
+        }
+        if let Some(path) = self.dependency_output.clone() {
+            return vec![path];
+        }
+        let of_source = |source: &PathBuf| Some(self.beside_object(source.file_stem()?, "d"));
+        self.output
+            .iter()
+            .map(|output| output.with_extension("d"))
+            .chain(self.sources.iter().filter_map(of_source))
+            .collect()
     }
 
     /// The folder that the header of `source` goes to: that of the object file. nvcc looks at no `-odir` beside `-o`.
@@ -216,11 +263,47 @@ impl Invocation {
 struct Reader {
     language_is_cuda: bool,
     inputs: Vec<(PathBuf, bool)>,
+    own_paths: Vec<PathBuf>,
     system_paths: Vec<PathBuf>,
+    /// What `-Xcompiler` passes on.
+    host_options: Vec<PathBuf>,
     /// The place in [`STAGES`] of the earliest stage that an option ends the call at; their number where none does.
     stage: usize,
     /// Whether no option keeps the call from compiling for an output.
     compiles: bool,
+}
+
+impl Reader {
+    /// Takes the host compiler's options for what is included.
+    fn read_host_options(&mut self, search: &mut SearchPaths) {
+        let mut words = std::mem::take(&mut self.host_options).into_iter();
+        while let Some(word) = words.next() {
+            let bytes = word.as_os_str().as_bytes();
+            let value =
+                |option: &str, next: &mut dyn Iterator<Item = PathBuf>| match bytes.strip_prefix(option.as_bytes()) {
+                    Some([]) => next.next(),
+                    Some(glued) => Some(PathBuf::from(OsStr::from_bytes(glued))),
+                    None => None,
+                };
+            if let Some(path) = value("-iquote", &mut words) {
+                search.quoted.push(path);
+            } else if let Some(path) = value("-isystem", &mut words) {
+                self.system_paths.push(path);
+            } else if let Some(path) = value("-include", &mut words) {
+                search.first.push(path);
+            } else if let Some(path) = value("-I", &mut words) {
+                self.own_paths.push(path);
+            } else if let Some(macro_value) = value("-D", &mut words) {
+                search.macros.extend(definition(macro_value.as_os_str()));
+            }
+        }
+    }
+}
+
+/// A macro with its value, without the backslashes that a shell is to remove.
+fn definition(definition: &OsStr) -> Option<(String, String)> {
+    let (name, value) = definition.to_str()?.split_once('=')?;
+    Some((name.to_owned(), value.replace('\\', "")))
 }
 
 /// The paths of a list, without the double quotes that keep the commas of one together.
@@ -330,10 +413,24 @@ mod tests {
         let before = OsStr::new("-isystem sys,tem -I pre");
         let invocation =
             Invocation::new(&arguments, Some(before), Some(OsStr::new("-o 'x y.o'"))).expect("both files can be read");
-        assert_eq!(invocation.include_paths, ["pre", "a b", "sys", "tem"].map(PathBuf::from), "-I comes first");
+        assert_eq!(invocation.search.quoted, ["pre", "a b", "sys", "tem"].map(PathBuf::from), "-I comes first");
+        assert_eq!(invocation.search.angled, ["pre", "a b"].map(PathBuf::from));
         assert!(invocation.device_debug);
         assert_eq!(invocation.output, Some(PathBuf::from("x y.o")));
         assert_eq!(invocation.arguments, arguments);
+    }
+
+    #[test]
+    fn what_the_host_compiler_is_told_to_include_counts() {
+        let line = r#"-Xcompiler -iquote,q -Xcompiler -iquote -Xcompiler r -Xcompiler -Ii,-DD=k -include a.h,b.h -DA='\"x.h\"' -DB=<y.h>,C=1 -c a.cu"#;
+        let SearchPaths { quoted, angled, first, macros } = read(line).search;
+        assert_eq!((quoted, angled), (["q", "r", "i"].map(PathBuf::from).to_vec(), vec![PathBuf::from("i")]));
+        assert_eq!(first, ["a.h", "b.h"].map(PathBuf::from));
+        assert_eq!(
+            macros,
+            [("A", "\"x.h\""), ("B", "<y.h>"), ("C", "1"), ("D", "k")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        );
     }
 
     #[test]
@@ -347,6 +444,20 @@ mod tests {
             ("src/a.x.cu b.cu -o program", None),
         ] {
             assert_eq!(read(line).made_of(Path::new("src/a.x.cu")), made.map(PathBuf::from), "{line}");
+        }
+    }
+
+    #[test]
+    fn dependency_files_are_found_in_each_form_of_call() {
+        for (line, depfiles) in [
+            ("-c a.cu -o b/a.o", &[][..]),
+            ("-MD -c a.cu -o b/a.o -MF deps/a", &["deps/a"]),
+            ("-MF deps/a -MMD -c a.cu", &["deps/a"]),
+            ("-MD -c a.cu -o b/x.y.o", &["b/x.y.d", "b/a.d"]),
+            ("-MD -c a.x.cu b.cu -odir out", &["out/a.x.d", "out/b.d"]),
+            ("-MD a.cu -o program", &["program.d", "./a.d"]),
+        ] {
+            assert_eq!(read(line).depfiles(), depfiles.iter().map(PathBuf::from).collect::<Vec<_>>(), "{line}");
         }
     }
 

@@ -12,6 +12,8 @@ use thiserror::Error;
 pub struct RealNvcc {
     /// An absolute path: nvcc finds its toolkit from the name it is called by.
     pub path: PathBuf,
+    /// The program that the user has start it where nvtune has nothing to do, such as ccache.
+    pub launcher: Option<PathBuf>,
 }
 
 /// No nvcc but nvtune's own links could be found.
@@ -39,7 +41,7 @@ const USUAL_PLACES: [&str; 2] = ["/usr/local/cuda", "/opt/cuda"];
 
 impl RealNvcc {
     /// Looks for nvcc: `NVTUNE_NVCC`; else `name`, what nvtune was called by or the compiler in `nvtune /path/nvcc ...`,
-    /// where it is a path; else the first `nvcc` on PATH; else `CUDA_HOME`, `CUDA_PATH` and the usual places.
+    /// where it is a path; else the first of that name on PATH, then the first `nvcc`; else `CUDA_HOME`, `CUDA_PATH` and the usual places.
     ///
     /// Where one of these is nvtune in a folder that `nvtune shims` made, the nvcc that the folder stands for is meant.
     pub fn find(name: Option<&OsStr>, environment: impl Fn(&str) -> Option<OsString>) -> Result<Self, NotFound> {
@@ -55,9 +57,12 @@ impl RealNvcc {
             return own.judge(&path).map_err(|problem| NotFound::Named { path, problem });
         }
         let called = name.filter(|name| name.as_encoded_bytes().contains(&b'/')).map(PathBuf::from);
+        // Of several releases on PATH the one that is named.
+        let names = name.and_then(|name| Path::new(name).file_name()).into_iter().chain([OsStr::new("nvcc")]);
         // An empty entry is the working folder; what is not there or not executable is passed over below.
         let path = set("PATH").unwrap_or_default();
-        let on_path = std::env::split_paths(&path).map(|folder| Path::new(".").join(folder).join("nvcc"));
+        let on_path = names
+            .flat_map(|name| std::env::split_paths(&path).map(move |folder| Path::new(".").join(folder).join(name)));
         let homes = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(set).map(PathBuf::from);
         let usual = USUAL_PLACES.iter().map(PathBuf::from);
         called
@@ -91,6 +96,15 @@ impl RealNvcc {
     }
 }
 
+/// The program that a word starts: a path, or the first of that name in the folders of PATH.
+pub fn on_path(word: &OsStr) -> Option<PathBuf> {
+    let is_program = |path: &PathBuf| path.metadata().is_ok_and(|data| data.is_file() && data.mode() & 0o111 != 0);
+    if word.as_encoded_bytes().contains(&b'/') {
+        return Some(PathBuf::from(word)).filter(is_program);
+    }
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(word)).find(is_program)
+}
+
 /// Tells whether a program is one of these files.
 fn is_one_of(path: &Path, passed: &[PathBuf]) -> bool {
     let file = |path: &Path| path.metadata().ok().map(|data| (data.dev(), data.ino()));
@@ -122,7 +136,7 @@ impl OwnIdentity {
         // The link of `nvtune shims` names the real place, which nvcc must be called by.
         let linked = path.file_name().filter(|name| *name == REAL_NVCC).and_then(|_| path.read_link().ok());
         let path = std::path::absolute(linked.as_deref().unwrap_or(path)).map_err(|_| "has no absolute path")?;
-        Ok(RealNvcc { path })
+        Ok(RealNvcc { path, launcher: None })
     }
 
     fn is_own(&self, path: &Path, metadata: &Metadata) -> bool {

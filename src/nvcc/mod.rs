@@ -1,9 +1,11 @@
 //! Everything about being `nvcc`: argv and environment -> [`Invocation`], and the real nvcc behind it.
 
+mod depfile;
 mod dry_run;
 mod fatbin;
 pub mod final_build;
 mod invocation;
+mod launcher;
 mod locate;
 mod options;
 mod output_file;
@@ -15,14 +17,16 @@ pub mod shim_ptxas;
 mod source_scan;
 mod toolchain;
 
+pub use depfile::{Renamed, renamed};
 pub use dry_run::{Dryrun, DryrunError, Pipeline, Step};
 pub use fatbin::{Loaded, Loads};
 pub use invocation::{Invocation, InvocationError, Phase};
-pub use locate::{NotFound, REAL_NVCC, RealNvcc, STARTED_WRAPPERS};
+pub use launcher::{LaunchedCall, is_nvcc_name, launched};
+pub use locate::{NotFound, REAL_NVCC, RealNvcc, STARTED_WRAPPERS, on_path};
 pub use options::{Arity, NvccOption, list_value, list_values, lookup};
 pub use output_file::Made;
 pub use overlay::{Overlay, OverlayError};
 pub use overlay_links::mirror;
 pub use programs::{Programs, compilers, wrapper_problem};
-pub use source_scan::{Found, MarkedFile, marked_files, quoted_files};
+pub use source_scan::{Found, MarkedFile, SearchPaths, included_files, marked_files, quoted_files};
 pub use toolchain::{FrontEnd, ToolError, Toolchain};

@@ -64,23 +64,25 @@ impl Overlay {
     }
 }
 
-/// The profile with the real folder in its definition of `TOP`, and the shim's in that of `CICC_PATH`; other uses of `_HERE_` mean
-/// the overlay.
+/// The profile with the real folder wherever it is spoken of but in PATH, where it is the overlay's, and with the shim's folder as that of
+/// cicc: older toolkits have no `CICC_PATH`, and find it by PATH. `None` where there is no `TOP`.
 fn overlaid_profile(text: &str, bin: &Path, cicc: Option<&Path>) -> Option<String> {
     let bin = bin.to_str()?;
-    let mut found = false;
-    let lines = text.lines().map(|line| {
-        match (line.split_once('=').map(|(name, _)| name.trim()), cicc.and_then(Path::to_str)) {
-            (Some("TOP"), _) => {
-                found = true;
-                line.replace("$(_HERE_)", bin)
-            }
-            (Some("CICC_PATH"), Some(cicc)) => format!("CICC_PATH = {cicc}"),
-            _ => line.to_owned(),
-        }
+    let cicc = cicc.map(|cicc| cicc.to_str()).map_or(Some(None), |cicc| cicc.map(Some))?;
+    let name = |line: &str| line.split_once(['=', '+']).map(|(name, _)| name.trim().to_owned()).unwrap_or_default();
+    let names: Vec<String> = text.lines().map(name).collect();
+    let has = |name: &str| names.iter().any(|own| own == name);
+    let lines = text.lines().zip(&names).map(|(line, name)| match (name.as_str(), cicc) {
+        ("CICC_PATH", Some(cicc)) => format!("CICC_PATH = {cicc}"),
+        ("PATH", Some(cicc)) if !has("CICC_PATH") => match line.split_once('=') {
+            Some((name, value)) => format!("{name}= {cicc}:{}", value.trim_start()),
+            None => line.to_owned(),
+        },
+        ("PATH", _) => line.to_owned(),
+        _ => line.replace("$(_HERE_)", bin),
     });
     let text = lines.collect::<Vec<_>>().join("\n") + "\n";
-    found.then_some(text)
+    has("TOP").then_some(text)
 }
 
 #[cfg(test)]
@@ -88,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn top_names_the_real_root_and_path_the_overlay() {
+    fn path_names_the_overlay_and_all_else_the_real_root() {
         let profile = "\nTOP              = $(_HERE_)/..\nCICC_PATH = $(TOP)/nvvm/bin\nPATH            += $(CICC_PATH):$(_HERE_):\n";
         let top = "\nTOP              = /cuda/bin/..\n";
         let path = "PATH            += $(CICC_PATH):$(_HERE_):\n";
@@ -96,5 +98,9 @@ mod tests {
         assert_eq!(overlaid(profile, None), Some(format!("{top}CICC_PATH = $(TOP)/nvvm/bin\n{path}")));
         assert_eq!(overlaid(profile, Some("/o/cicc")), Some(format!("{top}CICC_PATH = /o/cicc\n{path}")));
         assert_eq!(overlaid("PATH += x\n", Some("/o/cicc")), None);
+        let older = format!("{top}PATH += $(TOP)/nvvm/bin:$(_HERE_):\nINCLUDES += \"-I$(_HERE_)/../include\"\n");
+        let expected =
+            format!("{top}PATH += /o/cicc:$(TOP)/nvvm/bin:$(_HERE_):\nINCLUDES += \"-I/cuda/bin/../include\"\n");
+        assert_eq!(overlaid(&older, Some("/o/cicc")), Some(expected));
     }
 }

@@ -21,7 +21,13 @@ pub struct Programs {
 impl Programs {
     /// Those behind a dry run.
     pub fn new(dryrun: &Dryrun, nvcc: &RealNvcc) -> Self {
-        Self { bin: real_bin(dryrun, nvcc), cicc: dryrun.variable("CICC_PATH").map(PathBuf::from) }
+        // Older toolkits find it by PATH.
+        let on_path = || {
+            let mut folders = std::env::split_paths(dryrun.variable("PATH")?);
+            folders.find(|folder| folder.join("cicc").is_file())
+        };
+        let cicc = dryrun.variable("CICC_PATH").map(PathBuf::from).or_else(on_path);
+        Self { bin: real_bin(dryrun, nvcc), cicc }
     }
 }
 
@@ -58,17 +64,12 @@ impl Programs {
 }
 
 /// The programs that the variants of a compile are made with.
-pub fn compilers(dryrun: &Dryrun, bin: &Path) -> Vec<String> {
-    let mut programs: Vec<String> = dryrun
-        .pipelines()
-        .iter()
-        .flat_map(|pipeline| [&pipeline.preprocess, &pipeline.cicc])
-        .map(|step| match dryrun.variable("CICC_PATH") {
-            Some(folder) => step.command().replace("$CICC_PATH", folder),
-            None => step.command().to_owned(),
-        })
-        .chain(["ptxas", "nvcc.profile"].map(|name| bin.join(name).to_string_lossy().into_owned()))
-        .collect();
+pub fn compilers(dryrun: &Dryrun, Programs { bin, cicc }: &Programs) -> Vec<String> {
+    let path = |path: PathBuf| path.to_string_lossy().into_owned();
+    let mut programs: Vec<String> =
+        dryrun.pipelines().iter().map(|pipeline| pipeline.preprocess.command().to_owned()).collect();
+    programs.extend(cicc.iter().map(|folder| path(folder.join("cicc"))));
+    programs.extend(["ptxas", "nvcc.profile"].map(|name| path(bin.join(name))));
     programs.sort();
     programs.dedup();
     programs

@@ -1,13 +1,34 @@
-//! Which files of a compile carry tuning comments: the source itself and what it includes with quotes.
+//! Which files of a compile carry tuning comments: the source itself and what it includes, but for headers of the system.
 //!
-//! This runs at every compile, so it reads files once and looks at nothing but `#include "..."` and the marker.
+//! This runs at every compile, so it reads files once and looks at nothing but `#include`, what that may name by a macro, and the marker.
 
 use crate::comment::{Mark, mark, near_misses, occurrences};
 use crate::diag::{Diagnostic, Source};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+/// What a compile includes, and where that is looked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SearchPaths {
+    /// For quoted includes, after the folder of who includes.
+    pub quoted: Vec<PathBuf>,
+    /// For includes with angle brackets, before the system's: none of a toolkit's.
+    pub angled: Vec<PathBuf>,
+    /// What is included before each source (`-include`).
+    pub first: Vec<PathBuf>,
+    /// The macros of the command line that have values.
+    pub macros: Vec<(String, String)>,
+}
+
+impl SearchPaths {
+    /// The same for who is in another folder.
+    pub fn seen_from(&mut self, folder: &Path) {
+        let paths = self.quoted.iter_mut().chain(&mut self.angled).chain(&mut self.first);
+        paths.for_each(|path| *path = folder.join(&*path));
+    }
+}
 
 /// A file with at least one tuning comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,14 +45,17 @@ impl MarkedFile {
     }
 }
 
-/// The source and what it includes with quotes, in the order in which they are met.
-pub fn quoted_files(source: &Path, include_paths: &[PathBuf]) -> Vec<MarkedFile> {
+/// These files and what they include with quotes, in the order in which they are met.
+pub fn quoted_files<'a>(from: impl IntoIterator<Item = &'a Path>, paths: &SearchPaths) -> Vec<MarkedFile> {
+    let paths = SearchPaths { angled: Vec::new(), ..paths.clone() };
     let mut files = Vec::new();
-    walk(source, include_paths, |path, text, _| files.push(MarkedFile { path, text }));
+    walk(from.into_iter().map(Path::to_path_buf).collect(), &paths, |file| {
+        files.push(MarkedFile { path: file.path, text: file.text });
+    });
     files
 }
 
-/// What is found in `source` and its quoted includes, each in the order in which it is met.
+/// What is found in a source and what it includes, each in the order in which it is met.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     pub marked: Vec<MarkedFile>,
@@ -41,42 +65,148 @@ pub struct Found {
     pub header_includes: BTreeSet<String>,
 }
 
+/// A header that tells a toolkit's folder, which many builds name with `-I`.
+const TOOLKIT: &str = "cuda_runtime.h";
+
+/// Folders that a compiler takes for the system's, also where `-I` names them.
+const SYSTEM_FOLDERS: [&str; 2] = ["/usr/include", "/usr/local/include"];
+
+/// A source and all that it includes but for the system's headers, in the order in which they are met.
+pub fn included_files(source: &Path, paths: &SearchPaths) -> Vec<MarkedFile> {
+    let mut files = Vec::new();
+    walk_included(source, paths, |file| files.push(MarkedFile { path: file.path, text: file.text }));
+    files
+}
+
 /// Looks for marks and for who includes the header `header_name`.
-pub fn marked_files(source: &Path, include_paths: &[PathBuf], header_name: &str) -> Found {
+pub fn marked_files(source: &Path, paths: &SearchPaths, header_name: &str) -> Found {
     let mut found = Found::default();
-    walk(source, include_paths, |path, text, names| {
-        let is_header = |name: &&String| Path::new(name).file_name().is_some_and(|file| file == header_name);
-        found.header_includes.extend(names.iter().filter(is_header).cloned());
+    walk_included(source, paths, |Visited { path, text, includes, is_quoted }| {
+        let names = includes.into_iter().filter_map(|include| match include {
+            Include::Quoted(name) | Include::Angled(name) => Some(name),
+            Include::Macro(_) => None,
+        });
+        let is_header = |name: &String| Path::new(name).file_name().is_some_and(|file| file == header_name);
+        found.header_includes.extend(names.filter(is_header));
         match mark(&text) {
             Mark::Tuned => found.marked.push(MarkedFile { path, text }),
-            Mark::Nearly => found.nearly.push(MarkedFile { path, text }),
-            Mark::Nothing => {}
+            // Others' headers have words of their own.
+            Mark::Nearly if is_quoted => found.nearly.push(MarkedFile { path, text }),
+            Mark::Nearly | Mark::Nothing => {}
         }
     });
     found
 }
 
-/// Visits each file with its path, its text and what it includes.
-fn walk(source: &Path, include_paths: &[PathBuf], mut visit: impl FnMut(PathBuf, Vec<u8>, Vec<String>)) {
-    let mut seen = BTreeSet::new();
-    let mut pending = Vec::from_iter(regular(source.to_path_buf()));
-    while let Some((path, data)) = pending.pop() {
-        // By identity: a file that includes `x/../itself` has another path each time.
-        if !seen.insert((data.dev(), data.ino())) {
-            continue;
+/// What an `#include` names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Include {
+    Quoted(String),
+    Angled(String),
+    Macro(String),
+}
+
+impl Include {
+    /// Reads what stands behind `#include`, or in the place of a macro there.
+    fn parse(text: &[u8]) -> Option<Self> {
+        let until = |end: u8| {
+            let line = text.get(1..)?;
+            let length = line.iter().position(|&byte| byte == end || byte == b'\n')?;
+            (line[length] == end).then(|| std::str::from_utf8(&line[..length]).ok())?.map(str::to_owned)
+        };
+        match text.first()? {
+            b'"' => until(b'"').map(Self::Quoted),
+            b'<' => until(b'>').map(Self::Angled),
+            _ => identifier(text).map(|name| Self::Macro(name.to_owned())),
         }
-        // A file that cannot be read is nvcc's to complain about.
-        let Ok(text) = std::fs::read(&path) else { continue };
-        let folder = path.parent().unwrap_or(Path::new(""));
-        let names: Vec<String> = quoted_includes(&text).map(str::to_owned).collect();
-        for name in &names {
-            let mut candidates = std::iter::once(folder)
-                .chain(include_paths.iter().map(PathBuf::as_path))
-                .map(|folder| folder.join(name));
-            pending.extend(candidates.find_map(regular));
-        }
-        visit(path, text, names);
     }
+}
+
+/// A file, what it includes, and whether only quotes led to it.
+struct Visited {
+    path: PathBuf,
+    text: Vec<u8>,
+    includes: Vec<Include>,
+    is_quoted: bool,
+}
+
+/// Visits a source and what it includes, but for the system's headers.
+fn walk_included(source: &Path, paths: &SearchPaths, visit: impl FnMut(Visited)) {
+    let is_own = |folder: &&PathBuf| {
+        !SYSTEM_FOLDERS.iter().any(|other| *folder == Path::new(other)) && !folder.join(TOOLKIT).is_file()
+    };
+    let paths = SearchPaths { angled: paths.angled.iter().filter(is_own).cloned().collect(), ..paths.clone() };
+    let first = paths.first.iter().filter_map(|name| {
+        let mut places = std::iter::once(name.clone()).chain(paths.quoted.iter().map(|folder| folder.join(name)));
+        places.find(|place| place.is_file())
+    });
+    // The last is the first to be read.
+    let mut from: Vec<PathBuf> = first.chain([source.to_path_buf()]).collect();
+    from.reverse();
+    walk(from, &paths, visit);
+}
+
+/// Visits files and what they include; the last of `from` first.
+fn walk(from: Vec<PathBuf>, paths: &SearchPaths, mut visit: impl FnMut(Visited)) {
+    let mut seen = BTreeSet::new();
+    let mut pending: Vec<(PathBuf, Metadata, bool)> =
+        from.into_iter().filter_map(regular).map(|(path, data)| (path, data, true)).collect();
+    let mut macros: BTreeMap<String, Include> = BTreeMap::new();
+    for (name, value) in &paths.macros {
+        macros.extend(Include::parse(value.as_bytes()).map(|include| (name.clone(), include)));
+    }
+    // Who includes what by a macro that is not known yet.
+    let mut unknown: Vec<(PathBuf, String, bool)> = Vec::new();
+    loop {
+        while let Some((path, data, is_quoted)) = pending.pop() {
+            let folder = path.parent().unwrap_or(Path::new(""));
+            // By identity: a file that includes `x/../itself` has another path each time. Of two links in different folders each includes
+            // what is beside it.
+            let identity = |data: &Metadata| (data.dev(), data.ino());
+            if !seen.insert((identity(&data), Path::new(".").join(folder).metadata().ok().as_ref().map(identity))) {
+                continue;
+            }
+            // A file that cannot be read is nvcc's to complain about.
+            let Ok(text) = std::fs::read(&path) else { continue };
+            let includes = directives(&text, &mut macros);
+            for include in &includes {
+                match include {
+                    Include::Macro(name) => unknown.push((folder.to_path_buf(), name.clone(), is_quoted)),
+                    include => pending.extend(included(folder, include, paths, is_quoted)),
+                }
+            }
+            visit(Visited { path, text, includes, is_quoted });
+        }
+        let (known, rest): (Vec<_>, Vec<_>) = unknown.into_iter().partition(|(_, name, _)| macros.contains_key(name));
+        unknown = rest;
+        pending.extend(
+            known.iter().filter_map(|(folder, name, is_quoted)| included(folder, macros.get(name)?, paths, *is_quoted)),
+        );
+        if pending.is_empty() {
+            break;
+        }
+    }
+}
+
+/// The file that an include means, unless it is the system's.
+fn included(
+    folder: &Path,
+    include: &Include,
+    paths: &SearchPaths,
+    is_quoted: bool,
+) -> Option<(PathBuf, Metadata, bool)> {
+    let find = |mut folders: &mut dyn Iterator<Item = &Path>, name: &String| {
+        (&mut folders).map(|folder| folder.join(name)).find_map(regular)
+    };
+    let (found, is_quoted) = match include {
+        Include::Quoted(name) => {
+            let folders = &mut std::iter::once(folder).chain(paths.quoted.iter().map(PathBuf::as_path));
+            (find(folders, name), is_quoted)
+        }
+        Include::Angled(name) => (find(&mut paths.angled.iter().map(PathBuf::as_path), name), false),
+        Include::Macro(_) => return None,
+    };
+    found.map(|(path, data)| (path, data, is_quoted))
 }
 
 /// A file with what it is; none where it is a folder, or a pipe, whose contents are there but once.
@@ -85,20 +215,39 @@ fn regular(path: PathBuf) -> Option<(PathBuf, Metadata)> {
     data.is_file().then_some((path, data))
 }
 
-/// The names in `#include "name"` directives.
-fn quoted_includes(text: &[u8]) -> impl Iterator<Item = &str> {
+/// What `#include` and `#import` name; macros that are defined to such a name go into `macros`.
+fn directives(text: &[u8], macros: &mut BTreeMap<String, Include>) -> Vec<Include> {
     let is_blank = |byte: &&u8| byte.is_ascii_whitespace() && **byte != b'\n';
-    occurrences(text, b'#').filter_map(move |position| {
+    let mut includes = Vec::new();
+    for position in occurrences(text, b'#') {
         // The first thing on its line.
         if text[..position].iter().rev().find(|byte| !is_blank(byte)).is_some_and(|&byte| byte != b'\n') {
-            return None;
+            continue;
         }
-        let after = &text[position + 1..];
-        let after = &after[after.iter().take_while(is_blank).count()..];
-        let name = after.strip_prefix(b"include")?.trim_ascii_start().strip_prefix(b"\"")?;
-        let end = name.iter().position(|&byte| byte == b'"' || byte == b'\n')?;
-        (name.get(end) == Some(&b'"')).then(|| std::str::from_utf8(&name[..end]).ok())?
-    })
+        let after = text[position + 1..].trim_ascii_start();
+        let behind = |word: &[u8]| {
+            let rest = after.strip_prefix(word)?;
+            let is_whole = !rest.first().is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+            is_whole.then(|| &rest[rest.iter().take_while(is_blank).count()..])
+        };
+        if let Some(named) = behind(b"include").or_else(|| behind(b"import")) {
+            includes.extend(Include::parse(named));
+        } else if let Some(definition) = behind(b"define")
+            && let Some(name) = identifier(definition)
+            && let value = &definition[name.len()..]
+            && let value = &value[value.iter().take_while(is_blank).count()..]
+            && matches!(value.first(), Some(b'"' | b'<'))
+        {
+            macros.extend(Include::parse(value).map(|include| (name.to_owned(), include)));
+        }
+    }
+    includes
+}
+
+/// The identifier that a text begins with.
+fn identifier(text: &[u8]) -> Option<&str> {
+    let length = text.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
+    std::str::from_utf8(&text[..length]).ok().filter(|name| !name.is_empty())
 }
 
 #[cfg(test)]
@@ -124,10 +273,47 @@ mod tests {
             "# include \"kernel.cu\"\n#include \"loop.cuh\"\n#include <vector>\n#include \"main.tune.h\"\n",
         );
         let paths = |files: &[MarkedFile]| files.iter().map(|file| file.path.clone()).collect::<Vec<_>>();
-        let found = marked_files(&source, &[folder.path().join("inc")], "main.tune.h");
+        let quoted = SearchPaths { quoted: vec![folder.path().join("inc")], ..SearchPaths::default() };
+        let found = marked_files(&source, &quoted, "main.tune.h");
         assert_eq!((paths(&found.marked), paths(&found.nearly)), (vec![kernel], vec![nearly]));
         let header_includes = BTreeSet::from(["main.tune.h".to_owned()]);
         assert_eq!(found.header_includes, header_includes);
-        assert_eq!(marked_files(&source, &[], "main.tune.h"), Found { header_includes, ..Found::default() });
+        let none = SearchPaths::default();
+        assert_eq!(marked_files(&source, &none, "main.tune.h"), Found { header_includes, ..Found::default() });
+    }
+
+    #[test]
+    fn each_way_to_include_a_file_is_followed_but_the_systems() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().expect("it has one")).expect("a folder");
+            std::fs::write(&path, text).expect("written");
+            path
+        };
+        let kernel = write("inc/kernel.cuh", "//@tune block(auto)\n__global__ void k() {}\n");
+        write("other/by.h", "#include \"beside.h\"\n");
+        write("other/beside.h", "");
+        write("links/beside.h", "#include <kernel.cuh>\n");
+        std::fs::hard_link(folder.path().join("other/by.h"), folder.path().join("links/by.h")).expect("linked");
+        let inc = || vec![folder.path().join("inc")];
+        let value = |value: &str| vec![("NAME".to_owned(), value.to_owned())];
+        let base = SearchPaths { angled: inc(), ..SearchPaths::default() };
+        for (text, paths, is_found) in [
+            ("#include <kernel.cuh>\n", base.clone(), true),
+            ("#import <kernel.cuh>\n", base.clone(), true),
+            ("#include <kernel.cuh>\n", SearchPaths { quoted: inc(), ..SearchPaths::default() }, false),
+            ("#include NAME\n#define NAME <kernel.cuh>\n", base.clone(), true),
+            ("#include NAME\n", SearchPaths { macros: value("<kernel.cuh>"), ..base.clone() }, true),
+            ("#include NAME\n", SearchPaths { macros: value("3"), ..base.clone() }, false),
+            ("", SearchPaths { quoted: inc(), first: vec!["kernel.cuh".into()], ..SearchPaths::default() }, true),
+            ("#include \"other/by.h\"\n#include \"links/by.h\"\n", base.clone(), true),
+            ("#include_next <kernel.cuh>\n#included <kernel.cuh>\n", base.clone(), false),
+        ] {
+            let source = write("main.cu", text);
+            let found = marked_files(&source, &paths, "main.tune.h").marked;
+            let found: Vec<PathBuf> = found.into_iter().map(|file| file.path).collect();
+            assert_eq!(found, Vec::from_iter(is_found.then(|| kernel.clone())), "{text}");
+        }
     }
 }

@@ -151,7 +151,9 @@ impl Toolchain {
     pub fn provide_header(&mut self, places: &[PathBuf], text: &str) -> Result<(), ToolError> {
         let folder = self.folder.path().join("header");
         write_all(&folder, places, text)?;
-        let path = places.first().map(|place| folder.join(place)).unwrap_or_default();
+        // By a name that needs no quotes.
+        let path = self.folder.path().join("header.h");
+        write(&path, text)?;
         // A quoted include finds a stale header beside the source first; the include guard makes that one empty.
         self.header_options = vec!["-I".into(), folder.into(), "-include".into(), path.into()];
         self.preprocessed = Mutex::default();

@@ -15,7 +15,7 @@ impl Replaced {
     /// Puts back what was there; nothing where somebody else has written or removed the file since. Where that cannot be put back, the
     /// file goes: it must not speak of an object that is not there.
     pub fn restore(&self) {
-        if std::fs::read(&self.path).is_ok_and(|present| present != self.contents) {
+        if read_regular(&self.path).is_ok_and(|present| present != self.contents) {
             return;
         }
         let Some((_, date)) = self.before.as_ref().filter(|(before, _)| write(&self.path, before).is_ok()) else {
@@ -28,9 +28,20 @@ impl Replaced {
     }
 }
 
+/// Reads a file that may be anything: a pipe would have its reader wait for ever.
+///
+/// # Errors
+/// As `std::fs::read`, and for what is no regular file.
+pub fn read_regular(path: &Path) -> std::io::Result<Vec<u8>> {
+    match std::fs::metadata(path)?.is_file() {
+        true => std::fs::read(path),
+        false => Err(std::io::ErrorKind::InvalidInput.into()),
+    }
+}
+
 /// Writes a file whole or not at all, and not when it has these contents already: make would rebuild what uses it.
 pub fn write_if_changed(path: &Path, contents: &[u8]) -> Result<Option<Replaced>, String> {
-    let present = std::fs::read(path).ok();
+    let present = read_regular(path).ok();
     if present.as_deref() == Some(contents) {
         return Ok(None);
     }

@@ -31,6 +31,7 @@ pub use decision::{
     Seconds, Stale, Untimed,
 };
 pub use digest::{checksum, digest};
+pub use file::read_regular;
 pub use fingerprint::Basis;
 pub use journal::{Found, Journal, Searched, Tried};
 pub use lock::{LOCK_FILE, Lock, LockError};

@@ -1,7 +1,7 @@
 //! The files that a build writes: one after another, and taken back where what they speak of is not made.
 
 use super::digest::digest;
-use super::file::{Replaced, overwrite, remove, write_if_changed};
+use super::file::{Replaced, overwrite, read_regular, remove, write_if_changed};
 use crate::process::{Turn, patience};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,8 @@ impl Written {
     /// # Errors
     /// Why it could not be written: that there is a file of somebody else's, too.
     pub fn write(&self, path: &Path, contents: &[u8], source: &Path) -> Result<(), String> {
-        if std::fs::read(path).is_ok_and(|present| !is_own(&present)) {
+        let is_special = |data: std::fs::Metadata| !data.is_file() && !data.is_dir();
+        if std::fs::metadata(path).is_ok_and(is_special) || read_regular(path).is_ok_and(|present| !is_own(&present)) {
             return Err(format!(
                 "'{}' is not of nvtune's making, and would be written over: give it another name, or set NVTUNE_HEADER_DIR",
                 path.display()
@@ -81,7 +82,7 @@ impl Written {
         self.stay_where(None);
         self.restore();
         for Baseline { header, text, record } in files {
-            let is_own = |path: &PathBuf| std::fs::read(path).is_ok_and(|present| is_own(&present));
+            let is_own = |path: &PathBuf| read_regular(path).is_ok_and(|present| is_own(&present));
             if is_own(header) {
                 overwrite(header, text);
             }

@@ -44,6 +44,8 @@ pub struct Settings {
     pub candidates: usize,
     /// Folder for the headers; beside the object where unset.
     pub header_folder: Option<PathBuf>,
+    /// Whether dependency files name the header.
+    pub header_in_depfile: bool,
     /// Folder outside the sources' own that buffers may be read from.
     pub files: Option<PathBuf>,
     /// Folder of the cache; none where neither `NVTUNE_CACHE_DIR` nor a home is known, or the cache's size is 0.
@@ -74,7 +76,7 @@ pub struct Variable {
 }
 
 /// Every variable that nvtune reads.
-pub const VARIABLES: [Variable; 16] = [
+pub const VARIABLES: [Variable; 17] = [
     Variable {
         name: "NVTUNE",
         values: "off, locked, static, measure",
@@ -154,6 +156,12 @@ pub const VARIABLES: [Variable; 16] = [
         default: "beside the object file",
     },
     Variable {
+        name: "NVTUNE_HEADER_IN_DEPFILE",
+        values: "0, 1",
+        meaning: "whether dependency files (-MD) name the header; 0: for a build that declares it as an output of the compile, as Ninja's `build k.o | k.tune.h: cu k.cu`",
+        default: "1",
+    },
+    Variable {
         name: "NVTUNE_FILES",
         values: "folder",
         meaning: "where file(\"x.bin\") may read besides the source's own folder",
@@ -212,6 +220,7 @@ impl Settings {
             budget: budget.unwrap_or(DEFAULT_BUDGET),
             candidates: candidates.unwrap_or(usize::MAX),
             header_folder: set(&environment, "NVTUNE_HEADER_DIR").map(PathBuf::from),
+            header_in_depfile: set(&environment, "NVTUNE_HEADER_IN_DEPFILE").is_none_or(|value| value != "0"),
             files: set(&environment, "NVTUNE_FILES").map(PathBuf::from),
             sanitize: set(&environment, "NVTUNE_SANITIZE").is_some_and(|value| value != "0"),
             strict: set(&environment, "NVTUNE_STRICT").is_some_and(|value| value != "0"),

@@ -4,6 +4,7 @@ mod alternatives;
 mod cases;
 mod cli;
 mod dispatch;
+mod environments;
 mod headers;
 mod interrupted;
 mod launches;

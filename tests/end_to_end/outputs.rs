@@ -89,14 +89,20 @@ impl Shared {
     }
 
     fn start(&self, (real, tile): (&str, u32)) -> Child {
+        let mut arguments = compile("kernel.cu", &format!("{real}.o"));
+        arguments.push(format!("-DREAL={real}"));
+        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        self.call((real, tile), &words).stderr(Stdio::piped()).spawn().expect("it starts")
+    }
+
+    /// A call for which a value of TILE wins.
+    fn call(&self, (real, tile): (&str, u32), arguments: &[&str]) -> Command {
         let device = r#"{"name": "NVIDIA H200", "compute_capability": 90, "driver": 13000}"#;
         let entries = format!(r#"{{"label": "TILE={tile}", "time_us": 5.0}}, {{"time_us": 10.0, "spread": 0.01}}"#);
         self.project.write(&format!("{real}.json"), &format!(r#"{{"device": {device}, "entries": [{entries}]}}"#));
-        let mut arguments = compile("kernel.cu", &format!("{real}.o"));
-        arguments.push(format!("-DREAL={real}"));
-        let mut build = self.project.nvtune(&arguments);
-        build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", format!("{real}.json")).stderr(Stdio::piped());
-        build.spawn().expect("it starts")
+        let mut build = self.project.nvtune(arguments);
+        build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", format!("{real}.json"));
+        build
     }
 
     /// Waits for the end of a build and returns its messages.
@@ -126,14 +132,42 @@ fn one_source_compiled_twice_at_once_reads_its_own_header_each_time() {
 }
 
 #[test]
-fn header_that_another_object_of_the_source_had_is_a_warning_once() {
-    let shared = Shared::new();
-    let clash = |said: String| {
-        said.contains("'./kernel.tune.h' is of 'double.o' now, and was of 'float.o': where a source makes")
-    };
-    Shared::end(shared.start(OBJECTS[0]));
-    assert!(clash(Shared::end(shared.start(OBJECTS[1]))), "the header was of the other object");
-    assert!(!clash(Shared::end(shared.start(OBJECTS[1]))), "and is its own now");
+fn header_stays_that_of_the_first_object_of_a_folder() {
+    // With what is said, and the value of TILE that its own header gives to what it makes: none where that has no machine code.
+    for (words, said, tile) in [
+        (&["-c", "kernel.cu", "-o", "o/double.o"][..], "of 'o/float.o', and 'o/double.o' is compiled", Some(4)),
+        (&["-lib", "kernel.cu", "-o", "o/double.a"], "of 'o/float.o', and 'o/double.a' is compiled", Some(4)),
+        (&["-c", "sub/kernel.cu", "-o", "o/other.o"], "of 'o/float.o', and 'o/other.o' is compiled", Some(4)),
+        (&["-ptx", "kernel.cu", "-o", "o/kernel.ptx"], "-ptx makes no machine code", None),
+    ] {
+        let shared = Shared::new();
+        let project = &shared.project;
+        for folder in ["o", "sub"] {
+            std::fs::create_dir(project.path(folder)).expect("a folder");
+        }
+        std::fs::copy(project.path("kernel.cu"), project.path("sub/kernel.cu")).expect("copied");
+        let arguments = [&["-arch=sm_90", "-MD", "-MF", "made.d", "-DREAL=double"], words].concat();
+        let build = || {
+            let ran = succeed(&mut shared.call(OBJECTS[1], &arguments));
+            assert!(ran.stderr.contains(said) && ran.stderr.matches("nvtune warning").count() == 1, "{}", ran.stderr);
+            assert!(!project.read("made.d").contains("tune.h"), "{words:?}: {}", project.read("made.d"));
+        };
+        succeed(&mut shared.call(OBJECTS[0], &["-arch=sm_90", "-c", "kernel.cu", "-o", "o/float.o"]));
+        let results = || (project.read("o/kernel.tune.h"), project.read("o/kernel.tune.json"));
+        let before = results();
+        build();
+        assert!(results() == before, "{words:?}");
+        if let Some(tile) = tile {
+            project
+                .write("main.cu", "#include <cstdio>\nextern int tile;\nint main() { std::printf(\"%d\", tile); }\n");
+            succeed(&mut project.plain(&["main.cu", words[3], "-o", "tile"]));
+            assert_eq!(succeed(&mut Command::new(project.path("tile"))).stdout, tile.to_string(), "{words:?}");
+        } else {
+            std::fs::remove_file(project.path("o/kernel.tune.h")).expect("removed");
+            build();
+            assert!(!project.path("o/kernel.tune.h").exists(), "nor does it leave one where it comes first");
+        }
+    }
 }
 
 #[test]
@@ -161,6 +195,56 @@ fn dependency_file_names_the_header() {
     succeed(&mut project.nvtune(&arguments));
     let dependencies = project.read("saxpy.d");
     assert!(dependencies.contains("saxpy.tune.h"), "{dependencies}");
+}
+
+/// Includes files of four names by which others stand beside the object; the compile fails where it reads one of those.
+const INCLUDES: &str = "#include <climits>\n#include <config.h>\n\
+    #if !defined(INT_MAX) || ANSWER != 1 || __has_include(<other.h>) || __has_include(\"other.h\")\n\
+    #error it reads a file beside the object\n#endif\n";
+
+#[test]
+fn compile_reads_no_other_file_beside_its_object() {
+    for (options, object, depfile) in [
+        (&["-MD", "-MP", "-I", "third"][..], "build/kernel.o", "build/kernel.d"),
+        (&["-MD", "-MF", "made.d", "-isystem", "third"], "build/other.o", "made.d"),
+    ] {
+        let project = Project::new(&["kernel.cu"]);
+        for (name, text) in [
+            ("third/config.h", "#define ANSWER 1\n"),
+            ("build/config.h", "#define ANSWER 2\n"),
+            ("build/limits.h", "#define MAX 4\n"),
+            ("build/other.h", ""),
+        ] {
+            std::fs::create_dir_all(project.path(name).parent().expect("it has one")).expect("a folder");
+            project.write(name, text);
+        }
+        let source = project.read("kernel.cu");
+        project.write("kernel.cu", &format!("{INCLUDES}{source}"));
+        let arguments = [compile("kernel.cu", object), options.iter().map(|&word| word.to_owned()).collect()].concat();
+        let mut build = project.nvtune(&arguments);
+        succeed(build.env("TMPDIR", project.path("bin")));
+        let dependencies = project.read(depfile);
+        assert!(dependencies.contains("build/kernel.tune.h"), "{options:?}: {dependencies}");
+        assert!(!dependencies.contains("nvtune-"), "a file that is gone: {options:?}: {dependencies}");
+        assert!(std::fs::read_dir(project.path("bin")).expect("a folder").count() == 2, "nvcc and the cache");
+    }
+}
+
+#[test]
+fn dependency_file_is_without_the_header_on_request() {
+    // Beside the source the header is found by another name, too.
+    for (object, depfile) in [("kernel.o", "kernel.d"), ("o/kernel.o", "o/kernel.d")] {
+        let project = Project::new(&["kernel.cu"]);
+        std::fs::create_dir(project.path("o")).expect("a folder");
+        let arguments = [compile("kernel.cu", object), ["-MD", "-MP"].map(str::to_owned).into()].concat();
+        let mut build = project.nvtune(&arguments);
+        succeed(build.env("NVTUNE_HEADER_IN_DEPFILE", "0"));
+        let tuned = project.read(depfile);
+        assert!(project.path(object).with_file_name("kernel.tune.h").is_file(), "{object}");
+        std::fs::remove_file(project.path(object).with_file_name("kernel.tune.h")).expect("removed");
+        succeed(&mut project.plain(&arguments));
+        assert_eq!(tuned, project.read(depfile), "{object}: as plain nvcc's");
+    }
 }
 
 #[test]
@@ -291,6 +375,57 @@ fn errors_in_a_header_are_counted_for_the_source_that_includes_it() {
         assert!(ran.stderr.starts_with("src/k.cuh(1): error: ") && ran.stderr.contains(line), "{}", ran.stderr);
         assert!(ran.stderr.ends_with("\n1 error detected in the compilation of \"src/a.cu\".\n"), "{}", ran.stderr);
     }
+}
+
+#[test]
+fn errors_of_all_kernels_are_counted_once() {
+    let project = Project::new(&[]);
+    let kernel = |name: &str| {
+        format!("//@tune block(256) threads(n)\n__global__ void {name}(int n, float *x) {{ x[0] = n; }}\n")
+    };
+    project.write("a.cu", &(kernel("k") + &kernel("l")));
+    let ran = run(&mut project.nvtune(&compile("a.cu", "a.o")));
+    assert_eq!((ran.code, ran.stderr.matches(": error: ").count()), (Some(2), 2), "{}", ran.stderr);
+    assert!(ran.stderr.ends_with("\n\n2 errors detected in the compilation of \"a.cu\".\n"), "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("detected in").count(), 1, "{}", ran.stderr);
+}
+
+#[test]
+fn comment_that_is_not_compiled_is_not_read() {
+    let wrong = "//@tune bock(256)\n__global__ void old(int n) {}\n";
+    let project = Project::new(&["saxpy.cu"]);
+    project.write("old.cuh", wrong);
+    let saxpy = project.read("saxpy.cu");
+    for (text, line) in [
+        (format!("#if 0\n{wrong}#endif\n{saxpy}"), None),
+        (format!("#if 0\n#include \"old.cuh\"\n#endif\n{saxpy}"), None),
+        (format!("{saxpy}#ifdef OLD\n{wrong}#else\n{}#endif\n", wrong.replace("old", "new_one")), Some(23)),
+    ] {
+        project.write("saxpy.cu", &text);
+        let ran = run(&mut project.nvtune(&compile("saxpy.cu", "saxpy.o")));
+        match line {
+            None => {
+                assert_eq!(ran.code, Some(0), "{text}{}", ran.stderr);
+                assert!(ran.stderr.starts_with("nvtune: saxpy: "), "{text}{}", ran.stderr);
+            }
+            Some(line) => {
+                assert_eq!(ran.code, Some(2), "{text}{}", ran.stderr);
+                assert!(ran.stderr.starts_with(&format!("saxpy.cu({line}): error: ")), "{text}{}", ran.stderr);
+                assert!(ran.stderr.contains("\n1 error detected"), "{text}{}", ran.stderr);
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_of_a_header_is_left_where_nvtune_is_off() {
+    let project = Project::new(&["saxpy.cu"]);
+    succeed(&mut project.plain(&reproducible("saxpy.cu", "same.o")));
+    let expected = project.bytes("same.o");
+    succeed(&mut project.nvtune(&compile("saxpy.cu", "saxpy.o")));
+    assert!(project.path("saxpy.tune.h").is_file());
+    succeed(project.nvtune(&reproducible("saxpy.cu", "same.o")).env("NVTUNE", "off"));
+    assert!(project.bytes("same.o") == expected, "the header is read");
 }
 
 #[test]

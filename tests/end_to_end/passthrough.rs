@@ -69,6 +69,60 @@ fn calls_without_tuning_print_and_write_nothing() {
 }
 
 #[test]
+fn source_that_makes_no_instance_of_a_header_runs_nothing_but_nvcc() {
+    let project = Project::new(&["kernel.cu"]);
+    let kernel = project.read("kernel.cu").replace("//@tune", "//@tune template(float)");
+    let kernel = kernel.replace("__global__", "template <typename T>\n__global__").replace("REAL *x", "T *x");
+    let kernel = kernel.lines().skip(4).take_while(|line| *line != "}").collect::<Vec<_>>().join("\n") + "\n}\n";
+    project.write("kernel.cuh", &format!("#pragma once\n#ifndef TILE\n#define TILE 1\n#endif\n{kernel}"));
+    let launch = "void run(int n, float *x) { KERNEL<float><<<n / 256, 256>>>(n, x); }\n";
+    for (text, option, is_used) in [
+        ("int other() { return 1; }\n".to_owned(), "-DOTHER=1", false),
+        (launch.replace("KERNEL", "k"), "-DOTHER=1", true),
+        (launch.to_owned(), "-DKERNEL=k", true),
+    ] {
+        project.write("main.cu", &format!("#include \"kernel.cuh\"\n{text}"));
+        project.tool_of_host("rm", &["-rf", "bin/cache"]);
+        let arguments = [compile("main.cu", "main.o"), vec![option.to_owned()]].concat();
+        let ran = succeed(project.nvtune(&arguments).env("NVTUNE_STRICT", "1"));
+        assert_eq!(ran.stderr.contains("nvtune: k_float: "), is_used, "{text}: {}", ran.stderr);
+        assert_eq!(ran.stderr.is_empty(), !is_used, "{text}: {}", ran.stderr);
+        // What was compiled or decided would be kept.
+        assert_eq!(project.path("bin/cache").exists(), is_used, "{text}");
+    }
+}
+
+#[test]
+fn kernel_of_a_file_that_is_included_in_any_way_is_tuned() {
+    let project = Project::new(&["saxpy.cu"]);
+    std::fs::create_dir(project.path("inc")).expect("a folder");
+    std::fs::rename(project.path("saxpy.cu"), project.path("inc/saxpy.cuh")).expect("renamed");
+    for (text, options, cpath) in [
+        ("#include <saxpy.cuh>\n", &["-Iinc"][..], ""),
+        ("#import <saxpy.cuh>\n", &["-Iinc"], ""),
+        ("#include <saxpy.cuh>\n", &[], "inc"),
+        ("#include \"saxpy.cuh\"\n", &["-Xcompiler", "-iquote,inc"], ""),
+        ("#define SAXPY <saxpy.cuh>\n#include SAXPY\n", &["-Iinc"], ""),
+        ("int other;\n", &["-include", "inc/saxpy.cuh"], ""),
+    ] {
+        project.write("main.cu", text);
+        let arguments = [compile("main.cu", "main.o"), options.iter().map(|&word| word.to_owned()).collect()].concat();
+        let mut build = project.nvtune(&arguments);
+        if !cpath.is_empty() {
+            build.env("CPATH", cpath);
+        }
+        let ran = succeed(&mut build);
+        assert!(ran.stderr.starts_with("nvtune: saxpy: "), "{text}{options:?}: {}", ran.stderr);
+        assert_eq!(ran.stderr.matches("nvtune").count(), 1, "{text}{options:?}: {}", ran.stderr);
+    }
+    // Nothing of the system's is looked at.
+    project.write("main.cu", "#include <saxpy.cuh>\n");
+    let ran =
+        succeed(&mut project.nvtune(&[compile("main.cu", "main.o"), vec!["-isystem".into(), "inc".into()]].concat()));
+    assert_eq!(ran.stderr, "");
+}
+
+#[test]
 fn launcher_form_runs_the_nvcc_it_names() {
     let project = Project::new(&["plain.cu"]);
     let nvtune = || {
@@ -82,6 +136,50 @@ fn launcher_form_runs_the_nvcc_it_names() {
     assert!(project.path("name.o").is_file());
     let version = succeed(nvtune().arg(nvcc()).arg("--version"));
     assert!(version.stdout.contains("Cuda compiler driver"), "{}", version.stdout);
+}
+
+#[test]
+fn launcher_form_takes_any_program_that_is_nvcc() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let project = Project::new(&["plain.cu"]);
+    let script = |name: &str, text: &str| {
+        project.write(name, &format!("#!/bin/sh\n{text}\n"));
+        std::fs::set_permissions(project.path(name), PermissionsExt::from_mode(0o755)).expect("executable");
+    };
+    let real = nvcc();
+    script("bin/nvcc-13", &format!("exec '{}' \"$@\"", real.display()));
+    script("wrapper", "exec nvcc-13 \"$@\"");
+    script("bin/launcher", "echo launched; exec \"$@\"");
+    script("other", "echo other");
+    symlink(env!("CARGO_BIN_EXE_nvtune"), project.path("nvcc-13")).expect("linked");
+    let path = format!("{}:{}", project.path("bin").display(), std::env::var("PATH").expect("it is set"));
+    let version = |words: &[&str]| {
+        let mut command = std::process::Command::new(words[0]);
+        command.args(&words[1..]).arg("--version").current_dir(project.path("")).env("PATH", &path);
+        run(command.env_remove("NVTUNE_NVCC"))
+    };
+    let nvtune = env!("CARGO_BIN_EXE_nvtune");
+    let link = project.path("nvcc-13");
+    for (words, first) in [
+        (&[nvtune, "nvcc-13"][..], "nvcc: NVIDIA"),
+        (&[nvtune, "bin/nvcc-13"], "nvcc: NVIDIA"),
+        (&[nvtune, "./wrapper"], "nvcc: NVIDIA"),
+        (&[nvtune, "launcher", "nvcc-13"], "launched"),
+        (&[nvtune, "launcher", "bin/nvcc-13"], "launched"),
+        (&[link.to_str().expect("a plain name")], "nvcc: NVIDIA"),
+    ] {
+        let ran = version(words);
+        assert_eq!(ran.code, Some(0), "{words:?}: {}", ran.stderr);
+        assert!(
+            ran.stdout.starts_with(first) && ran.stdout.contains("Cuda compiler driver"),
+            "{words:?}: {}",
+            ran.stdout
+        );
+    }
+    for words in [&[nvtune, "./other"][..], &[nvtune, "none"]] {
+        let ran = version(words);
+        assert!(ran.stderr.contains("unrecognized subcommand"), "{words:?}: {}", ran.stderr);
+    }
 }
 
 #[test]

@@ -99,6 +99,7 @@ impl Project {
             "NVTUNE_CANDIDATES",
             "NVTUNE_SANITIZE",
             "NVTUNE_HEADER_DIR",
+            "NVTUNE_HEADER_IN_DEPFILE",
             "NVTUNE_STRICT",
             "NVTUNE_FILES",
             "NVTUNE_LOCK",

@@ -195,3 +195,22 @@ fn lock_file_counts_if_the_user_or_root_or_the_sources_owner_owns_it() {
     let ran = locked(&project, &compile("saxpy.cu", "saxpy.o"));
     assert_eq!(count(&ran, "over the baseline, locked"), 1, "{}", ran.stderr);
 }
+
+#[test]
+fn kernel_of_a_header_is_not_tuned_again_after_another_source() {
+    let project = Project::new(&["saxpy.cu"]);
+    std::fs::rename(project.path("saxpy.cu"), project.path("saxpy.cuh")).expect("renamed");
+    let saxpy = project.read("saxpy.cuh").replace("a * x[i]", "SCALE * x[i]");
+    project.write("saxpy.cuh", &saxpy);
+    let device = r#"{"name": "NVIDIA H200", "compute_capability": 90, "driver": 13000}"#;
+    let entries = r#"{"label": "block=64", "time_us": 5.0}, {"time_us": 10.0, "spread": 0.01}"#;
+    project.write("recorded.json", &format!(r#"{{"device": {device}, "entries": [{entries}]}}"#));
+    for (source, scale) in [("a", "a"), ("b", "2 * a")] {
+        project.write(&format!("{source}.cu"), &format!("#define SCALE ({scale})\n#include \"saxpy.cuh\"\n"));
+    }
+    for (source, is_known) in [("a", false), ("b", false), ("a", true), ("b", true)] {
+        let mut build = project.nvtune(&compile(&format!("{source}.cu"), &format!("{source}.o")));
+        let ran = succeed(build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
+        assert_eq!(ran.stderr.contains("from the cache"), is_known, "{source}: {}", ran.stderr);
+    }
+}

@@ -1,6 +1,11 @@
 /* made by nvtune 0.1.0 from linkage.cu: do not edit */
+#ifndef NVTUNE_OFF
 #include <stddef.h>
 
+#ifdef __GNUC__
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Waggregate-return"
+#endif
 #ifndef NVTUNE_DETAIL
 #define NVTUNE_DETAIL
 #ifdef __cplusplus
@@ -114,5 +119,9 @@ struct c_linkage {
 };
 }  // namespace
 }  // namespace nvtune
+#endif
+#endif
+#ifdef __GNUC__
+#pragma GCC diagnostic pop
 #endif
 #endif

@@ -1,0 +1,119 @@
+//! Builds amid what a user may have: odd names, other toolkits, strict compilers, a full disk. None that plain nvcc passes breaks.
+
+use super::project::{Project, Ran, nvcc, run, succeed};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Command;
+
+/// A project for whose kernel a macro's other value wins.
+fn project() -> Project {
+    let project = Project::new(&["kernel.cu"]);
+    let device = r#"{"name": "NVIDIA H200", "compute_capability": 90, "driver": 13000}"#;
+    let entries = r#"{"label": "TILE=2", "time_us": 5.0}, {"time_us": 10.0, "spread": 0.01}"#;
+    project.write("recorded.json", &format!(r#"{{"device": {device}, "entries": [{entries}]}}"#));
+    project
+}
+
+/// A build of the source into a folder that it makes.
+fn build(project: &Project, folder: &OsStr, options: &[&str]) -> Command {
+    let folder = Path::new(folder);
+    std::fs::create_dir_all(project.path("").join(folder)).expect("a folder");
+    let mut arguments: Vec<OsString> = ["-arch=sm_90", "-c", "kernel.cu", "-o"].map(OsString::from).into();
+    arguments.push(folder.join("kernel.o").into());
+    arguments.extend(options.iter().map(OsString::from));
+    let mut build = project.nvtune(&arguments);
+    build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json");
+    build
+}
+
+/// Whether the winner was built, and nothing else was said.
+fn is_tuned(ran: &Ran) -> bool {
+    ran.stderr.starts_with("nvtune: k: block=256 TILE=2 ") && ran.stderr.lines().count() == 1
+}
+
+#[test]
+fn object_in_a_folder_of_any_name_is_tuned() {
+    let project = project();
+    for folder in [&b"it's"[..], b"a\"b", b"not \xff UTF-8"] {
+        let folder = OsStr::from_bytes(folder);
+        let ran = succeed(&mut build(&project, folder, &[]));
+        assert!(is_tuned(&ran), "{}: {}", folder.display(), ran.stderr);
+        assert!(project.path("").join(folder).join("kernel.tune.h").is_file(), "{}", folder.display());
+    }
+}
+
+#[test]
+fn toolkit_with_another_profile_is_overlaid() {
+    let root = nvcc().parent().and_then(Path::parent).expect("a toolkit").to_path_buf();
+    let profile = std::fs::read_to_string(root.join("bin/nvcc.profile")).expect("it has one");
+    let without_cicc = profile.lines().filter(|line| !line.starts_with("CICC_PATH")).collect::<Vec<_>>().join("\n");
+    let project = project();
+    for (kit, profile) in [
+        ("older", without_cicc.replace("$(CICC_PATH)", "$(TOP)/nvvm/bin")),
+        ("here", profile.replace("-I$(TOP)/", "-I$(_HERE_)/../")),
+    ] {
+        let bin = project.path(kit).join("bin");
+        std::fs::create_dir_all(&bin).expect("a folder");
+        for (from, to) in [(&root, &project.path(kit)), (&root.join("bin"), &bin)] {
+            for entry in std::fs::read_dir(from).expect("a folder") {
+                let name = entry.expect("readable").file_name();
+                if name != "bin" && name != "nvcc.profile" {
+                    symlink(from.join(&name), to.join(&name)).expect("linked");
+                }
+            }
+        }
+        std::fs::write(bin.join("nvcc.profile"), profile).expect("written");
+        let ran = succeed(build(&project, OsStr::new(kit), &["-MD"]).env("NVTUNE_NVCC", bin.join("nvcc")));
+        assert!(is_tuned(&ran), "{kit}: {}", ran.stderr);
+        let dependencies = project.read(&format!("{kit}/kernel.d"));
+        assert!(!dependencies.contains("nvtune-"), "a file that is gone: {kit}: {dependencies}");
+    }
+}
+
+#[test]
+fn header_is_quiet_under_strict_warnings() {
+    let project = project();
+    let ran = succeed(&mut build(&project, OsStr::new("o"), &["-Xcompiler", "-Werror=aggregate-return"]));
+    assert!(is_tuned(&ran), "{}", ran.stderr);
+}
+
+#[test]
+fn build_that_fails_with_a_header_passes_without() {
+    let project = project();
+    // As where the disk has no room for both, the assembler writes no object beside a header.
+    let tools = project.path("bin/tools");
+    std::fs::create_dir_all(&tools).expect("a folder");
+    let assembler = which::which("as").expect("an assembler");
+    let script = format!("#!/bin/sh\ntest -e o/kernel.tune.h && exit 1\nexec '{}' \"$@\"\n", assembler.display());
+    std::fs::write(tools.join("as"), script).expect("written");
+    std::fs::set_permissions(tools.join("as"), PermissionsExt::from_mode(0o755)).expect("executable");
+    for mode in ["measure", "locked"] {
+        let own_assembler = format!("-B{}", tools.display());
+        let mut build = build(&project, OsStr::new("o"), &["-Xcompiler", &own_assembler]);
+        let ran = succeed(build.env("NVTUNE", mode).env("NVTUNE_CACHE_SIZE", "0"));
+        let message = "nvtune warning : neither header nor tuned result is used: nvcc fails with it";
+        assert_eq!(ran.stderr.matches(message).count(), 1, "{mode}: {}", ran.stderr);
+        let left = [".o", ".tune.h", ".tune.json"].map(|end| project.path(&format!("o/kernel{end}")).exists());
+        assert_eq!(left, [true, false, false], "{mode}");
+        std::fs::remove_file(project.path("o/kernel.o")).expect("removed");
+    }
+}
+
+#[test]
+fn pipe_in_place_of_a_header_or_record_is_left() {
+    for name in ["o/kernel.tune.h", "o/kernel.tune.json"] {
+        let project = project();
+        std::fs::create_dir(project.path("o")).expect("a folder");
+        project.tool_of_host("mkfifo", &[name]);
+        let build = build(&project, OsStr::new("o"), &[]);
+        let mut within = Command::new("timeout");
+        within.args(["60", "env"]).current_dir(project.path(""));
+        within.envs(build.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        within.arg(build.get_program()).args(build.get_args());
+        let ran = run(&mut within);
+        assert_eq!(ran.code, Some(0), "{name}: {}", ran.stderr);
+        assert!(ran.stderr.contains(&format!("'{name}' is not of nvtune's making")), "{name}: {}", ran.stderr);
+    }
+}
