@@ -17,8 +17,6 @@ pub mod cuda;
 pub mod diag;
 pub mod driver;
 pub mod emit;
-#[cfg(fuzzing)]
-pub mod fuzzed;
 pub mod gpu;
 pub mod launch;
 pub mod measure;

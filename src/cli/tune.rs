@@ -45,7 +45,7 @@ fn done(options: &Options) -> Result<u8, String> {
     if marked.is_empty() {
         let commands = options.commands.display();
         return Err(format!(
-            "no call of nvcc in '{commands}' compiles a marked kernel (what is included with <> is not looked at)"
+            "no call of nvcc in '{commands}' compiles a marked kernel (files of -isystem folders are not looked at)"
         ));
     }
     let trust = if options.anew { Trust::Nothing } else { Trust::Timed };

@@ -33,10 +33,12 @@ pub mod verdict;
 mod worker;
 
 #[cfg(fuzzing)]
-pub(crate) mod fuzzed {
+pub mod fuzzed {
+    //! For the fuzz targets in `tests/fuzz`.
+
     use super::protocol::{Reply, Request, read};
 
-    /// See [`crate::fuzzed::protocol`].
+    /// Reads messages of a measuring process, and requests to one.
     pub fn protocol(bytes: &[u8]) {
         let mut from = bytes;
         while let Ok(Some((_, payload))) = read::<Reply>(&mut from) {

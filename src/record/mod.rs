@@ -15,10 +15,12 @@ mod staleness;
 mod writer_id;
 
 #[cfg(fuzzing)]
-pub(crate) mod fuzzed {
+pub mod fuzzed {
+    //! For the fuzz targets in `tests/fuzz`.
+
     use super::Kept;
 
-    /// See [`crate::fuzzed::cache_entry`].
+    /// Reads a file of the cache, and what is in it as a decision.
     pub fn cache_entry(bytes: &[u8]) {
         let contents = super::cache::unpacked(bytes);
         let _ = serde_json::from_slice::<Kept>(contents.as_deref().unwrap_or(bytes));

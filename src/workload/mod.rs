@@ -18,11 +18,13 @@ pub mod template_args;
 mod variable;
 
 #[cfg(fuzzing)]
-pub(crate) mod fuzzed {
+pub mod fuzzed {
+    //! For the fuzz targets in `tests/fuzz`.
+
     use super::npy::Array;
     use crate::cuda::Scalar;
 
-    /// See [`crate::fuzzed::npy`].
+    /// Reads the header of a `.npy` file.
     pub fn npy(bytes: &[u8]) {
         if let Ok(array) = Array::parse(bytes) {
             assert!(array.data.end <= bytes.len());

@@ -31,6 +31,9 @@ fn recording(device: &str, entries: &str) -> String {
     )
 }
 
+/// Runs of the preprocessor by a warm build whose nvcc is a script: a dry run by it, and one by the nvcc that it starts.
+const DRY_RUNS: usize = 2;
+
 /// Builds of `k.cu` that are watched.
 struct Watched {
     project: Project,
@@ -164,7 +167,11 @@ fn lasting_refusals_come_from_the_cache_in_the_same_words() {
         let warm = watched.build();
         assert_eq!(warm.said, cold.said, "{what}");
         let of_plain = *of_plain.entry(architecture).or_insert_with(|| watched.plain());
-        assert_eq!((warm.preprocessed, warm.on_gpu), (of_plain, 0), "{what}: nothing is looked at again: {warm:?}");
+        assert_eq!(
+            (warm.preprocessed, warm.on_gpu),
+            (of_plain + DRY_RUNS, 0),
+            "{what}: nothing is looked at again: {warm:?}"
+        );
 
         // The kernels and all that they hang on stay, one line further down.
         let text = watched.project.read("k.cu");

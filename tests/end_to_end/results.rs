@@ -485,7 +485,7 @@ fn project_without_marked_kernels_is_an_error_with_the_places_searched() {
     let call = |include: &str| {
         project.write("a.cu", &format!("#include {include}\n"));
         let entry = serde_json::json!([{
-            "directory": project.path(""), "file": "a.cu", "arguments": ["nvcc", "-arch=sm_90", "-I.", "-c", "a.cu", "-o", "a.o"],
+            "directory": project.path(""), "file": "a.cu", "arguments": ["nvcc", "-arch=sm_90", "-isystem", ".", "-c", "a.cu", "-o", "a.o"],
         }]);
         project.write("compile_commands.json", &entry.to_string());
         run(nvtune(&project, &["tune"]).env("NVTUNE_REPLAY", "none"))
@@ -493,7 +493,7 @@ fn project_without_marked_kernels_is_an_error_with_the_places_searched() {
     let ran = call("<saxpy.cu>");
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     assert!(
-        ran.stderr.contains("compiles a marked kernel (what is included with <> is not looked at)"),
+        ran.stderr.contains("compiles a marked kernel (files of -isystem folders are not looked at)"),
         "{}",
         ran.stderr
     );

@@ -7,4 +7,4 @@ mod memory;
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| memory::bounded(bytes.len(), || nvtune::fuzzed::cache_entry(bytes)));
+fuzz_target!(|bytes: &[u8]| memory::bounded(bytes.len(), || nvtune::record::fuzzed::cache_entry(bytes)));

@@ -7,4 +7,4 @@ mod memory;
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| memory::bounded(bytes.len(), || nvtune::fuzzed::protocol(bytes)));
+fuzz_target!(|bytes: &[u8]| memory::bounded(bytes.len(), || nvtune::measure::fuzzed::protocol(bytes)));
