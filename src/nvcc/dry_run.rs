@@ -266,7 +266,7 @@ impl Step {
 }
 
 /// A word that the shell reads back as it is.
-fn quoted(word: &std::ffi::OsStr) -> OsString {
+pub(super) fn quoted(word: &std::ffi::OsStr) -> OsString {
     let mut bytes = vec![b'\''];
     for &byte in word.as_bytes() {
         if byte == b'\'' {

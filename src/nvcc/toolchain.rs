@@ -1,6 +1,6 @@
 //! The compiler's own steps for one source and architecture, run on demand.
 
-use super::dry_run::{Dryrun, Pipeline};
+use super::dry_run::{Dryrun, Pipeline, quoted};
 use super::fatbin::{Loaded, Loads};
 use crate::cuda::line_markers::LineMarker;
 use crate::process;
@@ -350,9 +350,9 @@ impl Toolchain {
             // Linking fills in places and leaves the instructions; a kernel that calls another file's functions cannot be linked alone.
             let linked = place("linked.cubin");
             let mut line = OsString::from(format!("nvlink --arch={} ", self.pipeline.architecture));
-            line.push(&output);
+            line.push(quoted(output.as_os_str()));
             line.push(" -o ");
-            line.push(&linked);
+            line.push(quoted(linked.as_os_str()));
             self.run("nvlink", &line).map_err(elsewhere)?;
             cubin = read(&linked)?;
             let _ = std::fs::remove_file(linked);

@@ -45,6 +45,19 @@ fn object_in_a_folder_of_any_name_is_tuned() {
 }
 
 #[test]
+fn temporary_folder_of_any_name_reaches_no_shell() {
+    let project = project();
+    for name in ["a b", "it's", "x;touch ran;y"] {
+        let folder = project.path(name);
+        std::fs::create_dir(&folder).expect("a folder");
+        for linked_later in ["-rdc=true", "-rdc=false"] {
+            let ran = succeed(build(&project, OsStr::new("out"), &[linked_later]).env("TMPDIR", &folder));
+            assert!(is_tuned(&ran) && !project.path("ran").exists(), "{name} {linked_later}: {}", ran.stderr);
+        }
+    }
+}
+
+#[test]
 fn toolkit_with_another_profile_is_overlaid() {
     let root = nvcc().parent().and_then(Path::parent).expect("a toolkit").to_path_buf();
     let profile = std::fs::read_to_string(root.join("bin/nvcc.profile")).expect("it has one");
