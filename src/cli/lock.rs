@@ -79,7 +79,13 @@ pub fn place(named: Option<&Path>) -> Result<PathBuf, String> {
 /// The lock file's entries; none where it is not there yet.
 pub fn read(path: &Path) -> Result<Lock, String> {
     match Lock::read(path) {
-        Ok(file) => Ok(file),
+        Ok(file) => match file.problems.first_key_value() {
+            Some((key, why)) => Err(format!(
+                "'{}': entry `{key}` cannot be read: {why}; remove it, and it is made again",
+                path.display()
+            )),
+            None => Ok(file),
+        },
         Err(LockError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => Ok(Lock::default()),
         Err(error) => Err(format!("'{}' {error}", path.display())),
     }

@@ -2,13 +2,16 @@
 //!
 //! JSON with sorted keys, an entry for each source, kernel and architecture, one line for each fact. The same entries give the
 //! same bytes. A file of a newer format, or one that is damaged (by a merge that went wrong), gives an error with its place.
+//! An entry that cannot be used leaves the others as they are.
 
 use super::decision::Pinned;
 use super::file::write_if_changed;
 use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use thiserror::Error;
@@ -33,14 +36,46 @@ pub enum LockError {
     NoFormat,
     #[error("is of format {0}, and this nvtune reads up to {LOCK_FORMAT}: use the nvtune that wrote it")]
     Newer(u64),
-    #[error("entry `{0}`: {1}")]
-    Entry(String, serde_json::Error),
 }
 
 /// The entries of a lock file by key, as [`key`] makes it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lock {
     pub entries: BTreeMap<String, Pinned>,
+    /// Why an entry cannot be used, by its key.
+    pub problems: BTreeMap<String, String>,
+}
+
+/// The file as it is read: a key that is there twice is there twice.
+#[derive(Deserialize)]
+struct FileText {
+    format: Option<Value>,
+    #[serde(default)]
+    kernels: Pairs,
+}
+
+/// The members of an object in their order.
+#[derive(Default)]
+struct Pairs(Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for Pairs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = Pairs;
+            fn expecting(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+                text.write_str("an object of entries")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+        deserializer.deserialize_map(Members)
+    }
 }
 
 /// The key of an entry: `src/saxpy.cu: saxpy, sm_90`. `source` is relative to the lock file's folder.
@@ -105,18 +140,28 @@ impl Lock {
 
     /// Reads the text of a lock file.
     pub fn parse(text: &[u8]) -> Result<Self, LockError> {
-        let file: Map<String, Value> = serde_json::from_slice(text)?;
-        match file.get("format").and_then(Value::as_u64) {
+        let file: FileText = serde_json::from_slice(text)?;
+        match file.format.as_ref().and_then(Value::as_u64) {
             None | Some(0) => return Err(LockError::NoFormat),
             Some(format) if format > LOCK_FORMAT => return Err(LockError::Newer(format)),
             Some(_) => {}
         }
-        let entries = file.get("kernels").and_then(Value::as_object).into_iter().flatten();
-        let entries = entries.filter(|(key, _)| *key != END).map(|(key, value)| {
-            let entry = Pinned::deserialize(value).map_err(|error| LockError::Entry(key.clone(), error))?;
-            Ok((key.clone(), entry))
-        });
-        Ok(Self { entries: entries.collect::<Result<_, LockError>>()? })
+        let mut lock = Self::default();
+        for (key, value) in file.kernels.0.into_iter().filter(|(key, _)| *key != END) {
+            if lock.problems.contains_key(&key) {
+                continue;
+            }
+            // A merge that kept both does not say which one counts.
+            if lock.entries.remove(&key).is_some() {
+                lock.problems.insert(key, "it is there twice".to_owned());
+                continue;
+            }
+            match Pinned::deserialize(value) {
+                Ok(entry) => drop(lock.entries.insert(key, entry)),
+                Err(error) => drop(lock.problems.insert(key, error.to_string())),
+            }
+        }
+        Ok(lock)
     }
 
     /// The text of the file.
@@ -206,7 +251,10 @@ mod tests {
 
     #[test]
     fn one_line_a_fact_and_back() {
-        let lock = Lock { entries: BTreeMap::from([(key("src/tiled.cu", "tiled", "sm_90"), entry(64))]) };
+        let lock = Lock {
+            entries: BTreeMap::from([(key("src/tiled.cu", "tiled", "sm_90"), entry(64))]),
+            problems: BTreeMap::new(),
+        };
         let text = lock.text().expect("it is plain data");
         expect![[r#"
             {
@@ -250,14 +298,22 @@ mod tests {
             ("{\n<<<<<<< ours\n", "is no lock file: key must be a string at line 2"),
             ("{}", "is no lock file: it has no `format`"),
             (r#"{"format": 2}"#, "is of format 2, and this nvtune reads up to 1"),
-            (
-                r#"{"format": 1, "kernels": {"a.cu: a, sm_90": {}}}"#,
-                "entry `a.cu: a, sm_90`: missing field `provenance`",
-            ),
         ] {
             let problem = Lock::parse(text.as_bytes()).expect_err(text).to_string();
             assert!(problem.starts_with(said), "{text}: {problem}");
         }
+    }
+
+    #[test]
+    fn entry_that_cannot_be_used_leaves_the_others() {
+        let good = serde_json::to_string(&entry(64)).expect("plain data");
+        let text = format!(
+            r#"{{"format": 1, "kernels": {{"a": {good}, "b": {{}}, "c": {good}, "d": {good}, "c": {good}, "~": null}}}}"#
+        );
+        let lock = Lock::parse(text.as_bytes()).expect("a lock file");
+        assert_eq!(lock.entries.keys().collect::<Vec<_>>(), ["a", "d"]);
+        let problems: Vec<String> = lock.problems.iter().map(|(key, why)| format!("{key}: {why}")).collect();
+        assert_eq!(problems, ["b: missing field `provenance`", "c: it is there twice"]);
     }
 
     #[test]
@@ -285,7 +341,7 @@ mod tests {
         let path = folder.path().join(LOCK_FILE);
         let with = |names: &[&str]| {
             let entries = names.iter().map(|name| (key("a.cu", name, "sm_90"), entry(0)));
-            let lock = Lock { entries: entries.collect() };
+            let lock = Lock { entries: entries.collect(), problems: BTreeMap::new() };
             lock.write(&path).expect("written");
             lock
         };

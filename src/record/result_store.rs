@@ -79,7 +79,12 @@ impl Results {
                 ));
                 Lock::default()
             }
-            Ok(lock) => lock,
+            Ok(lock) => {
+                for (key, why) in &lock.problems {
+                    console.warning(&format!("'{}': entry `{key}` is not used: {why}", path.display()));
+                }
+                lock
+            }
             Err(lock::LockError::Io(error))
                 if error.kind() == std::io::ErrorKind::NotFound && !self.missing_matters =>
             {
