@@ -322,13 +322,19 @@ fn by_whole_paths(files: BTreeMap<String, CompiledFile>) -> BTreeMap<PathBuf, Co
     files.into_iter().filter_map(|(path, file)| Some((whole(&path)?, file))).collect()
 }
 
-/// How often an identifier stands in a text.
+/// How often an identifier stands in a text. The name of an included file is none.
 fn count_word(text: &[u8], word: &str) -> usize {
     let is_part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     let is_whole = |&at: &usize| {
         !is_part(at.checked_sub(1).and_then(|before| text.get(before))) && !is_part(text.get(at + word.len()))
     };
-    memchr::memmem::find_iter(text, word.as_bytes()).filter(is_whole).count()
+    let is_file_name = |at: usize| {
+        let start = memchr::memrchr(b'\n', &text[..at]).map_or(0, |end| end + 1);
+        let directive = text[start..at].trim_ascii_start().strip_prefix(b"#").map(<[u8]>::trim_ascii_start);
+        directive.is_some_and(|rest| rest.starts_with(b"include") || rest.starts_with(b"import"))
+    };
+    let places = memchr::memmem::find_iter(text, word.as_bytes()).filter(is_whole);
+    places.filter(|&at| !is_file_name(at)).count()
 }
 
 /// Whether a source of a call includes a header that nvtune made, its own or that of another source.

@@ -74,14 +74,14 @@ fn source_that_makes_no_instance_of_a_header_runs_nothing_but_nvcc() {
     let kernel = project.read("kernel.cu").replace("//@tune", "//@tune template(float)");
     let kernel = kernel.replace("__global__", "template <typename T>\n__global__").replace("REAL *x", "T *x");
     let kernel = kernel.lines().skip(4).take_while(|line| *line != "}").collect::<Vec<_>>().join("\n") + "\n}\n";
-    project.write("kernel.cuh", &format!("#pragma once\n#ifndef TILE\n#define TILE 1\n#endif\n{kernel}"));
+    project.write("k.cuh", &format!("#pragma once\n#ifndef TILE\n#define TILE 1\n#endif\n{kernel}"));
     let launch = "void run(int n, float *x) { KERNEL<float><<<n / 256, 256>>>(n, x); }\n";
     for (text, option, is_used) in [
         ("int other() { return 1; }\n".to_owned(), "-DOTHER=1", false),
         (launch.replace("KERNEL", "k"), "-DOTHER=1", true),
         (launch.to_owned(), "-DKERNEL=k", true),
     ] {
-        project.write("main.cu", &format!("#include \"kernel.cuh\"\n{text}"));
+        project.write("main.cu", &format!("#include \"k.cuh\"\n{text}"));
         project.tool_of_host("rm", &["-rf", "bin/cache"]);
         let arguments = [compile("main.cu", "main.o"), vec![option.to_owned()]].concat();
         let ran = succeed(project.nvtune(&arguments).env("NVTUNE_STRICT", "1"));
