@@ -3,6 +3,7 @@
 //! Each job runs in a process of its own (`nvtune decide`), so that what takes one down leaves the others alone; what a job decides
 //! is in the cache before it ends, so that a run that was killed goes on where it was.
 
+use crate::diag::print::clear_line;
 use crate::measure;
 use crate::process;
 use crate::record::Record;
@@ -134,15 +135,18 @@ impl Progress {
     fn begins(&self, job: &Job) {
         if std::io::stderr().is_terminal() {
             let done = self.done.load(Ordering::Relaxed);
-            say_on!("\r\x1b[K[{done}/{}] {} ...", self.all, job.file);
+            clear_line();
+            say_on!("[{done}/{}] {} ...", self.all, job.file);
         }
     }
 
     fn ends(&self, job: &Job, gpu: Option<&str>, said: &str) {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
-        let clear = if std::io::stderr().is_terminal() { "\r\x1b[K" } else { "" };
+        if std::io::stderr().is_terminal() {
+            clear_line();
+        }
         let gpu = gpu.map(|gpu| format!(" on GPU {gpu}")).unwrap_or_default();
-        say!("{clear}[{done}/{}] {}{gpu}\n{said}", self.all, job.file);
+        say!("[{done}/{}] {}{gpu}\n{said}", self.all, job.file);
     }
 
     fn sums_up(&self, workers: usize, failed: usize) {

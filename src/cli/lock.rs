@@ -8,7 +8,8 @@ use crate::search::Provenance;
 use crate::settings::{Settings, Trust};
 use crate::{put, say};
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::MetadataExt;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -117,7 +118,9 @@ fn found(places: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
 }
 
 fn record(path: &Path) -> Result<Record, String> {
-    let data = path.metadata().map_err(|error| format!("cannot be read: {error}"))?;
+    let unread = |error: std::io::Error| format!("cannot be read: {error}");
+    let mut file = std::fs::File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(unread)?;
+    let data = file.metadata().map_err(unread)?;
     // Its arguments are those of a compile that may be run again.
     if ![0, rustix::process::geteuid().as_raw()].contains(&data.uid()) {
         return Err("belongs to another user".to_owned());
@@ -125,7 +128,8 @@ fn record(path: &Path) -> Result<Record, String> {
     if !data.is_file() {
         return Err("is no file".to_owned());
     }
-    let bytes = std::fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(unread)?;
     let record: Record = serde_json::from_slice(&bytes).map_err(|error| format!("is no record of nvtune: {error}"))?;
     if record.format > FORMAT {
         return Err(format!("is of format {}, and this nvtune reads up to {FORMAT}", record.format));

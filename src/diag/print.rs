@@ -46,10 +46,16 @@ fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(escaped).collect())
 }
 
+/// Clears the line of a terminal on standard error.
+pub fn clear_line() {
+    let _ = io::stderr().write_all(b"\r\x1b[K");
+}
+
 /// See [`put`].
 pub fn to_output(text: Arguments<'_>) {
     let mut output = io::stdout();
-    let Err(error) = output.write_fmt(text).and_then(|()| output.flush()) else { return };
+    let text = text.to_string();
+    let Err(error) = output.write_all(printable(&text).as_bytes()).and_then(|()| output.flush()) else { return };
     // A reader that has seen enough (`nvtune report ... | head`) is none of the user's troubles.
     if error.kind() == ErrorKind::BrokenPipe {
         std::process::exit(128 + libc::SIGPIPE);

@@ -5,6 +5,7 @@
 use super::options;
 use super::options::Arity;
 use super::source_scan::SearchPaths;
+use crate::record::read_regular;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -202,7 +203,8 @@ impl Invocation {
             "-x" => reader.language_is_cuda = value == "cu",
             "-optf" => {
                 for path in paths(value) {
-                    let text = std::fs::read(&path)
+                    // A pipe could be read once, and nvcc reads it.
+                    let text = read_regular(&path)
                         .map_err(|source| InvocationError::OptionFile { path: path.clone(), source })?;
                     self.read(&split_words(Some(OsStr::from_bytes(&text))), reader, depth + 1)?;
                 }

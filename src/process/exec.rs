@@ -29,6 +29,32 @@ pub fn ignore_broken_pipes() {
     }
 }
 
+/// Has a SIGPIPE that another process sent end this one as SIGTERM does; one that a write of its own brings stays without effect.
+///
+/// make, killed by a SIGPIPE to its group, would leave the builds under it running.
+pub(super) fn end_on_sent_pipe_signals() {
+    extern "C" fn on_signal(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+        // SAFETY: the kernel gives a whole `siginfo_t`, whose sender is this process where a write failed. Both calls are allowed
+        // in a signal handler.
+        unsafe {
+            let own = libc::getpid();
+            if (*info).si_pid() != own {
+                libc::kill(own, libc::SIGTERM);
+            }
+        }
+    }
+    if !BROKEN_PIPES_ENDED_IT.load(Ordering::Relaxed) {
+        return;
+    }
+    // SAFETY: all zero is a valid `sigaction`, and the handler is of the kind that SA_SIGINFO asks for.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = on_signal as extern "C" fn(_, _, _) as libc::sighandler_t;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        libc::sigaction(libc::SIGPIPE, &action, std::ptr::null_mut());
+    }
+}
+
 /// Becomes `program`, called with `arguments`; argv[0] is its path. Comes back only where that fails.
 ///
 /// `execv` itself and not `Command::exec`, which would empty the signal mask and reset SIGPIPE, and copy the environment.

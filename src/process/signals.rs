@@ -4,6 +4,7 @@
 //! on: to the tools under nvcc where nvcc builds, for nvcc then clears up itself (sent to nvcc alone, its temporary files would stay);
 //! while nvtune tunes, its tools have nothing worth an orderly end and are killed.
 
+use super::exec::end_on_sent_pipe_signals;
 use super::process_tree::send;
 use super::{process_tree, temp_dir, threads};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -54,6 +55,7 @@ pub fn watch() {
         let wanted: Vec<i32> = SIGNALS.into_iter().filter(|&signal| !is_ignored(signal)).collect();
         let Ok(mut signals) = Signals::new(&wanted) else { return };
         adopt_orphans(true);
+        end_on_sent_pipe_signals();
         for &signal in &wanted {
             // SAFETY: what runs in the handler is one store into an atomic. One that cannot be had is set in `stop`.
             let _ = unsafe { signal_hook::low_level::register(signal, || INTERRUPTED.store(true, Ordering::SeqCst)) };

@@ -75,7 +75,10 @@ pub(super) fn remove_all() {
 fn sweep(place: &Path) {
     let is_old = |data: &Metadata| data.modified().is_ok_and(|time| time.elapsed().is_ok_and(|age| age > ABANDONED));
     for entry in std::fs::read_dir(place).into_iter().flatten().flatten() {
-        let is_left = entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes())
+        let name = entry.file_name();
+        // A user's number stands behind the name of the folder for the locks of GPUs.
+        let is_temporary = |rest: &[u8]| !rest.iter().all(u8::is_ascii_digit);
+        let is_left = name.as_encoded_bytes().strip_prefix(PREFIX.as_bytes()).is_some_and(is_temporary)
             // Not of what a link leads to.
             && entry.metadata().is_ok_and(|data| data.is_dir() && data.uid() == getuid().as_raw() && is_old(&data));
         if is_left && locked(&entry.path()).is_some() {
@@ -119,10 +122,11 @@ mod tests {
         };
         let [dead, young, living] =
             [("nvtune-dead", 100), ("nvtune-young", 0), ("nvtune-living", 100)].map(|(name, age)| make(name, age));
-        let other = make("other", 100);
+        let [other, locks] = ["other", "nvtune-1000"].map(|name| make(name, 100));
         let lock = locked(&living);
         sweep(place.path());
-        assert_eq!([&dead, &young, &living, &other].map(|path| path.exists()), [false, true, true, true]);
+        let are_there = [&dead, &young, &living, &other, &locks].map(|path| path.exists());
+        assert_eq!(are_there, [false, true, true, true, true]);
         drop(lock);
         sweep(place.path());
         assert!(!living.exists());

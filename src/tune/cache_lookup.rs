@@ -23,6 +23,7 @@ use crate::record::{
 use crate::search::Provenance;
 use crate::settings::Strategy;
 use crate::settings::{Mode, Settings, Trust};
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::Instant;
 
@@ -211,7 +212,7 @@ impl Recall<'_> {
 
     fn kept(&self, subject: &mut Subject<'_>, front_ends: &mut FrontEnds<'_>, basis: &Basis) -> Option<Tuned> {
         let mut found = self.kind().kept(self.results.cache.as_ref()?);
-        found.retain(|kept| self.serves(kept) && kept.pinned.basis == *basis);
+        found.retain(|kept| self.serves(kept) && kept.pinned.basis == *basis && is_of_space(kept, subject));
         // What was timed comes before what was predicted, on this machine's GPU before on another, by the newest engine.
         let models = &self.results.present.models;
         found.sort_by_key(|kept| {
@@ -224,9 +225,6 @@ impl Recall<'_> {
             let is_refused = || scoring_input::refusal(subject, front_ends, &kept.pinned.winner).is_some();
             cache_key::sets(subject, front_ends, sets) == kept.sets && (kept.engine == ENGINE || !is_refused())
         })?;
-        if !subject.space.contains(&kept.pinned.winner) {
-            return None;
-        }
         if let Some(untimed) = &kept.decision.untimed {
             not_timed::say(untimed, self.console, self.annotation);
         }
@@ -299,6 +297,17 @@ impl Recall<'_> {
             cache.remove(search);
         }
     }
+}
+
+/// Tells whether a kept decision is one of the comment's own space: who can write to the cache chooses no others.
+fn is_of_space(kept: &Kept, subject: &Subject<'_>) -> bool {
+    let decision = &kept.decision;
+    let configuration = |index: usize| decision.configurations.get(index).map(|found| &found.configuration);
+    let sets: HashSet<Macros> = subject.space.macro_sets().into_iter().collect();
+    configuration(decision.winner) == Some(&kept.pinned.winner)
+        && configuration(decision.baseline) == Some(&subject.baseline())
+        && subject.space.contains(&kept.pinned.winner)
+        && kept.sets.iter().all(|(set, _)| sets.contains(set))
 }
 
 fn recorded(subject: &Subject<'_>, configuration: &Configuration) -> RecordedConfiguration {

@@ -69,6 +69,16 @@ fn calls_without_tuning_print_and_write_nothing() {
 }
 
 #[test]
+fn pipe_of_options_is_left_to_nvcc() {
+    let project = Project::new(&["saxpy.cu"]);
+    project.tool_of_host("mkfifo", &["options"]);
+    let fifo = project.path("options");
+    let writer = std::thread::spawn(move || std::fs::write(fifo, "-DOPTION=1\n"));
+    succeed(&mut project.nvtune(&["-arch=sm_90", "-optf", "options", "-c", "saxpy.cu", "-o", "saxpy.o"]));
+    writer.join().expect("no panic").expect("read once");
+}
+
+#[test]
 fn source_that_makes_no_instance_of_a_header_runs_nothing_but_nvcc() {
     let project = Project::new(&["kernel.cu"]);
     let kernel = project.read("kernel.cu").replace("//@tune", "//@tune template(float)");
