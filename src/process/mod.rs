@@ -5,6 +5,7 @@
 //! no more tools run at once than make allows; no tool that nvtune runs for its own purposes is waited for without end;
 //! a fault of nvtune's own ends in plain nvcc ([`go_back`]).
 
+mod broken_pipes;
 mod exec;
 mod job_slots;
 mod named_lock;
@@ -16,7 +17,8 @@ mod threads;
 mod timeout;
 mod way_back;
 
-pub use exec::{hand_over, ignore_broken_pipes};
+pub use broken_pipes::ignore_broken_pipes;
+pub use exec::hand_over;
 pub use job_slots::{Permit, permit, permit_beside, prepare as prepare_jobs};
 pub use named_lock::Turn;
 pub use process_tree::Tree;

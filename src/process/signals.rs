@@ -4,7 +4,7 @@
 //! on: to the tools under nvcc where nvcc builds, for nvcc then clears up itself (sent to nvcc alone, its temporary files would stay);
 //! while nvtune tunes, its tools have nothing worth an orderly end and are killed.
 
-use super::exec::end_on_sent_pipe_signals;
+use super::broken_pipes::end_on_sent_pipe_signals;
 use super::process_tree::send;
 use super::{process_tree, temp_dir, threads};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
