@@ -51,7 +51,7 @@ pub fn run(jobs: Vec<Job>, workers: &Workers, trust: Trust) -> (Vec<Record>, u8)
     std::thread::scope(|scope| {
         for worker in 0..count {
             let (jobs, next, records, failed, progress, gpus) = (&jobs, &next, &records, &failed, &progress, &gpus);
-            process::beside(scope, move || {
+            process::spawn_or_run(scope, move || {
                 let gpu = gpus.get(worker % gpus.len().max(1)).map(String::as_str);
                 while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     progress.begins(job);

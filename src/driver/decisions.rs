@@ -161,7 +161,7 @@ impl Build<'_> {
             let is_changed = wrapper_problem(&dryrun, self.nvcc, &self.invocation.arguments).is_some();
             (!is_changed).then(|| Programs::new(&dryrun, self.nvcc))
         };
-        Programs::beside(self.nvcc).filter(is_same).or_else(|| asked().filter(is_same))
+        Programs::next_to(self.nvcc).filter(is_same).or_else(|| asked().filter(is_same))
     }
 
     /// Takes what an earlier call decided.

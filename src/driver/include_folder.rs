@@ -1,6 +1,6 @@
 //! The folder in which a compile finds the headers of its sources.
 //!
-//! It holds nothing else: beside the object may be a `limits.h` or a `version` that no compile is to find. The compiler names files of
+//! It holds nothing else: the object's folder may have a `limits.h` or a `version` that no compile should find. The compiler names files of
 //! this folder in dependency files, which get the names of the lasting headers once the compiler has ended.
 
 use crate::nvcc::{Renamed, list_value, renamed};
@@ -16,7 +16,7 @@ pub struct IncludedHeader {
     /// By what names below a folder of the include path the source includes it, the file name first.
     pub places: Vec<PathBuf>,
     pub text: String,
-    /// The header that stays after the build; `None` where the one there is of another object.
+    /// The header that remains after the build; `None` if the present one belongs to another object.
     pub lasting: Option<PathBuf>,
 }
 

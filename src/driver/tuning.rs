@@ -147,8 +147,8 @@ impl Tuning {
         self.needs_header().then(|| self.results_in(folder).0)
     }
 
-    /// Returns the object that a record is of, if that is there and another than a call makes; the call's own is beside it. `shares_folder`:
-    /// records are not beside their objects, but in a folder for all.
+    /// Returns both paths if the record belongs to another existing object: its object, then the call's. With `shares_folder`, all
+    /// records are in one folder, not next to their objects.
     pub fn object_of_others(&self, record: &Path, call: &Invocation, shares_folder: bool) -> Option<(String, String)> {
         let present: Record = serde_json::from_slice(&read_regular(record).ok()?).ok()?;
         let arguments: Vec<OsString> = present.arguments.iter().map(OsString::from).collect();

@@ -5,7 +5,7 @@
 
 use super::condition::Condition;
 use crate::process;
-use crate::process::Started;
+use crate::process::DetachedWork;
 use nvml_wrapper::Nvml;
 use nvml_wrapper::bitmasks::device::ThrottleReasons;
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
@@ -29,7 +29,7 @@ const PASSING: [(ThrottleReasons, &str); 6] = [
 pub(crate) struct Watch {
     uuid: String,
     /// The library takes a while to start: it does so beside other work.
-    starting: Option<Started<Option<Nvml>>>,
+    starting: Option<DetachedWork<Option<Nvml>>>,
     nvml: Option<Nvml>,
 }
 

@@ -9,7 +9,7 @@
 
 use super::outcome::Difference;
 use crate::cuda::{Element, Scalar};
-use crate::process::{BesideInScope, beside};
+use crate::process::{ScopedWork, spawn_or_run};
 use crate::workload::default_tolerance;
 
 /// How closely floats must agree. Both are 0 for integers.
@@ -63,8 +63,8 @@ pub fn compare(name: &str, element: &Element, tolerance: Tolerance, expected: &[
         pairs.iter().map(scan).collect()
     } else {
         std::thread::scope(|scope| {
-            let running: Vec<_> = pairs.iter().map(|pair| beside(scope, move || scan(pair))).collect();
-            running.into_iter().map(BesideInScope::join).collect()
+            let running: Vec<_> = pairs.iter().map(|pair| spawn_or_run(scope, move || scan(pair))).collect();
+            running.into_iter().map(ScopedWork::join).collect()
         })
     };
     let of = (expected.len() / layout.stride) as u64;

@@ -11,7 +11,7 @@ use super::options::Options;
 use super::outcome::{Outcome, Timing, Timings};
 use super::process::Process;
 use crate::gpu::{Conditions, Device};
-use crate::process::beside;
+use crate::process::spawn_or_run;
 use std::time::{Duration, Instant};
 
 /// Further GPUs are called in where the candidates would take longer than this on one: their processes take a while to start.
@@ -86,7 +86,7 @@ impl Pool {
             let running: Vec<_> = others
                 .iter_mut()
                 .zip(rest.chunks(share))
-                .map(|(process, share)| (share, beside(scope, move || process.time(baseline, share, plan))))
+                .map(|(process, share)| (share, spawn_or_run(scope, move || process.time(baseline, share, plan))))
                 .collect();
             let mine = first.time_watched(Trial { candidates: own, ..trial }, watch);
             let theirs: Vec<_> = running.into_iter().map(|(share, timed)| (share.len(), timed.join())).collect();

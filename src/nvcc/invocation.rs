@@ -220,7 +220,7 @@ impl Invocation {
     /// The file that a source becomes, where it has one of its own.
     pub fn made_of(&self, source: &Path) -> Option<PathBuf> {
         let extension = self.each?;
-        self.output.clone().or_else(|| Some(self.beside_object(source.file_stem()?, extension)))
+        self.output.clone().or_else(|| Some(self.default_output(source.file_stem()?, extension)))
     }
 
     /// The file that a source becomes, or becomes a part of.
@@ -230,13 +230,13 @@ impl Invocation {
     }
 
     /// A file in the folder of the object.
-    fn beside_object(&self, stem: &OsStr, extension: &str) -> PathBuf {
+    fn default_output(&self, stem: &OsStr, extension: &str) -> PathBuf {
         let mut name = stem.to_owned();
         name.push(format!(".{extension}"));
         self.object_folder().join(name)
     }
 
-    /// Where dependency files may be after the call: nvcc names one after the output, or each after its source.
+    /// Returns the possible paths of dependency files: nvcc names one after the output, or each after its source.
     pub fn depfiles(&self) -> Vec<PathBuf> {
         if !self.writes_dependencies {
             return Vec::new();
@@ -244,7 +244,7 @@ impl Invocation {
         if let Some(path) = self.dependency_output.clone() {
             return vec![path];
         }
-        let of_source = |source: &PathBuf| Some(self.beside_object(source.file_stem()?, "d"));
+        let of_source = |source: &PathBuf| Some(self.default_output(source.file_stem()?, "d"));
         self.output
             .iter()
             .map(|output| output.with_extension("d"))
@@ -252,7 +252,7 @@ impl Invocation {
             .collect()
     }
 
-    /// The folder that the header of `source` goes to: that of the object file. nvcc looks at no `-odir` beside `-o`.
+    /// Returns the folder of the object file, for the header of `source`. nvcc ignores `-odir` if `-o` is given.
     pub fn object_folder(&self) -> PathBuf {
         let folder = match &self.output {
             Some(output) => output.parent().filter(|parent| !parent.as_os_str().is_empty()),
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_host_compiler_is_told_to_include_counts() {
+    fn include_options_of_the_host_compiler_count() {
         let line = r#"-Xcompiler -iquote,q -Xcompiler -iquote -Xcompiler r -Xcompiler -Ii,-DD=k -include a.h,b.h -DA='\"x.h\"' -DB=<y.h>,C=1 -c a.cu"#;
         let SearchPaths { quoted, angled, first, macros } = read(line).search;
         assert_eq!((quoted, angled), (["q", "r", "i"].map(PathBuf::from).to_vec(), vec![PathBuf::from("i")]));

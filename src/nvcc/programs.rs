@@ -34,7 +34,7 @@ impl Programs {
 impl Programs {
     /// Those that this call resolves to, found without starting anything: for a toolkit's own nvcc, beside which its profile is. A script
     /// may start any other: `None`.
-    pub fn beside(nvcc: &RealNvcc) -> Option<Self> {
+    pub fn next_to(nvcc: &RealNvcc) -> Option<Self> {
         let bin = nvcc.path.parent()?;
         let mut first = [0; 4];
         File::open(&nvcc.path).and_then(|mut file| file.read_exact(&mut first)).ok()?;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// What a compile includes, and where that is looked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchPaths {
-    /// For quoted includes, after the folder of who includes.
+    /// Searched for quoted includes, after the folder of the including file.
     pub quoted: Vec<PathBuf>,
     /// For includes with angle brackets, before the system's: none of a toolkit's.
     pub angled: Vec<PathBuf>,
@@ -254,15 +254,18 @@ fn identifier(text: &[u8]) -> Option<&str> {
 mod tests {
     use super::*;
 
+    /// Writes a file below a folder, and returns its path.
+    fn write(folder: &tempfile::TempDir, name: &str, text: &str) -> PathBuf {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("it has one")).expect("a folder");
+        std::fs::write(&path, text).expect("written");
+        path
+    }
+
     #[test]
     fn comments_are_found_through_quoted_includes() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let write = |name: &str, text: &str| {
-            let path = folder.path().join(name);
-            std::fs::create_dir_all(path.parent().expect("it has one")).expect("a folder");
-            std::fs::write(&path, text).expect("written");
-            path
-        };
+        let write = |name: &str, text: &str| write(&folder, name, text);
         let kernel = write("inc/kernel.cu", "//@tune block(auto)\n__global__ void k() {}\n");
         let nearly = write(
             "inc/loop.cuh",
@@ -285,12 +288,7 @@ mod tests {
     #[test]
     fn each_way_to_include_a_file_is_followed_but_the_systems() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let write = |name: &str, text: &str| {
-            let path = folder.path().join(name);
-            std::fs::create_dir_all(path.parent().expect("it has one")).expect("a folder");
-            std::fs::write(&path, text).expect("written");
-            path
-        };
+        let write = |name: &str, text: &str| write(&folder, name, text);
         let kernel = write("inc/kernel.cuh", "//@tune block(auto)\n__global__ void k() {}\n");
         write("other/by.h", "#include \"beside.h\"\n");
         write("other/beside.h", "");

@@ -16,7 +16,7 @@ pub fn ignore_broken_pipes() {
     }
 }
 
-/// Has a SIGPIPE that another process sent end this one as SIGTERM does; one that a write of its own brings stays without effect.
+/// Treats a SIGPIPE that another process sent as SIGTERM. One from a failed write of this process is ignored.
 ///
 /// make, killed by a SIGPIPE to its group, would leave the builds under it running.
 pub(super) fn end_on_sent_pipe_signals() {

@@ -46,7 +46,7 @@ fn full_name(name: &str) -> String {
     format!("nvtune-{}-{name}", getuid().as_raw())
 }
 
-/// The user who holds a name; `None` where nobody does, or where that cannot be told at once.
+/// Returns the user who holds a name; `None` if there is none or if that is not known at once.
 fn owner(name: &str) -> Option<u32> {
     // SAFETY: all zero is an address without a name.
     let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };

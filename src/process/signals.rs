@@ -105,7 +105,7 @@ pub fn run_tool(command: &mut Command) -> io::Result<ExitStatus> {
     wait(&mut command.spawn()?)
 }
 
-/// Waits for the end of a tool. Where that fails the tool is ended: it would meet those that come after it.
+/// Waits for the end of a tool. If that fails, kills it: it would write at the same time as later tools.
 fn wait(child: &mut Child) -> io::Result<ExitStatus> {
     let waited = child.wait();
     if waited.is_ok() {

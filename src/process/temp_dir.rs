@@ -19,8 +19,8 @@ const PREFIX: &str = "nvtune-";
 /// Age from which a folder that no process has locked is one of a process that was killed: making and locking it takes microseconds.
 const ABANDONED: Duration = Duration::from_secs(60);
 
-/// A folder `nvtune-*` below TMPDIR; it goes when this is dropped, or when a signal ends nvtune. Where nvtune is killed, the next one
-/// removes it.
+/// A folder `nvtune-*` below TMPDIR; it is removed when this is dropped or a signal ends nvtune. If nvtune is killed, the next
+/// build removes it.
 #[derive(Debug)]
 pub struct Temporary {
     folder: TempDir,

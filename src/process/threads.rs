@@ -1,4 +1,4 @@
-//! Threads for work that also goes without one: where none can be started, the work is done on the thread that asked.
+//! Starts threads, or does the work on the calling thread if none can be started.
 //!
 //! Invariant: no failure to start a thread (`ulimit -u`, memory) ends the process or loses the work.
 
@@ -10,19 +10,19 @@ use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 static FAULTED: AtomicBool = AtomicBool::new(false);
 
 /// Work of [`start`].
-pub type Started<T> = Beside<JoinHandle<T>, T>;
+pub type DetachedWork<T> = ThreadOrResult<JoinHandle<T>, T>;
 
-/// Work of [`beside`].
-pub type BesideInScope<'s, T> = Beside<ScopedJoinHandle<'s, T>, T>;
+/// Work of [`spawn_or_run`].
+pub type ScopedWork<'s, T> = ThreadOrResult<ScopedJoinHandle<'s, T>, T>;
 
 /// Work that runs in a thread, or has been done already.
 #[derive(Debug)]
-pub enum Beside<H, T> {
+pub enum ThreadOrResult<H, T> {
     Thread(H),
     Done(T),
 }
 
-impl<T> BesideInScope<'_, T> {
+impl<T> ScopedWork<'_, T> {
     /// Waits for the result.
     pub fn join(self) -> T {
         match self {
@@ -32,7 +32,7 @@ impl<T> BesideInScope<'_, T> {
     }
 }
 
-impl<T> Started<T> {
+impl<T> DetachedWork<T> {
     /// Waits for the result.
     pub fn join(self) -> T {
         match self {
@@ -43,18 +43,18 @@ impl<T> Started<T> {
 }
 
 /// Runs `work` in a thread of `scope`, else here and now.
-pub fn beside<'s, T: Send + 's>(
+pub fn spawn_or_run<'s, T: Send + 's>(
     scope: &'s Scope<'s, '_>,
     work: impl FnOnce() -> T + Send + 's,
-) -> BesideInScope<'s, T> {
-    match beside_with(scope, work, |work| work()) {
-        Ok(thread) => Beside::Thread(thread),
-        Err(work) => Beside::Done(work()),
+) -> ScopedWork<'s, T> {
+    match spawn_or_return(scope, work, |work| work()) {
+        Ok(thread) => ThreadOrResult::Thread(thread),
+        Err(work) => ThreadOrResult::Done(work()),
     }
 }
 
-/// Runs `work` on `input` in a thread of `scope`. Gives `input` back where none can be started.
-pub fn beside_with<'s, I: Send + 's, T: Send + 's>(
+/// Runs `work` on `input` in a thread of `scope`. Returns `input` if none can be started.
+pub fn spawn_or_return<'s, I: Send + 's, T: Send + 's>(
     scope: &'s Scope<'s, '_>,
     input: I,
     work: impl FnOnce(I) -> T + Send + 's,
@@ -64,11 +64,11 @@ pub fn beside_with<'s, I: Send + 's, T: Send + 's>(
 }
 
 /// Runs `work` in a thread of its own, else here and now.
-pub fn start<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Started<T> {
+pub fn start<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> DetachedWork<T> {
     let (slot, sent) = shared(work);
     match Builder::new().spawn(move || take(&sent)()) {
-        Ok(thread) => Beside::Thread(thread),
-        Err(_) => Beside::Done(take_back(&slot)()),
+        Ok(thread) => ThreadOrResult::Thread(thread),
+        Err(_) => ThreadOrResult::Done(take_back(&slot)()),
     }
 }
 
@@ -100,7 +100,7 @@ pub(super) fn usual_count() -> usize {
 /// Starts the threads that rayon shares work among; the first call alone does anything. Without it the first parallel step would
 /// start them, and panic where one of them cannot be had.
 ///
-/// All are started before rayon is told of them. Where one is refused, those that came are let go: the compiler needs processes.
+/// Starts all of them before rayon gets them. If one cannot be started, the others end: the compiler needs processes.
 pub fn start_pool() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
@@ -144,7 +144,7 @@ fn shared<I>(input: I) -> (Slot<I>, Slot<I>) {
     (Arc::clone(&slot), slot)
 }
 
-#[allow(clippy::expect_used, reason = "a slot is taken from once: by the thread, or by who learns that there is none")]
+#[allow(clippy::expect_used, reason = "a slot is taken from once: by the thread, or by the caller if there is none")]
 fn take<I>(slot: &Slot<I>) -> I {
     slot.lock().unwrap_or_else(PoisonError::into_inner).take().expect("the input is there")
 }
@@ -161,9 +161,9 @@ mod tests {
     #[test]
     fn work_is_done_with_and_without_a_thread() {
         let results = std::thread::scope(|scope| {
-            let thread = beside(scope, || 1);
-            let refused: BesideInScope<'_, i32> = Beside::Done(2);
-            let input = beside_with(scope, 3, |input| input).map(|thread| thread.join().expect("no panic"));
+            let thread = spawn_or_run(scope, || 1);
+            let refused: ScopedWork<'_, i32> = ThreadOrResult::Done(2);
+            let input = spawn_or_return(scope, 3, |input| input).map(|thread| thread.join().expect("no panic"));
             [thread.join(), refused.join(), input.unwrap_or_else(|input| input)]
         });
         assert_eq!((results, start(|| 4).join()), ([1, 2, 3], 4));

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Mutex, Once, PoisonError};
 
-/// Where the way back leads: a call of nvcc that nvtune has no part in.
+/// The call of nvcc that takes the build's place if nvtune itself fails.
 pub struct WayBack {
     pub nvcc: PathBuf,
     /// Without argv[0].

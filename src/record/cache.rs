@@ -225,7 +225,7 @@ fn read_own(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Whether nobody but this user or root can write what this is about.
+/// Tells whether only this user or root can write the file.
 fn is_private(data: &std::fs::Metadata) -> bool {
     (data.uid() == 0 || data.uid() == rustix::process::geteuid().as_raw()) && data.mode() & 0o022 == 0
 }

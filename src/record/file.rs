@@ -12,8 +12,8 @@ pub struct Replaced {
 }
 
 impl Replaced {
-    /// Puts back what was there; nothing where somebody else has written or removed the file since. Where that cannot be put back, the
-    /// file goes: it must not speak of an object that is not there.
+    /// Restores the former contents, unless another process has changed the file since. If that fails, removes the file: it must not
+    /// describe an object that does not exist.
     pub fn restore(&self) {
         if read_regular(&self.path).is_ok_and(|present| present != self.contents) {
             return;

@@ -77,7 +77,7 @@ impl Written {
         replaced.iter().rev().filter(|(source, _)| !stays(source)).for_each(|(_, replaced)| replaced.restore());
     }
 
-    /// Puts back what was there before, and then has none of it speak of winners: a build without winners follows.
+    /// Restores the former files, with baseline headers: a build without winners follows.
     pub fn reset(&self, files: &[Baseline]) {
         self.stay_where(None);
         self.restore();

@@ -299,7 +299,7 @@ impl Recall<'_> {
     }
 }
 
-/// Tells whether a kept decision is one of the comment's own space: who can write to the cache chooses no others.
+/// Tells whether a kept decision is in the comment's own space; a forged entry must not choose anything else.
 fn is_of_space(kept: &Kept, subject: &Subject<'_>) -> bool {
     let decision = &kept.decision;
     let configuration = |index: usize| decision.configurations.get(index).map(|found| &found.configuration);

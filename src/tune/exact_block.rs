@@ -7,7 +7,6 @@
 
 use super::final_rounds::{Contender, Finals};
 use super::kernel::recorded_variant;
-use super::kernel_info::Subject;
 use super::scoring;
 use super::scoring_input::{Code, Laid};
 use super::variants::Variant;
@@ -16,31 +15,12 @@ use crate::measure::verdict;
 use crate::measure::verdict::Verdict;
 use crate::measure::{Candidate, Measurer, Outcome, Plan};
 use crate::model::Score;
-use crate::nvcc::Toolchain;
 use crate::process;
 use crate::process::Permit;
 use crate::ptx::Edits;
 use crate::record::{Decision, RecordedConfiguration, RecordedVariant, digest};
 use rayon::prelude::*;
 use std::sync::Arc;
-
-/// Compiles a configuration as [`Configuration::exact_block`] says; `None` if that fails or there is no PTX of it.
-pub struct Assembler<'a> {
-    toolchain: &'a Toolchain,
-}
-
-impl<'a> Assembler<'a> {
-    pub fn new(toolchain: &'a Toolchain) -> Self {
-        Self { toolchain }
-    }
-
-    fn assemble(&self, subject: &Subject<'_>, ptx: &str, configuration: &Configuration) -> Option<Variant> {
-        let symbol = subject.entry(&configuration.macros).ok()?.symbol.clone();
-        let (cubin, digest) = self.toolchain.assemble(ptx, &symbol, Edits::from(configuration)).ok()?;
-        let (macros, caps, cache) = (configuration.macros.clone(), vec![configuration.cap], configuration.cache);
-        Some(Variant { macros, symbol, caps, cache, digest, cubin: Arc::from(cubin) })
-    }
-}
 
 /// Compiles each of these for exactly its block, and times what that makes other code of; new rows of the decision are theirs, and
 /// count as no points of the space.
@@ -51,18 +31,18 @@ pub fn contenders(
     measurer: &mut impl Measurer,
     decision: &mut Decision,
 ) -> Vec<Contender> {
-    let Some(baseline) = inexact.first().filter(|_| finals.left_s > 0.0) else { return Vec::new() };
+    let Some(baseline) = inexact.first().filter(|_| finals.remaining_s > 0.0) else { return Vec::new() };
     // A call that may run one tool at a time runs ptxas now, and nothing is measured meanwhile.
     let is_permitted = permit.take().is_some();
     let mut compiled: Vec<Compiled<'_>> =
         inexact.par_iter().filter_map(|contender| Compiled::new(finals, contender)).collect();
     *permit = is_permitted.then(process::permit);
-    compiled.truncate(finals.left);
+    compiled.truncate(finals.remaining);
     let candidates: Vec<Candidate> = compiled.iter().map(Compiled::candidate).collect();
     if candidates.is_empty() {
         return Vec::new();
     }
-    let plan = Plan { budget_s: finals.left_s, ..Plan::default() };
+    let plan = Plan { budget_s: finals.remaining_s, ..Plan::default() };
     let timings = match measurer.time(&baseline.candidate, &candidates, &plan) {
         Ok(timings) => timings,
         Err(error) => {
@@ -117,7 +97,10 @@ impl<'a> Compiled<'a> {
         if finals.subject.launch_path.refusal(space, &configuration, launch).is_some() {
             return None;
         }
-        let variant = finals.assembler.as_ref()?.assemble(finals.subject, ptx, &configuration)?;
+        let symbol = finals.subject.entry(&configuration.macros).ok()?.symbol.clone();
+        let (cubin, digest) = finals.toolchain?.assemble(ptx, &symbol, Edits::from(&configuration)).ok()?;
+        let (macros, caps, cache) = (configuration.macros.clone(), vec![configuration.cap], configuration.cache);
+        let variant = Variant { macros, symbol, caps, cache, digest, cubin: Arc::from(cubin) };
         let code = &laid.codes[*laid.variants[contender.row].as_ref().ok()?];
         (variant.digest != code.digest).then_some(Self { contender, configuration, variant })
     }

@@ -4,7 +4,6 @@
 
 use super::argument_conditions;
 use super::exact_block;
-use super::exact_block::Assembler;
 use super::kernel_info::Subject;
 use super::scoring_input::Laid;
 use super::timing::{ROUNDS, candidate, finalists, median, settled};
@@ -13,6 +12,7 @@ use crate::measure;
 use crate::measure::verdict;
 use crate::measure::verdict::Verdict;
 use crate::measure::{Caches, Candidate, Error, Measurer, Options, Outcome, Plan, Reason, Unsanitized};
+use crate::nvcc::Toolchain;
 use crate::process::Permit;
 use crate::record::Decision;
 use crate::search::Provenance;
@@ -29,11 +29,12 @@ const MOST_RATIO: f64 = 10_000.0;
 pub struct Finals<'a> {
     pub subject: &'a Subject<'a>,
     pub laid: &'a Laid,
-    /// Compiles for exactly one block, where launches guarantee it.
-    pub assembler: Option<Assembler<'a>>,
-    /// Seconds that are left of the budget, and configurations that may still be timed.
-    pub left_s: f64,
-    pub left: usize,
+    /// Compiles finalists for exactly their block; `None` if the driver compiles the PTX.
+    pub toolchain: Option<&'a Toolchain>,
+    /// Seconds that remain of the budget.
+    pub remaining_s: f64,
+    /// Configurations that may still be timed.
+    pub remaining: usize,
     /// How the measuring process is started where a winner is run under compute-sanitizer.
     pub sanitize: Option<&'a Options>,
 }

@@ -3,7 +3,6 @@
 use super::cache_key;
 use super::compile_space;
 use super::compile_space::{Effort, Explored, Shown};
-use super::exact_block::Assembler;
 use super::failure::Problem;
 use super::kernel_info::Subject;
 use super::launch_path::MUST_DIVIDE;
@@ -107,10 +106,11 @@ pub fn prepare<'a>(
             let place = place.and_then(|((recall, basis), device)| recall.search(planned.laid(), basis, device));
             let planned = planned.kept_at(cache.clone().zip(place), is_trusted);
             let is_compiled = &is_compiled;
-            let begun = process::beside_with(scope, (measurer, ahead, planned), move |(mut measurer, _, planned)| {
-                let early = planned.time(&mut measurer, is_compiled);
-                (measurer, early)
-            });
+            let begun =
+                process::spawn_or_return(scope, (measurer, ahead, planned), move |(mut measurer, _, planned)| {
+                    let early = planned.time(&mut measurer, is_compiled);
+                    (measurer, early)
+                });
             match begun {
                 Ok(begun) => thread = Some(begun),
                 // All is timed once all is compiled.
@@ -247,7 +247,7 @@ pub fn draft<'a>(
         most: tuner.settings.candidates,
         sanitize: tuner.settings.sanitize.then(|| Options::new(tuner.settings).ok()).flatten(),
         // What the driver compiles is not edited.
-        assembler: (prepared.loaded == Loaded::Cubin).then(|| Assembler::new(toolchain)),
+        toolchain: (prepared.loaded == Loaded::Cubin).then_some(toolchain),
     });
     (Draft { decision, notes }, effort)
 }

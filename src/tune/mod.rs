@@ -53,7 +53,7 @@ use crate::diag::console::Console;
 use crate::gpu::Device;
 use crate::measure::{Measurer, Options, Pool};
 use crate::nvcc::Toolchain;
-use crate::process::{BesideInScope, Started};
+use crate::process::{DetachedWork, ScopedWork};
 use crate::record::result_store::Results;
 use crate::settings::{Mode, Settings, Trust};
 use cache_lookup::Recall;
@@ -74,7 +74,7 @@ pub struct Tuner<'a> {
     device: Option<Device>,
     is_started: bool,
     /// The measuring process while it is being started.
-    starting: Option<Started<Result<Pool, measure::Error>>>,
+    starting: Option<DetachedWork<Result<Pool, measure::Error>>>,
     /// What the front end read so far.
     files: BTreeSet<String>,
     /// Where results of earlier builds are looked up and kept; none for who wants to know it all anew.
@@ -260,7 +260,7 @@ impl<'a> Tuner<'a> {
         let (place, is_trusted) = (place.zip(search.clone()), self.settings.trust != Trust::Nothing);
         // It keeps a core busy, as a tool of the compiler does; none runs now.
         let permit = measurer.runs_here().then(process::permit);
-        let thread = process::beside(scope, move || {
+        let thread = process::spawn_or_run(scope, move || {
             let of = (sent.subject.annotation.name.as_str(), &sent.scored.laid);
             let logbook = Logbook::open(of, place, is_trusted && early.is_none());
             let (draft, timed) =
@@ -380,7 +380,7 @@ enum Stage<'s> {
     /// The model decides.
     Drafted(Box<Draft>),
     /// Its candidates are being timed.
-    Lent(Box<BesideInScope<'s, (Pool, Draft, Timed)>>),
+    Lent(Box<ScopedWork<'s, (Pool, Draft, Timed)>>),
 }
 
 fn start(options: Result<Options, measure::Error>) -> Result<Pool, measure::Error> {

@@ -1,6 +1,5 @@
 //! Candidates on the GPU: who wins.
 
-use super::exact_block::Assembler;
 use super::final_rounds::Finals;
 use super::kernel_info::Subject;
 use super::overlap::{Early, Found as FoundEarly};
@@ -11,6 +10,7 @@ use crate::gpu::Conditions;
 use crate::measure::verdict;
 use crate::measure::verdict::Verdict;
 use crate::measure::{Candidate, Error, Measurer, Options, Outcome, Plan, Reason, Timing, Trial};
+use crate::nvcc::Toolchain;
 use crate::process::Permit;
 use crate::record::{Decision, Found, RecordedTiming};
 use std::collections::HashMap;
@@ -75,8 +75,8 @@ pub struct Effort<'a> {
     pub most: usize,
     /// How the measuring process is started where a winner is run under compute-sanitizer.
     pub sanitize: Option<Options>,
-    /// Compiles for exactly one block, where launches guarantee it.
-    pub assembler: Option<Assembler<'a>>,
+    /// Compiles finalists for exactly their block; `None` if the driver compiles the PTX.
+    pub toolchain: Option<&'a Toolchain>,
 }
 
 /// What may keep launches of more blocks than the baseline's from ending.
@@ -113,7 +113,7 @@ pub fn decide(
 fn decide_on<M: Measurer>(
     (subject, scored): (&Subject<'_>, &Scored),
     early: Option<Early>,
-    (Effort { budget_s, most, sanitize, assembler }, mut permit): (Effort<'_>, Option<Permit>),
+    (Effort { budget_s, most, sanitize, toolchain }, mut permit): (Effort<'_>, Option<Permit>),
     measurer: &mut M,
     logbook: &mut Logbook<'_>,
     decision: &mut Decision,
@@ -181,9 +181,9 @@ fn decide_on<M: Measurer>(
     let finals = Finals {
         subject,
         laid,
-        assembler,
-        left_s: left(measurer),
-        left: most.saturating_sub(decision.timed),
+        toolchain,
+        remaining_s: left(measurer),
+        remaining: most.saturating_sub(decision.timed),
         sanitize: sanitize.as_ref(),
     };
     finals.decide(&tally.ranked, &mut permit, measurer, decision)

@@ -159,12 +159,18 @@ fn fat_build_locks_each_architecture() {
     }
 }
 
-#[test]
-fn lock_file_of_others_puts_no_code_into_the_header() {
+/// A project whose lock file has a measured winner.
+fn locked_project() -> Project {
     let project = Project::new(&["saxpy.cu"]);
     let wins = r#"{"label": "block=512", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
     assert_eq!(tuned(&project, &compile("saxpy.cu", "saxpy.o"), wins).code, Some(0));
     succeed(&mut nvtune(&project, &["lock"]));
+    project
+}
+
+#[test]
+fn lock_file_of_others_puts_no_code_into_the_header() {
+    let project = locked_project();
     let evil = "x\\n__attribute__((constructor)) static void evil(void) { __builtin_trap(); }\\n#define U_";
     project.write("nvtune.lock", &project.read("nvtune.lock").replace("NVIDIA H200", evil));
     let ran = locked(&project, &compile("saxpy.cu", "saxpy.o"));
@@ -177,10 +183,7 @@ fn lock_file_of_others_puts_no_code_into_the_header() {
 
 #[test]
 fn lock_file_counts_if_the_user_or_root_or_the_sources_owner_owns_it() {
-    let project = Project::new(&["saxpy.cu"]);
-    let wins = r#"{"label": "block=512", "time_us": 5.0, "spread": 0.01}, {"time_us": 10.0, "spread": 0.01}"#;
-    assert_eq!(tuned(&project, &compile("saxpy.cu", "saxpy.o"), wins).code, Some(0));
-    succeed(&mut nvtune(&project, &["lock"]));
+    let project = locked_project();
     // Only root can give a file away.
     if std::os::unix::fs::chown(project.path("nvtune.lock"), Some(65_534), None).is_err() {
         return;

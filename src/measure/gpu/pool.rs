@@ -5,7 +5,7 @@
 
 use super::device_code::DeviceCode;
 use super::driver::{Context, DriverFault, Memory, Result, Stream};
-use crate::process::beside;
+use crate::process::spawn_or_run;
 use crate::workload::{Buffer, Fill, contents};
 
 /// Bytes of poison behind each buffer.
@@ -182,7 +182,7 @@ fn upload(buffer: &Buffer, to: &Memory, alive: &mut dyn FnMut()) -> Result<()> {
         let share = count.div_ceil(threads).max(4096);
         std::thread::scope(|scope| {
             for (i, part) in bytes.chunks_mut(share * size).enumerate() {
-                beside(scope, move || {
+                spawn_or_run(scope, move || {
                     let from = (first + i * share) as u64;
                     contents::fill_bytes(buffer, from..from + (part.len() / size) as u64, part);
                 });
