@@ -4,11 +4,11 @@
 /// of another session (a daemon, as that of a compiler cache) is on its own.
 pub fn of(ancestor: u32) -> Vec<u32> {
     let mut parents = Vec::new();
-    let session = rustix::process::getsid(None).map_or(0, |session| session.as_raw_nonzero().get());
+    let session = own_session();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(process) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
         let Ok(text) = std::fs::read(entry.path().join("stat")) else { continue };
-        let stat = Stat::parse(&text).filter(|stat| stat.session == session || session == 0);
+        let stat = Stat::parse(&text).filter(|stat| stat.session == session);
         parents.extend(stat.map(|stat| (process, stat.parent)));
     }
     let mut found = vec![ancestor];
@@ -21,6 +21,12 @@ pub fn of(ancestor: u32) -> Vec<u32> {
     }
     found.remove(0);
     found
+}
+
+/// The number of the own session as `/proc` says it: 0 in a container whose session was begun outside its PID namespace.
+fn own_session() -> i32 {
+    // SAFETY: the call touches no memory. That of rustix takes 0 for impossible.
+    unsafe { libc::getsid(0) }
 }
 
 /// What a child has started, as it was at one time.
@@ -74,6 +80,48 @@ impl Stat {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn children_are_found_and_daemons_are_not() {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "sleep 60 & setsid sleep 60 & echo; wait"]).stdout(Stdio::piped());
+        let mut child = shell.spawn().expect("a shell");
+        std::io::Read::read(child.stdout.as_mut().expect("a pipe"), &mut [0]).expect("it has started both");
+        // The daemon has its own session once `setsid` has run.
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while of(child.id()).len() > 1 && std::time::Instant::now() < deadline {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let found = Tree::of(&child);
+        let daemon = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).expect("its children");
+        let daemon = daemon.split_ascii_whitespace().filter_map(|process| process.parse().ok());
+        daemon.for_each(|process| send(process, libc::SIGKILL));
+        child.wait().expect("it ends");
+        assert_eq!(found.0.len(), 1, "{:?}", found.0);
+    }
+
+    /// As in a container whose first process was started from outside.
+    #[test]
+    fn children_are_found_in_a_session_of_another_pid_namespace() {
+        const NAMESPACE: [&str; 3] = ["--pid", "--fork", "--mount-proc"];
+        const AS_ROOT: [&str; 2] = ["--user", "--map-root-user"];
+        let unshared = |program: &str, arguments: &[&str]| {
+            let mut command = Command::new("unshare");
+            if !rustix::process::geteuid().is_root() {
+                command.args(AS_ROOT);
+            }
+            command.args(NAMESPACE).arg(program).args(arguments).output()
+        };
+        // A system may forbid namespaces; then there is no such session either.
+        if unshared("true", &[]).is_ok_and(|ran| ran.status.success()) {
+            let program = std::env::current_exe().expect("a path");
+            let test = "process::process_tree::tests::children_are_found_and_daemons_are_not";
+            let ran = unshared(&program.to_string_lossy(), &["--exact", test]).expect("it starts");
+            let text = String::from_utf8_lossy(&ran.stdout);
+            assert!(ran.status.success() && text.contains("1 passed"), "{text}");
+        }
+    }
 
     #[test]
     fn parent_and_session_stand_behind_the_name_whatever_that_is() {
