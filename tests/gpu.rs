@@ -25,6 +25,10 @@ const CASES: &[(&str, fn())] = &[
     ("device", device),
     ("right_candidates_are_timed", right_candidates_are_timed),
     ("wrong_candidates_are_refused", wrong_candidates_are_refused),
+    (
+        "candidate_that_only_a_comparison_proves_needs_compared_results",
+        candidate_that_only_a_comparison_proves_needs_compared_results,
+    ),
     ("in_out_buffers_are_restored", in_out_buffers_are_restored),
     ("crashes_do_not_end_the_work", crashes_do_not_end_the_work),
     ("twelve_faults_are_refused", twelve_faults_are_refused),
@@ -182,6 +186,7 @@ fn candidate(kernel: &str, block: u32, workload: &Arc<Workload>) -> Candidate {
         kernel: kernel.to_owned(),
         launch: Launch { grid: [n.div_ceil(block), 1, 1], block: [block, 1, 1], shared: 0, carveout: None },
         cooperative: false,
+        needs_comparison: false,
         workload: Arc::clone(workload),
     }
 }
@@ -241,6 +246,24 @@ fn right_candidates_are_timed() {
         assert!(timing.median_us < 100.0 * least);
         let dropped = timing.median_us > 1.5 * timings.baseline.median_us;
         assert!(dropped || timing.samples_us.len() >= 9);
+    }
+}
+
+fn candidate_that_only_a_comparison_proves_needs_compared_results() {
+    let workload = Arc::new(workload(N, Fill::Poison));
+    let unproved = |kernel: &str| Candidate { needs_comparison: true, ..candidate(kernel, 512, &workload) };
+    for (baseline, candidates, expected) in [
+        (
+            "untouched",
+            [unproved("untouched"), candidate("untouched", 128, &workload)],
+            ["writes no compared buffer", "timed"],
+        ),
+        ("scale", [unproved("scale"), candidate("scale", 128, &workload)], ["timed", "timed"]),
+    ] {
+        let timings = start().time(&candidate(baseline, 256, &workload), &candidates, &plan()).unwrap();
+        let outcomes = outcomes(&timings);
+        println!("{baseline}: {outcomes:?}");
+        assert!(outcomes.iter().zip(expected).all(|(outcome, expected)| outcome.contains(expected)), "{outcomes:?}");
     }
 }
 

@@ -58,7 +58,7 @@ fn uses_barrier(function: &Function) -> bool {
                 continue;
             }
             let Some(results) = results else { return true };
-            held.extend(names(results));
+            held.extend(results.names());
         }
         if held.len() == before {
             return false;
@@ -78,24 +78,7 @@ fn is_sink(opcode: &Opcode) -> bool {
 }
 
 fn holds(operand: &Operand, held: &HashSet<&str>) -> bool {
-    names(operand).into_iter().any(|name| held.contains(name))
-}
-
-/// The registers in an operand.
-fn names(operand: &Operand) -> Vec<&str> {
-    match operand {
-        Operand::Name(name) | Operand::Displaced(name, _) | Operand::Address { base: Some(name), .. } => vec![name],
-        Operand::Brackets(inner) | Operand::Vector(inner) | Operand::Group(inner) => {
-            inner.iter().flat_map(names).collect()
-        }
-        Operand::Not(inner) | Operand::Minus(inner) => names(inner),
-        Operand::Pair(first, second) => [names(first), names(second)].concat(),
-        Operand::Address { base: None, .. }
-        | Operand::Integer(_)
-        | Operand::Float(_)
-        | Operand::Double(_)
-        | Operand::Sink => Vec::new(),
-    }
+    operand.names().into_iter().any(|name| held.contains(name))
 }
 
 #[cfg(test)]

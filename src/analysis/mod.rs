@@ -7,3 +7,4 @@ pub mod ptx_facts;
 pub mod shape_invariance;
 mod shared_memory;
 pub mod work_coverage;
+pub mod written_variables;

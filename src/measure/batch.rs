@@ -79,6 +79,7 @@ impl Batch {
             kernel: candidate.kernel.clone(),
             launch: candidate.launch,
             cooperative: candidate.cooperative,
+            needs_comparison: candidate.needs_comparison,
             variant: catalog.variant(&candidate.cubin),
             workload: catalog.workload(&candidate.workload),
             checked: false,

@@ -64,6 +64,8 @@ pub enum Reason {
     Stray { buffer: String },
     /// Its workload gives a buffer that is compared another shape than the baseline's.
     Incomparable { buffer: String },
+    /// Nothing proves that it gives the baseline's results: the baseline writes no buffer that is compared.
+    Uncompared,
     /// The driver would not load or launch it; `error` is CUDA's name.
     LaunchFailed { stage: String, error: String },
     /// The block takes more than the device has.
@@ -106,6 +108,7 @@ impl Reason {
             | Self::Unsteady(_)
             | Self::Stray { .. }
             | Self::Incomparable { .. }
+            | Self::Uncompared
             | Self::TooManyResources { .. } => true,
             Self::LaunchFailed { error, .. } | Self::Faulted { error } => OWN_ERRORS.contains(&error.as_str()),
             Self::Hung { .. } | Self::Died { .. } | Self::OutOfMemory { .. } => false,
@@ -144,6 +147,9 @@ impl fmt::Display for Reason {
             Reason::Incomparable { buffer } => {
                 write!(f, "`{buffer}` has another size or type than the baseline's, so the results cannot be compared")
             }
+            Reason::Uncompared => f.write_str(
+                "nothing proves that it works: the baseline writes no compared buffer on this workload (args)",
+            ),
             Reason::LaunchFailed { stage, error } => write!(f, "{stage} failed: {error}"),
             Reason::TooManyResources { what } => f.write_str(what),
             Reason::Faulted { error } => write!(f, "crashed on the GPU: {error}"),

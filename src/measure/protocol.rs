@@ -15,7 +15,7 @@ use std::io::{self, Read, Write};
 
 /// The version of the protocol. It rises with every change of [`Request`] or [`Reply`], and of what they carry: the two sides
 /// must have the same.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// What the first line begins with.
 const NAME: &str = "nvtune-measure ";
@@ -84,6 +84,8 @@ pub(crate) struct Job {
     pub launch: Launch,
     /// Its blocks wait for each other: it is launched so that all of them are resident at once, or not at all.
     pub cooperative: bool,
+    /// Nothing but equal results in a compared buffer proves that it works.
+    pub needs_comparison: bool,
     /// Numbers of the variant and the workload.
     pub variant: usize,
     pub workload: usize,
@@ -212,7 +214,17 @@ mod tests {
         for cooperative in [false, true] {
             let launch = Launch { grid: [132, 1, 1], block: [256, 1, 1], shared: 1024, carveout: Some(50) };
             let (label, kernel) = ("block=256".to_owned(), "k".to_owned());
-            let baseline = Job { slot: 0, label, kernel, launch, cooperative, variant: 1, workload: 2, checked: true };
+            let baseline = Job {
+                slot: 0,
+                label,
+                kernel,
+                launch,
+                cooperative,
+                needs_comparison: !cooperative,
+                variant: 1,
+                workload: 2,
+                checked: true,
+            };
             let bytes = frame(&Request::Ahead { baseline: baseline.clone() }, &[]).unwrap();
             let Some((Request::Ahead { baseline: got }, _)) = read(&mut bytes.as_slice()).unwrap() else {
                 panic!("another request")

@@ -21,7 +21,7 @@
 //! caches; `refused` refuses it; `fault` breaks the process: `die`, `hang`, `garbage`. `gpu` is the UUID of the one that runs the job: `gpus` are those of
 //! all GPUs, where there is more than the one of `device`. `start` breaks the process before it is ready: `die`, `hang`,
 //! `garbage`, `version`, `no-device`, or `banner`, which is harmless. `conditions` are those at the ends of rounds; the last one
-//! stays. `pause_ms` is how long a launch keeps the process busy. `log` is a file that says what ran, a line each: `baseline`, `check`,
+//! stays. `uncompared`: the baseline writes no buffer that is compared. `pause_ms` is how long a launch keeps the process busy. `log` is a file that says what ran, a line each: `baseline`, `check`,
 //! `warm` or `sample`, and the candidate's label.
 
 use super::bench::{Bench, Halt, Sampling};
@@ -51,6 +51,9 @@ pub(super) struct Recording {
     gpus: Vec<String>,
     #[serde(default)]
     conditions: Vec<Condition>,
+    /// The baseline writes no buffer that is compared.
+    #[serde(default)]
+    uncompared: bool,
     log: Option<PathBuf>,
     entries: Vec<Entry>,
 }
@@ -201,6 +204,9 @@ impl<W: Write> Bench for Replay<W> {
     }
 
     fn check(&mut self, job: &Job, _: &mut dyn FnMut()) -> Result<f64, Halt> {
+        if job.needs_comparison && self.recording.uncompared {
+            return Err(Halt::Refused(Reason::Uncompared));
+        }
         self.answer("check", job, Sampling::default())
     }
 

@@ -362,6 +362,7 @@ mod tests {
             kernel: "k".to_owned(),
             launch: Launch { grid: [1; 3], block: [1; 3], shared: 0, carveout: None },
             cooperative: false,
+            needs_comparison: false,
             variant: 0,
             workload: 0,
             checked: false,

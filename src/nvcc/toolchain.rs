@@ -8,6 +8,7 @@ use crate::process::Temporary;
 use crate::ptx;
 use crate::record::{Cache, ENGINE, digest};
 use crate::sass::{CodeDigestError, code_digest};
+use crate::workload::demangled_name;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -112,11 +113,7 @@ fn elsewhere(error: ToolError) -> ToolError {
     let ToolError::Failed { message, .. } = &error else { return error };
     let missed = message.lines().filter_map(|line| line.split_once("Undefined reference to '")?.1.split('\'').next());
     let mut names: Vec<String> = Vec::new();
-    let demangled = |name: &str| {
-        let symbol = cpp_demangle::Symbol::new(name).ok()?;
-        symbol.demangle_with_options(&cpp_demangle::DemangleOptions::new().no_params()).ok()
-    };
-    for name in missed.map(|name| format!("`{}`", demangled(name).unwrap_or_else(|| name.to_owned()))) {
+    for name in missed.map(|name| format!("`{}`", demangled_name(name))) {
         if !names.contains(&name) {
             names.push(name);
         }

@@ -225,6 +225,23 @@ pub enum Operand {
     Sink,
 }
 
+impl Operand {
+    /// Lists the registers, variables, labels and functions that the operand names.
+    pub fn names(&self) -> Vec<&str> {
+        match self {
+            Self::Name(name) | Self::Displaced(name, _) | Self::Address { base: Some(name), .. } => vec![name],
+            Self::Brackets(inner) | Self::Vector(inner) | Self::Group(inner) => {
+                inner.iter().flat_map(Self::names).collect()
+            }
+            Self::Not(inner) | Self::Minus(inner) => inner.names(),
+            Self::Pair(first, second) => [first.names(), second.names()].concat(),
+            Self::Address { base: None, .. } | Self::Integer(_) | Self::Float(_) | Self::Double(_) | Self::Sink => {
+                Vec::new()
+            }
+        }
+    }
+}
+
 impl Module {
     /// The kernel called `name` that has a body.
     pub fn entry(&self, name: &str) -> Option<&Function> {

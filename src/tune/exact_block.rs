@@ -125,6 +125,7 @@ pub fn score(laid: &Laid, winner: &Contender) -> Option<Score> {
         launches: vec![laid.launches[row]],
         workloads: vec![laid.workloads[row].clone()],
         variants: vec![Ok(0)],
+        needs_comparison: vec![laid.needs_comparison[row]],
         trips: vec![laid.trips[row].clone()],
         source_of: vec![0],
         baseline: 0,

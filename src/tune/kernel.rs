@@ -164,7 +164,16 @@ fn ahead(tuner: &Tuner<'_>, subject: &Subject<'_>, loaded: Loaded) -> Option<Can
     }
     let (label, workload) = (baseline.to_string(), Arc::new(workload));
     let cooperative = subject.waits_for_grid;
-    Some(Candidate { id: 0, label, cubin: Arc::from([]), kernel: String::new(), launch, cooperative, workload })
+    Some(Candidate {
+        id: 0,
+        label,
+        cubin: Arc::from([]),
+        kernel: String::new(),
+        launch,
+        cooperative,
+        needs_comparison: false,
+        workload,
+    })
 }
 
 /// Of a budget, what the compiling of variants may take, and of that the front end; timing them has what is left, and at least half.

@@ -46,6 +46,7 @@ pub fn laid(space: &RecordedSpace) -> Result<Laid, SpaceError> {
         workloads: space.configurations.iter().map(|found| workloads.get(found.workload).map(Arc::clone)).collect(),
         source_of: space.configurations.iter().map(|found| found.source).collect(),
         trips: space.configurations.iter().map(|found| found.trips.clone()).collect(),
+        needs_comparison: vec![false; space.configurations.len()],
         baseline: space.baseline,
         representative: representatives(&variants, &launches, space.baseline),
         waits_for_grid: of_baseline.is_some_and(Source::waits_for_grid),

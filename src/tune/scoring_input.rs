@@ -24,6 +24,8 @@ pub struct Laid {
     pub workloads: Vec<Option<Arc<Workload>>>,
     /// Index into `codes`, or why there is none.
     pub variants: Vec<Result<usize, String>>,
+    /// Whether only equal results prove that the configuration works: nothing else does.
+    pub needs_comparison: Vec<bool>,
     /// Iterations that the comment gives for loops (its `trips` clause).
     pub trips: Vec<Vec<f64>>,
     /// Index into `sources`.
@@ -111,7 +113,8 @@ impl Laid {
             let by_entry = || transplants[source_of[index]].clone().err();
             let source = (source_of[index], &sources[source_of[index]]);
             let launched = (&launches[index], workloads[index].as_deref());
-            let reason = by_launch.or_else(by_entry);
+            let unproved = || subject.launch_path.refuses_uncompared(&subject.space, configuration, &launches[index]);
+            let reason = by_launch.or_else(by_entry).or_else(unproved);
             if let Some(reason) = reason.or_else(|| refusals.refusal(configuration, source, launched)) {
                 *variant = Err(reason);
             }
@@ -123,6 +126,10 @@ impl Laid {
             cubin: Arc::clone(cubin),
         });
         let representative = representatives(&of, &launches, baseline);
+        let needs_comparison = |index: usize| {
+            index != baseline && subject.refuses_predicted(&configurations[index], &launches[index]).is_some()
+        };
+        let needs_comparison = (0..configurations.len()).map(needs_comparison).collect();
         Ok(Self {
             machine: subject.machine,
             representative,
@@ -130,6 +137,7 @@ impl Laid {
             launches,
             workloads,
             variants: of,
+            needs_comparison,
             trips: trips?,
             source_of,
             baseline,
@@ -153,7 +161,9 @@ pub(super) fn refusal(
     }
     let (launch, workload) = subject.launch(configuration).ok()?;
     let (before, natural) = subject.launch(&baseline).ok()?;
-    let reason = subject.launch_path.refusal(&subject.space, configuration, &launch);
+    let launch_path = &subject.launch_path;
+    let reason = launch_path.refusal(&subject.space, configuration, &launch);
+    let reason = reason.or_else(|| launch_path.refuses_uncompared(&subject.space, configuration, &launch));
     reason.or_else(|| {
         let (sources, source_of) = sources(subject, front_ends, &[configuration.clone(), baseline]);
         let [source, of_baseline] = [0, 1].map(|of| &sources[source_of[of]]);

@@ -37,6 +37,7 @@ pub(super) fn candidate(laid: &Laid, index: usize) -> Option<Candidate> {
         kernel: code.symbol.clone(),
         launch: laid.launches[index],
         cooperative: laid.waits_for_grid,
+        needs_comparison: laid.needs_comparison[index],
         workload: Arc::clone(laid.workloads[index].as_ref()?),
     })
 }

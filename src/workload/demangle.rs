@@ -19,6 +19,18 @@ const CASTS: [&str; 9] = [
     "(unsigned char)",
 ];
 
+/// What begins the namespace that cicc gives names of internal linkage.
+const INTERNAL: &str = "_INTERNAL_";
+
+/// Returns a symbol's name as the source has it, without parameters; the symbol itself if it is not mangled.
+pub fn demangled_name(symbol: &str) -> String {
+    let name =
+        Symbol::new(symbol).ok().and_then(|name| name.demangle_with_options(&DemangleOptions::new().no_params()).ok());
+    let Some(name) = name else { return symbol.to_owned() };
+    let in_source = name.split_once("::").filter(|_| name.starts_with(INTERNAL)).map_or(&*name, |(_, rest)| rest);
+    in_source.replace("(anonymous namespace)::", "")
+}
+
 /// The types of the parameters of a function (none for `(void)`); `None` for a name that is not a function's, or cannot be read.
 /// Of an expanded pack (`T *...`) the crate forgets the mark: who knows that there is one must not believe it.
 pub(super) fn parameter_types(symbol: &str) -> Option<Vec<String>> {

@@ -35,6 +35,7 @@ pub mod fuzzed {
 
 pub use bind::{bind, default_tolerance};
 pub use buffer::{Argument, Buffer, Check, FileBytes, Fill, Symbol, Workload};
+pub use demangle::demangled_name;
 pub use entry::{Entry, entries, find};
 pub use floating::floating;
 pub use formula::{Formula, INDEX};

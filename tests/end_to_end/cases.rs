@@ -10,6 +10,7 @@
 //! | `//# headers cuda` | builds with CUDA's own headers, not the small ones |
 //! | `//# env NAME=VALUE` | an environment variable; `NVTUNE=static` is set without it |
 //! | `//# times ENTRIES` | measures, with these recorded times (JSON, without the brackets of a list) |
+//! | `//# recording FIELDS` | more of that recording (JSON, `"uncompared": true`) |
 //! | `//# replace FROM => TO` | replaces the first FROM of the source in this build; `\n` is a line break |
 //! | `//# exit CODE` | the exit code; 0 without it |
 //! | `//# header TEXT` | a text of the header that is written |
@@ -53,6 +54,7 @@ macro_rules! cases {
 cases! {
     accesses_beyond_buffers,
     array_field_with_too_many_values,
+    baseline_without_compared_results,
     block_that_the_code_fixes,
     buffer_of_structures,
     caps_of_launch_bounds_and_options,
@@ -84,6 +86,7 @@ cases! {
     threads_rounded_down,
     types_that_depend_on_template_arguments,
     values_of_types_of_the_source,
+    variable_that_is_written,
     vectors_and_pointers_to_arrays,
     work_left_undone,
 }
@@ -100,6 +103,7 @@ struct Build<'a> {
     environment: Vec<(&'a str, &'a str)>,
     needs_cuda_headers: bool,
     times: Option<&'a str>,
+    recording: Option<&'a str>,
     replacements: Vec<(String, String)>,
     exit: i32,
     header: Vec<&'a str>,
@@ -133,6 +137,7 @@ fn parse(text: &str) -> (&str, Vec<Build<'_>>) {
             "env" => build.environment.push(pair("=")),
             "headers" => build.needs_cuda_headers = value == "cuda",
             "times" => build.times = Some(value),
+            "recording" => build.recording = Some(value),
             "replace" => {
                 let (from, to) = pair(" =>");
                 let text = |text: &str| text.replace("\\n", "\n");
@@ -199,7 +204,8 @@ fn made(project: &Project, name: &str, source: &str, build: &Build<'_>) -> Ran {
     }
     if let Some(entries) = build.times {
         let device = r#"{"name": "NVIDIA H200", "compute_capability": 90}"#;
-        project.write("recorded.json", &format!(r#"{{"device": {device}, "entries": [{entries}]}}"#));
+        let more = build.recording.map(|fields| format!(", {fields}")).unwrap_or_default();
+        project.write("recorded.json", &format!(r#"{{"device": {device}, "entries": [{entries}]{more}}}"#));
         command.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json");
     }
     command.envs(build.environment.iter().copied());

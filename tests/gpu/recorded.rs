@@ -122,6 +122,7 @@ pub fn replay(arguments: &[OsString]) {
                 kernel: code.symbol.clone(),
                 launch: laid.launches[index],
                 cooperative: laid.waits_for_grid,
+                needs_comparison: false,
                 workload: Arc::clone(laid.workloads[index].as_ref().expect("a configuration with a workload")),
             };
             // Under a profiler a launch takes long.

@@ -72,6 +72,7 @@ fn makes(kernel: &str, x: Buffer, y: Buffer) -> Candidate {
         kernel: kernel.to_owned(),
         launch: Launch { grid: [1; 3], block: [128, 1, 1], shared: 0, carveout: None },
         cooperative: false,
+        needs_comparison: false,
         workload: Arc::new(Workload { arguments, buffers: vec![x, y], symbols: vec![], checks: None }),
     }
 }

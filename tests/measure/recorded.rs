@@ -56,6 +56,7 @@ pub fn candidate(label: &str) -> Candidate {
         kernel: "saxpy".to_owned(),
         launch: Launch { grid: [8, 1, 1], block: [128, 1, 1], shared: 0, carveout: None },
         cooperative: false,
+        needs_comparison: false,
         workload: workload(),
     }
 }

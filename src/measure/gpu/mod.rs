@@ -442,6 +442,9 @@ impl Bench for Gpu {
         if let Some(buffer) = reference.incomparable(baseline, &workload) {
             return Err(Halt::Refused(Reason::Incomparable { buffer: buffer.name.clone() }));
         }
+        if job.needs_comparison && !reference.compares() {
+            return Err(Halt::Refused(Reason::Uncompared));
+        }
         // Its buffers are taken to be written where the baseline writes its own.
         let written = reference.written();
         let kernel = self.kernel(job, &workload)?;

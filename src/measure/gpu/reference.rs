@@ -109,6 +109,11 @@ impl Reference {
         self.results.iter().map(Option::is_some).collect()
     }
 
+    /// Whether the baseline wrote a buffer that is compared.
+    pub fn compares(&self) -> bool {
+        self.results.iter().flatten().any(|written| written.compared.is_some())
+    }
+
     /// The first of the baseline's buffers that is compared and has no like among those of a candidate: buffers are compared by their
     /// place in the workload.
     pub fn incomparable<'a>(&self, own: &'a Workload, other: &Workload) -> Option<&'a Buffer> {
