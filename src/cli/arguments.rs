@@ -184,7 +184,7 @@ pub fn command() -> clap::Command {
         .after_help(text)
 }
 
-/// A titled list of names and what is said of them, in lines of at most so many columns.
+/// Returns a titled list of names and their descriptions, in lines of at most `columns`.
 fn section(title: &str, entries: &[(&str, String)], columns: usize) -> String {
     let width = entries.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let indent = if width == 0 { 2 } else { width + 4 };

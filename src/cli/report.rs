@@ -110,7 +110,7 @@ fn text(source: &str, decision: &Decision) -> String {
     text + &notes(decision)
 }
 
-/// What the user should know besides.
+/// Returns what the user should know about the decision as a whole.
 fn notes(decision: &Decision) -> String {
     let notes = decision.all_held().chain(decision.notes.iter().cloned());
     notes.map(|note| format!("  note: {note}\n")).collect()

@@ -10,7 +10,7 @@ pub fn columns() -> Option<usize> {
     terminal.or_else(|| std::env::var("COLUMNS").ok()?.parse().ok().filter(|&columns| columns > 0))
 }
 
-/// Breaks the lines of a text that have more than `columns`; what follows a break is indented by `indent`. A longer word stays whole.
+/// Breaks the lines of a text that have more than `columns`; what follows a break is indented by `indent`. No word is broken.
 pub fn wrapped(text: &str, indent: usize, columns: Option<usize>) -> String {
     let Some(columns) = columns else { return text.to_owned() };
     let lines = text.split('\n').map(|line| broken(line, indent, columns));

@@ -379,7 +379,7 @@ impl Advisor<'_> {
     /// Threads that reach a small part of every buffer, none of which is there to be filled.
     fn reach(&mut self, facts: &Facts) {
         let (Some(accessed), Ok(launch)) = (facts.accessed, self.space.launch(self.space.baseline())) else { return };
-        // Of these there is something else to say, which may be the reason.
+        // Other advice covers these, and may name the reason.
         if !facts.outputs.is_empty() || facts.idle || !self.annotation.powers.is_empty() {
             return;
         }

@@ -39,7 +39,7 @@ fn summary_without_a_gpu_says_that_there_is_none() {
     assert!(cold.contains("); no GPU was found, 0 of 192 points timed, "), "{cold}");
     let warm = build();
     assert!(warm.ends_with("); from the cache, no GPU was found\n"), "{warm}");
-    // Who asks for no GPU is not told of one.
+    // A build that asks for no GPU does not mention one.
     let asked_for_none = succeed(project.nvtune(&compile("saxpy.cu", "saxpy.o")).env("NVTUNE_CACHE_SIZE", "0")).stderr;
     assert!(!asked_for_none.contains("GPU"), "{asked_for_none}");
 }
