@@ -30,11 +30,15 @@ fn good_comments_have_no_advice() {
         stored: Some(4),
         outputs: vec![("y".into(), 4 << 20)],
         floating: ["s", "x", "y"].map(str::to_owned).into(),
+        accessed: None,
+        buffers: vec![("x".into(), 4 << 20), ("y".into(), 4 << 20)],
+        ignores_grid: true,
         idle: false,
         overruns: Vec::new(),
     };
     let args = "args(n = 1 << 20, x = random[n], y = out[n])";
     let floating = Facts { floating: all.floating.clone(), ..Facts::default() };
+    let fixed_work = Facts { ignores_grid: true, ..Facts::default() };
     for (clauses, facts) in [
         ("threads(n) block(64:1024:32) regs(auto)", Facts::default()),
         ("threads(n) block({64, 256}) shared(block.x * 4)", Facts { dynamic_shared: true, ..Facts::default() }),
@@ -69,6 +73,19 @@ fn good_comments_have_no_advice() {
         ),
         // Nothing is lost, a rest is wanted, or fractions have no place.
         ("threads(n) block({64, 128}) args(n = 7 / 2, x = fill(8 / 4 + 7.0 / 2)[n], y = fill(7 % 2)[n / 2])", floating),
+        // The grid is rounded up, nothing is left over, or a thread takes more than its share.
+        (
+            "grid((n + block.x - 1) / block.x) block({64, 192}) args(n = 1000, x = random[n], y = zeros[n])",
+            fixed_work.clone(),
+        ),
+        ("grid(n / block.x + 1) block({64, 192}) args(n = 1000, x = random[n], y = zeros[n])", fixed_work.clone()),
+        ("grid(n / block.x) block({64, 128}) args(n = 1024, x = random[n], y = zeros[n])", fixed_work.clone()),
+        ("grid(n / block.x) block({64, 192}) args(n = 1000, x = random[n], y = zeros[n])", Facts::default()),
+        // Threads with strides leave a part of their buffers alone.
+        (
+            "threads(n / 16) block({64, 128}) args(n = 1 << 20, x = random[n], y = zeros[n])",
+            Facts { accessed: Some(4), buffers: all.buffers.clone(), ..Facts::default() },
+        ),
         // Bits, not powers.
         ("threads(n ^ 1) block({0x20 ^ 0x40, 64}) require(block.x ^ 3, 0xff ^ 8)", Facts::default()),
     ] {
@@ -92,7 +109,10 @@ fn doubtful_comments_have_advice() {
     let floating = Facts { floating: ["x", "y"].map(str::to_owned).into(), ..Facts::default() };
     let unread = Facts { unread: [false, true, true], ..Facts::default() };
     let dynamic = Facts { dynamic_shared: true, ..Facts::default() };
-    let cases: [(&str, &Facts); 24] = [
+    let small =
+        Facts { accessed: Some(12), buffers: vec![("x".into(), 4 << 20), ("y".into(), 8 << 20)], ..Facts::default() };
+    let fixed_work = Facts { ignores_grid: true, ..Facts::default() };
+    let cases: [(&str, &Facts); 33] = [
         ("threads(n) block(256) regs(0)", &nothing),
         ("threads(n) block({128, 256}) define(T = 4)", &nothing),
         ("threads(n) block({128, 256}) require(block.x > 128)", &nothing),
@@ -117,6 +137,17 @@ fn doubtful_comments_have_advice() {
         ("threads(n) block({32, 64}) args(n = 7, x = fill(-(22 / 7) - 1)[n], y = out[n])", &floating),
         ("threads(n, n) block({32, 64}, {1, 2}) default(block = {32, 1})", &unread),
         ("threads(n) block({128, 256})", &dynamic),
+        // Values beyond what a GPU can launch.
+        ("threads(n) block(64:2048:64)", &nothing),
+        ("threads(n) block({64, 128}, {8, 16, 32})", &nothing),
+        ("threads(n) block(8, {1, 2}, {1, 2, 96})", &nothing),
+        ("grid(1, {1, 2, 70000}) block({64, 128})", &nothing),
+        // Work that no thread does.
+        ("threads(n / 256) block({64, 128}) args(n = 1 << 20, x = random[n], y = random[2 * n])", &small),
+        ("grid(n / block.x) block({64, 192, 256}) args(n = 1 << 20, x = random[n], y = random[n])", &fixed_work),
+        ("grid(2 * (n / 256)) block({64, 128}) args(n = 1000, x = random[n], y = random[n])", &fixed_work),
+        ("grid(max(1, n / (block.x * 4))) block({64, 192})", &fixed_work),
+        ("grid(n / T, 2) block({64, 128}) define(T = {64, 96}) args(n = 128, x = random[n], y = out[n])", &fixed_work),
     ];
     let mut shown = String::new();
     for (clauses, facts) in cases {

@@ -26,13 +26,17 @@ const LOOKED_AT: u64 = 100_000;
 pub fn facts(module: &Module, symbol: &str, register_cap: Option<u32>, run: Option<(&Launch, &Workload)>) -> Facts {
     let outputs = run.iter().flat_map(|(_, workload)| &workload.buffers).filter(|buffer| buffer.fill == Fill::Poison);
     let outputs = outputs.map(|buffer| (buffer.name.clone(), buffer.bytes())).collect();
-    let mut facts = Facts { register_cap, outputs, ..Facts::default() };
+    let buffers = run.iter().flat_map(|(_, workload)| &workload.buffers);
+    let buffers = buffers.map(|buffer| (buffer.name.clone(), buffer.bytes())).collect();
+    let mut facts = Facts { register_cap, outputs, buffers, ..Facts::default() };
     if let Some((entry, body)) = module.entry(symbol).and_then(|entry| Some((entry, entry.body.as_ref()?))) {
         facts.has_launch_bounds = has_launch_bounds(module, symbol);
         facts.bounds = bounds(entry);
         (facts.fixed, facts.unread) = fixed(module, entry, body);
         facts.dynamic_shared = has_dynamic_shared(module, body);
         facts.stored = stored(body);
+        facts.accessed = moved(body, |effect| effect != Effect::None);
+        facts.ignores_grid = ignores_grid(module, body);
         facts.idle = run.is_some_and(|run| is_idle(module, symbol, body, run));
         facts.overruns = run.map(|run| memory_check::beyond_buffers(module, symbol, run)).unwrap_or_default();
     }
@@ -118,6 +122,17 @@ fn fixed(module: &Module, entry: &Function, body: &Body) -> ([bool; 3], [bool; 3
     (is_told.map(|is_told| is_told == (true, false)), is_told.map(|is_told| is_told == (false, false)))
 }
 
+/// Whether no thread asks how many blocks there are. Not known where work is handed out by atomics, or functions are called.
+fn ignores_grid(module: &Module, body: &Body) -> bool {
+    let is_uncertain = |instruction: &Instruction| {
+        instruction.is_call() || matches!(instruction.opcode.class(), Class::Atomic | Class::Reduction)
+    };
+    let functions =
+        module.functions.iter().filter(|function| !function.entry).filter_map(|function| function.body.as_ref());
+    let asks = |body: &Body| [".x", ".y", ".z"].iter().any(|dimension| reads(body, "%nctaid", dimension));
+    !body.instructions().any(is_uncertain) && !functions.chain([body]).any(asks)
+}
+
 /// Whether a special register is read in this dimension.
 pub fn reads(body: &Body, register: &str, dimension: &str) -> bool {
     body.instructions().flat_map(|instruction| &instruction.operands).any(|operand| match operand {
@@ -134,7 +149,12 @@ pub fn stored_by(module: &Module, symbol: &str) -> Option<u64> {
 
 /// The most bytes that a thread stores to global memory, where no call or atomic operation leaves that open, nor a loop around a store.
 fn stored(body: &Body) -> Option<u64> {
-    let (mut labels, mut loops, mut stores) = (HashMap::new(), Vec::new(), Vec::new());
+    moved(body, |effect| effect == Effect::Write)
+}
+
+/// The same for the bytes that accesses of some effects move.
+fn moved(body: &Body, counts: impl Fn(Effect) -> bool) -> Option<u64> {
+    let (mut labels, mut loops, mut accesses) = (HashMap::new(), Vec::new(), Vec::new());
     for (at, statement) in body.statements.iter().enumerate() {
         match statement {
             Statement::Label(label) => {
@@ -142,7 +162,9 @@ fn stored(body: &Body) -> Option<u64> {
             }
             Statement::Instruction(instruction) => match (instruction.opcode.effect(), instruction.opcode.mnemonic) {
                 (Effect::Unbounded, _) => return None,
-                (Effect::Write, _) => stores.push((at, width(&instruction.opcode)?)),
+                (effect @ (Effect::Read | Effect::Write), _) if counts(effect) => {
+                    accesses.push((at, width(&instruction.opcode)?));
+                }
                 (_, Mnemonic::Bra) => {
                     // Whatever is run again lies between a label and a branch back to it.
                     let back = instruction.operands.iter().find_map(|operand| match operand {
@@ -157,8 +179,8 @@ fn stored(body: &Body) -> Option<u64> {
         }
     }
     let is_run_again = |at: &usize| loops.iter().any(|range| range.contains(at));
-    let mut stores = stores.iter().filter(|(_, bytes)| *bytes > 0);
-    stores.try_fold(0u64, |bytes, (at, width)| (!is_run_again(at)).then(|| bytes.saturating_add(*width)))
+    let mut accesses = accesses.iter().filter(|(_, bytes)| *bytes > 0);
+    accesses.try_fold(0u64, |bytes, (at, width)| (!is_run_again(at)).then(|| bytes.saturating_add(*width)))
 }
 
 /// Whether the threads that are run all leave at once, before they touch the memory of the GPU, of a kernel that can. One that
@@ -184,9 +206,11 @@ fn reaching(body: &Body) -> impl Iterator<Item = &Instruction> {
     })
 }
 
-/// Returns the bytes that a store (`st.global.v4.f32`) writes; 0 if it cannot reach a buffer.
+/// Returns the bytes that a load or store (`st.global.v4.f32`) moves; 0 if it cannot reach a buffer.
 fn width(opcode: &Opcode) -> Option<u64> {
-    if opcode.spaces().any(|space| matches!(space, StateSpace::Local | StateSpace::Param | StateSpace::Shared)) {
+    let is_other =
+        |space| matches!(space, StateSpace::Local | StateSpace::Param | StateSpace::Shared | StateSpace::Const);
+    if opcode.spaces().any(is_other) {
         return Some(0);
     }
     let lanes = opcode.modifiers().find_map(|part| part.strip_prefix('v')?.parse::<u64>().ok()).unwrap_or(1);
@@ -226,6 +250,31 @@ mod tests {
             ("cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2;", None),
         ] {
             assert_eq!(of("", body, "").stored, stored, "{body}");
+        }
+    }
+
+    #[test]
+    fn accesses_are_counted_where_nothing_leaves_them_open() {
+        for (body, accessed) in [
+            ("ld.param.u64 %rd1, [p];\nld.const.f32 %f2, [c];", Some(0)),
+            ("ld.global.v2.f32 {%f1, %f2}, [%rd1];\nst.global.f32 [%rd1], %f1;", Some(12)),
+            ("L:\nld.global.f32 %f1, [%rd1];\n@%p1 bra L;", None),
+            ("atom.global.add.u32 %r1, [%rd1], 1;", None),
+        ] {
+            assert_eq!(of("", body, "").accessed, accessed, "{body}");
+        }
+    }
+
+    #[test]
+    fn kernel_that_reads_the_grid_does_not_ignore_it() {
+        for (body, function, ignores) in [
+            ("mov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %ntid.x;", "", true),
+            ("mov.u32 %r1, %nctaid.x;", "", false),
+            ("", "mov.u32 %r1, %nctaid.y;", false),
+            ("atom.global.add.u32 %r1, [%rd1], 1;", "", false),
+            ("call f, ();", "", false),
+        ] {
+            assert_eq!(of("", body, function).ignores_grid, ignores, "{body} {function}");
         }
     }
 

@@ -1,20 +1,23 @@
 //! The definitions of nvtune's own command line; `--help` and the man page are both made from them.
 
+use super::wrap::{columns, wrapped};
 use crate::say;
-use crate::settings::VARIABLES;
+use crate::settings::{VARIABLES, Variable};
 use clap::{CommandFactory, Parser};
+use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// A drop-in nvcc that tunes the kernels you mark with a comment.
 ///
 /// Called as `nvcc` (a link of that name), or as `nvtune nvcc ARGS`, `nvtune /path/to/nvcc ARGS` or `nvtune ccache nvcc
-/// ARGS` (the form of a compiler launcher), nvtune is nvcc: unmarked compiles are handed to the real one with exec. A kernel under a `//@tune`
+/// ARGS` (the form of a compiler launcher), nvtune is nvcc, and so it is with nvcc's arguments alone (`make NVCC=nvtune`): unmarked compiles
+/// are handed to the real one with exec. A kernel under a `//@tune`
 /// comment is compiled in variants over register caps, block shapes and macros, each scored from its machine code; the
 /// best are timed on the GPU where there is one; and nvcc builds the object with the winner, whose launch parameters
 /// are in the header STEM.tune.h beside the object.
 #[derive(Debug, Parser)]
-#[command(name = "nvtune", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(name = "nvtune", version, arg_required_else_help = true)]
 pub struct Arguments {
     #[command(subcommand)]
     pub subcommand: Subcommand,
@@ -24,7 +27,7 @@ pub struct Arguments {
 pub enum Subcommand {
     /// Shows what was decided, and why, from the records that a build left (STEM.tune.json)
     Report {
-        /// Record files
+        /// Records (STEM.tune.json), folders of them, or sources or objects that they belong to
         #[arg(required = true, value_name = "RECORD")]
         records: Vec<PathBuf>,
     },
@@ -61,9 +64,9 @@ pub enum Subcommand {
         #[arg(last = true, required = true)]
         call: Vec<OsString>,
     },
-    /// Writes the man pages into a folder
-    #[command(hide = true)]
+    /// Writes the man pages into a folder: nvtune(1), nvtune-comments(7) and nvtune-results(7)
     Man {
+        /// The folder, which must exist
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
@@ -87,7 +90,7 @@ pub enum CacheCommand {
 /// `nvtune lock`
 #[derive(Debug, clap::Args)]
 pub struct Lock {
-    /// Records (STEM.tune.json), or folders of them
+    /// Records (STEM.tune.json), folders of them, or sources or objects that they belong to
     #[arg(value_name = "RECORD", default_value = ".")]
     records: Vec<PathBuf>,
     /// Write nothing; say which entries are missing, stale (and what changed) or of kernels that are gone, and end with 1 if any is
@@ -147,35 +150,114 @@ impl From<Tune> for super::tune::Options {
     }
 }
 
-/// How to read what `nvtune report` prints.
-const REPORT: &str = "\
-Report:
-  A row is a configuration: its median time and the predicted one in microseconds, registers of a thread, occupancy (resident warps as a \
+/// How to read what `nvtune report` prints, by paragraphs.
+const REPORT: [&str; 2] = [
+    "A row is a configuration: its median time and the predicted one in microseconds, registers of a thread, occupancy (resident warps as a \
 share of what an SM holds), and T and C, the metrics PO of Liang et al. (ASP-DAC 2013): threads that an SM has room for besides, and \
-estimated cycles of one thread; less of both is better. Winner and baseline come first, then the fastest of the others.
-  \"Nothing is surely faster\": no other configuration was faster than the baseline by 1% or more with 99% confidence, in 8 or more rounds in \
-which both were timed; or, where nothing was timed, none is predicted to be faster by 5% or more over all that the model may be wrong about.
-";
+estimated cycles of one thread; less of both is better. Winner and baseline come first, then the fastest of the others.",
+    "\"Nothing is surely faster\": no other configuration was faster than the baseline by 1% or more with 99% confidence, in 8 or more rounds in \
+which both were timed; or, where nothing was timed, none is predicted to be faster by 5% or more over all that the model may be wrong about.",
+];
 
-/// The command line with what both the help and the man page say of the environment.
+/// The other man pages, and what each describes.
+const PAGES: [(&str, &str); 2] = [
+    ("nvtune-comments(7)", "the tuning comment: every clause, its forms and examples"),
+    ("nvtune-results(7)", "what is kept between builds: header, record, lock file and cache"),
+];
+
+/// Columns of the help where those of the terminal are not known, and at most.
+const COLUMNS: usize = 100;
+
+/// The command line with what the help says of environment, reports and man pages, for this terminal.
 pub fn command() -> clap::Command {
-    let width = VARIABLES.iter().map(|variable| variable.name.len()).max().unwrap_or(0);
-    let mut text = String::from("Environment:\n");
-    for variable in &VARIABLES {
-        text.push_str(&format!(
-            "  {:width$}  {} [{}; default: {}]\n",
-            variable.name, variable.meaning, variable.values, variable.default
-        ));
-    }
-    let report = |command: clap::Command| command.after_help(REPORT);
-    Arguments::command().mut_subcommand("report", report).after_long_help(format!("{text}\n{REPORT}")).after_help(text)
+    let columns = columns().unwrap_or(COLUMNS).min(COLUMNS);
+    let report = section("Report", &REPORT.map(|paragraph| ("", paragraph.to_owned())), columns);
+    let environment = VARIABLES.each_ref().map(|variable| (variable.name, described(variable)));
+    let environment = section("Environment", &environment, columns);
+    let pages = section("Man pages", &PAGES.map(|(page, about)| (page, about.to_owned())), columns);
+    let pages = format!("{pages}  `nvtune man DIR` writes them, to be read by `man DIR/PAGE`.\n");
+    let text = format!("{environment}\n{pages}");
+    Arguments::command()
+        .term_width(columns)
+        .mut_subcommand("report", |command| command.after_help(report.clone()))
+        .after_long_help(format!("{text}\n{report}"))
+        .after_help(text)
+}
+
+/// Returns a titled list of names and their descriptions, in lines of at most `columns`.
+fn section(title: &str, entries: &[(&str, String)], columns: usize) -> String {
+    let width = entries.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let indent = if width == 0 { 2 } else { width + 4 };
+    let line = |(name, text): &(&str, String)| {
+        let line = if width == 0 { format!("  {text}\n") } else { format!("  {name:width$}  {text}\n") };
+        wrapped(&line, indent, Some(columns))
+    };
+    format!("{title}:\n{}", entries.iter().map(line).collect::<String>())
+}
+
+fn described(variable: &Variable) -> String {
+    format!("{} [{}; default: {}]", variable.meaning, variable.values, variable.default)
 }
 
 /// The man page `nvtune.1`.
 pub fn man_page() -> std::io::Result<Vec<u8>> {
+    let command = Arguments::command();
     let mut page = Vec::new();
-    clap_mangen::Man::new(command()).date("").render(&mut page)?;
+    let man = clap_mangen::Man::new(command.clone()).date("");
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    man.render_synopsis_section(&mut page)?;
+    man.render_description_section(&mut page)?;
+    man.render_options_section(&mut page)?;
+    let mut rest = Roff::new();
+    rest.control("SH", ["SUBCOMMANDS"]);
+    subcommands(&mut rest, "nvtune", &command);
+    rest.control("SH", ["ENVIRONMENT"]);
+    for variable in &VARIABLES {
+        entry(&mut rest, vec![bold(variable.name)], &described(variable));
+    }
+    rest.control("SH", ["REPORT"]);
+    for paragraph in REPORT {
+        rest.control("PP", []);
+        rest.text([roman(paragraph)]);
+    }
+    rest.control("SH", ["SEE ALSO"]);
+    for (name, about) in PAGES {
+        entry(&mut rest, vec![bold(name)], about);
+    }
+    rest.to_writer(&mut page)?;
+    man.render_version_section(&mut page)?;
     Ok(page)
+}
+
+/// An entry of a list: what it is about, and the text.
+fn entry(page: &mut Roff, title: Vec<Inline>, text: &str) {
+    page.control("TP", []);
+    page.text(title);
+    page.text([roman(text)]);
+}
+
+/// The commands below a command with their arguments.
+fn subcommands(page: &mut Roff, path: &str, command: &clap::Command) {
+    let about = |text: Option<&clap::builder::StyledStr>| text.map(ToString::to_string).unwrap_or_default();
+    for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
+        let path = format!("{path} {}", command.get_name());
+        entry(page, vec![bold(&path)], &about(command.get_about()));
+        page.control("RS", []);
+        for argument in command.get_arguments() {
+            let mut title = Vec::new();
+            title.extend(argument.get_long().map(|long| bold(format!("--{long}"))));
+            if argument.get_action().takes_values() {
+                let names = argument.get_value_names().into_iter().flatten();
+                title.extend(names.flat_map(|name| [roman(" "), italic(name.as_str())]));
+            }
+            // A blank before what stands alone would be taken for a line break.
+            title.drain(..usize::from(title.first() == Some(&roman(" "))));
+            entry(page, title, &about(argument.get_help()));
+        }
+        page.control("RE", []);
+        subcommands(page, &path, command);
+    }
 }
 
 pub(super) fn write_man_pages(folder: &Path) -> u8 {

@@ -3,7 +3,7 @@
 use crate::measure::{Measurer, Options, Process};
 use crate::nvcc::RealNvcc;
 use crate::put;
-use crate::settings::{Settings, VARIABLES};
+use crate::settings::{Settings, VARIABLES, unknown_variables};
 
 /// Prints what is found; the exit code tells whether a build could go on.
 pub fn run() -> u8 {
@@ -16,7 +16,8 @@ pub fn run() -> u8 {
         }
         Err(error) => put!("nvcc    {error}"),
     }
-    let (settings, problems) = Settings::new(|name| std::env::var_os(name));
+    let (settings, mut problems) = Settings::new(|name| std::env::var_os(name));
+    problems.extend(unknown_variables(std::env::vars_os()));
     match Options::new(&settings).and_then(Process::start) {
         Ok(process) => {
             let device = process.device();

@@ -7,7 +7,7 @@ use crate::diag::print::clear_line;
 use crate::measure;
 use crate::process;
 use crate::record::Record;
-use crate::settings::{Settings, Trust};
+use crate::settings::{Settings, Trust, unknown_variables};
 use crate::{say, say_on};
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -42,7 +42,9 @@ pub fn run(jobs: Vec<Job>, workers: &Workers, trust: Trust) -> (Vec<Record>, u8)
     process::watch();
     let kept = "interrupted; what was decided and timed is kept, the same command goes on from there";
     process::set_last_words(Some(kept.to_owned()).filter(|_| trust != Trust::Nothing));
+    // What is wrong with the values of known variables is said by each job.
     let (settings, _) = Settings::new(|name| std::env::var_os(name));
+    unknown_variables(std::env::vars_os()).iter().for_each(|problem| say!("nvtune warning : {problem}"));
     let has_runner = workers.runner.is_some() || settings.runner.is_some();
     let gpus = if has_runner || settings.replay.is_some() { Vec::new() } else { gpus() };
     let count = workers.jobs.unwrap_or_else(|| usual(has_runner, gpus.len())).clamp(1, jobs.len().max(1));

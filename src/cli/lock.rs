@@ -2,6 +2,7 @@
 
 use super::jobs;
 use super::jobs::{Job, Workers};
+use super::records;
 use crate::driver::marked_source;
 use crate::record::{FORMAT, LOCK_FILE, Lock, LockError, Pinned, Record, Stale, lock};
 use crate::search::Provenance;
@@ -36,12 +37,6 @@ fn done(options: &Options) -> Result<u8, String> {
             Ok(record) => results.add(&record, &path),
             Err(problem) => return Err(format!("'{}': {problem}", found.display())),
         }
-    }
-    if results.records == 0 {
-        return Err(
-            "no records (STEM.tune.json) are there: build with nvtune first, and name the folder of the objects"
-                .to_owned(),
-        );
     }
     if options.check {
         return Ok(check(&file, &results));
@@ -92,26 +87,14 @@ pub fn read(path: &Path) -> Result<Lock, String> {
     }
 }
 
-/// The records among these files and below these folders, the oldest first, so that the newest has the last word.
+/// The records of these places, the oldest first, so that the newest has the last word.
 fn found(places: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
-    let mut pending: Vec<PathBuf> = places.to_vec();
-    let failed = |path: &Path, error: std::io::Error| format!("cannot read '{}': {error}", path.display());
-    while let Some(path) = pending.pop() {
-        let data = path.metadata().map_err(|error| failed(&path, error))?;
-        if !data.is_dir() {
-            found.push((data.modified().unwrap_or(SystemTime::UNIX_EPOCH), path));
-            continue;
-        }
-        for entry in std::fs::read_dir(&path).map_err(|error| failed(&path, error))? {
-            let entry = entry.map_err(|error| failed(&path, error))?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            // Links are not followed: they may lead in circles.
-            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir()) && !name.starts_with('.');
-            if is_folder || name.ends_with(".tune.json") {
-                pending.push(entry.path());
-            }
-        }
+    for place in places {
+        let records = records::of_place(place).map_err(|problem| format!("'{}' {problem}", place.display()))?;
+        let modified =
+            |path: &PathBuf| path.metadata().and_then(|data| data.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+        found.extend(records.into_iter().map(|path| (modified(&path), path)));
     }
     found.sort();
     Ok(found.into_iter().map(|(_, path)| path).collect())
@@ -140,7 +123,6 @@ fn record(path: &Path) -> Result<Record, String> {
 /// What records say, for one lock file.
 #[derive(Default)]
 pub struct Results {
-    records: usize,
     /// The newest of each kernel and architecture. One that nothing is known of says what a lock would have to hang on, no more.
     now: BTreeMap<String, Pinned>,
     /// What their builds had against the entries that they met.
@@ -153,7 +135,6 @@ pub struct Results {
 impl Results {
     /// Adds what a record says.
     pub fn add(&mut self, record: &Record, lock: &Path) {
-        self.records += 1;
         let folder = lock.parent().unwrap_or(Path::new("/"));
         let source = lock::relative(&Path::new(&record.folder).join(&record.source), folder);
         let names = marked_source::kernel_names(Path::new(&record.folder), &record.arguments, &record.source);

@@ -7,9 +7,11 @@ mod exit_status;
 mod jobs;
 mod lock;
 mod manual;
+mod records;
 mod report;
 mod shims;
 mod tune;
+mod wrap;
 
 pub use arguments::{Arguments, command, man_page};
 pub use manual::{comments_page, results_page};

@@ -1,6 +1,9 @@
 //! `nvtune report RECORD...`: a decision in a table.
 
+use super::records;
+use super::wrap::{columns, wrapped};
 use crate::record::{Decision, FORMAT, Record};
+use crate::search::Provenance;
 use crate::{put, put_on, say};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -12,33 +15,45 @@ const ROWS: usize = 12;
 const LEGEND: &str = "T: threads that an SM has room for besides; C: estimated cycles of one thread. Less of both is better (PO of Liang et al., ASP-DAC 2013).";
 const PROMISED: &str = "promised: the gain over the baseline in the mean over all that the model may be wrong about, by which it chooses; predicted: its time in us as it stands.";
 
-/// Prints every record; a file that is none is an error, the others are printed all the same.
-pub fn run(records: &[PathBuf]) -> u8 {
+/// Prints every record that the places mean; one that has none is an error, the others are printed all the same.
+pub fn run(places: &[PathBuf]) -> u8 {
+    let columns = columns();
     let (mut failed, mut shown, mut promised) = (false, false, false);
-    for path in records {
-        match read(path) {
-            Ok(record) => {
-                record.kernels.iter().for_each(|decision| put_on!("{}", text(&record.source, decision)));
-                shown |= !record.kernels.is_empty();
-                promised |= record.kernels.iter().any(has_promises);
-            }
+    let mut fail = |place: &Path, problem: String| {
+        say!("nvtune fatal   : '{}' {problem}", place.display());
+        failed = true;
+    };
+    for place in places {
+        let paths = match records::of_place(place) {
+            Ok(paths) => paths,
             Err(problem) => {
-                say!("nvtune fatal   : '{}': {problem}", path.display());
-                failed = true;
+                fail(place, problem);
+                continue;
+            }
+        };
+        for path in paths {
+            match read(&path) {
+                Ok(record) => {
+                    let texts = record.kernels.iter().map(|decision| text(&record.source, decision));
+                    texts.for_each(|text| put_on!("{}", wrapped(&text, INDENT, columns)));
+                    shown |= !record.kernels.is_empty();
+                    promised |= record.kernels.iter().any(has_promises);
+                }
+                Err(problem) => fail(&path, problem),
             }
         }
     }
-    if promised {
-        put!("{PROMISED}");
-    }
-    if shown {
-        put!("{LEGEND}");
+    for legend in [promised.then_some(PROMISED), shown.then_some(LEGEND)].into_iter().flatten() {
+        put!("{}", wrapped(legend, INDENT, columns));
     }
     u8::from(failed)
 }
 
+/// Blanks before what follows a line break within a line that is too long.
+const INDENT: usize = 6;
+
 fn read(path: &Path) -> Result<Record, String> {
-    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    let bytes = std::fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
     let record: Record = serde_json::from_slice(&bytes).map_err(|error| format!("is no record of nvtune: {error}"))?;
     if record.format > FORMAT {
         return Err(format!(
@@ -72,8 +87,12 @@ fn text(source: &str, decision: &Decision) -> String {
         decision.seconds.measure
     ));
     text.push_str(&bounds(decision));
+    if decision.provenance == Provenance::Locked && !has_numbers(decision) {
+        text.push_str(&locked_rows(decision));
+        return text + &notes(decision);
+    }
     let promised = if has_promises(decision) { "  promised" } else { "" };
-    text.push_str(&format!("    time us  predicted{promised}  regs  occupancy      T          C  configuration\n"));
+    text.push_str(&format!("    time us  predicted{promised}  regs  occupancy      T        C  configuration\n"));
     let mut shown: Vec<usize> = (0..decision.configurations.len()).collect();
     shown.sort_by(|&a, &b| decision.configurations[a].compare(&decision.configurations[b]));
     // Configurations with the same machine code and launch are one point: the first of them is shown.
@@ -88,13 +107,27 @@ fn text(source: &str, decision: &Decision) -> String {
     for index in shown {
         text.push_str(&row(decision, index));
     }
-    for note in decision.all_held() {
-        text.push_str(&format!("  note: {note}\n"));
-    }
-    for note in &decision.notes {
-        text.push_str(&format!("  note: {note}\n"));
-    }
-    text
+    text + &notes(decision)
+}
+
+/// Returns what the user should know about the decision as a whole.
+fn notes(decision: &Decision) -> String {
+    let notes = decision.all_held().chain(decision.notes.iter().cloned());
+    notes.map(|note| format!("  note: {note}\n")).collect()
+}
+
+/// Whether a table would have anything but dashes.
+fn has_numbers(decision: &Decision) -> bool {
+    decision.configurations.iter().any(|row| row.timing.is_some() || row.score.is_some())
+}
+
+/// Winner and baseline of a lock file's entry, which has neither times nor scores.
+fn locked_rows(decision: &Decision) -> String {
+    let row = |name: &str, index: usize| format!("  {name:8}  {}\n", decision.configurations[index].configuration);
+    let winner = (decision.winner != decision.baseline).then(|| row("winner", decision.winner));
+    let rest =
+        "  a lock file has neither times nor scores; `nvtune tune --anew` times all again, and the cache keeps that\n";
+    winner.unwrap_or_default() + &row("baseline", decision.baseline) + rest
 }
 
 /// What bounds the predicted times of winner and baseline; nothing where the model does not know them.
@@ -130,10 +163,10 @@ fn row(decision: &Decision, index: usize) -> String {
     };
     let score = match &configuration.score {
         Some(score) => format!(
-            "{:>9.2}{promised}  {:>4}  {:>9.3}  {:>5.0}  {:>9.0}",
+            "{:>9.2}{promised}  {:>4}  {:>9.3}  {:>5.0}  {:>7.0}",
             score.predicted_us, score.registers, score.occupancy, score.t, score.c
         ),
-        None => format!("{:>9}{promised}  {:>4}  {:>9}  {:>5}  {:>9}", "-", "-", "-", "-", "-"),
+        None => format!("{:>9}{promised}  {:>4}  {:>9}  {:>5}  {:>7}", "-", "-", "-", "-", "-"),
     };
     let refused = configuration.refused.as_ref().map(|reason| format!(" (refused: {reason})")).unwrap_or_default();
     format!("  {measured:>9}  {score}  {}{mark}{refused}\n", configuration.configuration)

@@ -5,6 +5,7 @@ use super::jobs::{Job, Workers};
 use super::lock;
 use crate::driver::marked_source;
 use crate::measure::split;
+use crate::nvcc::are_nvcc_arguments;
 use crate::put;
 use crate::settings::Trust;
 use serde::Deserialize;
@@ -72,19 +73,25 @@ fn jobs(path: &Path) -> Result<Vec<Job>, String> {
             (None, Some(command)) => split(&command).map_err(|error| failed(format!("{file}: {error}")))?,
             (None, None) => continue,
         };
-        // Launchers may stand before it.
-        let Some(at) = words.iter().position(|word| Path::new(word).file_name().is_some_and(|name| name == "nvcc"))
-        else {
-            continue;
-        };
+        let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
+        let Some((nvcc, arguments)) = call_of_nvcc(&words) else { continue };
         // Relative to the database, where it says so.
         let folder = path.parent().unwrap_or(Path::new("")).join(directory);
         let folder = std::path::absolute(folder).map_err(|error| failed(error.to_string()))?;
-        let nvcc = words.get(at).map(OsString::from);
-        let arguments = words.iter().skip(at + 1).map(OsString::from).collect();
-        jobs.push(Job { folder, file, nvcc, arguments });
+        jobs.push(Job { folder, file, nvcc: nvcc.cloned(), arguments: arguments.to_vec() });
     }
     Ok(jobs)
+}
+
+/// Returns nvcc as a command names it, and its arguments. Launchers may precede it, and `nvtune` may stand for it.
+fn call_of_nvcc(words: &[OsString]) -> Option<(Option<&OsString>, &[OsString])> {
+    let after = |program: &str| {
+        let at = words.iter().position(|word| Path::new(word).file_name().is_some_and(|name| name == program))?;
+        words[at..].split_first()
+    };
+    let named = after("nvcc").map(|(nvcc, arguments)| (Some(nvcc), arguments));
+    let nameless = || after("nvtune").filter(|(_, words)| are_nvcc_arguments(words)).map(|(_, words)| (None, words));
+    named.or_else(nameless)
 }
 
 #[cfg(test)]
@@ -99,7 +106,9 @@ mod tests {
             {"directory": "/b", "file": "a.cu", "command": "ccache /opt/cuda/bin/nvcc -DX=\\\"y\\\" -c 'a b.cu' -o a.o", "output": "a.o"},
             {"directory": "sub", "file": "c.cu", "arguments": ["nvcc", "-c", "c.cu"]},
             {"directory": "/b", "file": "d.cpp", "command": "g++ -c d.cpp"},
-            {"directory": "/b", "file": "e.cu"}
+            {"directory": "/b", "file": "e.cu"},
+            {"directory": "/b", "file": "f.cu", "command": "/opt/bin/nvtune -c f.cu -o nvcc.o"},
+            {"directory": "/b", "file": "g.cu", "command": "nvtune report g.cu"}
         ]"#;
         std::fs::write(&path, text).expect("written");
         let job = |folder: PathBuf, file: &str, words: &[&str]| {
@@ -109,6 +118,7 @@ mod tests {
         let expected = [
             job("/b".into(), "a.cu", &["/opt/cuda/bin/nvcc", r#"-DX="y""#, "-c", "a b.cu", "-o", "a.o"]),
             job(folder.path().join("sub"), "c.cu", &["nvcc", "-c", "c.cu"]),
+            Job { nvcc: None, ..job("/b".into(), "f.cu", &["nvtune", "-c", "f.cu", "-o", "nvcc.o"]) },
         ];
         assert_eq!(jobs(&path).expect("it is one"), expected);
         std::fs::write(&path, "{}").expect("written");

@@ -5,12 +5,12 @@
 
 use super::alternatives::{Conditions, clashes};
 use super::annotation::{
-    Annotation, Clauses, Given, GivenField, GivenSymbol, GivenTable, GivenValue, MacroAxis, Power, Spanned,
+    Annotation, Clauses, Given, GivenField, GivenSymbol, GivenTable, GivenValue, Grid, MacroAxis, Power, Spanned,
 };
 use super::block_of_macros;
 use super::clause::clauses;
 use super::constants::Constants;
-use super::expression::Expr;
+use super::expression::{Expr, Located};
 use super::lexer::{Token, TokenKind, tokens};
 use super::marker::{is_marked, opening};
 use super::named_constants;
@@ -20,7 +20,7 @@ use super::parsed::RawInstance;
 use super::symbol_clause;
 use super::template_clause;
 use super::template_parameters;
-use super::value::Value;
+use super::value::{Fault, Value};
 use crate::cuda::Kernel;
 use crate::cuda::kernel::kernel;
 use crate::cuda::tokens::{CxxKind, CxxToken, cxx_tokens};
@@ -28,7 +28,7 @@ use crate::cuda::{Type, may_be_structure, points_to_arrays, takes_no_value, vect
 use crate::diag::{Diagnostic, suggestion};
 use crate::diag::{Source, Span};
 use std::cell::OnceCell;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -61,19 +61,15 @@ pub fn annotations_among(
     let conditions = OnceCell::new();
     let mut at = 0;
     while let Some(comment) = (at..code.len()).find(|&at| is_tuning(source, &code[at])) {
-        // What stands up to the next code belongs to the same comment.
-        let next_code =
-            (comment..code.len()).find(|&at| !matches!(code[at].kind, CxxKind::Comment { .. })).unwrap_or(code.len());
-        let parts: Vec<Span> =
-            code[comment..next_code].iter().filter(|token| is_tuning(source, token)).map(|token| token.span).collect();
-        let end = (next_code..code.len()).find(|&at| is_tuning(source, &code[at])).unwrap_or(code.len());
-        at = next_code;
+        let WholeComment { parts, code_start, next } = whole_comment(source, &code, comment);
+        let end = (next..code.len()).find(|&at| is_tuning(source, &code[at])).unwrap_or(code.len());
+        at = next;
         if let Some(problem) = too_long(source, &parts) {
             problems.push(problem);
             continue;
         }
         let known = Known { code: &code, constants: &constants, axes: &axes };
-        for annotation in instances(&shared, &parts, known, next_code..end, &mut problems) {
+        for annotation in instances(&shared, &parts, known, code_start..end, &mut problems) {
             let conditions = || conditions.get_or_init(|| Conditions::new(&source.text));
             let may_part = |other: &Annotation| conditions().may_part(other.kernel.line, annotation.kernel.line);
             let mut clashing = found.iter().map(|other| (other, clashes(other, &annotation)));
@@ -83,6 +79,36 @@ pub fn annotations_among(
         }
     }
     if problems.is_empty() { Ok(found) } else { Err(problems) }
+}
+
+/// The parts of one tuning comment.
+struct WholeComment {
+    parts: Vec<Span>,
+    /// The first code behind its first part, and behind its last.
+    code_start: usize,
+    next: usize,
+}
+
+/// Words that begin a kernel's declaration before `__global__`, and after which its comment may go on.
+const DECLARATION_STARTS: [&str; 6] = ["template", "extern", "static", "inline", "__global__", "__launch_bounds__"];
+
+/// Collects the tuning comments from `comment` up to the next code, and those within the head of the declaration that the code begins.
+fn whole_comment(source: &Source, code: &[CxxToken], comment: usize) -> WholeComment {
+    let text = |at: usize| source.slice(code[at].span);
+    let is_comment = |at: &usize| matches!(code[*at].kind, CxxKind::Comment { .. });
+    let (mut parts, mut code_start, mut at) = (Vec::new(), None, comment);
+    loop {
+        let next = (at..code.len()).find(|at| !is_comment(at)).unwrap_or(code.len());
+        parts.extend((at..next).filter(|&at| is_tuning(source, &code[at])).map(|at| code[at].span));
+        let first = *code_start.get_or_insert(next);
+        let other = (next..code.len()).find(|&at| is_tuning(source, &code[at]));
+        let begins = next < code.len() && DECLARATION_STARTS.contains(&text(first));
+        let is_head = |other: &usize| (next..*other).all(|at| is_comment(&at) || !matches!(text(at), ";" | "{" | "}"));
+        match other.filter(|other| begins && is_head(other)) {
+            Some(other) => at = other,
+            None => return WholeComment { parts, code_start: first, next },
+        }
+    }
 }
 
 /// Most bytes of one tuning comment. The longest of the suite has 700; each clause may take a hundred times its text in memory.
@@ -188,6 +214,10 @@ fn annotation(
     let Known { code, constants, axes } = known;
     let first = *parts.first()?;
     let marker = Span { start: first.start, end: first.start + opening(source.slice(first)).unwrap_or(2) };
+    if let Some(problem) = parts.iter().find_map(|part| unclosed(source, *part)) {
+        problems.push(problem);
+        return None;
+    }
     let bodies: Vec<Span> = parts.iter().map(|part| body(source, *part)).collect();
     let tokens = tokens(source, &bodies, problems);
     let before = code.partition_point(|token| token.span.start < first.start);
@@ -268,6 +298,20 @@ fn body(source: &Source, span: Span) -> Span {
     let start = span.start + opening(comment).unwrap_or(2);
     let end = if comment.starts_with("/*") && comment.ends_with("*/") { span.end - 2 } else { span.end };
     Span { start, end: end.max(start) }
+}
+
+/// Returns an error for a comment that swallows its kernel: its `*/` is missing, or its line goes on over the next one.
+fn unclosed(source: &Source, comment: Span) -> Option<Diagnostic> {
+    let (text, own) = (source.slice(comment), body(source, comment));
+    let is_kernel = |token: &Token| token.kind == TokenKind::Name && source.slice(token.span) == "__global__";
+    let swallows = || tokens(source, &[own], &mut Vec::new()).iter().any(is_kernel);
+    let is_block = text.starts_with("/*");
+    let message = match is_block {
+        true => "this comment is not closed before the kernel: write `*/` behind its last clause",
+        false => "this comment goes on over the kernel: remove the `\\` at the end of its line",
+    };
+    let is_open = is_block && (text.len() < 4 || !text.ends_with("*/"));
+    (is_open || swallows()).then(|| source.error(Span { start: comment.start, end: own.start }, message))
 }
 
 /// What is missing or names nothing. Only asked where each clause was read well: a misspelt clause is not also absent.
@@ -363,9 +407,19 @@ fn arguments(
     let whole = clauses.places.iter().filter(|(name, _)| name == "args").count() < 2;
     // What takes no value cannot be given, and then nothing can be timed: the rest tells the launch.
     let cannot_time = kernel.declarations.iter().any(|declaration| takes_no_value(declaration));
+    // A value that is wrong, or whose name is, may be that of the one that seems to have none.
+    let is_parameter = |own: &RawGiven| kernel.parameters.iter().flatten().any(|known| *known == own.name);
+    let is_sound = given.iter().all(|own| {
+        own.value.is_some()
+            && (is_parameter(own) || has_its_value_elsewhere(kernel, &clauses.macros, &own.name).is_some())
+    });
     if whole && !cannot_time && !tells_the_launch_alone(kernel, &given) {
-        problems.extend(without_value(kernel, &given).into_iter().map(|message| source.error(place, message)));
+        problems
+            .extend(without_value(kernel, &given, is_sound).into_iter().map(|message| source.error(place, message)));
     }
+    let of_launch = names_of_launch(clauses, &given);
+    let of_launch = given.iter().filter(|own| of_launch.contains(own.name.as_str()));
+    problems.extend(of_launch.filter_map(|own| beyond_its_type(source, kernel, own, &given)));
     let mut values = Vec::new();
     for RawGiven { name, span, element, value } in given {
         let Some(parameter) = kernel.parameters.iter().position(|known| known.as_deref() == Some(&name)) else {
@@ -383,6 +437,60 @@ fn arguments(
         values.push(Given { name, span, parameter, element, value });
     }
     values
+}
+
+/// Collects the arguments that the launch, and what else is evaluated for it, follows from.
+fn names_of_launch<'a>(clauses: &'a Clauses, given: &'a [RawGiven]) -> BTreeSet<&'a str> {
+    let grid = clauses.grid.iter().flat_map(|grid| match &grid.value {
+        Grid::Expressions(expressions) => expressions.as_slice(),
+        Grid::Lists(_) => &[],
+    });
+    let threads = clauses.threads.iter().flat_map(|threads| &threads.value);
+    let others = clauses.shared.iter().chain(&clauses.require).chain(&clauses.trips);
+    let mut pending: Vec<&Expr> = threads.chain(grid).chain(others).collect();
+    let mut names = BTreeSet::new();
+    while let Some(expression) = pending.pop() {
+        expression.names(&mut |name, _| {
+            let given = given.iter().find(|given| given.name == *name);
+            if names.insert(name.as_str())
+                && let Some(GivenValue::Scalar(expression)) = given.and_then(|given| given.value.as_ref())
+            {
+                pending.push(expression);
+            }
+        });
+    }
+    names
+}
+
+/// Returns an error for a constant that an integer parameter cannot hold. The launch that follows from it is not to blame.
+fn beyond_its_type(source: &Source, kernel: &Kernel, own: &RawGiven, all: &[RawGiven]) -> Option<Diagnostic> {
+    let Some(GivenValue::Scalar(expression)) = &own.value else { return None };
+    let parameter = kernel.parameters.iter().position(|known| known.as_deref() == Some(&own.name))?;
+    let kind = kernel.declarations.get(parameter)?.strip_suffix(own.name.as_str())?.trim();
+    let Type::Scalar(scalar) = Type::of(kind) else { return None };
+    let (least, most) = scalar.bounds()?;
+    let value = constant(expression, all, 0).ok()?;
+    let fits = value.as_integer().is_some_and(|integer| (least..=most).contains(&i128::from(integer)));
+    let name = &own.name;
+    let message = || match value.as_integer() {
+        Some(_) => format!("`{name}` is of type `{kind}` and cannot be {value}: it holds {least} to {most}"),
+        None => format!("`{name}` is of type `{kind}` and cannot be {value}: give a whole number"),
+    };
+    (!fits).then(|| source.error(expression.span, message()))
+}
+
+/// How far arguments that follow from each other are looked through.
+const MOST_STEPS: usize = 16;
+
+/// The value of an expression over arguments that are constants.
+fn constant(expression: &Expr, all: &[RawGiven], step: usize) -> Result<Value, Located> {
+    expression.evaluate(&|name: &String| {
+        let given = all.iter().find(|given| given.name == *name).filter(|_| step < MOST_STEPS);
+        match given.and_then(|given| given.value.as_ref()) {
+            Some(GivenValue::Scalar(expression)) => constant(expression, all, step + 1).map_err(|error| error.fault),
+            _ => Err(Fault::NoValue(name.clone())),
+        }
+    })
 }
 
 /// Checks that what the `check` clause names is a buffer.
@@ -439,8 +547,8 @@ fn tells_the_launch_alone(kernel: &Kernel, given: &[RawGiven]) -> bool {
     numbers && missing.any(|(_, declaration)| declaration.contains(['*', '[']))
 }
 
-/// What is wrong where parameters have no value.
-fn without_value(kernel: &Kernel, given: &[RawGiven]) -> Vec<String> {
+/// What is wrong where parameters have no value. Unless the values are sound, only nameless parameters are certainly without one.
+fn without_value(kernel: &Kernel, given: &[RawGiven], is_sound: bool) -> Vec<String> {
     let is_given = |name: &String| given.iter().any(|given| given.name == *name);
     let named = || kernel.parameters.iter().enumerate().filter_map(|(at, name)| Some((at, name.as_ref()?)));
     let missing: Vec<&String> = named().map(|(_, name)| name).filter(|name| !is_given(name)).collect();
@@ -474,7 +582,7 @@ fn without_value(kernel: &Kernel, given: &[RawGiven]) -> Vec<String> {
         };
         format!("parameter {number} of `{}` has no name: {remedy}", kernel.name)
     });
-    missing.into_iter().chain(nameless).collect()
+    missing.filter(|_| is_sound).into_iter().chain(nameless).collect()
 }
 
 /// Whether a declaration is one word, in capitals as macros are.

@@ -77,10 +77,7 @@ pub(super) fn clauses(source: &Source, tokens: &[Token], comment: Span, problems
             Ok(found) => found,
             Err(problem) => {
                 problems.push(problem);
-                // One message for what is no clause, then on to what may be one.
-                while !cursor.is_empty() && (cursor.peek_name().is_none() || cursor.second_mark() != Some("(")) {
-                    cursor.next();
-                }
+                to_next_clause(&mut cursor);
                 continue;
             }
         };
@@ -97,6 +94,7 @@ pub(super) fn clauses(source: &Source, tokens: &[Token], comment: Span, problems
                 problems
                     .push(source.error(span, format!("clause `{word}` needs its values in parentheses: {word}(...)")));
             }
+            to_next_clause(&mut cursor);
             continue;
         }
         let open = cursor.place();
@@ -123,6 +121,14 @@ pub(super) fn clauses(source: &Source, tokens: &[Token], comment: Span, problems
         }
     }
     parsed
+}
+
+/// Passes over what is no clause up to what may be one: one message is enough.
+fn to_next_clause(cursor: &mut Cursor<'_>) {
+    let is_clause = |cursor: &Cursor<'_>| cursor.peek_name().is_some() && cursor.second_mark() == Some("(");
+    while !cursor.is_empty() && !is_clause(cursor) {
+        cursor.next();
+    }
 }
 
 /// `items` one by one with `read`; at most `limit` of them.
@@ -247,7 +253,12 @@ fn carveout(parsed: &mut Parsed, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Di
 }
 
 fn define(parsed: &mut Parsed, cursor: Cursor<'_>, _: Span, problems: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
+    let mut has_nameless = false;
     for mut item in cursor.items() {
+        if item.peek_name().is_none() && std::mem::replace(&mut has_nameless, true) {
+            // The first one's message says it of all.
+            continue;
+        }
         match macro_axis(&mut item, &parsed.clauses.macros) {
             Ok(axis) if parsed.clauses.macros.len() < MAX_MACROS => parsed.clauses.macros.push(axis),
             Ok(axis) => {

@@ -38,6 +38,8 @@ const MARKS: [&str; 14] = ["(", ")", "[", "]", "{", "}", ",", ":", "?", "=", "!"
 /// begin with `*`, these are decoration.
 pub(super) fn tokens(source: &Source, pieces: &[Span], problems: &mut Vec<Diagnostic>) -> Vec<Token> {
     let mut tokens = Vec::new();
+    // Whether a character that is not of ASCII was reported.
+    let mut has_foreign = false;
     for piece in pieces {
         let starred = is_starred(source.slice(*piece));
         let mut at = piece.start;
@@ -64,7 +66,11 @@ pub(super) fn tokens(source: &Source, pieces: &[Span], problems: &mut Vec<Diagno
             }
             let (length, kind) = next(rest).unwrap_or_else(|(length, message)| {
                 let span = Span { start: at, end: at + length };
-                problems.push(source.error(span, message));
+                let is_foreign = rest.starts_with(|c: char| !c.is_ascii());
+                // Quotation marks of a text processor come in pairs.
+                if !(is_foreign && std::mem::replace(&mut has_foreign, true)) {
+                    problems.push(source.error(span, message));
+                }
                 // A number that is wrong still is a value, so that it is reported once: one that is right as block, cap and shift.
                 let number = rest.starts_with(|c: char| c.is_ascii_digit() || c == '.');
                 (length, if number { TokenKind::Number(Value::Int(32)) } else { TokenKind::Wrong })

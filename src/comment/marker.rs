@@ -34,21 +34,62 @@ pub fn mark(bytes: &[u8]) -> Mark {
         {
             return Mark::Tuned;
         }
-        // Files full of `@param` are common: one byte tells most of it.
-        if matches!(bytes.get(at + 1), Some(b't' | b'T' | b' ' | b'\t')) && nearly(&bytes[at..]).is_some() {
+        if nearly(&bytes[at..]).is_some() {
             found = Mark::Nearly;
         }
     }
     found
 }
 
-/// The length of `@tune` at the start of a text, in capitals or not, with blanks behind the `@` or without.
+/// The length of `@tune` at the start of a text, misspelled or not, with blanks behind the `@` or without.
 pub(super) fn nearly(text: &[u8]) -> Option<usize> {
     let rest = text.strip_prefix(b"@")?;
-    let rest = &rest[rest.iter().take_while(|&&byte| byte == b' ' || byte == b'\t').count()..];
-    let (word, rest) = rest.split_at_checked(MARKER.len() - 1)?;
-    let is_it = word.eq_ignore_ascii_case(&MARKER[1..]) && !rest.first().is_some_and(is_identifier);
-    is_it.then_some(text.len() - rest.len())
+    let blanks = count(rest, is_blank);
+    Some(1 + blanks + misspelled_word(&rest[blanks..])?)
+}
+
+/// The length of `tune`, misspelled or not, that a pragma begins with; `rest` is what follows `#pragma`.
+pub fn tune_pragma(rest: &[u8]) -> Option<usize> {
+    let start = count(rest, |byte| is_blank(byte) || *byte == b'@');
+    let word = misspelled_word(&rest[start..]).filter(|_| start > 0)?;
+    Some(start + word)
+}
+
+/// Other words for `tune`.
+const OTHER_WORDS: [&[u8]; 3] = [b"nvtune", b"autotune", b"tuning"];
+
+/// The length of the word at the start of a text, if it is `tune` in any case, with at most one slip, or another word for it.
+fn misspelled_word(text: &[u8]) -> Option<usize> {
+    let length = count(text, is_identifier);
+    let word = &text[..length];
+    let is_meant =
+        is_one_slip_away(word, &MARKER[1..]) || OTHER_WORDS.iter().any(|other| word.eq_ignore_ascii_case(other));
+    is_meant.then_some(length)
+}
+
+/// Whether one insertion, deletion, substitution or swap of neighbours at most makes a word the wanted one, in any case.
+fn is_one_slip_away(word: &[u8], wanted: &[u8]) -> bool {
+    let (short, long) = (word.len().min(wanted.len()), word.len().max(wanted.len()));
+    if long - short > 1 {
+        return false;
+    }
+    let same = |(a, b): &(&u8, &u8)| a.eq_ignore_ascii_case(b);
+    let head = word.iter().zip(wanted).take_while(same).count();
+    let tail = word.iter().rev().zip(wanted.iter().rev()).take_while(same).count().min(short - head);
+    let is_swap = || {
+        let (a, b) = (&word[head..word.len() - tail], &wanted[head..wanted.len() - tail]);
+        matches!((a, b), ([a, b], [c, d]) if a.eq_ignore_ascii_case(d) && b.eq_ignore_ascii_case(c))
+    };
+    head + tail + 1 >= long || is_swap()
+}
+
+/// How many bytes at the start of a text are of a kind.
+fn count(text: &[u8], is_kind: impl Fn(&u8) -> bool) -> usize {
+    text.iter().take_while(|byte| is_kind(byte)).count()
+}
+
+fn is_blank(byte: &u8) -> bool {
+    matches!(byte, b' ' | b'\t')
 }
 
 /// Where `wanted` stands in `text`, for a byte that is rare there.
@@ -75,7 +116,7 @@ pub(super) fn opening(comment: &str) -> Option<usize> {
 }
 
 fn opens(head: &[u8]) -> bool {
-    let blanks = head.iter().rev().take_while(|&&byte| byte == b' ' || byte == b'\t').count();
+    let blanks = head.iter().rev().take_while(|byte| is_blank(byte)).count();
     let head = &head[..head.len() - blanks];
     head.ends_with(b"//") || head.ends_with(b"/*")
 }
@@ -86,7 +127,7 @@ fn is_identifier(byte: &u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{BLOCK, is_marked, occurrences, opening};
+    use super::{BLOCK, is_marked, nearly, occurrences, opening, tune_pragma};
 
     #[test]
     fn bytes_are_found_wherever_they_stand() {
@@ -118,5 +159,19 @@ mod tests {
         }
         assert_eq!(opening("// @tune x"), Some(8));
         assert_eq!(opening("/// @tune x"), None);
+    }
+
+    #[test]
+    fn misspelled_markers_are_one_slip_away() {
+        for word in
+            ["tune", "TUNE", "tunes", "tuned", "tun", "une", "tuen", "utne", "tine", "ttune", "nvtune", "Tuning"]
+        {
+            assert_eq!(nearly(format!("@{word} x").as_bytes()), Some(1 + word.len()), "{word}");
+            assert_eq!(nearly(format!("@ {word}").as_bytes()), Some(2 + word.len()), "{word}");
+            assert_eq!(tune_pragma(format!("\t@{word}(").as_bytes()), Some(2 + word.len()), "{word}");
+        }
+        for word in ["", "t", "tu", "param", "type", "time", "true", "note", "tuners", "toned", "etnu", "tune_all"] {
+            assert_eq!(nearly(format!("@{word} x").as_bytes()), None, "{word}");
+        }
     }
 }

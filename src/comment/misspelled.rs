@@ -1,10 +1,10 @@
-//! Comments that are surely meant as tuning comments and are none: `//@Tune block(auto)`, `// @ tune ...`, `/// @tune ...`, a line of a
-//! comment that begins otherwise, a comment behind code.
+//! Comments and pragmas that are surely meant as tuning comments and are none: `//@tunes block(auto)`, `// @ tune ...`, `/// @tune ...`,
+//! a line of a comment that begins otherwise, a comment behind code, `#pragma tune`.
 //!
-//! Source text -> warnings. What always holds: nothing is said of a tuning comment, nor of one in which no clause follows the word.
+//! Source text -> warnings. Invariant: a tuning comment gets none, nor does a comment in which no clause follows the word.
 
 use super::clause::is_clause;
-use super::marker::{nearly, occurrences, opening};
+use super::marker::{nearly, occurrences, opening, tune_pragma};
 use crate::cuda::tokens::{CxxKind, CxxToken, cxx_tokens};
 use crate::diag::Diagnostic;
 use crate::diag::{Source, Span};
@@ -16,12 +16,38 @@ pub fn near_misses(source: &Source) -> Vec<Diagnostic> {
         .filter_map(|start| Some(Span { start, end: start + nearly(&bytes[start..])? }))
         .filter(|word| is_before_clause(&source.text[word.end..]))
         .collect();
-    if words.is_empty() {
+    let pragmas = pragmas(source);
+    if words.is_empty() && pragmas.is_empty() {
         return Vec::new();
     }
+    // Directives are no tokens.
+    let code = cxx_tokens(&source.text);
+    let is_code =
+        |pragma: &&Span| !code.iter().any(|token| token.span.start <= pragma.start && pragma.end <= token.span.end);
+    let message = "this pragma does nothing: write it as a comment, //@tune, directly above the kernel";
+    let mut found: Vec<Diagnostic> =
+        pragmas.iter().filter(is_code).map(|pragma| source.warning(*pragma, message)).collect();
     let comments: Vec<CxxToken> =
-        cxx_tokens(&source.text).into_iter().filter(|token| matches!(token.kind, CxxKind::Comment { .. })).collect();
-    words.into_iter().filter_map(|word| near_miss(source, &comments, word)).collect()
+        code.iter().filter(|token| matches!(token.kind, CxxKind::Comment { .. })).copied().collect();
+    found.extend(words.into_iter().filter_map(|word| near_miss(source, &comments, word)));
+    found.sort_by_key(|warning| (warning.line, warning.column));
+    found
+}
+
+/// The pragmas that `tune`, or a misspelling of it before a clause, begins.
+fn pragmas(source: &Source) -> Vec<Span> {
+    let bytes = source.text.as_bytes();
+    let pragma = |start: usize| {
+        let line = source.text[..start].rsplit('\n').next().unwrap_or_default();
+        let rest = source.text[start + 1..].trim_start_matches([' ', '\t']).strip_prefix("pragma")?;
+        let word = tune_pragma(rest.as_bytes())?;
+        let (name, rest) = rest.split_at(word);
+        let is_alone = rest.split('\n').next().unwrap_or_default().trim().is_empty();
+        let is_word = ["tune", "nvtune"].contains(&name.trim_start_matches([' ', '\t', '@']));
+        let is_meant = is_before_clause(rest) || is_word && is_alone;
+        (is_meant && line.trim().is_empty()).then(|| Span { start, end: bytes.len() - rest.len() })
+    };
+    occurrences(bytes, b'#').filter_map(pragma).collect()
 }
 
 fn near_miss(source: &Source, comments: &[CxxToken], word: Span) -> Option<Diagnostic> {
@@ -54,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_surely_was_to_be_a_tuning_comment_is_told_with_what_it_begins_with() {
+    fn misspelled_tuning_comment_is_warned_of_with_its_right_form() {
         for (text, said) in [
             ("//@Tune block(auto)", Some("//@tune")),
             ("  // @TUNE\tregs (auto)", Some("//@tune")),
@@ -71,7 +97,17 @@ mod tests {
             ("//@Tune", None),
             ("//@Tune the block by hand", None),
             ("// as //@Tune block(auto) did", None),
-            ("//@tuned block(auto)", None),
+            ("//@tuned block(auto)", Some("//@tune")),
+            ("//@tunes block(auto)", Some("//@tune")),
+            ("// @nvtune regs(auto)", Some("//@tune")),
+            ("/*@ttune threads(n) */", Some("/*@tune")),
+            ("#pragma tune block(auto)", Some("this pragma")),
+            ("  # pragma nvtune", Some("this pragma")),
+            ("#pragma @tunes regs(auto)", Some("this pragma")),
+            ("#pragma tunes", None),
+            ("#pragma unroll(4)", None),
+            ("// #pragma tune block(auto)", None),
+            ("//@tuned by hand for block(256)", None),
             ("const char *s = \"//@Tune block(auto)\";", None),
             ("//@param tune block(auto)", None),
             ("// tune block(auto)", None),

@@ -37,6 +37,6 @@ pub use annotations::{ONE_VALUE, annotations, annotations_among};
 pub(crate) use constant_definitions::{UNTOLD, is_defined};
 pub(crate) use constants::differing;
 pub use expression::{Expr, Located, Node};
-pub use marker::{Mark, is_marked, mark, occurrences};
+pub use marker::{Mark, is_marked, mark, occurrences, tune_pragma};
 pub use misspelled::near_misses;
 pub use value::{Binary, Fault, Function, Math, Unary, Value};

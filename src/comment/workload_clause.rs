@@ -27,6 +27,11 @@ pub(super) fn args(
     _: Span,
     problems: &mut Vec<Diagnostic>,
 ) -> Result<(), Diagnostic> {
+    if let Some(item) = cursor.items().iter().find(|item| has_no_name(item)) {
+        // The others may well be of the same kind: one message says it.
+        let message = "this value has no name: args(...) gives each parameter by its name, as in args(n = 1024)";
+        return Err(item.source.error(item.rest(), message));
+    }
     let mut given: Vec<RawGiven> = Vec::new();
     for mut item in cursor.items() {
         let element = element(&mut item);
@@ -51,6 +56,18 @@ pub(super) fn args(
     }
     parsed.args = Some(given);
     Ok(())
+}
+
+/// Tells whether an item of `args` is a value alone.
+fn has_no_name(item: &Cursor<'_>) -> bool {
+    let second = item.second_mark();
+    let is_value = match item.tokens.first().map(|token| token.kind) {
+        None => false,
+        Some(TokenKind::Name) => second.is_some_and(|mark| mark != "=") && item.peek_name() != Some("struct"),
+        Some(TokenKind::Mark(mark)) => matches!(mark, "{" | "(" | "-" | "!" | "~"),
+        Some(_) => second != Some("="),
+    };
+    is_value && item.tokens.iter().all(|token| token.kind != TokenKind::Mark("="))
 }
 
 /// The type before a parameter's or a field's name, `float` in `float points = random[2 * n]`: names only, the last of which is

@@ -28,6 +28,8 @@ pub struct Console {
     source: RefCell<Option<String>>,
     /// How many errors in it were printed.
     errors: Cell<usize>,
+    /// How many warnings failed the build because it is strict.
+    strict_failures: Cell<usize>,
     deferred: RefCell<Vec<String>>,
     said: RefCell<Vec<Said>>,
     /// What waits until something else is said.
@@ -55,6 +57,7 @@ impl Console {
         self.said.borrow_mut().push(Said::Warning(message.to_owned()));
         if self.strict {
             self.fail(FATAL);
+            self.strict_failures.update(|count| count + 1);
             say!("nvtune error   : {message}");
         } else {
             say!("nvtune warning : {message}");
@@ -108,6 +111,19 @@ impl Console {
         }
     }
 
+    /// Prints what the call ends with: the errors of the last source, and the warnings that failed a strict build.
+    pub fn print_end(&self) {
+        self.print_error_count();
+        let count = self.strict_failures.take();
+        if count > 0 {
+            let (warnings, them) =
+                if count == 1 { ("1 warning", "it") } else { (&*format!("{count} warnings"), "them") };
+            say!(
+                "nvtune error   : NVTUNE_STRICT turns {warnings} into errors: correct what caused {them}, or unset NVTUNE_STRICT"
+            );
+        }
+    }
+
     /// What is wrong with a source, with its places.
     pub fn diagnostics(&self, diagnostics: &[Diagnostic]) {
         if let Some(held) = self.held.borrow_mut().as_mut() {
@@ -121,7 +137,10 @@ impl Console {
         let is_news = !self.said.borrow().iter().any(|said| matches!(said, Said::Diagnostics(said) if *said == text));
         if is_news && !text.is_empty() {
             say_on!("{text}");
-            self.errors.set(self.errors.get() + errors(diagnostics));
+            self.errors.update(|count| count + errors(diagnostics));
+            if self.strict {
+                self.strict_failures.update(|count| count + diagnostics.len() - errors(diagnostics));
+            }
             self.said.borrow_mut().push(Said::Diagnostics(text));
         }
     }
@@ -159,6 +178,7 @@ impl Console {
                 Said::Diagnostics(text) => {
                     if self.strict {
                         self.fail(SOURCE_ERROR);
+                        self.strict_failures.update(|count| count + warnings_in(text));
                     }
                     say_on!("{text}");
                 }
@@ -174,4 +194,9 @@ impl Console {
     fn fail(&self, code: u8) {
         self.failure.set(self.failure.get().or(Some(code)));
     }
+}
+
+/// Counts the warnings among diagnostics as they were printed.
+fn warnings_in(text: &str) -> usize {
+    text.lines().filter(|line| line.contains("): warning: ")).count()
 }

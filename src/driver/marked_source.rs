@@ -3,7 +3,7 @@
 use crate::comment;
 use crate::comment::Annotation;
 use crate::cuda::{CompiledFile, HostCode, Side, compiled_files, compiled_text, left_out};
-use crate::diag::{Diagnostic, Source};
+use crate::diag::{Diagnostic, Source, Span};
 use crate::emit;
 use crate::emit::Header;
 use crate::gpu::architecture_number;
@@ -29,6 +29,8 @@ pub struct MarkedSource {
     pub includes_header: bool,
     /// What the source and its files include the header by.
     header_includes: BTreeSet<String>,
+    /// Files that ask for its header by a misspelled name, with that name.
+    missing_headers: Vec<(MarkedFile, String)>,
     /// Where includes are looked for.
     search: SearchPaths,
     /// What of which file is compiled for the host, by paths without links; `None` where it is not known.
@@ -50,12 +52,22 @@ impl MarkedSource {
         for path in &invocation.sources {
             let Some(stem) = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()) else { continue };
             let found = marked_files(path, &invocation.search, &Header::file_name(&stem));
-            let Found { marked: files, nearly: others, header_includes } = found;
+            let Found { marked: files, nearly: others, header_includes, missing_headers } = found;
             nearly.extend(others);
             if !files.is_empty() {
                 let search = invocation.search.clone();
                 let (path, includes_header) = (path.clone(), !header_includes.is_empty());
-                sources.push(Self { path, stem, files, includes_header, header_includes, search, compiled: None });
+                let compiled = None;
+                sources.push(Self {
+                    path,
+                    stem,
+                    files,
+                    includes_header,
+                    header_includes,
+                    missing_headers,
+                    search,
+                    compiled,
+                });
             }
         }
         nearly.sort_by(|a, b| a.path.cmp(&b.path));
@@ -160,6 +172,24 @@ impl MarkedSource {
     /// Whether a file is called as the header that comes of the source.
     pub fn is_own_header(&self, path: &Path) -> bool {
         path.file_name() == Some(OsStr::new(&Header::file_name(&self.stem)))
+    }
+
+    /// Warns of each `__has_include` that misspells the header: the code behind it is left out without a word.
+    pub fn misspelled_headers(&self) -> Vec<Diagnostic> {
+        let header = Header::file_name(&self.stem);
+        let warning = |(file, name): &(MarkedFile, String)| {
+            let source = Source::new(file.path.to_string_lossy(), &file.text);
+            let mut queries = source.text.match_indices("__has_include");
+            let start = queries.find_map(|(at, _)| {
+                let line = source.text[at..].lines().next()?;
+                Some(at + line.find(name.as_str())?)
+            });
+            let start = start.unwrap_or(0);
+            let own = self.file_name();
+            let message = format!("this is never true: the header of '{own}' is '{header}'; write that name");
+            source.warning(Span { start, end: start + name.len() }, message)
+        };
+        self.missing_headers.iter().map(warning).collect()
     }
 
     /// A warning for each kernel whose macros in the header, where it is included, would be called as those of another one of its file.

@@ -11,14 +11,14 @@ use super::tuning::Tuning;
 use crate::diag::FATAL;
 use crate::diag::console::Console;
 use crate::emit::Header;
-use crate::nvcc::{Dryrun, Invocation, LaunchedCall, MarkedFile, RealNvcc, STARTED_WRAPPERS, on_path};
+use crate::nvcc::{Dryrun, Invocation, LaunchedCall, MarkedFile, NotFound, RealNvcc, STARTED_WRAPPERS, on_path};
 use crate::process;
 use crate::put;
 use crate::record::result_store::Results;
 use crate::record::{Record, Written};
-use crate::settings::{Mode, Settings, Trust, is_off};
+use crate::settings::{Mode, Settings, Trust, is_off, unknown_variables};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 /// Runs as nvcc; the call's nvcc is what nvtune was called by, or the compiler named in `nvtune /path/nvcc ...`. Comes back only
@@ -62,7 +62,7 @@ pub fn run(LaunchedCall { launcher, nvcc: name, arguments }: LaunchedCall<'_>) -
     process::ignore_broken_pipes();
     process::prepare_jobs();
     process::watch();
-    for problem in problems {
+    for problem in problems.into_iter().chain(unknown_variables(std::env::vars_os())) {
         console.warning(&problem);
     }
     let results = Results::new(&settings);
@@ -80,8 +80,20 @@ pub fn run(LaunchedCall { launcher, nvcc: name, arguments }: LaunchedCall<'_>) -
         marked.iter().flat_map(|source| &source.files).chain(&nearly).map(|file| (file.path.as_path(), file)).collect();
     files.values().for_each(|file| console.diagnostics(&file.near_misses()));
     let code = build.compile(marked).unwrap_or_else(|code| code);
-    console.print_error_count();
+    console.print_end();
     code
+}
+
+/// Runs as the nvcc that is found where `nvtune` was called with nvcc's arguments alone, as by `make NVCC=nvtune`.
+pub fn run_without_name(arguments: &[OsString]) -> u8 {
+    let name = OsStr::new("nvcc");
+    if let Err(NotFound::Nowhere) = RealNvcc::find(Some(name), |name| std::env::var_os(name)) {
+        Console::new(false).fatal(
+            "these are arguments of nvcc, but no nvcc is found: call `nvtune nvcc` with nvcc on PATH, or set NVTUNE_NVCC",
+        );
+        return FATAL;
+    }
+    run(LaunchedCall { launcher: None, nvcc: name, arguments })
 }
 
 /// Tunes the kernels of a call of nvcc (the words of `call`, the first being nvcc) without building anything, and prints the records
@@ -114,7 +126,7 @@ pub fn decide(call: &[OsString], anew: bool) -> u8 {
         build.decide()
     };
     let text = decided().and_then(|records| serde_json::to_string(&records).map_err(|error| error.to_string()));
-    console.print_error_count();
+    console.print_end();
     match text {
         Ok(text) => put!("{text}"),
         Err(problem) => console.fatal(&problem),
@@ -161,6 +173,7 @@ impl Build<'_> {
             source.leave_out_unused(&mut annotations);
             self.console.diagnostics(&problems);
             self.console.diagnostics(&source.without_macros(&annotations));
+            self.console.diagnostics(&source.misspelled_headers());
             tunings.push(Tuning::new(source, annotations));
         }
         match self.console.failure() {

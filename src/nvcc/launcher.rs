@@ -33,6 +33,23 @@ pub fn launched(words: &[OsString]) -> Option<LaunchedCall<'_>> {
     }
 }
 
+/// Options of nvtune's own command line, which nvcc has too.
+const SHARED_OPTIONS: [&str; 4] = ["-h", "--help", "-V", "--version"];
+
+/// Extensions of files that nvcc compiles or links (nvcc's manual, "Supported Input File Suffixes").
+const INPUT_EXTENSIONS: [&str; 14] =
+    ["cu", "c", "cc", "cxx", "cpp", "ptx", "cubin", "fatbin", "o", "obj", "a", "lib", "res", "so"];
+
+/// Tells whether words are arguments of nvcc without its name, as those of `make NVCC=nvtune`: `-c a.cu -o a.o`, `a.o b.o`.
+pub fn are_nvcc_arguments(words: &[OsString]) -> bool {
+    let Some(first) = words.first() else { return false };
+    let extension = Path::new(first).extension();
+    match first.as_encoded_bytes().starts_with(b"-") {
+        true => !SHARED_OPTIONS.iter().any(|option| first == option),
+        false => INPUT_EXTENSIONS.iter().any(|known| extension == Some(OsStr::new(known))),
+    }
+}
+
 /// Asks a program, such as a script with a name of its own, what it is.
 fn says_it_is_nvcc(program: &OsStr) -> bool {
     if program.as_encoded_bytes().starts_with(b"-") {
@@ -41,4 +58,30 @@ fn says_it_is_nvcc(program: &OsStr) -> bool {
     let Some(path) = on_path(program) else { return false };
     let asked = Command::new(path).arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output();
     asked.is_ok_and(|said| memchr::memmem::find(&said.stdout, b"Cuda compiler driver").is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::are_nvcc_arguments;
+    use std::ffi::OsString;
+
+    #[test]
+    fn arguments_of_nvcc_begin_with_an_option_or_an_input_file() {
+        for (line, expected) in [
+            ("-c k.cu -o k.o", true),
+            ("k.cu -o k", true),
+            ("-O3 -arch=sm_90 -dlink a.o b.o", true),
+            ("build/a.o -o app", true),
+            ("-o nvcc_test k.cu", true),
+            ("--dryrun k.cu --help", true),
+            ("--help", false),
+            ("-V", false),
+            ("reprot k.cu", false),
+            ("k.tune.json", false),
+            ("", false),
+        ] {
+            let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+            assert_eq!(are_nvcc_arguments(&words), expected, "{line}");
+        }
+    }
 }

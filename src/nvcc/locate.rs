@@ -59,10 +59,9 @@ impl RealNvcc {
         let called = name.filter(|name| name.as_encoded_bytes().contains(&b'/')).map(PathBuf::from);
         // Of several releases on PATH the one that is named.
         let names = name.and_then(|name| Path::new(name).file_name()).into_iter().chain([OsStr::new("nvcc")]);
-        // An empty entry is the working folder; what is not there or not executable is passed over below.
+        // An empty entry is the working folder.
         let path = set("PATH").unwrap_or_default();
-        let on_path = names
-            .flat_map(|name| std::env::split_paths(&path).map(move |folder| Path::new(".").join(folder).join(name)));
+        let on_path = names.flat_map(|name| programs(name, &path));
         let homes = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(set).map(PathBuf::from);
         let usual = USUAL_PLACES.iter().map(PathBuf::from);
         called
@@ -96,14 +95,18 @@ impl RealNvcc {
     }
 }
 
-/// The program that a word starts: a path, or the first of that name in the folders of PATH.
+/// Returns the program that a word starts: a path, or the first of that name in the folders of PATH.
 pub fn on_path(word: &OsStr) -> Option<PathBuf> {
-    let is_program = |path: &PathBuf| path.metadata().is_ok_and(|data| data.is_file() && data.mode() & 0o111 != 0);
-    if word.as_encoded_bytes().contains(&b'/') {
-        return Some(PathBuf::from(word)).filter(is_program);
-    }
-    std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(word)).find(is_program)
+    which::which_in(word, std::env::var_os("PATH"), WORKING_FOLDER).ok()
 }
+
+/// Returns the executable files of this name in the folders of `path`, in order.
+fn programs(name: &OsStr, path: &OsStr) -> impl Iterator<Item = PathBuf> {
+    which::which_in_all(name.to_owned(), Some(path), WORKING_FOLDER).into_iter().flatten()
+}
+
+/// The folder that relative entries of PATH belong to.
+const WORKING_FOLDER: &str = ".";
 
 /// Tells whether a program is one of these files.
 fn is_one_of(path: &Path, passed: &[PathBuf]) -> bool {
@@ -195,6 +198,21 @@ mod tests {
         let path = std::env::join_paths([&links, &copies, &real]).expect("no colons");
         let found = RealNvcc::find(None, |name| (name == "PATH").then(|| path.clone()));
         assert_eq!(found.expect("the third entry is real").path, nvcc);
+    }
+
+    #[test]
+    fn path_entry_without_executable_nvcc_is_passed_over() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let [empty, plain, real] = ["e", "p", "r"].map(|name| folder.path().join(name));
+        std::fs::create_dir_all(empty.join("nvcc")).expect("a folder");
+        std::fs::create_dir_all(&plain).expect("a folder");
+        std::fs::write(plain.join("nvcc"), "no program").expect("written");
+        let (nvcc, release) = (tool(&real, "nvcc"), tool(&real, "nvcc-13"));
+        let path = std::env::join_paths([&folder.path().join("none"), &empty, &plain, &real]).expect("no colons");
+        let find = |name: &str| RealNvcc::find(Some(name.as_ref()), |name| (name == "PATH").then(|| path.clone()));
+        assert_eq!(find("nvcc").expect("the last entry has one").path, nvcc);
+        assert_eq!(find("nvcc-13").expect("the last entry has one").path, release);
+        assert_eq!(find("nvcc-12").expect("else the first nvcc").path, nvcc);
     }
 
     #[test]

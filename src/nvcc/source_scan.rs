@@ -2,7 +2,8 @@
 //!
 //! This runs at every compile, so it reads files once and looks at nothing but `#include`, what that may name by a macro, and the marker.
 
-use crate::comment::{Mark, mark, near_misses, occurrences};
+use crate::comment::{Mark, mark, near_misses, occurrences, tune_pragma};
+use crate::diag::diagnostic::nearest;
 use crate::diag::{Diagnostic, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
@@ -63,6 +64,8 @@ pub struct Found {
     pub nearly: Vec<MarkedFile>,
     /// What they include the header by that is asked for: its name, or a path that ends in that.
     pub header_includes: BTreeSet<String>,
+    /// Files that ask by `__has_include` for a misspelled header of the source, with the name that they ask for.
+    pub missing_headers: Vec<(MarkedFile, String)>,
 }
 
 /// A header that tells a toolkit's folder, which many builds name with `-I`.
@@ -81,7 +84,14 @@ pub fn included_files(source: &Path, paths: &SearchPaths) -> Vec<MarkedFile> {
 /// Looks for marks and for who includes the header `header_name`.
 pub fn marked_files(source: &Path, paths: &SearchPaths, header_name: &str) -> Found {
     let mut found = Found::default();
-    walk_included(source, paths, |Visited { path, text, includes, is_quoted }| {
+    walk_included(source, paths, |Visited { path, text, directives, is_quoted }| {
+        let Directives { includes, queries, has_tune_pragma } = directives;
+        for name in queries.into_iter().filter(|name| is_misspelled(name, header_name)) {
+            let folders = path.parent().into_iter().chain(paths.quoted.iter().map(PathBuf::as_path));
+            if !folders.into_iter().any(|folder| is_made(&folder.join(&name))) {
+                found.missing_headers.push((MarkedFile { path: path.clone(), text: text.clone() }, name));
+            }
+        }
         let names = includes.into_iter().filter_map(|include| match include {
             Include::Quoted(name) | Include::Angled(name) => Some(name),
             Include::Macro(_) => None,
@@ -92,11 +102,32 @@ pub fn marked_files(source: &Path, paths: &SearchPaths, header_name: &str) -> Fo
             Mark::Tuned => found.marked.push(MarkedFile { path, text }),
             // Others' headers have words of their own.
             Mark::Nearly if is_quoted => found.nearly.push(MarkedFile { path, text }),
+            Mark::Nothing if is_quoted && has_tune_pragma => found.nearly.push(MarkedFile { path, text }),
             Mark::Nearly | Mark::Nothing => {}
         }
     });
     found
 }
+
+/// What the name of a header of nvtune's ends with.
+const HEADER_END: &str = ".tune.h";
+
+/// Tells whether a name is that of the header with a slip in it.
+fn is_misspelled(name: &str, header: &str) -> bool {
+    let name = name.rsplit('/').next().unwrap_or(name);
+    let stems = name.strip_suffix(HEADER_END).zip(header.strip_suffix(HEADER_END));
+    stems.is_some_and(|(name, header)| name != header && nearest(name, [header]).is_some())
+}
+
+/// Tells whether a header of nvtune's is there, or a source is that it is made of.
+fn is_made(header: &Path) -> bool {
+    let stem = header.to_string_lossy().into_owned();
+    let stem = stem.strip_suffix(HEADER_END).unwrap_or(&stem);
+    header.is_file() || SOURCE_EXTENSIONS.iter().any(|extension| Path::new(&format!("{stem}.{extension}")).is_file())
+}
+
+/// Extensions of sources that may hold kernels.
+const SOURCE_EXTENSIONS: [&str; 5] = ["cu", "cpp", "cc", "cxx", "c"];
 
 /// What an `#include` names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,12 +153,22 @@ impl Include {
     }
 }
 
-/// A file, what it includes, and whether only quotes led to it.
+/// A file, its directives, and whether only quotes led to it.
 struct Visited {
     path: PathBuf,
     text: Vec<u8>,
-    includes: Vec<Include>,
+    directives: Directives,
     is_quoted: bool,
+}
+
+/// The preprocessor's lines of a file, as far as they matter here.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Directives {
+    includes: Vec<Include>,
+    /// What `__has_include` asks for.
+    queries: Vec<String>,
+    /// Whether a pragma may be meant as a tuning comment.
+    has_tune_pragma: bool,
 }
 
 /// Visits a source and what it includes, but for the system's headers.
@@ -168,14 +209,14 @@ fn walk(from: Vec<PathBuf>, paths: &SearchPaths, mut visit: impl FnMut(Visited))
             }
             // A file that cannot be read is nvcc's to complain about.
             let Ok(text) = std::fs::read(&path) else { continue };
-            let includes = directives(&text, &mut macros);
-            for include in &includes {
+            let directives = directives(&text, &mut macros);
+            for include in &directives.includes {
                 match include {
                     Include::Macro(name) => unknown.push((folder.to_path_buf(), name.clone(), is_quoted)),
                     include => pending.extend(included(folder, include, paths, is_quoted)),
                 }
             }
-            visit(Visited { path, text, includes, is_quoted });
+            visit(Visited { path, text, directives, is_quoted });
         }
         let (known, rest): (Vec<_>, Vec<_>) = unknown.into_iter().partition(|(_, name, _)| macros.contains_key(name));
         unknown = rest;
@@ -215,10 +256,10 @@ fn regular(path: PathBuf) -> Option<(PathBuf, Metadata)> {
     data.is_file().then_some((path, data))
 }
 
-/// What `#include` and `#import` name; macros that are defined to such a name go into `macros`.
-fn directives(text: &[u8], macros: &mut BTreeMap<String, Include>) -> Vec<Include> {
+/// Reads the directives of a file; macros that are defined to what `#include` may name go into `macros`.
+fn directives(text: &[u8], macros: &mut BTreeMap<String, Include>) -> Directives {
     let is_blank = |byte: &&u8| byte.is_ascii_whitespace() && **byte != b'\n';
-    let mut includes = Vec::new();
+    let mut found = Directives::default();
     for position in occurrences(text, b'#') {
         // The first thing on its line.
         if text[..position].iter().rev().find(|byte| !is_blank(byte)).is_some_and(|&byte| byte != b'\n') {
@@ -231,7 +272,7 @@ fn directives(text: &[u8], macros: &mut BTreeMap<String, Include>) -> Vec<Includ
             is_whole.then(|| &rest[rest.iter().take_while(is_blank).count()..])
         };
         if let Some(named) = behind(b"include").or_else(|| behind(b"import")) {
-            includes.extend(Include::parse(named));
+            found.includes.extend(Include::parse(named));
         } else if let Some(definition) = behind(b"define")
             && let Some(name) = identifier(definition)
             && let value = &definition[name.len()..]
@@ -239,9 +280,25 @@ fn directives(text: &[u8], macros: &mut BTreeMap<String, Include>) -> Vec<Includ
             && matches!(value.first(), Some(b'"' | b'<'))
         {
             macros.extend(Include::parse(value).map(|include| (name.to_owned(), include)));
+        } else if let Some(condition) = behind(b"if").or_else(|| behind(b"elif")) {
+            found.queries.extend(query(condition));
+        } else if after.starts_with(b"pragma") {
+            found.has_tune_pragma |= tune_pragma(&after[b"pragma".len()..]).is_some();
         }
     }
-    includes
+    found
+}
+
+/// Returns what the first `__has_include` of a condition asks for.
+fn query(condition: &[u8]) -> Option<String> {
+    const WORD: &[u8] = b"__has_include";
+    let line = &condition[..condition.iter().position(|&byte| byte == b'\n').unwrap_or(condition.len())];
+    let start = occurrences(line, b'_').find(|&at| line[at..].starts_with(WORD))? + WORD.len();
+    let named = line[start..].trim_ascii_start().strip_prefix(b"(")?.trim_ascii_start();
+    match Include::parse(named)? {
+        Include::Quoted(name) | Include::Angled(name) => Some(name),
+        Include::Macro(_) => None,
+    }
 }
 
 /// The identifier that a text begins with.
@@ -283,6 +340,44 @@ mod tests {
         assert_eq!(found.header_includes, header_includes);
         let none = SearchPaths::default();
         assert_eq!(marked_files(&source, &none, "main.tune.h"), Found { header_includes, ..Found::default() });
+    }
+
+    #[test]
+    fn pragma_that_means_a_tuning_comment_is_nearly_a_mark() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for (text, is_nearly) in [
+            ("#pragma tune block(auto)\n", true),
+            (" # pragma nvtune\n", true),
+            ("#pragma once\n#pragma unroll 4\n", false),
+            ("int x; #pragma tune\n", false),
+        ] {
+            let source = write(&folder, "a.cu", text);
+            let found = marked_files(&source, &SearchPaths::default(), "a.tune.h");
+            assert_eq!((found.marked.len(), found.nearly.len()), (0, usize::from(is_nearly)), "{text}");
+        }
+    }
+
+    #[test]
+    fn header_asked_for_by_a_misspelled_name_is_missing() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        write(&folder, "saxpy2.cu", "");
+        write(&folder, "inc/saxpy3.tune.h", "");
+        let paths = SearchPaths { quoted: vec![folder.path().join("inc")], ..SearchPaths::default() };
+        for (text, missing) in [
+            ("#if __has_include(\"saxpy.tune.h\")\n", None),
+            ("#if __has_include(\"out/saxpy.tune.h\")\n", None),
+            ("#if defined X && __has_include( \"sxapy.tune.h\" )\n", Some("sxapy.tune.h")),
+            ("#ifdef X\n#elif __has_include(<out/saxpi.tune.h>)\n", Some("out/saxpi.tune.h")),
+            ("#if __has_include(\"saxpy2.tune.h\")\n", None),
+            ("#if __has_include(\"saxpy3.tune.h\")\n", None),
+            ("#if __has_include(\"other.tune.h\")\n", None),
+            ("#if __has_include(\"sxapy.h\")\n", None),
+        ] {
+            let source = write(&folder, "saxpy.cu", text);
+            let found = marked_files(&source, &paths, "saxpy.tune.h").missing_headers;
+            let names: Vec<&str> = found.iter().map(|(_, name)| name.as_str()).collect();
+            assert_eq!(names, Vec::from_iter(missing), "{text}");
+        }
     }
 
     #[test]

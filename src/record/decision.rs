@@ -70,6 +70,9 @@ pub struct Decision {
     /// Why nothing was timed on the GPU at hand, where the same inputs will meet the same again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untimed: Option<Untimed>,
+    /// What a build in mode `measure` lacked to time anything, in the words of its summary line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lacks: Option<String>,
     /// Macros no value of which changes the kernel or its launch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unused: Vec<String>,

@@ -5,6 +5,7 @@ mod strategy;
 pub use strategy::Strategy;
 
 use super::process;
+use crate::diag::diagnostic::nearest;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -232,6 +233,37 @@ impl Settings {
     }
 }
 
+/// What the names of nvtune's variables begin with, but for `NVTUNE` itself.
+const PREFIX: &str = "NVTUNE_";
+
+/// Beginnings of variables that nvtune sets for processes that it starts, and that its tests and benchmarks read.
+const INTERNAL: [&str; 8] = [
+    "NVTUNE_STARTED_WRAPPERS",
+    "NVTUNE_TEST_",
+    "NVTUNE_BINARY",
+    "NVTUNE_EVAL_BINARY",
+    "NVTUNE_PROGRAM",
+    "NVTUNE_PROJECTS",
+    "NVTUNE_TOOLS",
+    "NVTUNE_UPDATE_FIXTURES",
+];
+
+/// Returns a warning for each variable of nvtune's prefix that it does not read, in the order of their names.
+pub fn unknown_variables(environment: impl Iterator<Item = (OsString, OsString)>) -> Vec<String> {
+    let names = environment.filter_map(|(name, _)| name.into_string().ok());
+    let is_own = |name: &String| VARIABLES.iter().any(|variable| variable.name == name);
+    let is_internal = |name: &String| INTERNAL.iter().any(|known| name.starts_with(known));
+    let mut unknown: Vec<String> =
+        names.filter(|name| name.starts_with(PREFIX) && !is_own(name) && !is_internal(name)).collect();
+    unknown.sort();
+    let known = VARIABLES.iter().filter_map(|variable| variable.name.strip_prefix(PREFIX));
+    let warning = |name: String| match nearest(&name[PREFIX.len()..], known.clone()) {
+        Some(near) => format!("{name} is no variable of nvtune and is ignored; did you mean {PREFIX}{near}?"),
+        None => format!("{name} is no variable of nvtune and is ignored; `nvtune --help` lists them"),
+    };
+    unknown.into_iter().map(warning).collect()
+}
+
 /// The value of a variable that is set and not empty.
 fn set(environment: &impl Fn(&str) -> Option<OsString>, name: &str) -> Option<OsString> {
     environment(name).filter(|value| !value.is_empty())
@@ -290,6 +322,23 @@ mod tests {
         }
         let (_, problems) = read(&[("NVTUNE_CACHE_SIZE", "much")]);
         assert_eq!(problems, ["NVTUNE_CACHE_SIZE='much' is not understood; expected a number of bytes, such as 500M"]);
+    }
+
+    #[test]
+    fn unknown_variables_are_named_with_the_nearest_known_one() {
+        let unknown =
+            |names: &[&str]| unknown_variables(names.iter().map(|name| (OsString::from(name), OsString::from("1"))));
+        for (name, said) in [
+            ("NVTUNE_STRCIT", "did you mean NVTUNE_STRICT?"),
+            ("NVTUNE_BUGDET", "did you mean NVTUNE_BUDGET?"),
+            ("NVTUNE_CACHE", "did you mean NVTUNE_CACHE_DIR?"),
+            ("NVTUNE_FROBNICATE", "`nvtune --help` lists them"),
+        ] {
+            assert_eq!(unknown(&[name]), [format!("{name} is no variable of nvtune and is ignored; {said}")]);
+        }
+        let known: Vec<&str> = VARIABLES.iter().map(|variable| variable.name).collect();
+        assert_eq!(unknown(&known), [""; 0]);
+        assert_eq!(unknown(&["NVTUNED", "PATH", "NVTUNE_STARTED_WRAPPERS", "NVTUNE_TEST_FULL"]), [""; 0]);
     }
 
     fn read(pairs: &[(&str, &str)]) -> (Settings, Vec<String>) {

@@ -6,11 +6,11 @@
 
 use super::space::Space;
 use crate::comment::{Annotation, Block, GivenFill, GivenValue, Grid, Power, Regs};
-use crate::comment::{Binary, Unary, Value};
+use crate::comment::{Binary, Function, Unary, Value};
 use crate::comment::{Expr, Node};
 use crate::diag::Diagnostic;
 use crate::diag::Span;
-use crate::launch::{Configuration, Dim3};
+use crate::launch::{Configuration, DIMENSIONS, Dim3};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known of a kernel besides its comment, under the baseline's macros. The default is to know nothing.
@@ -32,6 +32,12 @@ pub struct Facts {
     pub stored: Option<u64>,
     /// The buffers that are there to be written (`out[n]`) and their bytes.
     pub outputs: Vec<(String, u64)>,
+    /// The most bytes that one thread loads from and stores to global memory, where that is bounded.
+    pub accessed: Option<u64>,
+    /// All buffers of the workload and their bytes.
+    pub buffers: Vec<(String, u64)>,
+    /// No thread asks how many blocks there are: each does a fixed part of the work.
+    pub ignores_grid: bool,
     /// Parameters, fields and variables of floating types.
     pub floating: BTreeSet<String>,
     /// The threads of the baseline that were looked at leave at once, before they read or write global memory.
@@ -71,6 +77,8 @@ pub fn advice(annotation: &Annotation, space: &Space, facts: &Facts) -> Vec<Diag
     advisor.launch_bounds(facts);
     advisor.divisions(facts);
     advisor.outputs(facts);
+    advisor.reach(facts);
+    advisor.rounded_grid(&seen, facts);
     advisor.idle(facts);
     advisor.overruns(facts);
     advisor.found
@@ -86,7 +94,12 @@ struct Seen {
     macros: BTreeMap<String, BTreeSet<i64>>,
     /// By dimension: the block varies in it while all macros stay.
     varies: [bool; 3],
+    /// The first configuration of each set of macros and block, up to [`MOST_SAMPLES`].
+    samples: Vec<Configuration>,
 }
+
+/// Most configurations that an expression of the comment is evaluated for: one takes a few microseconds.
+const MOST_SAMPLES: usize = 256;
 
 impl Seen {
     fn of(space: &Space) -> Seen {
@@ -95,8 +108,14 @@ impl Seen {
         let first_cap = space.caps().first().copied().unwrap_or(0);
         let is_first =
             |found: &Configuration| found.cap == first_cap && found.cache.is_none() && found.carveout.is_none();
-        for Configuration { block, grid, macros, .. } in space.iter().filter(is_first) {
+        for configuration in space.iter().filter(is_first) {
             seen.points += 1;
+            let is_sampled =
+                |known: &Configuration| known.block == configuration.block && known.macros == configuration.macros;
+            if seen.samples.len() < MOST_SAMPLES && !seen.samples.last().is_some_and(is_sampled) {
+                seen.samples.push(Configuration { cap: 0, ..configuration.clone() });
+            }
+            let Configuration { block, grid, macros, .. } = configuration;
             seen.blocks.insert(block);
             for (values, extent) in seen.grids.iter_mut().zip(grid.unwrap_or([1; 3])) {
                 values.insert(extent);
@@ -185,6 +204,7 @@ impl Advisor<'_> {
                 self.warn(axis.span, message);
             }
         }
+        self.beyond_the_limits();
         for Written { what, span, values, left } in written {
             if values > 1 && left == 1 {
                 self.warn(
@@ -193,6 +213,33 @@ impl Advisor<'_> {
                 );
             }
         }
+    }
+
+    /// Values of `block` and `grid` that no launch may have.
+    fn beyond_the_limits(&mut self) {
+        let (clauses, limits) = (&self.annotation.clauses, self.space.limits());
+        let mut found = Vec::new();
+        if let Some(block) = &clauses.block
+            && let Block::Lists(lists) = &block.value
+        {
+            let most = limits.max_threads_per_block;
+            let smallest = |list: &Vec<u32>| list.iter().min().copied().map_or(1, u64::from);
+            for (dimension, list) in lists.iter().enumerate() {
+                let others = lists.iter().enumerate().filter(|(other, _)| *other != dimension);
+                let others: u64 = others.map(|(_, list)| smallest(list)).product();
+                let most = u64::from(most).checked_div(others).unwrap_or(0).min(u64::from(limits.max_block[dimension]));
+                found.extend(beyond(("block", dimension), list, most).map(|message| (block.span, message)));
+            }
+        }
+        if let Some(grid) = &clauses.grid
+            && let Grid::Lists(lists) = &grid.value
+        {
+            for (dimension, list) in lists.iter().enumerate() {
+                let most = u64::from(limits.max_grid[dimension]);
+                found.extend(beyond(("grid", dimension), list, most).map(|message| (grid.span, message)));
+            }
+        }
+        found.into_iter().for_each(|(span, message)| self.warn(span, message));
     }
 
     /// The axes with several values that neither block, grid nor macros are.
@@ -329,6 +376,55 @@ impl Advisor<'_> {
         }
     }
 
+    /// Threads that reach a small part of every buffer, none of which is there to be filled.
+    fn reach(&mut self, facts: &Facts) {
+        let (Some(accessed), Ok(launch)) = (facts.accessed, self.space.launch(self.space.baseline())) else { return };
+        // Other advice covers these, and may name the reason.
+        if !facts.outputs.is_empty() || facts.idle || !self.annotation.powers.is_empty() {
+            return;
+        }
+        let reach = launch.threads().saturating_mul(accessed);
+        let smallest = facts.buffers.iter().min_by_key(|(_, bytes)| *bytes);
+        if let Some((name, _)) = smallest.filter(|(_, bytes)| *bytes > reach.saturating_mul(REACH_FACTOR)) {
+            let clause = if self.annotation.clauses.threads.is_some() { "threads" } else { "grid" };
+            let message = format!(
+                "the {} threads of the baseline reach {reach} bytes, and every buffer has more: correct `{clause}` or the size of `{name}`",
+                launch.threads(),
+            );
+            self.warn(self.annotation.place(clause), message);
+        }
+    }
+
+    /// A grid that is rounded down, of a kernel whose blocks do a fixed part of the work.
+    fn rounded_grid(&mut self, seen: &Seen, facts: &Facts) {
+        let Some(Grid::Expressions(expressions)) = self.annotation.clauses.grid.as_ref().map(|grid| &grid.value) else {
+            return;
+        };
+        if !facts.ignores_grid {
+            return;
+        }
+        let mut divisions = Vec::new();
+        expressions.iter().for_each(|expression| rounding_divisions(expression, &mut divisions));
+        let mut found = Vec::new();
+        for (place, a, b) in divisions {
+            let samples = std::iter::once(self.space.baseline()).chain(&seen.samples);
+            let rest = |sample: &Configuration| {
+                let integer = |of: &Expr| self.space.evaluate(sample, of).ok()?.as_integer();
+                integer(a)?.checked_rem(integer(b)?)
+            };
+            let rests: Vec<(&Configuration, Option<i64>)> = samples.map(|sample| (sample, rest(sample))).collect();
+            let remedy = format!("write ceildiv({a}, {b})");
+            if let Some((sample, rest)) =
+                rests.iter().find_map(|(sample, rest)| Some((sample, rest.filter(|&rest| rest > 0)?)))
+            {
+                found.push((place, format!("this division drops the last {rest} of {a} with {sample}: {remedy}")));
+            } else if rests.iter().all(|(_, rest)| rest.is_none()) && b.any_name(|name| name.starts_with("block.")) {
+                found.push((place, format!("this division drops a rest if {b} does not divide {a}: {remedy}")));
+            }
+        }
+        found.into_iter().for_each(|(place, message)| self.warn(place, message));
+    }
+
     /// Divisions of whole numbers that lose a rest, where a fraction could be kept.
     fn divisions(&mut self, facts: &Facts) {
         let mut values = self.annotation.values();
@@ -412,5 +508,36 @@ impl Advisor<'_> {
             self.annotation.kernel.name
         );
         self.warn(self.annotation.place("args"), message);
+    }
+}
+
+/// How many times larger than what the threads can reach every buffer must be. Kernels with strides leave less of their buffers alone.
+const REACH_FACTOR: u64 = 16;
+
+/// What to say of values above the most that a dimension may have, where others are left.
+fn beyond((clause, dimension): (&str, usize), list: &[u32], most: u64) -> Option<String> {
+    let is_above = |value: &u32| u64::from(*value) > most;
+    let largest = list.iter().copied().filter(|value| !is_above(value)).max()?;
+    let name = DIMENSIONS[dimension];
+    list.iter().any(is_above).then(|| {
+        format!("`{clause}` has values above {largest} in {name} that no GPU can launch and that are ignored: end the list at {largest}")
+    })
+}
+
+/// Collects the divisions, as place, dividend and divisor, that round the value of an expression down.
+fn rounding_divisions<'a>(expression: &'a Expr, found: &mut Vec<(Span, &'a Expr, &'a Expr)>) {
+    match &expression.node {
+        Node::Binary(Binary::Divide, place, a, b) => {
+            // A sum is how a quotient is rounded up.
+            if !matches!(a.node, Node::Binary(Binary::Add | Binary::Subtract, ..)) {
+                found.push((*place, a, b));
+            }
+            rounding_divisions(a, found);
+        }
+        Node::Binary(Binary::Multiply, _, a, b) => [a, b].iter().for_each(|part| rounding_divisions(part, found)),
+        Node::Call(Function::Min | Function::Max, arguments) => {
+            arguments.iter().for_each(|argument| rounding_divisions(argument, found));
+        }
+        _ => {}
     }
 }

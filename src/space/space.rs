@@ -317,6 +317,11 @@ impl Space {
         &self.annotation
     }
 
+    /// What a launch may be at most.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     /// The register caps of the space, 0 among them.
     pub fn caps(&self) -> &[u32] {
         match self.table.axes.get(self.cap_axis) {

@@ -173,7 +173,22 @@ impl Recall<'_> {
         let mut tuned = Tuned::recalled(self.toolchain, subject, front_ends, decision, pinned.code.as_deref());
         tuned.set_occupancy(pinned.occupancy);
         tuned.decision.pinned = Some(pinned.clone());
+        // Nothing that is built depends on these.
+        tuned.decision = self.with_times(tuned.decision, subject, pinned);
         Some(tuned)
+    }
+
+    /// Gives a locked decision the times and scores by which it was made, where the cache still has them: for reports alone.
+    fn with_times(&self, decision: Decision, subject: &Subject<'_>, pinned: &Pinned) -> Decision {
+        let cache = self.results.cache.iter().filter(|_| decision.provenance == Provenance::Locked);
+        let kept = cache.flat_map(|cache| self.kind().kept(cache));
+        let Some(Kept { decision: known, .. }) =
+            kept.into_iter().find(|kept| kept.pinned == *pinned && is_of_space(kept, subject))
+        else {
+            return decision;
+        };
+        let Decision { strategy, baseline, winner, timed, seconds, variants, configurations, .. } = known;
+        Decision { strategy, baseline, winner, timed, seconds, variants, configurations, ..decision }
     }
 
     /// What a record says of a locked winner.
@@ -202,6 +217,7 @@ impl Recall<'_> {
             speedup: pinned.speedup,
             surplus: pinned.surplus,
             points: pinned.points,
+            timed: pinned.timed,
             seconds: Seconds { compile: begin.elapsed().as_secs_f64(), ..Seconds::default() },
             notes: note.into_iter().collect(),
             stale: subject.stale.clone(),

@@ -312,13 +312,17 @@ fn send_ptx(scored: &mut Scored, variants: &Variants, subject: &Subject<'_>, fro
 /// Whether a kernel's candidates are to be timed; why not, and what is to be known of the code that is, goes into the notes.
 fn can_time(tuner: &Tuner<'_>, prepared: &Prepared<'_>, decision: &mut Decision) -> bool {
     let Prepared { subject, scored, loaded, .. } = prepared;
-    let Some(device) = tuner.device() else { return false };
+    let Some(device) = tuner.device() else {
+        decision.lacks = tuner.has_no_gpu.then(|| "no GPU was found".to_owned());
+        return false;
+    };
     if !subject.annotation.has_workload() {
         let reason = match &subject.annotation.clauses.args {
             None => "the comment has no `args` clause",
             Some(_) => "`args` does not give all parameters",
         };
         decision.notes.push(format!("not timed: {reason}"));
+        decision.lacks = Some(reason.to_owned());
         return false;
     }
     let gpu = format!("{} (sm_{})", device.name, device.compute_capability);

@@ -83,6 +83,8 @@ pub struct Tuner<'a> {
     surroundings: Option<Surroundings>,
     /// Whether a kernel was left out, or not timed, for a reason that another build may not have.
     lacks_some: bool,
+    /// Whether candidates were to be timed on a GPU of this machine, and there is none.
+    has_no_gpu: bool,
     /// For an architecture of a fat build that is not the one to be timed.
     is_beside: bool,
 }
@@ -101,6 +103,7 @@ impl<'a> Tuner<'a> {
             results: None,
             surroundings: None,
             lacks_some: false,
+            has_no_gpu: false,
             is_beside: false,
         }
     }
@@ -140,6 +143,7 @@ impl<'a> Tuner<'a> {
                 Ok(measurer) => Some(measurer),
                 // A farm without GPUs is nothing to warn of: the provenance says `predicted`.
                 Err(measure::Error::NoDevice(_)) => {
+                    self.has_no_gpu = true;
                     self.lacks_some |= self.results.is_some_and(|results| results.present.is_there());
                     None
                 }

@@ -274,7 +274,8 @@ impl Tuned {
             return format!("{}{place}: {} ({gain}{note})", decision.name, self.winner());
         }
         if self.is_recalled {
-            return format!("{}{place}: {} ({gain}); from the cache", decision.name, self.winner());
+            let lacks = decision.lacks.as_ref().map(|lacks| format!(", {lacks}")).unwrap_or_default();
+            return format!("{}{place}: {} ({gain}); from the cache{lacks}", decision.name, self.winner());
         }
         // Nobody looked.
         if decision.points == 0 {
@@ -284,8 +285,9 @@ impl Tuned {
             0 => String::new(),
             resumed => format!(" ({resumed} before an interruption)"),
         };
+        let lacks = decision.lacks.as_ref().map(|lacks| format!("{lacks}, ")).unwrap_or_default();
         format!(
-            "{}{place}: {} ({gain}); {} of {} points timed{resumed}, {:.1} s",
+            "{}{place}: {} ({gain}); {lacks}{} of {} points timed{resumed}, {:.1} s",
             decision.name,
             self.winner(),
             decision.timed,

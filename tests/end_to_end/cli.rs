@@ -183,3 +183,149 @@ fn shims_are_a_toolkit_with_nvtune_as_nvcc() {
     assert_eq!(again.code, Some(1));
     assert!(again.stderr.contains("is not empty"), "{}", again.stderr);
 }
+
+#[test]
+fn arguments_of_nvcc_alone_are_a_call_of_nvcc() {
+    let project = Project::new(&["saxpy.cu"]);
+    let call = |words: &[&str]| {
+        let mut command = project.nvtune::<&str>(&[]);
+        let mut bare = std::process::Command::new(env!("CARGO_BIN_EXE_nvtune"));
+        for (name, value) in command.env("NVTUNE", "static").get_envs() {
+            match value {
+                Some(value) => bare.env(name, value),
+                None => bare.env_remove(name),
+            };
+        }
+        bare.args(words).current_dir(project.path(""));
+        bare
+    };
+    let arguments = compile("saxpy.cu", "saxpy.o");
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let ran = succeed(&mut call(&arguments));
+    assert!(ran.stderr.starts_with("nvtune: saxpy: "), "{}", ran.stderr);
+    assert!(project.path("saxpy.o").exists());
+    // What nvcc has to say of an option is nvcc's.
+    let unknown = run(&mut call(&["--frobnicate", "saxpy.cu"]));
+    assert!(unknown.stderr.contains("nvcc fatal   : Unknown option '--frobnicate'"), "{}", unknown.stderr);
+    // Without nvcc it is said what these words are.
+    let mut without = call(&arguments);
+    for name in ["NVTUNE_NVCC", "CUDA_HOME", "CUDA_PATH"] {
+        without.env_remove(name);
+    }
+    let ran = run(without.env("PATH", project.path("none")));
+    if !["/usr/local/cuda/bin/nvcc", "/opt/cuda/bin/nvcc"].iter().any(|path| std::path::Path::new(path).exists()) {
+        assert_eq!(ran.code, Some(1));
+        assert_eq!(
+            ran.stderr,
+            "nvtune fatal   : these are arguments of nvcc, but no nvcc is found: call `nvtune nvcc` with nvcc on PATH, or set NVTUNE_NVCC\n"
+        );
+    }
+    // nvtune's own commands and options stay its own.
+    assert!(succeed(nvtune().arg("--version")).stdout.starts_with("nvtune "));
+    assert!(succeed(nvtune().arg("-h")).stdout.contains("Usage: nvtune"));
+}
+
+#[test]
+fn help_names_the_man_pages_and_fits_the_terminal() {
+    for columns in [80, 60] {
+        for arguments in
+            [&["--help"][..], &["-h"], &["report", "--help"], &["lock", "--help"], &["cache", "trim", "--help"]]
+        {
+            let help = succeed(nvtune().args(arguments).env("COLUMNS", columns.to_string())).stdout;
+            let long = help.lines().find(|line| line.chars().count() > columns && line.trim().contains(' '));
+            assert_eq!(long, None, "{arguments:?} in {columns} columns");
+        }
+    }
+    let help = succeed(nvtune().arg("--help").env("COLUMNS", "80")).stdout;
+    for page in ["nvtune-comments(7)", "nvtune-results(7)", "nvtune man DIR"] {
+        assert!(help.contains(page), "{help}");
+    }
+    // A word that is broken is in no line as a whole.
+    for variable in ["NVTUNE_HEADER_IN_DEPFILE", "compute-sanitizer's", "$XDG_CACHE_HOME/nvtune"] {
+        assert!(help.contains(variable), "{help}");
+    }
+}
+
+#[test]
+fn man_page_refers_to_pages_that_exist_alone() {
+    let page = String::from_utf8(nvtune::cli::man_page().expect("made in memory")).expect("text");
+    let text = page.replace("\\-", "-").replace("\\fB", "").replace("\\fR", "");
+    let words = text.split(|c: char| c.is_whitespace() || c == ',');
+    let named = |word: &&str| word.starts_with("nvtune") && word.trim_end_matches([';', '.']).ends_with(')');
+    let pages: Vec<&str> = words.filter(named).map(|word| word.trim_end_matches([';', '.'])).collect();
+    assert!(pages.contains(&"nvtune-comments(7)") && pages.contains(&"nvtune-results(7)"), "{pages:?}");
+    for page in pages {
+        assert!(["nvtune(1)", "nvtune-comments(7)", "nvtune-results(7)"].contains(&page), "{page}");
+    }
+    for command in ["nvtune report", "nvtune cache trim", "--compile-commands"] {
+        assert!(text.contains(command), "{command}: {text}");
+    }
+}
+
+#[test]
+fn report_finds_the_records_of_folders_sources_and_objects() {
+    let project = Project::new(&["saxpy.cu"]);
+    project.write("plain.cu", "__global__ void k() {}\n");
+    project.write("other.cu", &project.read("saxpy.cu"));
+    std::fs::create_dir(project.path("out")).expect("a folder");
+    std::fs::create_dir(project.path("empty")).expect("a folder");
+    succeed(&mut project.nvtune(&compile("saxpy.cu", "out/saxpy.o")));
+    let report = |place: &str| run(nvtune().arg("report").arg(place).current_dir(project.path("")));
+    let of_record = succeed(nvtune().arg("report").arg(project.path("out/saxpy.tune.json"))).stdout;
+    for place in [".", "out", "saxpy.cu", "out/saxpy.o", "out/saxpy.tune.h"] {
+        let ran = report(place);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), of_record.as_str()), "{place}: {}", ran.stderr);
+    }
+    for (place, said) in [
+        (
+            "empty",
+            "'empty' has no records (STEM.tune.json): build with nvtune first, or name the folder of the objects",
+        ),
+        (
+            "other.cu",
+            "'other.cu' has no record: build it with nvtune, then name other.tune.json or the folder that it is in",
+        ),
+        (
+            "plain.cu",
+            "'plain.cu' has no record (it has no tuning comment): build it with nvtune, then name plain.tune.json or the folder that it is in",
+        ),
+        ("none.cu", "'none.cu' is not there; a build writes a record, STEM.tune.json, next to its object"),
+    ] {
+        let ran = report(place);
+        assert_eq!((ran.code, ran.stderr), (Some(1), format!("nvtune fatal   : {said}\n")), "{place}");
+    }
+    // The lock takes the same places.
+    let lock = |place: &str| run(nvtune().args(["lock", place]).current_dir(project.path("")));
+    assert_eq!(lock("saxpy.cu").code, Some(0), "{}", lock("saxpy.cu").stderr);
+    assert!(lock("empty").stderr.contains("'empty' has no records"), "{}", lock("empty").stderr);
+}
+
+#[test]
+fn report_breaks_lines_between_words() {
+    let project = Project::new(&["saxpy.cu"]);
+    succeed(&mut project.nvtune(&compile("saxpy.cu", "saxpy.o")));
+    let report = |columns: &str| {
+        succeed(nvtune().arg("report").arg(project.path("saxpy.tune.json")).env("COLUMNS", columns)).stdout
+    };
+    let whole = succeed(nvtune().arg("report").arg(project.path("saxpy.tune.json")).env_remove("COLUMNS")).stdout;
+    for columns in [80, 50] {
+        let narrow = report(&columns.to_string());
+        assert!(narrow.lines().all(|line| line.chars().count() <= columns), "{narrow}");
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&narrow), words(&whole));
+    }
+}
+
+#[test]
+fn cache_stats_are_in_units_that_a_person_reads() {
+    let project = Project::new(&["saxpy.cu"]);
+    succeed(&mut project.nvtune(&compile("saxpy.cu", "saxpy.o")));
+    let stats = succeed(
+        nvtune()
+            .args(["cache", "stats"])
+            .env("NVTUNE_CACHE_DIR", project.path("bin/cache"))
+            .env("NVTUNE_CACHE_SIZE", "1G"),
+    );
+    let size = stats.stdout.lines().find(|line| line.starts_with("size ")).unwrap_or_default();
+    assert!(size.ends_with("KiB of 1.0 GiB"), "{}", stats.stdout);
+}

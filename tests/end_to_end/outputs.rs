@@ -28,6 +28,23 @@ fn marked_source_gives_object_header_and_record() {
 }
 
 #[test]
+fn summary_without_a_gpu_says_that_there_is_none() {
+    let project = Project::new(&["saxpy.cu"]);
+    let build = || {
+        let mut command = project.nvtune(&compile("saxpy.cu", "saxpy.o"));
+        command.env("NVTUNE", "measure").env("CUDA_VISIBLE_DEVICES", "");
+        succeed(&mut command).stderr
+    };
+    let cold = build();
+    assert!(cold.contains("); no GPU was found, 0 of 192 points timed, "), "{cold}");
+    let warm = build();
+    assert!(warm.ends_with("); from the cache, no GPU was found\n"), "{warm}");
+    // A build that asks for no GPU does not mention one.
+    let asked_for_none = succeed(project.nvtune(&compile("saxpy.cu", "saxpy.o")).env("NVTUNE_CACHE_SIZE", "0")).stderr;
+    assert!(!asked_for_none.contains("GPU"), "{asked_for_none}");
+}
+
+#[test]
 fn closed_or_full_stderr_does_not_stop_a_build() {
     let project = Project::new(&["saxpy.cu"]);
     let (reader, closed) = std::io::pipe().expect("a pipe");

@@ -463,6 +463,38 @@ fn second_tune_of_a_project_comes_from_the_cache() {
 }
 
 #[test]
+fn report_of_a_locked_build_has_the_times_that_the_cache_knows() {
+    let project = Project::new(&["two.cu"]);
+    project.write("recorded.json", CAPS_WIN);
+    let entry = format!(
+        r#"[{{"directory": "{}", "file": "two.cu", "command": "nvcc -O3 -arch=sm_90 -c two.cu -o two.o"}}]"#,
+        project.path("").display()
+    );
+    project.write("compile_commands.json", &entry);
+    succeed(nvtune(&project, &["tune"]).env("NVTUNE_REPLAY", "recorded.json"));
+    let report = |cache_size: &str| {
+        let mut build = project.nvtune(&compile("two.cu", "two.o"));
+        let ran = succeed(build.env("NVTUNE", "locked").env("NVTUNE_CACHE_SIZE", cache_size));
+        assert!(ran.stderr.contains(", locked"), "{}", ran.stderr);
+        succeed(&mut nvtune(&project, &["report", "two.cu"])).stdout
+    };
+    // Without the cache there is nothing to show but what is locked: no row of dashes.
+    let alone = report("0");
+    assert!(alone.contains("\n  winner    block=128 regs=24\n  baseline  block=") && !alone.contains(" - "), "{alone}");
+    assert!(
+        alone.contains("  a lock file has neither times nor scores; `nvtune tune --anew` times all again"),
+        "{alone}"
+    );
+    let known = report("1G");
+    let row = |mark: &str| known.lines().find(|line| line.ends_with(mark)).unwrap_or_else(|| panic!("{known}"));
+    for mark in [" <- winner", " <- baseline"] {
+        let time = row(mark).split_whitespace().next().unwrap_or_default();
+        assert!(time.parse::<f64>().is_ok(), "{known}");
+    }
+    assert!(known.starts_with("first (two.cu, sm_90, ") && known.contains("): locked, "), "{known}");
+}
+
+#[test]
 fn project_does_not_tune_a_debug_build() {
     let project = Project::new(&["two.cu"]);
     let folder = project.path("");

@@ -55,3 +55,4 @@ __global__ void large(int n, const int *at, const float *x, float *y) {
 //#| nvtune: small: block=*; from the cache
 //#| nvtune: large: block=*; from the cache
 //#| nvtune: large: note: 1 of 2 points may not be chosen: where nothing is timed, the block changes only where the kernel surely works in others: write launch(remap) to say that it does, or include the header and launch by it
+//#| nvtune error   : NVTUNE_STRICT turns 3 warnings into errors: correct what caused them, or unset NVTUNE_STRICT

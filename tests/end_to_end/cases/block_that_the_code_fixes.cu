@@ -25,3 +25,4 @@ __global__ void fixed(int n, const float *x, float *y) {
 //#|
 //#| nvtune: fixed: block=*; from the cache
 //#| nvtune: fixed: note: 2 of 3 points may not be chosen: the kernel reads threadIdx.x and never blockDim.x
+//#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT

@@ -40,12 +40,8 @@ __global__ void lengths(int n, const Point *points, float *length) {
 //# build unknown_parameter
 //# replace float points = random[2 * n] => float n2 = random[n]
 //# exit 2
-//#| buffer_of_structures.cu(7): error: parameter `points` of `lengths` has no value: add `points = ...` to args(...)
-//#|   //@tune args(n = 1 << 20, float n2 = random[n], length = out[n])
-//#|           ^~~~
-//#|
 //#| buffer_of_structures.cu(7): error: `lengths` has no parameter `n2`: known are n, points, length
 //#|   //@tune args(n = 1 << 20, float n2 = random[n], length = out[n])
 //#|                                   ^~
 //#|
-//#| 2 errors detected in the compilation of "buffer_of_structures.cu".
+//#| 1 error detected in the compilation of "buffer_of_structures.cu".

@@ -39,3 +39,4 @@ __global__ void free(int n, const float *x, float *y) {
 //#|
 //#| nvtune: bounded: block=*; from the cache
 //#| nvtune: free: block=*; from the cache
+//#| nvtune error   : NVTUNE_STRICT turns 2 warnings into errors: correct what caused them, or unset NVTUNE_STRICT

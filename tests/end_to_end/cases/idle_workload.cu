@@ -37,3 +37,4 @@ __global__ void nothing(int n, int limit, Work p) {
 //#|
 //#| nvtune: nothing: block=*; from the cache
 //#| nvtune: nothing: note: 1 of 2 points may not be chosen: where nothing is timed, block and macros must divide the problem without remainder: list such values, or tune on a GPU
+//#| nvtune error   : NVTUNE_STRICT turns 2 warnings into errors: correct what caused them, or unset NVTUNE_STRICT

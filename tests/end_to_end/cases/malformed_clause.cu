@@ -10,12 +10,8 @@ __global__ void k(int n, float *x) {}
 //#|   //@tune threads(n) bock(64:1024:32)
 //#|                      ^~~~
 //#|
-//#| malformed_clause.cu(2): error: parameter `x` of `k` has no value: add `x = ...` to args(...)
-//#|   //@tune args(n = 1 << 20, z = random[n])
-//#|           ^~~~
-//#|
 //#| malformed_clause.cu(2): error: `k` has no parameter `z`: known are n, x
 //#|   //@tune args(n = 1 << 20, z = random[n])
 //#|                             ^
 //#|
-//#| 3 errors detected in the compilation of "malformed_clause.cu".
+//#| 2 errors detected in the compilation of "malformed_clause.cu".

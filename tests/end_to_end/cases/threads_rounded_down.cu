@@ -22,3 +22,4 @@ __global__ void half(int n, const float *x, float *y) {
 //#|           ^~~~~~~
 //#|
 //#| nvtune: half: block=*; from the cache
+//#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT

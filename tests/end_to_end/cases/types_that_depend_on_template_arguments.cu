@@ -48,6 +48,7 @@ void go(int n, const float *x, float *y) {
 //#|
 //#| nvtune: k_4_float_twice_int_char: block=*
 //#| nvtune: k_4_float_twice_int_char: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says
+//#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT
 
 //# build other_enumerator
 //# args -O3 -arch=sm_90 -cubin -std=c++17
@@ -60,6 +61,7 @@ void go(int n, const float *x, float *y) {
 //#|
 //#| nvtune: k_4_float_twice_int_char: block=*
 //#| nvtune: k_4_float_twice_int_char: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says
+//#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT
 
 //# build negative_unsigned
 //# args -O3 -arch=sm_90 -cubin -std=c++17

@@ -39,6 +39,7 @@ __global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
 //#|
 //#| nvtune: k: block=*
 //#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says
+//#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT
 
 //# build enumerator_field
 //# args -O3 -arch=sm_90 -cubin -std=c++17
@@ -51,6 +52,7 @@ __global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
 //#|
 //#| nvtune: k: block=*
 //#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says
+//#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT
 
 //# build array_field
 //# args -O3 -arch=sm_90 -cubin -std=c++17
@@ -63,6 +65,7 @@ __global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
 //#|
 //#| nvtune: k: block=*
 //#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says
+//#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT
 
 //# build enumerator_out_of_range
 //# args -O3 -arch=sm_90 -cubin -std=c++17
@@ -119,6 +122,7 @@ __global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
 //#|
 //#| nvtune: k: block=*
 //#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says
+//#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT
 
 //# build fields_for_buffer
 //# args -O3 -arch=sm_90 -cubin -std=c++17
@@ -206,3 +210,4 @@ __global__ void k(Plan p, const unsigned char *table, Tag tag, Mode m) {
 //#|   //@tune symbol(lut<int, 5> = {1, 2}, ns::key = {1, 2, 0xff})
 //#|                  ^~~~~~~~~~~
 //#|
+//#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT

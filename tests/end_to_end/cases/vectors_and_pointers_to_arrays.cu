@@ -23,6 +23,7 @@ __global__ void k(int n, const float2 v, float4 w, float (*rows)[4], const int c
 //#|
 //#| nvtune: k: block=*
 //#| nvtune: k: note: 1 of 2 points may not be chosen: a cubin or fatbin has no launch stubs, and what loads it launches as it is written: write launch(header), and launch there as the header says
+//#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT
 
 //# build too_many_vector_elements
 //# env NVTUNE_STRICT=1
