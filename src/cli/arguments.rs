@@ -181,8 +181,7 @@ pub fn man_page() -> std::io::Result<Vec<u8>> {
 pub(super) fn write_man_pages(folder: &Path) -> u8 {
     let made = man_page().and_then(|page| {
         std::fs::write(folder.join("nvtune.1"), page)?;
-        std::fs::write(folder.join("nvtune-comments.7"), super::manual::comments_page())?;
-        std::fs::write(folder.join("nvtune-results.7"), super::manual::results_page())
+        super::manual::pages().try_for_each(|(file, text)| std::fs::write(folder.join(file), text))
     });
     match made {
         Ok(()) => 0,
