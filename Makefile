@@ -117,8 +117,9 @@ bench-model: ## time the model: configurations scored in a second, a variant's c
 
 docs: ## build the book in docs/ into build/book; needs mdbook
 	@if ! command -v mdbook >/dev/null; then echo 'make: the book is built by mdbook; install it with: cargo install mdbook' >&2; exit 1; fi
-	mdbook build docs
-	echo build/book/index.html
+	rm -rf build/book
+	cd docs && mdbook build
+	echo book: build/book/index.html
 
 man: build ## write the man pages into build/man
 	@rm -rf build/man

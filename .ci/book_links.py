@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""A preprocessor of mdbook: links that lead out of docs/ into the repository become the paths that they name.
+"""A preprocessor of mdbook: links that are right in the repository become links that are right in the book.
 
-In: mdbook's JSON on standard input (or `supports RENDERER`). Out: the book, in which no page links to what is not in it.
+In: mdbook's JSON on standard input (or `supports RENDERER`). Out: the book. A link out of docs/ becomes the path that it names; one to a
+README.md, which mdbook calls index, follows it.
 """
 
 import json
@@ -12,14 +13,15 @@ import sys
 LINK = re.compile(r"\[([^\]]*)\]\(([^)#:]+)(#[^)]*)?\)")
 
 
-def without_outside(text, page):
-    """Returns the text of a page; a link out of the book becomes its words and the path in the repository."""
+def linked(text, page):
+    """Returns the text of a page with links for the book."""
 
     def replaced(link):
-        path = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page), link[2]))
-        if path.startswith("docs/"):
-            return link[0]
-        return f"`{path}`" if link[1] in path else f"{link[1]} (`{path}`)"
+        words, target, place = link[1], link[2], link[3] or ""
+        path = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page), target))
+        if not path.startswith("docs/"):
+            return f"`{path}`" if words in path else f"{words} (`{path}`)"
+        return f"[{words}]({re.sub('README.md$', 'index.md', target)}{place})"
 
     return LINK.sub(replaced, text)
 
@@ -28,7 +30,7 @@ def change(items):
     for item in items:
         chapter = item.get("Chapter") if isinstance(item, dict) else None
         if chapter:
-            chapter["content"] = without_outside(chapter["content"], chapter["path"] or "")
+            chapter["content"] = linked(chapter["content"], chapter["path"] or "")
             change(chapter["sub_items"])
 
 

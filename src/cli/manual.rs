@@ -2,7 +2,7 @@
 //!
 //! A man page is one entry of `docs/SUMMARY.md` with the entries below it, in their order. Headings become sections, a chapter's the deeper
 //! the deeper its entry is. Tables become tagged lists (the first column is the tag), code blocks keep their lines, links keep their text.
-//! The first heading gives title and section, `name(7)`. The same text gives the same bytes.
+//! The same text gives the same bytes.
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
@@ -26,25 +26,58 @@ const CHAPTERS: &[(&str, &str)] = chapters![
     "results/README.md" "results/cache.md" "results/lock-file.md" "results/modes.md" "results/project.md"
 ];
 
-/// The man pages of section 7: the chapter that each begins with, and the pages that it refers to.
-const PAGES: [(&str, &str, &str); 3] = [
-    ("nvtune-comments.7", "comments/README.md", "nvtune(1), nvtune-recipes(7), nvtune-results(7)"),
-    ("nvtune-recipes.7", "recipes/README.md", "nvtune(1), nvtune-comments(7), nvtune-results(7)"),
-    ("nvtune-results.7", "results/README.md", "nvtune(1), nvtune-comments(7), nvtune-recipes(7)"),
+/// A man page of section 7.
+struct Manual {
+    name: &'static str,
+    /// What stands after its name.
+    purpose: &'static str,
+    /// The chapter that it begins with; those below it follow.
+    first: &'static str,
+    see_also: &'static str,
+}
+
+const MANUALS: [Manual; 3] = [
+    Manual {
+        name: "nvtune-comments",
+        purpose: "the tuning comments that nvtune(1) reads",
+        first: "comments/README.md",
+        see_also: "nvtune(1), nvtune-recipes(7), nvtune-results(7)",
+    },
+    Manual {
+        name: "nvtune-recipes",
+        purpose: "how builds call nvtune(1)",
+        first: "recipes/README.md",
+        see_also: "nvtune(1), nvtune-comments(7), nvtune-results(7)",
+    },
+    Manual {
+        name: "nvtune-results",
+        purpose: "what nvtune(1) keeps between builds",
+        first: "results/README.md",
+        see_also: "nvtune(1), nvtune-comments(7), nvtune-recipes(7)",
+    },
 ];
 
 /// Makes the man pages of section 7, each with its file name.
-pub fn pages() -> impl Iterator<Item = (&'static str, String)> {
-    PAGES.into_iter().map(|(file, first, others)| {
+pub fn pages() -> impl Iterator<Item = (String, String)> {
+    MANUALS.iter().map(|manual| (format!("{}.7", manual.name), manual.page()))
+}
+
+impl Manual {
+    fn page(&self) -> String {
+        let Self { name, purpose, first, see_also } = self;
         let mut page = Page::default();
+        page.append(&format!("# {name}(7)\n\n## Name\n\n{name} - {purpose}\n"), 0);
         for (level, path) in section(SUMMARY, first) {
-            // A test has all of them made, so none is missing in a build that is shipped.
+            // A test makes all of them, so none is missing in a build that is shipped.
             let (_, text) = CHAPTERS.iter().find(|(chapter, _)| *chapter == path).expect("a chapter of the list");
-            page.append(text, level);
+            match text.split_once('\n') {
+                Some((_, text)) if path == *first => page.append(&format!("# Description\n{text}"), 1),
+                _ => page.append(text, level),
+            }
         }
-        page.append(&format!("# See also\n\n{others}\n"), 1);
-        (file, page.text)
-    })
+        page.append(&format!("# See also\n\n{see_also}\n"), 1);
+        page.text
+    }
 }
 
 /// Returns the chapters of a summary from `first` to the last one below it, each with how much deeper than `first` it is.
@@ -231,10 +264,13 @@ mod tests {
     }
 
     #[test]
-    fn every_man_page_has_its_chapters() {
+    fn every_man_page_has_its_parts() {
         for (file, text) in pages() {
-            let title = format!(".TH {} 7 ", file.trim_end_matches(".7"));
-            assert!(text.starts_with(&title), "{file}: {}", &text[..40]);
+            let name = file.trim_end_matches(".7");
+            let roff = name.replace('-', "\\-");
+            let head = format!(".TH {roff} 7 \"\" \"nvtune 0.1.0\" \"\"\n.SH \"NAME\"\n.PP\n{roff} \\- ");
+            assert!(text.starts_with(&head), "{file}: {}", &text[..100]);
+            assert_eq!(text.matches(".SH \"DESCRIPTION\"\n").count(), 1, "{file}");
             assert!(text.contains(".SH \"SEE ALSO\"\n.PP\nnvtune(1), "), "{file}");
         }
     }

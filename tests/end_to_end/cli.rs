@@ -21,8 +21,7 @@ fn man_writes_every_page() {
         .collect();
     written.sort();
     let own = String::from_utf8(nvtune::cli::man_page().expect("made in memory")).expect("text");
-    let mut expected: Vec<(String, String)> =
-        nvtune::cli::pages().map(|(file, text)| (file.to_owned(), text)).collect();
+    let mut expected: Vec<(String, String)> = nvtune::cli::pages().collect();
     expected.push(("nvtune.1".to_owned(), own));
     expected.sort();
     assert!(written == expected, "{:?}", written.iter().map(|(file, _)| file).collect::<Vec<_>>());
