@@ -25,7 +25,7 @@ FIND_NVCC = NVTUNE_NVCC="$$($(PYTHON) .ci/toolkit.py)"; export NVTUNE_NVCC
 # The architecture of this machine's GPU, sm_90 without one.
 ARCH ?= $(or $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sed -n '1s/^\([0-9]*\)\.\([0-9]\)$$/sm_\1\2/p'),sm_90)
 
-.PHONY: help build build-eval toolkit demo test test-full test-faults lint checks fuzz test-gpu bench-gpu bench bench-dispatch bench-model eval install clean
+.PHONY: help build build-eval toolkit demo test test-full test-faults lint checks fuzz test-gpu bench-gpu bench bench-dispatch bench-model eval docs man install clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -115,12 +115,22 @@ bench-dispatch: build toolkit ## time what the choice of an entry adds to a laun
 bench-model: ## time the model: configurations scored in a second, a variant's code read and replayed
 	@$(CARGO) bench --locked --bench scoring
 
-install: build ## put nvtune and its man pages under PREFIX (/usr/local)
+docs: ## build the book in docs/ into build/book; needs mdbook
+	@if ! command -v mdbook >/dev/null; then echo 'make: the book is built by mdbook; install it with: cargo install mdbook' >&2; exit 1; fi
+	rm -rf build/book
+	cd docs && mdbook build
+	echo book: build/book/index.html
+
+man: build ## write the man pages into build/man
+	@rm -rf build/man
+	mkdir -p build/man
+	'$(abspath $(NVTUNE))' man build/man
+
+install: build man ## put nvtune and its man pages under PREFIX (/usr/local)
 	@install -d '$(DESTDIR)$(PREFIX)/bin'
 	install -m 755 '$(NVTUNE)' '$(DESTDIR)$(PREFIX)/bin/nvtune'
 	install -D -m 755 shims/nvcc '$(DESTDIR)$(PREFIX)/libexec/nvtune/nvcc'
-	shopt -s nullglob
-	for page in man/*.[1-9]; do install -D -m 644 "$$page" "$(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}"; done
+	for page in build/man/*.[1-9]; do install -D -m 644 "$$page" "$(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}"; done
 
 clean: ## remove what was built; the toolkit stays
 	@rm -rf build demo

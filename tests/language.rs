@@ -1,35 +1,29 @@
-//! The reference of the comment language (`man/nvtune-comments.md`) says what is true: every example in it is put to the test.
+//! The reference of the comment language (`docs/comments/`) says what is true: every example in it is put to the test.
 
+use super::support::book::{assert_block, blocks, chapters, page};
 use super::support::toolkit::nvcc;
 use nvtune::comment::annotations;
 use nvtune::diag::{Source, render};
 use nvtune::space::{Limits, Space};
 use std::collections::BTreeSet;
-
 use std::process::Command;
 
-const PAGE: &str = include_str!("../man/nvtune-comments.md");
+/// The chapters of the reference, each with its path and its text.
+fn reference() -> Vec<(String, String)> {
+    let paths = chapters().into_iter().filter(|path| path.starts_with("docs/comments/"));
+    paths.map(|path| (path.clone(), page(&path))).collect()
+}
 
-/// The code blocks of the page that are marked so.
-fn blocks(kind: &str) -> Vec<&'static str> {
-    let mut found = Vec::new();
-    let mut rest = PAGE;
-    while let Some((_, after)) = rest.split_once("\n```") {
-        let (info, body) = after.split_once('\n').expect("a block has a first line");
-        let (block, after) = body.split_once("```\n").expect("a block is closed");
-        if info == kind {
-            found.push(block);
-        }
-        rest = after;
-    }
-    found
+/// The blocks of code of this kind in the whole reference.
+fn examples(kind: &str) -> Vec<String> {
+    reference().iter().flat_map(|(_, text)| blocks(text, kind)).map(str::to_owned).collect()
 }
 
 #[test]
 fn documented_examples_have_spaces() {
-    let examples = blocks("cuda");
-    assert!(examples.len() >= 8, "{}", examples.len());
-    for text in examples {
+    let examples = examples("cuda");
+    assert!(examples.len() >= 20, "{}", examples.len());
+    for text in &examples {
         let source = Source::new("a.cu", text.as_bytes());
         let found = annotations(&source).unwrap_or_else(|problems| panic!("{text}\n{}", render(&problems)));
         let [annotation] = &found[..] else { panic!("one kernel:\n{text}") };
@@ -47,7 +41,7 @@ fn documented_examples_have_spaces() {
 fn documented_examples_compile() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("examples.cu");
-    std::fs::write(&path, blocks("cuda").join("\n")).expect("written");
+    std::fs::write(&path, examples("cuda").join("\n")).expect("written");
     let mut command = Command::new(nvcc());
     command
         .args(["-arch=sm_90", "-O3", "-Werror", "all-warnings", "-cubin", "-o"])
@@ -58,25 +52,25 @@ fn documented_examples_compile() {
 
 #[test]
 fn documented_errors_are_reported() {
-    let examples = blocks("tune-error");
-    assert!(!examples.is_empty());
-    for text in examples {
-        let (source, expected) = text.split_once("\n\n").expect("a source, a blank line, and what is said of it");
-        let source = Source::new("a.cu", format!("{source}\n").as_bytes());
-        let said = match annotations(&source) {
-            Err(problems) => render(&problems),
-            Ok(found) => render(&Space::new(&found[0], &Limits::default()).expect_err("an error")),
-        };
-        assert_eq!(said, expected, "{text}");
+    assert!(examples("tune-error").len() >= 20, "{}", examples("tune-error").len());
+    for (path, text) in reference() {
+        for block in blocks(&text, "tune-error") {
+            let (source, _) = block.split_once("\n\n").expect("a source, a blank line, and what is said of it");
+            let code = Source::new("a.cu", format!("{source}\n").as_bytes());
+            let said = match annotations(&code) {
+                Err(problems) => render(&problems),
+                Ok(found) => render(&Space::new(&found[0], &Limits::default()).expect_err(source)),
+            };
+            assert_block(&path, block, &format!("{source}\n\n{said}"));
+        }
     }
 }
 
 #[test]
 fn every_clause_is_documented() {
-    let (_, clauses) = PAGE.split_once("\n## Clauses\n").expect("the section");
-    let (clauses, _) = clauses.split_once("\n## ").expect("the next section");
-    let described: BTreeSet<&str> =
-        clauses.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`')).collect();
+    let reference = reference();
+    let title = |text: &str| Some(text.lines().next()?.strip_prefix("# `")?.strip_suffix('`')?.to_owned());
+    let described: BTreeSet<String> = reference.iter().filter_map(|(_, text)| title(text)).collect();
     // The message for what is no clause lists those that are.
     let say = |clause: &str| {
         let text = format!("//@tune block(256) threads(n) {clause}\n__global__ void k(int n) {{}}\n");
@@ -84,17 +78,19 @@ fn every_clause_is_documented() {
     };
     let unknown = say("frobnicate(1)");
     let (_, known) = unknown.split_once(": known are ").expect("the message lists the clauses");
-    assert_eq!(described, known.lines().next().unwrap_or_default().split(", ").collect());
+    assert_eq!(described, known.lines().next().unwrap_or_default().split(", ").map(str::to_owned).collect());
     // The grammar has them all, too.
+    let grammar = examples("ebnf");
     for clause in described {
-        let rule = blocks("ebnf")[0].lines().any(|line| line.contains(&format!("\"{clause}\"")));
+        let rule = grammar[0].lines().any(|line| line.contains(&format!("\"{clause}\"")));
         assert!(rule, "the grammar lacks `{clause}`");
     }
 }
 
 #[test]
 fn documented_lists_have_their_values() {
-    let (_, table) = PAGE.split_once("| form | values |\n| --- | --- |\n").expect("the table of lists");
+    let text = page("docs/comments/lists.md");
+    let (_, table) = text.split_once("| form | values |\n| --- | --- |\n").expect("the table of lists");
     let rows: Vec<(&str, &str)> =
         table.lines().map_while(|line| line.strip_prefix("| `")?.strip_suffix(" |")?.split_once("` | ")).collect();
     assert!(rows.len() >= 5);

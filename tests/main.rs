@@ -5,6 +5,7 @@
 mod support;
 
 mod advice;
+mod book;
 mod cache;
 mod clauses;
 mod comment;

@@ -160,9 +160,10 @@ which both were timed; or, where nothing was timed, none is predicted to be fast
 ];
 
 /// The other man pages, and what each describes.
-const PAGES: [(&str, &str); 2] = [
+const PAGES: [(&str, &str); 3] = [
     ("nvtune-comments(7)", "the tuning comment: every clause, its forms and examples"),
     ("nvtune-results(7)", "what is kept between builds: header, record, lock file and cache"),
+    ("nvtune-recipes(7)", "nvtune in Make, CMake, Meson, PyTorch, with ccache, in CI and on remote GPUs"),
 ];
 
 /// Columns of the help where those of the terminal are not known, and at most.
@@ -263,8 +264,7 @@ fn subcommands(page: &mut Roff, path: &str, command: &clap::Command) {
 pub(super) fn write_man_pages(folder: &Path) -> u8 {
     let made = man_page().and_then(|page| {
         std::fs::write(folder.join("nvtune.1"), page)?;
-        std::fs::write(folder.join("nvtune-comments.7"), super::manual::comments_page())?;
-        std::fs::write(folder.join("nvtune-results.7"), super::manual::results_page())
+        super::manual::pages().try_for_each(|(file, text)| std::fs::write(folder.join(file), text))
     });
     match made {
         Ok(()) => 0,

@@ -1,32 +1,100 @@
-//! A Markdown page -> a man page in roff, in the macros of man(7).
+//! Chapters of the book in `docs/` -> man pages in roff, in the macros of man(7).
 //!
-//! One source for both: headings become sections, tables become tagged lists (the first column is the tag), code blocks stay
-//! as they are. The first heading gives title and section, `name(7)`. The same text gives the same bytes.
+//! A man page is one entry of `docs/SUMMARY.md` with the entries below it, in their order. Headings become sections, a chapter's the deeper
+//! the deeper its entry is. Tables become tagged lists (the first column is the tag), code blocks keep their lines, links keep their text.
+//! The same text gives the same bytes.
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-/// The reference of the comment language, `man/nvtune-comments.md`.
-const COMMENTS: &str = include_str!("../../man/nvtune-comments.md");
+/// Lists the chapters of the book in their order.
+const SUMMARY: &str = include_str!("../../docs/SUMMARY.md");
 
-/// The man page `nvtune-comments.7`.
-pub fn comments_page() -> String {
-    man_page(COMMENTS)
+macro_rules! chapters {
+    ($($path:literal)*) => { &[$(($path, include_str!(concat!("../../docs/", $path)))),*] };
 }
 
-/// What is kept between builds, `man/nvtune-results.md`.
-const RESULTS: &str = include_str!("../../man/nvtune-results.md");
+/// The chapters that are in man pages, by their paths in `docs/`.
+const CHAPTERS: &[(&str, &str)] = chapters![
+    "comments/README.md" "comments/args.md" "comments/baseline.md" "comments/block.md" "comments/budget.md" "comments/cache.md"
+    "comments/carveout.md" "comments/check.md" "comments/clauses.md" "comments/default.md" "comments/define.md"
+    "comments/diagnostics.md" "comments/expressions.md" "comments/form.md" "comments/grammar.md" "comments/grid.md"
+    "comments/header.md" "comments/launch.md" "comments/lists.md" "comments/name.md" "comments/regs.md" "comments/require.md"
+    "comments/shared.md" "comments/space.md" "comments/strategy.md" "comments/symbol.md" "comments/template.md"
+    "comments/threads.md" "comments/trips.md"
+    "recipes/README.md" "recipes/ccache.md" "recipes/ci.md" "recipes/cmake.md" "recipes/containers.md" "recipes/make.md"
+    "recipes/meson.md" "recipes/pytorch.md" "recipes/runners.md"
+    "results/README.md" "results/cache.md" "results/lock-file.md" "results/modes.md" "results/project.md"
+];
 
-/// The man page `nvtune-results.7`.
-pub fn results_page() -> String {
-    man_page(RESULTS)
+/// A man page of section 7.
+struct Manual {
+    name: &'static str,
+    /// What stands after its name.
+    purpose: &'static str,
+    /// The chapter that it begins with; those below it follow.
+    first: &'static str,
+    see_also: &'static str,
 }
 
-fn man_page(markdown: &str) -> String {
-    let mut page = Page::default();
-    for event in Parser::new_ext(markdown, Options::ENABLE_TABLES) {
-        page.event(event);
+const MANUALS: [Manual; 3] = [
+    Manual {
+        name: "nvtune-comments",
+        purpose: "the tuning comments that nvtune(1) reads",
+        first: "comments/README.md",
+        see_also: "nvtune(1), nvtune-recipes(7), nvtune-results(7)",
+    },
+    Manual {
+        name: "nvtune-recipes",
+        purpose: "how builds call nvtune(1)",
+        first: "recipes/README.md",
+        see_also: "nvtune(1), nvtune-comments(7), nvtune-results(7)",
+    },
+    Manual {
+        name: "nvtune-results",
+        purpose: "what nvtune(1) keeps between builds",
+        first: "results/README.md",
+        see_also: "nvtune(1), nvtune-comments(7), nvtune-recipes(7)",
+    },
+];
+
+/// Makes the man pages of section 7, each with its file name.
+pub fn pages() -> impl Iterator<Item = (String, String)> {
+    MANUALS.iter().map(|manual| (format!("{}.7", manual.name), manual.page()))
+}
+
+impl Manual {
+    fn page(&self) -> String {
+        let Self { name, purpose, first, see_also } = self;
+        let mut page = Page::default();
+        page.append(&format!("# {name}(7)\n\n## Name\n\n{name} - {purpose}\n"), 0);
+        for (level, path) in section(SUMMARY, first) {
+            // A test makes all of them, so none is missing in a build that is shipped.
+            let (_, text) = CHAPTERS.iter().find(|(chapter, _)| *chapter == path).expect("a chapter of the list");
+            match text.split_once('\n') {
+                Some((_, text)) if path == *first => page.append(&format!("# Description\n{text}"), 1),
+                _ => page.append(text, level),
+            }
+        }
+        page.append(&format!("# See also\n\n{see_also}\n"), 1);
+        page.text
     }
-    page.text
+}
+
+/// Returns the chapters of a summary from `first` to the last one below it, each with how much deeper than `first` it is.
+fn section<'a>(summary: &'a str, first: &str) -> Vec<(usize, &'a str)> {
+    let entries = summary.lines().filter_map(|line| {
+        let path = line.trim_start().strip_prefix("- [")?.split_once("](")?.1.strip_suffix(')')?;
+        Some(((line.len() - line.trim_start().len()) / 2, path))
+    });
+    let mut chapters: Vec<(usize, &str)> = Vec::new();
+    for (level, path) in entries.skip_while(|(_, path)| *path != first) {
+        match chapters.first() {
+            Some((top, _)) if level <= *top => break,
+            _ => chapters.push((level, path)),
+        }
+    }
+    let top = chapters.first().map_or(0, |(level, _)| *level);
+    chapters.into_iter().map(|(level, path)| (level - top, path)).collect()
 }
 
 /// A page under way.
@@ -40,9 +108,19 @@ struct Page {
     in_code: bool,
     in_item: bool,
     in_table_head: bool,
+    /// How much deeper the headings of the chapter under way are than in its text.
+    level: usize,
 }
 
 impl Page {
+    /// Appends a chapter whose headings are `level` deeper than in its text.
+    fn append(&mut self, markdown: &str, level: usize) {
+        self.level = level;
+        for event in Parser::new_ext(markdown, Options::ENABLE_TABLES) {
+            self.event(event);
+        }
+    }
+
     fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Start(tag) => self.start(tag),
@@ -51,7 +129,7 @@ impl Page {
             Event::Text(text) => self.line.push_str(&escaped(&text)),
             Event::Code(text) => self.line.push_str(&format!("\\fB{}\\fR", escaped(&text))),
             Event::SoftBreak | Event::HardBreak => self.line.push(' '),
-            // Of what else Markdown has, the page uses nothing.
+            // The chapters use nothing else of Markdown that has a meaning in roff.
             _ => {}
         }
     }
@@ -75,19 +153,7 @@ impl Page {
 
     fn end(&mut self, tag: TagEnd) {
         match tag {
-            TagEnd::Heading(HeadingLevel::H1) => {
-                let title = self.take().replace(['(', ')'], " ");
-                let version = env!("CARGO_PKG_VERSION");
-                self.request(&format!(".TH {} \"\" \"nvtune {version}\" \"\"", title.trim_end()));
-            }
-            TagEnd::Heading(HeadingLevel::H2) => {
-                let title = self.take().to_uppercase();
-                self.request(&format!(".SH \"{title}\""));
-            }
-            TagEnd::Heading(_) => {
-                let title = self.take();
-                self.request(&format!(".SS \"{title}\""));
-            }
+            TagEnd::Heading(level) => self.heading(level),
             TagEnd::Paragraph => self.paragraph(".PP"),
             TagEnd::Item => {
                 self.in_item = true;
@@ -107,6 +173,19 @@ impl Page {
             TagEnd::TableRow => self.row(),
             TagEnd::Table => self.request(".PP"),
             _ => {}
+        }
+    }
+
+    fn heading(&mut self, level: HeadingLevel) {
+        let title = self.take();
+        match level as usize + self.level {
+            1 => {
+                let version = env!("CARGO_PKG_VERSION");
+                let title = title.replace(['(', ')'], " ");
+                self.request(&format!(".TH {} \"\" \"nvtune {version}\" \"\"", title.trim_end()));
+            }
+            2 => self.request(&format!(".SH \"{}\"", title.to_uppercase())),
+            _ => self.request(&format!(".SS \"{title}\"")),
         }
     }
 
@@ -175,8 +254,35 @@ fn guarded(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::man_page;
+    use super::{Page, pages, section};
     use expect_test::expect;
+
+    fn man_page(markdown: &str) -> String {
+        let mut page = Page::default();
+        page.append(markdown, 0);
+        page.text
+    }
+
+    #[test]
+    fn every_man_page_has_its_parts() {
+        for (file, text) in pages() {
+            let name = file.trim_end_matches(".7");
+            let roff = name.replace('-', "\\-");
+            let head = format!(".TH {roff} 7 \"\" \"nvtune 0.1.0\" \"\"\n.SH \"NAME\"\n.PP\n{roff} \\- ");
+            assert!(text.starts_with(&head), "{file}: {}", &text[..100]);
+            assert_eq!(text.matches(".SH \"DESCRIPTION\"\n").count(), 1, "{file}");
+            assert!(text.contains(".SH \"SEE ALSO\"\n.PP\nnvtune(1), "), "{file}");
+        }
+    }
+
+    #[test]
+    fn section_of_a_summary_ends_at_its_own_level() {
+        let summary =
+            "# S\n\n[Top](README.md)\n\n- [A](a.md)\n  - [B](b.md)\n    - [C](c.md)\n  - [D](d.md)\n- [E](e.md)\n";
+        assert_eq!(section(summary, "a.md"), [(0, "a.md"), (1, "b.md"), (2, "c.md"), (1, "d.md")]);
+        assert_eq!(section(summary, "b.md"), [(0, "b.md"), (1, "c.md")]);
+        assert_eq!(section(summary, "e.md"), [(0, "e.md")]);
+    }
 
     #[test]
     fn markdown_becomes_roff() {

@@ -14,7 +14,7 @@ mod tune;
 mod wrap;
 
 pub use arguments::{Arguments, command, man_page};
-pub use manual::{comments_page, results_page};
+pub use manual::pages;
 
 use crate::nvcc::is_nvcc_name;
 use arguments::Subcommand;

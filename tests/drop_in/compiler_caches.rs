@@ -1,4 +1,4 @@
-//! ccache and sccache before nvtune, by the recipes of the man page: what is the same is a hit, and nothing tuned is ever stale.
+//! ccache and sccache before nvtune, by the recipes of the book: what is the same is a hit, and nothing tuned is ever stale.
 
 use super::builds::Project;
 use super::documented;
@@ -27,9 +27,9 @@ fn project_for(tool: &str) -> Option<Project> {
     Some(project)
 }
 
-/// Runs the man page's own line; returns whether it was a hit, and what nvtune said.
+/// Runs the recipe's own line; returns whether it was a hit, and what nvtune said.
 fn ccached(project: &Project) -> (bool, String) {
-    let recipe = documented::block("nvtune-results.md", "With ccache", "sh");
+    let recipe = documented::block("ccache.md", "With ccache", "sh");
     // The real nvcc of the test builds code for the first GPUs by itself.
     let recipe = recipe.replace("ccache nvcc", "ccache nvcc -arch=sm_90");
     let line = format!("export CCACHE_DIR=$PWD/ccache CCACHE_LOGFILE=$PWD/log; rm -f log\n{recipe}");
@@ -73,7 +73,7 @@ fn ccache_misses_where_lock_file_comment_or_included_file_changed() {
 #[test]
 fn marked_source_goes_past_sccache_and_plain_source_is_cached() {
     let Some(project) = project_for("sccache") else { return };
-    let launcher = documented::block("nvtune-results.md", "With sccache", "sh");
+    let launcher = documented::block("ccache.md", "With sccache", "sh");
     std::fs::write(project.path("bin/launcher"), launcher).expect("written");
     let line = "chmod +x bin/launcher; export SCCACHE_DIR=$PWD/sccache SCCACHE_SERVER_PORT=4917 SCCACHE_IDLE_TIMEOUT=60; unset NVTUNE_NVCC\n\
                 trap 'sccache --stop-server >/dev/null 2>&1' EXIT\n\

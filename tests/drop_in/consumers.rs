@@ -1,4 +1,4 @@
-//! A host-only file that takes its launch parameters from the header of a kernel in another file, in each build system as the man page
+//! A host-only file that takes its launch parameters from the header of a kernel in another file, in each build system as its recipe
 //! has it: in order in a build from nothing, with every processor; compiled again in the same build that changes the header; and not
 //! otherwise.
 
@@ -16,7 +16,7 @@ int kernel_block() {\n#ifdef SAXPY_BLOCK_SIZE\n    return SAXPY_BLOCK_SIZE;\n#el
 const HOST: &str = "#if __has_include(\"saxpy.tune.h\")\n#include \"saxpy.tune.h\"\n#endif\nint kernel_block();\nint main() {\n#ifdef SAXPY_BLOCK_SIZE\n\
     return SAXPY_BLOCK_SIZE == kernel_block() && nvtune_saxpy_grid(SAXPY_BLOCK_SIZE + 1).x == 2 ? 0 : 7;\n#else\n    return 9;\n#endif\n}\n";
 
-/// A build: its name, the tools that it needs, the file that the man page's text goes into with what stands around it there, how it is
+/// A build: its name, the tools that it needs, the file that the recipe goes into with what stands around it there, how it is
 /// begun and how it is built, and the program.
 struct Build {
     name: &'static str,
@@ -28,6 +28,9 @@ struct Build {
     build: &'static str,
     program: &'static str,
 }
+
+/// The heading of the rules in the recipes.
+const OTHER_FILE: &str = "A file that needs another file's header";
 
 const CMAKE: &str =
     "cmake_minimum_required(VERSION 3.24)\nproject(drop LANGUAGES CXX CUDA)\nset(CMAKE_CUDA_ARCHITECTURES 90-real)\n";
@@ -80,8 +83,9 @@ const BUILDS: [Build; 4] = [
 fn problem(build: &Build) -> Result<(), String> {
     let new = |mode: &str| -> Result<Project, String> {
         let project = Project::new();
-        let text = format!("{}{}", build.before, documented::block("nvtune-comments.md", "In other files", build.kind));
-        let native = documented::block("nvtune-results.md", "With sccache", "ini");
+        let text =
+            format!("{}{}", build.before, documented::block(&format!("{}.md", build.kind), OTHER_FILE, build.kind));
+        let native = documented::block("meson.md", "Meson", "ini");
         for (name, text) in [("saxpy.cu", KERNEL), ("host.cpp", HOST), (build.file, &text), ("native.ini", &native)] {
             std::fs::write(project.path(name), text).map_err(|error| error.to_string())?;
         }

@@ -1,12 +1,11 @@
-//! What the man pages tell users to write into their build files, so that the tests build with that and nothing else.
+//! What the book has users write into their build files, so that the tests build with that and nothing else.
 
-use std::path::Path;
+use crate::support::book;
 
-/// The first block of code of this kind (```` ```make ````) behind a heading of a page in `man/`.
-pub fn block(page: &str, heading: &str, kind: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("man").join(page);
-    let text = std::fs::read_to_string(&path).expect(page);
+/// The first block of code of this kind (```` ```make ````) behind a heading of a recipe, a page in `docs/recipes/`.
+pub fn block(recipe: &str, heading: &str, kind: &str) -> String {
+    let text = book::page(&format!("docs/recipes/{recipe}"));
     let section = text.split_once(&format!("# {heading}\n")).map(|(_, section)| section).expect(heading);
-    let block = section.split_once(&format!("```{kind}\n")).and_then(|(_, rest)| rest.split_once("```\n"));
-    block.map(|(block, _)| block.to_owned()).unwrap_or_else(|| panic!("{page}, {heading}: no {kind}"))
+    let blocks = book::blocks(section, kind);
+    blocks.first().map(|block| (*block).to_owned()).unwrap_or_else(|| panic!("{recipe}, {heading}: no {kind}"))
 }

@@ -1,5 +1,6 @@
 //! What several test modules share.
 
+pub mod book;
 pub mod disassembly;
 pub mod fixtures;
 pub mod full;
