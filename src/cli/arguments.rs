@@ -64,7 +64,7 @@ pub enum Subcommand {
         #[arg(last = true, required = true)]
         call: Vec<OsString>,
     },
-    /// Writes the man pages into a folder: nvtune(1), nvtune-comments(7) and nvtune-results(7)
+    /// Writes the man pages into a folder: nvtune(1), nvtune-comments(7), nvtune-recipes(7), nvtune-results(7)
     Man {
         /// The folder, which must exist
         #[arg(value_name = "DIR")]

@@ -54,6 +54,8 @@ pub struct Toolchain {
 pub struct FrontEnd {
     /// As [`Toolchain::source_digest`] gives it.
     pub source_digest: String,
+    /// Bytes of the preprocessed source.
+    pub source_bytes: usize,
     /// The files that it read, as the preprocessor names them; those of nvtune's own are left out.
     pub files: Vec<String>,
     pub ptx: String,
@@ -186,7 +188,8 @@ impl Toolchain {
         let made = self.cicc(&preprocessed, module_id, &[])?;
         let text = bytes(&preprocessed)?;
         let (source_digest, files) = (source_digest(&text), self.files(&text));
-        Ok(FrontEnd { source_digest, files, ptx: read(&made.ptx)?, stub: read(&made.stub)? })
+        let source_bytes = text.len();
+        Ok(FrontEnd { source_digest, source_bytes, files, ptx: read(&made.ptx)?, stub: read(&made.stub)? })
     }
 
     /// The file of the preprocessed source, with these macros defined.

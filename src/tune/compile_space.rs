@@ -1,8 +1,9 @@
-//! The variants of a kernel, compiled and scored: all of them, or in rounds (see [`screen`]) where nothing will be timed.
+//! The variants of a kernel, compiled and scored: all of them, or a part (`macro_screening.rs`) if nothing will be timed.
 
 use super::failure::Problem;
 use super::kernel_info::Subject;
 use super::macro_screening;
+use super::macro_screening::{Affordable, Sizes};
 use super::profiles::Known;
 use super::scoring;
 use super::scoring::Scored;
@@ -26,7 +27,10 @@ pub struct Explored {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
     Whole,
-    Screened,
+    /// What the compile of the source bounds; that many kernels of it share the bound.
+    Screened {
+        kernels: usize,
+    },
 }
 
 impl Effort {
@@ -34,8 +38,17 @@ impl Effort {
     pub fn first_round(self, sets: Vec<Macros>) -> Vec<Macros> {
         match self {
             Self::Whole => sets,
-            Self::Screened => macro_screening::alone(&sets),
+            Self::Screened { .. } => sets.into_iter().take(1).collect(),
         }
+    }
+
+    /// The part of a space that is compiled, by what the front end made of the baseline; `None`: all of it.
+    fn affordable(self, subject: &Subject<'_>, front_ends: &FrontEnds<'_>) -> Option<Affordable> {
+        let Self::Screened { kernels } = self else { return None };
+        let front_end = front_ends.made(&Macros::new())?;
+        let (source, ptx) = (front_end.source_bytes, front_end.ptx.len());
+        let sizes = Sizes { source, ptx, kernel_ptx: subject.ptx_bytes, kernels };
+        Some(Affordable::for_sizes(sizes))
     }
 }
 
@@ -58,8 +71,10 @@ pub fn explore(
 ) -> Result<Explored, Problem> {
     let sets = subject.macro_sets();
     let all = Written { caps: subject.space.caps().to_vec(), operators: subject.space.cache_operators() };
-    let mut seen = effort.first_round(sets.clone());
-    let (mut variants, mut known, mut model) = (Variants::default(), Known::default(), Duration::ZERO);
+    let affordable = effort.affordable(subject, front_ends);
+    let seen = affordable.map_or(sets.clone(), |affordable| macro_screening::spread(&sets, affordable.macro_sets));
+    let known = if affordable.is_some() { Known::bounded() } else { Known::default() };
+    let (mut variants, mut known, mut model) = (Variants::default(), known, Duration::ZERO);
     let mut round = |subject: &mut Subject<'_>, sets: &[Macros], written: &Written| {
         subject.learn(front_ends, toolchain, sets);
         variants.compile(front_ends, subject, sets, written, first);
@@ -74,16 +89,12 @@ pub fn explore(
         round(subject, &[baseline.macros], &alone)?;
     }
     let natural = all.natural(Edits::from(&subject.baseline()));
-    let scored = if effort == Effort::Screened && sets.len() > 1 {
-        let natural = natural.as_ref().unwrap_or(&all);
-        let mut scored = round(subject, &seen, natural)?;
-        let second = macro_screening::together(&sets, &seen, |macros| scored.least_time(macros));
-        if !second.is_empty() {
-            scored = round(subject, &second, natural)?;
-            seen.extend(second);
-        }
-        let best = macro_screening::best(&seen, |macros| scored.least_time(macros));
-        round(subject, &best, &all)?
+    let scored = if let Some(Affordable { assemblies, .. }) = affordable {
+        let scored = round(subject, &seen, natural.as_ref().unwrap_or(&all))?;
+        let best = macro_screening::best(&seen, |macros| scored.least_time(macros)).cloned();
+        let caps = assemblies / all.operators.len().max(1);
+        let caps = macro_screening::thinned(&all.caps, caps, subject.baseline().cap);
+        round(subject, best.as_slice(), &Written { caps, ..all })?
     } else {
         if let Some((shown, natural)) = shown.zip(natural) {
             shown(round(subject, &seen, &natural)?);

@@ -194,7 +194,7 @@ pub fn will_time(tuner: &Tuner<'_>, toolchain: &Toolchain, annotation: &Annotati
 pub(super) fn effort(tuner: &Tuner<'_>, toolchain: &Toolchain, annotation: &Annotation) -> Effort {
     let strategy = strategy(annotation, tuner.settings.strategy);
     let timed = will_time(tuner, toolchain, annotation);
-    if timed || strategy == Strategy::Es { Effort::Whole } else { Effort::Screened }
+    if timed || strategy == Strategy::Es { Effort::Whole } else { Effort::Screened { kernels: tuner.kernels } }
 }
 
 pub(super) fn machine(tuner: &Tuner<'_>, architecture: Architecture) -> Machine {

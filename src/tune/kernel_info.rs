@@ -31,6 +31,8 @@ pub struct Subject<'a> {
     pub annotation: &'a Annotation,
     /// The kernel under the baseline's macros.
     pub entry: Entry,
+    /// Bytes of the kernel's PTX.
+    pub ptx_bytes: usize,
     /// The kernel under each set of the axes' macros: they may be arguments of a template, and so change its name. `Err` is
     /// why there is none.
     entries: HashMap<Macros, Result<Entry, String>>,
@@ -189,8 +191,19 @@ pub fn learn<'a>(
     };
     let waits_for_grid = annotation.clauses.cooperative || grid_sync::waits_for_grid(&module, &entry.symbol);
     let entries = HashMap::from([(own.clone(), Ok(entry.clone()))]);
-    let subject =
-        Subject { annotation, entry, entries, layouts, space, machine, launch_path, waits_for_grid, stale: None };
+    let ptx_bytes = module.entry(&entry.symbol).map_or(0, |function| function.span.len());
+    let subject = Subject {
+        annotation,
+        entry,
+        ptx_bytes,
+        entries,
+        layouts,
+        space,
+        machine,
+        launch_path,
+        waits_for_grid,
+        stale: None,
+    };
     if !tuner.is_beside {
         advise(tuner, toolchain, &module, &subject)?;
     }

@@ -81,6 +81,8 @@ pub struct Tuner<'a> {
     results: Option<&'a Results>,
     /// Of the source under way, where its object is to be built.
     surroundings: Option<Surroundings>,
+    /// Kernels of the source under way.
+    kernels: usize,
     /// Whether a kernel was left out, or not timed, for a reason that another build may not have.
     lacks_some: bool,
     /// Whether candidates were to be timed on a GPU of this machine, and there is none.
@@ -102,6 +104,7 @@ impl<'a> Tuner<'a> {
             files: BTreeSet::new(),
             results: None,
             surroundings: None,
+            kernels: 1,
             lacks_some: false,
             has_no_gpu: false,
             is_beside: false,
@@ -206,6 +209,7 @@ impl<'a> Tuner<'a> {
     pub fn tune(&mut self, toolchain: &Toolchain, annotations: &[Annotation], around: Surroundings) -> Vec<Tuned> {
         process::start_pool();
         self.surroundings = Some(around);
+        self.kernels = annotations.len();
         let mut tuned = Vec::new();
         let course = Course::new(self, toolchain, annotations).map(Course::searched);
         let wrong = course.as_ref().map(Course::wrong).unwrap_or_default();

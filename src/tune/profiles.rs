@@ -25,6 +25,11 @@ const ONE_PROFILE: u64 = 400_000;
 /// The same for those that lend.
 const ALL_LENDERS: u64 = 100_000_000;
 const ONE_LENDER: u64 = 10_000_000;
+/// The same in all of a kernel's rounds if nothing is timed, so that the search costs no more than a compile (about 0.4 s). The
+/// choices on the recorded spaces are the same with a fifth of what a timed search takes.
+const BOUNDED_PROFILES: u64 = 20_000_000;
+const BOUNDED_LENDERS: u64 = 20_000_000;
+const ONE_BOUNDED_LENDER: u64 = 2_000_000;
 /// Launches that differ in their threads by no more than this factor do the same work, but for what the last block has too much.
 const SAME_WORK: f64 = 1.02;
 
@@ -39,6 +44,35 @@ pub struct Known {
     own: HashMap<(Macros, Launch), Option<Arc<Profile>>>,
     /// Those with a long allowance.
     lenders: Vec<Lender>,
+    /// What is left for profiles and for lenders of later rounds; `None` if each round has its own.
+    left: Option<(u64, u64)>,
+}
+
+impl Known {
+    /// Bounds what all rounds take together.
+    pub fn bounded() -> Self {
+        Self { left: Some((BOUNDED_PROFILES, BOUNDED_LENDERS)), ..Self::default() }
+    }
+
+    /// Returns what each of `count` new profiles may take.
+    fn profile_allowance(&mut self, all: usize, count: usize) -> u64 {
+        let allowance = (ALL_PROFILES / all.max(1) as u64).max(ONE_PROFILE);
+        let Some((left, _)) = &mut self.left else { return allowance };
+        let allowance = allowance.min(*left / count.max(1) as u64);
+        *left -= allowance * count as u64;
+        allowance
+    }
+
+    /// Returns how many of `count` new lenders may be run, and what each may take.
+    fn lender_allowance(&mut self, count: usize) -> (usize, u64) {
+        let Some((_, left)) = &mut self.left else {
+            return (count, (ALL_LENDERS / count.max(1) as u64).max(ONE_LENDER));
+        };
+        let run = count.min((*left / ONE_BOUNDED_LENDER) as usize);
+        let allowance = *left / run.max(1) as u64;
+        *left -= allowance * run as u64;
+        (run, allowance)
+    }
 }
 
 struct Lender {
@@ -130,8 +164,8 @@ impl Profiles {
             made.map(Arc::new)
         };
 
-        let allowance = (ALL_PROFILES / jobs.len().max(1) as u64).max(ONE_PROFILE);
         let new: Vec<&Job<'_>> = jobs.iter().filter(|job| !known.own.contains_key(&job.key())).collect();
+        let allowance = known.profile_allowance(jobs.len(), new.len());
         let made: Vec<_> = new.into_par_iter().map(|job| (job.key(), profile(job, allowance))).collect();
         known.own.extend(made);
 
@@ -148,7 +182,8 @@ impl Profiles {
                 lenders.push((Lender { macros, launch, busiest: busiest(&own), profile: None }, job));
             }
         }
-        let allowance = (ALL_LENDERS / lenders.len().max(1) as u64).max(ONE_LENDER);
+        let (run, allowance) = known.lender_allowance(lenders.len());
+        lenders.truncate(run);
         let lenders: Vec<Lender> = lenders
             .into_par_iter()
             .map(|(lender, job)| Lender { profile: profile(job, allowance), ..lender })

@@ -138,7 +138,7 @@ fn is_over(until: Option<Instant>) -> bool {
 }
 
 /// Why a configuration of a set of macros that was screened out has no variant.
-const NOT_COMPILED: &str = "not compiled: where nothing is timed, the macro axes are looked at one at a time";
+const NOT_COMPILED: &str = "not compiled: if nothing is timed, nvcc's own compile time bounds how much is";
 
 /// Distinct machine code of one kernel.
 pub struct Variant {
