@@ -1,6 +1,6 @@
 //! What came of a candidate: its timing, or why it was refused, in words for the user.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
 /// What came of the baseline and of each candidate, in the order given.
@@ -52,6 +52,12 @@ pub(crate) fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     Some(low + (high - low) * place.fract())
 }
 
+/// Reads a text of the other side without line breaks: each line that nvtune prints is its own.
+pub(super) fn one_line<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let text = String::deserialize(from)?;
+    Ok(text.replace(|letter: char| letter.is_control(), " "))
+}
+
 /// Why a candidate was refused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -61,21 +67,41 @@ pub enum Reason {
     /// It is the baseline, and its results change from run to run.
     Unsteady(Difference),
     /// It wrote to a buffer that the baseline only reads, or past the end of one.
-    Stray { buffer: String },
+    Stray {
+        #[serde(deserialize_with = "one_line")]
+        buffer: String,
+    },
     /// Its workload gives a buffer that is compared another shape than the baseline's.
-    Incomparable { buffer: String },
+    Incomparable {
+        #[serde(deserialize_with = "one_line")]
+        buffer: String,
+    },
     /// Nothing proves that it gives the baseline's results: the baseline writes no buffer that is compared.
     Uncompared,
     /// The driver would not load or launch it; `error` is CUDA's name.
-    LaunchFailed { stage: String, error: String },
+    LaunchFailed {
+        #[serde(deserialize_with = "one_line")]
+        stage: String,
+        #[serde(deserialize_with = "one_line")]
+        error: String,
+    },
     /// The block takes more than the device has.
-    TooManyResources { what: String },
+    TooManyResources {
+        #[serde(deserialize_with = "one_line")]
+        what: String,
+    },
     /// It crashed on the device; `error` is CUDA's name.
-    Faulted { error: String },
+    Faulted {
+        #[serde(deserialize_with = "one_line")]
+        error: String,
+    },
     /// It did not end within this many seconds.
     Hung { limit_s: f64 },
     /// The measuring process died while it ran.
-    Died { how: String },
+    Died {
+        #[serde(deserialize_with = "one_line")]
+        how: String,
+    },
     /// Its buffers do not fit.
     OutOfMemory { bytes: u64 },
 }
@@ -119,13 +145,16 @@ impl Reason {
 /// The first place where results differ from the baseline's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
+    #[serde(deserialize_with = "one_line")]
     pub buffer: String,
     /// Element, from 0.
     pub index: u64,
     /// The scalar within a vector element, from 0.
     pub lane: u8,
     /// The baseline's value there, and the candidate's.
+    #[serde(deserialize_with = "one_line")]
     pub expected: String,
+    #[serde(deserialize_with = "one_line")]
     pub got: String,
     /// Number of elements that differ.
     pub count: u64,

@@ -5,7 +5,7 @@
 //! payload (both little-endian 32-bit), the text, the payload. Nothing else is shared, so the two may run on different machines.
 
 use super::candidate::{Caches, Plan};
-use super::outcome::Reason;
+use super::outcome::{Reason, one_line};
 use crate::gpu::{Condition, Device};
 use crate::launch::Launch;
 use crate::workload::Workload;
@@ -99,7 +99,7 @@ pub(crate) enum Reply {
     /// The first frame: there are so many GPUs of this model.
     Ready(Device, usize),
     /// The first and only frame: there is none.
-    NoDevice(String),
+    NoDevice(#[serde(deserialize_with = "one_line")] String),
     /// Still alive, and busy with something other than a kernel.
     Working,
     /// Others measure on the GPUs.
@@ -120,7 +120,7 @@ pub(crate) enum Reply {
     /// The candidate took the device's context with it; the process ends after this.
     Faulted(u32, Reason),
     /// The request could not be served, for a reason that is no candidate's fault.
-    Failed(String),
+    Failed(#[serde(deserialize_with = "one_line")] String),
     /// The request is served.
     Done,
 }
@@ -207,6 +207,27 @@ mod tests {
             assert_eq!((&got, &bytes), (message, payload));
         }
         assert!(read::<Reply>(&mut from).unwrap().is_none());
+    }
+
+    #[test]
+    fn texts_of_the_other_side_forge_no_line() {
+        let forged = "x\nnvtune: k: block=1\r\u{1b}[2K";
+        let difference = serde_json::json!({"buffer": forged, "index": 0, "lane": 0, "expected": forged, "got": forged, "count": 1, "of": 1});
+        for message in [
+            serde_json::json!({"NoDevice": forged}),
+            serde_json::json!({"Failed": forged}),
+            serde_json::json!({"Refused": [1, {"faulted": {"error": forged}}]}),
+            serde_json::json!({"Refused": [1, {"differs": difference}]}),
+            serde_json::json!({"Refused": [1, {"stray": {"buffer": forged}}]}),
+            serde_json::json!({"Faulted": [1, {"launch_failed": {"stage": forged, "error": forged}}]}),
+            serde_json::json!({"Faulted": [1, {"too_many_resources": {"what": forged}}]}),
+            serde_json::json!({"Faulted": [1, {"died": {"how": forged}}]}),
+        ] {
+            let bytes = frame(&message, &[]).unwrap();
+            let (reply, _) = read::<Reply>(&mut bytes.as_slice()).unwrap().unwrap();
+            let text = format!("{reply:?}");
+            assert!(text.contains("nvtune: k") && !text.contains("\\n") && !text.contains("\\u"), "{text}");
+        }
     }
 
     #[test]

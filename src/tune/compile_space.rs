@@ -3,7 +3,7 @@
 use super::failure::Problem;
 use super::kernel_info::Subject;
 use super::macro_screening;
-use super::macro_screening::{Affordable, Sizes};
+use super::macro_screening::{Budget, Sizes};
 use super::profiles::Known;
 use super::scoring;
 use super::scoring::Scored;
@@ -12,6 +12,10 @@ use super::variants::{First, FrontEnds, Macros, Variants, Written};
 use crate::nvcc::Toolchain;
 use crate::ptx::Edits;
 use std::time::{Duration, Instant};
+
+/// Sets of macros that are compiled at most, and how many at a time, if nothing is timed.
+const MOST_SETS: usize = 64;
+const AT_ONCE: usize = 2;
 
 /// What is known of a space before anything is timed.
 pub struct Explored {
@@ -42,13 +46,41 @@ impl Effort {
         }
     }
 
-    /// The part of a space that is compiled, by what the front end made of the baseline; `None`: all of it.
-    fn affordable(self, subject: &Subject<'_>, front_ends: &FrontEnds<'_>) -> Option<Affordable> {
+    /// What the search may take; `None` if it is not bounded.
+    fn budget(self, subject: &Subject<'_>, front_ends: &FrontEnds<'_>) -> Option<Budget> {
         let Self::Screened { kernels } = self else { return None };
-        let front_end = front_ends.made(&Macros::new())?;
-        let (source, ptx) = (front_end.source_bytes, front_end.ptx.len());
-        let sizes = Sizes { source, ptx, kernel_ptx: subject.ptx_bytes, kernels };
-        Some(Affordable::for_sizes(sizes))
+        let baseline = subject.baseline().macros;
+        Some(Budget::for_baseline(sizes(subject, front_ends, &baseline)?, kernels))
+    }
+}
+
+/// Returns the sizes of a set of macros for which the front end was run.
+fn sizes(subject: &Subject<'_>, front_ends: &FrontEnds<'_>, set: &Macros) -> Option<Sizes> {
+    let made = front_ends.made(&subject.options(set))?;
+    let baseline = front_ends.made(&Macros::new())?;
+    // What the other kernels add is taken to be the same.
+    let kernel_ptx = (subject.ptx_bytes + made.ptx.len()).saturating_sub(baseline.ptx.len());
+    Some(Sizes { source: made.source_bytes, ptx: made.ptx.len(), kernel_ptx })
+}
+
+/// Runs the front end for sets that lie far apart, as many as the budget has; returns them, the baseline's first.
+fn screened(
+    budget: &mut Budget,
+    subject: &Subject<'_>,
+    front_ends: &mut FrontEnds<'_>,
+    sets: &[Macros],
+) -> Vec<Macros> {
+    let ordered = macro_screening::spread(sets, MOST_SETS);
+    let mut end = ordered.len().min(1);
+    loop {
+        let more = budget.affordable_sets(AT_ONCE.min(ordered.len() - end));
+        let next = &ordered[end..end + more];
+        if next.is_empty() {
+            return ordered[..end].to_vec();
+        }
+        front_ends.get_in_time(&next.iter().map(|set| subject.options(set)).collect::<Vec<_>>());
+        next.iter().filter_map(|set| sizes(subject, front_ends, set)).for_each(|set| budget.spend(set));
+        end += more;
     }
 }
 
@@ -71,9 +103,12 @@ pub fn explore(
 ) -> Result<Explored, Problem> {
     let sets = subject.macro_sets();
     let all = Written { caps: subject.space.caps().to_vec(), operators: subject.space.cache_operators() };
-    let affordable = effort.affordable(subject, front_ends);
-    let seen = affordable.map_or(sets.clone(), |affordable| macro_screening::spread(&sets, affordable.macro_sets));
-    let known = if affordable.is_some() { Known::bounded() } else { Known::default() };
+    let mut budget = effort.budget(subject, front_ends);
+    let seen = match &mut budget {
+        Some(budget) => screened(budget, subject, front_ends, &sets),
+        None => sets.clone(),
+    };
+    let known = if budget.is_some() { Known::bounded() } else { Known::default() };
     let (mut variants, mut known, mut model) = (Variants::default(), known, Duration::ZERO);
     let mut round = |subject: &mut Subject<'_>, sets: &[Macros], written: &Written| {
         subject.learn(front_ends, toolchain, sets);
@@ -89,10 +124,10 @@ pub fn explore(
         round(subject, &[baseline.macros], &alone)?;
     }
     let natural = all.natural(Edits::from(&subject.baseline()));
-    let scored = if let Some(Affordable { assemblies, .. }) = affordable {
+    let scored = if let Some(budget) = budget {
         let scored = round(subject, &seen, natural.as_ref().unwrap_or(&all))?;
         let best = macro_screening::best(&seen, |macros| scored.least_time(macros)).cloned();
-        let caps = assemblies / all.operators.len().max(1);
+        let caps = budget.affordable_assemblies() / all.operators.len().max(1);
         let caps = macro_screening::thinned(&all.caps, caps, subject.baseline().cap);
         round(subject, best.as_slice(), &Written { caps, ..all })?
     } else {
