@@ -151,6 +151,10 @@ impl Build<'_> {
     /// object has no room beside. If nvcc fails without, the user's own code is wrong, and its messages are on the screen already.
     fn retry_without_winners(&self, folder: &Path, mut tunings: Vec<Tuning>, status: ExitStatus) -> u8 {
         let problem = "nvcc fails with it (see the messages above)";
+        if process::is_short_of_processes() {
+            // The threads of this process may be what nvcc lacks: it is gone once nvcc takes its place.
+            return self.go_back(problem);
+        }
         let captured = |options: &[OsString]| {
             let mut nvcc = Command::new(&self.nvcc.path);
             run_with_captured_stderr(nvcc.args(&self.invocation.arguments).args(options))
@@ -232,7 +236,13 @@ impl Build<'_> {
         if options.is_empty() && !self.console.has_deferred() && self.written.is_empty() {
             return hand_over(self.nvcc, &self.invocation.arguments, self.console);
         }
-        self.status(options).map_or_else(|code| code, |status| self.end(status))
+        match self.status(options) {
+            Ok(status) if !status.success() && status.code().is_some() && process::is_short_of_processes() => {
+                self.go_back("nvcc fails, and the user may start few processes")
+            }
+            Ok(status) => self.end(status),
+            Err(code) => code,
+        }
     }
 
     /// Runs nvcc to its end.

@@ -28,7 +28,8 @@ pub use signals::{
 pub use start_time::began;
 pub use temp_dir::Temporary;
 pub use threads::{
-    DetachedWork, ScopedWork, has_faulted, note_fault, spawn_or_return, spawn_or_run, start, start_pool,
+    DetachedWork, ScopedWork, has_faulted, is_short_of_processes, note_fault, spawn_or_return, spawn_or_run, start,
+    start_pool,
 };
 pub use timeout::{output, patience, seconds};
 pub use way_back::{WayBack, go_back, set_way_back};

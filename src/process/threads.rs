@@ -9,6 +9,9 @@ use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 /// Whether a step of nvtune's own failed that may go well another time.
 static FAULTED: AtomicBool = AtomicBool::new(false);
 
+/// Processes and threads that a user must be allowed for nvtune's own never to be what nvcc lacks.
+const FEW_PROCESSES: u64 = 256;
+
 /// Work of [`start`].
 pub type DetachedWork<T> = ThreadOrResult<JoinHandle<T>, T>;
 
@@ -70,6 +73,12 @@ pub fn start<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> De
         Ok(thread) => ThreadOrResult::Thread(thread),
         Err(_) => ThreadOrResult::Done(take_back(&slot)()),
     }
+}
+
+/// Tells whether the user may start so few processes that nvtune's own may be what nvcc lacks (`ulimit -u`).
+pub fn is_short_of_processes() -> bool {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nproc).current;
+    limit.is_some_and(|limit| limit < FEW_PROCESSES)
 }
 
 /// Tells whether something failed in this process that may go well another time: a thread, a process or a file that could not be had.
