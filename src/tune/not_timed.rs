@@ -1,6 +1,7 @@
 //! Why a kernel is not timed on the GPU at hand: as it is found out, and as it is said, also by builds that find it in the cache.
 
 use crate::comment::Annotation;
+use crate::diag::Code;
 use crate::diag::console::Console;
 use crate::gpu::Device;
 use crate::measure::Error;
@@ -63,7 +64,11 @@ pub fn say(untimed: &Untimed, console: &Console, annotation: &Annotation) {
         Untimed::Baseline(message) => console.warning(&format!("{name}: not timed: {message}")),
         Untimed::Code(message) => console.warning(&format!("{name}: not timed, the model chooses: {message}")),
         Untimed::Memory(message) => {
-            console.diagnostics(&[annotation.source.warning(annotation.place("args"), message.clone())]);
+            console.diagnostics(&[annotation.source.warning(
+                Code::BuffersTooLarge,
+                annotation.place("args"),
+                message.clone(),
+            )]);
         }
     }
 }
