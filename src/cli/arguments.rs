@@ -1,7 +1,8 @@
 //! The definitions of nvtune's own command line; `--help` and the man page are both made from them.
 
 use super::wrap::{columns, wrapped};
-use crate::say;
+use crate::diag::MessageCode;
+use crate::diag::console::fatal;
 use crate::settings::{VARIABLES, Variable};
 use clap::{CommandFactory, Parser};
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
@@ -269,7 +270,10 @@ pub(super) fn write_man_pages(folder: &Path) -> u8 {
     match made {
         Ok(()) => 0,
         Err(error) => {
-            say!("nvtune fatal   : cannot write the man pages into '{}': {error}", folder.display());
+            fatal(
+                MessageCode::CommandFailed,
+                format!("cannot write the man pages into '{}': {error}", folder.display()),
+            );
             1
         }
     }

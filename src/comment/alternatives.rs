@@ -3,7 +3,7 @@
 use super::annotation::{Annotation, Instance};
 use crate::cuda::preprocessed::branches;
 use crate::diag::Source;
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Diagnostic, MessageCode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -42,7 +42,7 @@ pub(super) fn clashes(first: &Annotation, second: &Annotation) -> Vec<Diagnostic
         };
         problems.push(
             source
-                .error(Code::NameClash, second.name_span, message)
+                .error(MessageCode::NameClash, second.name_span, message)
                 .with(source.note(first.name_span, "the other is here")),
         );
     }

@@ -16,7 +16,7 @@ use super::workload_clause;
 use crate::comment::numbers::{cap, percent, positive};
 use crate::comment::parsed::Parsed;
 use crate::diag::diagnostic::nearest;
-use crate::diag::{Code, Diagnostic, suggestion};
+use crate::diag::{Diagnostic, MessageCode, suggestion};
 use crate::diag::{Source, Span};
 use crate::launch::CacheOperator;
 use crate::settings::Strategy;
@@ -70,7 +70,7 @@ pub(super) fn clauses(source: &Source, tokens: &[Token], comment: Span, problems
         }
         if let Some(mark @ (")" | "]" | "}")) = cursor.peek_mark() {
             problems.push(source.error(
-                Code::ClauseForm,
+                MessageCode::ClauseForm,
                 cursor.place(),
                 format!("this `{mark}` closes nothing: remove it"),
             ));
@@ -91,12 +91,12 @@ pub(super) fn clauses(source: &Source, tokens: &[Token], comment: Span, problems
                 Some(remedy) => format!(": {remedy}"),
                 None => suggestion(word, CLAUSES.iter().map(|(known, _)| *known)),
             };
-            problems.push(source.error(Code::UnknownClause, span, format!("unknown clause `{word}`{near}")));
+            problems.push(source.error(MessageCode::UnknownClause, span, format!("unknown clause `{word}`{near}")));
         }
         if cursor.peek_mark() != Some("(") {
             if reader.is_some() {
                 problems.push(source.error(
-                    Code::ClauseForm,
+                    MessageCode::ClauseForm,
                     span,
                     format!("clause `{word}` needs its values in parentheses: {word}(...)"),
                 ));
@@ -106,7 +106,11 @@ pub(super) fn clauses(source: &Source, tokens: &[Token], comment: Span, problems
         }
         let open = cursor.place();
         let Ok(inner) = cursor.group("(", ")") else {
-            problems.push(source.error(Code::ClauseForm, open, format!("this `(` of clause `{word}` is not closed")));
+            problems.push(source.error(
+                MessageCode::ClauseForm,
+                open,
+                format!("this `(` of clause `{word}` is not closed"),
+            ));
             break;
         };
         let Some(reader) = reader else { continue };
@@ -115,7 +119,11 @@ pub(super) fn clauses(source: &Source, tokens: &[Token], comment: Span, problems
             let note = source.note(*first, "first given here");
             problems.push(
                 source
-                    .error(Code::GivenTwice, span, format!("clause `{word}` is given twice: put it all into one"))
+                    .error(
+                        MessageCode::GivenTwice,
+                        span,
+                        format!("clause `{word}` is given twice: put it all into one"),
+                    )
                     .with(note),
             );
             parsed.clauses.places.push((word.to_string(), span));
@@ -124,7 +132,7 @@ pub(super) fn clauses(source: &Source, tokens: &[Token], comment: Span, problems
         parsed.clauses.places.push((word.to_string(), span));
         if inner.is_empty() {
             problems.push(source.error(
-                Code::ClauseForm,
+                MessageCode::ClauseForm,
                 span,
                 format!("clause `{word}` is empty: give it a value, or remove it"),
             ));
@@ -157,7 +165,7 @@ fn dimensions<T>(
         let listed = what.strip_prefix("a ").filter(|_| items.iter().all(Cursor::is_last));
         let remedy =
             listed.map(|clause| format!("; the values of one stand in braces, as in {clause}({{64, 128, 256, 512}})"));
-        let code = if what == "a block" { Code::BlockClause } else { Code::GridClause };
+        let code = if what == "a block" { MessageCode::BlockClause } else { MessageCode::GridClause };
         let message = format!("{what} has at most three dimensions{}", remedy.unwrap_or_default());
         return Err(fourth.source.error(code, fourth.place(), message));
     }
@@ -195,7 +203,7 @@ fn block(
         Block::Lists(dimensions(cursor, "a block", problems, |item, dimension| {
             if is_lone(item, "auto") {
                 return Err(item.source.error(
-                    Code::BlockClause,
+                    MessageCode::BlockClause,
                     item.place(),
                     "`auto` stands for all dimensions: write block(auto)",
                 ));
@@ -221,7 +229,7 @@ fn regs(parsed: &mut Parsed, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagno
     } else {
         if let Some(second) = cursor.items().get(1) {
             return Err(cursor.source.error(
-                Code::RegsClause,
+                MessageCode::RegsClause,
                 second.place(),
                 "`regs` takes one list: regs({a, b, c})",
             ));
@@ -252,14 +260,14 @@ const NO_OPERATOR: &str = "none";
 fn operator(item: &mut Cursor<'_>) -> Result<Option<CacheOperator>, Diagnostic> {
     if item.looks_like_list() {
         return Err(item.source.error(
-            Code::CacheClause,
+            MessageCode::CacheClause,
             item.place(),
             "`cache` takes words without braces: cache(ca, cg)",
         ));
     }
     if is_lone(item, "auto") {
         return Err(item.source.error(
-            Code::CacheClause,
+            MessageCode::CacheClause,
             item.place(),
             "`cache` has no `auto`: name its operators, as in cache(ca, cg)",
         ));
@@ -271,11 +279,11 @@ fn operator(item: &mut Cursor<'_>) -> Result<Option<CacheOperator>, Diagnostic> 
 fn carveout(parsed: &mut Parsed, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
     if is_lone(&cursor, "auto") {
         let message = "`carveout` has no `auto`: list percentages, as in carveout({0, 50, 100})";
-        return Err(cursor.source.error(Code::CarveoutClause, cursor.place(), message));
+        return Err(cursor.source.error(MessageCode::CarveoutClause, cursor.place(), message));
     }
     if let Some(second) = cursor.items().get(1) {
         return Err(cursor.source.error(
-            Code::CarveoutClause,
+            MessageCode::CarveoutClause,
             second.place(),
             "`carveout` takes one list: carveout({0, 50, 100})",
         ));
@@ -298,7 +306,7 @@ fn define(parsed: &mut Parsed, cursor: Cursor<'_>, _: Span, problems: &mut Vec<D
             Ok(axis) if parsed.clauses.macros.len() < MAX_MACROS => parsed.clauses.macros.push(axis),
             Ok(axis) => {
                 return Err(cursor.source.error(
-                    Code::DefineClause,
+                    MessageCode::DefineClause,
                     axis.span,
                     format!("a kernel has at most {MAX_MACROS} macro axes"),
                 ));
@@ -315,14 +323,14 @@ fn macro_axis(item: &mut Cursor<'_>, others: &[MacroAxis]) -> Result<MacroAxis, 
         let note = item.source.note(first.span, "first given here");
         return Err(item
             .source
-            .error(Code::GivenTwice, span, format!("macro `{name}` is given twice: remove one"))
+            .error(MessageCode::GivenTwice, span, format!("macro `{name}` is given twice: remove one"))
             .with(note));
     }
     if let "block" | "grid" | "regs" | "cache" | "carveout" | "true" | "false" | "sizeof" | "ceildiv" | "min" | "max" =
         name
     {
         return Err(item.source.error(
-            Code::DefineClause,
+            MessageCode::DefineClause,
             span,
             format!("a macro axis cannot be called `{name}`: the word has a meaning of its own"),
         ));
@@ -342,7 +350,11 @@ fn threads(
 ) -> Result<(), Diagnostic> {
     let value = dimensions(cursor, "`threads`", problems, |item, _| {
         if item.looks_like_list() {
-            return Err(item.source.error(Code::ThreadsClause, item.place(), "`threads` takes expressions, not lists"));
+            return Err(item.source.error(
+                MessageCode::ThreadsClause,
+                item.place(),
+                "`threads` takes expressions, not lists",
+            ));
         }
         item.whole_expression()
     })?;
@@ -353,7 +365,7 @@ fn threads(
 fn grid(parsed: &mut Parsed, cursor: Cursor<'_>, span: Span, problems: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
     if is_lone(&cursor, "auto") {
         return Err(cursor.source.error(
-            Code::GridClause,
+            MessageCode::GridClause,
             cursor.place(),
             "`grid` has no `auto`: list its values, or write threads(...)",
         ));
@@ -370,14 +382,14 @@ fn grid(parsed: &mut Parsed, cursor: Cursor<'_>, span: Span, problems: &mut Vec<
 fn shared(parsed: &mut Parsed, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
     if let Some(second) = cursor.items().get(1) {
         return Err(cursor.source.error(
-            Code::SharedClause,
+            MessageCode::SharedClause,
             second.place(),
             "`shared` takes one expression: bytes of a block",
         ));
     }
     if cursor.looks_like_list() {
         return Err(cursor.source.error(
-            Code::SharedClause,
+            MessageCode::SharedClause,
             cursor.place(),
             "`shared` takes an expression, not a list",
         ));
@@ -398,7 +410,7 @@ fn require(parsed: &mut Parsed, cursor: Cursor<'_>, _: Span, problems: &mut Vec<
                     Some(mark) => format!("`={mark}` is no comparison: write `{mark}=`"),
                     None => "`=` is no comparison: write `==`".to_string(),
                 };
-                problems.push(Diagnostic { message, code: Some(Code::NotExpected), ..problem })
+                problems.push(Diagnostic { message, code: Some(MessageCode::NotExpected), ..problem })
             }
             Err(problem) => problems.push(problem),
         }
@@ -410,7 +422,7 @@ fn trips(parsed: &mut Parsed, cursor: Cursor<'_>, _: Span, problems: &mut Vec<Di
     for mut item in cursor.items() {
         if item.looks_like_list() {
             let message = "`trips` takes a number for each depth of loops, not lists: trips(100, 8)";
-            return Err(item.source.error(Code::TripsClause, item.place(), message));
+            return Err(item.source.error(MessageCode::TripsClause, item.place(), message));
         }
         match item.whole_expression() {
             Ok(expression) => parsed.clauses.trips.push(expression),
@@ -432,7 +444,7 @@ fn word<'a>(cursor: &mut Cursor<'a>, clause: &str, known: &[&str]) -> Result<&'a
         Some(near) => format!("; did you mean `{near}`?"),
         None => format!(": known are {list}"),
     };
-    Err(cursor.source.error(Code::UnknownWord, span, format!("unknown {clause} `{found}`{near}")))
+    Err(cursor.source.error(MessageCode::UnknownWord, span, format!("unknown {clause} `{found}`{near}")))
 }
 
 fn launch(parsed: &mut Parsed, cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnostic>) -> Result<(), Diagnostic> {
@@ -448,7 +460,7 @@ fn launch(parsed: &mut Parsed, cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnost
         };
         if parsed.clauses.launch.replace(way).is_some_and(|other| other != way) {
             return Err(cursor.source.error(
-                Code::LaunchClause,
+                MessageCode::LaunchClause,
                 place,
                 "launches go one way: remove `header` or `remap`",
             ));
@@ -456,7 +468,7 @@ fn launch(parsed: &mut Parsed, cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagnost
     }
     if parsed.clauses.cooperative && parsed.clauses.launch == Some(Launching::Remap) {
         let message = "cooperative launches go by no launch stub that could reshape them: remove `remap`, or write `header` in its place";
-        return Err(cursor.source.error(Code::LaunchClause, cursor.rest(), message));
+        return Err(cursor.source.error(MessageCode::LaunchClause, cursor.rest(), message));
     }
     Ok(())
 }
@@ -472,7 +484,7 @@ fn budget(parsed: &mut Parsed, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diag
     let seconds = value.as_f64();
     if !(seconds.is_finite() && seconds > 0.0) {
         return Err(cursor.source.error(
-            Code::BudgetClause,
+            MessageCode::BudgetClause,
             expression.span,
             format!("a budget is a number of seconds above 0, not {value}"),
         ));
@@ -486,11 +498,11 @@ fn name(parsed: &mut Parsed, mut cursor: Cursor<'_>, _: Span, _: &mut Vec<Diagno
     let (name, span) = cursor.name("a name as C++ has them")?;
     cursor.finish().map_err(|problem| Diagnostic {
         message: RULE.to_string(),
-        code: Some(Code::NameClause),
+        code: Some(MessageCode::NameClause),
         ..problem
     })?;
     if !name.is_ascii() {
-        return Err(cursor.source.error(Code::NameClause, span, RULE));
+        return Err(cursor.source.error(MessageCode::NameClause, span, RULE));
     }
     parsed.name = Some(Spanned { value: name.to_string(), span });
     Ok(())

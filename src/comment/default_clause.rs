@@ -5,7 +5,7 @@ use super::numbers::{cap, percent, positive};
 use super::parsed::Parsed;
 use super::parser::Cursor;
 use crate::diag::Span;
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Diagnostic, MessageCode};
 use crate::launch::Dim3;
 
 pub(super) fn default(
@@ -43,7 +43,7 @@ fn default_item(
             ("block" | "grid", "z") => 2,
             _ => {
                 return Err(item.source.error(
-                    Code::DefaultClause,
+                    MessageCode::DefaultClause,
                     span,
                     format!("`{key}` is no axis: known are block.x, .y, .z and grid.x, .y, .z"),
                 ));
@@ -59,7 +59,7 @@ fn default_item(
         let note = item.source.note(*first, "first given here");
         return Err(item
             .source
-            .error(Code::GivenTwice, span, format!("the default of `{key}` is given twice: remove one"))
+            .error(MessageCode::GivenTwice, span, format!("the default of `{key}` is given twice: remove one"))
             .with(note));
     }
     seen.push((key.clone(), span));
@@ -72,7 +72,7 @@ fn default_item(
         _ => {
             if name == "cache" {
                 let message = "the baseline's loads are nvcc's own: `cache` has no default; build with -Xptxas -dlcm=cg to have another";
-                return Err(item.source.error(Code::DefaultClause, span, message));
+                return Err(item.source.error(MessageCode::DefaultClause, span, message));
             }
             let value = item.integer(&format!("the default of `{name}`"))?;
             item.finish()?;
@@ -114,7 +114,7 @@ fn shape(
     };
     if items.is_empty() || items.len() > 3 {
         return Err(item.source.error(
-            Code::DefaultClause,
+            MessageCode::DefaultClause,
             whole,
             "a shape has one to three dimensions, as in {16, 16}",
         ));

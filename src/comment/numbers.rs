@@ -2,16 +2,20 @@
 
 use super::parser::Cursor;
 use crate::diag::Span;
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Diagnostic, MessageCode};
 
 pub(crate) fn positive(cursor: &Cursor<'_>, (value, span): (i64, Span), what: &str) -> Result<u32, Diagnostic> {
     match u32::try_from(value) {
         Ok(value) if value > 0 => Ok(value),
         _ if value <= 0 => {
             let range = range_meant(cursor, span);
-            Err(cursor.source.error(Code::OutOfRange, span, format!("{what} must be 1 or more, not {value}{range}")))
+            Err(cursor.source.error(
+                MessageCode::OutOfRange,
+                span,
+                format!("{what} must be 1 or more, not {value}{range}"),
+            ))
         }
-        _ => Err(cursor.source.error(Code::OutOfRange, span, format!("{what} of {value} is too large"))),
+        _ => Err(cursor.source.error(MessageCode::OutOfRange, span, format!("{what} of {value} is too large"))),
     }
 }
 
@@ -21,7 +25,7 @@ pub(crate) fn cap(cursor: &Cursor<'_>, (value, span): (i64, Span)) -> Result<u32
         _ => {
             let range = range_meant(cursor, span);
             Err(cursor.source.error(
-                Code::OutOfRange,
+                MessageCode::OutOfRange,
                 span,
                 format!("a register cap is 0 (none) or 16 to 255, not {value}{range}"),
             ))
@@ -35,7 +39,7 @@ pub(crate) fn percent(cursor: &Cursor<'_>, (value, span): (i64, Span)) -> Result
         _ if value == -1 => Ok(None),
         _ => {
             let message = format!("a carve-out is 0 to 100 percent, or -1 (what the driver chooses), not {value}");
-            Err(cursor.source.error(Code::OutOfRange, span, message))
+            Err(cursor.source.error(MessageCode::OutOfRange, span, message))
         }
     }
 }

@@ -9,7 +9,7 @@ use super::lexer::{Token, TokenKind};
 use super::value::{BINARY, Fault, Function, Math, Unary, Value};
 use crate::cuda::Type;
 use crate::cuda::brackets::{Depth, closes, parts};
-use crate::diag::{Code, Diagnostic, suggestion};
+use crate::diag::{Diagnostic, MessageCode, suggestion};
 use crate::diag::{Source, Span};
 
 /// The deepest nesting and the most nodes of an expression.
@@ -168,17 +168,17 @@ impl<'a> Cursor<'a> {
             Some(token) => {
                 let hint = if self.text(token) == "[" { ": several stand in braces, as in {1, 2}" } else { "" };
                 self.source.error(
-                    Code::Expected,
+                    MessageCode::Expected,
                     token.span,
                     format!("expected {what}, found `{}`{hint}", self.text(token)),
                 )
             }
             None if self.end.end > self.end.start => self.source.error(
-                Code::Expected,
+                MessageCode::Expected,
                 self.end,
                 format!("expected {what} before `{}`", self.source.slice(self.end)),
             ),
-            None => self.source.error(Code::Expected, self.end, format!("expected {what}")),
+            None => self.source.error(MessageCode::Expected, self.end, format!("expected {what}")),
         }
     }
 
@@ -190,13 +190,13 @@ impl<'a> Cursor<'a> {
                 let text = self.text(token);
                 if token.kind == TokenKind::Mark(",") {
                     return Err(self.source.error(
-                        Code::NotExpected,
+                        MessageCode::NotExpected,
                         token.span,
                         "one value is expected here: remove the comma and what follows it",
                     ));
                 }
                 Err(self.source.error(
-                    Code::NotExpected,
+                    MessageCode::NotExpected,
                     token.span,
                     format!("`{text}` is not expected here: is a comma or an operator missing before it?"),
                 ))
@@ -238,7 +238,7 @@ impl<'a> Cursor<'a> {
             }
             depth.pass(mark);
         }
-        Err(self.source.error(Code::Expected, self.end, format!("expected `{close}`")))
+        Err(self.source.error(MessageCode::Expected, self.end, format!("expected `{close}`")))
     }
 
     /// An expression up to where it ends.
@@ -258,7 +258,7 @@ impl<'a> Cursor<'a> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(self.source.error(
-                Code::TooComplex,
+                MessageCode::TooComplex,
                 self.place(),
                 format!("this expression is nested more than {MAX_DEPTH} deep: use fewer parentheses"),
             ));
@@ -270,7 +270,7 @@ impl<'a> Cursor<'a> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
             return Err(self.source.error(
-                Code::TooComplex,
+                MessageCode::TooComplex,
                 span,
                 format!("this expression has more than {MAX_NODES} terms"),
             ));
@@ -382,18 +382,18 @@ impl<'a> Cursor<'a> {
                 if !known {
                     let message =
                         format!("unknown name `{name}.{part}`: known are block.x, .y, .z, .size and grid.x, .y, .z");
-                    return Err(self.source.error(Code::UnknownName, span, message));
+                    return Err(self.source.error(MessageCode::UnknownName, span, message));
                 }
                 self.make(span, Node::Name(format!("{name}.{part}")))
             }
             Some(":") if self.second_mark() == Some(":") => {
                 let message =
                     format!("`{name}::` names something of the source, which a comment does not know: give its value");
-                Err(self.source.error(Code::UnknownName, span, message))
+                Err(self.source.error(MessageCode::UnknownName, span, message))
             }
             _ => match name {
                 "sizeof" => Err(self.source.error(
-                    Code::FunctionForm,
+                    MessageCode::FunctionForm,
                     span,
                     "`sizeof` is written with parentheses: sizeof(float)",
                 )),
@@ -415,20 +415,20 @@ impl<'a> Cursor<'a> {
                 None if matches!(inner.tokens, [only] if only.kind == TokenKind::Name) => {
                     self.make(inner.rest(), Node::Name(size_name(kind)))
                 }
-                None => Err(self.source.error(Code::UnknownName, inner.rest(), unknown_type(kind))),
+                None => Err(self.source.error(MessageCode::UnknownName, inner.rest(), unknown_type(kind))),
             };
         }
         let math = Math::ALL.into_iter().find(|function| function.name() == name);
         let pow = (name == Function::Pow.name()).then_some(Function::Pow);
         if (math.is_some() || pow.is_some()) && !self.in_each {
             let message = format!("`{name}` is for contents alone, as in each({name}(...))[n]: give the number itself");
-            return Err(self.source.error(Code::FunctionForm, span, message));
+            return Err(self.source.error(MessageCode::FunctionForm, span, message));
         }
         if let Some(function) = math {
             let items = inner.items();
             let [mut item] = items[..] else {
                 return Err(self.source.error(
-                    Code::FunctionForm,
+                    MessageCode::FunctionForm,
                     whole,
                     format!("`{name}` takes one argument, not {}", items.len()),
                 ));
@@ -443,7 +443,7 @@ impl<'a> Cursor<'a> {
             let own = if self.in_each { &Math::ALL[..] } else { &[] };
             let known = Function::ALL.into_iter().map(Function::name).chain(own.iter().map(|function| function.name()));
             let near = suggestion(name, known);
-            return Err(self.source.error(Code::FunctionForm, span, format!("unknown function `{name}`{near}")));
+            return Err(self.source.error(MessageCode::FunctionForm, span, format!("unknown function `{name}`{near}")));
         };
         let mut arguments = Vec::new();
         for mut item in inner.items() {
@@ -456,7 +456,7 @@ impl<'a> Cursor<'a> {
         if arguments.len() < 2 || (two && arguments.len() != 2) {
             let count = if two { "two" } else { "two or more" };
             return Err(self.source.error(
-                Code::FunctionForm,
+                MessageCode::FunctionForm,
                 whole,
                 format!("`{name}` takes {count} arguments, not {}", arguments.len()),
             ));
@@ -473,7 +473,7 @@ impl<'a> Cursor<'a> {
             Value::Float(_) => {
                 let text = self.source.slice(expression.span);
                 Err(self.source.error(
-                    Code::NotInteger,
+                    MessageCode::NotInteger,
                     expression.span,
                     format!("{what} must be an integer, not `{text}`"),
                 ))
@@ -490,7 +490,7 @@ impl<'a> Cursor<'a> {
                 }
                 Fault::NoValue(name) => {
                     if let Some(kind) = size_asked(&name) {
-                        return self.source.error(Code::UnknownName, located.span, unknown_type(kind));
+                        return self.source.error(MessageCode::UnknownName, located.span, unknown_type(kind));
                     }
                     let remedy = match is_defined(self.source, &name) {
                         true if what != "a block dimension" => format!("; {UNTOLD}"),
@@ -503,7 +503,7 @@ impl<'a> Cursor<'a> {
                 }
                 fault => fault.to_string(),
             };
-            self.source.error(Code::NotConstant, located.span, message)
+            self.source.error(MessageCode::NotConstant, located.span, message)
         })
     }
 }

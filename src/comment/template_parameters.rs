@@ -9,7 +9,7 @@ use super::expression::{Expr, Node};
 use super::parser;
 use super::value::Value;
 use crate::diag::Span;
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Diagnostic, MessageCode};
 use std::collections::HashSet;
 
 /// The variable of `each`, which comes before a parameter of this name.
@@ -29,7 +29,7 @@ pub(super) fn give(annotation: &mut Annotation, instance: Option<&Instance>, pro
         });
     }
     for (kind, span) in unknown {
-        let problem = annotation.source.error(Code::TemplateClause, span, no_size(annotation, instance, &kind));
+        let problem = annotation.source.error(MessageCode::TemplateClause, span, no_size(annotation, instance, &kind));
         if !problems.contains(&problem) {
             problems.push(problem);
         }

@@ -9,22 +9,22 @@ macro_rules! codes {
         /// What a message is about; printed as `[N0031]` at the end of the message.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u16)]
-        pub enum Code {
+        pub enum MessageCode {
             $(#[doc = $title] $name = $number,)*
         }
 
-        impl Code {
+        impl MessageCode {
             /// All codes in the order of their numbers.
-            pub const ALL: &[Code] = &[$(Code::$name),*];
+            pub const ALL: &[MessageCode] = &[$(MessageCode::$name),*];
 
             /// The name in the source.
             pub fn name(self) -> &'static str {
-                match self { $(Code::$name => stringify!($name),)* }
+                match self { $(MessageCode::$name => stringify!($name),)* }
             }
 
             /// What it is about, in a few words: the heading of its entry in the book.
             pub fn title(self) -> &'static str {
-                match self { $(Code::$name => $title,)* }
+                match self { $(MessageCode::$name => $title,)* }
             }
         }
     };
@@ -93,7 +93,7 @@ codes! {
     GpuRunsNoCode = 90, "not timed: the GPU runs none of the code";
     BuffersTooLarge = 91, "not timed: the buffers are too large";
     NoWorkload = 92, "not timed: no workload";
-    RequestNotRead = 93, "a request to the measuring process cannot be read";
+    RequestNotRead = 93, "nvtune measure cannot go on";
 
     // The tuning comment: its form.
     UnknownClause = 101, "unknown clause";
@@ -204,16 +204,18 @@ codes! {
     CommandFailed = 230, "a command cannot do its work";
     WrongArgument = 231, "a wrong argument of a command";
     JobFailed = 232, "a source could not be tuned";
+    DatabaseNotRead = 233, "the compilation database cannot be read";
+    NothingMarked = 234, "no call compiles a marked kernel";
 }
 
-impl Code {
+impl MessageCode {
     /// Returns the message with the code at its end.
     pub fn tag(self, message: impl fmt::Display) -> String {
         format!("{message} [{self}]")
     }
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for MessageCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "N{:04}", *self as u16)
     }

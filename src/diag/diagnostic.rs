@@ -11,7 +11,7 @@
 //!
 //! As nvcc does, the line is shown after two blanks, a tab counts as one blank, notes follow, and a blank line ends it.
 
-use super::code::Code;
+use super::code::MessageCode;
 use std::fmt;
 
 /// How bad it is.
@@ -46,7 +46,7 @@ pub struct Diagnostic {
     pub text: String,
     pub severity: Severity,
     /// Absent in a note that belongs to another diagnostic.
-    pub code: Option<Code>,
+    pub code: Option<MessageCode>,
     pub message: String,
     pub notes: Vec<Diagnostic>,
 }

@@ -9,7 +9,7 @@ mod exit_code;
 pub mod print;
 mod source;
 
-pub use code::Code;
+pub use code::MessageCode;
 pub(crate) use diagnostic::suggestion;
 pub use diagnostic::{Diagnostic, Severity, render};
 pub use exit_code::{FATAL, exit_code};

@@ -3,7 +3,7 @@
 //! Goes in: the bytes of a file. Comes out: text (bytes that are not UTF-8 are replaced) and, for any span of it, the
 //! line, column and text that a message shows. Spans are byte ranges of the text and always lie on character borders.
 
-use super::code::Code;
+use super::code::MessageCode;
 use super::diagnostic::Diagnostic;
 use super::diagnostic::Severity;
 
@@ -49,12 +49,12 @@ impl Source {
     }
 
     /// An error at a place of this source.
-    pub fn error(&self, code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+    pub fn error(&self, code: MessageCode, span: Span, message: impl Into<String>) -> Diagnostic {
         self.diagnostic(Severity::Error, Some(code), span, message)
     }
 
     /// A warning at a place of this source.
-    pub fn warning(&self, code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+    pub fn warning(&self, code: MessageCode, span: Span, message: impl Into<String>) -> Diagnostic {
         self.diagnostic(Severity::Warning, Some(code), span, message)
     }
 
@@ -64,11 +64,17 @@ impl Source {
     }
 
     /// Makes a note that is printed by itself.
-    pub fn remark(&self, code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+    pub fn remark(&self, code: MessageCode, span: Span, message: impl Into<String>) -> Diagnostic {
         self.diagnostic(Severity::Note, Some(code), span, message)
     }
 
-    fn diagnostic(&self, severity: Severity, code: Option<Code>, span: Span, message: impl Into<String>) -> Diagnostic {
+    fn diagnostic(
+        &self,
+        severity: Severity,
+        code: Option<MessageCode>,
+        span: Span,
+        message: impl Into<String>,
+    ) -> Diagnostic {
         let start = self.text.get(..span.start).map_or(0, |head| head.rfind('\n').map_or(0, |at| at + 1));
         let rest = self.text.get(start..).unwrap_or("");
         let line = rest.split('\n').next().unwrap_or("").trim_end_matches('\r');

@@ -9,7 +9,7 @@ use crate::comment::{Annotation, Block, GivenFill, GivenValue, Grid, Power, Regs
 use crate::comment::{Binary, Function, Unary, Value};
 use crate::comment::{Expr, Node};
 use crate::diag::Span;
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Diagnostic, MessageCode};
 use crate::launch::{Configuration, DIMENSIONS, Dim3};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -147,7 +147,7 @@ struct Advisor<'a> {
 }
 
 impl Advisor<'_> {
-    fn warn(&mut self, code: Code, span: Span, message: String) {
+    fn warn(&mut self, code: MessageCode, span: Span, message: String) {
         self.found.push(self.annotation.source.warning(code, span, message));
     }
 
@@ -164,7 +164,7 @@ impl Advisor<'_> {
             };
             let message =
                 format!("{base}^{exponent} is {}, for `^` is C's exclusive or and no power{remedy}", base ^ exponent);
-            self.warn(Code::PowerOperator, span, message);
+            self.warn(MessageCode::PowerOperator, span, message);
         }
     }
 
@@ -181,7 +181,7 @@ impl Advisor<'_> {
             };
             // One comment may have several.
             let of = annotation.instance.as_ref().map(|_| format!(" of `{}`", annotation.name)).unwrap_or_default();
-            self.warn(Code::NothingToTune, cut, match annotation.clauses.require.is_empty() {
+            self.warn(MessageCode::NothingToTune, cut, match annotation.clauses.require.is_empty() {
                 true => format!("of these values only the baseline{of} ({baseline}) can be launched: {left} is left to tune"),
                 false => {
                     format!("`require` leaves only the baseline{of} ({baseline}): {left} is left to tune; loosen it, or add values")
@@ -192,7 +192,7 @@ impl Advisor<'_> {
         if seen.points == 1 && self.unlaunched().is_empty() {
             let name = &annotation.name;
             let message = format!("nothing is left to tune: every axis of `{name}` has one value; add values to one");
-            self.warn(Code::NothingToTune, annotation.comment, message);
+            self.warn(MessageCode::NothingToTune, annotation.comment, message);
             return;
         }
         for axis in &annotation.clauses.macros {
@@ -201,14 +201,14 @@ impl Advisor<'_> {
                     "macro `{0}` has one value and is no axis: give it several, or write #define {0} {only} in the source",
                     axis.name
                 );
-                self.warn(Code::ValuesIgnored, axis.span, message);
+                self.warn(MessageCode::ValuesIgnored, axis.span, message);
             }
         }
         self.beyond_the_limits();
         for Written { what, span, values, left } in written {
             if values > 1 && left == 1 {
                 self.warn(
-                    Code::ValuesIgnored,
+                    MessageCode::ValuesIgnored,
                     span,
                     format!("{what} has {values} values, but only one of them is in a valid configuration"),
                 );
@@ -240,7 +240,7 @@ impl Advisor<'_> {
                 found.extend(beyond(("grid", dimension), list, most).map(|message| (grid.span, message)));
             }
         }
-        found.into_iter().for_each(|(span, message)| self.warn(Code::ValuesIgnored, span, message));
+        found.into_iter().for_each(|(span, message)| self.warn(MessageCode::ValuesIgnored, span, message));
     }
 
     /// The axes with several values that neither block, grid nor macros are.
@@ -296,7 +296,7 @@ impl Advisor<'_> {
                 "`{}` reads neither threadIdx.{name} nor blockDim.{name}: threads that differ in it alone do the same, and its results hang on the block; leave out the values of `block` there, or use both in the kernel",
                 self.annotation.kernel.name
             );
-            self.warn(Code::BlockAssumed, self.annotation.place("block"), message);
+            self.warn(MessageCode::BlockAssumed, self.annotation.place("block"), message);
         }
         let names = names(facts.fixed);
         if let [first, ..] = names[..] {
@@ -307,7 +307,7 @@ impl Advisor<'_> {
                 list("threadIdx"),
                 list("blockDim"),
             );
-            self.warn(Code::BlockAssumed, self.annotation.place("block"), message);
+            self.warn(MessageCode::BlockAssumed, self.annotation.place("block"), message);
         }
     }
 
@@ -318,7 +318,7 @@ impl Advisor<'_> {
                 "`{}` has shared memory of which its launch says how much there is (extern __shared__), and the comment does not: add its bytes, as in shared(block.x * sizeof(float))",
                 self.annotation.kernel.name
             );
-            self.warn(Code::SharedMissing, self.annotation.comment, message);
+            self.warn(MessageCode::SharedMissing, self.annotation.comment, message);
         }
     }
 
@@ -337,7 +337,7 @@ impl Advisor<'_> {
             let message = format!(
                 "the command line has -maxrregcount={most}, but `regs` goes up to {cap}, which overrides it: remove one of the two"
             );
-            self.warn(Code::RegsOverride, self.annotation.place("regs"), message);
+            self.warn(MessageCode::RegsOverride, self.annotation.place("regs"), message);
         }
     }
 
@@ -349,7 +349,7 @@ impl Advisor<'_> {
             let message = format!(
                 "__launch_bounds__({threads}, {blocks}) leaves {registers} registers a thread, but `regs` goes up to {cap}, which gives up its {blocks} blocks: keep to {registers}, or drop the second bound"
             );
-            self.warn(Code::RegsOverride, self.annotation.place("regs"), message);
+            self.warn(MessageCode::RegsOverride, self.annotation.place("regs"), message);
         }
     }
 
@@ -373,7 +373,7 @@ impl Advisor<'_> {
                 launch.threads(),
                 self.annotation.kernel.name
             );
-            self.warn(Code::OutputNotCovered, self.annotation.place(clause), message);
+            self.warn(MessageCode::OutputNotCovered, self.annotation.place(clause), message);
         }
     }
 
@@ -392,7 +392,7 @@ impl Advisor<'_> {
                 "the {} threads of the baseline reach {reach} bytes, and every buffer has more: correct `{clause}` or the size of `{name}`",
                 launch.threads(),
             );
-            self.warn(Code::OutputNotCovered, self.annotation.place(clause), message);
+            self.warn(MessageCode::OutputNotCovered, self.annotation.place(clause), message);
         }
     }
 
@@ -423,7 +423,7 @@ impl Advisor<'_> {
                 found.push((place, format!("this division drops a rest if {b} does not divide {a}: {remedy}")));
             }
         }
-        found.into_iter().for_each(|(place, message)| self.warn(Code::RestDropped, place, message));
+        found.into_iter().for_each(|(place, message)| self.warn(MessageCode::RestDropped, place, message));
     }
 
     /// Divisions of whole numbers that lose a rest, where a fraction could be kept.
@@ -460,7 +460,7 @@ impl Advisor<'_> {
                         "this division of whole numbers is {}, as in C, though `{name}` takes fractions: write {remedy} for one",
                         first / second
                     );
-                    self.warn(Code::IntegerDivision, *at, message);
+                    self.warn(MessageCode::IntegerDivision, *at, message);
                 } else if let Binary::Add | Binary::Subtract | Binary::Multiply | Binary::Divide = operator {
                     [a, b].iter().for_each(|a| self.division(name, a));
                 }
@@ -482,7 +482,7 @@ impl Advisor<'_> {
             let given =
                 self.annotation.clauses.args.iter().flatten().find(|given| Some(given.name.as_str()) == parameter);
             self.warn(
-                Code::BeyondBuffer,
+                MessageCode::BeyondBuffer,
                 given.map_or_else(|| self.annotation.place("args"), |given| given.span),
                 message,
             );
@@ -512,7 +512,7 @@ impl Advisor<'_> {
             "`{}` does nothing on this workload: the threads of the baseline that were looked at leave at once, before they read or write global memory{because}; give arguments that it works on",
             self.annotation.kernel.name
         );
-        self.warn(Code::IdleWorkload, self.annotation.place("args"), message);
+        self.warn(MessageCode::IdleWorkload, self.annotation.place("args"), message);
     }
 }
 

@@ -7,7 +7,7 @@ use super::shapes;
 use super::walk::{Axis, AxisSet, Constraint, Derived, Quantity, Table, Test};
 use crate::comment::{Annotation, Binary, Block, Expr, Fault, Function, GivenValue, Grid, Node, Regs, Value};
 use crate::cuda::Type;
-use crate::diag::{Code, Diagnostic, Span};
+use crate::diag::{Diagnostic, MessageCode, Span};
 use crate::gpu::WARP;
 use crate::launch::Dim3;
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
+    fn error(&mut self, code: MessageCode, span: Span, message: impl Into<String>) {
         self.problems.push(self.annotation.source.error(code, span, message));
     }
 
@@ -102,7 +102,11 @@ impl<'a> Builder<'a> {
                 }
                 Err(Refusal::Unbound(name, span)) => {
                     let remedy = given_by(&name);
-                    self.error(Code::NameWithoutValue, span, format!("`{name}` has no value in `require`: {remedy}"));
+                    self.error(
+                        MessageCode::NameWithoutValue,
+                        span,
+                        format!("`{name}` has no value in `require`: {remedy}"),
+                    );
                 }
                 Err(refusal) => self.refuse(refusal),
             }
@@ -226,7 +230,7 @@ impl<'a> Builder<'a> {
             Some(default) if !limits.allows(default.value) => {
                 let [x, y, z] = default.value;
                 self.error(
-                    Code::BlockTooLarge,
+                    MessageCode::BlockTooLarge,
                     default.span,
                     format!("a block of {x} x {y} x {z} cannot be launched: {}", limits.block_rule()),
                 );
@@ -234,14 +238,14 @@ impl<'a> Builder<'a> {
             _ if shapes.is_empty() => {
                 let rule = limits.block_rule();
                 self.error(
-                    Code::BlockTooLarge,
+                    MessageCode::BlockTooLarge,
                     span,
                     format!("no block of this clause can be launched: {rule}{}", self.meant_list()),
                 );
             }
             Some(default) if !shapes.contains(&default.value) => {
                 let [x, y, z] = default.value;
-                self.error(Code::DefaultNotListed,
+                self.error(MessageCode::DefaultNotListed,
                     default.span,
                     format!(
                         "the default block {x} x {y} x {z} is not among the blocks of `block`: add it there, or choose one of them{}",
@@ -267,7 +271,7 @@ impl<'a> Builder<'a> {
                 given.into_iter().filter(|&blocks| blocks <= limits.max_grid[dimension]).map(i64::from).collect();
             if values.is_empty() {
                 self.error(
-                    Code::GridTooLarge,
+                    MessageCode::GridTooLarge,
                     place,
                     format!(
                         "every value of `grid` is too large: it has at most {} blocks in {name}",
@@ -279,7 +283,7 @@ impl<'a> Builder<'a> {
                 && !values.contains(&i64::from(default.value[dimension]))
             {
                 let blocks = default.value[dimension];
-                self.error(Code::DefaultNotListed,
+                self.error(MessageCode::DefaultNotListed,
                     default.span,
                     format!("the default grid has {blocks} blocks in {name}, which `grid` does not: add it there, or choose one of its values"),
                 );
@@ -309,7 +313,7 @@ impl<'a> Builder<'a> {
             match self.annotation.clauses.regs {
                 Regs::Auto => caps.push(default.value),
                 Regs::List(_) => self.error(
-                    Code::DefaultNotListed,
+                    MessageCode::DefaultNotListed,
                     default.span,
                     format!("the default register cap {} is not among those of `regs`: add it there", default.value),
                 ),
@@ -319,7 +323,7 @@ impl<'a> Builder<'a> {
             let axis = self.annotation.clauses.macros.iter().find(|axis| axis.name == *name);
             if axis.is_some_and(|axis| !axis.values.contains(&default.value)) {
                 self.error(
-                    Code::DefaultNotListed,
+                    MessageCode::DefaultNotListed,
                     default.span,
                     format!("the default {} of `{name}` is not among its values: add it there", default.value),
                 );
@@ -343,7 +347,7 @@ impl<'a> Builder<'a> {
             {
                 let percent = default.value.unwrap_or_default();
                 let message = format!("the default carve-out {percent} is not among those of `carveout`: add it there");
-                self.error(Code::DefaultNotListed, default.span, message);
+                self.error(MessageCode::DefaultNotListed, default.span, message);
             }
             self.table.axes.push(Axis::Carveout { percents });
         }
@@ -400,7 +404,7 @@ impl<'a> Builder<'a> {
                 name.rsplit('.').next().unwrap_or(name)
             );
             self.names.insert(name.to_string(), Meaning::Broken);
-            self.error(Code::UnknownName, expression.span, message);
+            self.error(MessageCode::UnknownName, expression.span, message);
             return;
         }
         match self.compile(expression) {

@@ -4,7 +4,7 @@ use super::walk::AxisSet;
 use crate::comment::{Annotation, Expr, UNTOLD, is_defined};
 use crate::cuda::TemplateParameter;
 use crate::cuda::Type;
-use crate::diag::{Code, Diagnostic, Span, suggestion};
+use crate::diag::{Diagnostic, MessageCode, Span, suggestion};
 use std::collections::BTreeMap;
 
 /// What a name stands for.
@@ -56,24 +56,25 @@ pub(super) fn resolve(
         Some(Meaning::Unbound) => Err(Refusal::Unbound(name.to_string(), span)),
         Some(Meaning::Broken) => Err(Refusal::Silent),
         Some(Meaning::Buffer) => problem(
-            Code::NameWithoutValue,
+            MessageCode::NameWithoutValue,
             format!("`{name}` is a buffer and has no value in an expression: use scalar parameters and macros"),
         ),
         Some(Meaning::Struct) => problem(
-            Code::NameWithoutValue,
+            MessageCode::NameWithoutValue,
             format!(
                 "`{name}` is a structure and has no value in an expression: name one of its fields, `{name}.field`"
             ),
         ),
-        Some(Meaning::Later) if name.starts_with("grid.") => {
-            problem(Code::NameWithoutValue, format!("`{name}` cannot be used here: the grid hangs on this expression"))
-        }
+        Some(Meaning::Later) if name.starts_with("grid.") => problem(
+            MessageCode::NameWithoutValue,
+            format!("`{name}` cannot be used here: the grid hangs on this expression"),
+        ),
         Some(Meaning::Later) => problem(
-            Code::NameWithoutValue,
+            MessageCode::NameWithoutValue,
             format!("`{name}` cannot be used here: it hangs on the grid, and the grid on this expression"),
         ),
         Some(Meaning::Circular) => problem(
-            Code::NameWithoutValue,
+            MessageCode::NameWithoutValue,
             format!("`{name}` cannot be used here: it hangs on this expression, so that neither has a value"),
         ),
         // A field of a structure that is not given: which fields there are, only the compiler knows.
@@ -89,13 +90,13 @@ pub(super) fn resolve(
             let known: Vec<&str> =
                 names.iter().filter(|(_, meaning)| usable(meaning)).map(|(name, _)| name.as_str()).collect();
             if let Some(message) = template_parameter(annotation, name) {
-                return problem(Code::NameWithoutValue, message);
+                return problem(MessageCode::NameWithoutValue, message);
             }
             if is_defined(&annotation.source, name) {
-                return problem(Code::UnknownName, format!("unknown name `{name}`: {UNTOLD}"));
+                return problem(MessageCode::UnknownName, format!("unknown name `{name}`: {UNTOLD}"));
             }
             let near = suggestion(name, known.iter().copied());
-            problem(Code::UnknownName, format!("unknown name `{name}`{near}"))
+            problem(MessageCode::UnknownName, format!("unknown name `{name}`{near}"))
         }
     }
 }
@@ -135,12 +136,12 @@ pub(super) fn compile_late(
         |refusal| match refusal {
             Refusal::Problem(problem) => *problem,
             Refusal::Unbound(name, span) => annotation.source.error(
-                Code::NameWithoutValue,
+                MessageCode::NameWithoutValue,
                 span,
                 format!("`{name}` has no value: {}", given_by(&name)),
             ),
             Refusal::Silent => annotation.source.error(
-                Code::NameWithoutValue,
+                MessageCode::NameWithoutValue,
                 expression.span,
                 "this expression uses a name that has no value",
             ),

@@ -19,7 +19,7 @@ use super::names::{Meaning, compile_late, given_by};
 use super::shapes::strangeness;
 use super::walk::{Axis, AxisSet, Constraint, Failure, Quantity, Table, Test, Values, Walk};
 use crate::comment::{Annotation, Clauses, Expr, Fault, Given, GivenValue, Grid, Value};
-use crate::diag::{Code, Diagnostic, Span};
+use crate::diag::{Diagnostic, MessageCode, Span};
 use crate::launch::CacheOperator;
 use crate::launch::{Configuration, Dim3, Launch};
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,7 +88,7 @@ impl Space {
             let is_count = value.is_finite() && value >= 0.0;
             is_count
                 .then_some(value)
-                .ok_or_else(|| self.annotation.source.error(Code::TripsClause, expression.span, message()))
+                .ok_or_else(|| self.annotation.source.error(MessageCode::TripsClause, expression.span, message()))
         };
         self.annotation.clauses.trips.iter().map(count).collect()
     }
@@ -128,7 +128,7 @@ impl Space {
                     "this space has more than {MAX_CONFIGURATIONS} configurations: give shorter lists, or ranges with larger steps"
                 );
                 return Err(Box::new(self.annotation.source.error(
-                    Code::SpaceTooLarge,
+                    MessageCode::SpaceTooLarge,
                     self.annotation.comment,
                     message,
                 )));
@@ -136,7 +136,11 @@ impl Space {
         }
         if walk.gave_up() {
             let message = "the constraints leave too few of the combinations of these lists: give shorter lists";
-            return Err(Box::new(self.annotation.source.error(Code::SpaceTooLarge, self.annotation.comment, message)));
+            return Err(Box::new(self.annotation.source.error(
+                MessageCode::SpaceTooLarge,
+                self.annotation.comment,
+                message,
+            )));
         }
         Ok(())
     }
@@ -261,7 +265,7 @@ impl Space {
         if let Some((name, span)) = &self.unbound {
             let (kernel, remedy) = (&self.annotation.kernel.name, given_by(name));
             return Err(source.error(
-                Code::NameWithoutValue,
+                MessageCode::NameWithoutValue,
                 *span,
                 format!("the launch of `{kernel}` is not known: `{name}` has no value; {remedy}"),
             ));
@@ -269,7 +273,7 @@ impl Space {
         if !self.limits.allows(configuration.block) {
             let [x, y, z] = configuration.block;
             return Err(source.error(
-                Code::BlockTooLarge,
+                MessageCode::BlockTooLarge,
                 self.annotation.comment,
                 format!("a block of {x} x {y} x {z} cannot be launched"),
             ));
@@ -292,7 +296,7 @@ impl Space {
             (None, Some(given)) => grid = given,
             (None, None) => {
                 return Err(source.error(
-                    Code::GridUnknown,
+                    MessageCode::GridUnknown,
                     self.annotation.comment,
                     "this configuration has no grid, which is an axis here",
                 ));
@@ -311,9 +315,9 @@ impl Space {
         let values = self.values(configuration);
         values.evaluate(&compiled).map_err(|located| match values.cause(Failure::Fault(located.clone())) {
             Failure::Fault(cause) => {
-                self.annotation.source.error(Code::NoValue, cause.span, describe_fault(&cause.fault))
+                self.annotation.source.error(MessageCode::NoValue, cause.span, describe_fault(&cause.fault))
             }
-            _ => self.annotation.source.error(Code::NoValue, located.span, describe_fault(&located.fault)),
+            _ => self.annotation.source.error(MessageCode::NoValue, located.span, describe_fault(&located.fault)),
         })
     }
 
@@ -476,7 +480,7 @@ impl Space {
                     "no configuration fulfils the constraints among the first {PATIENCE} tried: give default(...) or shorter lists"
                 );
                 return Err(Box::new(self.annotation.source.error(
-                    Code::SpaceTooLarge,
+                    MessageCode::SpaceTooLarge,
                     self.annotation.comment,
                     message,
                 )));
@@ -490,9 +494,11 @@ impl Space {
                         None => problem,
                     }
                 }
-                None => {
-                    self.annotation.source.error(Code::SpaceEmpty, self.annotation.comment, "no configuration is valid")
-                }
+                None => self.annotation.source.error(
+                    MessageCode::SpaceEmpty,
+                    self.annotation.comment,
+                    "no configuration is valid",
+                ),
             }));
         }
         Ok(self.configuration(point.into_iter()))
@@ -513,25 +519,26 @@ impl Space {
                     Fault::NegativeCeildiv => "the number of threads is negative: it must be 1 or more".to_string(),
                     ref fault => describe_fault(fault),
                 };
-                (Code::NoValue, message)
+                (MessageCode::NoValue, message)
             }
             (Failure::Fault(located), _) => {
-                return source.error(Code::NoValue, located.span, describe_fault(&located.fault));
+                return source.error(MessageCode::NoValue, located.span, describe_fault(&located.fault));
             }
-            (Failure::False, _) | (_, Test::Truth) => {
-                (Code::Excluded, format!("this constraint excludes {subject}: loosen it, or add values that it allows"))
-            }
+            (Failure::False, _) | (_, Test::Truth) => (
+                MessageCode::Excluded,
+                format!("this constraint excludes {subject}: loosen it, or add values that it allows"),
+            ),
             (Failure::Outside(value), Test::Within { lo, hi, of }) => match of {
                 Quantity::Grid(dimension) => {
                     let axis = ["x", "y", "z"].get(dimension).unwrap_or(&"x");
                     let message =
                         format!("the grid of {subject} has {value} blocks in {axis}; allowed are {lo} to {hi}");
-                    (Code::GridTooLarge, message)
+                    (MessageCode::GridTooLarge, message)
                 }
                 Quantity::Shared => {
                     let message =
                         format!("{subject} has {value} bytes of dynamic shared memory; allowed are {lo} to {hi}");
-                    (Code::SharedTooLarge, message)
+                    (MessageCode::SharedTooLarge, message)
                 }
             },
         };

@@ -10,6 +10,7 @@ use super::kernel::recorded_variant;
 use super::scoring;
 use super::scoring_input::{Code, Laid};
 use super::variants::Variant;
+use crate::diag::MessageCode;
 use crate::launch::Configuration;
 use crate::measure::verdict;
 use crate::measure::verdict::Verdict;
@@ -46,7 +47,7 @@ pub fn contenders(
     let timings = match measurer.time(&baseline.candidate, &candidates, &plan) {
         Ok(timings) => timings,
         Err(error) => {
-            decision.notes.push(format!("code for exactly one block is not tried: {error}"));
+            decision.note(MessageCode::ExactBlockSkipped, format!("code for exactly one block is not tried: {error}"));
             return Vec::new();
         }
     };

@@ -3,8 +3,8 @@
 use super::scoring::NoBaseline;
 use super::variants::{Macros, options};
 use crate::comment::Annotation;
-use crate::diag::Diagnostic;
 use crate::diag::console::Console;
+use crate::diag::{Diagnostic, MessageCode};
 use crate::launch::Configuration;
 use crate::nvcc::ToolError;
 use crate::ptx;
@@ -89,15 +89,33 @@ impl Problem {
         !matches!(self, Self::Tool(_) | Self::Source(_))
     }
 
+    /// Returns the code of the warning. Diagnostics of a comment have their own.
+    fn code(&self) -> MessageCode {
+        match self {
+            Self::Comment(_) | Self::Absent => MessageCode::KernelNotCompiled,
+            Self::Tool(_) => MessageCode::ToolFailed,
+            Self::Source(_) => MessageCode::SourceRefused,
+            Self::Macros { .. } => MessageCode::MacrosBreakSource,
+            Self::Ptx(_) => MessageCode::PtxNotRead,
+            Self::Defined { .. } => MessageCode::MacroDefined,
+            Self::Twice { .. } => MessageCode::InstanceTwice,
+            Self::Default { .. } => MessageCode::WrongDefault,
+            Self::Architecture(_) => MessageCode::UnknownArchitecture,
+            Self::Baseline { .. } => MessageCode::BaselineUnusable,
+        }
+    }
+
     /// Says that the kernel stays as nvcc builds it, and why.
     pub fn print(&self, console: &Console, annotation: &Annotation) {
-        let message = format!("{}: not tuned: {self}", annotation.name);
+        let (code, message) = (self.code(), format!("{}: not tuned: {self}", annotation.name));
         match self {
             Self::Comment(diagnostics) => console.diagnostics(diagnostics),
             Self::Absent => {}
             // What nvcc refuses as well is nvcc's to say.
-            Self::Source(_) | Self::Macros { .. } | Self::Baseline { .. } => console.warn_if_the_build_passes(message),
-            _ => console.warning(&message),
+            Self::Source(_) | Self::Macros { .. } | Self::Baseline { .. } => {
+                console.warn_if_the_build_passes(code, message)
+            }
+            _ => console.warning(code, message),
         }
     }
 }

@@ -6,7 +6,7 @@ use super::surroundings::Surroundings;
 use super::{Tuner, header_functions};
 use crate::comment::{Annotation, Spanned};
 use crate::cuda::HostCode;
-use crate::diag::{Code, Diagnostic};
+use crate::diag::{Diagnostic, MessageCode};
 use crate::launch::{Dim3, shape};
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ pub fn beside_the_baseline(subject: &Subject<'_>, around: &Surroundings) -> Opti
         shape(block),
         shape(baseline.block)
     );
-    let warning = first.source.warning(Code::OtherBlockLaunched, first.span, message);
+    let warning = first.source.warning(MessageCode::OtherBlockLaunched, first.span, message);
     Some(match &annotation.clauses.default.block {
         Some(given) => warning.with(annotation.source.note(given.span, "the baseline is given here")),
         None => warning,
@@ -69,7 +69,7 @@ pub fn by_address(subject: &Subject<'_>, around: &Surroundings) -> Option<Diagno
     matches!(subject.launch_path.way, Way::Entries { .. }).then(|| {
         let name = &subject.annotation.name;
         source.remark(
-            Code::LaunchByAddress,
+            MessageCode::LaunchByAddress,
             span,
             format!(
                 "this launch of `{name}` runs nvcc's own code: it reaches no launch stub, which selects the winner"
@@ -86,10 +86,10 @@ pub fn pinned_notes(tuner: &Tuner<'_>, subject: &Subject<'_>) -> Vec<String> {
     if annotation.clauses.launch.is_some() && !tuner.is_beside {
         let message = format!("`{}`: {note}", annotation.name);
         tuner.console.diagnostics(&[annotation.source.warning(
-            Code::LaunchesKept,
+            MessageCode::LaunchesKept,
             annotation.place("launch"),
             message,
         )]);
     }
-    vec![note]
+    vec![MessageCode::LaunchesKept.tag(note)]
 }

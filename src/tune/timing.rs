@@ -6,6 +6,7 @@ use super::overlap::{Early, Found as FoundEarly};
 use super::scoring::Scored;
 use super::scoring_input::Laid;
 use super::search_journal::Logbook;
+use crate::diag::MessageCode;
 use crate::gpu::Conditions;
 use crate::measure::verdict;
 use crate::measure::verdict::Verdict;
@@ -102,7 +103,8 @@ pub fn decide(
     if let Some(conditions) = decision.conditions.as_ref().filter(|conditions| conditions.doubtful > 0) {
         let (doubtful, rounds) = (conditions.doubtful, conditions.rounds);
         let reasons = conditions.throttled.join(", ");
-        decision.notes.push(format!("the GPU was throttled in {doubtful} of {rounds} rounds ({reasons})"));
+        let note = format!("the GPU was throttled in {doubtful} of {rounds} rounds ({reasons})");
+        decision.note(MessageCode::Throttled, note);
     }
     // The claimed GPU may be another one of the same model.
     decision.device = Some(measurer.device().clone());
@@ -213,10 +215,10 @@ impl Tally {
                 1 => String::new(),
                 all => format!(" (and {} more, see the record)", all - 1),
             };
-            decision.notes.push(format!("candidate refused: {first}{rest}"));
+            decision.note(MessageCode::CandidateRefused, format!("candidate refused: {first}{rest}"));
         }
         if self.may_wait {
-            decision.notes.push(MAY_WAIT.to_owned());
+            decision.note(MessageCode::BlocksMayWait, MAY_WAIT);
         }
     }
 

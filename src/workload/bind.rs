@@ -15,7 +15,7 @@ use crate::cuda::declarations::{array, handle, is_bool, refusal, told_type};
 use crate::cuda::takes_no_value;
 use crate::cuda::template_instance;
 use crate::cuda::{Element, Scalar};
-use crate::diag::{Code, Diagnostic, Span};
+use crate::diag::{Diagnostic, MessageCode, Span};
 use crate::launch::Configuration;
 use crate::space::Space;
 use std::sync::Arc;
@@ -49,19 +49,20 @@ pub fn bind(
     let source = &annotation.source;
     let Some(args) = &annotation.clauses.args else {
         let message = format!("`{}` cannot be measured: it has no args(...)", kernel.name);
-        return Err(vec![source.error(Code::ParameterMissing, annotation.comment, message)]);
+        return Err(vec![source.error(MessageCode::ParameterMissing, annotation.comment, message)]);
     };
     let mut problems = Vec::new();
     let mut workload = Workload::default();
     for (index, text) in entry.parameters.iter().enumerate() {
         let Some(given) = args.iter().find(|given| given.parameter == index) else {
             let message = format!("parameter {} of `{}` has no value: add it to args(...)", index + 1, kernel.name);
-            problems.push(source.error(Code::ParameterMissing, kernel.span, message));
+            problems.push(source.error(MessageCode::ParameterMissing, kernel.span, message));
             continue;
         };
         if let Some(handle) = kernel.declarations.get(index).and_then(|declaration| handle(declaration)) {
             let message = format!("`{}` is a {handle}, which a comment cannot describe", given.name);
-            problems.push(source.error(Code::UnknownType, given.span, message).with(left_out(annotation, given)));
+            problems
+                .push(source.error(MessageCode::UnknownType, given.span, message).with(left_out(annotation, given)));
             continue;
         }
         let layout = entry.layouts.get(&index);
@@ -69,7 +70,7 @@ pub fn bind(
         let told = match told_type(name, text, given.element.as_deref()) {
             Ok(told) => told,
             Err(message) => {
-                problems.push(source.error(Code::UnknownType, given.span, message));
+                problems.push(source.error(MessageCode::UnknownType, given.span, message));
                 continue;
             }
         };
@@ -96,7 +97,7 @@ pub fn bind(
             kernel.name,
             workload.bytes()
         );
-        problems.push(source.error(Code::BufferSize, annotation.comment, message));
+        problems.push(source.error(MessageCode::BufferSize, annotation.comment, message));
     }
     if problems.is_empty() {
         workload.checks = checks(annotation, &workload.buffers, &mut problems);
@@ -134,12 +135,12 @@ fn symbol(
             let problem = match instances.as_slice() {
                 // It may be compiled out, as a kernel may.
                 [] => source.warning(
-                    Code::SymbolUnknown,
+                    MessageCode::SymbolUnknown,
                     *span,
                     format!("the compilation has no variable `{name}`; `{kernel}` is not tuned"),
                 ),
                 made if name.contains('<') => source.warning(
-                    Code::SymbolUnknown,
+                    MessageCode::SymbolUnknown,
                     *span,
                     format!(
                         "the compilation has no variable `{name}`, only {}; `{kernel}` is not tuned",
@@ -147,7 +148,7 @@ fn symbol(
                     ),
                 ),
                 made => source.error(
-                    Code::SymbolUnknown,
+                    MessageCode::SymbolUnknown,
                     *span,
                     format!(
                         "`{name}` is a template: say which instance is given, of those that this file makes: {}",
@@ -159,20 +160,20 @@ fn symbol(
         }
         (Some(_), Some(_)) => {
             let message = format!("several variables are called `{name}`: put the namespace before it");
-            return Err(Box::new(source.error(Code::SymbolUnknown, *span, message)));
+            return Err(Box::new(source.error(MessageCode::SymbolUnknown, *span, message)));
         }
     };
     let Some(text) = &given.element else {
         let message = format!(
             "the type of `{name}` is not declared in this file, nor in what the source includes with quotes: symbol(float {name} = ...) gives it"
         );
-        return Err(Box::new(source.error(Code::SymbolClause, *span, message)));
+        return Err(Box::new(source.error(MessageCode::SymbolClause, *span, message)));
     };
     let Some(element) = Type::element(text) else {
         let message = format!(
             "`{name}` has elements of type `{text}`: say what numbers it is made of, as in symbol(float {name} = random[4])"
         );
-        return Err(Box::new(source.error(Code::SymbolClause, *span, message)));
+        return Err(Box::new(source.error(MessageCode::SymbolClause, *span, message)));
     };
     let binding = Binding { annotation, space, configuration, name, span: *span, text, layout: None };
     let contents = match &given.value {
@@ -181,11 +182,11 @@ fn symbol(
         GivenValue::Table(table) => binding.table(element, table)?,
         GivenValue::Null(span) => {
             let message = format!("`{name}` takes a number or a buffer such as random[n], not a null pointer");
-            return Err(Box::new(source.error(Code::WrongType, *span, message)));
+            return Err(Box::new(source.error(MessageCode::WrongType, *span, message)));
         }
         GivenValue::Struct { span, .. } => {
             let message = format!("`{name}` takes a number or a buffer such as random[n], not a structure");
-            return Err(Box::new(source.error(Code::WrongType, *span, message)));
+            return Err(Box::new(source.error(MessageCode::WrongType, *span, message)));
         }
         GivenValue::Scalar(expression) => {
             let fill = Fill::Constant(binding.number(element, expression)?);
@@ -194,7 +195,7 @@ fn symbol(
     };
     if contents.bytes() > variable.bytes {
         let message = format!("variable `{name}` has {} bytes, and is given {}", variable.bytes, contents.bytes());
-        return Err(Box::new(source.error(Code::BufferSize, *span, message)));
+        return Err(Box::new(source.error(MessageCode::BufferSize, *span, message)));
     }
     Ok(Symbol { symbol: variable.symbol.clone(), contents })
 }
@@ -213,7 +214,7 @@ struct Binding<'a> {
 }
 
 impl Binding<'_> {
-    fn error(&self, code: Code, span: Span, message: String) -> Box<Diagnostic> {
+    fn error(&self, code: MessageCode, span: Span, message: String) -> Box<Diagnostic> {
         Box::new(self.annotation.source.error(code, span, message))
     }
 
@@ -226,11 +227,13 @@ impl Binding<'_> {
             }
             (Type::Other(_), _) => match array(text) {
                 Some((element, count)) if self.layout.is_none() => self.array(element, count, value),
-                _ => Err(self.error(Code::WrongType, self.span, refusal(name, text))),
+                _ => Err(self.error(MessageCode::WrongType, self.span, refusal(name, text))),
             },
-            (_, GivenValue::Struct { span, .. }) => {
-                Err(self.error(Code::WrongFields, *span, format!("`{name}` is of type `{text}`, which has no fields")))
-            }
+            (_, GivenValue::Struct { span, .. }) => Err(self.error(
+                MessageCode::WrongFields,
+                *span,
+                format!("`{name}` is of type `{text}`, which has no fields"),
+            )),
             (Type::Scalar(scalar), GivenValue::Scalar(expression)) => {
                 let value = self.space.evaluate(self.configuration, expression).map_err(Box::new)?;
                 self.scalar(scalar, value, expression.span).map(Argument::Scalar)
@@ -239,15 +242,17 @@ impl Binding<'_> {
                 Type::Scalar(_),
                 GivenValue::Buffer { fill_span: span, .. } | GivenValue::File(GivenFile { span, .. }),
             ) => Err(self.error(
-                Code::WrongType,
+                MessageCode::WrongType,
                 *span,
                 format!("`{name}` is of type `{text}` and takes a value, not a buffer"),
             )),
-            (Type::Scalar(_), GivenValue::Table(table)) => {
-                Err(self.error(Code::WrongType, table.span, format!("`{name}` is of type `{text}` and {ONE_VALUE}")))
-            }
+            (Type::Scalar(_), GivenValue::Table(table)) => Err(self.error(
+                MessageCode::WrongType,
+                table.span,
+                format!("`{name}` is of type `{text}` and {ONE_VALUE}"),
+            )),
             (Type::Scalar(_), GivenValue::Null(span)) => Err(self.error(
-                Code::WrongType,
+                MessageCode::WrongType,
                 *span,
                 format!("`{name}` is of type `{text}` and takes a value, not a null pointer"),
             )),
@@ -269,7 +274,7 @@ impl Binding<'_> {
                 self.space.evaluate(self.configuration, expression).map_err(Box::new)?;
                 let message =
                     format!("`{name}` is of type `{text}` and takes a buffer, such as random[n], zeros[n] or out[n]");
-                Err(self.error(Code::WrongType, expression.span, message))
+                Err(self.error(MessageCode::WrongType, expression.span, message))
             }
         }
     }
@@ -294,7 +299,7 @@ impl Binding<'_> {
     ) -> Result<Argument, Box<Diagnostic>> {
         let Some(layout) = self.layout else {
             return Err(self.error(
-                Code::WrongFields,
+                MessageCode::WrongFields,
                 span,
                 format!("`{}` is of type `{}`, which has no fields", self.name, self.text),
             ));
@@ -321,14 +326,14 @@ impl Binding<'_> {
             }
             let Some(field) = layout.fields.get(&path) else {
                 return Err(self.error(
-                    Code::WrongFields,
+                    MessageCode::WrongFields,
                     given.span,
                     format!("the compiler says nothing of a field `{path}`"),
                 ));
             };
             let name = format!("{}.{path}", self.name);
             let told = told_type(&name, &field.kind, given.element.as_deref());
-            let told = told.map_err(|message| self.error(Code::UnknownType, given.span, message))?;
+            let told = told.map_err(|message| self.error(MessageCode::UnknownType, given.span, message))?;
             let text = told.as_deref().unwrap_or(&field.kind);
             let binding = Binding { name: &name, span: given.span, text, layout: None, ..*self };
             let at = usize::try_from(field.offset).unwrap_or(usize::MAX);
@@ -360,7 +365,7 @@ impl Binding<'_> {
                 let given = |name: &Expr| self.space.evaluate(self.configuration, name);
                 let faulty = |index, located: Located| {
                     let message = format!("element {index} of buffer `{}` has no value: {}", self.name, located.fault);
-                    *self.error(Code::NoValue, located.span, message)
+                    *self.error(MessageCode::NoValue, located.span, message)
                 };
                 Fill::Each(Formula::new(&expression, scalars, given, faulty)?)
             }
@@ -369,7 +374,7 @@ impl Binding<'_> {
                 let (lo, hi) = (self.number(element, &lo)?, self.number(element, &hi)?);
                 if lo > hi {
                     let message = format!("this range is empty: {lo} is above {hi}; write random({hi}, {lo})");
-                    return Err(self.error(Code::ListForm, fill_span, message));
+                    return Err(self.error(MessageCode::ListForm, fill_span, message));
                 }
                 Fill::Random { lo, hi }
             }
@@ -393,7 +398,7 @@ impl Binding<'_> {
                 self.name,
                 count * lanes
             );
-            return Err(self.error(Code::BufferSize, table.span, message));
+            return Err(self.error(MessageCode::BufferSize, table.span, message));
         }
         let text = if is_bool(self.text) { "bool" } else { element.scalar.name() };
         let bits = |(index, value): (usize, &Expr)| {
@@ -414,12 +419,12 @@ impl Binding<'_> {
             GivenValue::Buffer { fill, fill_span, count } if *fill != GivenFill::Out => {
                 (self.buffer(element, fill.clone(), *fill_span, count)?, *fill_span)
             }
-            _ => return Err(self.error(Code::WrongType, self.span, refusal(self.name, self.text))),
+            _ => return Err(self.error(MessageCode::WrongType, self.span, refusal(self.name, self.text))),
         };
         if contents.count > count {
             let message =
                 format!("`{}` is of type `{}`, and is given {} elements", self.name, self.text, contents.count);
-            return Err(self.error(Code::BufferSize, span, message));
+            return Err(self.error(MessageCode::BufferSize, span, message));
         }
         let mut bytes = vec![0; usize::try_from(contents.bytes()).unwrap_or(0)];
         fill_bytes(&contents, 0..contents.count, &mut bytes);
@@ -436,7 +441,7 @@ impl Binding<'_> {
                     self.name,
                     element.size()
                 );
-                Err(self.error(Code::BufferSize, span, message))
+                Err(self.error(MessageCode::BufferSize, span, message))
             }
         }
     }
@@ -446,7 +451,7 @@ impl Binding<'_> {
         let unusable = |reason: String| {
             let kernel = &self.annotation.kernel.name;
             let message = format!("'{}' {reason}; `{kernel}` is not tuned", file.path);
-            Box::new(self.annotation.source.warning(Code::FileUnusable, file.span, message))
+            Box::new(self.annotation.source.warning(MessageCode::FileUnusable, file.span, message))
         };
         let bytes = match &file.bytes {
             Some(Ok(bytes)) => bytes,
@@ -488,7 +493,7 @@ impl Binding<'_> {
             Some((least, most)) => {
                 let Some(integer) = value.as_integer() else {
                     return Err(self.error(
-                        Code::WrongType,
+                        MessageCode::WrongType,
                         span,
                         format!("`{name}` is of type `{}` and cannot be {value}", self.text),
                     ));
@@ -498,7 +503,7 @@ impl Binding<'_> {
                         "`{name}` is of type `{}` and cannot be {value}: it holds {least} to {most}",
                         self.text
                     );
-                    return Err(self.error(Code::WrongType, span, message));
+                    return Err(self.error(MessageCode::WrongType, span, message));
                 }
                 integer as u64
             }
@@ -517,7 +522,7 @@ impl Binding<'_> {
         let bits = encode(scalar, value);
         if value.is_finite() && !super::contents::decode(scalar, bits).is_finite() {
             return Err(self.error(
-                Code::WrongType,
+                MessageCode::WrongType,
                 span,
                 format!("{value:?} is too large for `{}`, which is of type `{}`", self.name, self.text),
             ));
@@ -531,7 +536,7 @@ impl Binding<'_> {
             Some(count) if count > 0 => Ok(count),
             _ => {
                 let message = format!("buffer `{}` needs 1 element or more, not {value}", self.name);
-                Err(self.error(Code::BufferSize, expression.span, message))
+                Err(self.error(MessageCode::BufferSize, expression.span, message))
             }
         }
     }
@@ -556,7 +561,7 @@ impl Binding<'_> {
                         "buffer `{}` is of type `{}`, which does not hold {said}{remedy}",
                         self.name, self.text
                     );
-                    return Err(self.error(Code::WrongType, expression.span, message));
+                    return Err(self.error(MessageCode::WrongType, expression.span, message));
                 }
             }
             None => {
@@ -584,13 +589,13 @@ fn checks(annotation: &Annotation, buffers: &[Buffer], problems: &mut Vec<Diagno
     for named in &clause.buffers {
         let Some(index) = buffers.iter().position(|buffer| buffer.name == named.value) else {
             let message = format!("`{}` is no buffer and cannot be checked", named.value);
-            problems.push(annotation.source.error(Code::CheckedBuffer, named.span, message));
+            problems.push(annotation.source.error(MessageCode::CheckedBuffer, named.span, message));
             continue;
         };
         let scalar = buffers[index].element.scalar;
         if given && clause.buffers.len() == 1 && !scalar.is_float() {
             let message = format!("`{}` has integers, which are compared exactly: remove rtol and atol", named.value);
-            problems.push(annotation.source.error(Code::CheckedBuffer, named.span, message));
+            problems.push(annotation.source.error(MessageCode::CheckedBuffer, named.span, message));
             continue;
         }
         let (relative, absolute) = match scalar.is_float() {
