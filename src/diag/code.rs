@@ -185,7 +185,6 @@ codes! {
 
     // What a build writes.
     OutputFolderMissing = 200, "the output folder does not exist";
-    HeaderFolder = 201, "the folder for headers cannot be made";
     HeaderOfOther = 202, "the header is of another object";
 
     // Lock file, cache, records.

@@ -65,8 +65,7 @@ impl Build<'_> {
             tuning.keeps_results = false;
             if read_regular(&header).is_ok_and(|present| present != tuning.header_text().as_bytes()) {
                 self.console.warn_if_the_build_passes(MessageCode::HeaderOfOther, format!(
-                    "'{}' stays that of '{other}', and '{own}' is compiled with another: where a source makes several objects in a folder, \
-                     give each compile a NVTUNE_HEADER_DIR of its own",
+                    "'{}' belongs to '{other}', not to '{own}': give each compile of the source its own NVTUNE_HEADER_DIR",
                     header.display(),
                 ));
             }

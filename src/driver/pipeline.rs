@@ -88,8 +88,9 @@ pub fn run(LaunchedCall { launcher, nvcc: name, arguments }: LaunchedCall<'_>) -
 pub fn run_without_name(arguments: &[OsString]) -> u8 {
     let name = OsStr::new("nvcc");
     if let Err(NotFound::Nowhere) = RealNvcc::find(Some(name), |name| std::env::var_os(name)) {
-        Console::new(false).fatal(MessageCode::NvccNotFound,
-            "these are arguments of nvcc, but no nvcc is found: call `nvtune nvcc` with nvcc on PATH, or set NVTUNE_NVCC",
+        Console::new(false).fatal(
+            MessageCode::NvccNotFound,
+            "these are arguments of nvcc, but no nvcc is found: put nvcc on PATH, or set NVTUNE_NVCC",
         );
         return FATAL;
     }

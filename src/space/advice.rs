@@ -293,7 +293,7 @@ impl Advisor<'_> {
         };
         for name in names(facts.unread) {
             let message = format!(
-                "`{}` reads neither threadIdx.{name} nor blockDim.{name}: threads that differ in it alone do the same, and its results hang on the block; leave out the values of `block` there, or use both in the kernel",
+                "`{}` reads neither threadIdx.{name} nor blockDim.{name}: leave out the values of `block` there, or use both",
                 self.annotation.kernel.name
             );
             self.warn(MessageCode::BlockAssumed, self.annotation.place("block"), message);
@@ -302,7 +302,7 @@ impl Advisor<'_> {
         if let [first, ..] = names[..] {
             let list = |of: &str| names.iter().map(|name| format!("{of}.{name}")).collect::<Vec<_>>().join(" and ");
             let message = format!(
-                "`{}` reads {} but never {}, so that its results hang on the block: tie it to a macro, as in require(block.{first} == TILE), or use blockDim in the kernel",
+                "`{}` reads {} but never {}: tie the block to a macro, as in require(block.{first} == TILE)",
                 self.annotation.kernel.name,
                 list("threadIdx"),
                 list("blockDim"),
@@ -315,7 +315,7 @@ impl Advisor<'_> {
     fn shared(&mut self, facts: &Facts) {
         if facts.dynamic_shared && self.annotation.clauses.shared.is_none() {
             let message = format!(
-                "`{}` has shared memory of which its launch says how much there is (extern __shared__), and the comment does not: add its bytes, as in shared(block.x * sizeof(float))",
+                "`{}` has extern __shared__ memory: add its bytes, as in shared(block.x * sizeof(float))",
                 self.annotation.kernel.name
             );
             self.warn(MessageCode::SharedMissing, self.annotation.comment, message);
@@ -347,7 +347,7 @@ impl Advisor<'_> {
             && let Some(cap) = self.cap_above(registers)
         {
             let message = format!(
-                "__launch_bounds__({threads}, {blocks}) leaves {registers} registers a thread, but `regs` goes up to {cap}, which gives up its {blocks} blocks: keep to {registers}, or drop the second bound"
+                "`regs` goes up to {cap}, but __launch_bounds__({threads}, {blocks}) allows {registers}: end at {registers}, or drop the second bound"
             );
             self.warn(MessageCode::RegsOverride, self.annotation.place("regs"), message);
         }
@@ -369,9 +369,8 @@ impl Advisor<'_> {
         if let Some((name, bytes)) = smallest.filter(|(_, bytes)| *bytes > bordered) {
             let clause = if self.annotation.clauses.threads.is_some() { "threads" } else { "grid" };
             let message = format!(
-                "the {} threads of the baseline store {reach} bytes at most, but the smallest output, `{name}`, has {bytes}: `{}` stores in no loop, so `{clause}` or the size of `{name}` is wrong",
+                "the {} threads of the baseline store at most {reach} of the {bytes} bytes of `{name}`: correct `{clause}` or its size",
                 launch.threads(),
-                self.annotation.kernel.name
             );
             self.warn(MessageCode::OutputNotCovered, self.annotation.place(clause), message);
         }
@@ -475,7 +474,7 @@ impl Advisor<'_> {
             let name = &self.annotation.kernel.name;
             let does = if *is_read { "reads" } else { "writes" };
             let message = format!(
-                "`{name}` {does} element {element} of `{buffer}` on this workload, which has {has}: give it as many elements as the kernel reaches, or other arguments"
+                "`{name}` {does} element {element} of `{buffer}` on this workload, which has {has}: make it longer, or change the arguments"
             );
             // A buffer within a structure is called by its way there.
             let parameter = buffer.split(['.', '[']).next();
@@ -509,7 +508,7 @@ impl Advisor<'_> {
         }
         let because = if zero.is_empty() { String::new() } else { format!(" ({})", zero.join(", ")) };
         let message = format!(
-            "`{}` does nothing on this workload: the threads of the baseline that were looked at leave at once, before they read or write global memory{because}; give arguments that it works on",
+            "`{}` does nothing on this workload{because}: its threads access no global memory; change the arguments",
             self.annotation.kernel.name
         );
         self.warn(MessageCode::IdleWorkload, self.annotation.place("args"), message);

@@ -107,9 +107,10 @@ impl Recall<'_> {
             Some(file) => format!("{name} is not in {} for {architecture}", file.name()),
             None => format!("{name} is not locked: there is no {LOCK_FILE} above '{}'", self.toolchain.source()),
         };
-        self.console.warning(MessageCode::NotLocked, format!(
-            "{lacking}: it is built as nvcc builds it (NVTUNE=locked); `nvtune tune` or `nvtune lock --update` makes its entry"
-        ));
+        self.console.warning(
+            MessageCode::NotLocked,
+            format!("{lacking}: nvcc builds it (NVTUNE=locked); `nvtune tune` or `nvtune lock --update` adds it"),
+        );
     }
 
     fn lock(&self) -> Option<std::rc::Rc<LockFile>> {

@@ -138,7 +138,7 @@ pub fn score(laid: &Laid, winner: &Contender) -> Option<Score> {
     scoring::score(alone).ok()?.scores.swap_remove(0)
 }
 
-/// Drops what is not surely faster than the same configuration without `.reqntid`.
+/// Drops what is not faster with 99% confidence than the same configuration without `.reqntid`.
 pub fn keep_faster(met: &mut Vec<(Contender, Vec<f64>)>) {
     let inexact: Vec<(usize, Vec<f64>)> =
         met.iter().map(|(contender, samples)| (contender.row, samples.clone())).collect();

@@ -49,7 +49,7 @@ pub struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// The configuration that stays where nothing is surely faster.
+    /// The configuration that is kept if no other is faster.
     pub fn baseline(&self) -> Configuration {
         self.space.baseline().clone()
     }

@@ -28,7 +28,7 @@ pub fn beside_the_baseline(subject: &Subject<'_>, around: &Surroundings) -> Opti
         (false, _) => format!("write default(block = {}), and add that block to `block`", written(block)),
     };
     let message = format!(
-        "this launch of `{}` has blocks of {}, and the baseline, which stands for what the program launches, has {}: {remedy}",
+        "this launch of `{}` has blocks of {}, but the baseline has {}: {remedy}",
         annotation.name,
         shape(block),
         shape(baseline.block)

@@ -55,7 +55,7 @@ pub fn finalists(timed: &[(usize, f64)]) -> Vec<usize> {
     ranked.into_iter().take(FINALISTS).map(|(index, _)| index).collect()
 }
 
-/// The finalist that is surely faster than the baseline, and among several the fastest, with its gain; from samples of paired
+/// The finalist that is faster than the baseline with 99% confidence, and among several the fastest, with its gain; from samples of paired
 /// rounds. `None`: the baseline stays.
 pub fn settled<'a>(baseline: &[f64], finalists: impl IntoIterator<Item = (usize, &'a [f64])>) -> Option<(usize, f64)> {
     let mut best: Option<(usize, f64, f64)> = None;
@@ -82,7 +82,7 @@ pub struct Effort<'a> {
 }
 
 /// What may keep launches of more blocks than the baseline's from ending.
-const MAY_WAIT: &str = "a launch of more blocks did not end: where blocks wait for each other, as in a barrier of the kernel's own, write launch(cooperative)";
+const MAY_WAIT: &str = "a launch of more blocks did not end: if blocks wait for each other, write launch(cooperative)";
 
 /// As [`decide_on`]; notes besides how the GPU was, and how long it was waited for.
 pub fn decide(

@@ -222,7 +222,7 @@ fn arguments_of_nvcc_alone_are_a_call_of_nvcc() {
         assert_eq!(ran.code, Some(1));
         assert_eq!(
             ran.stderr,
-            "nvtune fatal   : these are arguments of nvcc, but no nvcc is found: call `nvtune nvcc` with nvcc on PATH, or set NVTUNE_NVCC\n"
+            "nvtune fatal   : these are arguments of nvcc, but no nvcc is found: put nvcc on PATH, or set NVTUNE_NVCC\n"
         );
     }
     // nvtune's own commands and options stay its own.

@@ -115,7 +115,7 @@ fn code_for_exactly_one_block_runs_in_that_block_alone() {
         );
     }
     expect![[r#"
-        as fast: nvtune: scale: block=256 (kept: nothing is surely faster); 2 of 2
+        as fast: nvtune: scale: block=256 (kept: no configuration is predicted to be faster); 2 of 2
         _Z5scaleiPf grid 10 1 1 block 256 1 1 shared 0 stream 0 first 10240
         _Z5scaleiPf grid 10 1 1 block 128 1 1 shared 0 stream 0 first 10240
         faster: nvtune: scale: block=256 reqntid (1.25x over the baseline

@@ -83,9 +83,9 @@ fn space_that_is_mostly_excluded_is_explained_with_the_remedy() {
          void go(int n, float *x) { meet<<<n, 256>>>(n, x); }\n",
     );
     expect![[r#"
-        nvtune: meet: block=256 (kept: no point that may be chosen is surely faster)
-        nvtune: meet: note: 4 of 5 points may not be chosen: where nothing is timed, the block changes only where the kernel surely works in others: write launch(remap) to say that it does, or include the header and launch by it
-          note: 4 of 5 points may not be chosen: where nothing is timed, the block changes only where the kernel surely works in others: write launch(remap) to say that it does, or include the header and launch by it
+        nvtune: meet: block=256 (kept: no configuration that may be chosen is faster)
+        nvtune: meet: note: 4 of 5 points may not be chosen: an untimed block needs launch(remap), or launches by the header
+          note: 4 of 5 points may not be chosen: an untimed block needs launch(remap), or launches by the header
     "#]]
     .assert_eq(&block);
     let uneven = results(
@@ -96,9 +96,9 @@ fn space_that_is_mostly_excluded_is_explained_with_the_remedy() {
          const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2; }\n",
     );
     expect![[r#"
-        nvtune: twice: block=256 (kept: no point that may be chosen is surely faster)
-        nvtune: twice: note: 4 of 5 points may not be chosen: where nothing is timed, block and macros must divide the problem without remainder: list such values, or tune on a GPU
-          note: 4 of 5 points may not be chosen: where nothing is timed, block and macros must divide the problem without remainder: list such values, or tune on a GPU
+        nvtune: twice: block=256 (kept: no configuration that may be chosen is faster)
+        nvtune: twice: note: 4 of 5 points may not be chosen: block and macros must divide the problem unless a GPU times them
+          note: 4 of 5 points may not be chosen: block and macros must divide the problem unless a GPU times them
     "#]].assert_eq(&uneven);
     let grid = results(
         &project,
@@ -112,7 +112,7 @@ fn space_that_is_mostly_excluded_is_explained_with_the_remedy() {
          void go(int n, float *x) { walk<<<128, 256>>>(n, x); }\n",
     );
     let said =
-        "nvtune: walk: note: 2 of 3 points may not be chosen: where nothing is timed, the grid changes only where";
+        "nvtune: walk: note: 2 of 3 points may not be chosen: an untimed grid needs launch(remap)";
     assert!(grid.contains(said), "{grid}");
     let launch = "void go(int n, float *x) { tied<<<n / TILE, TILE + 0>>>(n, x); }";
     let tied = |launch: &str| {
@@ -125,7 +125,7 @@ fn space_that_is_mostly_excluded_is_explained_with_the_remedy() {
         results(&project, &text)
     };
     expect![[r#"
-        nvtune: tied: block=64 TILE=64 (kept: nothing is surely faster)
+        nvtune: tied: block=64 TILE=64 (kept: no configuration is predicted to be faster)
     "#]]
     .assert_eq(&tied(launch));
     let free = tied(&launch.replace("TILE", "64"));
@@ -431,7 +431,7 @@ fn fewer_threads_do_not_win_if_the_work_of_a_thread_is_unknown() {
     );
     let blocks = "grid(4096) block({32, 64, 128, 256}) default(block = 256)";
     expect![[r#"
-        nvtune: sums: block=256 (kept: no point that may be chosen is surely faster)
+        nvtune: sums: block=256 (kept: no configuration that may be chosen is faster)
         nvtune: sums: note: 3 of 4 points may not be chosen: a thread has more or less to do in them, and nothing says how much: give the iterations of its loops by the block, as in trips(ceildiv(n, block.x)) with a number for n
           note: 3 of 4 points may not be chosen: a thread has more or less to do in them, and nothing says how much: give the iterations of its loops by the block, as in trips(ceildiv(n, block.x)) with a number for n
     "#]]

@@ -171,7 +171,7 @@ fn cell(said: &str, header: &str, kernel: &str, mode: &str, lock: Lock, cached: 
     let is_unknown = mode == "locked" && lock == Lock::Stale && found == "baseline";
     let result = said.lines().find(|line| line.starts_with(&format!("nvtune: {kernel}: "))).unwrap_or_default();
     assert_eq!(
-        result == format!("nvtune: {kernel}: block=256 (kept: nothing is known of it as it is)"),
+        result == format!("nvtune: {kernel}: block=256 (kept: no result is known)"),
         is_unknown,
         "{what}"
     );
