@@ -398,7 +398,7 @@ fn axis_names(source: &Source, macros: &[MacroAxis], kernel: &Kernel, problems: 
         }
         if kernel.template_parameters.iter().flatten().any(|parameter| parameter.name == axis.name) {
             let message = format!(
-                "macro `{0}` has the name of a parameter of the template of `{1}`, where it would be replaced, too: rename it, and give it as argument in template(...)",
+                "macro `{0}` has the name of a template parameter of `{1}`: rename it, and give it in template(...)",
                 axis.name, kernel.name
             );
             problems.push(source.error(MessageCode::MacroNameClash, axis.span, message));

@@ -495,7 +495,7 @@ impl<'a> Cursor<'a> {
                     let remedy = match is_defined(self.source, &name) {
                         true if what != "a block dimension" => format!("; {UNTOLD}"),
                         _ if what == "a block dimension" && !name.contains('.') => {
-                            format!("; write numbers, or a macro of define(...) without braces (require(block.x == {name}) ties the block to a template parameter)")
+                            format!("; write a number or a macro axis, or tie the block by require(block.x == {name})")
                         }
                         _ => String::new(),
                     };

@@ -215,7 +215,7 @@ fn table(item: &mut Cursor<'_>) -> Result<GivenValue, Diagnostic> {
         return Err(item.source.error(MessageCode::StructureForm, span, message));
     }
     if let Some(braced) = inner.items().into_iter().find(|value| value.peek_mark() == Some("{")) {
-        let message = "a list has no braces within: write its numbers as they lie in memory, rows and structures one after the other, as in {1, 0, 0, 1}";
+        let message = "a list has no braces within: write its numbers as they lie in memory, as in {1, 0, 0, 1}";
         return Err(item.source.error(MessageCode::StructureForm, braced.place(), message));
     }
     if let Some(equals) = inner.tokens.iter().find(|token| token.kind == TokenKind::Mark("=")) {

@@ -102,7 +102,7 @@ pub(crate) fn kernel<'a>(
             && source.slice(name.span) != "static_assert"
         {
             let word = source.slice(name.span);
-            message += &format!(" (what a macro as `{word}` makes is not found: write the kernel out)");
+            message += &format!(" (write out what `{word}` makes)");
         }
         source.error(MessageCode::NoKernel, comment, message)
     };

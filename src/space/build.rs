@@ -186,10 +186,7 @@ impl<'a> Builder<'a> {
         let values: Vec<String> = alone.flatten().map(ToString::to_string).collect();
         match values.len() {
             2.. if values.len() == lists.len() => {
-                format!(
-                    "; these are its dimensions, and blocks to choose from are written block({{{}}})",
-                    values.join(", ")
-                )
+                format!("; blocks to choose from are written block({{{}}})", values.join(", "))
             }
             _ => String::new(),
         }
@@ -201,10 +198,7 @@ impl<'a> Builder<'a> {
         match self.annotation.clauses.block.as_ref().map(|block| &block.value) {
             Some(Block::Lists(lists)) if shape.len() > 1 && *lists == [shape.clone()] => {
                 let each: Vec<String> = shape.iter().map(ToString::to_string).collect();
-                format!(
-                    "; these are extents of x, and one block of such dimensions is written block({})",
-                    each.join(", ")
-                )
+                format!("; one block of these dimensions is written block({})", each.join(", "))
             }
             _ => String::new(),
         }

@@ -111,8 +111,7 @@ fn space_that_is_mostly_excluded_is_explained_with_the_remedy() {
          __syncthreads(); x[row * 256 + threadIdx.x] += first; __syncthreads(); } }\n\
          void go(int n, float *x) { walk<<<128, 256>>>(n, x); }\n",
     );
-    let said =
-        "nvtune: walk: note: 2 of 3 points may not be chosen: an untimed grid needs launch(remap)";
+    let said = "nvtune: walk: note: 2 of 3 points may not be chosen: an untimed grid needs launch(remap)";
     assert!(grid.contains(said), "{grid}");
     let launch = "void go(int n, float *x) { tied<<<n / TILE, TILE + 0>>>(n, x); }";
     let tied = |launch: &str| {

@@ -170,11 +170,7 @@ fn cell(said: &str, header: &str, kernel: &str, mode: &str, lock: Lock, cached: 
     // Without an entry a warning says it.
     let is_unknown = mode == "locked" && lock == Lock::Stale && found == "baseline";
     let result = said.lines().find(|line| line.starts_with(&format!("nvtune: {kernel}: "))).unwrap_or_default();
-    assert_eq!(
-        result == format!("nvtune: {kernel}: block=256 (kept: no result is known)"),
-        is_unknown,
-        "{what}"
-    );
+    assert_eq!(result == format!("nvtune: {kernel}: block=256 (kept: no result is known)"), is_unknown, "{what}");
     if let Some(block) = block {
         assert_eq!(value("BLOCK_X"), block.to_string(), "{what}");
     }

@@ -338,7 +338,7 @@ fn locked_build_without_a_gpu_gives_the_same_bytes() {
     let mut build = farm.nvtune(&reproducible("two.cu", "two.o"));
     let ran = succeed(build.env("NVTUNE", "measure").env("NVTUNE_REPLAY", "recorded.json"));
     assert!(
-        ran.stderr.contains(", locked; locked as timed on NVIDIA H200; this machine has NVIDIA A100)"),
+        ran.stderr.contains(", locked; locked as timed on NVIDIA H200; this machine has NVIDIA A100 [N0045])"),
         "{}",
         ran.stderr
     );
@@ -402,7 +402,9 @@ fn stale_lock_entry_is_not_used_and_names_what_changed() {
     let said = build(&[]).stderr;
     assert!(said.contains("nvtune: bounded: ") && !said.contains("first"), "{said}");
     let checked = run(&mut nvtune(&project, &["lock", "--check"]));
-    for line in ["premier (two.cu) is not locked\n", "two.cu: first, sm_90 is of a kernel that is gone\n"] {
+    for line in
+        ["premier (two.cu) is not locked [N0214]\n", "two.cu: first, sm_90 is of a kernel that is gone [N0215]\n"]
+    {
         assert!(checked.stdout.contains(line), "{line}: {}", checked.stdout);
     }
     project.write("nvtune.lock", "{\n<<<<<<< one\n");
