@@ -52,7 +52,7 @@ __global__ void large(int n, const int *at, const float *x, float *y) {
 //#|   //@tune args(n = 1 << 16, r = {first = random[n]}, x = random[n - 1], y = out[1024])
 //#|                                                                         ^
 //#|
-//#| nvtune: small: block=*
-//#| nvtune: large: block=*
+//#| nvtune: small: block=*; from the cache
+//#| nvtune: large: block=*; from the cache
 //#| nvtune: large: note: 1 of 2 points may not be chosen: an untimed block needs launch(remap), or launches by the header [N0035]
 //#| nvtune error   : NVTUNE_STRICT turns 3 warnings into errors: correct what caused them, or unset NVTUNE_STRICT [N0005]

@@ -23,6 +23,6 @@ __global__ void fixed(int n, const float *x, float *y) {
 //#|   //@tune grid(n / 128) block({64, 128, 256}) default(block = 128) regs({0})
 //#|                         ^~~~~
 //#|
-//#| nvtune: fixed: block=*
+//#| nvtune: fixed: block=*; from the cache
 //#| nvtune: fixed: note: 2 of 3 points may not be chosen: the kernel reads threadIdx.x and never blockDim.x [N0035]
 //#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT [N0005]

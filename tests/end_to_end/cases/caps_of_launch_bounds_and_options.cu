@@ -37,6 +37,6 @@ __global__ void free(int n, const float *x, float *y) {
 //#|   //@tune threads(n) block({128, 256}) regs({0, 32, 64})
 //#|                                        ^~~~
 //#|
-//#| nvtune: bounded: block=*
-//#| nvtune: free: block=*
+//#| nvtune: bounded: block=*; from the cache
+//#| nvtune: free: block=*; from the cache
 //#| nvtune error   : NVTUNE_STRICT turns 2 warnings into errors: correct what caused them, or unset NVTUNE_STRICT [N0005]

@@ -35,6 +35,6 @@ __global__ void nothing(int n, int limit, Work p) {
 //#|   //@tune args(n = 1 << 16, limit = 0, p = {data = random[n]})
 //#|           ^~~~
 //#|
-//#| nvtune: nothing: block=*
+//#| nvtune: nothing: block=*; from the cache
 //#| nvtune: nothing: note: 1 of 2 points may not be chosen: block and macros must divide the problem unless a GPU times them [N0035]
 //#| nvtune error   : NVTUNE_STRICT turns 2 warnings into errors: correct what caused them, or unset NVTUNE_STRICT [N0005]

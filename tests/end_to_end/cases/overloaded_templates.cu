@@ -30,4 +30,4 @@ void all(int n, float *x, double *y) {
 //#|   template <typename T> __global__ void k(T *x, int n) {
 //#|                                         ^
 //#|
-//#| nvtune: numbered: block=*
+//#| nvtune: numbered: block=*; from the cache

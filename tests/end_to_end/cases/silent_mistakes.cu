@@ -89,9 +89,9 @@ void launch(float *x, float *y) { few<float><<<1000, 256>>>(1000000, x, y); }
 //#|   void launch(float *x, float *y) { few<float><<<1000, 256>>>(1000000, x, y); }
 //#|                                     ^~~
 //#|
-//#| nvtune: rounded: block=*
+//#| nvtune: rounded: block=*; from the cache
 //#| nvtune: rounded: note: 13 of 16 points may not be chosen: block and macros must divide the problem unless a GPU times them [N0035]
-//#| nvtune: few_float: block=*
+//#| nvtune: few_float: block=*; from the cache
 //#| nvtune: few_float: note: 1 of 2 points may not be chosen: block and macros must divide the problem unless a GPU times them [N0035]
 
 //# build strict

@@ -21,5 +21,5 @@ __global__ void half(int n, const float *x, float *y) {
 //#|   //@tune threads(n / 2) block({128, 256}) regs({0})
 //#|           ^~~~~~~
 //#|
-//#| nvtune: half: block=*
+//#| nvtune: half: block=*; from the cache
 //#| nvtune error   : NVTUNE_STRICT turns 1 warning into errors: correct what caused it, or unset NVTUNE_STRICT [N0005]
